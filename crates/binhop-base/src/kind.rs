@@ -1,0 +1,95 @@
+//! Why a level is accessed: the kinds by which every count is kept apart.
+
+use core::ops::{AddAssign, Index, IndexMut, Sub};
+
+macro_rules! kinds {
+    ($($name:ident = $text:literal, $demand:literal, $doc:literal;)*) => {
+        /// Why a level of the memory system is accessed. Every count is kept per kind.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Kind { $(#[doc = $doc] $name,)* }
+
+        impl Kind {
+            /// Every kind, in the order of their discriminants.
+            pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
+            /// The name in a metric: `l2.load.misses`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Kind::$name => $text,)* }
+            }
+            /// Whether a miss of this kind counts in MPI: the program waits for it.
+            #[must_use]
+            pub const fn is_demand(self) -> bool {
+                match self { $(Kind::$name => $demand,)* }
+            }
+            /// What it means, in a sentence, for the glossary.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Kind::$name => $doc,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    Fetch = "fetch", true, "An instruction fetch, or the fill that one caused further up.";
+    Load = "load", true, "A load, or the fill that one caused further up.";
+    Store = "store", true, "A store by the processor; below the first level, the fill that a store's miss caused: it reads, and leaves no dirty line.";
+    Write = "write", false, "Data passed down by a write-through cache, or by a store that missed and does not allocate.";
+    Writeback = "writeback", false, "A dirty line leaving the level above.";
+    Fill = "fill", false, "The rest of a line, read because a write or write-back smaller than the line allocates it.";
+    System = "system", false, "A dirty line written out by the operating system because its frame changes hands.";
+    Prefetch = "prefetch", false, "A line asked for ahead of its use.";
+    Dma = "dma", false, "A device's access.";
+}
+
+/// One value for each [`Kind`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerKind<T>(pub [T; Kind::ALL.len()]);
+
+impl<T> Index<Kind> for PerKind<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, kind: Kind) -> &T {
+        &self.0[kind as usize]
+    }
+}
+
+impl<T> IndexMut<Kind> for PerKind<T> {
+    #[inline]
+    fn index_mut(&mut self, kind: Kind) -> &mut T {
+        &mut self.0[kind as usize]
+    }
+}
+
+impl PerKind<u64> {
+    /// The sum over the kinds whose misses count in MPI.
+    #[must_use]
+    pub fn demand(&self) -> u64 {
+        Kind::ALL.iter().filter(|kind| kind.is_demand()).map(|&kind| self[kind]).sum()
+    }
+
+    /// The sum over all kinds.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+impl AddAssign for PerKind<u64> {
+    fn add_assign(&mut self, other: Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}
+
+impl Sub for PerKind<u64> {
+    type Output = Self;
+    fn sub(mut self, other: Self) -> Self {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine -= theirs;
+        }
+        self
+    }
+}

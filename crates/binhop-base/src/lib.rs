@@ -1,0 +1,22 @@
+//! What everything in binhop is measured in: typed addresses, sizes, kinds of access, the seeded
+//! generator, the ports between hardware and operating system, and the one form of error.
+//!
+//! The crate reads no clock, no file and no environment, and builds without the standard library.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod address;
+mod kind;
+mod port;
+mod problem;
+mod rng;
+mod size;
+
+pub use address::{Asid, Bin, FrameNo, MappingId, PageId, PageNo, VirtAddr};
+pub use kind::{Kind, PerKind};
+pub use port::{LineAddr, Translation};
+pub use problem::{Class, Problem, Result};
+pub use rng::{Domain, Rng, Stream};
+pub use size::{Bytes, PowerOfTwo};

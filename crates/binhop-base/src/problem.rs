@@ -1,0 +1,88 @@
+//! The one form of error: value, place, rule, remedy.
+
+use alloc::{
+    boxed::Box,
+    string::{String, ToString},
+};
+use core::fmt;
+
+/// Whose fault it is, which is also the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// The run failed (exit code 1): a law of the simulated physics broke.
+    Run,
+    /// The request was wrong (exit code 2): input, machine, arguments, or a place that cannot be written.
+    Request,
+    /// The user stopped it (exit code 130).
+    Interrupted,
+}
+
+/// What went wrong, told so that the reader can mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Whose fault it is.
+    pub class: Class,
+    /// The value that is wrong, as it was given.
+    pub value: String,
+    /// Where it stands: file, line, row group, key, option.
+    pub place: String,
+    /// The rule it breaks.
+    pub rule: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// `Result` with a boxed [`Problem`]: errors are rare and need not widen every return value.
+pub type Result<T> = core::result::Result<T, Box<Problem>>;
+
+impl Problem {
+    /// The request was wrong.
+    #[must_use]
+    pub fn request(value: &str, place: &str, rule: &str, remedy: &str) -> Box<Self> {
+        Self::new(Class::Request, value, place, rule, remedy)
+    }
+
+    /// The run failed.
+    #[must_use]
+    pub fn run(value: &str, place: &str, rule: &str, remedy: &str) -> Box<Self> {
+        Self::new(Class::Run, value, place, rule, remedy)
+    }
+
+    /// The user pressed Ctrl-C.
+    #[must_use]
+    pub fn interrupted() -> Box<Self> {
+        Self::new(Class::Interrupted, "interrupted", "", "stopped by the user", "nothing unfinished was kept")
+    }
+
+    fn new(class: Class, value: &str, place: &str, rule: &str, remedy: &str) -> Box<Self> {
+        Box::new(Self {
+            class,
+            value: value.to_string(),
+            place: place.to_string(),
+            rule: rule.to_string(),
+            remedy: remedy.to_string(),
+        })
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.place.is_empty() {
+            write!(f, "{}: ", self.place)?;
+        }
+        write!(f, "{}: {}; {}", self.value, self.rule, self.remedy)
+    }
+}
+
+impl core::error::Error for Problem {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_says_value_place_rule_and_remedy() {
+        let problem = Problem::request("3MiB", "kh90.toml: cache.l2.size", "must be 2^n", "take 4MiB");
+        assert_eq!(problem.to_string(), "kh90.toml: cache.l2.size: 3MiB: must be 2^n; take 4MiB");
+    }
+}
