@@ -1,1 +1,26 @@
-//! binhop-hw
+//! The hardware of binhop: caches in a tree, and the write buffers between them.
+//!
+//! It knows no operating system: what it must know of a page it asks through [`binhop_base::Translation`].
+//! What one access counts as is written at the top of `flow.rs`; how a write waits, at the top of
+//! `buffer.rs`; how a victim is chosen, in one file per policy under `replacement/`.
+#![forbid(unsafe_code)]
+
+mod buffer;
+mod cache;
+mod choice;
+mod config;
+mod counter;
+mod flow;
+mod law;
+mod lines;
+mod replacement;
+mod request;
+mod stage;
+
+pub use cache::Resident;
+pub use choice::{CostRule, IndexBy, Replacement, TagBy, WritePolicy, WritebackOrder};
+pub use config::{CacheConfig, Next, Tree, TreeConfig, WriteBufferConfig};
+pub use counter::{CacheCounters, CounterInfo, MemoryCounters};
+pub use law::check;
+pub use request::{Below, MEMORY, PART, Request};
+pub use stage::{Back, Bound, Front, Hierarchy};

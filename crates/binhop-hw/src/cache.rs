@@ -1,0 +1,264 @@
+//! One cache: where a line belongs, what it holds, what it has counted. What it does is in [`crate::flow`].
+
+use binhop_base::{Kind, LineAddr, MappingId, PageId, Rng, Translation};
+
+use crate::{
+    CacheConfig, CacheCounters, IndexBy, Next, TagBy, Tree, WritePolicy, WritebackOrder,
+    buffer::WriteBuffer,
+    lines::{EMPTY, Lines, Word},
+    request::MEMORY,
+};
+
+/// A line that a cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resident {
+    /// The line: of a mapping if the cache is tagged by address space, otherwise of a page.
+    pub at: LineAddr,
+    /// Whether it holds data that the level behind does not.
+    pub dirty: bool,
+}
+
+/// Where a line belongs in one cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) set: usize,
+    pub(crate) key: u64,
+}
+
+/// What the upper bits of the set index come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Index {
+    /// Nothing: the offset within the page decides alone.
+    Offset,
+    VirtualPage,
+    GlobalPage,
+    Frame,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    pub(crate) lines: Lines,
+    pub(crate) counters: CacheCounters,
+    index: Index,
+    hashed: bool,
+    /// Whether keys hold a mapping; otherwise a page.
+    pub(crate) keyed_by_mapping: bool,
+    /// Whether the caches above name lines by mapping; otherwise by page.
+    takes_mapping: bool,
+    /// Whether the level behind wants a page where this cache knows a mapping.
+    sends_page_of_mapping: bool,
+    pub(crate) write_back: bool,
+    pub(crate) allocate: bool,
+    pub(crate) evict_first: bool,
+    pub(crate) line_log2: u32,
+    page_lines_log2: u32,
+    sets_log2: u32,
+    ways: usize,
+    pub(crate) next: u8,
+    /// Logarithm of the line that requests to the level behind are counted in.
+    pub(crate) next_unit: u32,
+    pub(crate) cost: u64,
+    pub(crate) buffer: Option<WriteBuffer>,
+    /// The caches that lose what this one loses: all above it if it is inclusive, otherwise none.
+    pub(crate) takes_along: Box<[usize]>,
+    /// One bit for each line of each page that was ever accessed here.
+    touched: Vec<u64>,
+}
+
+impl Cache {
+    pub(crate) fn new(tree: &Tree, number: usize, rng: Rng) -> Self {
+        let config: &CacheConfig = &tree.config().caches[number];
+        let keyed_by_mapping = config.keyed_by_mapping();
+        let (next, next_unit, next_takes_mapping) = match config.next {
+            Next::Memory => (MEMORY, config.line.log2(), false),
+            Next::Cache(next) => {
+                (next as u8, tree.config().caches[next].line.log2(), tree.takes_mapping(next))
+            }
+        };
+        let index = match (config.index, config.tag) {
+            _ if tree.index_is_inside_page(config) => Index::Offset,
+            (IndexBy::Physical, _) => Index::Frame,
+            (IndexBy::Virtual, TagBy::Global) => Index::GlobalPage,
+            (IndexBy::Virtual, _) => Index::VirtualPage,
+        };
+        Self {
+            lines: Lines::new(config, number, rng),
+            counters: CacheCounters::default(),
+            index,
+            hashed: config.hashed,
+            keyed_by_mapping,
+            takes_mapping: tree.takes_mapping(number),
+            sends_page_of_mapping: keyed_by_mapping && !next_takes_mapping,
+            write_back: config.write == WritePolicy::Back,
+            allocate: config.allocate,
+            evict_first: config.writeback_order == WritebackOrder::BeforeFill,
+            line_log2: config.line.log2(),
+            page_lines_log2: tree.config().page.log2() - config.line.log2(),
+            sets_log2: config.sets().ilog2(),
+            ways: config.ways as usize,
+            next,
+            next_unit,
+            cost: config.cost,
+            buffer: config.write_buffer.map(WriteBuffer::new),
+            takes_along: if config.inclusive { tree.above(number).into() } else { Box::default() },
+            touched: Vec::new(),
+        }
+    }
+
+    /// Where a line the processor asks for belongs.
+    #[inline(always)]
+    pub(crate) fn place_of_mapping<T: Translation>(&self, at: LineAddr, translation: &T) -> Place {
+        let id = if self.keyed_by_mapping { at.id } else { translation.page(MappingId(at.id)).0 };
+        let upper = match self.index {
+            Index::Offset => 0,
+            Index::VirtualPage => translation.virtual_page(MappingId(at.id)).0,
+            _ => self.upper_of_key(id, translation),
+        };
+        Place { set: self.set(upper, at.line), key: self.key(id, at.line) }
+    }
+
+    /// Where a line that a cache above asks for belongs.
+    #[inline(always)]
+    pub(crate) fn place_of_request<T: Translation>(&self, at: LineAddr, translation: &T) -> Place {
+        if self.takes_mapping {
+            return self.place_of_mapping(at, translation);
+        }
+        let upper = self.upper_of_key(at.id, translation);
+        Place { set: self.set(upper, at.line), key: self.key(at.id, at.line) }
+    }
+
+    /// What chooses the set together with the offset, for a line named as keys name it.
+    #[inline(always)]
+    fn upper_of_key<T: Translation>(&self, id: u32, translation: &T) -> u64 {
+        match self.index {
+            Index::Offset => 0,
+            Index::VirtualPage => translation.virtual_page(MappingId(id)).0,
+            Index::GlobalPage => translation.global_page(PageId(id)).0,
+            Index::Frame => translation.frame(self.page_of_key(id, translation)).0,
+        }
+    }
+
+    #[inline(always)]
+    fn key(&self, id: u32, line: u32) -> u64 {
+        u64::from(id) << self.page_lines_log2 | u64::from(line)
+    }
+
+    /// The line that a key names.
+    #[inline]
+    pub(crate) fn line_of(&self, key: u64) -> LineAddr {
+        let line = key & ((1 << self.page_lines_log2) - 1);
+        LineAddr { id: (key >> self.page_lines_log2) as u32, line: line as u32 }
+    }
+
+    #[inline(always)]
+    fn page_of_key<T: Translation>(&self, id: u32, translation: &T) -> PageId {
+        if self.keyed_by_mapping { translation.page(MappingId(id)) } else { PageId(id) }
+    }
+
+    /// The set of line `line` of the page that `upper` numbers: the low bits of the line's address. A hashed
+    /// index folds all bits above into them by exclusive or, in pieces as wide as the index.
+    #[inline(always)]
+    fn set(&self, upper: u64, line: u32) -> usize {
+        let block = upper << self.page_lines_log2 | u64::from(line);
+        let mask = (1 << self.sets_log2) - 1;
+        if !self.hashed || self.sets_log2 == 0 {
+            return (block & mask) as usize;
+        }
+        let (mut folded, mut rest) = (0, block);
+        while rest != 0 {
+            folded ^= rest;
+            rest >>= self.sets_log2;
+        }
+        (folded & mask) as usize
+    }
+
+    /// The sets that may hold a line of the page, whatever the virtual page it was reached by.
+    fn sets_of_offset(&self, line: u32) -> impl Iterator<Item = usize> + use<> {
+        let sets = 1usize << self.sets_log2;
+        let (first, step) = if self.hashed {
+            (0, 1)
+        } else {
+            (line as usize & (sets - 1), 1usize.checked_shl(self.page_lines_log2).unwrap_or(usize::MAX))
+        };
+        (first..sets).step_by(step)
+    }
+
+    /// Counts a miss.
+    #[inline]
+    pub(crate) fn count_miss<T: Translation>(&mut self, kind: Kind, key: u64, translation: &T) {
+        self.counters.misses[kind] += 1;
+        let at = self.line_of(key);
+        let page = self.page_of_key(at.id, translation);
+        let bit = self.key(page.0, at.line);
+        let (word, mask) = ((bit / 64) as usize, 1 << (bit % 64));
+        if word >= self.touched.len() {
+            self.touched.resize(word + 1, 0);
+        }
+        self.counters.compulsory[kind] += u64::from(self.touched[word] & mask == 0);
+        self.touched[word] |= mask;
+    }
+
+    /// The name under which the level behind knows a line of this cache.
+    #[inline]
+    pub(crate) fn name_behind<T: Translation>(&self, key: u64, translation: &T) -> LineAddr {
+        let at = self.line_of(key);
+        let id = if self.sends_page_of_mapping { translation.page(MappingId(at.id)).0 } else { at.id };
+        LineAddr { id, line: at.line >> (self.next_unit - self.line_log2) }
+    }
+
+    /// Removes line `line` of a mapping or page named as keys name it, telling what was removed.
+    pub(crate) fn remove<T: Translation>(
+        &mut self,
+        at: LineAddr,
+        translation: &T,
+        mut removed: impl FnMut(&mut CacheCounters, Word),
+    ) {
+        let key = self.key(at.id, at.line);
+        if self.index == Index::VirtualPage && !self.keyed_by_mapping {
+            // The page does not tell which virtual page chose the set.
+            for set in self.sets_of_offset(at.line) {
+                self.lines.remove(set, |k| k == key, |word| removed(&mut self.counters, word));
+            }
+            return;
+        }
+        let set = self.set(self.upper_of_key(at.id, translation), at.line);
+        self.lines.remove(set, |k| k == key, |word| removed(&mut self.counters, word));
+    }
+
+    /// Removes line `line` of a page from a cache that knows mappings only: every mapping's copy.
+    pub(crate) fn remove_by_page<T: Translation>(
+        &mut self,
+        at: LineAddr,
+        translation: &T,
+        mut removed: impl FnMut(&mut CacheCounters, Word),
+    ) {
+        let shift = self.page_lines_log2;
+        let offset = (1u64 << shift) - 1;
+        for set in self.sets_of_offset(at.line) {
+            let gone = |key: u64| {
+                key & offset == u64::from(at.line)
+                    && translation.page(MappingId((key >> shift) as u32)) == PageId(at.id)
+            };
+            self.lines.remove(set, gone, |word| removed(&mut self.counters, word));
+        }
+    }
+
+    pub(crate) fn lines_per_page(&self) -> u32 {
+        1 << self.page_lines_log2
+    }
+
+    /// The lines of every set in the order of its ways (LRU: last access; FIFO: arrival; latest first).
+    pub(crate) fn contents(&self) -> Vec<Vec<Option<Resident>>> {
+        let resident = |&word: &u64| {
+            let word = Word(word);
+            (word.0 != EMPTY).then(|| Resident { at: self.line_of(word.key()), dirty: word.dirty() })
+        };
+        self.lines.words().chunks(self.ways).map(|set| set.iter().map(resident).collect()).collect()
+    }
+
+    /// How many lines are resident, and how many of them dirty.
+    pub(crate) fn resident(&self) -> (u64, u64) {
+        let lines = self.lines.words().iter().filter(|&&word| word != EMPTY);
+        lines.fold((0, 0), |(all, dirty), &word| (all + 1, dirty + u64::from(Word(word).dirty())))
+    }
+}

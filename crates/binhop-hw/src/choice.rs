@@ -1,0 +1,104 @@
+//! The choices a cache offers. Each is one list of names and meanings, which the machine parser, the
+//! help, the documentation and the tests walk.
+
+macro_rules! choices {
+    ($(#[$doc:meta])* $type:ident { $($name:ident = $text:literal, $meaning:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $type { $(#[doc = $meaning] $name,)* }
+
+        impl $type {
+            /// Every choice.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The name in a machine file.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// What it means, in a sentence.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$name => $meaning,)* }
+            }
+
+            /// The choice of this name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|choice| choice.name() == name)
+            }
+        }
+    };
+}
+
+choices! {
+    /// Which line of a full set leaves.
+    Replacement {
+        Lru = "lru", "The line whose last access lies furthest back.";
+        Fifo = "fifo", "The line that came first.";
+        Random = "random", "A line drawn uniformly: a function of seed, cache, set and the number of victims that set has had.";
+        Plru = "plru", "The line a binary tree of one bit per node points to; every access turns the bits on its path away. Ways must be a power of two.";
+        Srrip = "srrip", "Static re-reference interval prediction, 2 bits, hit priority: the lowest way predicted to be used in the distant future.";
+    }
+}
+
+choices! {
+    /// Which address chooses the set.
+    IndexBy {
+        Virtual = "virtual", "The virtual address; the global one where the tag is global.";
+        Physical = "physical", "The physical address.";
+    }
+}
+
+choices! {
+    /// Which address a line is recognised by.
+    TagBy {
+        Physical = "physical", "The physical address: one line for all mappings of a page.";
+        Asid = "asid", "The virtual address together with the address space: mappings of one page are different lines.";
+        Global = "global", "The address in the one global (segment) space: one line for all mappings of a page.";
+    }
+}
+
+choices! {
+    /// What happens to data that is written.
+    WritePolicy {
+        Back = "back", "It stays in the line, which becomes dirty and is written back when it leaves.";
+        Through = "through", "It is passed down at once; lines never become dirty.";
+    }
+}
+
+choices! {
+    /// The order of the two transactions of a miss that evicts a dirty line.
+    WritebackOrder {
+        BeforeFill = "before-fill", "The victim is chosen and written back first, then the line is read (KH90, footnote 3).";
+        AfterFill = "after-fill", "The line is read first, then the victim is chosen and written back (as Dinero and pycachesim do).";
+    }
+}
+
+choices! {
+    /// What a demand access that several levels handle costs.
+    CostRule {
+        Total = "total", "The cost of the level that serves it, alone.";
+        Add = "add", "The costs of all levels it passes, the serving one included, behind the first.";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_choice_is_found_by_its_name_and_explained() {
+        macro_rules! walk {
+            ($($type:ident),*) => {$(
+                for &choice in $type::ALL {
+                    assert_eq!($type::from_name(choice.name()), Some(choice));
+                    assert!(choice.meaning().ends_with('.'), "{choice:?}");
+                }
+                assert_eq!($type::from_name("Lru "), None);
+            )*};
+        }
+        walk!(Replacement, IndexBy, TagBy, WritePolicy, WritebackOrder, CostRule);
+    }
+}

@@ -1,0 +1,139 @@
+//! The counters of a cache: name, unit and meaning where each is born.
+
+use core::ops::{AddAssign, Sub};
+
+use binhop_base::{Kind, PerKind};
+
+/// What a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterInfo {
+    /// Its name in a metric: `<cache>.<kind>.<name>` if kept per kind, otherwise `<cache>.<name>`.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// What one means.
+    pub meaning: &'static str,
+    /// Whether it is kept per [`Kind`].
+    pub per_kind: bool,
+}
+
+trait Value {
+    const PER_KIND: bool;
+    fn each(&self, visit: impl FnMut(Option<Kind>, u64));
+}
+
+impl Value for u64 {
+    const PER_KIND: bool = false;
+    fn each(&self, mut visit: impl FnMut(Option<Kind>, u64)) {
+        visit(None, *self);
+    }
+}
+
+impl Value for PerKind<u64> {
+    const PER_KIND: bool = true;
+    fn each(&self, mut visit: impl FnMut(Option<Kind>, u64)) {
+        for &kind in Kind::ALL {
+            visit(Some(kind), self[kind]);
+        }
+    }
+}
+
+macro_rules! counters {
+    ($(#[$doc:meta])* $type:ident { $($field:ident: $value:ty = $name:literal, $unit:literal, $meaning:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $type { $(#[doc = $meaning] pub $field: $value,)* }
+
+        impl $type {
+            /// Every counter, in order.
+            pub const LIST: &'static [CounterInfo] = &[$(CounterInfo {
+                name: $name, unit: $unit, meaning: $meaning, per_kind: <$value as Value>::PER_KIND,
+            },)*];
+
+            /// Visits every value with its declaration and, where it is kept per kind, each kind.
+            pub fn each(&self, mut visit: impl FnMut(&'static CounterInfo, Option<Kind>, u64)) {
+                let mut list = Self::LIST.iter();
+                $({
+                    let info = list.next().expect("one declaration per field");
+                    self.$field.each(|kind, value| visit(info, kind, value));
+                })*
+            }
+        }
+
+        impl AddAssign for $type {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$field += other.$field;)*
+            }
+        }
+
+        impl Sub for $type {
+            type Output = Self;
+            fn sub(self, earlier: Self) -> Self {
+                Self { $($field: self.$field - earlier.$field,)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// What one cache counts. Two snapshots can be subtracted.
+    CacheCounters {
+        accesses: PerKind<u64> = "accesses", "accesses", "Accesses to this cache, one per line touched.";
+        misses: PerKind<u64> = "misses", "accesses", "Accesses that did not find their line here.";
+        compulsory: PerKind<u64> = "compulsory", "accesses", "Misses that are the first access ever to that line of that page at this cache; a page that returns to memory is no first access.";
+        sent: PerKind<u64> = "sent", "requests", "Requests this cache made of the level behind it, one per line.";
+        fills: u64 = "fills", "lines", "Lines brought in.";
+        evictions: u64 = "evictions", "lines", "Lines that left because another needed the room.";
+        evictions_dirty: u64 = "evictions.dirty", "lines", "Evicted lines that were written back.";
+        invalidated: u64 = "invalidated", "lines", "Lines that left because an inclusive cache behind lost the line that covers them.";
+        invalidated_dirty: u64 = "invalidated.dirty", "lines", "Invalidated lines that were dirty; the inclusive cache's victim carries their data.";
+        purged: u64 = "purged", "lines", "Lines that left because their frame changed hands.";
+        purged_dirty: u64 = "purged.dirty", "lines", "Purged lines that were dirty and went to memory, written by the system.";
+        dirtied: u64 = "dirtied", "lines", "Times a clean or new line became dirty.";
+        stalls: u64 = "write-buffer.stalls", "writes", "Writes that found the write buffer full.";
+        stall_cycles: u64 = "write-buffer.stall-cycles", "cycles", "Cycles the processor waited for room in the write buffer.";
+    }
+}
+
+counters! {
+    /// What memory counts.
+    MemoryCounters {
+        accesses: PerKind<u64> = "accesses", "accesses", "Accesses to memory, one per line of the cache that asks.";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_is_visited_under_its_own_name_and_explained() {
+        let mut counters = CacheCounters { fills: 7, stall_cycles: 9, ..CacheCounters::default() };
+        counters.misses[Kind::Store] = 3;
+        let mut seen = Vec::new();
+        counters.each(|info, kind, value| {
+            assert_eq!(info.per_kind, kind.is_some());
+            assert!(info.meaning.ends_with('.') && !info.unit.is_empty());
+            if value > 0 {
+                seen.push((info.name, kind, value));
+            }
+        });
+        assert_eq!(
+            seen,
+            [("misses", Some(Kind::Store), 3), ("fills", None, 7), ("write-buffer.stall-cycles", None, 9)]
+        );
+        let mut names: Vec<_> = CacheCounters::LIST.iter().map(|info| info.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), CacheCounters::LIST.len());
+    }
+
+    #[test]
+    fn snapshots_subtract() {
+        let mut later = CacheCounters { fills: 7, ..CacheCounters::default() };
+        later.accesses[Kind::Load] = 5;
+        let earlier = CacheCounters { fills: 3, ..CacheCounters::default() };
+        assert_eq!((later - earlier).fills, 4);
+        assert_eq!((later - earlier).accesses[Kind::Load], 5);
+    }
+}

@@ -1,0 +1,271 @@
+//! What a cache does when it is asked.
+//!
+//! Counting rules
+//!
+//! *Access.* One line asked for, by the processor or by a cache above, is one access of its kind, and a
+//! miss of that kind if the line is not there. A reference that touches several lines is several accesses,
+//! made by the caller. A miss is compulsory if no access of any kind has asked this cache for that line of
+//! that page before.
+//!
+//! *Reading* (fetch, load, a store that allocates, fill). A miss brings the line in: exactly one fill, and
+//! exactly one request to the level behind, of the same kind. So a level-2 access made by a level-1 store
+//! that allocates is a `store` there; it reads, and leaves no dirty line. Only the store of the processor
+//! itself makes a line dirty, at the cache it asks, if that one is write-back.
+//!
+//! *A store, write-through.* Hit or miss, the data is passed down as one `write`. A miss with allocation
+//! first reads the line (kind `store`). *A store that misses without allocation* is passed down as one
+//! `write`; nothing is filled.
+//!
+//! *Data from above* (`write`, a part of a line; `writeback`, a line of the cache that sends it). At a
+//! write-back cache a hit makes the line dirty. A miss with allocation brings the line in, dirty: it is one
+//! fill, and unless the data is the whole line, the rest is read from behind with kind `fill`. A miss without
+//! allocation is passed down under its own kind. A write-through cache passes it down under its own kind,
+//! hit or miss, after it has allocated as it is told to. Stores of the processor count as part of a line.
+//!
+//! *Eviction.* A line that comes to a full set evicts one. A dirty victim is one `writeback` to the level
+//! behind: before the line is read (`before-fill`; then the victim is also chosen before) or after it
+//! (`after-fill`; the victim is chosen when the line has come, so that a way emptied meanwhile is used).
+//!
+//! *Inclusion.* When an inclusive cache evicts a line, the lines it covers are invalidated in all caches
+//! above. If one of them was dirty, the victim is written back though it was clean itself.
+//!
+//! *Purge.* When a frame changes hands, the lines of its page leave every level. Each dirty one, at each
+//! level, is one access of kind `system` to memory, past the levels between.
+//!
+//! *Cost.* A demand access that misses above costs what the level that serves it costs, or the sum over the
+//! levels it passes. Reading for a partial write and data passed down cost nothing but write-buffer stalls.
+
+use binhop_base::{Kind, LineAddr, MappingId, PageId, Translation};
+
+use crate::{
+    cache::{Cache, Place},
+    lines::Word,
+    request::{Below, MEMORY, PART, Request},
+};
+
+/// The caches of one stage (front or back), what they ask, and what is behind them. Functions return the
+/// cycles that the processor waits; `now` is the cycle at which they begin.
+pub(crate) struct Flow<'a, T, B> {
+    /// By index in the tree; those of the other stage are absent.
+    pub(crate) caches: &'a mut [Option<Cache>],
+    pub(crate) translation: &'a T,
+    pub(crate) below: &'a mut B,
+    /// Whether the costs of the levels passed add up.
+    pub(crate) add_costs: bool,
+}
+
+/// The cache `number` of a stage that must have it.
+#[inline(always)]
+pub(crate) fn cache(caches: &mut [Option<Cache>], number: usize) -> &mut Cache {
+    caches[number].as_mut().expect("the cache belongs to this stage")
+}
+
+/// The processor asks a cache. The part that every reference passes: a hit ends here.
+#[inline(always)]
+pub(crate) fn access<T: Translation, B: Below>(
+    mut flow: Flow<'_, T, B>,
+    number: usize,
+    kind: Kind,
+    at: LineAddr,
+    now: u64,
+) -> u64 {
+    debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
+    let asked = cache(flow.caches, number);
+    asked.counters.accesses[kind] += 1;
+    let place = asked.place_of_mapping(at, flow.translation);
+    let store = kind == Kind::Store;
+    let touched = asked.lines.touch(place.set, place.key, store && asked.write_back);
+    if let Some(newly_dirty) = touched {
+        asked.counters.dirtied += u64::from(newly_dirty);
+        if !store || asked.write_back {
+            return 0;
+        }
+    }
+    flow.finish_access(number, kind, place, touched.is_some(), now)
+}
+
+impl<T: Translation, B: Below> Flow<'_, T, B> {
+    /// The processor's access missed, or its store must be passed down.
+    #[inline(never)]
+    fn finish_access(&mut self, number: usize, kind: Kind, place: Place, hit: bool, now: u64) -> u64 {
+        let asked = cache(self.caches, number);
+        let store = kind == Kind::Store;
+        let (write_back, allocate) = (asked.write_back, asked.allocate || !store);
+        let mut wait = 0;
+        if !hit {
+            asked.count_miss(kind, place.key, self.translation);
+            if allocate {
+                wait += self.bring_in(number, place, Some(kind), store && write_back, now);
+            }
+        }
+        if store && !(write_back && (hit || allocate)) {
+            wait += self.send(number, place.key, Kind::Write, PART, now + wait);
+        }
+        wait
+    }
+
+    /// A cache above asks, or passes data down.
+    pub(crate) fn serve(&mut self, request: Request, now: u64) -> u64 {
+        let number = usize::from(request.to);
+        let kind = request.kind;
+        let asked = cache(self.caches, number);
+        debug_assert_eq!(u32::from(request.unit), asked.line_log2);
+        asked.counters.accesses[kind] += 1;
+        let place = asked.place_of_request(request.at, self.translation);
+        match kind {
+            Kind::Write | Kind::Writeback => self.take_data(number, kind, place, request.data, now),
+            Kind::Fetch | Kind::Load | Kind::Store | Kind::Fill => {
+                let cost = if kind.is_demand() { asked.cost } else { 0 };
+                if asked.lines.touch(place.set, place.key, false).is_some() {
+                    return cost;
+                }
+                asked.count_miss(kind, place.key, self.translation);
+                let own = if self.add_costs { cost } else { 0 };
+                own + self.bring_in(number, place, Some(kind), false, now)
+            }
+            Kind::System | Kind::Prefetch | Kind::Dma => unreachable!("no cache is asked for {kind:?}"),
+        }
+    }
+
+    fn take_data(&mut self, number: usize, kind: Kind, place: Place, data: u8, now: u64) -> u64 {
+        let asked = cache(self.caches, number);
+        let (write_back, allocate) = (asked.write_back, asked.allocate);
+        let touched = asked.lines.touch(place.set, place.key, write_back);
+        let mut wait = 0;
+        if let Some(newly_dirty) = touched {
+            asked.counters.dirtied += u64::from(newly_dirty);
+        } else {
+            asked.count_miss(kind, place.key, self.translation);
+            if allocate {
+                let rest = (u32::from(data) != asked.line_log2).then_some(Kind::Fill);
+                wait += self.bring_in(number, place, rest, write_back, now);
+            }
+        }
+        if !(write_back && (touched.is_some() || allocate)) {
+            wait += self.send(number, place.key, kind, data, now + wait);
+        }
+        wait
+    }
+
+    /// Brings a line in: reads it from behind as `read` (unless the data at hand is the whole line) and
+    /// makes room for it, in the order the cache is told to.
+    fn bring_in(&mut self, number: usize, place: Place, read: Option<Kind>, dirty: bool, now: u64) -> u64 {
+        let mut wait = 0;
+        let asked = cache(self.caches, number);
+        if asked.evict_first
+            && let Some(victim) = asked.lines.evict(place.set)
+        {
+            wait += self.let_go(number, victim, now);
+        }
+        if let Some(kind) = read {
+            let asked = cache(self.caches, number);
+            let data = asked.line_log2 as u8;
+            wait += self.send(number, place.key, kind, data, now + wait);
+        }
+        let asked = cache(self.caches, number);
+        asked.counters.fills += 1;
+        asked.counters.dirtied += u64::from(dirty);
+        // Nothing that a write-back does behind can empty a way of this set: what an inclusive cache behind
+        // holds of it is a superset. So the line may take its place before its victim is sent.
+        if let Some(victim) = asked.lines.put(place.set, Word::new(place.key, dirty)) {
+            wait += self.let_go(number, victim, now + wait);
+        }
+        wait
+    }
+
+    /// A victim leaves.
+    fn let_go(&mut self, number: usize, victim: Word, now: u64) -> u64 {
+        let asked = cache(self.caches, number);
+        asked.counters.evictions += 1;
+        let mut dirty = victim.dirty();
+        if !asked.takes_along.is_empty() && self.invalidate_above(number, victim) && !dirty {
+            cache(self.caches, number).counters.dirtied += 1;
+            dirty = true;
+        }
+        if !dirty {
+            return 0;
+        }
+        let asked = cache(self.caches, number);
+        asked.counters.evictions_dirty += 1;
+        let data = asked.line_log2 as u8;
+        self.send(number, victim.key(), Kind::Writeback, data, now)
+    }
+
+    /// Invalidates what a line covers in all caches above; whether any of it was dirty.
+    fn invalidate_above(&mut self, number: usize, victim: Word) -> bool {
+        let mut dirty = false;
+        let asked = cache(self.caches, number);
+        let (at, line_log2, by_mapping) =
+            (asked.line_of(victim.key()), asked.line_log2, asked.keyed_by_mapping);
+        for index in 0..asked.takes_along.len() {
+            let upper = cache(self.caches, number).takes_along[index];
+            let upper = cache(self.caches, upper);
+            let covered = line_log2 - upper.line_log2;
+            for line in at.line << covered..(at.line + 1) << covered {
+                let at = LineAddr { id: at.id, line };
+                let count = |counters: &mut crate::CacheCounters, word: Word| {
+                    counters.invalidated += 1;
+                    counters.invalidated_dirty += u64::from(word.dirty());
+                    dirty |= word.dirty();
+                };
+                if upper.keyed_by_mapping == by_mapping {
+                    upper.remove(at, self.translation, count);
+                } else {
+                    upper.remove_by_page(at, self.translation, count);
+                }
+            }
+        }
+        dirty
+    }
+
+    /// Sends a request to the level behind, through the write buffer if it is data and there is one.
+    fn send(&mut self, number: usize, key: u64, kind: Kind, data: u8, now: u64) -> u64 {
+        let sender = cache(self.caches, number);
+        sender.counters.sent[kind] += 1;
+        let mut stall = 0;
+        if let Some(buffer) = &mut sender.buffer
+            && matches!(kind, Kind::Write | Kind::Writeback)
+        {
+            stall = buffer.push(now);
+            sender.counters.stalls += u64::from(stall > 0);
+            sender.counters.stall_cycles += stall;
+        }
+        let at = sender.name_behind(key, self.translation);
+        let request = Request { at, to: sender.next, kind, unit: sender.next_unit as u8, data };
+        let here = self.caches.get(usize::from(request.to)).is_some_and(Option::is_some);
+        let wait =
+            if here { self.serve(request, now + stall) } else { self.below.request(request, now + stall) };
+        stall + wait
+    }
+
+    /// The frame of a page changes hands: its lines leave every cache of this stage.
+    pub(crate) fn purge(&mut self, page: PageId, mappings: &[MappingId], now: u64) {
+        for number in 0..self.caches.len() {
+            let Some(cache) = self.caches[number].as_mut() else { continue };
+            let mut dirty_lines = Vec::new();
+            let mut purge = |cache: &mut Cache, id: u32| {
+                for line in 0..cache.lines_per_page() {
+                    cache.remove(LineAddr { id, line }, self.translation, |counters, word| {
+                        counters.purged += 1;
+                        if word.dirty() {
+                            counters.purged_dirty += 1;
+                            counters.sent[Kind::System] += 1;
+                            dirty_lines.push(line);
+                        }
+                    });
+                }
+            };
+            if cache.keyed_by_mapping {
+                mappings.iter().for_each(|mapping| purge(cache, mapping.0));
+            } else {
+                purge(cache, page.0);
+            }
+            let unit = cache.line_log2 as u8;
+            for line in dirty_lines {
+                let at = LineAddr { id: page.0, line };
+                let request = Request { at, to: MEMORY, kind: Kind::System, unit, data: unit };
+                self.below.request(request, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The lines a cache holds: one word per way, sets one after another, with a replacement policy.
+//!
+//! A word is a line's key and whether it is dirty: key × 2 + dirty. A key is at most 2⁶²: no word of a line
+//! equals [`EMPTY`], nor differs from it in the dirty bit alone.
+
+use binhop_base::Rng;
+
+use crate::{
+    CacheConfig, Replacement,
+    replacement::{Fifo, Lru, Plru, Policy, Random, Srrip},
+};
+
+/// The word of a way that holds no line.
+pub(crate) const EMPTY: u64 = u64::MAX;
+
+/// A line's word: its key, and whether it is dirty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word(pub(crate) u64);
+
+impl Word {
+    #[inline]
+    pub(crate) const fn new(key: u64, dirty: bool) -> Self {
+        Self(key << 1 | dirty as u64)
+    }
+
+    #[inline]
+    pub(crate) const fn key(self) -> u64 {
+        self.0 >> 1
+    }
+
+    #[inline]
+    pub(crate) const fn dirty(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+/// Sets of `W` ways (0: known only at run time) under one policy. Fixing `W` unrolls the search.
+#[derive(Clone, Debug)]
+pub(crate) struct Array<P, const W: usize> {
+    words: Vec<u64>,
+    ways: usize,
+    policy: P,
+}
+
+impl<P: Policy, const W: usize> Array<P, W> {
+    fn new(sets: usize, ways: usize, policy: P) -> Self {
+        assert!(W == 0 || W == ways);
+        Self { words: vec![EMPTY; sets * ways], ways, policy }
+    }
+
+    #[inline(always)]
+    fn ways(&self) -> usize {
+        if W == 0 { self.ways } else { W }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, set: usize) -> (&mut [u64], &mut P) {
+        let ways = self.ways();
+        (&mut self.words[set * ways..][..ways], &mut self.policy)
+    }
+
+    #[inline(always)]
+    fn touch(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
+        let (ways, policy) = self.set(set);
+        let clean = key << 1;
+        let way = ways.iter().position(|&word| word ^ clean <= 1)?;
+        let newly_dirty = dirty && ways[way] == clean;
+        ways[way] |= u64::from(dirty);
+        policy.hit(ways, set, way);
+        Some(newly_dirty)
+    }
+
+    #[inline(always)]
+    fn evict(&mut self, set: usize) -> Option<Word> {
+        let (ways, policy) = self.set(set);
+        if ways.contains(&EMPTY) {
+            return None;
+        }
+        let way = policy.victim(ways, set);
+        let victim = Word(ways[way]);
+        ways[way] = EMPTY;
+        policy.removed(ways, set, way);
+        Some(victim)
+    }
+
+    #[inline(always)]
+    fn put(&mut self, set: usize, line: Word) -> Option<Word> {
+        let (ways, policy) = self.set(set);
+        let empty = ways.iter().position(|&word| word == EMPTY);
+        let way = empty.unwrap_or_else(|| policy.victim(ways, set));
+        let before = ways[way];
+        ways[way] = line.0;
+        policy.filled(ways, set, way);
+        if empty.is_none() { Some(Word(before)) } else { None }
+    }
+
+    fn remove(&mut self, set: usize, mut gone: impl FnMut(u64) -> bool, mut removed: impl FnMut(Word)) {
+        let (ways, policy) = self.set(set);
+        // From the last way down: a policy that closes the gap moves only ways that were seen.
+        for way in (0..ways.len()).rev() {
+            let word = Word(ways[way]);
+            if word.0 != EMPTY && gone(word.key()) {
+                ways[way] = EMPTY;
+                policy.removed(ways, set, way);
+                removed(word);
+            }
+        }
+    }
+}
+
+/// Dispatches once per access to the array's own type; the branch is the same every time for one cache.
+macro_rules! arrays {
+    ($($name:ident($policy:ty, $ways:literal),)*) => {
+        /// The lines of one cache.
+        #[derive(Clone, Debug)]
+        pub(crate) enum Lines { $($name(Array<$policy, $ways>),)* }
+
+        impl Lines {
+            /// Looks for a line; if it is there, touches it and perhaps makes it dirty. `Some` tells whether
+            /// it was clean and now is dirty.
+            #[inline(always)]
+            pub(crate) fn touch(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
+                match self { $(Lines::$name(array) => array.touch(set, key, dirty),)* }
+            }
+
+            /// Makes room in a set: the victim, if it was full.
+            pub(crate) fn evict(&mut self, set: usize) -> Option<Word> {
+                match self { $(Lines::$name(array) => array.evict(set),)* }
+            }
+
+            /// Puts a line in the lowest empty way, or in the place of a victim.
+            #[inline]
+            pub(crate) fn put(&mut self, set: usize, line: Word) -> Option<Word> {
+                match self { $(Lines::$name(array) => array.put(set, line),)* }
+            }
+
+            /// Removes the lines of a set whose key is `gone`, telling each.
+            pub(crate) fn remove(&mut self, set: usize, gone: impl FnMut(u64) -> bool, removed: impl FnMut(Word)) {
+                match self { $(Lines::$name(array) => array.remove(set, gone, removed),)* }
+            }
+
+            /// All words, set by set, way by way.
+            pub(crate) fn words(&self) -> &[u64] {
+                match self { $(Lines::$name(array) => &array.words,)* }
+            }
+        }
+    };
+}
+
+arrays! {
+    Direct(Fifo, 1),
+    Lru2(Lru, 2),
+    Lru4(Lru, 4),
+    Lru8(Lru, 8),
+    Lru16(Lru, 16),
+    LruN(Lru, 0),
+    FifoN(Fifo, 0),
+    Random2(Random, 2),
+    Random4(Random, 4),
+    RandomN(Random, 0),
+    PlruN(Plru, 0),
+    SrripN(Srrip, 0),
+}
+
+impl Lines {
+    pub(crate) fn new(config: &CacheConfig, cache: usize, rng: Rng) -> Self {
+        let ways = config.ways as usize;
+        let sets = config.sets() as usize;
+        match (config.replacement, ways) {
+            (_, 1) => Lines::Direct(Array::new(sets, 1, Fifo)),
+            (Replacement::Lru, 2) => Lines::Lru2(Array::new(sets, ways, Lru)),
+            (Replacement::Lru, 4) => Lines::Lru4(Array::new(sets, ways, Lru)),
+            (Replacement::Lru, 8) => Lines::Lru8(Array::new(sets, ways, Lru)),
+            (Replacement::Lru, 16) => Lines::Lru16(Array::new(sets, ways, Lru)),
+            (Replacement::Lru, _) => Lines::LruN(Array::new(sets, ways, Lru)),
+            (Replacement::Fifo, _) => Lines::FifoN(Array::new(sets, ways, Fifo)),
+            (Replacement::Random, 2) => Lines::Random2(Array::new(sets, ways, Random::new(rng, cache, sets))),
+            (Replacement::Random, 4) => Lines::Random4(Array::new(sets, ways, Random::new(rng, cache, sets))),
+            (Replacement::Random, _) => Lines::RandomN(Array::new(sets, ways, Random::new(rng, cache, sets))),
+            (Replacement::Plru, _) => Lines::PlruN(Array::new(sets, ways, Plru::new(ways, sets))),
+            (Replacement::Srrip, _) => Lines::SrripN(Array::new(sets, ways, Srrip::new(ways, sets))),
+        }
+    }
+}

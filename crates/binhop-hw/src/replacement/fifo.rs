@@ -1,0 +1,26 @@
+//! First in, first out. The ways of a set are kept in order of arrival, the latest first; a hit changes
+//! nothing.
+
+use super::{Policy, Ways, move_to_back, move_to_front};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Fifo;
+
+impl Policy for Fifo {
+    #[inline]
+    fn hit(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
+
+    #[inline]
+    fn filled(&mut self, ways: &mut Ways, _set: usize, way: usize) {
+        move_to_front(ways, way);
+    }
+
+    #[inline]
+    fn victim(&mut self, ways: &Ways, _set: usize) -> usize {
+        ways.len() - 1
+    }
+
+    fn removed(&mut self, ways: &mut Ways, _set: usize, way: usize) {
+        move_to_back(ways, way);
+    }
+}

@@ -1,0 +1,52 @@
+//! Replacement: which line of a full set leaves. One file per policy.
+//!
+//! Rules they share
+//! - A line that comes takes the lowest empty way; only a full set has a victim.
+//! - Every access that finds its line, of whatever kind, is a hit to the policy.
+//! - With one way there is nothing to choose, and all policies are the same.
+
+mod fifo;
+mod lru;
+mod plru;
+mod random;
+mod srrip;
+
+pub(crate) use fifo::Fifo;
+pub(crate) use lru::Lru;
+pub(crate) use plru::Plru;
+pub(crate) use random::Random;
+pub(crate) use srrip::Srrip;
+
+/// The ways of one set, as [`crate::lines`] stores them. A policy may reorder them; it never looks inside.
+pub(crate) type Ways = [u64];
+
+/// A replacement policy with its state for all sets of a cache.
+pub(crate) trait Policy {
+    /// The line at `way` was accessed.
+    fn hit(&mut self, ways: &mut Ways, set: usize, way: usize);
+
+    /// A line has just been put at `way`.
+    fn filled(&mut self, ways: &mut Ways, set: usize, way: usize);
+
+    /// The way whose line leaves. The set is full.
+    fn victim(&mut self, ways: &Ways, set: usize) -> usize;
+
+    /// The line at `way` was removed; the way is empty.
+    fn removed(&mut self, ways: &mut Ways, set: usize, way: usize);
+}
+
+/// Moves the line at `way` to the front; those before it move up by one.
+///
+/// Written as a chain of swaps: for the few ways of a set it beats the `memmove` that a rotation becomes.
+#[inline]
+fn move_to_front(ways: &mut Ways, way: usize) {
+    let mut carried = ways[way];
+    for slot in &mut ways[..=way] {
+        core::mem::swap(slot, &mut carried);
+    }
+}
+
+/// Moves the way to the end; those behind it move down by one.
+fn move_to_back(ways: &mut Ways, way: usize) {
+    ways[way..].rotate_left(1);
+}

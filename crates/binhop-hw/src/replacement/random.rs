@@ -1,0 +1,41 @@
+//! A victim drawn uniformly from the ways. The draw is a function of the seed, the cache, the set and the
+//! number of victims that set has had, so that it does not depend on what happens in other sets, and two
+//! policies compared under one seed meet the same luck.
+
+use binhop_base::{Domain, Rng, Stream};
+
+use super::{Policy, Ways};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Random {
+    rng: Rng,
+    /// The cache's index, in the upper bits of the stream number; the set is in the lower 48.
+    stream: u64,
+    /// Victims each set has had.
+    victims: Vec<u64>,
+}
+
+impl Random {
+    pub(crate) fn new(rng: Rng, cache: usize, sets: usize) -> Self {
+        Self { rng, stream: (cache as u64) << 48, victims: vec![0; sets] }
+    }
+}
+
+impl Policy for Random {
+    #[inline]
+    fn hit(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
+
+    #[inline]
+    fn filled(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
+
+    #[inline]
+    fn victim(&mut self, ways: &Ways, set: usize) -> usize {
+        let stream = Stream::new(Domain::Victim, self.stream | set as u64);
+        let count = &mut self.victims[set];
+        let way = self.rng.below(stream, *count, ways.len() as u64);
+        *count += 1;
+        way as usize
+    }
+
+    fn removed(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
+}

@@ -1,0 +1,50 @@
+//! Static re-reference interval prediction with hit priority (SRRIP-HP; Jaleel, Theobald, Steely, Emer:
+//! High Performance Cache Replacement Using Re-Reference Interval Prediction, ISCA 2010, §4.2), M = 2 bits.
+//!
+//! Each line has a predicted re-reference value: 0 near-immediate … 3 distant. A line that comes gets 2,
+//! a hit sets 0. The victim is the lowest way with 3; while there is none, all ways of the set grow by 1.
+
+use super::{Policy, Ways};
+
+const DISTANT: u8 = 3;
+const LONG: u8 = 2;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Srrip {
+    predicted: Vec<u8>,
+}
+
+impl Srrip {
+    pub(crate) fn new(ways: usize, sets: usize) -> Self {
+        Self { predicted: vec![DISTANT; ways * sets] }
+    }
+}
+
+impl Policy for Srrip {
+    #[inline]
+    fn hit(&mut self, ways: &mut Ways, set: usize, way: usize) {
+        self.predicted[set * ways.len() + way] = 0;
+    }
+
+    #[inline]
+    fn filled(&mut self, ways: &mut Ways, set: usize, way: usize) {
+        self.predicted[set * ways.len() + way] = LONG;
+    }
+
+    #[inline]
+    fn victim(&mut self, ways: &Ways, set: usize) -> usize {
+        let predicted = &mut self.predicted[set * ways.len()..][..ways.len()];
+        let farthest = predicted.iter().copied().fold(0, u8::max);
+        let age = DISTANT - farthest;
+        let mut victim = None;
+        for (way, value) in predicted.iter_mut().enumerate() {
+            *value += age;
+            if victim.is_none() && *value == DISTANT {
+                victim = Some(way);
+            }
+        }
+        victim.expect("after ageing the farthest value is distant")
+    }
+
+    fn removed(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
+}

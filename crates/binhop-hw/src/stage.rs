@@ -1,0 +1,262 @@
+//! Front, back, and both together.
+//!
+//! The *front* is what every reference touches, the *back* what a front lets through. A front that does not
+//! depend on the placement is simulated once; its requests are stored and replayed into many backs.
+
+use binhop_base::{Kind, LineAddr, MappingId, PageId, Rng, Translation};
+
+use crate::{
+    CacheCounters, CostRule, MemoryCounters, Tree,
+    cache::{Cache, Resident},
+    flow::{Flow, access},
+    request::{Below, MEMORY, Request},
+};
+
+#[derive(Clone, Debug)]
+struct Caches {
+    /// By index in the tree; those of the other stage are absent.
+    caches: Box<[Option<Cache>]>,
+    add_costs: bool,
+}
+
+impl Caches {
+    fn new(tree: &Tree, front: bool, rng: Rng) -> Self {
+        let build = |number| (tree.in_front(number) == front).then(|| Cache::new(tree, number, rng));
+        Self {
+            caches: (0..tree.config().caches.len()).map(build).collect(),
+            add_costs: tree.config().cost_rule == CostRule::Add,
+        }
+    }
+
+    #[inline(always)]
+    fn flow<'a, T, B>(&'a mut self, translation: &'a T, below: &'a mut B) -> Flow<'a, T, B> {
+        Flow { caches: &mut self.caches, translation, below, add_costs: self.add_costs }
+    }
+
+    fn get(&self, cache: usize) -> &Cache {
+        self.caches[cache].as_ref().expect("the cache belongs to this stage")
+    }
+}
+
+macro_rules! cache_views {
+    () => {
+        /// What a cache of this stage has counted since the start.
+        ///
+        /// # Panics
+        /// The cache belongs to the other stage: see [`Tree::in_front`].
+        #[inline]
+        #[must_use]
+        pub fn counters(&self, cache: usize) -> &CacheCounters {
+            &self.caches.get(cache).counters
+        }
+
+        /// What a cache of this stage holds: for each set, its ways. LRU and FIFO keep the latest (accessed,
+        /// arrived) first; the others keep a line in its way.
+        ///
+        /// # Panics
+        /// The cache belongs to the other stage.
+        #[must_use]
+        pub fn contents(&self, cache: usize) -> Vec<Vec<Option<Resident>>> {
+            self.caches.get(cache).contents()
+        }
+
+        /// How many lines a cache of this stage holds, and how many of them are dirty.
+        ///
+        /// # Panics
+        /// The cache belongs to the other stage.
+        #[must_use]
+        pub fn resident(&self, cache: usize) -> (u64, u64) {
+            self.caches.get(cache).resident()
+        }
+    };
+}
+
+/// The caches the processor asks, with the inclusive caches behind them and all above those.
+#[derive(Clone, Debug)]
+pub struct Front {
+    caches: Caches,
+}
+
+impl Front {
+    /// The front of a tree, empty.
+    #[must_use]
+    pub fn new(tree: &Tree, rng: Rng) -> Self {
+        Self { caches: Caches::new(tree, true, rng) }
+    }
+
+    /// The processor asks `cache` for a line: one fetch, load or store. `at` names a mapping, and counts
+    /// lines of that cache. Returns the cycles the processor waits, with `now` the cycle it asks at.
+    #[inline]
+    pub fn access<T: Translation, B: Below>(
+        &mut self,
+        cache: usize,
+        kind: Kind,
+        at: LineAddr,
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) -> u64 {
+        access(self.caches.flow(translation, below), cache, kind, at, now)
+    }
+
+    /// Counts accesses that the caller proved to be hits that change nothing: the line was the last one
+    /// accessed in its set, had been hit since it came (SRRIP), and for stores is dirty already and the
+    /// cache is write-back.
+    #[inline]
+    pub fn add_hits(&mut self, cache: usize, kind: Kind, hits: u64) {
+        let cache = self.caches.caches[cache].as_mut().expect("the cache belongs to the front");
+        cache.counters.accesses[kind] += hits;
+    }
+
+    /// The frame of a page changes hands: its lines leave. Call it while the translation still answers the
+    /// old frame, with every mapping that has led to the page since its last purge; then [`Back::purge`].
+    pub fn purge<T: Translation, B: Below>(
+        &mut self,
+        page: PageId,
+        mappings: &[MappingId],
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) {
+        self.caches.flow(translation, below).purge(page, mappings, now);
+    }
+
+    cache_views!();
+}
+
+/// The caches behind the front, and memory.
+#[derive(Clone, Debug)]
+pub struct Back {
+    caches: Caches,
+    memory: Memory,
+}
+
+/// Memory of a fixed latency.
+#[derive(Clone, Debug)]
+struct Memory {
+    counters: MemoryCounters,
+    cost: u64,
+}
+
+impl Below for Memory {
+    #[inline]
+    fn request(&mut self, request: Request, _now: u64) -> u64 {
+        debug_assert_eq!(request.to, MEMORY);
+        self.counters.accesses[request.kind] += 1;
+        if request.kind.is_demand() { self.cost } else { 0 }
+    }
+}
+
+impl Back {
+    /// The back of a tree, empty.
+    #[must_use]
+    pub fn new(tree: &Tree, rng: Rng) -> Self {
+        let memory = Memory { counters: MemoryCounters::default(), cost: tree.config().memory_cost };
+        Self { caches: Caches::new(tree, false, rng), memory }
+    }
+
+    /// Handles a request of the front made at cycle `now`; returns the cycles the processor waits.
+    #[inline]
+    pub fn request<T: Translation>(&mut self, request: Request, now: u64, translation: &T) -> u64 {
+        if request.to == MEMORY {
+            return self.memory.request(request, now);
+        }
+        self.caches.flow(translation, &mut self.memory).serve(request, now)
+    }
+
+    /// Handles stored requests; returns the cycles the processor waits for all of them. Only for trees
+    /// without write buffers, whose stalls depend on when each request is made.
+    pub fn replay<T: Translation>(&mut self, requests: &[Request], translation: &T) -> u64 {
+        requests.iter().map(|&request| self.request(request, 0, translation)).sum()
+    }
+
+    /// This back as a front sees it.
+    #[inline]
+    pub fn bind<'a, T: Translation>(&'a mut self, translation: &'a T) -> Bound<'a, T> {
+        Bound { back: self, translation }
+    }
+
+    /// The frame of a page changes hands: see [`Front::purge`].
+    pub fn purge<T: Translation>(&mut self, page: PageId, mappings: &[MappingId], now: u64, translation: &T) {
+        self.caches.flow(translation, &mut self.memory).purge(page, mappings, now);
+    }
+
+    /// What memory has counted since the start.
+    #[must_use]
+    pub fn memory(&self) -> &MemoryCounters {
+        &self.memory.counters
+    }
+
+    cache_views!();
+}
+
+/// A back with the translation its caches ask.
+#[derive(Debug)]
+pub struct Bound<'a, T> {
+    back: &'a mut Back,
+    translation: &'a T,
+}
+
+impl<T: Translation> Below for Bound<'_, T> {
+    #[inline]
+    fn request(&mut self, request: Request, now: u64) -> u64 {
+        self.back.request(request, now, self.translation)
+    }
+}
+
+/// Front and back together, with the processor's clock: the whole tree for one placement.
+#[derive(Clone, Debug)]
+pub struct Hierarchy {
+    tree: Tree,
+    /// The caches the processor asks.
+    pub front: Front,
+    /// What is behind them.
+    pub back: Back,
+    /// Cycles since the start: the caller adds those of its instructions.
+    pub now: u64,
+}
+
+impl Hierarchy {
+    /// The whole of a tree, empty, at cycle 0.
+    #[must_use]
+    pub fn new(tree: &Tree, rng: Rng) -> Self {
+        Self { tree: tree.clone(), front: Front::new(tree, rng), back: Back::new(tree, rng), now: 0 }
+    }
+
+    /// The processor asks the cache that serves this kind. `at` names a mapping, and counts lines of that
+    /// cache. The clock moves on by the cycles the processor waits, which are returned.
+    pub fn access<T: Translation>(&mut self, kind: Kind, at: LineAddr, translation: &T) -> u64 {
+        let config = self.tree.config();
+        let cache = if kind == Kind::Fetch { config.fetch } else { config.data };
+        let mut below = self.back.bind(translation);
+        let wait = self.front.access(cache, kind, at, self.now, translation, &mut below);
+        self.now += wait;
+        wait
+    }
+
+    /// The frame of a page changes hands: see [`Front::purge`].
+    pub fn purge<T: Translation>(&mut self, page: PageId, mappings: &[MappingId], translation: &T) {
+        self.front.purge(page, mappings, self.now, translation, &mut self.back.bind(translation));
+        self.back.purge(page, mappings, self.now, translation);
+    }
+
+    /// What a cache has counted since the start.
+    #[must_use]
+    pub fn counters(&self, cache: usize) -> &CacheCounters {
+        if self.tree.in_front(cache) { self.front.counters(cache) } else { self.back.counters(cache) }
+    }
+
+    /// What a cache holds: see [`Front::contents`].
+    #[must_use]
+    pub fn contents(&self, cache: usize) -> Vec<Vec<Option<Resident>>> {
+        if self.tree.in_front(cache) { self.front.contents(cache) } else { self.back.contents(cache) }
+    }
+
+    /// Whether the laws hold: see [`crate::check`].
+    ///
+    /// # Errors
+    /// The law that is broken.
+    pub fn check(&self) -> binhop_base::Result<()> {
+        crate::check(&self.tree, &self.front, &self.back)
+    }
+}
