@@ -1,0 +1,278 @@
+//! Address spaces, spelled out: every unit of every space has its own entry in one map, and after every
+//! event all pages are looked for everywhere.
+//!
+//! A *unit* is the smaller of the trace's page and the machine's; events start at multiples of it. Numbers
+//! are given out as the fast model does: pages and mappings in order of first touch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use binhop_base::{Asid, MappingId, PageId, PageNo};
+
+/// What a unit of mapped memory belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Object {
+    Named(u64),
+    SharedAnonymous(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    /// Which object, and which unit of it; `None` for private anonymous memory.
+    object: Option<(Object, i128)>,
+    shared: bool,
+    grows: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    page: PageId,
+    copy_on_write: bool,
+    outside: bool,
+}
+
+/// What a touch found, in the fast model's terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// Number of the mapping.
+    pub mapping: MappingId,
+    /// Number of the page.
+    pub page: PageId,
+    /// The touch made the page.
+    pub new_page: bool,
+    /// No copy is pending.
+    pub write_free: bool,
+    /// Made outside every map.
+    pub outside: bool,
+}
+
+/// All address spaces.
+pub struct Spaces {
+    unit: u64,
+    /// Units per trace page and per machine page; one of them is 1.
+    trace_units: u64,
+    machine_units: u64,
+    units: BTreeMap<(Asid, u64), Unit>,
+    own: BTreeMap<(Asid, u64), Own>,
+    segment_pages: BTreeMap<(Object, i128), PageId>,
+    mappings: BTreeMap<(Asid, u64, PageId), MappingId>,
+    pages: u32,
+    anonymous: u64,
+    growth_units: u64,
+    dead: Vec<PageId>,
+    gone: BTreeSet<PageId>,
+    /// Machine pages that only part of a segment covers.
+    pub unaligned: u64,
+}
+
+enum Found {
+    Segment(Object, i128, bool),
+    Private { outside: bool, unaligned: bool },
+}
+
+impl Spaces {
+    /// Sizes in bytes: of a machine page, of a page of the trace, and how far down a stack grows at once.
+    #[must_use]
+    pub fn new(machine_page: u64, trace_page: u64, growth: u64) -> Self {
+        let unit = machine_page.min(trace_page);
+        Self {
+            unit,
+            trace_units: trace_page / unit,
+            machine_units: machine_page / unit,
+            units: BTreeMap::new(),
+            own: BTreeMap::new(),
+            segment_pages: BTreeMap::new(),
+            mappings: BTreeMap::new(),
+            pages: 0,
+            anonymous: 0,
+            growth_units: growth / unit,
+            dead: Vec::new(),
+            gone: BTreeSet::new(),
+            unaligned: 0,
+        }
+    }
+
+    fn units_of(&self, page: u64) -> std::ops::Range<u64> {
+        page * self.machine_units..(page + 1) * self.machine_units
+    }
+
+    fn mapped_units(&self, asid: Asid, page: u64) -> usize {
+        self.units_of(page).filter(|&unit| self.units.contains_key(&(asid, unit))).count()
+    }
+
+    /// What the maps alone say about a machine page.
+    fn look(&self, asid: Asid, page: u64) -> Found {
+        let parts: Vec<Option<Unit>> =
+            self.units_of(page).map(|unit| self.units.get(&(asid, unit)).copied()).collect();
+        if let Some((object, first)) = parts[0].and_then(|unit| unit.object) {
+            let shared = parts[0].is_some_and(|unit| unit.shared);
+            let whole = parts.iter().zip(0..).all(|(part, i)| {
+                part.is_some_and(|unit| unit.object == Some((object, first + i)) && unit.shared == shared)
+            });
+            let units = i128::from(self.machine_units);
+            if whole && first.rem_euclid(units) == 0 {
+                return Found::Segment(object, first.div_euclid(units), shared);
+            }
+        }
+        Found::Private {
+            outside: parts.iter().all(Option::is_none),
+            unaligned: parts.iter().flatten().any(|unit| unit.object.is_some()),
+        }
+    }
+
+    fn grow(&mut self, asid: Asid, page: u64) {
+        if self.mapped_units(asid, page) > 0 {
+            return;
+        }
+        let first = page * self.machine_units;
+        let Some((&(_, above), &unit)) =
+            self.units.range((asid, first)..=(asid, u64::MAX)).next().filter(|(_, unit)| unit.grows)
+        else {
+            return;
+        };
+        if above - first <= self.growth_units {
+            for below in first..above {
+                let object = unit.object.map(|(object, i)| (object, i - i128::from(above - below)));
+                self.units.insert((asid, below), Unit { object, ..unit });
+            }
+        }
+    }
+
+    fn new_page(&mut self) -> PageId {
+        self.pages += 1;
+        PageId(self.pages - 1)
+    }
+
+    /// A reference to a machine page.
+    pub fn touch(&mut self, asid: Asid, page_no: PageNo, write: bool) -> Touched {
+        let pages = self.pages;
+        let (page, write_free, outside) = self.page_behind(asid, page_no.0, write);
+        let next = MappingId(self.mappings.len() as u32);
+        let mapping = *self.mappings.entry((asid, page_no.0, page)).or_insert(next);
+        self.bury();
+        Touched { mapping, page, new_page: self.pages > pages, write_free, outside }
+    }
+
+    fn page_behind(&mut self, asid: Asid, page_no: u64, write: bool) -> (PageId, bool, bool) {
+        let here = (asid, page_no);
+        let outside = match self.own.get(&here) {
+            Some(own) if !write || !own.copy_on_write => return (own.page, !own.copy_on_write, own.outside),
+            Some(own) => own.outside,
+            None => {
+                self.grow(asid, page_no);
+                match self.look(asid, page_no) {
+                    Found::Segment(object, index, shared) if shared || !write => {
+                        if !self.segment_pages.contains_key(&(object, index)) {
+                            let page = self.new_page();
+                            self.segment_pages.insert((object, index), page);
+                        }
+                        return (self.segment_pages[&(object, index)], shared, false);
+                    }
+                    Found::Segment(..) => false,
+                    Found::Private { outside, unaligned } => {
+                        self.unaligned += u64::from(unaligned);
+                        outside
+                    }
+                }
+            }
+        };
+        let page = self.new_page();
+        self.own.insert(here, Own { page, copy_on_write: false, outside });
+        (page, true, outside)
+    }
+
+    /// Looks for every page in every space.
+    fn bury(&mut self) {
+        let mut alive: BTreeSet<PageId> = self.own.values().map(|own| own.page).collect();
+        let everywhere: BTreeSet<(Asid, u64)> =
+            self.units.keys().map(|&(asid, unit)| (asid, unit / self.machine_units)).collect();
+        for (asid, page) in everywhere {
+            if let (None, Found::Segment(object, index, _)) =
+                (self.own.get(&(asid, page)), self.look(asid, page))
+            {
+                alive.extend(self.segment_pages.get(&(object, index)));
+            }
+        }
+        let gone: BTreeSet<PageId> =
+            (0..self.pages).map(PageId).filter(|page| !alive.contains(page)).collect();
+        self.segment_pages.retain(|_, page| alive.contains(page));
+        self.dead.extend(gone.difference(&self.gone).copied());
+        self.gone = gone;
+    }
+
+    /// The pages that died since the last call, in order.
+    pub fn dead(&mut self) -> Vec<PageId> {
+        std::mem::take(&mut self.dead)
+    }
+
+    /// A map event; `start` and the offset are multiples of a unit. `segment`: name and offset.
+    pub fn map(
+        &mut self,
+        asid: Asid,
+        start: u64,
+        pages: u64,
+        (shared, grows): (bool, bool),
+        segment: Option<(u64, u64)>,
+    ) {
+        self.anonymous += 1;
+        let object = match segment {
+            Some((name, offset)) => Some((Object::Named(name), i128::from(offset / self.unit))),
+            None if shared => Some((Object::SharedAnonymous(self.anonymous), 0)),
+            None => None,
+        };
+        self.clear(asid, start, pages);
+        for i in 0..pages * self.trace_units {
+            let object = object.map(|(object, first)| (object, first + i128::from(i)));
+            self.units.insert((asid, start / self.unit + i), Unit { object, shared, grows });
+        }
+        self.bury();
+    }
+
+    /// An unmap event.
+    pub fn unmap(&mut self, asid: Asid, start: u64, pages: u64) {
+        self.clear(asid, start, pages);
+        self.bury();
+    }
+
+    /// Takes units away, and the own pages of machine pages that lie wholly inside or lose their last unit.
+    fn clear(&mut self, asid: Asid, start: u64, pages: u64) {
+        let range = start / self.unit..start / self.unit + pages * self.trace_units;
+        let own: Vec<u64> =
+            self.own.range((asid, 0)..=(asid, u64::MAX)).map(|(&(_, page), _)| page).collect();
+        let before: Vec<usize> = own.iter().map(|&page| self.mapped_units(asid, page)).collect();
+        for unit in range.clone() {
+            self.units.remove(&(asid, unit));
+        }
+        for (page, before) in own.into_iter().zip(before) {
+            let inside = self.units_of(page).all(|unit| range.contains(&unit));
+            if inside || before > 0 && self.mapped_units(asid, page) == 0 {
+                self.own.remove(&(asid, page));
+            }
+        }
+    }
+
+    /// A fork event.
+    pub fn fork(&mut self, child: Asid, parent: Asid) {
+        self.forget(child);
+        let units: Vec<_> =
+            self.units.iter().filter(|((asid, _), _)| *asid == parent).map(|(k, v)| (k.1, *v)).collect();
+        self.units.extend(units.into_iter().map(|(unit, what)| ((child, unit), what)));
+        for own in self.own.iter_mut().filter(|((asid, _), _)| *asid == parent) {
+            own.1.copy_on_write = true;
+        }
+        let own: Vec<_> =
+            self.own.iter().filter(|((asid, _), _)| *asid == parent).map(|(k, v)| (k.1, *v)).collect();
+        self.own.extend(own.into_iter().map(|(page, what)| ((child, page), what)));
+        self.bury();
+    }
+
+    /// An exec or exit event.
+    pub fn end(&mut self, asid: Asid) {
+        self.forget(asid);
+        self.bury();
+    }
+
+    fn forget(&mut self, asid: Asid) {
+        self.units.retain(|(space, _), _| *space != asid);
+        self.own.retain(|(space, _), _| *space != asid);
+    }
+}

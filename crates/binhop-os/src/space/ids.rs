@@ -1,0 +1,142 @@
+//! Flat tables over the dense numbers of pages and mappings: what hardware asks of the operating system.
+
+use alloc::{format, vec::Vec};
+
+use binhop_base::{Asid, MappingId, PageId, PageNo, Problem, Result};
+
+use super::SegmentId;
+
+/// A link to a mapping, or the end of a chain: no mapping has the number `u32::MAX` (see `Ids::room`).
+#[derive(Clone, Copy)]
+struct Link(u32);
+
+impl Link {
+    const END: Self = Self(u32::MAX);
+
+    fn get(self) -> Option<MappingId> {
+        (self.0 != u32::MAX).then_some(MappingId(self.0))
+    }
+}
+
+struct Page {
+    global: PageNo,
+    segment: SegmentId,
+    newest: Link,
+    /// Spaces that hold the page as one of their own; 0 for a segment's page.
+    holders: u32,
+}
+
+struct Mapping {
+    page: PageId,
+    asid: Asid,
+    /// The next older mapping of the same page.
+    of_page: Link,
+    /// The next older mapping at the same virtual page of the same space.
+    here: Link,
+}
+
+/// Pages and mappings by number. They grow with the pages touched, never shrink, and numbers are never reused.
+pub(super) struct Ids {
+    pages: Vec<Page>,
+    mappings: Vec<Mapping>,
+    virtual_pages: Vec<PageNo>,
+    /// One number less than a `u32` can tell apart; smaller in tests.
+    pub(super) limit: usize,
+}
+
+impl Ids {
+    pub(super) fn new() -> Self {
+        Self { pages: Vec::new(), mappings: Vec::new(), virtual_pages: Vec::new(), limit: u32::MAX as usize }
+    }
+
+    fn room(&self, used: usize, what: &str) -> Result<u32> {
+        if used < self.limit {
+            return Ok(used as u32);
+        }
+        Err(Problem::run(
+            &format!("{used} {what}"),
+            "address spaces",
+            &format!("a run tells at most {} {what} apart", self.limit),
+            "simulate a part of the trace (--length), or larger pages",
+        ))
+    }
+
+    /// A new page, first mapped at `global`.
+    pub(super) fn add_page(&mut self, segment: SegmentId, global: PageNo) -> Result<PageId> {
+        let page = PageId(self.room(self.pages.len(), "pages")?);
+        self.pages.push(Page { global, segment, newest: Link::END, holders: 0 });
+        Ok(page)
+    }
+
+    /// A new mapping; `here` is the newest so far at its place.
+    pub(super) fn add_mapping(
+        &mut self,
+        asid: Asid,
+        virtual_page: PageNo,
+        page: PageId,
+        here: Option<MappingId>,
+    ) -> Result<MappingId> {
+        let mapping = MappingId(self.room(self.mappings.len(), "mappings")?);
+        let of_page = core::mem::replace(&mut self.pages[page.index()].newest, Link(mapping.0));
+        let here = here.map_or(Link::END, |older| Link(older.0));
+        self.mappings.push(Mapping { page, asid, of_page, here });
+        self.virtual_pages.push(virtual_page);
+        Ok(mapping)
+    }
+
+    /// The mapping that leads to `page` among those at one place, of which `newest` is the newest.
+    pub(super) fn find_here(&self, newest: Option<MappingId>, page: PageId) -> Option<MappingId> {
+        let next = |mapping: &MappingId| self.mappings[mapping.index()].here.get();
+        core::iter::successors(newest, next).find(|mapping| self.page_of(*mapping) == page)
+    }
+
+    /// One more space holds the page as its own.
+    pub(super) fn hold(&mut self, page: PageId) {
+        self.pages[page.index()].holders += 1;
+    }
+
+    /// One space less holds it; whether that was the last.
+    pub(super) fn let_go(&mut self, page: PageId) -> bool {
+        let holders = &mut self.pages[page.index()].holders;
+        *holders -= 1;
+        *holders == 0
+    }
+
+    pub(super) fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    pub(super) fn mappings(&self) -> usize {
+        self.mappings.len()
+    }
+
+    #[inline]
+    pub(super) fn page_of(&self, mapping: MappingId) -> PageId {
+        self.mappings[mapping.index()].page
+    }
+
+    #[inline]
+    pub(super) fn asid_of(&self, mapping: MappingId) -> Asid {
+        self.mappings[mapping.index()].asid
+    }
+
+    #[inline]
+    pub(super) fn virtual_page(&self, mapping: MappingId) -> PageNo {
+        self.virtual_pages[mapping.index()]
+    }
+
+    #[inline]
+    pub(super) fn global_page(&self, page: PageId) -> PageNo {
+        self.pages[page.index()].global
+    }
+
+    #[inline]
+    pub(super) fn segment_of(&self, page: PageId) -> SegmentId {
+        self.pages[page.index()].segment
+    }
+
+    pub(super) fn mappings_of(&self, page: PageId) -> impl Iterator<Item = MappingId> {
+        let next = |mapping: &MappingId| self.mappings[mapping.index()].of_page.get();
+        core::iter::successors(self.pages[page.index()].newest.get(), next)
+    }
+}

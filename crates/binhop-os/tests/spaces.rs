@@ -1,0 +1,107 @@
+//! Address spaces against the spelled-out reference, on random events.
+
+use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, VirtAddr};
+use binhop_oracle::spaces as oracle;
+use binhop_os::{MapFlags, Spaces};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Event {
+    Touch { asid: u32, page: u64, write: bool },
+    Map { asid: u32, start: u64, pages: u64, flags: u32, segment: Option<(u64, u64)> },
+    Unmap { asid: u32, start: u64, pages: u64 },
+    Protect { asid: u32, start: u64, pages: u64, flags: u32 },
+    Fork { child: u32, parent: u32 },
+    End { asid: u32 },
+}
+
+const SPACES: u32 = 4;
+/// Of 4 KiB.
+const PAGES: u64 = 24;
+
+fn event() -> impl Strategy<Value = Event> {
+    let asid = || 0..SPACES;
+    let start = || 0..PAGES;
+    let segment = proptest::option::weighted(0.7, (0..2u64, 0..5u64));
+    prop_oneof![
+        12 => (asid(), 0..PAGES + 8, any::<bool>()).prop_map(|(asid, page, write)| Event::Touch { asid, page, write }),
+        4 => (asid(), start(), 0..9u64, 0..32u32, segment)
+            .prop_map(|(asid, start, pages, flags, segment)| Event::Map { asid, start, pages, flags, segment }),
+        2 => (asid(), start(), 1..9u64).prop_map(|(asid, start, pages)| Event::Unmap { asid, start, pages }),
+        1 => (asid(), start(), 1..9u64, 0..32u32)
+            .prop_map(|(asid, start, pages, flags)| Event::Protect { asid, start, pages, flags }),
+        2 => (asid(), 1..SPACES).prop_map(|(parent, by)| Event::Fork { child: (parent + by) % SPACES, parent }),
+        1 => asid().prop_map(|asid| Event::End { asid }),
+    ]
+}
+
+/// Machine and trace page in bytes.
+fn sizes() -> impl Strategy<Value = (u64, u64)> {
+    prop_oneof![3 => Just((4096, 4096)), 2 => Just((16384, 4096)), 1 => Just((8192, 4096)), 1 => Just((4096, 8192))]
+}
+
+fn run(machine: u64, trace: u64, events: &[Event]) {
+    let page = PowerOfTwo::new(Bytes(machine)).unwrap();
+    let mut fast = Spaces::new(page, Bytes(trace));
+    let mut slow = oracle::Spaces::new(machine, trace, 8 << 20);
+    for (step, event) in events.iter().enumerate() {
+        match *event {
+            Event::Touch { asid, page, write } => {
+                let page = PageNo(page * 4096 / machine);
+                let found = fast.touch(Asid(asid), page, write).unwrap();
+                let expected = slow.touch(Asid(asid), page, write);
+                let found_parts =
+                    (found.mapping, found.page, found.new_page, found.write_free, found.outside);
+                let oracle::Touched { mapping, page: behind, new_page, write_free, outside } = expected;
+                assert_eq!(found_parts, (mapping, behind, new_page, write_free, outside), "step {step}");
+                assert_eq!(fast.page_of(mapping), behind);
+                assert_eq!(fast.virtual_page(mapping), page);
+                assert_eq!(fast.asid_of(mapping), Asid(asid));
+                assert!(fast.mappings_of(behind).any(|m| m == mapping));
+                // Asked again, it says the same.
+                let again = fast.touch(Asid(asid), page, write).unwrap();
+                assert_eq!((again.mapping, again.new_page), (mapping, false));
+            }
+            Event::Map { asid, start, pages, flags, segment } => {
+                let (start, flags) = (start * 4096, MapFlags::from(flags));
+                let segment = segment.map(|(name, offset)| (name, offset * 4096));
+                let (name, offset) = segment.unzip();
+                fast.map(Asid(asid), VirtAddr(start), pages, flags, name, offset.unwrap_or(0)).unwrap();
+                slow.map(Asid(asid), start, pages, (flags.shared(), flags.grows()), segment);
+            }
+            Event::Unmap { asid, start, pages } => {
+                fast.unmap(Asid(asid), VirtAddr(start * 4096), pages).unwrap();
+                slow.unmap(Asid(asid), start * 4096, pages);
+            }
+            Event::Protect { asid, start, pages, flags } => {
+                fast.protect(Asid(asid), VirtAddr(start * 4096), pages, flags.into()).unwrap();
+            }
+            Event::Fork { child, parent } => {
+                fast.fork(Asid(child), Asid(parent)).unwrap();
+                slow.fork(Asid(child), Asid(parent));
+            }
+            Event::End { asid } => {
+                if step % 2 == 0 {
+                    fast.exec(Asid(asid))
+                } else {
+                    fast.exit(Asid(asid))
+                };
+                slow.end(Asid(asid));
+            }
+        }
+        assert_eq!(fast.drain_dead(), slow.dead(), "step {step}");
+        assert_eq!(fast.unaligned(), slow.unaligned, "step {step}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn sharing_and_deaths_equal_the_reference(
+        (machine, trace) in sizes(),
+        events in proptest::collection::vec(event(), 1..120),
+    ) {
+        run(machine, trace, &events);
+    }
+}
