@@ -1,3 +1,5 @@
 //! Slow, obvious reference models. Only tests depend on this crate; it shares no model code with the fast ones.
 
+pub mod cache;
+pub mod cache_tree;
 pub mod spaces;

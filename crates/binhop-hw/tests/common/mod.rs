@@ -1,0 +1,323 @@
+//! What the tests of the caches share: a small operating system's answers, random trees, and the fast
+//! model set beside the oracle.
+#![allow(dead_code, unreachable_pub, missing_docs)]
+
+use binhop_base::{Bytes, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Translation};
+use binhop_hw::{
+    CacheConfig, CacheCounters, CostRule, Hierarchy, IndexBy, Next, Replacement, TagBy, Tree, TreeConfig,
+    WriteBufferConfig, WritePolicy, WritebackOrder,
+};
+use binhop_oracle::{
+    cache::{Config, Name},
+    cache_tree::CacheTree,
+};
+use proptest::prelude::*;
+
+/// Pages with frames, and mappings that lead to them.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// Frame of each page.
+    pub frames: Vec<u64>,
+    /// Page and virtual page number of each mapping.
+    pub mappings: Vec<(u32, u64)>,
+}
+
+impl World {
+    /// Every mapping of a page.
+    pub fn mappings_of(&self, page: u32) -> Vec<MappingId> {
+        let ids = 0..self.mappings.len() as u32;
+        ids.filter(|&m| self.mappings[m as usize].0 == page).map(MappingId).collect()
+    }
+
+    /// Page n in frame n, mapped at virtual page n.
+    pub fn identity(pages: u32) -> Self {
+        Self {
+            frames: (0..u64::from(pages)).collect(),
+            mappings: (0..pages).map(|page| (page, u64::from(page))).collect(),
+        }
+    }
+}
+
+impl Translation for World {
+    fn page(&self, mapping: MappingId) -> PageId {
+        PageId(self.mappings[mapping.index()].0)
+    }
+    fn frame(&self, page: PageId) -> FrameNo {
+        FrameNo(self.frames[page.index()])
+    }
+    fn virtual_page(&self, mapping: MappingId) -> PageNo {
+        PageNo(self.mappings[mapping.index()].1)
+    }
+    fn global_page(&self, page: PageId) -> PageNo {
+        let first = self.mappings.iter().find(|(p, _)| *p == page.0).expect("a page has a mapping");
+        PageNo(first.1)
+    }
+}
+
+/// A plain cache to start from: write-back, allocating, LRU, physical.
+pub fn plain(name: &str, size: u64, line: u64, ways: u32, next: Next) -> CacheConfig {
+    CacheConfig {
+        name: name.into(),
+        size: Bytes(size),
+        line: power(line),
+        ways,
+        index: IndexBy::Physical,
+        hashed: false,
+        tag: TagBy::Physical,
+        write: WritePolicy::Back,
+        allocate: true,
+        replacement: Replacement::Lru,
+        writeback_order: WritebackOrder::AfterFill,
+        inclusive: false,
+        write_buffer: None,
+        cost: 0,
+        next,
+    }
+}
+
+/// A tree over pages of `page` bytes whose fetches ask the first cache and whose data asks the last
+/// cache named in `data`.
+pub fn tree(caches: Vec<CacheConfig>, page: u64, fetch: usize, data: usize) -> TreeConfig {
+    TreeConfig { caches, page: power(page), fetch, data, memory_cost: 0, cost_rule: CostRule::Total }
+}
+
+pub fn power(value: u64) -> PowerOfTwo {
+    PowerOfTwo::new(Bytes(value)).expect("a power of two")
+}
+
+/// The same tree for the oracle.
+pub fn oracle(config: &TreeConfig, rng: Rng) -> CacheTree {
+    let caches = config.caches.iter().map(|cache| Config {
+        sets: cache.sets(),
+        ways: cache.ways as usize,
+        line: cache.line.bytes(),
+        index: cache.index.name(),
+        hashed: cache.hashed,
+        tag: cache.tag.name(),
+        write: cache.write.name(),
+        allocate: cache.allocate,
+        replacement: cache.replacement.name(),
+        writeback_order: cache.writeback_order.name(),
+        inclusive: cache.inclusive,
+        write_buffer: cache.write_buffer.map(|b| (b.entries as usize, b.drain_cycles)),
+        cost: cache.cost,
+        next: match cache.next {
+            Next::Cache(next) => Some(next),
+            Next::Memory => None,
+        },
+    });
+    let add = config.cost_rule == CostRule::Add;
+    CacheTree::new(caches.collect(), config.page.bytes(), config.memory_cost, add, rng)
+}
+
+/// One thing that happens.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// Instructions pass, then byte `offset` of a mapping is accessed.
+    Access { kind: Kind, mapping: u32, offset: u64, instructions: u64 },
+    /// A page's frame changes hands; the page itself moves to another frame.
+    Purge { page: u32 },
+}
+
+/// Both models, stepped together.
+pub struct Pair {
+    pub config: TreeConfig,
+    pub world: World,
+    pub fast: Hierarchy,
+    pub slow: CacheTree,
+    fresh_frame: u64,
+}
+
+impl Pair {
+    pub fn new(config: TreeConfig, world: World, seed: u64) -> Self {
+        let rng = Rng::new(seed);
+        let slow = oracle(&config, rng);
+        let fast = Hierarchy::new(&Tree::new(config.clone()), rng);
+        Self { config, world, fast, slow, fresh_frame: 1 << 40 }
+    }
+
+    /// Lets one thing happen to both.
+    pub fn step(&mut self, event: Event) {
+        match event {
+            Event::Access { kind, mapping, offset, instructions } => {
+                let asked = if kind == Kind::Fetch { self.config.fetch } else { self.config.data };
+                let line = (offset >> self.config.caches[asked].line.log2()) as u32;
+                self.fast.now += instructions;
+                self.slow.now += instructions;
+                let fast = self.fast.access(kind, LineAddr { id: mapping, line }, &self.world);
+                let slow = self.slow.access(asked, kind, mapping, offset, &self.world);
+                assert_eq!((fast, self.fast.now), (slow, self.slow.now), "cycles");
+            }
+            Event::Purge { page } => {
+                self.fast.purge(PageId(page), &self.world.mappings_of(page), &self.world);
+                self.slow.purge(page, &self.world);
+                self.fresh_frame += 0x5_0001;
+                self.world.frames[page as usize] = self.fresh_frame;
+            }
+        }
+    }
+
+    /// Equal contents of every cache, set by set, way by way.
+    pub fn assert_equal_contents(&self) {
+        for (number, cache) in self.config.caches.iter().enumerate() {
+            for (set, ways) in self.fast.contents(number).into_iter().enumerate() {
+                let fast: Vec<_> = ways
+                    .into_iter()
+                    .map(|way| {
+                        way.map(|line| {
+                            let id = line.at.id;
+                            let name =
+                                if cache.tag == TagBy::Asid { Name::Mapping(id) } else { Name::Page(id) };
+                            (name, u64::from(line.at.line) << cache.line.log2(), line.dirty)
+                        })
+                    })
+                    .collect();
+                assert_eq!(fast, self.slow.caches[number].contents(set as u64), "{} set {set}", cache.name);
+            }
+        }
+    }
+
+    /// Equal counts of everything, and the laws.
+    pub fn assert_equal_counts(&self) {
+        for (number, cache) in self.config.caches.iter().enumerate() {
+            assert_counts(&cache.name, self.fast.counters(number), &self.slow, number);
+        }
+        assert_eq!(self.fast.back.memory().accesses, self.slow.memory, "memory");
+        self.fast.check().expect("the laws hold");
+    }
+}
+
+/// One cache's counts are the oracle's, and the oracle has no other.
+pub fn assert_counts(name: &str, counters: &CacheCounters, slow: &CacheTree, number: usize) {
+    let mut fast = std::collections::BTreeMap::new();
+    counters.each(|info, kind, value| {
+        if value > 0 {
+            fast.insert((info.name, kind.map(Kind::name)), value);
+        }
+    });
+    let mut counts = slow.caches[number].counts.clone();
+    counts.retain(|_, value| *value > 0);
+    assert_eq!(fast, counts, "{name}");
+}
+
+/// Choices from which [`build`] makes a cache that fits where it stands.
+#[derive(Clone, Debug)]
+pub struct Raw {
+    pub wider: u32,
+    pub sets_log2: u32,
+    pub ways: usize,
+    pub flags: [bool; 6],
+    pub tag: usize,
+    pub replacement: usize,
+    pub buffer: Option<(u32, u64)>,
+    pub cost: u64,
+}
+
+pub fn raw() -> impl Strategy<Value = Raw> {
+    let flags = prop::array::uniform6(any::<bool>());
+    let buffer = prop::option::of((1u32..4, 0u64..12));
+    (0u32..3, 0u32..5, 0usize..7, flags, 0usize..3, 0usize..Replacement::ALL.len(), buffer, 0u64..20)
+        .prop_map(|(wider, sets_log2, ways, flags, tag, replacement, buffer, cost)| Raw {
+            wider,
+            sets_log2,
+            ways,
+            flags,
+            tag,
+            replacement,
+            buffer,
+            cost,
+        })
+}
+
+/// The shapes of trees: for each cache its next (an index, or none for memory), then fetch and data.
+pub const SHAPES: &[(&[Option<usize>], usize, usize)] = &[
+    (&[None], 0, 0),
+    (&[None, None], 0, 1),
+    (&[Some(1), None], 0, 0),
+    (&[Some(2), Some(2), None], 0, 1),
+    (&[Some(2), Some(2), Some(3), None], 0, 1),
+    (&[Some(2), Some(3), Some(4), Some(4), None], 0, 1),
+    (&[None, Some(2), None], 0, 1),
+    (&[Some(1), None], 1, 0),
+    (&[Some(1), Some(2), None], 0, 0),
+];
+
+/// Bytes of a page in random trees.
+pub const PAGE: u64 = 64;
+
+/// A sound tree of one of the shapes.
+pub fn build(shape: usize, raw: &[Raw], add_costs: bool, buffers: bool) -> TreeConfig {
+    let (nexts, fetch, data) = SHAPES[shape % SHAPES.len()];
+    let mut caches: Vec<CacheConfig> = Vec::new();
+    for (number, next) in nexts.iter().enumerate() {
+        let senders: Vec<&CacheConfig> =
+            caches.iter().filter(|above| above.next == Next::Cache(number)).collect();
+        let knows_mapping = senders.iter().all(|above| above.tag == TagBy::Asid);
+        let raw = &raw[number];
+        let [virtually, hashed, through, allocate, evict_first, inclusive] = raw.flags;
+        let tags = if knows_mapping { TagBy::ALL } else { &[TagBy::Physical, TagBy::Global] };
+        let tag = tags[raw.tag % tags.len()];
+        let index = match tag {
+            TagBy::Global => IndexBy::Virtual,
+            _ if virtually && knows_mapping => IndexBy::Virtual,
+            _ => IndexBy::Physical,
+        };
+        let replacement = Replacement::ALL[raw.replacement];
+        let ways =
+            [1, 2, 4, 8, 16, 3, 6][if replacement == Replacement::Plru { raw.ways % 5 } else { raw.ways }];
+        let widest = senders.iter().map(|above| above.line.log2()).max().unwrap_or(3);
+        let line = PowerOfTwo::from_log2((widest + raw.wider).min(6));
+        caches.push(CacheConfig {
+            name: format!("c{number}"),
+            size: Bytes((u64::from(ways) << raw.sets_log2) * line.bytes()),
+            line,
+            ways,
+            index,
+            hashed,
+            tag,
+            write: if through { WritePolicy::Through } else { WritePolicy::Back },
+            allocate,
+            replacement,
+            writeback_order: WritebackOrder::ALL[usize::from(evict_first)],
+            inclusive,
+            write_buffer: raw
+                .buffer
+                .filter(|_| through && buffers)
+                .map(|(entries, drain_cycles)| WriteBufferConfig { entries, drain_cycles }),
+            cost: raw.cost,
+            next: next.map_or(Next::Memory, Next::Cache),
+        });
+    }
+    TreeConfig {
+        caches,
+        page: power(PAGE),
+        fetch,
+        data,
+        memory_cost: 50,
+        cost_rule: if add_costs { CostRule::Add } else { CostRule::Total },
+    }
+}
+
+/// Pages in random worlds, and mappings.
+pub const PAGES: u32 = 16;
+pub const MAPPINGS: u32 = 24;
+
+/// Sixteen pages; the first eight are mapped twice.
+pub fn world() -> impl Strategy<Value = World> {
+    let frames = Just((0..48u64).collect::<Vec<_>>()).prop_shuffle();
+    let virtuals = prop::collection::vec(0u64..32, MAPPINGS as usize);
+    (frames, virtuals).prop_map(|(frames, virtuals)| World {
+        frames: frames[..PAGES as usize].to_vec(),
+        mappings: virtuals.iter().enumerate().map(|(m, &vpn)| (m as u32 % PAGES, vpn)).collect(),
+    })
+}
+
+pub fn events(purges: bool) -> impl Strategy<Value = Vec<Event>> {
+    let kind = prop::sample::select(vec![Kind::Fetch, Kind::Load, Kind::Store]);
+    let access = (kind, 0..MAPPINGS, 0..PAGE, 0u64..6).prop_map(|(kind, mapping, offset, instructions)| {
+        Event::Access { kind, mapping, offset, instructions }
+    });
+    let purge = (0..PAGES).prop_map(|page| Event::Purge { page });
+    let event = prop_oneof![40 => access, u32::from(purges) => purge];
+    prop::collection::vec(event, 1..400)
+}

@@ -1,0 +1,118 @@
+//! Random trees, random references: the fast model equals the oracle in every count, cycle and line.
+
+mod common;
+
+use binhop_base::{Kind, LineAddr, PageId, Rng};
+use binhop_hw::{Back, Front, Hierarchy, Request, Tree};
+use common::{Event, Pair, SHAPES, build, events, raw, world};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_tree_counts_and_holds_what_the_oracle_does(
+        shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5), add_costs: bool, seed in 0u64..8,
+        world in world(), events in events(true),
+    ) {
+        let mut pair = Pair::new(build(shape, &raw, add_costs, true), world, seed);
+        for event in events {
+            pair.step(event);
+            pair.assert_equal_contents();
+        }
+        pair.assert_equal_counts();
+    }
+
+    #[test]
+    fn a_recorded_front_replayed_into_a_back_is_the_whole(
+        shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5), seed in 0u64..8,
+        world in world(), events in events(false), cut in 0usize..400,
+    ) {
+        let config = build(shape, &raw, false, false);
+        let tree = Tree::new(config.clone());
+        let rng = Rng::new(seed);
+        let mut whole = Hierarchy::new(&tree, rng);
+        let (mut front, mut back) = (Front::new(&tree, rng), Back::new(&tree, rng));
+        let mut recorded: Vec<Request> = Vec::new();
+        for (step, &event) in events.iter().enumerate() {
+            let Event::Access { kind, mapping, offset, .. } = event else { unreachable!() };
+            let asked = if kind == Kind::Fetch { config.fetch } else { config.data };
+            let at = LineAddr { id: mapping, line: (offset >> config.caches[asked].line.log2()) as u32 };
+            whole.access(kind, at, &world);
+            front.access(asked, kind, at, 0, &world, &mut recorded);
+            if step == cut {
+                // Sharing may end anywhere: clones go on where the originals stand.
+                back.replay(&recorded, &world);
+                recorded.clear();
+                (front, back) = (front.clone(), back.clone());
+            }
+        }
+        back.replay(&recorded, &world);
+        for number in 0..config.caches.len() {
+            let (counters, contents) = if tree.in_front(number) {
+                (front.counters(number), front.contents(number))
+            } else {
+                (back.counters(number), back.contents(number))
+            };
+            prop_assert_eq!(counters, whole.counters(number));
+            prop_assert_eq!(contents, whole.contents(number));
+        }
+        prop_assert_eq!(back.memory(), whole.back.memory());
+        binhop_hw::check(&tree, &front, &back).unwrap();
+    }
+
+    /// What [`Tree::front_depends_on_placement`] and [`Tree::front_depends_on_seed`] promise.
+    #[test]
+    fn a_front_that_says_it_is_independent_lets_the_same_through(
+        shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5),
+        world in world(), events in events(false), moved in 1u64..1000,
+    ) {
+        let config = build(shape, &raw, false, false);
+        let tree = Tree::new(config.clone());
+        let mut elsewhere = world.clone();
+        if !tree.front_depends_on_placement() {
+            elsewhere.frames.iter_mut().for_each(|frame| *frame = *frame * 7 + moved);
+        }
+        let seed = if tree.front_depends_on_seed() { 0 } else { moved };
+        let run = |seed, world| {
+            let mut front = Front::new(&tree, Rng::new(seed));
+            let mut recorded: Vec<Request> = Vec::new();
+            for &event in &events {
+                let Event::Access { kind, mapping, offset, .. } = event else { unreachable!() };
+                let asked = if kind == Kind::Fetch { config.fetch } else { config.data };
+                let at = LineAddr { id: mapping, line: (offset >> config.caches[asked].line.log2()) as u32 };
+                front.access(asked, kind, at, 0, world, &mut recorded);
+            }
+            recorded
+        };
+        prop_assert_eq!(run(0, &world), run(seed, &elsewhere));
+    }
+
+    /// A purge leaves nothing of the page anywhere, and touches nothing else.
+    #[test]
+    fn a_purge_takes_the_page_and_nothing_else(
+        shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5),
+        world in world(), events in events(false), page in 0..common::PAGES,
+    ) {
+        let mut pair = Pair::new(build(shape, &raw, false, true), world, 0);
+        events.into_iter().for_each(|event| pair.step(event));
+        let lines = |pair: &Pair| -> Vec<(usize, u32, u32)> {
+            let mut lines = Vec::new();
+            for (number, cache) in pair.config.caches.iter().enumerate() {
+                for line in pair.fast.contents(number).into_iter().flatten().flatten() {
+                    let id = line.at.id;
+                    let by_mapping = cache.tag == binhop_hw::TagBy::Asid;
+                    let page = if by_mapping { pair.world.mappings[id as usize].0 } else { id };
+                    lines.push((number, page, line.at.line));
+                }
+            }
+            lines.sort_unstable();
+            lines
+        };
+        let mut expected = lines(&pair);
+        expected.retain(|&(_, p, _)| p != page);
+        let mappings = pair.world.mappings_of(page);
+        pair.fast.purge(PageId(page), &mappings, &pair.world);
+        prop_assert_eq!(lines(&pair), expected);
+    }
+}

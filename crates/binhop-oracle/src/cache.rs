@@ -1,0 +1,237 @@
+//! One cache, as the textbook draws it: sets of ways, each way empty or holding a line that remembers when
+//! it came and when it was last used. Nothing is packed and nothing is remembered that can be looked up.
+
+use std::collections::BTreeMap;
+
+use binhop_base::{Domain, Kind, Rng, Stream};
+
+/// What a cache is. Choices go by their names in a machine file.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Number of sets.
+    pub sets: u64,
+    /// Ways of each set.
+    pub ways: usize,
+    /// Bytes of a line.
+    pub line: u64,
+    /// `virtual` or `physical`.
+    pub index: &'static str,
+    /// Whether upper bits are folded into the index.
+    pub hashed: bool,
+    /// `physical`, `asid` or `global`.
+    pub tag: &'static str,
+    /// `back` or `through`.
+    pub write: &'static str,
+    /// Whether writes that miss allocate.
+    pub allocate: bool,
+    /// `lru`, `fifo`, `random`, `plru` or `srrip`.
+    pub replacement: &'static str,
+    /// `before-fill` or `after-fill`.
+    pub writeback_order: &'static str,
+    /// Whether its evictions reach the caches above.
+    pub inclusive: bool,
+    /// Entries and drain cycles of the write buffer.
+    pub write_buffer: Option<(usize, u64)>,
+    /// Cycles of a demand access served here.
+    pub cost: u64,
+    /// The cache behind; `None` is memory.
+    pub next: Option<usize>,
+}
+
+/// How a line is called: by its mapping (which means one page) or by its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// A mapping.
+    Mapping(u32),
+    /// A page.
+    Page(u32),
+}
+
+/// A line in a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What the cache recognises it by, together with `offset`.
+    pub name: Name,
+    /// First byte within the page.
+    pub offset: u64,
+    /// Whether the level behind lacks some of its data.
+    pub dirty: bool,
+    /// When it came.
+    pub arrived: u64,
+    /// When it was last accessed.
+    pub used: u64,
+    /// SRRIP's prediction.
+    pub predicted: u32,
+}
+
+/// A cache with what it holds and what it has counted.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    /// What it is.
+    pub config: Config,
+    /// Its place in the tree.
+    pub number: usize,
+    /// For each set, its ways.
+    pub sets: Vec<Vec<Option<Line>>>,
+    /// Every count, by its name and the name of the kind.
+    pub counts: BTreeMap<(&'static str, Option<&'static str>), u64>,
+    /// Bits of the PLRU trees: (set, first way, number of ways) of the node → whether it points to the upper half.
+    points_up: BTreeMap<(u64, usize, usize), bool>,
+    victims: BTreeMap<u64, u64>,
+    time: u64,
+}
+
+impl Cache {
+    /// An empty cache.
+    #[must_use]
+    pub fn new(config: Config, number: usize) -> Self {
+        let sets = vec![vec![None; config.ways]; config.sets as usize];
+        Self {
+            config,
+            number,
+            sets,
+            counts: BTreeMap::new(),
+            points_up: BTreeMap::new(),
+            victims: BTreeMap::new(),
+            time: 0,
+        }
+    }
+
+    /// Adds to a count.
+    pub fn count(&mut self, name: &'static str, kind: Option<Kind>, amount: u64) {
+        *self.counts.entry((name, kind.map(Kind::name))).or_default() += amount;
+    }
+
+    /// The set of an address.
+    #[must_use]
+    pub fn set_of(&self, address: u128) -> u64 {
+        let sets = u128::from(self.config.sets);
+        let line = address / u128::from(self.config.line);
+        if !self.config.hashed {
+            return (line % sets) as u64;
+        }
+        // Write the line number in base `sets`; the set is the exclusive or of its digits.
+        let (mut set, mut rest) = (0, line);
+        while sets > 1 && rest > 0 {
+            set ^= rest % sets;
+            rest /= sets;
+        }
+        set as u64
+    }
+
+    fn way_of(&self, set: u64, name: Name, offset: u64) -> Option<usize> {
+        let holds = |line: &Option<Line>| line.is_some_and(|l| l.name == name && l.offset == offset);
+        self.sets[set as usize].iter().position(holds)
+    }
+
+    /// Looks for a line and uses it; whether it was there.
+    pub fn access(&mut self, set: u64, name: Name, offset: u64, makes_dirty: bool) -> bool {
+        let Some(way) = self.way_of(set, name, offset) else { return false };
+        self.time += 1;
+        let time = self.time;
+        let line = self.sets[set as usize][way].as_mut().expect("it was found");
+        line.used = time;
+        line.predicted = 0;
+        let newly_dirty = makes_dirty && !line.dirty;
+        line.dirty |= makes_dirty;
+        if newly_dirty {
+            self.count("dirtied", None, 1);
+        }
+        self.point_away(set, way);
+        true
+    }
+
+    /// Puts a line in the lowest empty way.
+    pub fn put(&mut self, set: u64, name: Name, offset: u64, dirty: bool) {
+        self.time += 1;
+        let line = Line { name, offset, dirty, arrived: self.time, used: self.time, predicted: 2 };
+        let way = self.sets[set as usize].iter().position(Option::is_none).expect("room was made");
+        self.sets[set as usize][way] = Some(line);
+        self.count("fills", None, 1);
+        if dirty {
+            self.count("dirtied", None, 1);
+        }
+        self.point_away(set, way);
+    }
+
+    /// If the set is full, takes the victim out.
+    pub fn make_room(&mut self, set: u64, rng: Rng) -> Option<Line> {
+        if self.sets[set as usize].iter().any(Option::is_none) {
+            return None;
+        }
+        let way = self.victim(set, rng);
+        self.count("evictions", None, 1);
+        self.sets[set as usize][way].take()
+    }
+
+    fn victim(&mut self, set: u64, rng: Rng) -> usize {
+        let ways = self.config.ways;
+        let full = |cache: &Self| -> Vec<Line> {
+            cache.sets[set as usize].iter().map(|line| line.expect("the set is full")).collect()
+        };
+        match self.config.replacement {
+            "lru" => (0..ways).min_by_key(|&way| full(self)[way].used).expect("a way"),
+            "fifo" => (0..ways).min_by_key(|&way| full(self)[way].arrived).expect("a way"),
+            "random" if ways == 1 => 0,
+            "random" => {
+                let nth = self.victims.entry(set).or_default();
+                let stream = Stream::new(Domain::Victim, ((self.number as u64) << 48) + set);
+                let way = rng.below(stream, *nth, ways as u64);
+                *nth += 1;
+                way as usize
+            }
+            "plru" => {
+                let (mut first, mut size) = (0, ways);
+                while size > 1 {
+                    let up = self.points_up.get(&(set, first, size)).copied().unwrap_or(false);
+                    size /= 2;
+                    first += if up { size } else { 0 };
+                }
+                first
+            }
+            "srrip" => loop {
+                if let Some(way) = full(self).iter().position(|line| line.predicted == 3) {
+                    return way;
+                }
+                for line in self.sets[set as usize].iter_mut().flatten() {
+                    line.predicted += 1;
+                }
+            },
+            other => panic!("no replacement is called {other}"),
+        }
+    }
+
+    /// Every node above a way points to the half the way is not in.
+    fn point_away(&mut self, set: u64, way: usize) {
+        let (mut first, mut size) = (0, self.config.ways);
+        while size > 1 && self.config.replacement == "plru" {
+            let is_upper = way >= first + size / 2;
+            self.points_up.insert((set, first, size), !is_upper);
+            size /= 2;
+            first += if is_upper { size } else { 0 };
+        }
+    }
+
+    /// Takes out every line that `leaves`.
+    pub fn take_out(&mut self, leaves: impl Fn(&Line) -> bool) -> Vec<Line> {
+        let mut out = Vec::new();
+        for way in self.sets.iter_mut().flatten() {
+            if way.as_ref().is_some_and(&leaves) {
+                out.extend(way.take());
+            }
+        }
+        out
+    }
+
+    /// The lines of a set: (name, offset, dirty). LRU and FIFO latest first, the others way by way.
+    #[must_use]
+    pub fn contents(&self, set: u64) -> Vec<Option<(Name, u64, bool)>> {
+        let mut ways = self.sets[set as usize].clone();
+        match self.config.replacement {
+            "lru" => ways.sort_by_key(|way| way.map_or(u64::MAX, |line| u64::MAX - 1 - line.used)),
+            "fifo" => ways.sort_by_key(|way| way.map_or(u64::MAX, |line| u64::MAX - 1 - line.arrived)),
+            _ => {}
+        }
+        ways.iter().map(|way| way.map(|line| (line.name, line.offset, line.dirty))).collect()
+    }
+}

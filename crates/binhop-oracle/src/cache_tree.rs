@@ -1,0 +1,261 @@
+//! A tree of caches and the rules of what each does, one sentence of the specification after another.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use binhop_base::{Kind, MappingId, PageId, PerKind, Rng, Translation};
+
+use crate::cache::{Cache, Config, Name};
+
+/// What passes from level to level.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    name: Name,
+    /// A byte of the line within the page.
+    offset: u64,
+    kind: Kind,
+    /// Bytes of data carried; `None` is a store's.
+    data: Option<u64>,
+}
+
+/// A write buffer that is stepped cycle by cycle: for each write in it, the cycles it still needs.
+#[derive(Clone, Debug, Default)]
+struct Buffer {
+    needs: VecDeque<u64>,
+    clock: u64,
+}
+
+impl Buffer {
+    fn step(&mut self) {
+        self.clock += 1;
+        if let Some(first) = self.needs.front_mut() {
+            *first -= 1;
+        }
+        self.drop_drained();
+    }
+
+    fn drop_drained(&mut self) {
+        while self.needs.front() == Some(&0) {
+            self.needs.pop_front();
+        }
+    }
+
+    /// Pushes a write; returns the cycles it had to wait for room.
+    fn push(&mut self, now: u64, entries: usize, drain: u64) -> u64 {
+        while self.clock < now {
+            self.step();
+        }
+        while self.needs.len() == entries {
+            self.step();
+        }
+        self.needs.push_back(drain);
+        self.drop_drained();
+        self.clock - now
+    }
+}
+
+/// A whole tree: every cache, and memory at the root.
+#[derive(Clone, Debug)]
+pub struct CacheTree {
+    /// The caches.
+    pub caches: Vec<Cache>,
+    /// Accesses to memory by kind.
+    pub memory: PerKind<u64>,
+    /// The processor's clock.
+    pub now: u64,
+    page: u64,
+    memory_cost: u64,
+    add_costs: bool,
+    rng: Rng,
+    buffers: Vec<Buffer>,
+    /// Every (cache, page, line) that was ever accessed.
+    seen: BTreeSet<(usize, u32, u64)>,
+}
+
+impl CacheTree {
+    /// An empty tree; `page` in bytes.
+    #[must_use]
+    pub fn new(caches: Vec<Config>, page: u64, memory_cost: u64, add_costs: bool, rng: Rng) -> Self {
+        let buffers = vec![Buffer::default(); caches.len()];
+        let caches = caches.into_iter().enumerate().map(|(i, config)| Cache::new(config, i)).collect();
+        let (memory, seen) = (PerKind::default(), BTreeSet::new());
+        Self { caches, memory, now: 0, page, memory_cost, add_costs, rng, buffers, seen }
+    }
+
+    /// The processor fetches, loads or stores at byte `offset` of a mapping; returns the cycles it waits.
+    pub fn access(
+        &mut self,
+        cache: usize,
+        kind: Kind,
+        mapping: u32,
+        offset: u64,
+        os: &impl Translation,
+    ) -> u64 {
+        let begin = self.now;
+        let asked = Asked { name: Name::Mapping(mapping), offset, kind, data: None };
+        let through = self.caches[cache].config.write == "through";
+        if kind == Kind::Store {
+            let hit = self.look(cache, asked, !through, os);
+            if !hit && self.caches[cache].config.allocate {
+                let fill = Asked { kind: Kind::Store, ..asked };
+                self.bring_in(cache, fill, true, !through, os);
+            }
+            if through || (!hit && !self.caches[cache].config.allocate) {
+                self.pass_down(cache, Asked { kind: Kind::Write, ..asked }, os);
+            }
+        } else if !self.look(cache, asked, false, os) {
+            self.bring_in(cache, asked, true, false, os);
+        }
+        self.now - begin
+    }
+
+    /// The frame of a page changes hands.
+    pub fn purge(&mut self, page: u32, os: &impl Translation) {
+        for number in 0..self.caches.len() {
+            let gone = self.caches[number].take_out(|line| page_of(line.name, os) == page);
+            for line in gone {
+                self.caches[number].count("purged", None, 1);
+                if line.dirty {
+                    self.caches[number].count("purged.dirty", None, 1);
+                    self.caches[number].count("sent", Some(Kind::System), 1);
+                    self.memory[Kind::System] += 1;
+                }
+            }
+        }
+    }
+
+    /// Asks a cache for a line: counts the access and its miss, and whether that is the first ever.
+    fn look(&mut self, cache: usize, asked: Asked, makes_dirty: bool, os: &impl Translation) -> bool {
+        let (set, name, offset) = self.find(cache, asked, os);
+        let first = self.seen.insert((cache, page_of(name, os), offset));
+        let here = &mut self.caches[cache];
+        here.count("accesses", Some(asked.kind), 1);
+        let hit = here.access(set, name, offset, makes_dirty);
+        if !hit {
+            here.count("misses", Some(asked.kind), 1);
+            here.count("compulsory", Some(asked.kind), u64::from(first));
+        }
+        hit
+    }
+
+    /// Set, name and first byte of the line that is asked for.
+    fn find(&self, cache: usize, asked: Asked, os: &impl Translation) -> (u64, Name, u64) {
+        let here = &self.caches[cache];
+        let offset = asked.offset / here.config.line * here.config.line;
+        let page = PageId(page_of(asked.name, os));
+        let name = if here.config.tag == "asid" { asked.name } else { Name::Page(page.0) };
+        let upper = match (here.config.index, here.config.tag, asked.name) {
+            ("physical", _, _) => os.frame(page).0,
+            ("virtual", "global", _) => os.global_page(page).0,
+            ("virtual", _, Name::Mapping(mapping)) => os.virtual_page(MappingId(mapping)).0,
+            (index, tag, name) => panic!("{index} index, {tag} tag, asked for {name:?}"),
+        };
+        (here.set_of(u128::from(upper) * u128::from(self.page) + u128::from(offset)), name, offset)
+    }
+
+    fn bring_in(&mut self, cache: usize, asked: Asked, read: bool, dirty: bool, os: &impl Translation) {
+        let (set, name, offset) = self.find(cache, asked, os);
+        let before = self.caches[cache].config.writeback_order == "before-fill";
+        if before {
+            self.make_room(cache, set, os);
+        }
+        if read {
+            let data = Some(self.caches[cache].config.line);
+            self.pass_down(cache, Asked { name, offset, kind: asked.kind, data }, os);
+        }
+        if !before {
+            self.make_room(cache, set, os);
+        }
+        self.caches[cache].put(set, name, offset, dirty);
+    }
+
+    fn make_room(&mut self, cache: usize, set: u64, os: &impl Translation) {
+        let Some(victim) = self.caches[cache].make_room(set, self.rng) else { return };
+        let bytes = self.caches[cache].config.line;
+        let mut dirty = victim.dirty;
+        if self.caches[cache].config.inclusive {
+            let above = (0..self.caches.len()).filter(|&upper| self.is_above(upper, cache));
+            for upper in above.collect::<Vec<_>>() {
+                let covered = |line: &crate::cache::Line| {
+                    let same = match victim.name {
+                        Name::Mapping(_) => line.name == victim.name,
+                        Name::Page(page) => page_of(line.name, os) == page,
+                    };
+                    same && (victim.offset..victim.offset + bytes).contains(&line.offset)
+                };
+                for line in self.caches[upper].take_out(covered) {
+                    self.caches[upper].count("invalidated", None, 1);
+                    self.caches[upper].count("invalidated.dirty", None, u64::from(line.dirty));
+                    dirty |= line.dirty;
+                }
+            }
+        }
+        if dirty {
+            if !victim.dirty {
+                self.caches[cache].count("dirtied", None, 1);
+            }
+            self.caches[cache].count("evictions.dirty", None, 1);
+            let kind = Kind::Writeback;
+            let asked = Asked { name: victim.name, offset: victim.offset, kind, data: Some(bytes) };
+            self.pass_down(cache, asked, os);
+        }
+    }
+
+    fn is_above(&self, upper: usize, cache: usize) -> bool {
+        match self.caches[upper].config.next {
+            Some(next) => next == cache || self.is_above(next, cache),
+            None => false,
+        }
+    }
+
+    /// Sends a request to the level behind.
+    fn pass_down(&mut self, cache: usize, asked: Asked, os: &impl Translation) {
+        self.caches[cache].count("sent", Some(asked.kind), 1);
+        let is_data = matches!(asked.kind, Kind::Write | Kind::Writeback);
+        if let (true, Some((entries, drain))) = (is_data, self.caches[cache].config.write_buffer) {
+            let stall = self.buffers[cache].push(self.now, entries, drain);
+            self.now += stall;
+            self.caches[cache].count("write-buffer.stalls", None, u64::from(stall > 0));
+            self.caches[cache].count("write-buffer.stall-cycles", None, stall);
+        }
+        match self.caches[cache].config.next {
+            None => {
+                self.memory[asked.kind] += 1;
+                if asked.kind.is_demand() {
+                    self.now += self.memory_cost;
+                }
+            }
+            Some(next) if is_data => self.take_data(next, asked, os),
+            Some(next) => self.read(next, asked, os),
+        }
+    }
+
+    fn read(&mut self, cache: usize, asked: Asked, os: &impl Translation) {
+        let hit = self.look(cache, asked, false, os);
+        if !hit {
+            self.bring_in(cache, asked, true, false, os);
+        }
+        if asked.kind.is_demand() && (hit || self.add_costs) {
+            self.now += self.caches[cache].config.cost;
+        }
+    }
+
+    fn take_data(&mut self, cache: usize, asked: Asked, os: &impl Translation) {
+        let back = self.caches[cache].config.write == "back";
+        let allocate = self.caches[cache].config.allocate;
+        let hit = self.look(cache, asked, back, os);
+        if !hit && allocate {
+            let whole = asked.data == Some(self.caches[cache].config.line);
+            self.bring_in(cache, Asked { kind: Kind::Fill, ..asked }, !whole, back, os);
+        }
+        if !back || (!hit && !allocate) {
+            self.pass_down(cache, asked, os);
+        }
+    }
+}
+
+fn page_of(name: Name, os: &impl Translation) -> u32 {
+    match name {
+        Name::Mapping(mapping) => os.page(MappingId(mapping)).0,
+        Name::Page(page) => page,
+    }
+}
