@@ -1,1 +1,168 @@
-//! binhop-workload
+//! Built-in workloads: real algorithms that run on instrumented memory.
+//!
+//! Each program is written in Rust, does its work, and emits the references that its execution makes on a
+//! 32-bit RISC machine (4-byte instructions, like the Titan of the documents): code laid out in functions
+//! and basic blocks, stack, heap, static data. Any length, any seed, no files. The same name and seed give
+//! the same stream to the bit. A stream never ends: what a program does when its work is done, its file says.
+//!
+//! They stand in for traces that no longer exist (KH90 §4.1, LF91 Table 1); [`calibration`] says how close
+//! they come, `docs/workloads.md` records it.
+
+pub mod calibration;
+mod cpu;
+mod mult;
+mod program;
+mod sched;
+mod sor;
+mod space;
+mod stream;
+
+use binhop_base::{Problem, Result};
+use binhop_trace::event::{Process, Segment};
+use binhop_trace::{EventBatch, Meta, Source};
+
+use crate::cpu::{Cpu, Draws};
+use crate::program::{Command, Program};
+use crate::sched::Mix;
+use crate::space::{Image, Space};
+use crate::stream::{BATCH_ROWS, Columns};
+
+/// What a user can know of a workload without running it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it computes.
+    pub what: &'static str,
+    /// The trace of the documents it stands for.
+    pub stands_for: &'static str,
+    /// Whether it consists of many processes, with switches.
+    pub multiprogrammed: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// One program: its image and how it starts.
+    Single(Image, fn(Draws, &mut Cpu) -> Box<dyn Program>),
+    /// A mix: how it starts, and the quantum in instructions.
+    Mix(fn(u64) -> Vec<Command>, u64),
+}
+
+/// Every workload, in the order of KH90's Table 2.
+pub const WORKLOADS: &[Info] = &[
+    Info {
+        name: "mult2",
+        what: "compiles, a maze router, a design-rule checker and shell commands at once; short quanta",
+        stands_for: "Mult2 (KH90)",
+        multiprogrammed: true,
+        kind: Kind::Mix(mult::without_linker_and_scheme, mult::QUANTUM_MULT2),
+    },
+    Info {
+        name: "mult2.2",
+        what: "mult2 with longer quanta",
+        stands_for: "Mult2.2 (KH90)",
+        multiprogrammed: true,
+        kind: Kind::Mix(mult::without_linker_and_scheme, mult::QUANTUM_MULT2_2),
+    },
+    Info {
+        name: "sor",
+        what: "nonlinear successive over-relaxation on a very large sparse system",
+        stands_for: "Sor (KH90, LF91)",
+        multiprogrammed: false,
+        kind: Kind::Single(sor::IMAGE, sor::start),
+    },
+];
+
+/// The names of all workloads.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    WORKLOADS.iter().map(|info| info.name).collect()
+}
+
+/// Opens a workload at its beginning.
+///
+/// # Errors
+/// There is no workload of this name.
+pub fn open(name: &str, seed: u64) -> Result<Workload> {
+    let info = WORKLOADS.iter().find(|info| info.name == name).ok_or_else(|| {
+        let remedy = format!("the built-in workloads are {}", names().join(", "));
+        Problem::request(name, "workload", "there is no built-in workload of this name", &remedy)
+    })?;
+    let engine = match info.kind {
+        Kind::Single(image, start) => {
+            let mut cpu = Cpu::new(Space::new(image, 0));
+            cpu.load_image();
+            let program = start(Draws::new(seed, 0), &mut cpu);
+            cpu.settle();
+            Engine::Single { cpu: Box::new(cpu), program }
+        }
+        Kind::Mix(commands, quantum) => Engine::Mix(Box::new(Mix::new(quantum, commands(seed)))),
+    };
+    Ok(Workload { info, meta: meta(info, seed), engine, columns: Columns::default() })
+}
+
+fn meta(info: &Info, seed: u64) -> Meta {
+    let mut meta = Meta {
+        page_size: Some(space::PAGE),
+        recorder: Some(concat!("binhop-workload ", env!("CARGO_PKG_VERSION")).to_owned()),
+        command: Some(format!("{} (seed {seed})", info.name)),
+        sizes: Some("exact".to_owned()),
+        ..Meta::default()
+    };
+    let images: &[Image] = match &info.kind {
+        Kind::Single(image, _) => {
+            let process = Process { pid: None, command: Some(image.name.to_owned()) };
+            meta.processes.insert(0, process);
+            for (kind, name) in ["data", "heap", "stack"].into_iter().enumerate() {
+                let segment = Segment { file: None, kind: Some(name.to_owned()) };
+                meta.segments.insert(Space::segment(0, kind as u64), segment);
+            }
+            std::slice::from_ref(image)
+        }
+        Kind::Mix(..) => mult::IMAGES,
+    };
+    for image in images {
+        let segment = Segment { file: Some(image.name.to_owned()), kind: Some("text".to_owned()) };
+        meta.segments.insert(image.segment, segment);
+    }
+    meta
+}
+
+enum Engine {
+    Single { cpu: Box<Cpu>, program: Box<dyn Program> },
+    Mix(Box<Mix>),
+}
+
+/// A built-in workload at work: an endless source of events.
+pub struct Workload {
+    info: &'static Info,
+    meta: Meta,
+    engine: Engine,
+    columns: Columns,
+}
+
+impl Source for Workload {
+    fn name(&self) -> &str {
+        self.info.name
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        while self.columns.len() < BATCH_ROWS {
+            match &mut self.engine {
+                Engine::Single { cpu, program } => {
+                    self.columns.take(&cpu.rows, 0, cpu.rows.len());
+                    cpu.rows.clear();
+                    program.step(cpu);
+                    cpu.settle();
+                }
+                Engine::Mix(mix) => mix.turn(&mut self.columns),
+            }
+        }
+        self.columns.batch(self.info.name).map(Some)
+    }
+}

@@ -1,0 +1,545 @@
+//! The C compiler: headers into a symbol table, functions through lexer, parser and code generator.
+//!
+//! Lexes every character, parses into a tree (precedence climbing), walks the tree for code; every kind of
+//! node has cases of its own, by what its operands are, which is what makes a compiler large. What it
+//! generates runs on a stack machine in the tests. 0.6 to 1 MB: text 448 KB, symbols and trees 200 to 400 KB.
+//! A file is 2 to 20 million instructions.
+
+use super::libc::{CLASSES, Libc, waits};
+use super::source::{Author, Token, hash, token};
+use crate::cpu::{Cpu, Draws};
+use crate::program::{Program, Status, call};
+use crate::space::{DATA, Image, TEXT};
+
+pub(crate) const IMAGE: Image = Image { name: "ccom", segment: 16, text: 448 << 10, data: 96 << 10 };
+
+const LEX: u64 = TEXT + 0x1000;
+const LOOKUP: u64 = TEXT + 0x2000;
+const PARSE: u64 = TEXT + 0x3000;
+/// Each kind of node has eight variants of 2 KB: which registers are free, what the operands are.
+const GENERATE: u64 = TEXT + 0x1_0000;
+const VARIANT: u64 = 0x800;
+const ALLOCATE: u64 = TEXT + 0x5_8000;
+const EMIT: u64 = TEXT + 0x6_4000;
+const LIBC: Libc = Libc::at(TEXT + 0x6_8000);
+const TEMPLATES: u64 = DATA + 0x4000;
+const SOURCE: u64 = DATA + 0x1000;
+const ASSEMBLY: u64 = DATA + 0x1_5000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NodeKind {
+    Name,
+    Number,
+    Call,
+    Argument,
+    Binary(u8),
+    Assign,
+    If,
+    While,
+    Sequence,
+}
+
+impl NodeKind {
+    /// The number by which the code generator's cases are laid out.
+    fn number(self) -> u64 {
+        match self {
+            Self::Name => 0,
+            Self::Number => 1,
+            Self::Call => 2,
+            Self::Argument => 3,
+            Self::Assign => 4,
+            Self::If => 5,
+            Self::While => 6,
+            Self::Sequence => 7,
+            Self::Binary(op) => 8 + b"+-*/<>&|".iter().position(|&b| b == op).unwrap_or(0) as u64,
+        }
+    }
+}
+
+/// No node, or no symbol.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    kind: NodeKind,
+    left: u32,
+    right: u32,
+    value: u32,
+}
+
+/// What the compiler generates: code for a stack machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Code {
+    Push(u32),
+    Load(u32),
+    Store(u32),
+    Binary(u8),
+    Call(u32, u32),
+    /// To the code at this index if the top is 0.
+    Unless(u32),
+    Jump(u32),
+}
+
+#[derive(Clone, Copy)]
+struct Symbol {
+    hash: u64,
+    next: u32,
+}
+
+/// The compiler at work on one file.
+pub(crate) struct Ccom {
+    draws: Draws,
+    author: Author,
+    begun: bool,
+    headers: u64,
+    functions: u64,
+    text: Vec<u8>,
+    at: usize,
+    current: Token,
+    nodes: Vec<Node>,
+    code: Vec<Code>,
+    buckets: Vec<u32>,
+    symbols: Vec<Symbol>,
+    statements: u64,
+    consumed: u64,
+    emitted: u64,
+    address: CcomAddresses,
+}
+
+struct CcomAddresses {
+    buckets: u64,
+    symbols: u64,
+    nodes: u64,
+}
+
+const BUCKETS: usize = 1024;
+const SYMBOL: u64 = 56;
+const NODE: u64 = 40;
+
+impl Ccom {
+    pub(crate) fn new(mut draws: Draws, cpu: &mut Cpu) -> Self {
+        let author = Author::new(Draws::new(draws.next(), 0));
+        let headers = 600 + draws.below(3_400);
+        let address = CcomAddresses {
+            buckets: cpu.sbrk(4 * BUCKETS as u64),
+            symbols: cpu.sbrk(SYMBOL * (headers + 64)),
+            nodes: cpu.sbrk(NODE * 4096),
+        };
+        Self {
+            author,
+            begun: false,
+            headers,
+            functions: 8 + draws.below(40),
+            draws,
+            text: Vec::new(),
+            at: 0,
+            current: Token::End,
+            nodes: Vec::new(),
+            code: Vec::new(),
+            buckets: vec![NONE; BUCKETS],
+            symbols: Vec::new(),
+            statements: 0,
+            consumed: 0,
+            emitted: 0,
+            address,
+        }
+    }
+
+    /// Reads the next token: a look at every character, and for a word one into the symbol table.
+    fn advance(&mut self, cpu: &mut Cpu) {
+        let (next, end) = token(&self.text, self.at);
+        cpu.at(LEX);
+        cpu.run(6);
+        for at in self.at..end {
+            let byte = self.text[at];
+            cpu.at(LEX + 0x40 + 0x60 * u64::from(byte >> 4));
+            cpu.run(3);
+            cpu.load(SOURCE + (self.consumed + at as u64) % 8192 / 4 * 4, 4);
+            cpu.run(4);
+            cpu.load(CLASSES + (u64::from(byte) & !3), 4);
+            cpu.run(4);
+        }
+        self.at = end;
+        self.current = next;
+    }
+
+    /// The number of the symbol with this name, made if it is new.
+    fn lookup(&mut self, cpu: &mut Cpu, hash: u64) -> u32 {
+        cpu.call(LOOKUP, 3, 1);
+        let bucket = (hash % BUCKETS as u64) as usize;
+        cpu.run(9);
+        cpu.load(self.address.buckets + 4 * bucket as u64, 4);
+        let mut at = self.buckets[bucket];
+        while at != NONE && self.symbols[at as usize].hash != hash {
+            let symbol = self.address.symbols + SYMBOL * u64::from(at);
+            cpu.at(LOOKUP + 0x60);
+            cpu.run(3);
+            cpu.load(symbol, 4);
+            cpu.run(3);
+            cpu.load(symbol + 4, 4);
+            cpu.run(1);
+            at = self.symbols[at as usize].next;
+        }
+        if at == NONE {
+            at = self.symbols.len() as u32;
+            self.symbols.push(Symbol { hash, next: self.buckets[bucket] });
+            self.buckets[bucket] = at;
+            let symbol = self.address.symbols + SYMBOL * u64::from(at);
+            cpu.at(LOOKUP + 0xc0);
+            for word in 0..10 {
+                cpu.run(2);
+                cpu.store(symbol + 4 * word, 4);
+            }
+            cpu.run(3);
+            cpu.store(self.address.buckets + 4 * bucket as u64, 4);
+        } else {
+            let symbol = self.address.symbols + SYMBOL * u64::from(at);
+            cpu.at(LOOKUP + 0x140);
+            cpu.run(3);
+            cpu.load(symbol + 12, 4);
+            cpu.run(2);
+            cpu.load(symbol + 20, 4);
+        }
+        cpu.ret(3, 1);
+        at
+    }
+
+    fn node(&mut self, cpu: &mut Cpu, kind: NodeKind, left: u32, right: u32, value: u32) -> u32 {
+        let at = self.address.nodes + NODE * (self.nodes.len() as u64 % 4096);
+        cpu.at(PARSE + 0x4000);
+        cpu.run(7);
+        for word in 0..6 {
+            cpu.run(2);
+            cpu.store(at + 4 * word, 4);
+        }
+        // Types of the operands decide the type of the node.
+        for operand in [left, right] {
+            if operand != NONE {
+                cpu.at(PARSE + 0x4200 + 0x180 * kind.number());
+                cpu.run(8);
+                cpu.load(self.address.nodes + NODE * (u64::from(operand) % 4096) + 8, 4);
+                cpu.run(7);
+            }
+        }
+        self.nodes.push(Node { kind, left, right, value });
+        self.nodes.len() as u32 - 1
+    }
+
+    /// A primary expression.
+    fn primary(&mut self, cpu: &mut Cpu) -> u32 {
+        cpu.call(PARSE + 0x200, 4, 3);
+        let node = match self.current {
+            Token::Number(value) => {
+                self.advance(cpu);
+                self.node(cpu, NodeKind::Number, NONE, NONE, value)
+            }
+            Token::Word(name) => {
+                let symbol = self.lookup(cpu, name);
+                self.advance(cpu);
+                if self.current == Token::Mark(b'(') {
+                    self.arguments(cpu, symbol)
+                } else {
+                    self.node(cpu, NodeKind::Name, NONE, NONE, symbol)
+                }
+            }
+            _ => {
+                self.advance(cpu);
+                let inner = self.expression(cpu, 0);
+                self.advance(cpu);
+                inner
+            }
+        };
+        cpu.ret(4, 3);
+        node
+    }
+
+    fn arguments(&mut self, cpu: &mut Cpu, symbol: u32) -> u32 {
+        self.advance(cpu);
+        let mut list = NONE;
+        while self.current != Token::Mark(b')') {
+            let value = self.expression(cpu, 0);
+            list = self.node(cpu, NodeKind::Argument, list, value, 0);
+            if self.current == Token::Mark(b',') {
+                self.advance(cpu);
+            }
+        }
+        self.advance(cpu);
+        self.node(cpu, NodeKind::Call, list, NONE, symbol)
+    }
+
+    /// Precedence climbing.
+    fn expression(&mut self, cpu: &mut Cpu, above: u32) -> u32 {
+        cpu.call(PARSE + 0x800, 5, 3);
+        let mut left = self.primary(cpu);
+        while let Token::Mark(op) = self.current {
+            let binding = match op {
+                b'*' | b'/' => 5,
+                b'+' | b'-' => 4,
+                b'<' | b'>' => 3,
+                b'&' => 2,
+                b'|' => 1,
+                _ => 0,
+            };
+            cpu.at(PARSE + 0x900);
+            cpu.run(7);
+            cpu.load(TEMPLATES + 4 * u64::from(op & 0x7f), 4);
+            cpu.run(3);
+            if binding <= above {
+                break;
+            }
+            self.advance(cpu);
+            let right = self.expression(cpu, binding);
+            left = self.node(cpu, NodeKind::Binary(op), left, right, 0);
+        }
+        cpu.ret(5, 3);
+        left
+    }
+
+    fn statement(&mut self, cpu: &mut Cpu) -> u32 {
+        cpu.call(PARSE + 0x1400, 6, 4);
+        let node = match self.current {
+            Token::Word(name) if name == hash(b"if") || name == hash(b"while") => {
+                let kind = if name == hash(b"if") { NodeKind::If } else { NodeKind::While };
+                self.advance(cpu);
+                self.advance(cpu);
+                let condition = self.expression(cpu, 0);
+                self.advance(cpu);
+                self.advance(cpu);
+                let mut body = NONE;
+                while self.current != Token::Mark(b'}') {
+                    let next = self.statement(cpu);
+                    body = self.node(cpu, NodeKind::Sequence, body, next, 0);
+                }
+                self.advance(cpu);
+                self.node(cpu, kind, condition, body, 0)
+            }
+            Token::Word(name) => {
+                let symbol = self.lookup(cpu, name);
+                self.advance(cpu);
+                let node = if self.current == Token::Mark(b'(') {
+                    self.arguments(cpu, symbol)
+                } else {
+                    self.advance(cpu);
+                    let value = self.expression(cpu, 0);
+                    self.node(cpu, NodeKind::Assign, value, NONE, symbol)
+                };
+                self.advance(cpu);
+                node
+            }
+            _ => {
+                self.advance(cpu);
+                self.node(cpu, NodeKind::Sequence, NONE, NONE, 0)
+            }
+        };
+        cpu.ret(6, 4);
+        node
+    }
+
+    /// Appends an instruction: chooses registers, writes its text.
+    fn emit(&mut self, cpu: &mut Cpu, code: Code) {
+        let out = ASSEMBLY + self.emitted * 20 % 8192 / 4 * 4;
+        cpu.call(ALLOCATE + 0x300 * (self.emitted % 13), 4, 4);
+        for register in 0..6 {
+            cpu.run(6);
+            cpu.load(DATA + 0x3000 + 16 * register, 4);
+            cpu.run(4);
+        }
+        cpu.store(DATA + 0x3000 + 16 * (self.emitted % 6), 4);
+        cpu.ret(4, 4);
+        cpu.call(EMIT, 2, 0);
+        for word in 0..5 {
+            cpu.run(9);
+            cpu.store(out + 4 * word, 4);
+        }
+        cpu.ret(2, 0);
+        self.emitted += 1;
+        self.code.push(code);
+    }
+
+    /// Generates code for a node, its operands first.
+    fn generate(&mut self, cpu: &mut Cpu, at: u32) {
+        if at == NONE {
+            return;
+        }
+        let node = self.nodes[at as usize];
+        let shape = |operand: u32| if operand == NONE { 0 } else { self.nodes[operand as usize].kind.number() };
+        let variant = (shape(node.left) * 3 + shape(node.right)) % 8;
+        let case = GENERATE + (node.kind.number() * 8 + variant) * VARIANT;
+        let address = self.address.nodes + NODE * (u64::from(at) % 4096);
+        cpu.call(case, 6, 4);
+        for block in 0..4 {
+            cpu.at(case + 0x40 + 0x60 * block);
+            cpu.run(8);
+            cpu.load(address + 8 * block, 4);
+            cpu.run(6);
+            cpu.load(TEMPLATES + 512 * node.kind.number() + 64 * variant + 16 * block, 4);
+            cpu.run(7);
+        }
+        match node.kind {
+            NodeKind::If | NodeKind::While => {
+                let head = self.code.len() as u32;
+                self.generate(cpu, node.left);
+                let hole = self.code.len();
+                self.emit(cpu, Code::Unless(0));
+                self.generate(cpu, node.right);
+                if node.kind == NodeKind::While {
+                    self.emit(cpu, Code::Jump(head));
+                }
+                self.code[hole] = Code::Unless(self.code.len() as u32);
+            }
+            kind => {
+                self.generate(cpu, node.left);
+                self.generate(cpu, node.right);
+                match kind {
+                    NodeKind::Number => self.emit(cpu, Code::Push(node.value)),
+                    NodeKind::Name => self.emit(cpu, Code::Load(node.value)),
+                    NodeKind::Assign => self.emit(cpu, Code::Store(node.value)),
+                    NodeKind::Binary(op) => self.emit(cpu, Code::Binary(op)),
+                    NodeKind::Call => {
+                        let mut count = 0;
+                        let mut argument = node.left;
+                        while argument != NONE {
+                            count += 1;
+                            argument = self.nodes[argument as usize].left;
+                        }
+                        self.emit(cpu, Code::Call(node.value, count));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        cpu.at(case + 0x400);
+        cpu.run(6);
+        cpu.ret(6, 4);
+    }
+
+    /// Compiles the statement in `text` to the end of `code`.
+    fn compile(&mut self, cpu: &mut Cpu) {
+        self.at = 0;
+        self.advance(cpu);
+        while self.current != Token::End {
+            let root = self.statement(cpu);
+            self.generate(cpu, root);
+        }
+        self.consumed += self.text.len() as u64;
+    }
+
+    fn declare(&mut self, cpu: &mut Cpu) {
+        self.at = 0;
+        self.advance(cpu);
+        while self.current != Token::End {
+            if let Token::Word(name) = self.current {
+                self.lookup(cpu, name);
+            }
+            cpu.at(PARSE + 0x6000);
+            cpu.run(14);
+            self.advance(cpu);
+        }
+        self.consumed += self.text.len() as u64;
+    }
+
+    /// Reads on when the lexer has passed a block's end.
+    fn read(&mut self, cpu: &mut Cpu, before: u64) -> Status {
+        if before / 8192 == self.consumed / 8192 {
+            return Status::Ready;
+        }
+        LIBC.fill(cpu, SOURCE, 8192, (3, self.consumed / 8192 * 8192));
+        if self.draws.below(3) == 0 { waits(call::READ) } else { Status::Ready }
+    }
+}
+
+impl Program for Ccom {
+    fn step(&mut self, cpu: &mut Cpu) -> Status {
+        let before = self.consumed;
+        self.text.clear();
+        if !self.begun {
+            self.begun = true;
+            LIBC.startup(cpu);
+            LIBC.fill(cpu, SOURCE, 8192, (3, 0));
+            return waits(call::READ);
+        }
+        if self.headers > 0 {
+            for _ in 0..self.headers.min(8) {
+                self.author.declaration(&mut self.text);
+                self.headers -= 1;
+            }
+            self.declare(cpu);
+            return self.read(cpu, before);
+        }
+        if self.statements > 0 {
+            self.author.statement(&mut self.text, 1);
+            self.statements -= 1;
+            self.compile(cpu);
+            return self.read(cpu, before);
+        }
+        self.nodes.clear();
+        self.code.clear();
+        if self.functions > 0 {
+            self.functions -= 1;
+            self.statements = 5 + self.draws.below(40);
+            return Status::Ready;
+        }
+        LIBC.drain(cpu, ASSEMBLY, 8192, (4, 0));
+        cpu.syscall(call::EXIT, 0, 0, None);
+        Status::Exit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Space;
+    use std::collections::BTreeMap;
+
+    /// Runs generated code: values are 32-bit, a call returns the sum of its arguments.
+    fn run(code: &[Code]) -> BTreeMap<u32, u32> {
+        let (mut stack, mut names, mut at) = (Vec::new(), BTreeMap::new(), 0);
+        while at < code.len() {
+            at += 1;
+            match code[at - 1] {
+                Code::Push(n) => stack.push(n),
+                Code::Load(s) => stack.push(names.get(&s).copied().unwrap_or(0)),
+                Code::Store(s) => {
+                    let value = stack.pop().unwrap();
+                    names.insert(s, value);
+                }
+                Code::Binary(op) => {
+                    let (b, a): (u32, u32) = (stack.pop().unwrap(), stack.pop().unwrap());
+                    stack.push(match op {
+                        b'+' => a.wrapping_add(b),
+                        b'-' => a.wrapping_sub(b),
+                        b'*' => a.wrapping_mul(b),
+                        b'<' => u32::from(a < b),
+                        _ => panic!("{op}"),
+                    });
+                }
+                Code::Call(_, count) => {
+                    let from = stack.len() - count as usize;
+                    let sum = stack.drain(from..).sum();
+                    stack.push(sum);
+                }
+                Code::Unless(to) if stack.pop() == Some(0) => at = to as usize,
+                Code::Unless(_) => {}
+                Code::Jump(to) => at = to as usize,
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn compiled_code_computes_what_the_source_says() {
+        let mut cpu = Cpu::new(Space::new(IMAGE, 1));
+        let mut ccom = Ccom::new(Draws::new(1, 1), &mut cpu);
+        ccom.text = b"s = 0; i = 1;\nwhile (i < 11) {\n s = s + i * (i - 1);\n i = i + 1;\n}\n\
+            if (i < 5) { s = 0; } t = f(s, 2 * 3, 1) + 1;"
+            .to_vec();
+        ccom.compile(&mut cpu);
+        let names = run(&ccom.code);
+        let value = |ccom: &mut Ccom, cpu: &mut Cpu, name: &[u8]| names[&ccom.lookup(cpu, hash(name))];
+        // Σ i(i−1) for i = 1 … 10.
+        assert_eq!(value(&mut ccom, &mut cpu, b"s"), 330);
+        assert_eq!(value(&mut ccom, &mut cpu, b"i"), 11);
+        assert_eq!(value(&mut ccom, &mut cpu, b"t"), 338);
+        assert_eq!(cpu.depth(), 0, "every call returned");
+    }
+}

@@ -1,0 +1,49 @@
+//! mult1, mult1.2, mult2, mult2.2: a machine in daily use. Stand for the multiprogramming traces of KH90 §4.1.1:
+//! a series of compiles, a printed-circuit router, a VLSI design-rule checker and a series of simple commands,
+//! all at once (mult2, 40 MB active); mult1 adds the linker and a Scheme program (75 MB active).
+//!
+//! Processes come and go: `make` and the shells start compilers, assemblers and commands, which read their
+//! input in system calls that give up the processor, and end. Processes that run the same program share its
+//! text. The long-running programs start over on new data when they are done.
+
+mod ccom;
+mod compile;
+mod libc;
+mod shell;
+mod source;
+mod unix;
+
+use crate::cpu::{Cpu, Draws};
+use crate::program::{Command, Program};
+use crate::space::Image;
+
+/// Quanta in instructions, such that the mean interval between switches, calls included, is the document's
+/// (134,000 for mult2, 214,000 for mult2.2).
+pub(crate) const QUANTUM_MULT2: u64 = 180_000;
+pub(crate) const QUANTUM_MULT2_2: u64 = 300_000;
+
+/// Every program of the mixes.
+pub(crate) const IMAGES: &[Image] = &[
+    shell::IMAGE,
+    compile::MAKE,
+    ccom::IMAGE,
+    compile::AS,
+    unix::LS,
+    unix::GREP,
+    unix::SORT,
+    unix::WC,
+];
+
+fn command(image: Image, seed: u64, number: u64, start: fn(Draws, &mut Cpu) -> Box<dyn Program>) -> Command {
+    let draws = Draws::new(seed, number);
+    Command { image, start: Box::new(move |cpu| start(draws, cpu)) }
+}
+
+/// mult2 and mult2.2.
+pub(crate) fn without_linker_and_scheme(seed: u64) -> Vec<Command> {
+    vec![
+        command(shell::IMAGE, seed, 1, shell::start),
+        command(shell::IMAGE, seed, 2, shell::start),
+        command(compile::MAKE, seed, 3, compile::start_make),
+    ]
+}

@@ -1,0 +1,121 @@
+//! A shell with somebody typing: parses a line, forks a command, waits for it, types on.
+//!
+//! Commands are ls, grep, sort and wc in the proportion of a working day. The pause for thought is a read
+//! from the terminal that gives up the processor. Small: a parser, a table of names, a hash of commands.
+
+use super::{libc::Libc, unix};
+use crate::cpu::{Cpu, Draws};
+use crate::program::{Command, Program, Status, call};
+use crate::space::{DATA, Image, TEXT};
+
+pub(crate) const IMAGE: Image = Image { name: "sh", segment: 10, text: 96 << 10, data: 16 << 10 };
+
+const PARSE: u64 = TEXT + 0x2000;
+const EXPAND: u64 = TEXT + 0x5000;
+const HASH: u64 = TEXT + 0x7000;
+const LIBC: Libc = Libc::at(TEXT + 0x1_2000);
+/// Instructions others execute while the user thinks, at least; at most three times as many.
+const THINK: u64 = 2_000_000;
+
+pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+    let names = cpu.sbrk(48 << 10);
+    Box::new(Shell { draws, names, line: 0, state: State::Begin, typed: Vec::new() })
+}
+
+enum State {
+    Begin,
+    Prompt,
+    Line,
+    Wait,
+}
+
+struct Shell {
+    draws: Draws,
+    /// Address of the variables' and commands' names.
+    names: u64,
+    line: u64,
+    state: State,
+    typed: Vec<u8>,
+}
+
+impl Shell {
+    /// Splits the line into words, expands variables, finds the command in the hash table.
+    fn parse(&mut self, cpu: &mut Cpu) -> u64 {
+        let mut hash = 0u64;
+        let mut words = 0;
+        for (at, &byte) in self.typed.iter().enumerate() {
+            cpu.at(PARSE + 0x40 * u64::from(byte & 0x0f));
+            cpu.run(7);
+            cpu.load(DATA + 0x2000 + (at as u64 & !3), 4);
+            cpu.run(4);
+            cpu.load(super::libc::CLASSES + (u64::from(byte) & !3), 4);
+            cpu.run(5);
+            cpu.store(DATA + 0x2400 + (at as u64 & !3), 4);
+            if byte == b' ' {
+                words += 1;
+                cpu.call(EXPAND + 0x300 * (words % 8), 4, 6);
+                let mut probe = hash % 1024;
+                for _ in 0..6 {
+                    cpu.at(EXPAND + 0x2000);
+                    cpu.run(8);
+                    cpu.load(self.names + 48 * probe, 4);
+                    cpu.run(5);
+                    cpu.load(self.names + 48 * probe + 8, 4);
+                    probe = (probe * 5 + 1) % 1024;
+                }
+                cpu.ret(4, 6);
+            }
+            hash = hash.wrapping_mul(31).wrapping_add(u64::from(byte));
+        }
+        cpu.at(HASH);
+        cpu.run(12);
+        cpu.load(self.names + 48 * (hash % 1024), 4);
+        cpu.run(4);
+        cpu.store(self.names + 48 * (hash % 1024) + 16, 4);
+        hash
+    }
+
+    fn command(&mut self) -> Command {
+        let draws = Draws::new(self.draws.next(), self.line);
+        let (image, start): (Image, fn(Draws, &mut Cpu) -> Box<dyn Program>) = match self.draws.below(8) {
+            0..=2 => (unix::LS, unix::start_ls),
+            3..=5 => (unix::GREP, unix::start_grep),
+            6 => (unix::SORT, unix::start_sort),
+            _ => (unix::WC, unix::start_wc),
+        };
+        Command { image, start: Box::new(move |cpu| start(draws, cpu)) }
+    }
+}
+
+impl Program for Shell {
+    fn step(&mut self, cpu: &mut Cpu) -> Status {
+        match self.state {
+            State::Begin => {
+                LIBC.startup(cpu);
+                self.state = State::Prompt;
+                Status::Ready
+            }
+            State::Prompt => {
+                let length = 8 + self.draws.below(40);
+                self.typed = (0..length)
+                    .map(|_| if self.draws.below(6) == 0 { b' ' } else { b'a' + self.draws.below(26) as u8 })
+                    .collect();
+                LIBC.fill(cpu, DATA + 0x2000, length as u32, (0, 0));
+                self.state = State::Line;
+                Status::Blocked { call: call::READ, latency: THINK + self.draws.below(2 * THINK) }
+            }
+            State::Line => {
+                self.parse(cpu);
+                self.line += 1;
+                cpu.syscall(call::FORK, 0, 0, None);
+                self.state = State::Wait;
+                Status::Fork(self.command())
+            }
+            State::Wait => {
+                cpu.syscall(call::WAIT, 0, 0, None);
+                self.state = State::Prompt;
+                Status::Wait
+            }
+        }
+    }
+}

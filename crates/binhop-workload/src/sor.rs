@@ -1,0 +1,317 @@
+//! sor: successive over-relaxation of a very large sparse nonlinear system. Stands for Sor (KH90 §4.1.1: "very
+//! large, sparse matrices"; LF91 Table 1: a Fortran implementation).
+//!
+//! Computes: node potentials u of a random network of conductors, Σⱼ g(uᵢ − uⱼ)·cᵢⱼ + dᵢ uᵢ = bᵢ, where the
+//! characteristic g is a monotone cubic spline in a table. One relaxation of row i evaluates g for every
+//! neighbour (a Fortran call: arguments by reference, through the stack), then takes an over-relaxed Newton
+//! step. Rows are swept in order; couplings go to nodes anywhere in the network.
+//!
+//! Sizes: 775,000 unknowns (u, b and d of 6.2 MB each; every sweep gathers from all of u), 2 to 5 couplings a
+//! row in compressed rows (30 MB), declared with room to spare: 62 MB in all, 48 MB touched.
+//! LF91's Table 2 says the same of the original: faults fall in a straight line up to 6.2 MB (a uniform gather),
+//! then stay at a sweep over some 42 MB.
+//! When a system is solved (the residual has fallen by 10⁻⁶) it is loaded with another right-hand side.
+
+use crate::cpu::{Cpu, Draws};
+use crate::program::{Program, Status};
+use crate::space::{Image, TEXT};
+
+/// The program: Fortran main, the sweep, the characteristic, the run-time library's part in use.
+pub(crate) const IMAGE: Image = Image { name: "sor", segment: 1, text: 64 << 10, data: 64 << 10 };
+
+const ASSEMBLE: u64 = TEXT + 0x1000;
+const SWEEP: u64 = TEXT + 0x2400;
+const CHARACTERISTIC: u64 = TEXT + 0x3a00;
+const SPLINE: u64 = TEXT + 0x5e00;
+const LOAD: u64 = TEXT + 0x6800;
+
+const UNKNOWNS: usize = 775_000;
+const RELAXATION: f64 = 1.3;
+/// Knots of the characteristic between −8 and 8.
+const KNOTS: usize = 256;
+
+pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+    Box::new(Sor::new(draws, cpu, UNKNOWNS))
+}
+
+enum Phase {
+    Assemble,
+    Relax,
+    Load,
+}
+
+struct Sor {
+    draws: Draws,
+    phase: Phase,
+    row: usize,
+    // The system.
+    u: Vec<f64>,
+    b: Vec<f64>,
+    d: Vec<f64>,
+    first: Vec<u32>,
+    column: Vec<u32>,
+    value: Vec<f64>,
+    /// g at each knot, then its slope.
+    knots: Vec<[f64; 2]>,
+    // Residuals (sum of squared corrections) of the sweep under way and of the first one.
+    residual: f64,
+    initial: f64,
+    sweeps: u32,
+    // Addresses of the same arrays.
+    at: Addresses,
+}
+
+struct Addresses {
+    u: u64,
+    b: u64,
+    d: u64,
+    first: u64,
+    column: u64,
+    value: u64,
+    knots: u64,
+}
+
+impl Sor {
+    fn new(draws: Draws, cpu: &mut Cpu, unknowns: usize) -> Self {
+        let n = unknowns as u64;
+        // Fortran arrays are declared for the largest case: five couplings a row.
+        let at = Addresses {
+            u: cpu.sbrk(8 * n),
+            b: cpu.sbrk(8 * n),
+            d: cpu.sbrk(8 * n),
+            first: cpu.sbrk(4 * (n + 1)),
+            column: cpu.sbrk(4 * 4 * n),
+            value: cpu.sbrk(8 * 4 * n),
+            knots: crate::space::DATA + 0x1000,
+        };
+        // g(v) = v + v³/64: monotone, so that the relaxation converges.
+        let knots = (0..=KNOTS)
+            .map(|k| {
+                let v = 16.0 * k as f64 / KNOTS as f64 - 8.0;
+                [v + v * v * v / 64.0, 1.0 + 3.0 * v * v / 64.0]
+            })
+            .collect();
+        Self {
+            draws,
+            phase: Phase::Assemble,
+            row: 0,
+            u: vec![0.0; unknowns],
+            b: vec![0.0; unknowns],
+            d: vec![0.0; unknowns],
+            first: vec![0],
+            column: Vec::new(),
+            value: Vec::new(),
+            knots,
+            residual: 0.0,
+            initial: 0.0,
+            sweeps: 0,
+            at,
+        }
+    }
+
+    /// Makes row `i`: couplings to random nodes, a diagonal, a source.
+    fn assemble(&mut self, cpu: &mut Cpu, i: usize) {
+        cpu.at(ASSEMBLE);
+        cpu.run(18);
+        let couplings = 2 + self.draws.below(3) as usize + usize::from(self.draws.below(5) == 0);
+        for _ in 0..couplings {
+            let j = self.draws.below(self.u.len() as u64) as u32;
+            let c = 0.2 + 0.8 * self.draws.unit();
+            let k = self.column.len() as u64;
+            // Reads the coupling (buffered, formatted input), checks it, appends it.
+            cpu.at(ASSEMBLE + 0x80);
+            for word in 0..6 {
+                cpu.run(9);
+                cpu.load(self.at.knots + 0x2000 + (k % 512) * 24 + 4 * word, 4);
+                cpu.run(5);
+                cpu.store_local(word);
+            }
+            cpu.run(6);
+            cpu.store(self.at.column + 4 * k, 4);
+            cpu.run(3);
+            cpu.store(self.at.value + 8 * k, 8);
+            self.column.push(j);
+            self.value.push(c);
+        }
+        cpu.at(ASSEMBLE + 0x1c0);
+        self.d[i] = 0.5 + self.draws.unit();
+        self.b[i] = 4.0 * self.draws.unit() - 2.0;
+        self.first.push(self.column.len() as u32);
+        let n = i as u64;
+        cpu.run(8);
+        cpu.store(self.at.u + 8 * n, 8);
+        cpu.run(3);
+        cpu.store(self.at.d + 8 * n, 8);
+        cpu.run(3);
+        cpu.store(self.at.b + 8 * n, 8);
+        cpu.run(2);
+        cpu.store(self.at.first + 4 * (n + 1), 4);
+    }
+
+    /// g and its slope at v, with the references of the call.
+    #[inline(always)]
+    fn characteristic(&self, cpu: &mut Cpu, v: f64) -> (f64, f64) {
+        cpu.call(CHARACTERISTIC, 3, 6);
+        // Arguments come by reference: the caller's temporaries.
+        cpu.load_local(12);
+        cpu.run(4);
+        cpu.load_local(13);
+        cpu.run(5);
+        let x = ((v + 8.0) * (KNOTS as f64 / 16.0)).clamp(0.0, KNOTS as f64 - 1e-9);
+        let k = x as usize;
+        if v.abs() > 8.0 {
+            cpu.at(CHARACTERISTIC + 0x400);
+            cpu.run(3);
+        }
+        let at = self.at.knots + 16 * k as u64;
+        cpu.at(SPLINE);
+        cpu.run(5);
+        cpu.load(at, 8);
+        cpu.run(3);
+        cpu.load(at + 8, 8);
+        cpu.run(4);
+        cpu.load(at + 16, 8);
+        cpu.run(4);
+        cpu.load(at + 24, 8);
+        cpu.run(9);
+        cpu.store_local(0);
+        cpu.run(4);
+        cpu.store_local(2);
+        cpu.ret(3, 6);
+        let (p, q, t) = (self.knots[k], self.knots[k + 1], x - k as f64);
+        let h = 16.0 / KNOTS as f64;
+        let (t2, t3) = (t * t, t * t * t);
+        let g = p[0] * (2.0 * t3 - 3.0 * t2 + 1.0)
+            + h * p[1] * (t3 - 2.0 * t2 + t)
+            + q[0] * (3.0 * t2 - 2.0 * t3)
+            + h * q[1] * (t3 - t2);
+        (g, p[1] + (q[1] - p[1]) * t)
+    }
+
+    /// Relaxes row `i`.
+    #[inline(always)]
+    fn relax(&mut self, cpu: &mut Cpu, i: usize) {
+        let n = i as u64;
+        cpu.at(SWEEP);
+        cpu.run(3);
+        cpu.load(self.at.u + 8 * n, 8);
+        cpu.run(2);
+        cpu.load(self.at.d + 8 * n, 8);
+        cpu.run(2);
+        cpu.load(self.at.b + 8 * n, 8);
+        cpu.run(2);
+        cpu.load(self.at.first + 4 * n + 4, 4);
+        cpu.run(5);
+        let ui = self.u[i];
+        let (mut sum, mut slope) = (self.d[i] * ui - self.b[i], self.d[i]);
+        for k in self.first[i] as usize..self.first[i + 1] as usize {
+            cpu.at(SWEEP + 0x60);
+            cpu.run(2);
+            cpu.load(self.at.column + 4 * k as u64, 4);
+            cpu.run(3);
+            let j = self.column[k] as usize;
+            cpu.load(self.at.u + 8 * j as u64, 8);
+            cpu.run(3);
+            cpu.store_local(1);
+            cpu.run(3);
+            let (g, dg) = self.characteristic(cpu, ui - self.u[j]);
+            cpu.run(1);
+            cpu.load(self.at.value + 8 * k as u64, 8);
+            cpu.run(3);
+            cpu.load_local(2);
+            cpu.run(5);
+            sum += self.value[k] * g;
+            slope += self.value[k] * dg;
+        }
+        cpu.at(SWEEP + 0x140);
+        let step = RELAXATION * sum / slope;
+        self.u[i] = ui - step;
+        self.residual += step * step;
+        cpu.run(22);
+        cpu.store(self.at.u + 8 * n, 8);
+        cpu.run(4);
+        cpu.store_local(3);
+        cpu.run(3);
+    }
+
+    /// A sweep is over: converged, or on to the next.
+    fn sweep_done(&mut self) {
+        if self.sweeps == 0 {
+            self.initial = self.residual;
+        }
+        self.sweeps += 1;
+        let solved = self.residual <= 1e-12 * self.initial;
+        self.phase = if solved { Phase::Load } else { Phase::Relax };
+        self.residual = 0.0;
+    }
+
+    /// Another right-hand side for row `i`.
+    fn load(&mut self, cpu: &mut Cpu, i: usize) {
+        cpu.at(LOAD);
+        cpu.run(14);
+        cpu.load_local(3);
+        cpu.run(4);
+        cpu.store(self.at.b + 8 * i as u64, 8);
+        cpu.run(3);
+        self.b[i] = 4.0 * self.draws.unit() - 2.0;
+    }
+}
+
+impl Program for Sor {
+    fn step(&mut self, cpu: &mut Cpu) -> Status {
+        let last = (self.row + 128).min(self.u.len());
+        for i in self.row..last {
+            match self.phase {
+                Phase::Assemble => self.assemble(cpu, i),
+                Phase::Relax => self.relax(cpu, i),
+                Phase::Load => self.load(cpu, i),
+            }
+        }
+        self.row = last;
+        if last == self.u.len() {
+            self.row = 0;
+            match self.phase {
+                Phase::Assemble => self.phase = Phase::Relax,
+                Phase::Relax => self.sweep_done(),
+                Phase::Load => {
+                    self.sweeps = 0;
+                    self.phase = Phase::Relax;
+                }
+            }
+        }
+        Status::Ready
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Space;
+
+    #[test]
+    fn the_residual_falls_and_the_solution_solves() {
+        let mut cpu = Cpu::new(Space::new(IMAGE, 0));
+        let mut sor = Sor::new(Draws::new(3, 0), &mut cpu, 2_000);
+        let mut last = f64::INFINITY;
+        let mut falls = 0;
+        while !matches!(sor.phase, Phase::Load) {
+            let (residual, row) = (sor.residual, sor.row);
+            sor.step(&mut cpu);
+            cpu.settle();
+            cpu.rows.clear();
+            if sor.row == 0 && row > 0 && residual > 0.0 {
+                falls += u32::from(residual < last);
+                last = residual;
+            }
+        }
+        assert!(falls + 2 >= sor.sweeps, "{falls} of {} sweeps brought it down", sor.sweeps);
+        for i in 0..sor.u.len() {
+            let mut sum = sor.d[i] * sor.u[i] - sor.b[i];
+            for k in sor.first[i] as usize..sor.first[i + 1] as usize {
+                let v = sor.u[i] - sor.u[sor.column[k] as usize];
+                sum += sor.value[k] * (v + v * v * v / 64.0);
+            }
+            assert!(sum.abs() < 1e-4, "row {i}: {sum}");
+        }
+    }
+}

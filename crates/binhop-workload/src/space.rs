@@ -1,0 +1,102 @@
+//! Where a process's segments lie, and the map rows that make them appear.
+//!
+//! Text at 4 MiB, static data at 256 MiB with the heap behind it, the stack below 2 GiB: the layout of a
+//! MIPS Unix, the same in every process (commonly used virtual addresses coincide, which is what KH90 §4.2
+//! finds equal page coloring to suffer from). Segments start and end at multiples of 64 KiB, so that a
+//! machine page of up to 64 KiB lies in one segment.
+
+use binhop_trace::Op;
+use binhop_trace::event::map_flags;
+
+use crate::cpu::Rows;
+
+/// First address of the text.
+pub(crate) const TEXT: u64 = 0x0040_0000;
+/// First address of the static data.
+pub(crate) const DATA: u64 = 0x1000_0000;
+/// The end of the stack's mapping.
+pub(crate) const STACK_END: u64 = 0x7fff_0000;
+const STACK_BYTES: u64 = 256 << 10;
+/// Page size of the map rows.
+pub(crate) const PAGE: u64 = 4096;
+const GRAIN: u64 = 64 << 10;
+
+/// A program as the linker left it: what processes that run it share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Image {
+    /// Its command.
+    pub(crate) name: &'static str,
+    /// Number of its text segment.
+    pub(crate) segment: u64,
+    /// Bytes of text.
+    pub(crate) text: u64,
+    /// Bytes of static data.
+    pub(crate) data: u64,
+}
+
+/// An address space with its break.
+#[derive(Clone, Debug)]
+pub(crate) struct Space {
+    image: Image,
+    asid: u64,
+    heap: u64,
+    end: u64,
+    mapped: u64,
+}
+
+fn grain(bytes: u64) -> u64 {
+    bytes.div_ceil(GRAIN) * GRAIN
+}
+
+impl Space {
+    pub(crate) fn new(image: Image, asid: u64) -> Self {
+        let heap = DATA + grain(image.data);
+        Self { image, asid, heap, end: heap, mapped: heap }
+    }
+
+    /// Number of a private segment of this space (0 data, 1 heap, 2 stack). Images' texts have numbers below 1000.
+    pub(crate) fn segment(asid: u64, kind: u64) -> u64 {
+        1000 + 4 * asid + kind
+    }
+
+    pub(crate) fn image(&self) -> Image {
+        self.image
+    }
+
+    /// Where the stack pointer starts: below the arguments and the environment.
+    pub(crate) fn stack_top(&self) -> u64 {
+        STACK_END - 0x480
+    }
+
+    pub(crate) fn map_image(&self, rows: &mut Rows) {
+        let image = self.image;
+        let mut map = |start: u64, bytes: u64, flags: u32, segment: u64| {
+            rows.push_args(Op::Map, start, flags, (bytes / PAGE) as u32, [Some(segment), Some(0)]);
+        };
+        map(TEXT, grain(image.text), map_flags::READ | map_flags::EXEC, image.segment);
+        let write = map_flags::READ | map_flags::WRITE;
+        if image.data > 0 {
+            map(DATA, grain(image.data), write, Self::segment(self.asid, 0));
+        }
+        let stack = write | map_flags::GROWS;
+        map(STACK_END - STACK_BYTES, STACK_BYTES, stack, Self::segment(self.asid, 2));
+    }
+
+    /// Whether an allocation of `bytes` needs further pages.
+    pub(crate) fn must_grow(&self, bytes: u64) -> bool {
+        self.end + bytes > self.mapped
+    }
+
+    pub(crate) fn sbrk(&mut self, bytes: u64, rows: &mut Rows) -> u64 {
+        let start = self.end;
+        self.end += bytes.div_ceil(8) * 8;
+        if self.end > self.mapped {
+            let more = grain(self.end - self.mapped);
+            let flags = map_flags::READ | map_flags::WRITE;
+            let args = [Some(Self::segment(self.asid, 1)), Some(self.mapped - self.heap)];
+            rows.push_args(Op::Map, self.mapped, flags, (more / PAGE) as u32, args);
+            self.mapped += more;
+        }
+        start
+    }
+}

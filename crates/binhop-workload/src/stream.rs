@@ -1,0 +1,83 @@
+//! From steps to batches: programs' rows put together in program order, and handed out by the batch.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
+use binhop_base::Result;
+use binhop_trace::{EventBatch, Op};
+
+use crate::cpu::Rows;
+
+/// Rows a batch holds at least.
+pub(crate) const BATCH_ROWS: usize = 1 << 16;
+
+/// Columns under way to a batch.
+#[derive(Default)]
+pub(crate) struct Columns {
+    op: Vec<u8>,
+    addr: Vec<u64>,
+    size: Vec<u32>,
+    count: Vec<u32>,
+    args: Vec<(usize, [Option<u64>; 2])>,
+}
+
+impl Columns {
+    pub(crate) fn len(&self) -> usize {
+        self.op.len()
+    }
+
+    /// Takes the rows of a step between `from` and `to`.
+    pub(crate) fn take(&mut self, rows: &Rows, from: usize, to: usize) {
+        if self.op.capacity() == 0 {
+            let room = 2 * BATCH_ROWS;
+            self.op.reserve(room);
+            self.addr.reserve(room);
+            self.size.reserve(room);
+            self.count.reserve(room);
+        }
+        let base = self.op.len();
+        for &(row, args) in rows.args() {
+            if (from..to).contains(&row) {
+                self.args.push((base + row - from, args));
+            }
+        }
+        self.op.extend_from_slice(&rows.op()[from..to]);
+        self.addr.extend_from_slice(&rows.addr()[from..to]);
+        self.size.extend_from_slice(&rows.size()[from..to]);
+        self.count.extend_from_slice(&rows.count()[from..to]);
+    }
+
+    /// Appends the scheduler's own event.
+    pub(crate) fn push(&mut self, op: Op, addr: u64, size: u32, args: [Option<u64>; 2]) {
+        if args != [None; 2] {
+            self.args.push((self.op.len(), args));
+        }
+        self.op.push(op as u8);
+        self.addr.push(addr);
+        self.size.push(size);
+        self.count.push(0);
+    }
+
+    /// Everything so far as a batch.
+    pub(crate) fn batch(&mut self, name: &str) -> Result<EventBatch> {
+        let columns = std::mem::take(self);
+        let rows = columns.op.len();
+        let mut named: Vec<(&str, ArrayRef)> = vec![
+            ("op", Arc::new(UInt8Array::from(columns.op))),
+            ("addr", Arc::new(UInt64Array::from(columns.addr))),
+            ("size", Arc::new(UInt32Array::from(columns.size))),
+            ("count", Arc::new(UInt32Array::from(columns.count))),
+        ];
+        if !columns.args.is_empty() {
+            for (which, name) in ["arg0", "arg1"].into_iter().enumerate() {
+                let mut column = vec![None; rows];
+                for (row, args) in &columns.args {
+                    column[*row] = args[which];
+                }
+                named.push((name, Arc::new(UInt64Array::from(column))));
+            }
+        }
+        let batch = RecordBatch::try_from_iter(named).expect("columns of one length");
+        EventBatch::from_record_batch(&batch, name)
+    }
+}
