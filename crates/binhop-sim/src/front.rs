@@ -1,0 +1,141 @@
+//! The stage between preparation and lanes where first-level caches do not depend on placement: they are
+//! simulated once, and what they let through is what every lane sees.
+
+use std::sync::Arc;
+
+use binhop_base::{LineAddr, Result, Rng};
+use binhop_hw::{CacheCounters, Front, Request, Tree};
+
+use crate::lane::{Tables, View, add_dropped};
+use crate::prepare::{Block, Control, Row, Tape};
+
+/// Why first-level caches can, or cannot, be simulated once for all lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Simulated once: no set of theirs depends on a frame, no victim on the seed, no count on time.
+    Shared,
+    /// There is one lane.
+    OneLane,
+    /// Some set depends on the frame.
+    Placement,
+    /// Some victim depends on the seed.
+    Seed,
+    /// A write buffer's stalls depend on when each lane's misses end.
+    Time,
+}
+
+impl Sharing {
+    /// What a machine's tree allows for this many lanes.
+    #[must_use]
+    pub fn of(tree: &Tree, lanes: usize) -> Self {
+        if lanes == 1 {
+            Self::OneLane
+        } else if tree.front_depends_on_placement() {
+            Self::Placement
+        } else if tree.front_depends_on_seed() {
+            Self::Seed
+        } else if tree.has_write_buffer() {
+            Self::Time
+        } else {
+            Self::Shared
+        }
+    }
+
+    /// In a sentence.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Shared => "level 1 does not depend on placement: it is simulated once for all seeds",
+            Self::OneLane => "one seed: nothing to share",
+            Self::Placement => "level 1 is indexed by physical address bits above the page offset: it is simulated for each seed",
+            Self::Seed => "level 1 draws random victims: it is simulated for each seed",
+            Self::Time => "a write buffer's stalls depend on each placement's misses: level 1 is simulated for each seed",
+        }
+    }
+}
+
+/// The front that all lanes share, as long as they do.
+pub(crate) struct SharedFront {
+    /// `None` once lanes have gone their own ways.
+    front: Option<Front>,
+    tables: Tables,
+    fetch: usize,
+    data: usize,
+    tree: Tree,
+}
+
+impl SharedFront {
+    pub(crate) fn new(tree: &Tree, seed: u64) -> Self {
+        let config = tree.config();
+        Self {
+            // No draw of its own depends on the seed, or it would not be shared.
+            front: Some(Front::new(tree, Rng::new(seed))),
+            tables: Tables::default(),
+            fetch: config.fetch,
+            data: config.data,
+            tree: tree.clone(),
+        }
+    }
+
+    /// The front, if it was shared to the end.
+    pub(crate) fn into_front(self) -> Option<Front> {
+        self.front
+    }
+
+    /// Simulates a block of rows; hands on what got through.
+    pub(crate) fn pass(&mut self, block: Block, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<()> {
+        self.tables.extend(&block.mappings);
+        if self.front.is_none() {
+            return emit(block);
+        }
+        let Tape::Rows(rows) = block.tape else { unreachable!("preparation hands on rows") };
+        let mut requests = Vec::with_capacity(rows.len() / 2);
+        let mut controls = Vec::with_capacity(block.controls.len());
+        let mut at = 0;
+        let mut rest = block.controls.into_iter();
+        while let Some((position, control)) = rest.next() {
+            self.simulate(&rows[at..position as usize], &mut requests);
+            at = position as usize;
+            let control = match control {
+                Control::Mark(mark, stream, _) => {
+                    let mut counters = self.counters();
+                    add_dropped(&mut counters, stream, self.fetch, self.data);
+                    Control::Mark(mark, stream, Some(Arc::new(counters)))
+                }
+                Control::Evictions => {
+                    let shared = Block { tape: Tape::Requests(requests), controls, mappings: block.mappings, gaps: Vec::new() };
+                    emit(shared)?;
+                    return emit(self.end(rows[at..].to_vec(), at, rest));
+                }
+                other => other,
+            };
+            controls.push((requests.len() as u32, control));
+        }
+        self.simulate(&rows[at..], &mut requests);
+        emit(Block { tape: Tape::Requests(requests), controls, mappings: block.mappings, gaps: Vec::new() })
+    }
+
+    fn simulate(&mut self, rows: &[Row], requests: &mut Vec<Request>) {
+        let front = self.front.as_mut().expect("called while the front is shared");
+        let view = View { tables: &self.tables, frames: None };
+        let cache_of = [self.fetch, self.data, self.data];
+        for &row in rows {
+            let at = LineAddr { id: row.mapping().0, line: row.line() };
+            front.access(cache_of[row.kind() as usize], row.kind(), at, 0, &view, requests);
+        }
+    }
+
+    fn counters(&self) -> Vec<CacheCounters> {
+        let front = self.front.as_ref().expect("called while the front is shared");
+        let caches = 0..self.tree.config().caches.len();
+        caches.map(|cache| if self.tree.in_front(cache) { *front.counters(cache) } else { CacheCounters::default() }).collect()
+    }
+
+    /// From here on each lane simulates a front of its own, starting from a copy of the shared one.
+    fn end(&mut self, rows: Vec<Row>, start: usize, rest: impl Iterator<Item = (u32, Control)>) -> Block {
+        let front = self.front.take().expect("called while the front is shared");
+        let mut controls = vec![(0, Control::Unshare(Arc::new(front)))];
+        controls.extend(rest.map(|(position, control)| (position - start as u32, control)));
+        Block { tape: Tape::Rows(rows), controls, mappings: Vec::new(), gaps: Vec::new() }
+    }
+}

@@ -1,0 +1,533 @@
+//! From a description as typed to a machine that can be built: every rule is checked here, once.
+
+use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
+use binhop_hw::{
+    CacheConfig, CostRule, IndexBy, Next, Replacement, TagBy, TreeConfig, WriteBufferConfig, WritePolicy,
+    WritebackOrder,
+};
+use binhop_os::{POLICIES, policy};
+
+use super::document::{Located, Section, Value, unknown};
+use super::{Memory, PlacementConfig};
+use crate::prepare::Row;
+
+/// What the references of a section point to, before names are resolved.
+struct Cache {
+    config: CacheConfig,
+    place: String,
+    serves: Option<(Serves, String)>,
+    next: (String, String),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Serves {
+    Fetch,
+    Data,
+    All,
+}
+
+const SERVES: [Serves; 3] = [Serves::Fetch, Serves::Data, Serves::All];
+
+impl Serves {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch",
+            Self::Data => "data",
+            Self::All => "all",
+        }
+    }
+}
+
+/// Everything a description resolves to.
+pub(super) struct Checked {
+    pub(super) name: Option<String>,
+    pub(super) memory: Memory,
+    pub(super) placement: PlacementConfig,
+    pub(super) tree: TreeConfig,
+    pub(super) has_cost: bool,
+    pub(super) notes: Vec<String>,
+}
+
+pub(super) fn check(root: Located) -> Result<Checked> {
+    let mut top = Section::open("", root)?;
+    let name = top.text("name")?.map(|(name, _)| name);
+    let memory = top.take("memory");
+    let memory = Section::open("memory", top.required("memory", memory)?)?;
+    let placement = top.take("placement");
+    let caches = top.take("cache");
+    let caches = top.required("cache", caches)?;
+    let buffers = top.take("write-buffer");
+    let cost = top.take("cost");
+    let place = top.place().to_string();
+    top.finish()?;
+
+    let (page, size) = read_memory(memory)?;
+    let mut caches = read_caches(caches, page)?;
+    if let Some(buffers) = buffers {
+        read_buffers(buffers, &mut caches)?;
+    }
+    let has_cost = cost.is_some();
+    let (cost_rule, memory_cost) = match cost {
+        Some(cost) => read_cost(cost, &mut caches)?,
+        None => (CostRule::Total, 0),
+    };
+    let tree = link(caches, page, &place, cost_rule, memory_cost)?;
+    let (placement, memory, notes) = read_placement(placement, page, size, &tree, &place)?;
+    Ok(Checked { name, memory, placement, tree, has_cost, notes })
+}
+
+fn read_memory(mut memory: Section) -> Result<(PowerOfTwo, Option<(Bytes, String)>)> {
+    let page = memory.size("page")?;
+    let (page, page_place) = memory.required("page", page)?;
+    let page = PowerOfTwo::check(page, "a page", &page_place)?;
+    let size = memory.size("size")?;
+    memory.finish()?;
+    Ok((page, size))
+}
+
+fn read_caches(caches: Located, page: PowerOfTwo) -> Result<Vec<Cache>> {
+    let place = caches.place.clone();
+    let mut section = Section::open("cache", caches)?;
+    let named = section.named();
+    if named.is_empty() || named.len() > 255 {
+        return Err(Problem::request(
+            &named.len().to_string(),
+            &place,
+            "a machine has 1 to 255 caches",
+            "add a section like [cache.l1]",
+        ));
+    }
+    named.into_iter().map(|(name, located)| read_cache(name, located, page)).collect()
+}
+
+fn read_cache(name: String, located: Located, page: PowerOfTwo) -> Result<Cache> {
+    if name == "memory" || name.is_empty() || name.contains(['.', '<', '>']) {
+        return Err(Problem::request(
+            &name,
+            &located.place,
+            "a cache's name is part of every metric's name, and memory is taken",
+            "use letters, digits and dashes",
+        ));
+    }
+    let mut cache = Section::open("cache", located)?;
+    let place = cache.place().to_string();
+    let size = cache.size("size")?;
+    let (size, size_place) = cache.required("size", size)?;
+    let line = cache.size("line")?;
+    let (line, line_place) = cache.required("line", line)?;
+    let line = PowerOfTwo::check(line, "a line", &line_place)?;
+    if line > page {
+        return Err(Problem::request(
+            &Bytes(line.bytes()).to_string(),
+            &line_place,
+            &format!("a line is no larger than a page ({})", Bytes(page.bytes())),
+            "make the line smaller or memory.page larger",
+        ));
+    }
+    if page.bytes() / line.bytes() > Row::MOST_LINES {
+        return Err(Problem::request(
+            &Bytes(line.bytes()).to_string(),
+            &line_place,
+            &format!("a page ({}) holds at most {} lines", Bytes(page.bytes()), Row::MOST_LINES),
+            "make the line larger or memory.page smaller",
+        ));
+    }
+    let ways = read_ways(&mut cache, size, &size_place, line)?;
+    let serves = {
+        let located = cache.take("serves");
+        match located {
+            None => None,
+            Some(located) => {
+                let place = located.place.clone();
+                let text = located.value.shown();
+                match SERVES.into_iter().find(|serves| serves.name() == text) {
+                    Some(serves) => Some((serves, place)),
+                    None => {
+                        let names = SERVES.into_iter().map(Serves::name);
+                        return Err(unknown(&text, &place, "serves is one of", names));
+                    }
+                }
+            }
+        }
+    };
+    let next = cache.text("next")?;
+    let next = cache.required("next", next)?;
+    let config = CacheConfig {
+        name,
+        size,
+        line,
+        ways,
+        index: cache.choice("index", IndexBy::ALL, IndexBy::name)?.unwrap_or(IndexBy::Physical),
+        hashed: cache.boolean("hash")?.unwrap_or(false),
+        tag: cache.choice("tag", TagBy::ALL, TagBy::name)?.unwrap_or(TagBy::Physical),
+        write: cache.choice("write", WritePolicy::ALL, WritePolicy::name)?.unwrap_or(WritePolicy::Back),
+        allocate: cache.boolean("allocate")?.unwrap_or(true),
+        replacement: cache
+            .choice("replacement", Replacement::ALL, Replacement::name)?
+            .unwrap_or(Replacement::Lru),
+        writeback_order: cache
+            .choice("writeback-order", WritebackOrder::ALL, WritebackOrder::name)?
+            .unwrap_or(WritebackOrder::AfterFill),
+        inclusive: cache.boolean("inclusive")?.unwrap_or(false),
+        write_buffer: None,
+        cost: 0,
+        next: Next::Memory,
+    };
+    if config.replacement == Replacement::Plru && !config.ways.is_power_of_two() {
+        return Err(Problem::request(
+            &config.ways.to_string(),
+            &format!("{place}.ways"),
+            "tree-PLRU needs a power of two of ways",
+            "take a power of two, or another replacement",
+        ));
+    }
+    if config.tag == TagBy::Global && config.index == IndexBy::Physical {
+        return Err(Problem::request(
+            "global",
+            &format!("{place}.tag"),
+            "a global tag goes with a virtual index",
+            "add index = \"virtual\"",
+        ));
+    }
+    cache.finish()?;
+    Ok(Cache { config, place, serves, next })
+}
+
+fn read_ways(cache: &mut Section, size: Bytes, size_place: &str, line: PowerOfTwo) -> Result<u32> {
+    let line = line.bytes();
+    let wrong = |rule: &str, remedy: &str| Problem::request(&size.to_string(), size_place, rule, remedy);
+    let ways = match cache.take("ways") {
+        None => 1,
+        Some(Located { value: Value::Text(text), .. }) if text == "full" => {
+            if size.0 == 0 || size.0 % line != 0 {
+                return Err(wrong(
+                    &format!("a fully associative cache holds a whole number of lines ({})", Bytes(line)),
+                    "make its size a multiple of the line",
+                ));
+            }
+            size.0 / line
+        }
+        Some(Located { value: Value::Integer(ways @ 1..), .. }) => ways as u64,
+        Some(other) => {
+            return Err(Problem::request(
+                &other.value.shown(),
+                &other.place,
+                "ways is a whole number from 1, or \"full\"",
+                "ways = 1 is direct-mapped",
+            ));
+        }
+    };
+    let least = ways.saturating_mul(line);
+    if size.0 < least {
+        return Err(wrong(
+            &format!("a cache holds at least one set: ways × line = {}", Bytes(least)),
+            "make the cache larger, or give it fewer ways",
+        ));
+    }
+    if size.0 % least != 0 || !(size.0 / least).is_power_of_two() {
+        return Err(wrong(
+            &format!("size / (ways × line) is the number of sets, a power of two; ways × line = {}", Bytes(least)),
+            &format!("take {} or {}", Bytes(least << (size.0 / least).ilog2()), Bytes(least << ((size.0 / least).ilog2() + 1))),
+        ));
+    }
+    u32::try_from(ways).map_err(|_| wrong("a set holds fewer than 2^32 lines", "give the cache fewer ways"))
+}
+
+fn position(caches: &[Cache], name: &str) -> Option<usize> {
+    caches.iter().position(|cache| cache.config.name == name)
+}
+
+/// The refusal of a cache's name that is none.
+fn no_such_cache(name: &str, place: &str, caches: &[Cache], also: &str) -> Box<Problem> {
+    let names: Vec<&str> = caches.iter().map(|cache| cache.config.name.as_str()).collect();
+    let remedy = match crate::nearest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean {near}?"),
+        None => "name one of them".to_string(),
+    };
+    Problem::request(name, place, &format!("no cache has this name; there are {}{also}", names.join(", ")), &remedy)
+}
+
+fn read_buffers(buffers: Located, caches: &mut [Cache]) -> Result<()> {
+    let mut section = Section::open("write-buffer", buffers)?;
+    for (name, located) in section.named() {
+        let Some(behind) = position(caches, &name) else {
+            return Err(no_such_cache(&name, &located.place, caches, ""));
+        };
+        let mut buffer = Section::open("write-buffer", located)?;
+        let place = buffer.place().to_string();
+        let entries = buffer.number("entries", 1 << 20)?;
+        let (entries, entries_place) = buffer.required("entries", entries)?;
+        let drain = buffer.number("drain", 1 << 30)?;
+        let (drain, _) = buffer.required("drain", drain)?;
+        buffer.finish()?;
+        if entries == 0 {
+            let remedy = "give it an entry, or leave the buffer out";
+            return Err(Problem::request("0", &entries_place, "a write buffer holds at least one write", remedy));
+        }
+        let config = &mut caches[behind].config;
+        if config.write != WritePolicy::Through {
+            return Err(Problem::request(
+                &name,
+                &place,
+                "a write buffer stands behind a write-through cache",
+                &format!("add write = \"through\" to [cache.{name}], or leave the buffer out"),
+            ));
+        }
+        config.write_buffer = Some(WriteBufferConfig { entries, drain_cycles: u64::from(drain) });
+    }
+    Ok(())
+}
+
+fn read_cost(cost: Located, caches: &mut [Cache]) -> Result<(CostRule, u64)> {
+    let mut section = Section::open("cost", cost)?;
+    let place = section.place().to_string();
+    let rule = section.choice("mode", CostRule::ALL, CostRule::name)?.unwrap_or(CostRule::Total);
+    let mut memory = None;
+    for (name, located) in section.named() {
+        let Value::Integer(cycles @ 0..=1_000_000_000) = located.value else {
+            return Err(Problem::request(
+                &located.value.shown(),
+                &located.place,
+                "a cost is a whole number of cycles, at most a billion",
+                "write it like memory = 200",
+            ));
+        };
+        match position(caches, &name) {
+            Some(cache) if caches[cache].serves.is_some() => {
+                return Err(Problem::request(
+                    &name,
+                    &located.place,
+                    "a level the processor asks serves within the instruction's own cycle",
+                    "give costs to the levels behind it, and to memory",
+                ));
+            }
+            Some(cache) => caches[cache].config.cost = cycles as u64,
+            None if name == "memory" => memory = Some(cycles as u64),
+            None => return Err(no_such_cache(&name, &located.place, caches, ", memory; and the key mode")),
+        }
+    }
+    for cache in caches.iter().filter(|cache| cache.serves.is_none() && cache.config.cost == 0) {
+        let name = &cache.config.name;
+        return Err(Problem::request(
+            "missing",
+            &format!("{place}: {name}"),
+            "every level behind the first has a cost, or none has",
+            &format!("add {name} = … (cycles), or leave [cost] out: then no CPI is reported"),
+        ));
+    }
+    let memory = section.required("LEVEL", memory).map_err(|mut problem| {
+        problem.place = format!("{place}: memory");
+        problem.remedy = "add memory = … (cycles), or leave [cost] out: then no CPI is reported".to_string();
+        problem
+    })?;
+    Ok((rule, memory))
+}
+
+/// Resolves names into a tree and checks what only the whole shows.
+fn link(
+    mut caches: Vec<Cache>,
+    page: PowerOfTwo,
+    place: &str,
+    cost_rule: CostRule,
+    memory_cost: u64,
+) -> Result<TreeConfig> {
+    for index in 0..caches.len() {
+        let (next, at) = caches[index].next.clone();
+        if next == "memory" {
+            continue;
+        }
+        let Some(target) = position(&caches, &next) else {
+            return Err(no_such_cache(&next, &at, &caches, " and memory"));
+        };
+        let (line, below) = (caches[index].config.line.bytes(), caches[target].config.line.bytes());
+        if line > below {
+            return Err(Problem::request(
+                &next,
+                &at,
+                &format!("its line ({}) is smaller than this cache's ({})", Bytes(below), Bytes(line)),
+                "lines grow, or stay, on the way to memory",
+            ));
+        }
+        caches[index].config.next = Next::Cache(target);
+    }
+    refuse_cycles(&caches)?;
+    let fetch = serving(&caches, Serves::Fetch, place)?;
+    let data = serving(&caches, Serves::Data, place)?;
+    for (index, cache) in caches.iter().enumerate() {
+        let asked = caches.iter().any(|sender| sender.config.next == Next::Cache(index));
+        if cache.serves.is_none() && !asked {
+            return Err(Problem::request(
+                &cache.config.name,
+                &cache.place,
+                "this level serves nobody: no cache names it as next, and it serves no reference",
+                "give it serves = …, name it as another cache's next, or leave it out",
+            ));
+        }
+    }
+    refuse_virtual_behind_physical(&caches)?;
+    Ok(TreeConfig {
+        caches: caches.into_iter().map(|cache| cache.config).collect(),
+        page,
+        fetch,
+        data,
+        memory_cost,
+        cost_rule,
+    })
+}
+
+fn refuse_cycles(caches: &[Cache]) -> Result<()> {
+    for start in caches {
+        let mut at = start.config.next;
+        let mut path = vec![start.config.name.as_str()];
+        while let Next::Cache(index) = at {
+            path.push(&caches[index].config.name);
+            if path.len() > caches.len() {
+                return Err(Problem::request(
+                    &path.join(" → "),
+                    &start.next.1,
+                    "the caches form a circle; every chain of next ends at memory",
+                    "let the last level have next = \"memory\"",
+                ));
+            }
+            at = caches[index].config.next;
+        }
+    }
+    Ok(())
+}
+
+/// The one cache that serves fetches, or data.
+fn serving(caches: &[Cache], what: Serves, place: &str) -> Result<usize> {
+    let does = |cache: &Cache| cache.serves.as_ref().is_some_and(|(s, _)| *s == what || *s == Serves::All);
+    let mut found = caches.iter().enumerate().filter(|(_, cache)| does(cache));
+    let Some((first, cache)) = found.next() else {
+        return Err(Problem::request(
+            what.name(),
+            &format!("{place}: cache"),
+            "no cache serves these references",
+            &format!("give one cache serves = \"{}\" or \"all\"", what.name()),
+        ));
+    };
+    match found.next() {
+        None => Ok(first),
+        Some((_, second)) => Err(Problem::request(
+            &second.config.name,
+            &second.serves.as_ref().map_or_else(String::new, |(_, place)| place.clone()),
+            &format!("{} already serves {}", cache.config.name, what.name()),
+            "let each kind of reference be served by one cache",
+        )),
+    }
+}
+
+fn refuse_virtual_behind_physical(caches: &[Cache]) -> Result<()> {
+    for cache in caches {
+        let needs_space = match cache.config.index {
+            IndexBy::Virtual => cache.config.tag != TagBy::Global,
+            IndexBy::Physical => cache.config.tag == TagBy::Asid,
+        };
+        let asks = |sender: &&Cache| sender.config.next == position(caches, &cache.config.name).map_or(Next::Memory, Next::Cache);
+        if let Some(sender) = caches.iter().filter(asks).find(|sender| sender.config.tag != TagBy::Asid)
+            && needs_space
+        {
+            return Err(Problem::request(
+                &cache.config.name,
+                &cache.place,
+                &format!(
+                    "it needs virtual addresses, and {} above it keeps {} tags: the virtual address of a victim is not known there",
+                    sender.config.name,
+                    sender.config.tag.name()
+                ),
+                &format!("tag {} by asid, or index and tag {} by physical addresses", sender.config.name, cache.config.name),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn read_placement(
+    placement: Option<Located>,
+    page: PowerOfTwo,
+    size: Option<(Bytes, String)>,
+    tree: &TreeConfig,
+    place: &str,
+) -> Result<(PlacementConfig, Memory, Vec<String>)> {
+    let empty = Located { place: format!("{place}: placement"), value: Value::Table(Vec::new()) };
+    let mut section = Section::open("placement", placement.unwrap_or(empty))?;
+    let (name, at) = section.text("policy")?.unwrap_or(("random".to_string(), section.place().to_string()));
+    let Some(found) = policy(&name) else {
+        return Err(unknown(&name, &at, "the placement policies are", POLICIES.iter().map(|p| p.name)));
+    };
+    let pool = section.size("pool")?;
+    let tuned_for = section.text("tuned-for")?;
+    section.finish()?;
+    let mut notes = Vec::new();
+    if let Some((cache, at)) = &tuned_for {
+        if !tree.caches.iter().any(|config| config.name == *cache) {
+            let names: Vec<&str> = tree.caches.iter().map(|config| config.name.as_str()).collect();
+            return Err(Problem::request(
+                cache,
+                at,
+                &format!("a policy is tuned for a cache of its machine: {}", names.join(", ")),
+                "name one of them",
+            ));
+        }
+        notes.push(format!("{at}: {name} spreads over no bins; the key is not used"));
+    }
+    let placement = |pool| PlacementConfig { policy: found.name, pool, tuned_for: tuned_for.as_ref().map(|(c, _)| c.clone()) };
+    if found.is_identity() {
+        let unused = [size.as_ref().map(|(_, at)| at), pool.as_ref().map(|(_, at)| at)];
+        for at in unused.into_iter().flatten() {
+            notes.push(format!("{at}: with placement identity, physical = virtual; the key is not used"));
+        }
+        return Ok((placement(0), Memory { page, frames: None }, notes));
+    }
+    let frames = count_frames(size, page, place)?;
+    let pool = match pool {
+        None => frames.min(((4 << 20) / page.bytes()).max(1)),
+        Some((pool, at)) => check_pool(pool, &at, page, frames)?,
+    };
+    Ok((placement(pool), Memory { page, frames: Some(frames) }, notes))
+}
+
+fn count_frames(size: Option<(Bytes, String)>, page: PowerOfTwo, place: &str) -> Result<u64> {
+    let Some((size, at)) = size else {
+        return Err(Problem::request(
+            "missing",
+            &format!("{place}: memory.size"),
+            "a placement other than identity chooses among the frames of a memory of known size",
+            "add size = \"128MiB\" to [memory]",
+        ));
+    };
+    if size.0 % page.bytes() != 0 || size.0 == 0 {
+        return Err(Problem::request(
+            &size.to_string(),
+            &at,
+            &format!("memory is a whole number of pages ({}), at least one", Bytes(page.bytes())),
+            "make it a multiple of memory.page",
+        ));
+    }
+    let frames = size.0 / page.bytes();
+    if frames > u64::from(u32::MAX) {
+        return Err(Problem::request(
+            &size.to_string(),
+            &at,
+            "memory has fewer than 2^32 frames",
+            "make it smaller, or its pages larger",
+        ));
+    }
+    Ok(frames)
+}
+
+fn check_pool(pool: Bytes, at: &str, page: PowerOfTwo, frames: u64) -> Result<u64> {
+    let memory = Bytes(frames * page.bytes());
+    let wrong = |rule: &str, remedy: &str| Err(Problem::request(&pool.to_string(), at, rule, remedy));
+    if pool.0 % page.bytes() != 0 || pool.0 == 0 {
+        return wrong(
+            &format!("a pool is a whole number of frames ({}), at least one", Bytes(page.bytes())),
+            "make it a multiple of memory.page",
+        );
+    }
+    if pool > memory {
+        return wrong(&format!("the pool is no larger than memory ({memory})"), "make the pool smaller or memory larger");
+    }
+    Ok(pool.0 / page.bytes())
+}

@@ -1,0 +1,63 @@
+//! Every key a machine description may hold. Checking, help, documentation and tests walk this list.
+
+/// One key of a machine description.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// The section: `""` for the top level, `"cache"` for every `[cache.NAME]`, ….
+    pub section: &'static str,
+    /// Its name in that section.
+    pub name: &'static str,
+    /// What form its value has.
+    pub form: &'static str,
+    /// What holds when it is absent; empty: it must be given.
+    pub default: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+const fn key(
+    section: &'static str,
+    name: &'static str,
+    form: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Key {
+    Key { section, name, form, default, meaning }
+}
+
+/// Every key, section by section.
+pub const KEYS: &[Key] = &[
+    key("", "name", "text", "the file's name", "what results call this machine"),
+    key("", "memory", "a section", "", "physical memory and its pages"),
+    key("", "placement", "a section", "{ policy = \"random\" }", "which frame a page gets"),
+    key("", "cache", "sections", "", "the caches: one [cache.NAME] for each"),
+    key("", "write-buffer", "sections", "none", "write buffers: one [write-buffer.CACHE] behind a write-through cache"),
+    key("", "cost", "a section", "no CPI is reported", "cycles of an access, by the level that serves it"),
+    key("memory", "size", "a size", "must be given unless placement.policy is identity", "bytes of physical memory"),
+    key("memory", "page", "a size, a power of two", "", "bytes of a page, and of a frame"),
+    key("placement", "policy", "a policy's name", "random", "the rule that chooses the frame (binhop policies)"),
+    key("placement", "pool", "a size, whole frames", "4MiB, or all of memory if that is less", "how much memory a placement may choose from: the least recently used frames"),
+    key("placement", "tuned-for", "a cache's name", "none", "the cache whose bins a policy spreads pages over"),
+    key("cache", "serves", "\"fetch\", \"data\" or \"all\"", "requests of other caches only", "which references of the processor it answers"),
+    key("cache", "size", "a size", "", "bytes of data it holds"),
+    key("cache", "line", "a size, a power of two", "", "bytes of a line"),
+    key("cache", "ways", "a whole number or \"full\"", "1", "lines in a set"),
+    key("cache", "index", "\"physical\" or \"virtual\"", "physical", "which address chooses the set"),
+    key("cache", "hash", "true or false", "false", "whether the upper address bits are folded into the index"),
+    key("cache", "tag", "\"physical\", \"asid\" or \"global\"", "physical", "what identifies a line: its physical address, its virtual address with the address space, or its global virtual address"),
+    key("cache", "write", "\"back\" or \"through\"", "back", "whether a store waits in the cache until its line leaves"),
+    key("cache", "allocate", "true or false", "true", "whether a write that misses brings the line in"),
+    key("cache", "replacement", "a replacement's name", "lru", "which line of a set leaves"),
+    key("cache", "writeback-order", "\"before-fill\" or \"after-fill\"", "after-fill", "whether a dirty victim is written before the new line is read"),
+    key("cache", "inclusive", "true or false", "false", "whether a line that leaves is taken out of the caches above, too"),
+    key("cache", "next", "a cache's name or \"memory\"", "", "who is asked on a miss"),
+    key("write-buffer", "entries", "a whole number", "", "writes it holds"),
+    key("write-buffer", "drain", "cycles", "", "cycles that one entry takes to leave"),
+    key("cost", "mode", "\"total\" or \"add\"", "total", "whether a level's cycles stand for the whole access or are added to those of the levels passed"),
+    key("cost", "LEVEL", "cycles", "", "cycles of a demand access that this level serves: a cache's name or memory"),
+];
+
+/// The keys of one section, in order.
+pub(crate) fn of(section: &str) -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().filter(move |key| key.section == section)
+}

@@ -1,0 +1,238 @@
+//! Machines: what a user writes, checked once, and what the engine builds from it.
+
+mod check;
+mod document;
+mod keys;
+
+use std::sync::Arc;
+
+use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
+use binhop_hw::{IndexBy, Next, TagBy, Tree, TreeConfig};
+
+pub use keys::{KEYS, Key};
+
+use crate::nearest;
+
+/// Physical memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes of a page and of a frame.
+    pub page: PowerOfTwo,
+    /// Number of frames; `None` where physical = virtual.
+    pub frames: Option<u64>,
+}
+
+/// Which frame a page gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacementConfig {
+    /// The policy's name.
+    pub policy: &'static str,
+    /// Frames it may choose from: K. 0 with identity.
+    pub pool: u64,
+    /// The cache whose bins it spreads pages over.
+    pub tuned_for: Option<String>,
+}
+
+/// A machine: checked, immutable, cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Machine(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    name: String,
+    memory: Memory,
+    placement: PlacementConfig,
+    tree: Tree,
+    has_cost: bool,
+    notes: Vec<String>,
+}
+
+/// A machine that comes with binhop.
+#[derive(Clone, Copy, Debug)]
+pub struct Bundled {
+    /// Its name.
+    pub name: &'static str,
+    /// What it stands for: the first comment line of its file.
+    pub about: &'static str,
+    /// Its description.
+    pub toml: &'static str,
+}
+
+macro_rules! bundled {
+    ($($name:literal, $about:literal;)*) => {
+        /// Every machine that comes with binhop: the files under `machines/`.
+        pub const BUNDLED: &[Bundled] = &[$(Bundled {
+            name: $name,
+            about: $about,
+            toml: include_str!(concat!("../../../../machines/", $name, ".toml")),
+        },)*];
+    };
+}
+
+bundled! {
+    "kh90", "Kessler and Hill 1990: 128 MiB in 16 KiB pages, split 32 KiB level 1, 4 MiB level 2, random placement";
+    "two-level", "Split 32 KiB level 1 and 1 MiB level 2, direct-mapped, physical = virtual: what plain cache simulators model";
+    "zen-4k", "A present-day core: 4 KiB pages, 32 + 48 KiB level 1, 1 MiB 16-way level 2, 16 MiB 16-way level 3, random placement";
+}
+
+impl Machine {
+    /// A bundled machine by name, or a description from a file (a path: it holds a `/` or ends in `.toml`).
+    /// `settings` are applied over it, later ones over earlier ones: `cache.l2.size=4MiB`.
+    ///
+    /// # Errors
+    /// No such machine or file; the description or a setting breaks a rule.
+    pub fn load(name_or_path: &str, settings: &[String]) -> Result<Self> {
+        if let Some(bundled) = BUNDLED.iter().find(|bundled| bundled.name == name_or_path) {
+            return Self::parse(bundled.toml, bundled.name, settings);
+        }
+        if !name_or_path.contains('/') && !name_or_path.ends_with(".toml") {
+            let remedy = match nearest(name_or_path, BUNDLED.iter().map(|bundled| bundled.name)) {
+                Some(name) => format!("did you mean {name}?"),
+                None => "choose one, or give the path of a .toml file".to_string(),
+            };
+            let names: Vec<&str> = BUNDLED.iter().map(|bundled| bundled.name).collect();
+            let rule = format!("no machine has this name; there are {}", names.join(", "));
+            return Err(Problem::request(name_or_path, "machine", &rule, &remedy));
+        }
+        let text = std::fs::read_to_string(name_or_path).map_err(|error| {
+            let remedy = "give the path of a machine's .toml file, or a name from `binhop machines`";
+            Problem::request(name_or_path, "machine", &format!("the file cannot be read ({error})"), remedy)
+        })?;
+        Self::parse(&text, name_or_path, settings)
+    }
+
+    /// A description in TOML; errors call it `place`.
+    ///
+    /// # Errors
+    /// The description or a setting breaks a rule.
+    pub fn parse(toml: &str, place: &str, settings: &[String]) -> Result<Self> {
+        let checked = check::check(document::parse(toml, place, settings)?)?;
+        let stem = place.rsplit('/').next().unwrap_or(place).trim_end_matches(".toml");
+        Ok(Self(Arc::new(Inner {
+            name: checked.name.unwrap_or_else(|| stem.to_string()),
+            memory: checked.memory,
+            placement: checked.placement,
+            tree: Tree::new(checked.tree),
+            has_cost: checked.has_cost,
+            notes: checked.notes,
+        })))
+    }
+
+    /// What results call it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Physical memory.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        self.0.memory
+    }
+
+    /// Which frame a page gets.
+    #[must_use]
+    pub fn placement(&self) -> &PlacementConfig {
+        &self.0.placement
+    }
+
+    /// Its caches.
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
+        &self.0.tree
+    }
+
+    /// Whether costs are given, so that cycles mean something.
+    #[must_use]
+    pub fn has_cost(&self) -> bool {
+        self.0.has_cost
+    }
+
+    /// What its user should know: keys that the chosen policy does not use.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.0.notes
+    }
+
+    /// Frames that no placement may choose: memory less the pool. `None` where physical = virtual.
+    #[must_use]
+    pub fn safe_frames(&self) -> Option<u64> {
+        self.0.memory.frames.map(|frames| frames - self.0.placement.pool)
+    }
+
+    /// Whether a seed changes anything.
+    #[must_use]
+    pub fn is_random(&self) -> bool {
+        let draws = |cache: &binhop_hw::CacheConfig| {
+            cache.replacement == binhop_hw::Replacement::Random && cache.ways > 1
+        };
+        self.0.memory.frames.is_some() || self.0.tree.config().caches.iter().any(draws)
+    }
+
+    /// The complete description, with what was left out filled in. Reading it gives the same machine.
+    #[must_use]
+    pub fn resolved(&self) -> String {
+        use std::fmt::Write;
+        let config: &TreeConfig = self.0.tree.config();
+        let page = self.0.memory.page.bytes();
+        let mut text = format!("name = {:?}\n\n[memory]\n", self.0.name);
+        let mut line = |args: std::fmt::Arguments<'_>| writeln!(text, "{args}").expect("a String takes all");
+        if let Some(frames) = self.0.memory.frames {
+            line(format_args!("size = \"{}\"", Bytes(frames * page)));
+        }
+        line(format_args!("page = \"{}\"\n\n[placement]", Bytes(page)));
+        line(format_args!("policy = {:?}", self.0.placement.policy));
+        if self.0.memory.frames.is_some() {
+            line(format_args!("pool = \"{}\"", Bytes(self.0.placement.pool * page)));
+        }
+        if let Some(cache) = &self.0.placement.tuned_for {
+            line(format_args!("tuned-for = {cache:?}"));
+        }
+        for (index, cache) in config.caches.iter().enumerate() {
+            line(format_args!("\n[cache.{}]", toml_key(&cache.name)));
+            let serves = match (config.fetch == index, config.data == index) {
+                (true, true) => Some("all"),
+                (true, false) => Some("fetch"),
+                (false, true) => Some("data"),
+                (false, false) => None,
+            };
+            if let Some(serves) = serves {
+                line(format_args!("serves = {serves:?}"));
+            }
+            line(format_args!("size = \"{}\"\nline = \"{}\"", cache.size, Bytes(cache.line.bytes())));
+            line(format_args!("ways = {}", cache.ways));
+            line(format_args!("index = {:?}\nhash = {}", IndexBy::name(cache.index), cache.hashed));
+            line(format_args!("tag = {:?}\nwrite = {:?}", TagBy::name(cache.tag), cache.write.name()));
+            line(format_args!("allocate = {}\nreplacement = {:?}", cache.allocate, cache.replacement.name()));
+            line(format_args!("writeback-order = {:?}", cache.writeback_order.name()));
+            line(format_args!("inclusive = {}", cache.inclusive));
+            let next = match cache.next {
+                Next::Cache(next) => &config.caches[next].name,
+                Next::Memory => "memory",
+            };
+            line(format_args!("next = {next:?}"));
+        }
+        for cache in &config.caches {
+            if let Some(buffer) = cache.write_buffer {
+                line(format_args!("\n[write-buffer.{}]", toml_key(&cache.name)));
+                line(format_args!("entries = {}\ndrain = {}", buffer.entries, buffer.drain_cycles));
+            }
+        }
+        if self.0.has_cost {
+            line(format_args!("\n[cost]\nmode = {:?}", config.cost_rule.name()));
+            for (index, cache) in config.caches.iter().enumerate() {
+                if index != config.fetch && index != config.data {
+                    line(format_args!("{} = {}", toml_key(&cache.name), cache.cost));
+                }
+            }
+            line(format_args!("memory = {}", config.memory_cost));
+        }
+        text
+    }
+}
+
+/// A key as TOML wants it: bare where it can be.
+fn toml_key(name: &str) -> String {
+    let bare = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if bare { name.to_string() } else { format!("{name:?}") }
+}

@@ -1,0 +1,193 @@
+//! What a run leaves: tidy tables and notes.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanBuilder, Float64Builder, RecordBatch, StringBuilder, UInt32Builder, UInt64Builder};
+use arrow::datatypes::{DataType, Field, Schema};
+use binhop_trace::Meta;
+
+use crate::engine::Plan;
+use crate::front::Sharing;
+use crate::lane::{Lane, Tally};
+use crate::machine::Machine;
+use crate::metrics::{each, ratio, whole};
+use crate::prepare::Prepare;
+
+/// The results of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// One row for each seed and metric: workload, machine, phase (`measured`, and `warm-up` if there was
+    /// one), seed, metric, unit, value (null: undefined).
+    pub results: RecordBatch,
+    /// One row for each seed, interval, cache and metric; empty without an interval. `instructions` are
+    /// those of the interval. Intervals count from the start, warm-up included.
+    pub series: RecordBatch,
+    /// One row for each seed, process and metric of the measured part.
+    pub processes: RecordBatch,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+    /// The machine, resolved, as TOML.
+    pub machine: String,
+}
+
+/// A finished run, before it is told.
+pub(crate) struct Run<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) plan: &'a Plan,
+    pub(crate) lanes: &'a [Lane],
+    pub(crate) prepare: &'a Prepare,
+    pub(crate) sharing: Sharing,
+    pub(crate) meta: &'a Meta,
+}
+
+pub(crate) fn report(run: &Run<'_>) -> Outcome {
+    Outcome {
+        results: results(run),
+        series: series(run),
+        processes: processes(run),
+        notes: notes(run),
+        machine: run.machine.resolved(),
+    }
+}
+
+/// The columns every table has at its end.
+#[derive(Default)]
+struct Values {
+    metric: StringBuilder,
+    unit: StringBuilder,
+    value: Float64Builder,
+}
+
+impl Values {
+    fn push(&mut self, metric: &str, unit: &str, value: Option<f64>) {
+        self.metric.append_value(metric);
+        self.unit.append_value(unit);
+        self.value.append_option(value);
+    }
+
+    fn finish(mut self, run: &Run<'_>, keys: Vec<(&str, ArrayRef)>) -> RecordBatch {
+        let metric: ArrayRef = Arc::new(self.metric.finish());
+        let rows = metric.len();
+        let repeat = |text: &str| -> ArrayRef {
+            Arc::new((0..rows).map(|_| Some(text)).collect::<arrow::array::StringArray>())
+        };
+        let mut columns: Vec<(&str, ArrayRef)> =
+            vec![("workload", repeat(&run.plan.workload)), ("machine", repeat(run.machine.name()))];
+        columns.extend(keys);
+        columns.push(("metric", metric));
+        columns.push(("unit", Arc::new(self.unit.finish())));
+        columns.push(("value", Arc::new(self.value.finish())));
+        let nullable = |name: &str| name == "value";
+        let field = |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), nullable(name));
+        debug_assert!(columns.iter().all(|(_, array)| *array.data_type() != DataType::Null));
+        let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
+        let arrays = columns.into_iter().map(|(_, array)| array).collect();
+        RecordBatch::try_new(Arc::new(schema), arrays).expect("columns of one table agree in length and type")
+    }
+}
+
+fn results(run: &Run<'_>) -> RecordBatch {
+    let (mut phase, mut seed, mut values) = (StringBuilder::new(), UInt64Builder::new(), Values::default());
+    for lane in run.lanes {
+        let (warmup, measured) = lane.phases();
+        let phases = [warmup.map(|tally| ("warm-up", tally)), Some(("measured", &measured))];
+        for (name, tally) in phases.into_iter().flatten() {
+            each(run.machine, tally, |metric, unit, value| {
+                phase.append_value(name);
+                seed.append_value(lane.seed);
+                values.push(&metric, unit, value);
+            });
+        }
+    }
+    values.finish(run, vec![("phase", Arc::new(phase.finish())), ("seed", Arc::new(seed.finish()))])
+}
+
+fn series(run: &Run<'_>) -> RecordBatch {
+    let caches = &run.machine.tree().config().caches;
+    let (mut seed, mut interval) = (UInt64Builder::new(), UInt64Builder::new());
+    let (mut instructions, mut values) = (UInt64Builder::new(), Values::default());
+    for lane in run.lanes {
+        for part in &lane.series {
+            for (cache, &misses) in caches.iter().zip(&part.misses) {
+                let mpi = ratio(misses, part.instructions);
+                let metrics = [("misses", "misses", Some(whole(misses))), ("mpi", "misses/instruction", mpi)];
+                for (metric, unit, value) in metrics {
+                    seed.append_value(lane.seed);
+                    interval.append_value(part.number);
+                    instructions.append_value(part.instructions);
+                    values.push(&format!("{}.{metric}", cache.name), unit, value);
+                }
+            }
+        }
+    }
+    let keys: Vec<(&str, ArrayRef)> = vec![
+        ("seed", Arc::new(seed.finish())),
+        ("interval", Arc::new(interval.finish())),
+        ("instructions", Arc::new(instructions.finish())),
+    ];
+    values.finish(run, keys)
+}
+
+fn processes(run: &Run<'_>) -> RecordBatch {
+    let caches = &run.machine.tree().config().caches;
+    let (mut seed, mut asid) = (UInt64Builder::new(), UInt32Builder::new());
+    let (mut kernel, mut values) = (BooleanBuilder::new(), Values::default());
+    for lane in run.lanes {
+        for (process, tally) in run.prepare.processes().iter().zip(&lane.processes) {
+            let Some(tally) = tally.as_ref().filter(|tally| tally.stream.references > 0) else { continue };
+            let mut push = |metric: &str, unit: &str, value: Option<f64>| {
+                seed.append_value(lane.seed);
+                asid.append_value(process.asid.0);
+                kernel.append_value(process.kernel);
+                values.push(metric, unit, value);
+            };
+            let instructions = tally.stream.instructions;
+            push("instructions", "instructions", Some(whole(instructions)));
+            push("references", "references", Some(whole(tally.stream.references)));
+            for (cache, counters) in caches.iter().zip(&tally.caches) {
+                let misses = counters.misses.demand();
+                push(&format!("{}.misses", cache.name), "misses", Some(whole(misses)));
+                push(&format!("{}.mpi", cache.name), "misses/instruction", ratio(misses, instructions));
+            }
+        }
+    }
+    let keys: Vec<(&str, ArrayRef)> = vec![
+        ("seed", Arc::new(seed.finish())),
+        ("asid", Arc::new(asid.finish())),
+        ("kernel", Arc::new(kernel.finish())),
+    ];
+    values.finish(run, keys)
+}
+
+fn notes(run: &Run<'_>) -> Vec<String> {
+    let mut notes = run.machine.notes().to_vec();
+    let ends: Vec<Tally> = run.lanes.iter().map(|lane| lane.phases().1).collect();
+    for (index, cache) in run.machine.tree().config().caches.iter().enumerate() {
+        let evicted = ends.iter().any(|tally| tally.caches[index].evictions > 0);
+        if !evicted && cache.ways > 1 {
+            notes.push(format!("{} saw no eviction: its replacement cannot matter here", cache.name));
+        }
+    }
+    let seen = run.prepare.seen();
+    if seen.syscalls > 0 {
+        let count = seen.syscalls;
+        notes.push(format!("{count} system calls passed over: what the kernel itself references is not in the trace"));
+    }
+    if seen.outside > 0 && run.prepare.spaces().has_maps() {
+        notes.push(format!("{} pages lie outside every map of the trace: taken as private", seen.outside));
+    }
+    let unaligned = run.prepare.spaces().unaligned();
+    if unaligned > 0 {
+        notes.push(format!("{unaligned} pages do not lie wholly in one segment of the trace: taken as private"));
+    }
+    if run.meta.sizes.as_deref() == Some("assumed") {
+        notes.push("access sizes are assumed, not recorded".to_string());
+    }
+    if run.plan.seeds.len() > 1 {
+        notes.push(run.sharing.reason().to_string());
+        if ends.iter().any(|tally| tally.evictions > 0) && run.sharing == Sharing::Shared {
+            notes.push("since pages were evicted, level 1 was simulated for each seed from there on".to_string());
+        }
+    }
+    notes
+}

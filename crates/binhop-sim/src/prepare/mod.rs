@@ -1,0 +1,583 @@
+//! Preparation: from events to rows. Lane-independent, done once for any number of placements.
+//!
+//! Counting rules
+//! - A reference is one instruction fetched, or one load, store or modify.
+//! - A fetch run of n instructions over m lines makes max(n, m) accesses: each line is asked for once, in
+//!   order; what exceeds m hits.
+//! - A load or store makes one access for each line it touches, in order of address. A modify makes the
+//!   accesses of a load, then those of a store. Each page of a straddling reference is translated for itself.
+//! - An interval, the warm-up and the length own the row in which their first instruction or reference lies.
+//! - Before any page is referenced that some lane may not hold, every lane is asked to place it.
+
+mod filter;
+mod horizon;
+mod tape;
+
+use std::collections::BTreeMap;
+
+use binhop_base::{Asid, Bytes, Kind, MappingId, PageId, PageNo, PowerOfTwo, Problem, Result, VirtAddr};
+use binhop_hw::Tree;
+use binhop_os::{MapFlags, Request as PageRequest, Spaces};
+use binhop_trace::{EventBatch, Op};
+
+use filter::Filter;
+use horizon::Horizon;
+pub use tape::{Block, Control, Mapped, Mark, Row, Stream, Tape};
+
+/// Where the stream is cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cuts {
+    /// Stop before the row in which this reference lies.
+    pub length: Option<u64>,
+    /// References simulated before the measured part.
+    pub warmup: u64,
+    /// Instructions in an interval of the series.
+    pub interval: Option<u64>,
+}
+
+/// Who executes: an address space, in user mode or in the kernel on its behalf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process {
+    /// The address space.
+    pub asid: Asid,
+    /// Between kernel-enter and kernel-leave.
+    pub kernel: bool,
+}
+
+/// What the stream held besides references, and what was not simulated of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Switches of the running thread.
+    pub switches: u64,
+    /// System calls and their further ranges: passed over, the kernel's own copying is not in the trace.
+    pub syscalls: u64,
+    /// Pages first referenced outside every map.
+    pub outside: u64,
+    /// Data references that touch two lines, and of those the ones that touch two pages.
+    pub straddling: [u64; 2],
+}
+
+/// How a preparation is set up for a machine.
+pub(crate) struct Setup<'a> {
+    pub(crate) tree: &'a Tree,
+    /// P − K: frames that no placement may choose. `None`: physical = virtual, nothing is ever evicted.
+    pub(crate) safe: Option<u64>,
+    pub(crate) trace_page: Bytes,
+    pub(crate) cuts: Cuts,
+    /// Whether rows are dropped where that is exact; `false` only to test that it is.
+    pub(crate) collapse: bool,
+}
+
+const FETCH: usize = 0;
+
+#[derive(Clone, Copy)]
+struct Translated {
+    page_no: u64,
+    asid: u32,
+    mapping: u32,
+    page: u32,
+    write_free: bool,
+}
+
+const NOTHING: Translated = Translated { page_no: u64::MAX, asid: 0, mapping: 0, page: 0, write_free: false };
+const TRANSLATIONS: usize = 4096;
+/// Rows in a block: some 256 KiB, so that a block stays in a level-2 cache while the lanes read it in turn.
+const BLOCK_ROWS: usize = 1 << 15;
+const BLOCK_CONTROLS: usize = 1 << 12;
+
+/// The preparing stage.
+pub struct Prepare {
+    place: String,
+    page: PowerOfTwo,
+    spaces: Spaces,
+    filters: [Filter; 2],
+    /// Which filter serves data references: 0 where one cache serves all.
+    data: usize,
+    line_log2: [u32; 2],
+    timed: bool,
+    believe: bool,
+    translations: Vec<Translated>,
+    horizon: Horizon,
+    /// Filters believe a line accessed at or after this: the horizon, or never.
+    trusted: u64,
+    safe: Option<u64>,
+    placed: u64,
+    evicting: bool,
+    clock: u64,
+    stream: Stream,
+    /// Rows handed on: fetch, load, store. What was accessed and not passed was proved to hit.
+    passed: [u64; 3],
+    cuts: Cuts,
+    next_interval: u64,
+    next_cut: u64,
+    instructions_at_row: u64,
+    running: Process,
+    processes: Vec<Process>,
+    numbers: BTreeMap<Process, u32>,
+    seen: Seen,
+    rows: Vec<Row>,
+    gaps: Vec<u32>,
+    controls: Vec<(u32, Control)>,
+    mappings: Vec<Mapped>,
+    known_mappings: usize,
+    finished: bool,
+}
+
+/// Whether the stream goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// There is room for more events.
+    On,
+    /// The length asked for is reached.
+    Done,
+}
+
+type Emit<'a> = &'a mut dyn FnMut(Block) -> Result<()>;
+
+impl Prepare {
+    pub(crate) fn new(setup: &Setup<'_>, place: &str) -> Self {
+        let config = setup.tree.config();
+        let caches = [config.fetch, config.data];
+        // A cache that takes lines out of those above it makes their filters liars.
+        let believe = setup.collapse && !config.caches.iter().any(|cache| cache.inclusive);
+        let horizon = Horizon::new(setup.safe);
+        let first = Process { asid: Asid(0), kernel: false };
+        let spaces = match setup.safe {
+            None => Spaces::identity(config.page),
+            Some(_) => Spaces::new(config.page, setup.trace_page),
+        };
+        let mut prepare = Self {
+            place: place.to_string(),
+            page: config.page,
+            spaces,
+            filters: caches.map(|i| Filter::new(&config.caches[i], setup.tree.sets(i), config.page)),
+            data: usize::from(caches[0] != caches[1]),
+            line_log2: caches.map(|i| config.caches[i].line.log2()),
+            timed: setup.tree.has_write_buffer(),
+            believe,
+            translations: vec![NOTHING; TRANSLATIONS],
+            trusted: 0,
+            horizon,
+            safe: setup.safe,
+            placed: 0,
+            evicting: false,
+            clock: 0,
+            stream: Stream::default(),
+            passed: [0; 3],
+            cuts: setup.cuts,
+            next_interval: setup.cuts.interval.unwrap_or(u64::MAX),
+            next_cut: 0,
+            instructions_at_row: 0,
+            running: first,
+            processes: vec![first],
+            numbers: BTreeMap::from([(first, 0)]),
+            seen: Seen::default(),
+            rows: Vec::with_capacity(BLOCK_ROWS + 16),
+            gaps: Vec::new(),
+            controls: Vec::new(),
+            mappings: Vec::new(),
+            known_mappings: 0,
+            finished: false,
+        };
+        prepare.set_trust();
+        prepare.next_cut = prepare.cut_after(0);
+        prepare
+    }
+
+    /// Every process seen so far; a [`Mark::Process`] names one by its place here.
+    #[must_use]
+    pub fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+
+    /// What the stream held besides references.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        self.seen
+    }
+
+    /// Counts of the stream so far.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
+        let dropped = std::array::from_fn(|kind| self.stream.accesses[kind] - self.passed[kind]);
+        Stream { dropped, ..self.stream }
+    }
+
+    /// The address spaces as they are now.
+    #[must_use]
+    pub fn spaces(&self) -> &Spaces {
+        &self.spaces
+    }
+
+    /// Takes in a batch; full blocks go to `emit`.
+    pub(crate) fn feed(&mut self, batch: &EventBatch, emit: Emit<'_>) -> Result<Flow> {
+        if self.finished {
+            return Ok(Flow::Done);
+        }
+        let (op, addr, size, count) = (batch.op(), batch.addr(), batch.size(), batch.count());
+        for row in 0..batch.len() {
+            let (addr, size) = (addr[row], size[row]);
+            let cut = match op[row] {
+                0 => self.fetch(addr, size, u64::from(count[row]))?,
+                1 => self.data_reference(addr, size, true, false)?,
+                2 => self.data_reference(addr, size, false, true)?,
+                3 => self.data_reference(addr, size, true, true)?,
+                _ => {
+                    self.system(batch, row)?;
+                    false
+                }
+            };
+            if cut {
+                return self.finish(emit).map(|()| Flow::Done);
+            }
+            if self.rows.len() >= BLOCK_ROWS || self.controls.len() >= BLOCK_CONTROLS {
+                self.flush(emit)?;
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    /// The stream is over: the last block, closed by [`Mark::End`].
+    pub(crate) fn finish(&mut self, emit: Emit<'_>) -> Result<()> {
+        if !self.finished {
+            self.finished = true;
+            self.mark(Mark::End);
+            self.flush(emit)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, emit: Emit<'_>) -> Result<()> {
+        let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(BLOCK_ROWS + 16));
+        emit(Block {
+            tape: Tape::Rows(rows),
+            controls: std::mem::take(&mut self.controls),
+            mappings: std::mem::take(&mut self.mappings),
+            gaps: std::mem::take(&mut self.gaps),
+        })
+    }
+
+    /// A fetch run. Returns whether the stream ends before it.
+    #[inline(always)]
+    fn fetch(&mut self, addr: u64, size: u32, count: u64) -> Result<bool> {
+        if self.stream.references + count > self.next_cut && self.cut(count) {
+            return Ok(true);
+        }
+        if self.stream.instructions + count > self.next_interval {
+            self.cut_interval(count);
+        }
+        let log2 = self.line_log2[FETCH];
+        let first = addr >> log2;
+        let last = addr.saturating_add(u64::from(size.max(1) - 1)) >> log2;
+        for line in first..=last {
+            self.clock += 1;
+            if !self.filters[FETCH].drops_read(line, self.clock, self.trusted) {
+                self.pass(FETCH, line, Kind::Fetch)?;
+            }
+        }
+        let lines = last - first + 1;
+        self.stream.accesses[0] += lines.max(count);
+        self.stream.instructions += count;
+        self.stream.references += count;
+        Ok(false)
+    }
+
+    /// A load, a store, or both of the same bytes. Returns whether the stream ends before it.
+    #[inline(always)]
+    fn data_reference(&mut self, addr: u64, size: u32, load: bool, store: bool) -> Result<bool> {
+        if self.stream.references + 1 > self.next_cut && self.cut(1) {
+            return Ok(true);
+        }
+        let log2 = self.line_log2[self.data];
+        let end = addr.saturating_add(u64::from(size.max(1) - 1));
+        let (first, last) = (addr >> log2, end >> log2);
+        if first != last {
+            self.seen.straddling[0] += 1;
+            self.seen.straddling[1] += u64::from(addr >> self.page.log2() != end >> self.page.log2());
+        }
+        if load {
+            for line in first..=last {
+                self.clock += 1;
+                if !self.filters[self.data].drops_read(line, self.clock, self.trusted) {
+                    self.pass(self.data, line, Kind::Load)?;
+                }
+            }
+            self.stream.accesses[1] += last - first + 1;
+        }
+        if store {
+            for line in first..=last {
+                self.clock += 1;
+                if !self.filters[self.data].drops_store(line, self.clock, self.trusted) {
+                    self.pass(self.data, line, Kind::Store)?;
+                }
+            }
+            self.stream.accesses[2] += last - first + 1;
+        }
+        self.stream.references += 1;
+        Ok(false)
+    }
+
+    /// An access that a first-level cache must be asked about.
+    #[inline(never)]
+    fn pass(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
+        let in_page = self.page.log2() - self.line_log2[port];
+        let store = kind == Kind::Store;
+        self.passed[kind as usize] += 1;
+        let translated = self.translate(line >> in_page, store)?;
+        let page = PageId(translated.page);
+        if self.horizon.may_be_gone(page) {
+            self.ask_for(&translated);
+        }
+        if self.timed {
+            self.gaps.push((self.stream.instructions - self.instructions_at_row) as u32);
+            self.instructions_at_row = self.stream.instructions;
+        }
+        self.rows.push(Row::new(
+            MappingId(translated.mapping),
+            (line & ((1 << in_page) - 1)) as u32,
+            kind,
+        ));
+        if let Some((left, time)) =
+            self.filters[port].pass(line, translated.mapping, store, self.clock, self.trusted)
+        {
+            self.note(MappingId(left), time);
+        }
+        // Known to be resident from now on, even before its line leaves the filter.
+        self.horizon.note(page, self.clock);
+        Ok(())
+    }
+
+    #[inline]
+    fn translate(&mut self, page_no: u64, store: bool) -> Result<Translated> {
+        let asid = self.running.asid.0;
+        let slot = (page_no ^ u64::from(asid).wrapping_mul(0x9E37_79B9)) as usize % TRANSLATIONS;
+        let known = self.translations[slot];
+        if known.page_no == page_no && known.asid == asid && (known.write_free || !store) {
+            return Ok(known);
+        }
+        self.touch(page_no, store, slot)
+    }
+
+    #[inline(never)]
+    fn touch(&mut self, page_no: u64, store: bool, slot: usize) -> Result<Translated> {
+        let touch = self.spaces.touch(self.running.asid, PageNo(page_no), store)?;
+        for mapping in self.known_mappings..self.spaces.mappings() {
+            let mapping = MappingId(mapping as u32);
+            let (page, virtual_page) = (self.spaces.page_of(mapping), self.spaces.virtual_page(mapping));
+            self.mappings.push(Mapped { page, virtual_page });
+        }
+        self.known_mappings = self.spaces.mappings();
+        self.seen.outside += u64::from(touch.outside && touch.new_page);
+        self.bury();
+        let translated = Translated {
+            page_no,
+            asid: self.running.asid.0,
+            mapping: touch.mapping.0,
+            page: touch.page.0,
+            write_free: touch.write_free,
+        };
+        self.translations[slot] = translated;
+        Ok(translated)
+    }
+
+    /// Asks every lane to place a page that it may not hold.
+    fn ask_for(&mut self, translated: &Translated) {
+        let Some(safe) = self.safe else {
+            // Physical = virtual: the page has its frame already.
+            return;
+        };
+        let page = PageId(translated.page);
+        let fresh = self.horizon.is_new(page);
+        self.note_all();
+        if fresh && self.placed > safe && !self.evicting {
+            self.evicting = true;
+            let all = self.horizon.all();
+            self.control(Control::Recency(all));
+            self.control(Control::Evictions);
+        }
+        self.placed += u64::from(fresh);
+        self.control(Control::Place(PageRequest {
+            page,
+            asid: self.running.asid,
+            page_no: PageNo(translated.page_no),
+            segment: self.spaces.segment_of(page),
+        }));
+        self.horizon.one_more(self.clock);
+        self.set_trust();
+    }
+
+    fn set_trust(&mut self) {
+        self.trusted = if self.believe { self.horizon.time() } else { u64::MAX };
+    }
+
+    /// A mapping was last referenced at `time`.
+    fn note(&mut self, mapping: MappingId, time: u64) {
+        let page = self.spaces.page_of(mapping);
+        self.horizon.note(page, time);
+    }
+
+    /// Brings every page's time of last reference up to date and, once lanes need them, tells them the news.
+    fn note_all(&mut self) {
+        let filters = std::mem::replace(&mut self.filters, [Filter::none(), Filter::none()]);
+        for (mapping, time) in filters[..=self.data].iter().flat_map(Filter::last_accesses) {
+            self.note(MappingId(mapping), time);
+        }
+        self.filters = filters;
+        if self.evicting {
+            let news = self.horizon.take_news();
+            if !news.is_empty() {
+                self.control(Control::Recency(news));
+            }
+        }
+    }
+
+    fn control(&mut self, control: Control) {
+        self.controls.push((self.rows.len() as u32, control));
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        self.control(Control::Mark(mark, self.stream(), None));
+    }
+
+    /// Pages that died since the last call.
+    fn bury(&mut self) {
+        if self.spaces.has_dead() {
+            for page in self.spaces.drain_dead() {
+                self.control(Control::Died(page));
+            }
+        }
+    }
+
+    /// Passes the boundaries (warm-up, length) that lie in the next `count` references. Returns whether
+    /// the stream ends here.
+    #[cold]
+    fn cut(&mut self, count: u64) -> bool {
+        let end = self.stream.references + count;
+        if self.cuts.length.is_some_and(|length| end > length) {
+            return true;
+        }
+        if self.cuts.warmup > 0 && self.stream.references <= self.cuts.warmup && end > self.cuts.warmup {
+            self.mark(Mark::Measured);
+            self.next_cut = self.cut_after(self.cuts.warmup + 1);
+        }
+        false
+    }
+
+    /// The first boundary, in references, at or after `from`.
+    fn cut_after(&self, from: u64) -> u64 {
+        let warmup = Some(self.cuts.warmup).filter(|&warmup| warmup > 0);
+        [warmup, self.cuts.length].into_iter().flatten().filter(|&cut| cut >= from).min().unwrap_or(u64::MAX)
+    }
+
+    #[cold]
+    fn cut_interval(&mut self, count: u64) {
+        let interval = self.cuts.interval.expect("an interval's boundary comes only with an interval");
+        while self.stream.instructions + count > self.next_interval {
+            self.mark(Mark::Interval(self.next_interval / interval));
+            self.next_interval += interval;
+        }
+    }
+
+    /// Another process runs, or the same one in another mode.
+    fn run(&mut self, process: Process) {
+        if process == self.running {
+            return;
+        }
+        if process.asid != self.running.asid {
+            self.forget_lines();
+        }
+        self.running = process;
+        let next = self.processes.len() as u32;
+        let number = *self.numbers.entry(process).or_insert(next);
+        if number == next {
+            self.processes.push(process);
+        }
+        self.mark(Mark::Process(number));
+    }
+
+    fn forget_lines(&mut self) {
+        for filter in &mut self.filters {
+            filter.forget();
+        }
+    }
+
+    /// An event that is no reference.
+    #[cold]
+    fn system(&mut self, batch: &EventBatch, row: usize) -> Result<()> {
+        let (code, addr) = (batch.op()[row], batch.addr()[row]);
+        let (size, count) = (batch.size()[row], u64::from(batch.count()[row]));
+        let Some(op) = Op::from_code(code) else {
+            return Err(Problem::request(
+                &code.to_string(),
+                &format!("{}: row {row} of its batch: op", self.place),
+                "no event has this code",
+                "see the table of events in the documentation; `binhop lint` checks a whole trace",
+            ));
+        };
+        match op {
+            Op::Fetch | Op::Load | Op::Store | Op::Modify => unreachable!("references are no system events"),
+            Op::Switch => {
+                self.seen.switches += 1;
+                let asid = self.asid(addr)?;
+                self.run(Process { asid, kernel: false });
+            }
+            Op::KernelEnter => self.run(Process { kernel: true, ..self.running }),
+            Op::KernelLeave => self.run(Process { kernel: false, ..self.running }),
+            Op::Syscall | Op::Range => self.seen.syscalls += 1,
+            Op::Time => {}
+            Op::DmaRead | Op::DmaWrite => {
+                return Err(Problem::request(
+                    op.name(),
+                    &self.place,
+                    "devices are not simulated",
+                    "take the device's events out of the trace, or record without them",
+                ));
+            }
+            Op::Map | Op::Protect | Op::Unmap | Op::Fork | Op::Exec | Op::Exit => {
+                self.change_spaces(op, addr, size, count, [batch.arg0(row), batch.arg1(row)])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn change_spaces(&mut self, op: Op, addr: u64, size: u32, count: u64, args: [Option<u64>; 2]) -> Result<()> {
+        let here = self.running.asid;
+        match op {
+            Op::Map => {
+                let (start, flags) = (VirtAddr(addr), MapFlags::from(size));
+                self.spaces.map(here, start, count, flags, args[0], args[1].unwrap_or(0))?;
+            }
+            Op::Protect => self.spaces.protect(here, VirtAddr(addr), count, MapFlags::from(size))?,
+            Op::Unmap => self.spaces.unmap(here, VirtAddr(addr), count)?,
+            Op::Fork => {
+                let parent = args[0].map_or(Ok(here), |asid| self.asid(asid))?;
+                let child = self.asid(addr)?;
+                self.spaces.fork(child, parent)?;
+            }
+            Op::Exec => {
+                let asid = self.asid(addr)?;
+                self.spaces.exec(asid)?;
+            }
+            Op::Exit => {
+                let asid = self.asid(addr)?;
+                self.spaces.exit(asid)?;
+            }
+            _ => unreachable!("only events that change address spaces"),
+        }
+        self.translations.fill(NOTHING);
+        self.forget_lines();
+        self.bury();
+        Ok(())
+    }
+
+    fn asid(&self, number: u64) -> Result<Asid> {
+        u32::try_from(number).map(Asid).map_err(|_| {
+            Problem::request(
+                &number.to_string(),
+                &format!("{}: asid", self.place),
+                "an address space's number fits in 32 bits",
+                "number the address spaces from 0",
+            )
+        })
+    }
+}

@@ -1,0 +1,152 @@
+//! What preparation hands on: rows, and between them the rare things that are no rows.
+
+use std::sync::Arc;
+
+use binhop_base::{Kind, MappingId, PageId, PageNo};
+use binhop_hw::{CacheCounters, Front, Request};
+use binhop_os::Request as PageRequest;
+
+/// One access of one line at a first-level cache: a mapping, a line of its page, and a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    id: u32,
+    word: u32,
+}
+
+impl Row {
+    /// Lines of a page that a row can name: 2²⁴, enough for 1 GiB pages of 64-byte lines.
+    pub const MOST_LINES: u64 = 1 << 24;
+    const LINE: u32 = (1 << 24) - 1;
+
+    /// An access to line `line` (in lines of the cache that serves `kind`) of a mapping's page.
+    #[inline]
+    #[must_use]
+    pub fn new(mapping: MappingId, line: u32, kind: Kind) -> Self {
+        debug_assert!(line <= Self::LINE && kind.is_demand());
+        Self { id: mapping.0, word: line | (kind as u32) << 24 }
+    }
+
+    /// The mapping's dense number.
+    #[inline]
+    #[must_use]
+    pub fn mapping(self) -> MappingId {
+        MappingId(self.id)
+    }
+
+    /// The line within the page.
+    #[inline]
+    #[must_use]
+    pub fn line(self) -> u32 {
+        self.word & Self::LINE
+    }
+
+    /// Fetch, load or store.
+    #[inline]
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self.word >> 24 {
+            0 => Kind::Fetch,
+            1 => Kind::Load,
+            _ => Kind::Store,
+        }
+    }
+}
+
+/// Counts of the stream itself, the same for every placement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// Instructions executed.
+    pub instructions: u64,
+    /// References: instructions fetched plus data references.
+    pub references: u64,
+    /// Accesses at the first level: fetch, load, store.
+    pub accesses: [u64; 3],
+    /// Those of them that preparation proved to be hits.
+    pub dropped: [u64; 3],
+}
+
+impl std::ops::AddAssign for Stream {
+    fn add_assign(&mut self, other: Self) {
+        self.instructions += other.instructions;
+        self.references += other.references;
+        for kind in 0..3 {
+            self.accesses[kind] += other.accesses[kind];
+            self.dropped[kind] += other.dropped[kind];
+        }
+    }
+}
+
+impl std::ops::Sub for Stream {
+    type Output = Self;
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            instructions: self.instructions - earlier.instructions,
+            references: self.references - earlier.references,
+            accesses: std::array::from_fn(|kind| self.accesses[kind] - earlier.accesses[kind]),
+            dropped: std::array::from_fn(|kind| self.dropped[kind] - earlier.dropped[kind]),
+        }
+    }
+}
+
+/// Why counters are read at a point of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// What follows belongs to this process: the number in [`super::Prepare::processes`].
+    Process(u32),
+    /// What follows belongs to this interval.
+    Interval(u64),
+    /// What follows is measured; what came before was warm-up.
+    Measured,
+    /// Nothing follows.
+    End,
+}
+
+/// Something between rows.
+#[derive(Clone, Debug)]
+pub enum Control {
+    /// Pages' times of last reference up to here: what exact recency needs before the next placement.
+    Recency(Vec<(PageId, u64)>),
+    /// This page is referenced next. Where it is not resident it must be placed now.
+    Place(PageRequest),
+    /// This page's last mapping ended.
+    Died(PageId),
+    /// Counters are read here. `Stream` counts up to here; the last part holds the counters of a shared
+    /// front, one for each of the machine's caches.
+    Mark(Mark, Stream, Option<Arc<Vec<CacheCounters>>>),
+    /// From here on a placement may evict a page: lanes no longer agree on what is resident.
+    Evictions,
+    /// From here on first-level caches are simulated per placement; each starts as a copy of this one.
+    Unshare(Arc<Front>),
+}
+
+/// What lies between the controls: references for first-level caches, or what one front shared by all
+/// placements let through.
+#[derive(Clone, Debug)]
+pub enum Tape {
+    /// For a front of each placement's own.
+    Rows(Vec<Row>),
+    /// Behind a shared front.
+    Requests(Vec<Request>),
+}
+
+/// A stretch of the prepared stream.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// What happens, in order.
+    pub tape: Tape,
+    /// What happens before the entry of `tape` with this number; ascending.
+    pub controls: Vec<(u32, Control)>,
+    /// Mappings first seen in this block, in order of their numbers.
+    pub mappings: Vec<Mapped>,
+    /// Instructions executed before each row and after the one before it; empty where time does not matter.
+    pub gaps: Vec<u32>,
+}
+
+/// What the hardware may ask about a new mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// The page behind it.
+    pub page: PageId,
+    /// Its virtual page number.
+    pub virtual_page: PageNo,
+}

@@ -1,0 +1,324 @@
+//! Traces and machines for tests.
+#![allow(dead_code, missing_docs)]
+
+use binhop_base::Result;
+use binhop_sim::{Machine, Outcome, Plan, simulate};
+use binhop_trace::event::{EventBuilder, map_flags};
+use binhop_trace::{EventBatch, Meta, Op, Source};
+use proptest::prelude::*;
+
+/// A trace in memory, in batches of a given size.
+pub struct Fixed {
+    meta: Meta,
+    events: EventBatch,
+    step: usize,
+    at: usize,
+}
+
+impl Fixed {
+    pub fn new(events: EventBatch, step: usize) -> Self {
+        Self { meta: Meta::default(), events, step, at: 0 }
+    }
+}
+
+impl Source for Fixed {
+    fn name(&self) -> &str {
+        "test trace"
+    }
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if self.at >= self.events.len() {
+            return Ok(None);
+        }
+        let len = self.step.min(self.events.len() - self.at);
+        self.at += len;
+        Ok(Some(self.events.slice(self.at - len, len)))
+    }
+}
+
+/// One event, small enough that spaces, pages and lines collide all the time.
+#[derive(Clone, Debug)]
+pub enum Event {
+    Fetch { page: u8, offset: u16, count: u8 },
+    Data { op: Op, page: u8, offset: u16, size: u8 },
+    Switch(u8),
+    Map { page: u8, pages: u8, segment: Option<u8>, shared: bool },
+    Unmap { page: u8, pages: u8 },
+    Fork(u8),
+    Exec,
+    Exit,
+    Kernel(bool),
+}
+
+const PAGE: u64 = 4096;
+
+pub fn event() -> impl Strategy<Value = Event> {
+    let data = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Modify)];
+    // Few offsets: lines collide, and straddles of lines and pages are common.
+    let offset = prop_oneof![4 => (0u16..64).prop_map(|n| n * 8), 2 => (0u16..64).prop_map(|n| n * 61), 1 => Just(4093)];
+    prop_oneof![
+        8 => (0u8..12, offset.clone(), 1u8..20).prop_map(|(page, offset, count)| Event::Fetch { page, offset, count }),
+        12 => (data, 0u8..40, offset, 1u8..40).prop_map(|(op, page, offset, size)| Event::Data { op, page, offset, size }),
+        2 => (0u8..4).prop_map(Event::Switch),
+        1 => (0u8..40, 1u8..6, proptest::option::of(0u8..3), any::<bool>())
+            .prop_map(|(page, pages, segment, shared)| Event::Map { page, pages, segment, shared }),
+        1 => (0u8..40, 1u8..6).prop_map(|(page, pages)| Event::Unmap { page, pages }),
+        1 => (0u8..4).prop_map(Event::Fork),
+        1 => prop_oneof![Just(Event::Exec), Just(Event::Exit), Just(Event::Kernel(true)), Just(Event::Kernel(false))],
+    ]
+}
+
+/// References alone, many of them.
+pub fn reference() -> impl Strategy<Value = Event> {
+    event().prop_filter("references only", |event| matches!(event, Event::Fetch { .. } | Event::Data { .. }))
+}
+
+pub fn batch(events: &[Event]) -> EventBatch {
+    let mut rows = EventBuilder::default();
+    let mut running = 0u8;
+    let mut alive = [true, false, false, false];
+    for event in events {
+        match *event {
+            Event::Fetch { page, offset, count } => {
+                let (addr, count) = (u64::from(page) * PAGE + u64::from(offset), u32::from(count));
+                rows.push(Op::Fetch, addr, count * 4, count);
+            }
+            Event::Data { op, page, offset, size } => {
+                rows.push(op, u64::from(page) * PAGE + u64::from(offset), u32::from(size), 1);
+            }
+            Event::Switch(asid) => {
+                running = asid;
+                alive[asid as usize] = true;
+                rows.push(Op::Switch, u64::from(asid), u32::from(asid), 0);
+            }
+            Event::Map { page, pages, segment, shared } => {
+                let flags = map_flags::READ | map_flags::WRITE | if shared { map_flags::SHARED } else { 0 };
+                let args = [segment.map(u64::from), Some(u64::from(page % 3) * PAGE)];
+                rows.push_args(Op::Map, u64::from(page) * PAGE, flags, u32::from(pages), args);
+            }
+            Event::Unmap { page, pages } => {
+                rows.push(Op::Unmap, u64::from(page) * PAGE, 0, u32::from(pages));
+            }
+            Event::Fork(child) => {
+                if !alive[child as usize] && child != running {
+                    alive[child as usize] = true;
+                    let args = [Some(u64::from(running)), None];
+                    rows.push_args(Op::Fork, u64::from(child), 0, 0, args);
+                }
+            }
+            Event::Exec => rows.push(Op::Exec, u64::from(running), 0, 0),
+            Event::Exit => {
+                rows.push(Op::Exit, u64::from(running), 0, 0);
+                alive[running as usize] = false;
+                running = (running + 1) % 4;
+                alive[running as usize] = true;
+                rows.push(Op::Switch, u64::from(running), 0, 0);
+            }
+            Event::Kernel(true) => rows.push(Op::KernelEnter, 0, 0, 0),
+            Event::Kernel(false) => rows.push(Op::KernelLeave, 0, 0, 0),
+        }
+    }
+    rows.finish()
+}
+
+/// Machines small enough that a short trace fills and overflows every part of them.
+pub const SMALL: &[(&str, &str)] = &[
+    (
+        "physical level 1, memory ample",
+        r#"memory = { size = "1MiB", page = "4KiB" }
+           placement = { policy = "random", pool = "64KiB" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "8KiB"
+           line = "32B"
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "8KiB"
+           line = "32B"
+           next = "l2"
+           writeback-order = "before-fill"
+           [cache.l2]
+           size = "32KiB"
+           line = "128B"
+           ways = 2
+           replacement = "random"
+           next = "memory""#,
+    ),
+    (
+        "level 1 within the page, memory scarce",
+        r#"memory = { size = "96KiB", page = "4KiB" }
+           placement = { policy = "random", pool = "32KiB" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "4KiB"
+           line = "32B"
+           ways = 4
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "2KiB"
+           line = "16B"
+           ways = 2
+           replacement = "srrip"
+           next = "l2"
+           [cache.l2]
+           size = "16KiB"
+           line = "64B"
+           next = "memory""#,
+    ),
+    (
+        "unified level 1, tree-PLRU, write-through data below",
+        r#"memory = { size = "128KiB", page = "4KiB" }
+           placement = { policy = "first", pool = "16KiB" }
+           [cache.l1]
+           serves = "all"
+           size = "2KiB"
+           line = "32B"
+           ways = 4
+           replacement = "plru"
+           next = "l2"
+           [cache.l2]
+           size = "16KiB"
+           line = "64B"
+           ways = 4
+           replacement = "fifo"
+           write = "through"
+           allocate = false
+           next = "memory""#,
+    ),
+    (
+        "write-through level 1 without allocation, with a write buffer and costs",
+        r#"memory = { size = "160KiB", page = "4KiB" }
+           placement = { policy = "random", pool = "160KiB" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "2KiB"
+           line = "16B"
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "2KiB"
+           line = "16B"
+           write = "through"
+           allocate = false
+           next = "l2"
+           [cache.l2]
+           size = "16KiB"
+           line = "128B"
+           next = "memory"
+           [write-buffer.l1d]
+           entries = 4
+           drain = 6
+           [cost]
+           l2 = 13
+           memory = 200"#,
+    ),
+    (
+        "virtual level 1 with address-space tags, hashed level 2",
+        r#"memory = { size = "120KiB", page = "4KiB" }
+           placement = { policy = "random", pool = "40KiB" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "8KiB"
+           line = "32B"
+           index = "virtual"
+           tag = "asid"
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "16KiB"
+           line = "32B"
+           ways = 2
+           index = "virtual"
+           tag = "asid"
+           next = "l2"
+           [cache.l2]
+           size = "16KiB"
+           line = "64B"
+           ways = 2
+           hash = true
+           next = "memory""#,
+    ),
+    (
+        "inclusive level 2, random level 1",
+        r#"memory = { size = "112KiB", page = "4KiB" }
+           placement = { policy = "random", pool = "8KiB" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "2KiB"
+           line = "32B"
+           ways = 2
+           replacement = "random"
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "2KiB"
+           line = "32B"
+           ways = 2
+           next = "l2"
+           [cache.l2]
+           size = "8KiB"
+           line = "32B"
+           ways = 2
+           inclusive = true
+           next = "memory""#,
+    ),
+    (
+        "hashed virtual level 1, physical tags, no allocation",
+        r#"memory = { size = "1MiB", page = "4KiB" }
+           placement = { policy = "first", pool = "1020KiB" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "8KiB"
+           line = "32B"
+           ways = 2
+           index = "virtual"
+           hash = true
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "8KiB"
+           line = "32B"
+           ways = 2
+           index = "virtual"
+           allocate = false
+           next = "l2"
+           [cache.l2]
+           size = "64KiB"
+           line = "32B"
+           ways = 8
+           next = "memory""#,
+    ),
+    (
+        "physical = virtual",
+        r#"memory = { page = "4KiB" }
+           placement = { policy = "identity" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "2KiB"
+           line = "32B"
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "2KiB"
+           line = "32B"
+           next = "l2"
+           [cache.l2]
+           size = "16KiB"
+           line = "128B"
+           next = "memory""#,
+    ),
+];
+
+pub fn machine(number: usize) -> Machine {
+    let (name, toml) = SMALL[number];
+    Machine::parse(toml, name, &[]).unwrap_or_else(|problem| panic!("{name}: {problem}"))
+}
+
+pub fn run(machine: &Machine, events: &EventBatch, step: usize, plan: &Plan) -> Outcome {
+    let source = Box::new(Fixed::new(events.clone(), step));
+    simulate(machine, source, plan, None, &mut |_| Ok(())).unwrap_or_else(|problem| panic!("{problem}"))
+}

@@ -1,0 +1,51 @@
+//! Everything that makes binhop fast must leave every result as it is, to the bit: sharing a front among
+//! seeds, dropping sure hits, threads, batches, running seeds together or alone.
+#![allow(missing_docs)]
+
+mod common;
+
+use binhop_sim::{Outcome, Plan};
+use common::{SMALL, batch, event, machine, reference, run};
+use proptest::prelude::*;
+
+fn plan(seeds: std::ops::Range<u64>) -> Plan {
+    Plan { seeds: seeds.collect(), warmup: 40, interval: Some(300), ..Plan::default() }
+}
+
+fn assert_same(a: &Outcome, b: &Outcome, what: &str) {
+    assert_eq!(a.results, b.results, "results: {what}");
+    assert_eq!(a.series, b.series, "series: {what}");
+    assert_eq!(a.processes, b.processes, "processes: {what}");
+}
+
+fn compare(number: usize, events: &[common::Event]) {
+    let machine = machine(number);
+    let events = batch(events);
+    let together = plan(0..3);
+    let fast = run(&machine, &events, 1000, &together);
+    let plain = run(&machine, &events, 1000, &Plan { share: false, ..together.clone() });
+    assert_same(&fast, &plain, "shared and collapsed, or not");
+    let threads = run(&machine, &events, 1000, &Plan { threads: 2, ..together.clone() });
+    assert_same(&fast, &threads, "one thread or two");
+    let small = run(&machine, &events, 7, &together);
+    assert_same(&fast, &small, "whatever the batches");
+    for seed in 0..3 {
+        let alone = run(&machine, &events, 1000, &plan(seed..seed + 1));
+        let rows = fast.results.num_rows() / 3;
+        assert_eq!(alone.results, fast.results.slice(seed as usize * rows, rows), "alone or together");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_machine_every_event(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..1500)) {
+        compare(number, &events);
+    }
+
+    #[test]
+    fn long_runs_of_references_under_scarce_memory(number in 0..SMALL.len(), events in prop::collection::vec(reference(), 1..4000)) {
+        compare(number, &events);
+    }
+}
