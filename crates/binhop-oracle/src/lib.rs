@@ -2,4 +2,5 @@
 
 pub mod cache;
 pub mod cache_tree;
+pub mod frames;
 pub mod spaces;

@@ -11,6 +11,9 @@
 
 extern crate alloc;
 
+mod frame;
+pub mod placement;
 mod space;
 
+pub use frame::{Frames, Placed, Pool, Recency, Request};
 pub use space::{MapFlags, Owner, SegmentId, Spaces, Touch};

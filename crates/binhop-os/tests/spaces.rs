@@ -1,5 +1,7 @@
 //! Address spaces against the spelled-out reference, on random events.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, VirtAddr};
 use binhop_oracle::spaces as oracle;
 use binhop_os::{MapFlags, Spaces};
@@ -82,10 +84,10 @@ fn run(machine: u64, trace: u64, events: &[Event]) {
             }
             Event::End { asid } => {
                 if step % 2 == 0 {
-                    fast.exec(Asid(asid))
+                    fast.exec(Asid(asid));
                 } else {
-                    fast.exit(Asid(asid))
-                };
+                    fast.exit(Asid(asid));
+                }
                 slow.end(Asid(asid));
             }
         }

@@ -1,0 +1,293 @@
+//! Frames: which page is in which frame, under one placement of one seed (a lane).
+//!
+//! # Rules (KH90 §4.1.2)
+//! - At every placement exactly K frames, the *pool*, may be chosen: the K least recently used, even while
+//!   all of memory is unused. The list starts in a random order drawn from the seed.
+//! - Every reference moves its page's frame to the most recent end, and so out of the pool.
+//! - A frame in the pool may still hold a page; it counts as used by it until it is chosen, which evicts it.
+//! - The frame of a page that dies stays where it is in the list, free.
+//! - Mapped + free = P, always, and no frame is in two places: [`Frames::check`].
+
+mod lru;
+mod pool;
+mod recency;
+
+use alloc::{boxed::Box, format, vec::Vec};
+
+use binhop_base::{Asid, Domain, FrameNo, PageId, PageNo, Problem, Result, Rng, Stream};
+
+use crate::{
+    SegmentId,
+    placement::{Draws, Placement},
+};
+use lru::Lru;
+pub use pool::Pool;
+pub use recency::Recency;
+
+/// What a fault is about: the page, who touched it and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The page that needs a frame.
+    pub page: PageId,
+    /// The address space that touched it.
+    pub asid: Asid,
+    /// The virtual page at which it was touched.
+    pub page_no: PageNo,
+    /// The segment it belongs to (see [`Spaces::segment_of`](crate::Spaces::segment_of)).
+    pub segment: SegmentId,
+}
+
+/// What a placement did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The frame the page is in.
+    pub frame: FrameNo,
+    /// The page that had to leave it.
+    pub evicted: Option<PageId>,
+}
+
+/// A page's frame, or none. No page lies in frame 2⁶⁴ − 1: a page has at least two bytes.
+#[derive(Clone, Copy)]
+struct Slot(u64);
+
+impl Slot {
+    const NONE: Self = Self(u64::MAX);
+
+    #[inline]
+    fn get(self) -> Option<FrameNo> {
+        (self.0 != u64::MAX).then_some(FrameNo(self.0))
+    }
+}
+
+enum Memory {
+    /// Frame = virtual page number: no size, no list, no eviction.
+    Identity,
+    Pooled {
+        list: Lru,
+        policy: Box<dyn Placement>,
+        rng: Rng,
+    },
+}
+
+/// The frames of one lane.
+///
+/// ```
+/// use binhop_base::{Asid, PageId, PageNo};
+/// use binhop_os::{Frames, Recency, Request, SegmentId, placement};
+///
+/// let policy = placement::policy("first").and_then(|policy| policy.build()).unwrap();
+/// let mut frames = Frames::new(2, 1, policy, 0)?; // two frames, a pool of one
+/// let mut recency = Recency::new();
+/// for number in 0..3 {
+///     let page = PageId(number);
+///     let page_no = PageNo(number.into());
+///     recency.note(page, u64::from(number) + 1);
+///     let placed = frames.place(&Request { page, asid: Asid(0), page_no, segment: SegmentId(0) }, &recency)?;
+///     assert_eq!(placed.evicted, (number == 2).then_some(PageId(0)));
+/// }
+/// # Ok::<(), Box<binhop_base::Problem>>(())
+/// ```
+pub struct Frames {
+    slots: Vec<Slot>,
+    memory: Memory,
+    mapped: u64,
+    faults: u64,
+    evictions: u64,
+}
+
+impl Frames {
+    /// `frames` frames, none used, in an order drawn from `seed`; placements choose from a pool of `pool`.
+    ///
+    /// # Errors
+    /// There is no frame, there are 2³² or more, or the pool is empty or larger than memory.
+    pub fn new(frames: u64, pool: u64, policy: Box<dyn Placement>, seed: u64) -> Result<Self> {
+        let count =
+            u32::try_from(frames).ok().filter(|&count| count > 0 && count < u32::MAX).ok_or_else(|| {
+                Problem::request(
+                    &format!("{frames} frames"),
+                    "memory.size",
+                    "memory has at least one frame and fewer than 2^32 - 1",
+                    "change memory.size or memory.page",
+                )
+            })?;
+        if pool == 0 || pool > frames {
+            return Err(Problem::request(
+                &format!("{pool} frames"),
+                "placement.pool",
+                &format!("the pool has at least one frame and at most all {frames} of memory"),
+                "change placement.pool or memory.size",
+            ));
+        }
+        let rng = Rng::new(seed);
+        let mut order: Vec<u32> = (0..count).collect();
+        rng.shuffle(Stream::new(Domain::FrameOrder, 0), &mut order);
+        let list = Lru::new(order, pool as usize);
+        Ok(Self::of(Memory::Pooled { list, policy, rng }))
+    }
+
+    /// Physical = virtual: every page lies in the frame of its virtual page number, at any address.
+    #[must_use]
+    pub fn identity() -> Self {
+        Self::of(Memory::Identity)
+    }
+
+    fn of(memory: Memory) -> Self {
+        Self { slots: Vec::new(), memory, mapped: 0, faults: 0, evictions: 0 }
+    }
+
+    /// The frame that holds a page, if it is resident.
+    #[inline]
+    #[must_use]
+    pub fn frame_of(&self, page: PageId) -> Option<FrameNo> {
+        self.slots.get(page.index()).and_then(|slot| slot.get())
+    }
+
+    /// Whether the next [`place`](Self::place) reads its [`Recency`]: when fewer than K frames were never
+    /// used. As long as no page has returned, placement n (from 0) does if and only if P − n < K. Once
+    /// true it stays true. Where physical = virtual it never is.
+    #[must_use]
+    pub fn needs_recency(&self) -> bool {
+        match &self.memory {
+            Memory::Identity => false,
+            Memory::Pooled { list, .. } => list.needs_recency(),
+        }
+    }
+
+    /// Gives a page a frame, evicting what the frame holds.
+    ///
+    /// If [`needs_recency`](Self::needs_recency), `recency` must hold the last reference to every page that
+    /// is or was resident in this lane. The reference that faults may be noted before or after, but before the next placement.
+    ///
+    /// # Errors
+    /// The policy failed or chose a frame outside the pool.
+    ///
+    /// # Panics
+    /// The page is resident.
+    pub fn place(&mut self, request: &Request, recency: &Recency) -> Result<Placed> {
+        assert!(self.frame_of(request.page).is_none(), "page {} has a frame already", request.page);
+        let placed = match &mut self.memory {
+            Memory::Identity => Placed { frame: FrameNo(request.page_no.0), evicted: None },
+            Memory::Pooled { list, policy, rng } => {
+                list.refresh(recency, |_| (), |_| ());
+                let chosen = policy.choose(request, &Pool::new(list), Draws::new(*rng, self.faults))?;
+                let rank = list.rank_of(chosen.0);
+                let rank = rank.ok_or_else(|| outside(chosen, policy.name(), request, self.faults, list))?;
+                let (frame, evicted) = list.take(rank, request.page, recency);
+                Placed { frame: FrameNo(u64::from(frame)), evicted }
+            }
+        };
+        self.faults += 1;
+        self.mapped += 1;
+        if let Some(evicted) = placed.evicted {
+            self.slots[evicted.index()] = Slot::NONE;
+            self.mapped -= 1;
+            self.evictions += 1;
+        }
+        if request.page.index() >= self.slots.len() {
+            self.slots.resize((request.page.index() + 1).next_power_of_two(), Slot::NONE);
+        }
+        self.slots[request.page.index()] = Slot(placed.frame.0);
+        Ok(placed)
+    }
+
+    /// A page has died and never comes back. If it is resident its frame, which is returned, becomes free;
+    /// it keeps its place in the list.
+    pub fn release(&mut self, page: PageId) -> Option<FrameNo> {
+        let frame = self.frame_of(page)?;
+        self.slots[page.index()] = Slot::NONE;
+        self.mapped -= 1;
+        if let Memory::Pooled { list, .. } = &mut self.memory {
+            list.release(frame.0 as u32);
+        }
+        Some(frame)
+    }
+
+    /// Placements so far: first touches and returns.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.faults
+    }
+
+    /// Pages that left memory for another.
+    #[must_use]
+    pub fn evictions(&self) -> u64 {
+        self.evictions
+    }
+
+    /// P, the frames of memory; `None` where physical = virtual.
+    #[must_use]
+    pub fn frames(&self) -> Option<u64> {
+        match &self.memory {
+            Memory::Identity => None,
+            Memory::Pooled { list, .. } => Some(list.len() as u64),
+        }
+    }
+
+    /// Frames that hold a page.
+    #[must_use]
+    pub fn mapped(&self) -> u64 {
+        self.mapped
+    }
+
+    /// Frames that hold none; `None` where physical = virtual.
+    #[must_use]
+    pub fn free(&self) -> Option<u64> {
+        self.frames().map(|frames| frames - self.mapped)
+    }
+
+    /// The laws of frames, by counting everything: mapped + free = P, every resident page in the frame that
+    /// holds it, every frame once in the list.
+    ///
+    /// # Errors
+    /// One of them does not hold: a defect of the simulator, never of the input.
+    pub fn check(&self) -> Result<()> {
+        let broken = |value: &str, rule: &str| {
+            Err(Problem::run(value, "frames", rule, "this is a defect of binhop: please report it"))
+        };
+        let resident = self.slots.iter().filter(|slot| slot.get().is_some()).count() as u64;
+        if resident != self.mapped {
+            return broken(
+                &format!("{resident} resident pages, {} mapped frames", self.mapped),
+                "they are equal",
+            );
+        }
+        if self.faults.checked_sub(self.evictions).is_none_or(|placed| placed < self.mapped) {
+            let value = format!("{} faults, {} evictions, {resident} resident", self.faults, self.evictions);
+            return broken(&value, "faults = evictions + pages that died + resident pages");
+        }
+        let Memory::Pooled { list, .. } = &self.memory else { return Ok(()) };
+        if list.held() as u64 != self.mapped {
+            let value = format!("{} frames hold a page, {} are mapped", list.held(), self.mapped);
+            return broken(&value, "mapped + free = all frames");
+        }
+        for (page, frame) in
+            self.slots.iter().enumerate().filter_map(|(page, slot)| Some((page, slot.get()?)))
+        {
+            if list.content(frame.0 as u32).page().map(PageId::index) != Some(page) {
+                return broken(
+                    &format!("page {page} in frame {frame}"),
+                    "the frame of a resident page holds it",
+                );
+            }
+        }
+        if list.is_whole() {
+            Ok(())
+        } else {
+            broken("the list of frames", "every frame is in it exactly once")
+        }
+    }
+}
+
+/// A policy broke the one rule it has.
+#[cold]
+fn outside(chosen: FrameNo, policy: &str, request: &Request, fault: u64, list: &Lru) -> Box<Problem> {
+    let Request { page, asid, page_no, .. } = request;
+    Problem::run(
+        &format!("frame {chosen}"),
+        &format!(
+            "placement policy {policy}, fault {fault}: page {page}, virtual page {page_no} of asid {asid}"
+        ),
+        &format!("a policy chooses one of the {} frames of the pool", Pool::new(list).len()),
+        "take one that the pool lists",
+    )
+}

@@ -1,0 +1,31 @@
+//! `first`: the least recently used frame, which is what an operating system does that never heard of
+//! caches. The pool's size makes no difference. No state, no draw; the seed shows only in the order in
+//! which unused frames are handed out.
+
+use alloc::boxed::Box;
+
+use binhop_base::{FrameNo, Result};
+
+use super::{Draws, Manner, Placement, Policy};
+use crate::{Pool, Request};
+
+pub(super) static POLICY: Policy = Policy {
+    name: "first",
+    rule: "The least recently used frame of memory.",
+    source: "binhop: the naive policy",
+    cost: "No state; no draw.",
+    parameters: &[],
+    manner: Manner::Pool(|| Box::new(First)),
+};
+
+struct First;
+
+impl Placement for First {
+    fn name(&self) -> &str {
+        POLICY.name
+    }
+
+    fn choose(&mut self, _: &Request, pool: &Pool<'_>, _: Draws) -> Result<FrameNo> {
+        Ok(pool.frame(0))
+    }
+}

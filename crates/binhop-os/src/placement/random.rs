@@ -1,0 +1,29 @@
+//! `random`: any frame of the pool, uniformly (KH90 §3.2). No state; one draw per placement.
+
+use alloc::boxed::Box;
+
+use binhop_base::{FrameNo, Result};
+
+use super::{Draws, Manner, POOL, Placement, Policy};
+use crate::{Pool, Request};
+
+pub(super) static POLICY: Policy = Policy {
+    name: "random",
+    rule: "Any frame of the pool, uniformly.",
+    source: "KH90 §3.2",
+    cost: "No state; one draw.",
+    parameters: &[POOL],
+    manner: Manner::Pool(|| Box::new(Random)),
+};
+
+struct Random;
+
+impl Placement for Random {
+    fn name(&self) -> &str {
+        POLICY.name
+    }
+
+    fn choose(&mut self, _: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+        Ok(pool.frame(draws.below(0, pool.len() as u64) as usize))
+    }
+}
