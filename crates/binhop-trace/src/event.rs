@@ -237,6 +237,28 @@ impl EventBatch {
         self.arg1.as_ref().filter(|a| a.is_valid(row)).map(|a| a.value(row))
     }
 
+    /// The whole first argument column; `None` if no event of the batch has one.
+    #[must_use]
+    pub fn arg0_column(&self) -> Option<&UInt64Array> {
+        self.arg0.as_ref()
+    }
+
+    /// The whole second argument column; `None` if no event of the batch has one.
+    #[must_use]
+    pub fn arg1_column(&self) -> Option<&UInt64Array> {
+        self.arg1.as_ref()
+    }
+
+    /// The values of op, addr, size and count as they lie in memory.
+    pub(crate) fn required_bytes(&self) -> [&[u8]; 4] {
+        [
+            self.op.values().inner().as_slice(),
+            self.addr.values().inner().as_slice(),
+            self.size.values().inner().as_slice(),
+            self.count.values().inner().as_slice(),
+        ]
+    }
+
     /// A part of the batch, without a copy.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
@@ -288,6 +310,19 @@ impl EventBuilder {
     pub fn push_args(&mut self, op: Op, addr: u64, size: u32, count: u32, args: [Option<u64>; 2]) {
         self.args.push((self.op.len(), args[0], args[1]));
         self.push(op, addr, size, count);
+    }
+
+    /// Appends a whole batch.
+    pub fn append(&mut self, batch: &EventBatch) {
+        let first = self.op.len();
+        if batch.arg0.is_some() || batch.arg1.is_some() {
+            let rows = (0..batch.len()).map(|row| (first + row, batch.arg0(row), batch.arg1(row)));
+            self.args.extend(rows.filter(|(_, arg0, arg1)| arg0.is_some() || arg1.is_some()));
+        }
+        self.op.extend_from_slice(batch.op());
+        self.addr.extend_from_slice(batch.addr());
+        self.size.extend_from_slice(batch.size());
+        self.count.extend_from_slice(batch.count());
     }
 
     /// Number of events so far.

@@ -1,5 +1,15 @@
 //! Traces: the event schema, its Parquet file, the importers, and the checks.
 
+pub mod ahead;
 pub mod event;
+mod footer;
+mod guard;
+pub mod read;
+pub mod totals;
+pub mod write;
 
+pub use ahead::Ahead;
 pub use event::{EventBatch, Meta, Op, Source};
+pub use read::{FileFacts, TraceReader};
+pub use totals::{ContentHash, Totals};
+pub use write::{TraceWriter, Written, copy};

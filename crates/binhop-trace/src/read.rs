@@ -1,0 +1,297 @@
+//! Reading a trace file, row group by row group.
+//!
+//! A file of ours: the bytes of a row group are read, summed, compared with the footer's checksum, and only then
+//! decoded, from memory. A file of another program (Polars, pyarrow): decoded as it comes, without checks.
+//! Either way memory does not grow with the file, unless another program made a file of few, huge pages.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use arrow::record_batch::RecordBatch;
+use binhop_base::{Problem, Result};
+use bytes::{Buf, Bytes, buf::Reader};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::event::{EventBatch, Meta, Source};
+use crate::footer::{Footer, Own, byte_range, damaged, digits};
+use crate::guard::guarded;
+use crate::totals::Totals;
+use crate::write::check_ops;
+
+/// Rows in a batch: large enough to hide what a batch costs, small enough for its columns (17 bytes a row) to stay
+/// in a level-2 cache until they are used.
+const BATCH_ROWS: usize = 1 << 15;
+
+/// What a trace file is, apart from its events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FileFacts {
+    /// As it was opened.
+    pub path: String,
+    /// Size of the file.
+    pub bytes: u64,
+    /// Number of events.
+    pub rows: u64,
+    /// Number of row groups.
+    pub row_groups: usize,
+    /// The program that wrote it.
+    pub created_by: Option<String>,
+    /// What the file promises, if binhop wrote it. `None`: another program's file, without checksums.
+    pub checks: Option<Checks>,
+}
+
+/// What a file of ours promises about its events. The reader checks the bytes; `inspect` and `lint` these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Checks {
+    /// References, instructions, rows by operation.
+    pub totals: Totals,
+    /// Hash of the events, 16 hexadecimal digits.
+    pub content_hash: String,
+}
+
+/// A promise that the events do not keep.
+pub(crate) struct Broken {
+    /// What the events amount to.
+    pub(crate) found: String,
+    /// What the file says.
+    pub(crate) promised: String,
+}
+
+impl Checks {
+    /// Whether totals and hash of the events differ from what the file says, and how.
+    pub(crate) fn broken_by(&self, totals: &Totals, content_hash: u64) -> Option<Broken> {
+        if self.totals != *totals {
+            let show = |t: &Totals| {
+                format!("{} rows, {} references, {} instructions", t.rows(), t.references, t.instructions)
+            };
+            let promised = format!("the file says {}", show(&self.totals));
+            return Some(Broken { found: show(totals), promised });
+        }
+        let found = digits(content_hash);
+        let promised = format!("the file says that its content hash is {}", self.content_hash);
+        (found != self.content_hash).then_some(Broken { found, promised })
+    }
+}
+
+/// A trace file as a [`Source`].
+pub struct TraceReader {
+    path: PathBuf,
+    place: String,
+    file: File,
+    footer: Footer,
+    arrow: ArrowReaderMetadata,
+    facts: FileFacts,
+    /// The next row group to start.
+    next: usize,
+    /// The row group being decoded, and the number of its first row.
+    current: Option<(ParquetRecordBatchReader, u64)>,
+    /// Rows handed out.
+    rows: u64,
+}
+
+impl TraceReader {
+    /// Opens a file and checks its footer and columns; the row groups are checked as they are read.
+    ///
+    /// # Errors
+    /// No such file, not Parquet, damaged, of another schema version, with columns missing or of other types.
+    pub fn open(path: &Path) -> Result<Self> {
+        let place = path.display().to_string();
+        let unreadable = |error: std::io::Error| {
+            Problem::request(
+                &error.to_string(),
+                &place,
+                "the trace cannot be read",
+                "check the path and its permissions",
+            )
+        };
+        if std::fs::metadata(path).map_err(unreadable)?.is_dir() {
+            let rule = "a trace is a file, and this is a directory";
+            return Err(Problem::request("a directory", &place, rule, "name a file"));
+        }
+        let mut file = File::open(path).map_err(unreadable)?;
+        let footer = Footer::read(&mut file, path)?;
+        // An Arrow schema that another program stored says nothing the columns' Parquet types do not.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let arrow = guarded(&place, || ArrowReaderMetadata::try_new(footer.parquet.clone(), options))?;
+        EventBatch::from_record_batch(&RecordBatch::new_empty(arrow.schema().clone()), &place)?;
+        let facts = facts(&place, &footer)?;
+        Ok(Self { path: path.to_owned(), place, file, footer, arrow, facts, next: 0, current: None, rows: 0 })
+    }
+
+    /// What the file is.
+    #[must_use]
+    pub fn facts(&self) -> &FileFacts {
+        &self.facts
+    }
+
+    /// Starts the next row group; `false` at the end.
+    fn start_row_group(&mut self) -> Result<bool> {
+        let index = self.next;
+        if index == self.facts.row_groups {
+            return Ok(false);
+        }
+        let place = self.place_of(index);
+        let mut columns = vec!["op", "addr", "size", "count", "arg0", "arg1"];
+        let decoder = if let Some(own) = &self.footer.own {
+            let row_group = &own.row_groups[index];
+            columns.retain(|&name| {
+                !(name == "arg0" && row_group.arg0 == 0 || name == "arg1" && row_group.arg1 == 0)
+            });
+            let bytes = read_checked(&mut self.file, &self.footer, own, index, &place)?;
+            decoder(bytes, &self.arrow, index, &columns, &place)?
+        } else {
+            let file = File::open(&self.path).map_err(|error| {
+                Problem::request(
+                    &error.to_string(),
+                    &place,
+                    "the trace cannot be read",
+                    "leave the file in place while it is read",
+                )
+            })?;
+            decoder(file, &self.arrow, index, &columns, &place)?
+        };
+        self.current = Some((decoder, self.rows));
+        self.next += 1;
+        Ok(true)
+    }
+
+    fn place_of(&self, row_group: usize) -> String {
+        format!("{}: row group {row_group}", self.place)
+    }
+}
+
+impl Source for TraceReader {
+    fn name(&self) -> &str {
+        &self.place
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.footer.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        loop {
+            if self.current.is_none() && !self.start_row_group()? {
+                return Ok(None);
+            }
+            let index = self.next - 1;
+            let place = self.place_of(index);
+            let (decoder, first_row) = self.current.as_mut().expect("a row group was started");
+            let first_row = *first_row;
+            let step = guarded(&place, || decoder.next().transpose().map_err(ParquetError::from));
+            let Some(batch) = step? else {
+                self.current = None;
+                let promised = self.footer.parquet.row_group(index).num_rows() as u64;
+                if self.rows - first_row != promised {
+                    let rule = format!("the footer says it has {promised} rows");
+                    return Err(damaged(&format!("{} rows", self.rows - first_row), &place, &rule));
+                }
+                continue;
+            };
+            let batch = EventBatch::from_record_batch(&batch, &format!("{place}: from row {}", self.rows))?;
+            check_ops(&batch, self.rows, &place)?;
+            self.rows += batch.len() as u64;
+            return Ok(Some(batch));
+        }
+    }
+}
+
+fn facts(place: &str, footer: &Footer) -> Result<FileFacts> {
+    let parquet = &footer.parquet;
+    let mut rows = 0u64;
+    for (index, row_group) in parquet.row_groups().iter().enumerate() {
+        let more = u64::try_from(row_group.num_rows()).ok().and_then(|more| rows.checked_add(more));
+        rows = more.ok_or_else(|| {
+            damaged(
+                &row_group.num_rows().to_string(),
+                &format!("{place}: row group {index}"),
+                "a number of rows is not negative",
+            )
+        })?;
+    }
+    let checks = footer
+        .own
+        .as_ref()
+        .map(|own| Checks { totals: own.totals.clone(), content_hash: digits(own.content) });
+    Ok(FileFacts {
+        path: place.to_owned(),
+        bytes: footer.bytes,
+        rows,
+        row_groups: parquet.num_row_groups(),
+        created_by: parquet.file_metadata().created_by().map(str::to_owned),
+        checks,
+    })
+}
+
+fn read_checked(
+    file: &mut File,
+    footer: &Footer,
+    own: &Own,
+    index: usize,
+    place: &str,
+) -> Result<RowGroupBytes> {
+    let (start, end) = byte_range(&footer.parquet, index);
+    let mut bytes = Vec::with_capacity((end - start) as usize);
+    let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.take(end - start).read_to_end(&mut bytes));
+    read.map_err(|error| Problem::request(&error.to_string(), place, "it cannot be read", "check the disk"))?;
+    let (found, stored) = (digits(xxh3_64(&bytes)), &own.row_groups[index].xxh3);
+    if found != *stored {
+        let rows = footer.parquet.row_group(index).num_rows();
+        let place = format!("{place} ({rows} rows, bytes {start} to {end})");
+        return Err(damaged(&found, &place, &format!("its checksum is {stored}")));
+    }
+    Ok(RowGroupBytes { start, bytes: bytes.into() })
+}
+
+fn decoder<R: ChunkReader + 'static>(
+    bytes: R,
+    arrow: &ArrowReaderMetadata,
+    index: usize,
+    columns: &[&str],
+    place: &str,
+) -> Result<ParquetRecordBatchReader> {
+    let mask = ProjectionMask::columns(arrow.parquet_schema(), columns.iter().copied());
+    guarded(place, || {
+        ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, arrow.clone())
+            .with_row_groups(vec![index])
+            .with_projection(mask)
+            .with_batch_size(BATCH_ROWS)
+            .build()
+    })
+}
+
+/// The bytes of one row group, under the addresses they have in the file.
+struct RowGroupBytes {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Length for RowGroupBytes {
+    fn len(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+impl ChunkReader for RowGroupBytes {
+    type T = Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> std::result::Result<Self::T, ParquetError> {
+        Ok(self.get_bytes(start, (self.len().saturating_sub(start)) as usize)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> std::result::Result<Bytes, ParquetError> {
+        let from = start.checked_sub(self.start).map(|from| from as usize);
+        let range = from.and_then(|from| Some(from..from.checked_add(length)?));
+        match range.filter(|range| range.end <= self.bytes.len()) {
+            Some(range) => Ok(self.bytes.slice(range)),
+            None => Err(ParquetError::EOF(format!("{length} bytes at {start} lie outside the row group"))),
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! The trace file: what is written is read, whatever is damaged is refused.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
+use binhop_base::{Class, Domain, Problem, Rng, Stream};
+use binhop_trace::event::{EventBatch, EventBuilder, Meta, Op, Process, Source};
+use binhop_trace::{TraceReader, TraceWriter, Written};
+use parquet::arrow::ArrowWriter;
+use parquet::file::metadata::KeyValue;
+use proptest::prelude::*;
+
+/// A directory of its own, removed at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("binhop-trace-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        fs::read_dir(&self.0)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+type Event = (u8, u64, u32, u32, Option<u64>, Option<u64>);
+
+fn events(rows: u64) -> Vec<Event> {
+    let rng = Rng::new(5);
+    let draw = |what: u64, row: u64, n: u64| rng.below(Stream::new(Domain::Test, what), row, n);
+    (0..rows)
+        .map(|row| {
+            let op = draw(0, row, 18) as u8;
+            let arg = |what| (op > 3 && draw(what, row, 2) == 0).then(|| draw(what, row, u64::MAX));
+            (
+                op,
+                0x40_0000 + row * draw(1, row, 900),
+                draw(2, row, 64) as u32,
+                1 + draw(3, row, 9) as u32,
+                arg(4),
+                arg(5),
+            )
+        })
+        .collect()
+}
+
+fn batch(events: &[Event]) -> EventBatch {
+    let mut builder = EventBuilder::default();
+    for &(op, addr, size, count, arg0, arg1) in events {
+        builder.push_args(Op::from_code(op).unwrap(), addr, size, count, [arg0, arg1]);
+    }
+    builder.finish()
+}
+
+fn meta() -> Meta {
+    let mut meta = Meta { page_size: Some(4096), command: Some("sort words".into()), ..Meta::default() };
+    meta.processes.insert(1, Process { pid: Some(4711), command: Some("sort".into()) });
+    meta
+}
+
+fn write(path: &Path, events: &[Event], row_group: usize, chunk: usize) -> Written {
+    let mut writer = TraceWriter::with_row_groups(path, &meta(), row_group).unwrap();
+    for part in events.chunks(chunk) {
+        writer.push(&batch(part)).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn read(path: &Path) -> Result<Vec<Event>, Box<Problem>> {
+    let mut reader = TraceReader::open(path)?;
+    let mut events = Vec::new();
+    while let Some(b) = reader.next_batch()? {
+        events.extend(
+            (0..b.len()).map(|r| (b.op()[r], b.addr()[r], b.size()[r], b.count()[r], b.arg0(r), b.arg1(r))),
+        );
+    }
+    Ok(events)
+}
+
+fn refused(path: &Path) -> Problem {
+    let problem = *read(path).expect_err("it must be refused");
+    assert_eq!(problem.class, Class::Request, "{problem}");
+    assert!(problem.place.contains(path.to_str().unwrap()), "{problem}");
+    problem
+}
+
+#[test]
+fn what_is_written_is_read_with_its_metadata() {
+    let place = Place::new("round");
+    let path = place.file("t.parquet");
+    let all = events(1000);
+    let written = write(&path, &all, 300, 77);
+    assert_eq!(read(&path).unwrap(), all);
+    let reader = TraceReader::open(&path).unwrap();
+    assert_eq!(reader.meta(), &meta());
+    let facts = reader.facts();
+    assert_eq!((facts.rows, facts.row_groups, facts.bytes), (1000, 4, fs::metadata(&path).unwrap().len()));
+    let checks = facts.checks.as_ref().unwrap();
+    assert_eq!(checks.totals, written.totals);
+    assert_eq!(checks.content_hash, format!("{:016x}", written.content_hash));
+    let count = |op: u8| all.iter().filter(move |event| event.0 == op);
+    let instructions: u64 = count(0).map(|event| u64::from(event.3)).sum();
+    assert_eq!(written.totals.instructions, instructions);
+    let data = (1..=3).map(|op| count(op).count() as u64).sum::<u64>();
+    assert_eq!(written.totals.references, instructions + data);
+    assert_eq!(written.totals.events[Op::Switch], count(4).count() as u64);
+    assert_eq!(place.names(), ["t.parquet"]);
+}
+
+#[test]
+fn a_trace_of_no_events_is_a_trace() {
+    let place = Place::new("none");
+    let path = place.file("t.parquet");
+    write(&path, &[], 300, 77);
+    assert_eq!(read(&path).unwrap(), []);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn content_hash_and_bytes_do_not_depend_on_batches(rows in 1u64..600, row_group in 1usize..400, chunks in [1usize..300, 1usize..300]) {
+        let place = Place::new("chunks");
+        let all = events(rows);
+        let [a, b] = chunks.map(|chunk| {
+            let path = place.file(&format!("{chunk}.parquet"));
+            (write(&path, &all, row_group, chunk), fs::read(&path).unwrap())
+        });
+        prop_assert_eq!(&a, &b);
+        let path = place.file("one.parquet");
+        let one = write(&path, &all, 1 << 20, 1 << 20);
+        prop_assert_eq!(one.content_hash, a.0.content_hash);
+        prop_assert_eq!(read(&path).unwrap(), all.clone());
+        // … and it does depend on every value.
+        let mut other = all;
+        let last = other.last_mut().unwrap();
+        last.4 = if last.4 == Some(0) { None } else { Some(0) };
+        prop_assert_ne!(write(&path, &other, row_group, 100).content_hash, one.content_hash);
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_refused_and_the_row_group_named() {
+    let place = Place::new("flips");
+    let path = place.file("t.parquet");
+    let all = events(150);
+    write(&path, &all, 60, 50);
+    let sound = fs::read(&path).unwrap();
+    let ranges = row_group_ranges(&path);
+    assert_eq!((ranges.len(), ranges[0].0, ranges[1].0, ranges[2].0), (3, 4, ranges[0].1, ranges[1].1));
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for bit in 0..sound.len() * 8 {
+        let at = bit / 8;
+        // In place: rewriting the whole file each time takes minutes.
+        file.write_all_at(&[sound[at] ^ 1 << (bit % 8)], at as u64).unwrap();
+        let problem = refused(&path);
+        let text = problem.to_string();
+        assert!(text.contains("damaged"), "bit {bit}: {text}");
+        match ranges.iter().position(|&(start, end)| (start..end).contains(&(at as u64))) {
+            Some(index) => {
+                assert!(problem.place.contains(&format!("row group {index} ")), "bit {bit}: {text}")
+            }
+            None => assert!(!text.contains("row group "), "bit {bit}: {text}"),
+        }
+        file.write_all_at(&sound[at..=at], at as u64).unwrap();
+    }
+    assert_eq!(read(&path).unwrap(), all);
+}
+
+fn row_group_ranges(path: &Path) -> Vec<(u64, u64)> {
+    let file = fs::File::open(path).unwrap();
+    let metadata = parquet::file::metadata::ParquetMetaDataReader::new().parse_and_finish(&file).unwrap();
+    let range = |columns: &[parquet::file::metadata::ColumnChunkMetaData]| {
+        let (first, last) = (columns[0].byte_range(), columns.last().unwrap().byte_range());
+        (first.0, last.0 + last.1)
+    };
+    metadata.row_groups().iter().map(|row_group| range(row_group.columns())).collect()
+}
+
+#[test]
+fn a_file_cut_short_anywhere_is_refused() {
+    let place = Place::new("cut");
+    let path = place.file("t.parquet");
+    write(&path, &events(150), 60, 50);
+    let sound = fs::read(&path).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for length in (0..sound.len()).rev() {
+        file.set_len(length as u64).unwrap();
+        refused(&path);
+    }
+    assert_eq!(refused_bytes(&place, &[]).rule, "the file is empty");
+    assert!(refused_bytes(&place, b"2 7fff0010\n0 1000\n").rule.contains("not a Parquet file"));
+    assert!(refused_bytes(&place, &sound[..sound.len() - 20]).rule.contains("cut short"));
+}
+
+fn refused_bytes(place: &Place, bytes: &[u8]) -> Problem {
+    let path = place.file("bytes");
+    fs::write(&path, bytes).unwrap();
+    refused(&path)
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let place = Place::new("nofile");
+    assert!(refused(&place.file("missing.parquet")).value.contains("No such file"));
+    assert_eq!(refused(&place.0).value, "a directory");
+    let link = place.file("null");
+    std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+    let problem = TraceWriter::create(&link, &meta()).err().unwrap();
+    assert_eq!((problem.class, problem.value.as_str()), (Class::Request, "not a regular file"));
+    let problem = TraceWriter::create(&place.file("no/such/t.parquet"), &meta()).err().unwrap();
+    assert!(problem.value.contains("No such file"), "{problem}");
+}
+
+/// A file as Polars or pyarrow might write it.
+fn foreign(path: &Path, columns: Vec<(&str, ArrayRef)>, entries: &[(&str, &str)]) {
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let mut writer = ArrowWriter::try_new(fs::File::create(path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    for (key, value) in entries {
+        writer.append_key_value_metadata(KeyValue::new((*key).to_owned(), (*value).to_owned()));
+    }
+    writer.close().unwrap();
+}
+
+fn required() -> Vec<(&'static str, ArrayRef)> {
+    vec![
+        ("note", Arc::new(UInt8Array::from(vec![9, 9, 9])) as ArrayRef),
+        ("count", Arc::new(UInt32Array::from(vec![2, 1, 1]))),
+        ("op", Arc::new(UInt8Array::from(vec![0, 1, 2]))),
+        ("addr", Arc::new(UInt64Array::from(vec![4096, 8, u64::MAX]))),
+        ("size", Arc::new(UInt32Array::from(vec![7, 8, 1]))),
+    ]
+}
+
+#[test]
+fn a_file_of_another_program_needs_only_the_required_columns() {
+    let place = Place::new("foreign");
+    let path = place.file("t.parquet");
+    foreign(&path, required(), &[]);
+    let expected: Vec<Event> =
+        vec![(0, 4096, 7, 2, None, None), (1, 8, 8, 1, None, None), (2, u64::MAX, 1, 1, None, None)];
+    assert_eq!(read(&path).unwrap(), expected);
+    assert_eq!(TraceReader::open(&path).unwrap().facts().checks, None);
+    // Rewritten from one of ours: the entries came along, the sums no longer fit and are not asked.
+    let entries = [
+        ("binhop.schema", "1"),
+        ("binhop.meta", r#"{"page_size":4096}"#),
+        ("binhop.checksum", "0123456789abcdef"),
+    ];
+    foreign(&path, required(), &entries);
+    assert_eq!(read(&path).unwrap(), expected);
+    assert_eq!(TraceReader::open(&path).unwrap().meta().page_size, Some(4096));
+    foreign(&path, required(), &[("binhop.schema", "2")]);
+    let problem = refused(&path);
+    assert_eq!(
+        (problem.value.as_str(), problem.rule.as_str()),
+        ("2", "this binhop reads version 1 of the event schema")
+    );
+}
+
+#[test]
+fn columns_that_do_not_fit_are_refused_by_name() {
+    let place = Place::new("columns");
+    let path = place.file("t.parquet");
+    let with = |name: &'static str, array: ArrayRef| {
+        let mut columns = required();
+        columns.iter_mut().filter(|column| column.0 == name).for_each(|column| column.1 = Arc::clone(&array));
+        foreign(&path, columns, &[]);
+        refused(&path)
+    };
+    let problem = with("size", Arc::new(UInt64Array::from(vec![7, 8, 1])));
+    assert_eq!((problem.value.as_str(), problem.rule.as_str()), ("UInt64", "the column size must be UInt32"));
+    let problem = with("addr", Arc::new(UInt64Array::from(vec![Some(1), None, Some(3)])));
+    assert!(problem.place.ends_with("row group 0: from row 0: column addr, row 1"), "{problem}");
+    let problem = with("op", Arc::new(UInt8Array::from(vec![0, 18, 2])));
+    assert_eq!((problem.value.as_str(), problem.rule.as_str()), ("18", "no operation has this code"));
+    assert!(problem.place.ends_with("row group 0: row 1"), "{problem}");
+    foreign(&path, required().into_iter().filter(|column| column.0 != "count").collect(), &[]);
+    assert_eq!(refused(&path).rule, "the column count is missing");
+}
+
+/// No checksum protects these: whatever is read must be an answer or a refusal.
+#[test]
+fn damaged_files_of_other_programs_never_panic() {
+    let place = Place::new("fuzz");
+    let path = place.file("t.parquet");
+    foreign(&path, required(), &[]);
+    let sound = fs::read(&path).unwrap();
+    let rng = Rng::new(11);
+    std::panic::set_hook(Box::new(|_| {})); // the decoder's own panics are caught; their noise is not wanted here
+    let (mut read_anyway, mut refusals) = (0, 0);
+    for trial in 0..4000u64 {
+        let mut bytes = sound.clone();
+        let draw = |what: u64, n: u64| rng.below(Stream::new(Domain::Test, what), trial, n);
+        for change in 0..1 + draw(0, 3) {
+            let at = draw(1 + 2 * change, bytes.len() as u64) as usize;
+            bytes[at] = draw(2 + 2 * change, 256) as u8;
+        }
+        fs::write(&path, &bytes).unwrap();
+        match read(&path) {
+            Ok(_) => read_anyway += 1,
+            Err(problem) => {
+                assert_eq!(problem.class, Class::Request);
+                refusals += 1;
+            }
+        }
+    }
+    drop(std::panic::take_hook());
+    assert!(read_anyway > 100 && refusals > 100, "{read_anyway} read, {refusals} refused");
+}
+
+#[test]
+fn a_writer_dropped_leaves_what_was_there() {
+    let place = Place::new("drop");
+    let path = place.file("t.parquet");
+    fs::write(&path, "before").unwrap();
+    let mut writer = TraceWriter::with_row_groups(&path, &meta(), 10).unwrap();
+    writer.push(&batch(&events(100))).unwrap();
+    assert_eq!(place.names().len(), 2);
+    drop(writer);
+    assert_eq!(
+        (place.names(), fs::read_to_string(&path).unwrap()),
+        (vec!["t.parquet".to_owned()], "before".to_owned())
+    );
+}
+
+#[test]
+fn the_writer_refuses_an_unknown_operation() {
+    let place = Place::new("op");
+    let mut writer = TraceWriter::create(&place.file("t.parquet"), &meta()).unwrap();
+    writer.push(&batch(&events(10))).unwrap();
+    let columns = RecordBatch::try_from_iter(vec![
+        ("op", Arc::new(UInt8Array::from(vec![1, 99])) as ArrayRef),
+        ("addr", Arc::new(UInt64Array::from(vec![1, 1]))),
+        ("size", Arc::new(UInt32Array::from(vec![1, 1]))),
+        ("count", Arc::new(UInt32Array::from(vec![1, 1]))),
+    ]);
+    let problem = writer.push(&EventBatch::from_record_batch(&columns.unwrap(), "x").unwrap()).unwrap_err();
+    assert_eq!(problem.value, "99");
+    assert!(problem.place.ends_with("t.parquet: row 11"), "{problem}");
+}
