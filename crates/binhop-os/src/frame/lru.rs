@@ -18,18 +18,23 @@
 //! Nothing at a reference. At a placement O(K) to validate, and O(log P) for each frame that was
 //! touched since it was last looked at; nothing of either while K frames were never used. 28 B per frame.
 
-use alloc::{collections::BinaryHeap, vec::Vec};
+use alloc::{
+    collections::{BinaryHeap, binary_heap::PeekMut},
+    vec::Vec,
+};
 use core::cmp::Reverse;
 
 use binhop_base::PageId;
 
 use super::Recency;
 
-/// A used frame and a time at which it was referenced: the last, or an earlier one.
+/// A used frame, the page it was last given to, and a time at which that was referenced: the last, or an
+/// earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Aged {
     time: u64,
     pub(super) frame: u32,
+    page: PageId,
 }
 
 /// What a frame holds, or held last. A frame that was never used holds nothing.
@@ -99,17 +104,17 @@ impl Lru {
             return;
         }
         let Self { content, rest, aged, .. } = self;
-        let last = |frame: u32| recency.last(content[frame as usize].page);
         if !self.following {
             self.following = true;
-            rest.extend(
-                self.order[..self.used].iter().map(|&frame| Reverse(Aged { time: last(frame), frame })),
-            );
+            rest.extend(self.order[..self.used].iter().map(|&frame| {
+                let page = content[frame as usize].page;
+                Reverse(Aged { time: recency.last(page), frame, page })
+            }));
         }
         aged.retain(|entry| {
-            let time = last(entry.frame);
+            let time = recency.last(entry.page);
             if time != entry.time {
-                rest.push(Reverse(Aged { time, frame: entry.frame }));
+                rest.push(Reverse(Aged { time, ..*entry }));
                 left(entry.frame);
             }
             time == entry.time
@@ -118,9 +123,9 @@ impl Lru {
         while aged.len() < wanted {
             // All frames are in `order[used..]`, `aged` or `rest`, and the pool is no larger than memory.
             let Some(mut oldest) = rest.peek_mut() else { break };
-            let time = last(oldest.0.frame);
+            let time = recency.last(oldest.0.page);
             if time == oldest.0.time {
-                let entry = alloc::collections::binary_heap::PeekMut::pop(oldest).0;
+                let entry = PeekMut::pop(oldest).0;
                 came(entry.frame);
                 aged.push(entry);
             } else {
@@ -134,7 +139,12 @@ impl Lru {
         let frame = u32::try_from(frame).ok()?;
         let fresh = self.fresh();
         let aged = || self.aged.iter().position(|entry| entry.frame == frame).map(|rank| fresh.len() + rank);
-        fresh.iter().position(|&other| other == frame).or_else(aged)
+        // In blocks that the compiler compares at once.
+        let holds = |block: &[u32]| block.iter().fold(false, |found, &other| found | (other == frame));
+        let block = fresh.chunks(32).position(holds).map(|block| block * 32);
+        let within =
+            |start: usize| fresh[start..].iter().position(|&other| other == frame).map(|rank| start + rank);
+        block.and_then(within).or_else(aged)
     }
 
     /// Gives the pool's frame at `rank` to a page; returns it and the page it held.
@@ -149,7 +159,7 @@ impl Lru {
         };
         if self.following {
             // A lower bound, if the reference that faults is not noted yet.
-            self.rest.push(Reverse(Aged { time: recency.last(page), frame }));
+            self.rest.push(Reverse(Aged { time: recency.last(page), frame, page }));
         }
         let old = core::mem::replace(&mut self.content[frame as usize], Content { page, held: true });
         (frame, old.page())
