@@ -41,7 +41,7 @@ pub(super) struct Ids {
     mappings: Vec<Mapping>,
     virtual_pages: Vec<PageNo>,
     /// One number less than a `u32` can tell apart; smaller in tests.
-    pub(super) limit: usize,
+    limit: usize,
 }
 
 impl Ids {
@@ -138,5 +138,22 @@ impl Ids {
     pub(super) fn mappings_of(&self, page: PageId) -> impl Iterator<Item = MappingId> {
         let next = |mapping: &MappingId| self.mappings[mapping.index()].of_page.get();
         core::iter::successors(self.pages[page.index()].newest.get(), next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn running_out_of_numbers_stops_the_run() {
+        let mut ids = Ids { limit: 2, ..Ids::new() };
+        let page = ids.add_page(SegmentId(0), PageNo(7)).unwrap();
+        ids.add_page(SegmentId(0), PageNo(8)).unwrap();
+        let problem = ids.add_page(SegmentId(0), PageNo(9)).unwrap_err();
+        assert_eq!((problem.class, &*problem.value), (binhop_base::Class::Run, "2 pages"));
+        ids.add_mapping(Asid(0), PageNo(7), page, None).unwrap();
+        ids.add_mapping(Asid(1), PageNo(7), page, None).unwrap();
+        assert_eq!(ids.add_mapping(Asid(2), PageNo(7), page, None).unwrap_err().value, "2 mappings");
     }
 }
