@@ -4,6 +4,8 @@ pub mod ahead;
 pub mod event;
 mod footer;
 mod guard;
+pub mod import;
+pub mod input;
 pub mod read;
 pub mod totals;
 pub mod write;

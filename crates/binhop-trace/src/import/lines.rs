@@ -1,0 +1,170 @@
+//! What the text formats have in common: blocks of whole lines in, batches of rows out.
+//!
+//! A format is a [`Grammar`]: it turns a block of lines into rows. Cutting the input into blocks, keeping a
+//! line that a block cut in two, finding the number of a wrong line and cutting the rows into batches are
+//! done here, once. Blocks and batches depend only on the text, not on how a pipe delivered it.
+
+use binhop_base::{Problem, Result};
+
+use super::Importer;
+use super::rows::Rows;
+use crate::event::{EventBatch, Meta, Source};
+use crate::input::Input;
+
+/// Text is parsed in blocks of this size, which is also the longest line there may be.
+pub(super) const BLOCK: usize = 256 << 10;
+
+/// A batch is handed on once it holds this many rows; the block that reaches it is finished first.
+const BATCH_ROWS: usize = 64 << 10;
+
+/// As much of a wrong line as an error shows.
+const SHOWN: usize = 60;
+
+/// A line that breaks the format's grammar.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// Where in the block its line lies: the offset of any of its bytes.
+    pub(super) at: usize,
+    /// The rule it breaks.
+    pub(super) rule: String,
+    /// What to do about it.
+    pub(super) remedy: String,
+}
+
+/// How a format's lines become rows.
+pub(super) trait Grammar: Send {
+    /// What errors call one reference line of it, with an example.
+    const EXAMPLE: &'static str;
+
+    /// Parses a block of whole lines, each of which ends in a newline.
+    fn block(&mut self, text: &[u8], rows: &mut Rows) -> std::result::Result<(), Fault>;
+    /// The text has ended.
+    fn end(&mut self, rows: &mut Rows) -> std::result::Result<(), Fault>;
+    /// What is known about the trace by now.
+    fn meta(&self) -> &Meta;
+    /// What was skipped or assumed so far.
+    fn notes(&self) -> Vec<String>;
+}
+
+/// Reads one text format from one input.
+pub(super) struct LineImporter<G> {
+    input: Input,
+    grammar: G,
+    rows: Rows,
+    /// The block; its first `carried` bytes are the start of a line that the block before cut in two.
+    block: Vec<u8>,
+    carried: usize,
+    /// Lines in the blocks before.
+    lines: u64,
+    ended: bool,
+    /// An importer that has failed keeps failing: its rows so far are no whole trace.
+    failed: Option<Box<Problem>>,
+}
+
+impl<G: Grammar> LineImporter<G> {
+    pub(super) fn new(input: Input, grammar: G) -> Self {
+        Self {
+            input,
+            grammar,
+            rows: Rows::with_capacity(BATCH_ROWS),
+            block: vec![0; BLOCK],
+            carried: 0,
+            lines: 0,
+            ended: false,
+            failed: None,
+        }
+    }
+
+    /// Parses blocks until there are rows for a batch or the text ends.
+    fn advance(&mut self) -> Result<Option<EventBatch>> {
+        while !self.ended && self.rows.len() < BATCH_ROWS {
+            self.parse_block()?;
+        }
+        if self.ended && self.rows.references() == 0 {
+            return Err(Problem::request(
+                &format!("{} lines", self.lines),
+                self.input.name(),
+                "a trace holds at least one reference",
+                &format!("check the command that wrote it; a line of this format is `{}`", G::EXAMPLE),
+            ));
+        }
+        Ok((self.rows.len() > 0).then(|| self.rows.take(BATCH_ROWS)))
+    }
+
+    /// Parses the next block of whole lines; at the end of the text also what is still open.
+    fn parse_block(&mut self) -> Result<()> {
+        // One byte is left free for the newline that a last line may lack.
+        let room = self.block.len() - 1;
+        let filled = self.carried + self.input.fill(&mut self.block[self.carried..room])?;
+        self.ended = filled < room;
+        let whole = if self.ended {
+            let complete = filled == 0 || self.block[filled - 1] == b'\n';
+            self.block[filled] = b'\n';
+            filled + usize::from(!complete)
+        } else {
+            self.block[..filled].iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1)
+        };
+        if whole == 0 && !self.ended {
+            let rule = format!("is longer than {} bytes", room);
+            let remedy = format!("this is no such trace: a line of this format is `{}`", G::EXAMPLE);
+            return Err(self.problem(0, &rule, &remedy));
+        }
+        let parsed = self.grammar.block(&self.block[..whole], &mut self.rows);
+        let parsed = match parsed {
+            Ok(()) if self.ended => self.grammar.end(&mut self.rows),
+            other => other,
+        };
+        if let Err(fault) = parsed {
+            return Err(self.problem(fault.at, &fault.rule, &fault.remedy));
+        }
+        if self.ended {
+            self.rows.end_run();
+        }
+        self.lines += newlines(&self.block[..whole]);
+        self.block.copy_within(whole..filled.max(whole), 0);
+        self.carried = filled.saturating_sub(whole);
+        Ok(())
+    }
+
+    fn problem(&self, at: usize, rule: &str, remedy: &str) -> Box<Problem> {
+        let start = self.block[..at].iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+        let line = &self.block[start..];
+        let line = &line[..line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len())];
+        let number = self.lines + newlines(&self.block[..start]) + 1;
+        Problem::request(&shown(line), &format!("{}: line {number}", self.input.name()), rule, remedy)
+    }
+}
+
+impl<G: Grammar> Source for LineImporter<G> {
+    fn name(&self) -> &str {
+        self.input.name()
+    }
+
+    fn meta(&self) -> &Meta {
+        self.grammar.meta()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if let Some(problem) = &self.failed {
+            return Err(problem.clone());
+        }
+        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
+    }
+}
+
+impl<G: Grammar> Importer for LineImporter<G> {
+    fn notes(&self) -> Vec<String> {
+        self.grammar.notes()
+    }
+}
+
+fn newlines(text: &[u8]) -> u64 {
+    text.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+/// A line as an error shows it: quoted, control characters escaped, clipped.
+fn shown(line: &[u8]) -> String {
+    let clipped = &line[..line.len().min(SHOWN)];
+    let dots = if line.len() > SHOWN { "…" } else { "" };
+    format!("\"{}{dots}\"", clipped.escape_ascii())
+}

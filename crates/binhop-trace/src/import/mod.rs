@@ -1,0 +1,88 @@
+//! Foreign trace formats, one file each.
+//!
+//! [`FORMATS`] is the list: what `import --format` accepts, what the help and the documentation show and
+//! what the tests walk all come from it. To add a format: a file with its grammar, and one line in the list.
+//!
+//! An importer is a [`Source`]: it streams in constant memory, into a simulation as well as into a file.
+
+mod din;
+mod lines;
+mod rows;
+mod text;
+mod xdin;
+
+use binhop_base::{Problem, Result};
+
+use crate::event::Source;
+use crate::input::Input;
+
+/// A source that reads a foreign format.
+///
+/// What it learns on the way (process ids, a command line, whether every size was given) is in
+/// [`Source::meta`] only after `next_batch` has returned `None`; before, that holds the cautious answer.
+pub trait Importer: Source {
+    /// What was skipped or assumed, a sentence each, with its count. Complete once the input has ended.
+    fn notes(&self) -> Vec<String>;
+}
+
+/// A foreign format.
+#[derive(Debug)]
+pub struct Format {
+    /// What `--format` calls it.
+    pub name: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// One line of it.
+    pub example: &'static str,
+    /// What is lost or assumed in importing it.
+    pub lost: &'static str,
+    /// File name extensions that mean it, before any of compression.
+    pub extensions: &'static [&'static str],
+    /// Starts reading.
+    pub open: fn(Input) -> Box<dyn Importer>,
+}
+
+/// Every format.
+pub const FORMATS: &[Format] = &[din::FORMAT, xdin::FORMAT];
+
+/// Extensions of compressed files, which come after the format's own.
+const PACKED: &[&str] = &["gz", "xz", "zst"];
+
+/// The format of this name.
+///
+/// # Errors
+/// There is none; the error lists those there are.
+pub fn format(name: &str) -> Result<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name).ok_or_else(|| {
+        Problem::request(name, "--format", "there is no such format", &format!("take one of {}", names()))
+    })
+}
+
+/// The format that a file's name tells: `x.din`, `x.din.xz`.
+#[must_use]
+pub fn format_of_path(path: &str) -> Option<&'static Format> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let mut parts = name.rsplit('.').filter(|part| !PACKED.contains(part));
+    let extension = parts.next()?;
+    parts.next()?;
+    FORMATS.iter().find(|format| format.extensions.contains(&extension))
+}
+
+/// Opens a foreign trace: a path or `-`, in the named format or the one its name tells.
+///
+/// # Errors
+/// The format is unknown or cannot be told, or the input cannot be opened.
+pub fn open(path: &str, format_name: Option<&str>) -> Result<Box<dyn Importer>> {
+    let chosen = match format_name {
+        Some(name) => format(name)?,
+        None => format_of_path(path).ok_or_else(|| {
+            let remedy = format!("say --format, one of {}", names());
+            Problem::request(path, "", "its name does not tell the format", &remedy)
+        })?,
+    };
+    Ok((chosen.open)(Input::open(path)?))
+}
+
+fn names() -> String {
+    FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,43 @@
+//! The list of formats, walked.
+
+use super::import_bytes;
+use binhop_trace::import::{FORMATS, format, format_of_path, open};
+
+#[test]
+fn every_format_reads_its_own_example_and_says_what_is_lost() {
+    for format in FORMATS {
+        let one = import_bytes(format.name, format!("{}\n", format.example)).unwrap();
+        assert_eq!(one.rows.len(), 1, "{}", format.name);
+        assert!(!format.what.is_empty() && !format.lost.is_empty());
+    }
+}
+
+#[test]
+fn every_format_is_found_by_name_and_by_extension() {
+    for known in FORMATS {
+        assert_eq!(format(known.name).unwrap().name, known.name);
+        for extension in known.extensions {
+            for packed in ["", ".gz", ".xz", ".zst"] {
+                let path = format!("/some.dir/trace.{extension}{packed}");
+                assert_eq!(format_of_path(&path).map(|format| format.name), Some(known.name), "{path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_that_tells_nothing_is_refused() {
+    assert!(
+        format_of_path("-").is_none() && format_of_path("a.txt").is_none() && format_of_path("din").is_none()
+    );
+    assert!(format_of_path("x.din/trace").is_none());
+    let names = FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+    assert_eq!(
+        open("a.txt", None).err().unwrap().to_string(),
+        format!("a.txt: its name does not tell the format; say --format, one of {names}")
+    );
+    assert_eq!(
+        open("a.txt", Some("dim")).err().unwrap().to_string(),
+        format!("--format: dim: there is no such format; take one of {names}")
+    );
+}
