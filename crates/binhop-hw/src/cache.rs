@@ -40,6 +40,10 @@ pub(crate) struct Cache {
     pub(crate) lines: Lines,
     pub(crate) counters: CacheCounters,
     index: Index,
+    /// The two commonest indices as flags of their own: tested one by one they are two predicted branches,
+    /// where a match on `index` is a jump through a table.
+    index_is_offset: bool,
+    index_is_frame: bool,
     hashed: bool,
     /// Whether keys hold a mapping; otherwise a page.
     pub(crate) keyed_by_mapping: bool,
@@ -53,6 +57,7 @@ pub(crate) struct Cache {
     pub(crate) line_log2: u32,
     page_lines_log2: u32,
     sets_log2: u32,
+    set_mask: u64,
     ways: usize,
     pub(crate) next: u8,
     /// Logarithm of the line that requests to the level behind are counted in.
@@ -85,6 +90,8 @@ impl Cache {
             lines: Lines::new(config, number, rng),
             counters: CacheCounters::default(),
             index,
+            index_is_offset: index == Index::Offset,
+            index_is_frame: index == Index::Frame,
             hashed: config.hashed,
             keyed_by_mapping,
             takes_mapping: tree.takes_mapping(number),
@@ -95,6 +102,7 @@ impl Cache {
             line_log2: config.line.log2(),
             page_lines_log2: tree.config().page.log2() - config.line.log2(),
             sets_log2: config.sets().ilog2(),
+            set_mask: config.sets() - 1,
             ways: config.ways as usize,
             next,
             next_unit,
@@ -109,10 +117,14 @@ impl Cache {
     #[inline(always)]
     pub(crate) fn place_of_mapping<T: Translation>(&self, at: LineAddr, translation: &T) -> Place {
         let id = if self.keyed_by_mapping { at.id } else { translation.page(MappingId(at.id)).0 };
-        let upper = match self.index {
-            Index::Offset => 0,
-            Index::VirtualPage => translation.virtual_page(MappingId(at.id)).0,
-            _ => self.upper_of_key(id, translation),
+        let upper = if self.index_is_offset {
+            0
+        } else if self.index_is_frame {
+            translation.frame(self.page_of_key(id, translation)).0
+        } else if self.index == Index::VirtualPage {
+            translation.virtual_page(MappingId(at.id)).0
+        } else {
+            translation.global_page(PageId(id)).0
         };
         Place { set: self.set(upper, at.line), key: self.key(id, at.line) }
     }
@@ -130,11 +142,14 @@ impl Cache {
     /// What chooses the set together with the offset, for a line named as keys name it.
     #[inline(always)]
     fn upper_of_key<T: Translation>(&self, id: u32, translation: &T) -> u64 {
-        match self.index {
-            Index::Offset => 0,
-            Index::VirtualPage => translation.virtual_page(MappingId(id)).0,
-            Index::GlobalPage => translation.global_page(PageId(id)).0,
-            Index::Frame => translation.frame(self.page_of_key(id, translation)).0,
+        if self.index_is_offset {
+            0
+        } else if self.index_is_frame {
+            translation.frame(self.page_of_key(id, translation)).0
+        } else if self.index == Index::VirtualPage {
+            translation.virtual_page(MappingId(id)).0
+        } else {
+            translation.global_page(PageId(id)).0
         }
     }
 
@@ -160,16 +175,15 @@ impl Cache {
     #[inline(always)]
     fn set(&self, upper: u64, line: u32) -> usize {
         let block = upper << self.page_lines_log2 | u64::from(line);
-        let mask = (1 << self.sets_log2) - 1;
         if !self.hashed || self.sets_log2 == 0 {
-            return (block & mask) as usize;
+            return (block & self.set_mask) as usize;
         }
         let (mut folded, mut rest) = (0, block);
         while rest != 0 {
             folded ^= rest;
             rest >>= self.sets_log2;
         }
-        (folded & mask) as usize
+        (folded & self.set_mask) as usize
     }
 
     /// The sets that may hold a line of the page, whatever the virtual page it was reached by.
@@ -187,9 +201,11 @@ impl Cache {
     #[inline]
     pub(crate) fn count_miss<T: Translation>(&mut self, kind: Kind, key: u64, translation: &T) {
         self.counters.misses[kind] += 1;
-        let at = self.line_of(key);
-        let page = self.page_of_key(at.id, translation);
-        let bit = self.key(page.0, at.line);
+        let mut bit = key;
+        if self.keyed_by_mapping {
+            let at = self.line_of(key);
+            bit = self.key(translation.page(MappingId(at.id)).0, at.line);
+        }
         let (word, mask) = ((bit / 64) as usize, 1 << (bit % 64));
         if word >= self.touched.len() {
             self.touched.resize(word + 1, 0);

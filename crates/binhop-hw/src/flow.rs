@@ -41,6 +41,7 @@ use crate::{
     cache::{Cache, Place},
     lines::Word,
     request::{Below, MEMORY, PART, Request},
+    stage::Caches,
 };
 
 /// The caches of one stage (front or back), what they ask, and what is behind them. Functions return the
@@ -60,27 +61,31 @@ pub(crate) fn cache(caches: &mut [Option<Cache>], number: usize) -> &mut Cache {
     caches[number].as_mut().expect("the cache belongs to this stage")
 }
 
-/// The processor asks a cache. The part that every reference passes: a hit ends here.
+/// The processor asks a cache; the access itself is not counted yet. This is the part that every reference
+/// passes: a hit ends here. The rest is built and called only for the few that go on.
 #[inline(always)]
 pub(crate) fn access<T: Translation, B: Below>(
-    mut flow: Flow<'_, T, B>,
+    stage: &mut Caches,
     number: usize,
     kind: Kind,
     at: LineAddr,
     now: u64,
+    translation: &T,
+    below: &mut B,
 ) -> u64 {
     debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
-    let asked = cache(flow.caches, number);
-    asked.counters.accesses[kind] += 1;
-    let place = asked.place_of_mapping(at, flow.translation);
+    let asked = cache(&mut stage.caches, number);
+    let place = asked.place_of_mapping(at, translation);
+    // Without short circuits: a cache's policy can be predicted, whether a store comes next cannot.
     let store = kind == Kind::Store;
-    let touched = asked.lines.touch(place.set, place.key, store && asked.write_back);
-    if let Some(newly_dirty) = touched {
-        asked.counters.dirtied += u64::from(newly_dirty);
-        if !store || asked.write_back {
-            return 0;
-        }
+    let touched = asked.lines.touch_hot(place.set, place.key, store & asked.write_back);
+    if touched == Some(true) {
+        asked.counters.dirtied += 1;
     }
+    if touched.is_some() & !(store & !asked.write_back) {
+        return 0;
+    }
+    let mut flow = stage.flow(translation, below);
     flow.finish_access(number, kind, place, touched.is_some(), now)
 }
 

@@ -7,7 +7,7 @@ use binhop_base::Rng;
 
 use crate::{
     CacheConfig, Replacement,
-    replacement::{Fifo, Lru, Plru, Policy, Random, Srrip},
+    replacement::{FEW, Fifo, Lru, Plru, Policy, Random, Srrip},
 };
 
 /// The word of a way that holds no line.
@@ -32,6 +32,29 @@ impl Word {
     pub(crate) const fn dirty(self) -> bool {
         self.0 & 1 == 1
     }
+}
+
+/// The way of the line whose clean word is `clean`. Where the ways are few the search has no early end: a
+/// few comparisons more cost less than a branch that cannot be predicted.
+#[inline(always)]
+fn find(ways: &[u64], clean: u64) -> Option<usize> {
+    if ways.len() > FEW {
+        return ways.iter().position(|&word| word ^ clean <= 1);
+    }
+    let mut found = usize::MAX;
+    for (way, &word) in ways.iter().enumerate() {
+        found = if word ^ clean <= 1 { way } else { found };
+    }
+    (found != usize::MAX).then_some(found)
+}
+
+/// The lowest empty way.
+#[inline(always)]
+fn first_empty<P: Policy>(ways: &[u64]) -> Option<usize> {
+    if P::EMPTY_WAYS_ARE_LAST && ways[ways.len() - 1] != EMPTY {
+        return None;
+    }
+    ways.iter().position(|&word| word == EMPTY)
 }
 
 /// Sets of `W` ways (0: known only at run time) under one policy. Fixing `W` unrolls the search.
@@ -63,8 +86,8 @@ impl<P: Policy, const W: usize> Array<P, W> {
     fn touch(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
         let (ways, policy) = self.set(set);
         let clean = key << 1;
-        let way = ways.iter().position(|&word| word ^ clean <= 1)?;
-        let newly_dirty = dirty && ways[way] == clean;
+        let way = if ways[0] ^ clean <= 1 { 0 } else { find(&ways[1..], clean)? + 1 };
+        let newly_dirty = dirty & (ways[way] == clean);
         ways[way] |= u64::from(dirty);
         policy.hit(ways, set, way);
         Some(newly_dirty)
@@ -73,7 +96,7 @@ impl<P: Policy, const W: usize> Array<P, W> {
     #[inline(always)]
     fn evict(&mut self, set: usize) -> Option<Word> {
         let (ways, policy) = self.set(set);
-        if ways.contains(&EMPTY) {
+        if first_empty::<P>(ways).is_some() {
             return None;
         }
         let way = policy.victim(ways, set);
@@ -86,7 +109,7 @@ impl<P: Policy, const W: usize> Array<P, W> {
     #[inline(always)]
     fn put(&mut self, set: usize, line: Word) -> Option<Word> {
         let (ways, policy) = self.set(set);
-        let empty = ways.iter().position(|&word| word == EMPTY);
+        let empty = first_empty::<P>(ways);
         let way = empty.unwrap_or_else(|| policy.victim(ways, set));
         let before = ways[way];
         ways[way] = line.0;
@@ -118,7 +141,7 @@ macro_rules! arrays {
         impl Lines {
             /// Looks for a line; if it is there, touches it and perhaps makes it dirty. `Some` tells whether
             /// it was clean and now is dirty.
-            #[inline(always)]
+            #[inline(never)]
             pub(crate) fn touch(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
                 match self { $(Lines::$name(array) => array.touch(set, key, dirty),)* }
             }
@@ -163,6 +186,18 @@ arrays! {
 }
 
 impl Lines {
+    /// [`Lines::touch`] with the commonest level-1 caches inlined.
+    #[inline(always)]
+    pub(crate) fn touch_hot(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
+        if let Lines::Direct(array) = self {
+            array.touch(set, key, dirty)
+        } else if let Lines::Lru8(array) = self {
+            array.touch(set, key, dirty)
+        } else {
+            self.touch(set, key, dirty)
+        }
+    }
+
     pub(crate) fn new(config: &CacheConfig, cache: usize, rng: Rng) -> Self {
         let ways = config.ways as usize;
         let sets = config.sets() as usize;

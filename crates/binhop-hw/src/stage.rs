@@ -12,10 +12,11 @@ use crate::{
     request::{Below, MEMORY, Request},
 };
 
+/// The caches of one stage.
 #[derive(Clone, Debug)]
-struct Caches {
+pub(crate) struct Caches {
     /// By index in the tree; those of the other stage are absent.
-    caches: Box<[Option<Cache>]>,
+    pub(crate) caches: Box<[Option<Cache>]>,
     add_costs: bool,
 }
 
@@ -29,7 +30,7 @@ impl Caches {
     }
 
     #[inline(always)]
-    fn flow<'a, T, B>(&'a mut self, translation: &'a T, below: &'a mut B) -> Flow<'a, T, B> {
+    pub(crate) fn flow<'a, T, B>(&'a mut self, translation: &'a T, below: &'a mut B) -> Flow<'a, T, B> {
         Flow { caches: &mut self.caches, translation, below, add_costs: self.add_costs }
     }
 
@@ -96,12 +97,29 @@ impl Front {
         translation: &T,
         below: &mut B,
     ) -> u64 {
-        access(self.caches.flow(translation, below), cache, kind, at, now)
+        self.add_hits(cache, kind, 1);
+        self.access_uncounted(cache, kind, at, now, translation, below)
     }
 
-    /// Counts accesses that the caller proved to be hits that change nothing: the line was the last one
-    /// accessed in its set, had been hit since it came (SRRIP), and for stores is dirty already and the
-    /// cache is write-back.
+    /// [`Front::access`] without counting the access (a miss is counted, and all that follows from it). The
+    /// caller counts those of a whole block at once, with [`Front::add_hits`]: a counter in memory that every
+    /// access increments costs as much as the access.
+    #[inline]
+    pub fn access_uncounted<T: Translation, B: Below>(
+        &mut self,
+        cache: usize,
+        kind: Kind,
+        at: LineAddr,
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) -> u64 {
+        access(&mut self.caches, cache, kind, at, now, translation, below)
+    }
+
+    /// Adds accesses to the count: those made by [`Front::access_uncounted`], and those that the caller proved
+    /// to be hits that change nothing (the line was the last one accessed in its set, had been hit since it
+    /// came, which SRRIP remembers, and for stores is dirty already and the cache is write-back).
     #[inline]
     pub fn add_hits(&mut self, cache: usize, kind: Kind, hits: u64) {
         let cache = self.caches.caches[cache].as_mut().expect("the cache belongs to the front");

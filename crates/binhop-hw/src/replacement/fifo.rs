@@ -7,6 +7,8 @@ use super::{Policy, Ways, move_to_back, move_to_front};
 pub(crate) struct Fifo;
 
 impl Policy for Fifo {
+    const EMPTY_WAYS_ARE_LAST: bool = true;
+
     #[inline]
     fn hit(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
 

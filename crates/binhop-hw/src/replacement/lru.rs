@@ -7,6 +7,8 @@ use super::{Policy, Ways, move_to_back, move_to_front};
 pub(crate) struct Lru;
 
 impl Policy for Lru {
+    const EMPTY_WAYS_ARE_LAST: bool = true;
+
     #[inline]
     fn hit(&mut self, ways: &mut Ways, _set: usize, way: usize) {
         move_to_front(ways, way);

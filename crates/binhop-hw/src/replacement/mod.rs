@@ -22,6 +22,9 @@ pub(crate) type Ways = [u64];
 
 /// A replacement policy with its state for all sets of a cache.
 pub(crate) trait Policy {
+    /// Whether it keeps the empty ways of a set behind all others.
+    const EMPTY_WAYS_ARE_LAST: bool = false;
+
     /// The line at `way` was accessed.
     fn hit(&mut self, ways: &mut Ways, set: usize, way: usize);
 
@@ -35,11 +38,25 @@ pub(crate) trait Policy {
     fn removed(&mut self, ways: &mut Ways, set: usize, way: usize);
 }
 
+/// Up to this many ways (where their number is known to the compiler) work is done on all of them rather
+/// than up to a point that no branch predictor knows.
+pub(crate) const FEW: usize = 8;
+
 /// Moves the line at `way` to the front; those before it move up by one.
-///
-/// Written as a chain of swaps: for the few ways of a set it beats the `memmove` that a rotation becomes.
-#[inline]
+#[inline(always)]
 fn move_to_front(ways: &mut Ways, way: usize) {
+    if way == 0 {
+        return;
+    }
+    if ways.len() <= FEW {
+        let line = ways[way];
+        for to in (1..ways.len()).rev() {
+            ways[to] = if to <= way { ways[to - 1] } else { ways[to] };
+        }
+        ways[0] = line;
+        return;
+    }
+    // A chain of swaps: for the ways of a set it beats the `memmove` that a rotation becomes.
     let mut carried = ways[way];
     for slot in &mut ways[..=way] {
         core::mem::swap(slot, &mut carried);
