@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use binhop_base::{Asid, Class, Domain, FrameNo, PageId, PageNo, Result, Rng, Stream};
+use binhop_base::{Asid, Bin, Class, Domain, FrameNo, PageId, PageNo, PowerOfTwo, Result, Rng, Stream};
 use binhop_oracle::frames as oracle;
 use binhop_os::placement::{self, Draws, Placement};
 use binhop_os::{Frames, Pool, Recency, Request, SegmentId};
@@ -11,9 +11,17 @@ use proptest::prelude::*;
 
 type Seen = Arc<Mutex<Vec<(u64, Option<PageId>)>>>;
 
+/// For each bin: frames of the pool, the oldest of them, frames that each segment uses.
+type SeenBins = Arc<Mutex<Vec<(u64, Option<u64>, Vec<u64>)>>>;
+
+/// More than some of the memories have frames.
+const BINS: PowerOfTwo = PowerOfTwo::from_log2(2);
+const SEGMENTS: u32 = 3;
+
 /// Tells what it was shown, and chooses a rank by a rule of its own.
 struct Watching {
     seen: Seen,
+    bins: SeenBins,
     rule: Rule,
 }
 
@@ -43,7 +51,15 @@ impl Placement for Watching {
         "watching"
     }
 
+    fn bins(&self) -> Option<PowerOfTwo> {
+        Some(BINS)
+    }
+
     fn choose(&mut self, _: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+        let segments = (0..SEGMENTS).map(SegmentId);
+        let used = |bin| segments.clone().map(|segment| pool.used(segment, bin)).collect();
+        let ask = |bin| (pool.available(bin), pool.oldest_in(bin).map(|frame| frame.0), used(bin));
+        *self.bins.lock().unwrap() = (0..BINS.bytes() as u32).map(Bin).map(ask).collect();
         *self.seen.lock().unwrap() = pool.iter().map(|(frame, page)| (frame.0, page)).collect();
         Ok(match self.rule {
             Rule::Random => pool.frame(draws.below(0, pool.len() as u64) as usize),
@@ -55,7 +71,7 @@ impl Placement for Watching {
 
 fn request(page: u32) -> Request {
     let page_no = PageNo(u64::from(page) + 100);
-    Request { page: PageId(page), asid: Asid(3), page_no, segment: SegmentId(0) }
+    Request { page: PageId(page), asid: Asid(3), page_no, segment: SegmentId(page % SEGMENTS) }
 }
 
 /// The fast model and the plain list, driven together.
@@ -63,6 +79,7 @@ struct Bench {
     frames: Frames,
     list: oracle::Frames,
     seen: Seen,
+    bins: SeenBins,
     rule: Rule,
     seed: u64,
     pool: usize,
@@ -79,12 +96,13 @@ impl Bench {
     fn new(size: u64, pool: u64, seed: u64, rule: Rule) -> Self {
         let mut order: Vec<u64> = (0..size).collect();
         Rng::new(seed).shuffle(Stream::new(Domain::FrameOrder, 0), &mut order);
-        let seen = Seen::default();
-        let policy = Watching { seen: Arc::clone(&seen), rule };
+        let (seen, bins) = (Seen::default(), SeenBins::default());
+        let policy = Watching { seen: Arc::clone(&seen), bins: Arc::clone(&bins), rule };
         Self {
             frames: Frames::new(size, pool, Box::new(policy), seed).unwrap(),
             list: oracle::Frames::new(&order, pool as usize),
             seen,
+            bins,
             rule,
             seed,
             pool: pool as usize,
@@ -125,6 +143,7 @@ impl Bench {
         let placed = self.frames.place(&request(page), &self.recency).unwrap();
         let shown = self.list.pool().iter().map(|frame| (frame.number, frame.page)).collect::<Vec<_>>();
         assert_eq!(*self.seen.lock().unwrap(), shown, "pool at fault {}", self.faults);
+        self.check_bins();
         let rank = self.rule.rank(self.seed, self.faults, self.pool);
         assert_eq!(placed.frame.0, shown[rank].0);
         assert_eq!(placed.evicted, self.list.place(PageId(page), rank));
@@ -140,6 +159,23 @@ impl Bench {
             self.note(page);
         }
         placed.evicted
+    }
+
+    /// The bins as the policy was shown them, counted in the plain list.
+    fn check_bins(&self) {
+        for (bin, (available, oldest, used)) in (0..).zip(&*self.bins.lock().unwrap()) {
+            let inside = |frame: &&oracle::Frame| frame.number % BINS.bytes() == bin;
+            assert_eq!(*available, self.list.pool().iter().filter(inside).count() as u64, "bin {bin}");
+            assert_eq!(*oldest, self.list.pool().iter().find(inside).map(|frame| frame.number), "bin {bin}");
+            for (segment, &used) in (0..).zip(used) {
+                let frames = self.list.list.iter().filter(inside).filter_map(|frame| frame.page);
+                assert_eq!(
+                    used,
+                    frames.filter(|page| page.0 % SEGMENTS == segment).count() as u64,
+                    "bin {bin}"
+                );
+            }
+        }
     }
 
     fn has_released(&self) -> bool {
@@ -354,7 +390,7 @@ fn a_policy_that_leaves_the_pool_is_named_with_its_choice_and_the_request() {
     let mut order: Vec<u64> = (0..10).collect();
     Rng::new(0).shuffle(Stream::new(Domain::FrameOrder, 0), &mut order);
     for wrong in [order[4], 10, 1 << 32, u64::MAX] {
-        let policy = Watching { seen: Seen::default(), rule: Rule::Frame(wrong) };
+        let policy = Watching { seen: Seen::default(), bins: SeenBins::default(), rule: Rule::Frame(wrong) };
         let mut frames = Frames::new(10, 4, Box::new(policy), 0).unwrap();
         let problem = frames.place(&request(0), &Recency::new()).unwrap_err();
         assert_eq!(problem.class, Class::Run);
@@ -364,7 +400,7 @@ fn a_policy_that_leaves_the_pool_is_named_with_its_choice_and_the_request() {
         frames.check().unwrap();
         assert_eq!((frames.mapped(), frames.faults()), (0, 0));
     }
-    let policy = Watching { seen: Seen::default(), rule: Rule::Frame(order[3]) };
+    let policy = Watching { seen: Seen::default(), bins: SeenBins::default(), rule: Rule::Frame(order[3]) };
     let mut frames = Frames::new(10, 4, Box::new(policy), 0).unwrap();
     assert_eq!(frames.place(&request(0), &Recency::new()).unwrap().frame.0, order[3]);
 }

@@ -24,9 +24,10 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
-use binhop_base::PageId;
+use binhop_base::{PageId, PowerOfTwo};
 
-use super::Recency;
+use super::{Recency, bins::Bins};
+use crate::SegmentId;
 
 /// A used frame, the page it was last given to, and a time at which that was referenced: the last, or an
 /// earlier one.
@@ -62,13 +63,17 @@ pub(super) struct Lru {
     /// The other used frames. Both are empty until the first placement that needs recency.
     rest: BinaryHeap<Reverse<Aged>>,
     following: bool,
+    /// Counts of the pool by bin, if the policy asks for any.
+    bins: Option<Bins>,
 }
 
 impl Lru {
     /// A list in this order, of frames never used, with a pool of `size` (1 to all of them).
-    pub(super) fn new(order: Vec<u32>, size: usize) -> Self {
+    pub(super) fn new(order: Vec<u32>, size: usize, bins: Option<PowerOfTwo>) -> Self {
         let content = alloc::vec![Content::default(); order.len()];
-        Self { size, order, used: 0, content, aged: Vec::new(), rest: BinaryHeap::new(), following: false }
+        let bins = bins.map(|bins| Bins::new(bins, order.len(), &order[..size]));
+        let (aged, rest) = (Vec::new(), BinaryHeap::new());
+        Self { size, order, used: 0, content, aged, rest, following: false, bins }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -93,17 +98,17 @@ impl Lru {
         self.content[frame as usize]
     }
 
-    /// Makes the pool exact for now. `left` and `came` hear of every frame that leaves and enters its used part.
-    pub(super) fn refresh(
-        &mut self,
-        recency: &Recency,
-        mut left: impl FnMut(u32),
-        mut came: impl FnMut(u32),
-    ) {
+    /// The counts by bin.
+    pub(super) fn bins(&self) -> Option<&Bins> {
+        self.bins.as_ref()
+    }
+
+    /// Makes the pool exact for now.
+    pub(super) fn refresh(&mut self, recency: &Recency) {
         if !self.needs_recency() {
             return;
         }
-        let Self { content, rest, aged, .. } = self;
+        let Self { content, rest, aged, bins, .. } = self;
         if !self.following {
             self.following = true;
             rest.extend(self.order[..self.used].iter().map(|&frame| {
@@ -115,7 +120,9 @@ impl Lru {
             let time = recency.last(entry.page);
             if time != entry.time {
                 rest.push(Reverse(Aged { time, ..*entry }));
-                left(entry.frame);
+                if let Some(bins) = bins {
+                    bins.leave(entry.frame);
+                }
             }
             time == entry.time
         });
@@ -126,7 +133,9 @@ impl Lru {
             let time = recency.last(oldest.0.page);
             if time == oldest.0.time {
                 let entry = PeekMut::pop(oldest).0;
-                came(entry.frame);
+                if let Some(bins) = bins {
+                    bins.enter(entry.frame);
+                }
                 aged.push(entry);
             } else {
                 oldest.0.time = time;
@@ -147,12 +156,20 @@ impl Lru {
         block.and_then(within).or_else(aged)
     }
 
-    /// Gives the pool's frame at `rank` to a page; returns it and the page it held.
-    pub(super) fn take(&mut self, rank: usize, page: PageId, recency: &Recency) -> (u32, Option<PageId>) {
+    /// Gives the pool's frame at `rank` to a page of a segment; returns it and the page it held.
+    pub(super) fn take(
+        &mut self,
+        rank: usize,
+        page: PageId,
+        segment: SegmentId,
+        recency: &Recency,
+    ) -> (u32, Option<PageId>) {
         let fresh = self.fresh().len();
+        let mut next = None;
         let frame = if rank < fresh {
             self.order[self.used..=self.used + rank].rotate_right(1);
             self.used += 1;
+            next = self.order.get(self.used + self.size - 1).copied();
             self.order[self.used - 1]
         } else {
             self.aged.remove(rank - fresh).frame
@@ -162,12 +179,23 @@ impl Lru {
             self.rest.push(Reverse(Aged { time: recency.last(page), frame, page }));
         }
         let old = core::mem::replace(&mut self.content[frame as usize], Content { page, held: true });
+        if let Some(bins) = &mut self.bins {
+            bins.leave(frame);
+            next.into_iter().for_each(|next| bins.enter(next));
+            if old.held {
+                bins.empty(frame);
+            }
+            bins.fill(frame, segment);
+        }
         (frame, old.page())
     }
 
     /// The frame's page has died; the frame stays where it is.
     pub(super) fn release(&mut self, frame: u32) {
         self.content[frame as usize].held = false;
+        if let Some(bins) = &mut self.bins {
+            bins.empty(frame);
+        }
     }
 
     /// Number of frames that hold a page, counted.

@@ -8,6 +8,7 @@
 //! - The frame of a page that dies stays where it is in the list, free.
 //! - Mapped + free = P, always, and no frame is in two places: [`Frames::check`].
 
+mod bins;
 mod lru;
 mod pool;
 mod recency;
@@ -63,7 +64,7 @@ enum Memory {
     /// Frame = virtual page number: no size, no list, no eviction.
     Identity,
     Pooled {
-        list: Lru,
+        list: Box<Lru>,
         policy: Box<dyn Placement>,
         rng: Rng,
     },
@@ -121,7 +122,7 @@ impl Frames {
         let rng = Rng::new(seed);
         let mut order: Vec<u32> = (0..count).collect();
         rng.shuffle(Stream::new(Domain::FrameOrder, 0), &mut order);
-        let list = Lru::new(order, pool as usize);
+        let list = Box::new(Lru::new(order, pool as usize, policy.bins()));
         Ok(Self::of(Memory::Pooled { list, policy, rng }))
     }
 
@@ -168,11 +169,11 @@ impl Frames {
         let placed = match &mut self.memory {
             Memory::Identity => Placed { frame: FrameNo(request.page_no.0), evicted: None },
             Memory::Pooled { list, policy, rng } => {
-                list.refresh(recency, |_| (), |_| ());
+                list.refresh(recency);
                 let chosen = policy.choose(request, &Pool::new(list), Draws::new(*rng, self.faults))?;
                 let rank = list.rank_of(chosen.0);
                 let rank = rank.ok_or_else(|| outside(chosen, policy.name(), request, self.faults, list))?;
-                let (frame, evicted) = list.take(rank, request.page, recency);
+                let (frame, evicted) = list.take(rank, request.page, request.segment, recency);
                 Placed { frame: FrameNo(u64::from(frame)), evicted }
             }
         };

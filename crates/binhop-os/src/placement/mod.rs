@@ -2,11 +2,14 @@
 //! help, parameters, documentation and tests derive from it.
 //!
 //! To add one: write `name.rs` with its rule, its source, its state and cost, its [`Policy`] and its tests,
-//! and put its name into the list.
+//! and put its name into the list. A policy that looks at bins declares how many ([`Placement::bins`]) and
+//! then asks the pool ([`Pool::available`], [`Pool::oldest_in`], [`Pool::used`]): page-coloring, bin-hopping,
+//! sequential and hierarchical need nothing else. A policy with lists and victims of its own (colored lists)
+//! is another [`Manner`].
 
 use alloc::boxed::Box;
 
-use binhop_base::{Domain, FrameNo, Result, Rng, Stream};
+use binhop_base::{Domain, FrameNo, PowerOfTwo, Result, Rng, Stream};
 
 use crate::{Pool, Request};
 
@@ -25,6 +28,11 @@ policies!(identity, random, first);
 pub trait Placement: Send {
     /// Its name, for messages.
     fn name(&self) -> &str;
+
+    /// The number of bins by which it asks the pool, if it does: counts by bin are kept only then.
+    fn bins(&self) -> Option<PowerOfTwo> {
+        None
+    }
 
     /// The frame for a page: one of the pool. What it still holds is evicted.
     ///
