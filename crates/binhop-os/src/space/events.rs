@@ -231,17 +231,14 @@ impl Spaces {
 
     /// Buries what the areas that went from `first..=last` led to and nothing leads to now.
     fn bury_behind(&mut self, edit: &Edit, first: u64, last: u64) {
-        let mask = self.page.bytes() - 1;
         for (start, area) in &edit.gone {
             let Some(backing) = area.backing else { continue };
-            if backing.base & mask != 0 {
+            if backing.base & (self.page.bytes() - 1) != 0 {
                 continue; // not congruent: no page of the segment was reached through it
             }
-            // A machine page at the border is no longer wholly in the segment either.
-            let low = (*start).max(first) & !mask;
-            let high = area.last.min(last) & !mask;
             let index = |byte: u64| byte.wrapping_sub(backing.base) >> self.page.log2();
-            self.bury_unmapped(backing.segment, index(low), index(high));
+            // A page across a border is counted in: it is no longer wholly in the segment.
+            self.bury_unmapped(backing.segment, index((*start).max(first)), index(area.last.min(last)));
         }
     }
 
