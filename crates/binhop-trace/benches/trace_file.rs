@@ -1,7 +1,7 @@
 //! The trace file's speed and size on a synthetic program: loops over arrays, a call stack, a heap.
 //!
 //! Prints bytes per row, and rows and references per second (medians of 5, one thread) of writing, reading, and
-//! reading ahead. A din trace can be given in its place: `BINHOP_BENCH_TRACE=cc1.parquet`.
+//! reading ahead. A trace of yours takes its place with `BINHOP_BENCH_TRACE=cc1.parquet`.
 //! Run: `cargo bench -p binhop-trace --bench trace_file`.
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use binhop_base::{Domain, Rng, Stream};
 use binhop_trace::event::{EventBatch, EventBuilder, Meta, Op, Source};
-use binhop_trace::{TraceReader, TraceWriter};
+use binhop_trace::{Ahead, TraceReader, TraceWriter};
 
 const ROWS: usize = 8 << 20;
 
@@ -39,13 +39,10 @@ fn main() {
         );
     };
     report("write", median(|| drop(write())));
-    report(
-        "read",
-        median(|| assert_eq!(scan(&mut TraceReader::open(&path).expect("opened")), rows as usize)),
-    );
+    let open = || TraceReader::open(&path).expect("opened");
+    report("read", median(|| assert_eq!(scan(&mut open()), rows as usize)));
+    report("read ahead", median(|| assert_eq!(scan(&mut Ahead::new(Box::new(open()))), rows as usize)));
     std::fs::remove_dir_all(&directory).expect("removed");
-        std::fs::remove_dir_all(&directory).expect("removed");
-    }
 }
 
 fn median(mut run: impl FnMut()) -> f64 {

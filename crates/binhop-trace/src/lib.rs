@@ -6,6 +6,8 @@ mod footer;
 mod guard;
 pub mod import;
 pub mod input;
+pub mod inspect;
+pub mod lint;
 pub mod read;
 pub mod totals;
 pub mod write;

@@ -111,9 +111,18 @@ impl TraceReader {
                 "check the path and its permissions",
             )
         };
-        if std::fs::metadata(path).map_err(unreadable)?.is_dir() {
-            let rule = "a trace is a file, and this is a directory";
-            return Err(Problem::request("a directory", &place, rule, "name a file"));
+        let kind = std::fs::metadata(path).map_err(unreadable)?;
+        if kind.is_dir() {
+            return Err(Problem::request("a directory", &place, "a trace is a file", "name a file"));
+        }
+        if !kind.is_file() {
+            let rule = "a Parquet file is read from its end, which a pipe or device does not have";
+            return Err(Problem::request(
+                "not a regular file",
+                &place,
+                rule,
+                "save the trace to a file first",
+            ));
         }
         let mut file = File::open(path).map_err(unreadable)?;
         let footer = Footer::read(&mut file, path)?;

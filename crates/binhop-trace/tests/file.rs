@@ -223,6 +223,7 @@ fn what_is_no_file_is_refused() {
     assert_eq!(refused(&place.0).value, "a directory");
     let link = place.file("null");
     std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+    assert_eq!(refused(&link).value, "not a regular file");
     let problem = TraceWriter::create(&link, &meta()).err().unwrap();
     assert_eq!((problem.class, problem.value.as_str()), (Class::Request, "not a regular file"));
     let problem = TraceWriter::create(&place.file("no/such/t.parquet"), &meta()).err().unwrap();
@@ -311,8 +312,11 @@ fn damaged_files_of_other_programs_never_panic() {
         let mut bytes = sound.clone();
         let draw = |what: u64, n: u64| rng.below(Stream::new(Domain::Test, what), trial, n);
         for change in 0..1 + draw(0, 3) {
-            let at = draw(1 + 2 * change, bytes.len() as u64) as usize;
-            bytes[at] = draw(2 + 2 * change, 256) as u8;
+            // A byte, or as many set bits as make a huge length.
+            let at = draw(1 + 3 * change, bytes.len() as u64) as usize;
+            let end = bytes.len().min(at + 1 + draw(2 + 3 * change, 2) as usize * 4);
+            let byte = if end == at + 1 { draw(3 + 3 * change, 256) as u8 } else { 0xff };
+            bytes[at..end].fill(byte);
         }
         fs::write(&path, &bytes).unwrap();
         match read(&path) {

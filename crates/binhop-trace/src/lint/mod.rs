@@ -1,0 +1,171 @@
+//! The trace checked apart from the simulator: the rules that events obey among each other.
+//!
+//! [`RULES`] is the list; a rule is one line there, one place in `walk.rs` where it is seen to be broken, and one
+//! trace that breaks it in the tests, which walk the list.
+
+mod maps;
+mod walk;
+
+use binhop_base::Result;
+use serde::Serialize;
+
+use crate::event::Source;
+use crate::read::FileFacts;
+use crate::totals::{ContentHash, Totals};
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The event has no meaning, or contradicts others: a simulation refuses it or would be wrong.
+    Error,
+    /// It has a meaning, but hardly the one that was meant.
+    Warning,
+}
+
+/// A rule that the events of a trace obey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Rule {
+    /// Its name.
+    pub name: &'static str,
+    /// How bad it is to break it.
+    pub severity: Severity,
+    /// What it asks.
+    pub meaning: &'static str,
+    /// What to do where it is broken.
+    pub remedy: &'static str,
+}
+
+macro_rules! rules {
+    ($($id:ident = $name:literal $severity:ident, $meaning:literal, $remedy:literal;)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        enum RuleId { $($id,)* }
+
+        /// Every rule.
+        pub const RULES: &[Rule] = &[
+            $(Rule { name: $name, severity: Severity::$severity, meaning: $meaning, remedy: $remedy },)*
+        ];
+    };
+}
+
+rules! {
+    UnknownOp = "unknown-op" Error, "Every op is the code of an operation.",
+        "see the table of operations in the documentation of traces, and map the codes";
+    FetchEmpty = "fetch-empty" Error, "A fetch has at least one instruction and one byte.",
+        "leave the row out, or give count and size";
+    FetchLong = "fetch-long" Warning, "No instruction is longer than 15 bytes (x86's longest): size ≤ 15 · count.",
+        "check that count is instructions and size is bytes";
+    DataCount = "data-count" Error, "A load, store or modify is one reference: count is 1.",
+        "write one row per data reference";
+    DataEmpty = "data-empty" Error, "A load, store or modify touches at least one byte.",
+        "give the size; if it is not known, assume 4 and say sizes = \"assumed\" in the metadata";
+    AddressOverflow = "address-overflow" Error, "addr + size stays within 64 bits.",
+        "check that addr is an address and size is a size";
+    SwitchCause = "switch-cause" Warning, "A switch says why the outgoing thread left: arg0 is 0 system call, 1 page fault, 2 involuntary or 3 exit.",
+        "fill arg0; without it, switches cannot be told apart by cause";
+    SwitchToExited = "switch-to-exited" Error, "Nobody switches to an address space that has ended.",
+        "number address spaces afresh when pids are used again";
+    ForkOfLive = "fork-of-live" Error, "An address space that is born was not alive before.",
+        "number address spaces afresh when pids are used again";
+    ForkParent = "fork-parent" Error, "A fork names its parent in arg0, and the parent is alive.",
+        "fill arg0 with the parent's asid";
+    EndOfDead = "end-of-dead" Error, "Only a live address space can exec or exit.",
+        "let the fork, or a switch to it, come first";
+    MapEmpty = "map-empty" Error, "A map, protect or unmap event covers at least one page and stays within 64 bits.",
+        "count is pages, not bytes";
+    MapAligned = "map-aligned" Error, "Mappings start at a page.",
+        "give the page size of origin in the metadata, and page-aligned starts";
+    MapFlags = "map-flags" Error, "Flags of a map or protect event are 1 read, 2 write, 4 execute, 8 shared, 16 grows, and sums of them.",
+        "translate the flags of your system into these";
+    UnmapUnmapped = "unmap-unmapped" Warning, "What is unmapped or protected was mapped.",
+        "record the mappings from the program's start";
+    OutsideMaps = "outside-maps" Warning, "In an address space with mappings, every reference lies inside one.",
+        "record all mappings; references outside go to an implicit private segment, and are counted";
+    RangeAlone = "range-alone" Error, "A range follows the system call it belongs to: since the last switch there was one.",
+        "put the range after its system call";
+    KernelLeave = "kernel-leave" Error, "The kernel is left only where it was entered.",
+        "pair kernel-enter and kernel-leave";
+    TimeBackward = "time-backward" Error, "Time does not run backward.",
+        "sort by time, or leave time events out";
+    Promise = "promise" Error, "Totals and content hash are those the file's metadata promise.",
+        "the file was changed after it was written: make it again with `binhop import`";
+}
+
+/// A rule that is broken: how often, and where first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The rule.
+    #[serde(flatten)]
+    pub rule: Rule,
+    /// How many events break it.
+    pub count: u64,
+    /// The first of them.
+    pub examples: Vec<Example>,
+}
+
+/// An event that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Example {
+    /// Its row, from 0; `None` where the whole trace is meant.
+    pub row: Option<u64>,
+    /// What is wrong there.
+    pub detail: String,
+}
+
+/// How many examples a finding shows.
+const EXAMPLES: usize = 5;
+
+/// Counts what breaks each rule.
+#[derive(Debug)]
+struct Findings {
+    by_rule: Vec<(u64, Vec<Example>)>,
+}
+
+impl Findings {
+    fn new() -> Self {
+        Self { by_rule: vec![(0, Vec::new()); RULES.len()] }
+    }
+
+    fn add(&mut self, rule: RuleId, row: Option<u64>, detail: impl FnOnce() -> String) {
+        let (count, examples) = &mut self.by_rule[rule as usize];
+        *count += 1;
+        if examples.len() < EXAMPLES {
+            examples.push(Example { row, detail: detail() });
+        }
+    }
+
+    fn finish(self) -> Vec<Finding> {
+        let all = RULES.iter().zip(self.by_rule);
+        let broken = all.filter(|(_, (count, _))| *count > 0);
+        broken.map(|(&rule, (count, examples))| Finding { rule, count, examples }).collect()
+    }
+}
+
+/// Reads a source to its end and returns the rules it breaks, in the order of [`RULES`]; none if it is sound.
+/// `progress` hears of the totals after each batch; its error ends the reading.
+///
+/// # Errors
+/// The source's (a damaged file, say) or `progress`'s.
+pub fn lint(
+    source: &mut dyn Source,
+    facts: Option<&FileFacts>,
+    progress: &mut dyn FnMut(&Totals) -> Result<()>,
+) -> Result<Vec<Finding>> {
+    let mut findings = Findings::new();
+    let mut walk = walk::Walk::new(source.meta());
+    let (mut totals, mut content) = (Totals::default(), ContentHash::new());
+    while let Some(batch) = source.next_batch()? {
+        walk.add(&batch, &mut findings);
+        totals.add(&batch);
+        content.add(&batch);
+        progress(&totals)?;
+    }
+    let checks = facts.and_then(|facts| facts.checks.as_ref());
+    if let Some(broken) = checks.and_then(|checks| checks.broken_by(&totals, content.finish())) {
+        findings.add(RuleId::Promise, None, || format!("{}: {}", broken.found, broken.promised));
+    }
+    Ok(findings.finish())
+}
+
+#[cfg(test)]
+mod tests;

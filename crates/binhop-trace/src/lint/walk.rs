@@ -1,0 +1,225 @@
+//! One pass over the events, keeping what the rules ask about: who lives, what is mapped, where the kernel is.
+
+use std::collections::BTreeMap;
+
+use super::maps::Maps;
+use super::{Findings, RuleId};
+use crate::event::{Cause, EventBatch, Meta, Op, map_flags};
+use crate::inspect::ASSUMED_PAGE;
+
+/// The longest instruction of the machines traced (Intel SDM vol. 2, §2.3.11: 15 bytes).
+const LONGEST_INSTRUCTION: u64 = 15;
+
+/// An address space, by what its events said of it.
+#[derive(Clone, Debug)]
+struct Space {
+    alive: bool,
+    /// Whether any map event came: then references outside are worth a word.
+    mapped: bool,
+    maps: Maps,
+}
+
+impl Default for Space {
+    fn default() -> Self {
+        Self { alive: true, mapped: false, maps: Maps::default() }
+    }
+}
+
+/// The state between events.
+pub(super) struct Walk {
+    page: u64,
+    row: u64,
+    spaces: BTreeMap<u64, Space>,
+    current: u64,
+    kernel: u32,
+    time: u64,
+    /// Whether there was a system call since the last switch.
+    called: bool,
+}
+
+/// One event, taken out of its columns.
+#[derive(Clone, Copy)]
+struct Event {
+    row: u64,
+    addr: u64,
+    size: u32,
+    count: u32,
+    arg0: Option<u64>,
+}
+
+impl Walk {
+    pub(super) fn new(meta: &Meta) -> Self {
+        let told = meta.page_size.filter(|page| page.is_power_of_two());
+        Self {
+            page: told.unwrap_or(ASSUMED_PAGE),
+            row: 0,
+            spaces: BTreeMap::from([(0, Space::default())]),
+            current: 0,
+            kernel: 0,
+            time: 0,
+            called: false,
+        }
+    }
+
+    pub(super) fn add(&mut self, batch: &EventBatch, findings: &mut Findings) {
+        let (ops, addr, size, count) = (batch.op(), batch.addr(), batch.size(), batch.count());
+        for row in 0..batch.len() {
+            let event = Event {
+                row: self.row + row as u64,
+                addr: addr[row],
+                size: size[row],
+                count: count[row],
+                arg0: batch.arg0(row),
+            };
+            match Op::from_code(ops[row]) {
+                Some(op) if op.is_reference() => self.reference(op, event, findings),
+                Some(op) => self.system_event(op, event, findings),
+                None => findings.add(RuleId::UnknownOp, Some(event.row), || format!("op {}", ops[row])),
+            }
+        }
+        self.row += batch.len() as u64;
+    }
+
+    fn reference(&mut self, op: Op, event: Event, findings: &mut Findings) {
+        let Event { row, addr, size, count, .. } = event;
+        let row = Some(row);
+        let shape = || format!("{} at {addr:#x}, size {size}, count {count}", op.name());
+        if op == Op::Fetch {
+            if size == 0 || count == 0 {
+                findings.add(RuleId::FetchEmpty, row, shape);
+            } else if u64::from(size) > LONGEST_INSTRUCTION * u64::from(count) {
+                findings.add(RuleId::FetchLong, row, shape);
+            }
+        } else {
+            if count != 1 {
+                findings.add(RuleId::DataCount, row, shape);
+            }
+            if size == 0 {
+                findings.add(RuleId::DataEmpty, row, shape);
+            }
+        }
+        // The last byte may be the last of all: the end itself need not fit into 64 bits.
+        let Some(last) = addr.checked_add(u64::from(size).saturating_sub(1)) else {
+            return findings.add(RuleId::AddressOverflow, row, shape);
+        };
+        if self.kernel == 0 {
+            let space = self.spaces.entry(self.current).or_default();
+            if space.mapped && !space.maps.touch(addr, last.saturating_add(1)) {
+                findings.add(RuleId::OutsideMaps, row, || {
+                    format!("{} in address space {}", shape(), self.current)
+                });
+            }
+        }
+    }
+
+    fn system_event(&mut self, op: Op, event: Event, findings: &mut Findings) {
+        let row = Some(event.row);
+        match op {
+            Op::Switch => self.switch(event, findings),
+            Op::Syscall => self.called = true,
+            Op::Range if !self.called => {
+                findings.add(RuleId::RangeAlone, row, || format!("range at {:#x}", event.addr));
+            }
+            Op::Map | Op::Protect | Op::Unmap => self.mapping(op, event, findings),
+            Op::Fork => self.fork(event, findings),
+            Op::Exec | Op::Exit => self.end(op, event, findings),
+            Op::DmaRead | Op::DmaWrite => {
+                if event.addr.checked_add(u64::from(event.size).saturating_sub(1)).is_none() {
+                    let detail = || format!("{} at {:#x}, size {}", op.name(), event.addr, event.size);
+                    findings.add(RuleId::AddressOverflow, row, detail);
+                }
+            }
+            Op::Time => {
+                if event.addr < self.time {
+                    let detail = || format!("{} ns after {} ns", event.addr, self.time);
+                    findings.add(RuleId::TimeBackward, row, detail);
+                }
+                self.time = self.time.max(event.addr);
+            }
+            Op::KernelEnter => self.kernel += 1,
+            Op::KernelLeave => match self.kernel.checked_sub(1) {
+                Some(depth) => self.kernel = depth,
+                None => findings.add(RuleId::KernelLeave, row, || "kernel-leave without kernel-enter".into()),
+            },
+            _ => {}
+        }
+    }
+
+    fn switch(&mut self, event: Event, findings: &mut Findings) {
+        let row = Some(event.row);
+        if event.arg0.is_none_or(|cause| cause > Cause::Exit as u64) {
+            let cause = event.arg0.map_or("no cause".to_owned(), |cause| format!("cause {cause}"));
+            findings
+                .add(RuleId::SwitchCause, row, || format!("switch to address space {}, {cause}", event.addr));
+        }
+        self.called = false;
+        self.current = event.addr;
+        // Whoever is switched to and was not heard of before lived before the trace began.
+        let space = self.spaces.entry(event.addr).or_default();
+        if !space.alive {
+            space.alive = true; // once is enough
+            findings.add(RuleId::SwitchToExited, row, || format!("address space {}", event.addr));
+        }
+    }
+
+    fn fork(&mut self, event: Event, findings: &mut Findings) {
+        let row = Some(event.row);
+        let parent =
+            event.arg0.and_then(|parent| self.spaces.get(&parent)).filter(|space| space.alive).cloned();
+        if parent.is_none() {
+            let parent = event.arg0.map_or("no parent".to_owned(), |parent| format!("parent {parent}"));
+            findings.add(RuleId::ForkParent, row, || format!("address space {}, {parent}", event.addr));
+        }
+        let born = parent.unwrap_or_default();
+        if self.spaces.insert(event.addr, born).is_some_and(|before| before.alive) {
+            findings.add(RuleId::ForkOfLive, row, || format!("address space {}", event.addr));
+        }
+    }
+
+    fn end(&mut self, op: Op, event: Event, findings: &mut Findings) {
+        match self.spaces.get_mut(&event.addr).filter(|space| space.alive) {
+            Some(space) => {
+                *space = Space {
+                    alive: op == Op::Exec,
+                    mapped: space.mapped && op == Op::Exec,
+                    maps: Maps::default(),
+                };
+            }
+            None => {
+                let detail = || format!("{} of address space {}", op.name(), event.addr);
+                findings.add(RuleId::EndOfDead, Some(event.row), detail);
+            }
+        }
+    }
+
+    fn mapping(&mut self, op: Op, event: Event, findings: &mut Findings) {
+        let row = Some(event.row);
+        let shape =
+            || format!("{} at {:#x}, {} pages, flags {}", op.name(), event.addr, event.count, event.size);
+        if event.addr % self.page != 0 {
+            findings.add(RuleId::MapAligned, row, shape);
+        }
+        if op != Op::Unmap && event.size & !map_flags::ALL != 0 {
+            findings.add(RuleId::MapFlags, row, shape);
+        }
+        // A mapping may reach the very end of the address space; its last byte then stands for its end.
+        let bytes = u64::from(event.count) * self.page;
+        let end = match event.addr.checked_add(bytes.saturating_sub(1)) {
+            Some(last) if bytes > 0 => last.saturating_add(1),
+            _ => return findings.add(RuleId::MapEmpty, row, shape),
+        };
+        let space = self.spaces.entry(self.current).or_default();
+        let known = match op {
+            Op::Map => {
+                space.mapped = true;
+                space.maps.map(event.addr, end, event.size);
+                true
+            }
+            Op::Unmap => space.maps.unmap(event.addr, end),
+            _ => space.maps.covers(event.addr, end),
+        };
+        if !known {
+            findings.add(RuleId::UnmapUnmapped, row, shape);
+        }
+    }
+}
