@@ -12,9 +12,10 @@ use binhop_trace::Op;
 
 use crate::space::Space;
 
-/// Rows one step of a program may emit at most.
+/// Rows one step of a program should emit at most.
 pub(crate) const STEP_ROWS: usize = 1 << 15;
-const ROWS: usize = 2 * STEP_ROWS;
+/// Room for steps that go over the bound by a large datum (a long expression, say).
+const ROWS: usize = 4 * STEP_ROWS;
 
 /// Rows of the step that runs, in the columns of the event schema.
 pub(crate) struct Rows {

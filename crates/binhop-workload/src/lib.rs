@@ -10,12 +10,16 @@
 
 pub mod calibration;
 mod cpu;
+mod heap;
+mod lin;
 mod mult;
 mod program;
 mod sched;
 mod sor;
 mod space;
 mod stream;
+mod tree;
+mod tv;
 
 use binhop_base::{Problem, Result};
 use binhop_trace::event::{Process, Segment};
@@ -28,7 +32,7 @@ use crate::space::{Image, Space};
 use crate::stream::{BATCH_ROWS, Columns};
 
 /// What a user can know of a workload without running it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Info {
     /// Its name on the command line.
     pub name: &'static str,
@@ -41,7 +45,7 @@ pub struct Info {
     kind: Kind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Kind {
     /// One program: its image and how it starts.
     Single(Image, fn(Draws, &mut Cpu) -> Box<dyn Program>),
@@ -51,6 +55,20 @@ enum Kind {
 
 /// Every workload, in the order of KH90's Table 2.
 pub const WORKLOADS: &[Info] = &[
+    Info {
+        name: "mult1",
+        what: "mult2 with a linker and a Scheme program",
+        stands_for: "Mult1 (KH90), mult (LF91)",
+        multiprogrammed: true,
+        kind: Kind::Mix(mult::with_linker_and_scheme, mult::QUANTUM_MULT1),
+    },
+    Info {
+        name: "mult1.2",
+        what: "mult1 with longer quanta",
+        stands_for: "Mult1.2 (KH90)",
+        multiprogrammed: true,
+        kind: Kind::Mix(mult::with_linker_and_scheme, mult::QUANTUM_MULT1_2),
+    },
     Info {
         name: "mult2",
         what: "compiles, a maze router, a design-rule checker and shell commands at once; short quanta",
@@ -66,11 +84,32 @@ pub const WORKLOADS: &[Info] = &[
         kind: Kind::Mix(mult::without_linker_and_scheme, mult::QUANTUM_MULT2_2),
     },
     Info {
+        name: "tv",
+        what: "a timing verifier: longest paths over a large netlist, case by case",
+        stands_for: "Tv (KH90, LF91)",
+        multiprogrammed: false,
+        kind: Kind::Single(tv::IMAGE, tv::start),
+    },
+    Info {
         name: "sor",
         what: "nonlinear successive over-relaxation on a very large sparse system",
         stands_for: "Sor (KH90, LF91)",
         multiprogrammed: false,
         kind: Kind::Single(sor::IMAGE, sor::start),
+    },
+    Info {
+        name: "tree",
+        what: "building large trees and searching them, in a Lisp heap with a copying collector",
+        stands_for: "Tree (KH90, LF91)",
+        multiprogrammed: false,
+        kind: Kind::Single(tree::IMAGE, tree::start),
+    },
+    Info {
+        name: "lin",
+        what: "sparse LU, once a time step, of the supply net of a register file",
+        stands_for: "Lin (KH90, LF91)",
+        multiprogrammed: false,
+        kind: Kind::Single(lin::IMAGE, lin::start),
     },
 ];
 

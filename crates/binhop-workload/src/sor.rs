@@ -121,9 +121,9 @@ impl Sor {
             // Reads the coupling (buffered, formatted input), checks it, appends it.
             cpu.at(ASSEMBLE + 0x80);
             for word in 0..6 {
-                cpu.run(9);
+                cpu.run(3);
                 cpu.load(self.at.knots + 0x2000 + (k % 512) * 24 + 4 * word, 4);
-                cpu.run(5);
+                cpu.run(2);
                 cpu.store_local(word);
             }
             cpu.run(6);
@@ -154,9 +154,9 @@ impl Sor {
         cpu.call(CHARACTERISTIC, 3, 6);
         // Arguments come by reference: the caller's temporaries.
         cpu.load_local(12);
-        cpu.run(4);
+        cpu.run(2);
         cpu.load_local(13);
-        cpu.run(5);
+        cpu.run(3);
         let x = ((v + 8.0) * (KNOTS as f64 / 16.0)).clamp(0.0, KNOTS as f64 - 1e-9);
         let k = x as usize;
         if v.abs() > 8.0 {
@@ -165,17 +165,17 @@ impl Sor {
         }
         let at = self.at.knots + 16 * k as u64;
         cpu.at(SPLINE);
-        cpu.run(5);
-        cpu.load(at, 8);
         cpu.run(3);
+        cpu.load(at, 8);
+        cpu.run(2);
         cpu.load(at + 8, 8);
-        cpu.run(4);
+        cpu.run(2);
         cpu.load(at + 16, 8);
-        cpu.run(4);
+        cpu.run(3);
         cpu.load(at + 24, 8);
-        cpu.run(9);
+        cpu.run(6);
         cpu.store_local(0);
-        cpu.run(4);
+        cpu.run(2);
         cpu.store_local(2);
         cpu.ret(3, 6);
         let (p, q, t) = (self.knots[k], self.knots[k + 1], x - k as f64);
@@ -208,18 +208,18 @@ impl Sor {
             cpu.at(SWEEP + 0x60);
             cpu.run(2);
             cpu.load(self.at.column + 4 * k as u64, 4);
-            cpu.run(3);
+            cpu.run(2);
             let j = self.column[k] as usize;
             cpu.load(self.at.u + 8 * j as u64, 8);
-            cpu.run(3);
+            cpu.run(2);
             cpu.store_local(1);
-            cpu.run(3);
+            cpu.run(2);
             let (g, dg) = self.characteristic(cpu, ui - self.u[j]);
             cpu.run(1);
             cpu.load(self.at.value + 8 * k as u64, 8);
-            cpu.run(3);
+            cpu.run(2);
             cpu.load_local(2);
-            cpu.run(5);
+            cpu.run(3);
             sum += self.value[k] * g;
             slope += self.value[k] * dg;
         }

@@ -129,7 +129,7 @@ impl Ccom {
             author,
             begun: false,
             headers,
-            functions: 8 + draws.below(40),
+            functions: 16 + draws.below(60),
             draws,
             text: Vec::new(),
             at: 0,
@@ -155,9 +155,13 @@ impl Ccom {
             cpu.at(LEX + 0x40 + 0x60 * u64::from(byte >> 4));
             cpu.run(3);
             cpu.load(SOURCE + (self.consumed + at as u64) % 8192 / 4 * 4, 4);
-            cpu.run(4);
+            cpu.run(2);
+            cpu.load_local(1);
+            cpu.run(2);
             cpu.load(CLASSES + (u64::from(byte) & !3), 4);
-            cpu.run(4);
+            cpu.run(2);
+            cpu.store_local(1);
+            cpu.run(1);
         }
         self.at = end;
         self.current = next;
@@ -216,9 +220,11 @@ impl Ccom {
         for operand in [left, right] {
             if operand != NONE {
                 cpu.at(PARSE + 0x4200 + 0x180 * kind.number());
-                cpu.run(8);
+                cpu.run(5);
                 cpu.load(self.address.nodes + NODE * (u64::from(operand) % 4096) + 8, 4);
-                cpu.run(7);
+                cpu.run(4);
+                cpu.load_local(1);
+                cpu.run(3);
             }
         }
         self.nodes.push(Node { kind, left, right, value });
@@ -340,15 +346,21 @@ impl Ccom {
         let out = ASSEMBLY + self.emitted * 20 % 8192 / 4 * 4;
         cpu.call(ALLOCATE + 0x300 * (self.emitted % 13), 4, 4);
         for register in 0..6 {
-            cpu.run(6);
-            cpu.load(DATA + 0x3000 + 16 * register, 4);
             cpu.run(4);
+            cpu.load(DATA + 0x3000 + 16 * register, 4);
+            cpu.run(3);
+            cpu.load_local(0);
+            cpu.run(2);
+            cpu.store_local(0);
+            cpu.run(1);
         }
         cpu.store(DATA + 0x3000 + 16 * (self.emitted % 6), 4);
         cpu.ret(4, 4);
         cpu.call(EMIT, 2, 0);
         for word in 0..5 {
-            cpu.run(9);
+            cpu.run(4);
+            cpu.load(TEMPLATES + 0x2000 + 4 * word, 4);
+            cpu.run(4);
             cpu.store(out + 4 * word, 4);
         }
         cpu.ret(2, 0);
@@ -369,9 +381,13 @@ impl Ccom {
         cpu.call(case, 6, 4);
         for block in 0..4 {
             cpu.at(case + 0x40 + 0x60 * block);
-            cpu.run(8);
+            cpu.run(5);
             cpu.load(address + 8 * block, 4);
-            cpu.run(6);
+            cpu.run(3);
+            cpu.store_local(block);
+            cpu.run(3);
+            cpu.load_local(block);
+            cpu.run(3);
             cpu.load(TEMPLATES + 512 * node.kind.number() + 64 * variant + 16 * block, 4);
             cpu.run(7);
         }

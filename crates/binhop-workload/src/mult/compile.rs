@@ -135,9 +135,13 @@ impl As {
             cpu.load(DATA + 0x1000 + (at as u64 * 24 + 4 * word) % 8192, 4);
             for byte in 0..4 {
                 cpu.at(TEXT + 0x2400);
-                cpu.run(5);
-                cpu.load(CLASSES + 4 * ((line.mnemonic * 7 + word + byte) % 64), 4);
                 cpu.run(3);
+                cpu.load(CLASSES + 4 * ((line.mnemonic * 7 + word + byte) % 64), 4);
+                cpu.run(2);
+                cpu.load_local(1);
+                cpu.run(2);
+                cpu.store_local(2);
+                cpu.run(1);
             }
         }
         cpu.load(DATA + 0x4000 + 32 * line.mnemonic, 4);
@@ -158,9 +162,11 @@ impl As {
         let line = self.lines[at];
         cpu.call(ENCODE + 0x140 * line.mnemonic, 3, 2);
         for word in 0..4 {
-            cpu.run(5);
+            cpu.run(4);
             cpu.load(self.address[1] + 32 * at as u64 + 4 * word, 4);
-            cpu.run(6);
+            cpu.run(4);
+            cpu.store_local(0);
+            cpu.run(2);
         }
         cpu.load(DATA + 0x4000 + 32 * line.mnemonic + 8, 4);
         let offset = line.target.map_or(0, |name| {

@@ -8,7 +8,10 @@
 
 mod ccom;
 mod compile;
+mod drc;
 mod libc;
+mod link;
+mod router;
 mod shell;
 mod source;
 mod unix;
@@ -16,11 +19,18 @@ mod unix;
 use crate::cpu::{Cpu, Draws};
 use crate::program::{Command, Program};
 use crate::space::Image;
+use crate::tree::{Shape, Tree};
 
 /// Quanta in instructions, such that the mean interval between switches, calls included, is the document's
 /// (134,000 for mult2, 214,000 for mult2.2).
+pub(crate) const QUANTUM_MULT1: u64 = 185_000;
+pub(crate) const QUANTUM_MULT1_2: u64 = 270_000;
 pub(crate) const QUANTUM_MULT2: u64 = 180_000;
 pub(crate) const QUANTUM_MULT2_2: u64 = 300_000;
+
+/// The Scheme program of mult1: tree, on a smaller problem (MB90 Table 1: 12 MB).
+const SCHEME: Image = Image { name: "scheme", segment: 21, text: 128 << 10, data: 64 << 10 };
+const SMALL_TREES: Shape = Shape { half: 8 << 20, nodes: 16_000, forest: 8, walks: 14, older: 3 };
 
 /// Every program of the mixes.
 pub(crate) const IMAGES: &[Image] = &[
@@ -28,6 +38,10 @@ pub(crate) const IMAGES: &[Image] = &[
     compile::MAKE,
     ccom::IMAGE,
     compile::AS,
+    router::IMAGE,
+    drc::IMAGE,
+    link::IMAGE,
+    SCHEME,
     unix::LS,
     unix::GREP,
     unix::SORT,
@@ -45,5 +59,15 @@ pub(crate) fn without_linker_and_scheme(seed: u64) -> Vec<Command> {
         command(shell::IMAGE, seed, 1, shell::start),
         command(shell::IMAGE, seed, 2, shell::start),
         command(compile::MAKE, seed, 3, compile::start_make),
+        command(router::IMAGE, seed, 4, router::start),
+        command(drc::IMAGE, seed, 5, drc::start),
     ]
+}
+
+/// mult1 and mult1.2.
+pub(crate) fn with_linker_and_scheme(seed: u64) -> Vec<Command> {
+    let mut commands = without_linker_and_scheme(seed);
+    commands.push(command(link::IMAGE, seed, 6, link::start));
+    commands.push(command(SCHEME, seed, 7, |draws, cpu| Box::new(Tree::new(draws, cpu, SMALL_TREES))));
+    commands
 }

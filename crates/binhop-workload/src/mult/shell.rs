@@ -15,7 +15,7 @@ const EXPAND: u64 = TEXT + 0x5000;
 const HASH: u64 = TEXT + 0x7000;
 const LIBC: Libc = Libc::at(TEXT + 0x1_2000);
 /// Instructions others execute while the user thinks, at least; at most three times as many.
-const THINK: u64 = 2_000_000;
+const THINK: u64 = 6_000_000;
 
 pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
     let names = cpu.sbrk(48 << 10);

@@ -156,7 +156,9 @@ impl Work for Wc {
             cpu.run(3);
             cpu.load(INPUT + (at % BLOCK) as u64 / 4 * 4, 4);
             let byte = self.input.text[at];
-            cpu.run(4);
+            cpu.run(2);
+            cpu.load_local(1);
+            cpu.run(1);
             cpu.load(CLASSES + (u64::from(byte) & !3), 4);
             cpu.run(3);
             if byte == b'\n' {
@@ -209,7 +211,7 @@ impl Grep {
 impl Work for Grep {
     fn piece(&mut self, cpu: &mut Cpu) -> Option<Status> {
         let last = self.pattern.len() - 1;
-        let end = self.input.read.min(self.at + 6_000);
+        let end = self.input.read.min(self.at + 3_000);
         if self.at + last >= end {
             if self.input.fill(cpu, INPUT).is_none() {
                 self.output.flush(cpu);
@@ -222,7 +224,8 @@ impl Work for Grep {
             cpu.run(4);
             cpu.load(INPUT + ((self.at + last) % BLOCK) as u64 / 4 * 4, 4);
             let byte = self.input.text[self.at + last];
-            cpu.run(3);
+            cpu.run(2);
+            cpu.load_local(1);
             cpu.load(DATA + 0x600 + (u64::from(byte) & !3), 4);
             cpu.run(3);
             let mut matched = 0;
@@ -244,6 +247,14 @@ impl Work for Grep {
     }
 }
 
+/// A range to be sorted: partitioned as far as `at`, with the smaller lines up to `last`.
+struct Range {
+    low: usize,
+    high: usize,
+    at: usize,
+    last: usize,
+}
+
 /// sort: reads all lines, sorts pointers to them (quicksort, an explicit stack of ranges), writes them.
 struct Sort {
     draws: Draws,
@@ -252,7 +263,7 @@ struct Sort {
     pointers: u64,
     /// (first byte, length) of each line.
     lines: Vec<(u32, u32)>,
-    ranges: Vec<(usize, usize)>,
+    ranges: Vec<Range>,
     split: bool,
     next: usize,
     output: Output,
@@ -277,9 +288,13 @@ impl Sort {
         let mut first = self.lines.last().map_or(0, |l| l.0 + l.1 + 1);
         for at in (block.start & !3..block.end).step_by(4) {
             cpu.at(MAIN + 0x400);
-            cpu.run(9);
+            cpu.run(4);
             cpu.load(self.text + at as u64, 4);
-            cpu.run(10);
+            cpu.run(3);
+            cpu.load_local(0);
+            cpu.run(2);
+            cpu.store_local(1);
+            cpu.run(3);
             for byte in at.max(block.start)..(at + 4).min(block.end) {
                 if self.input.text[byte] == b'\n' {
                     cpu.at(MAIN + 0x480);
@@ -309,44 +324,49 @@ impl Sort {
             cpu.at(MAIN + 0x820);
             cpu.run(3);
             cpu.load(self.text + (u64::from(self.lines[a].0) + at as u64) / 4 * 4, 4);
-            cpu.run(4);
+            cpu.run(3);
             cpu.load(self.text + (u64::from(self.lines[b].0) + at as u64) / 4 * 4, 4);
-            cpu.run(9);
+            cpu.run(2);
+            cpu.load_local(0);
+            cpu.run(2);
         }
         cpu.ret(1, 0);
         x < y
     }
 
-    /// Partitions one range around its middle line.
-    fn partition(&mut self, cpu: &mut Cpu, low: usize, high: usize) {
-        let swap = |lines: &mut Vec<(u32, u32)>, cpu: &mut Cpu, a: usize, b: usize| {
-            lines.swap(a, b);
-            cpu.at(MAIN + 0x700);
-            cpu.run(4);
-            cpu.store(self.pointers + 4 * a as u64, 4);
-            cpu.store(self.pointers + 4 * b as u64, 4);
-        };
-        swap(&mut self.lines, cpu, low, low + (high - low) / 2);
-        let mut last = low;
-        for at in low + 1..high {
+    /// Exchanges two pointers.
+    fn swap(&mut self, cpu: &mut Cpu, a: usize, b: usize) {
+        self.lines.swap(a, b);
+        cpu.at(MAIN + 0x700);
+        cpu.run(4);
+        cpu.store(self.pointers + 4 * a as u64, 4);
+        cpu.store(self.pointers + 4 * b as u64, 4);
+    }
+
+    /// Goes on partitioning a range around its middle line: up to 200 comparisons.
+    fn partition(&mut self, cpu: &mut Cpu, mut range: Range) {
+        if range.at == range.low {
+            self.swap(cpu, range.low, range.low + (range.high - range.low) / 2);
+            range.at += 1;
+        }
+        let end = (range.at + 200).min(range.high);
+        for at in range.at..end {
             cpu.at(MAIN + 0x600);
             cpu.run(6);
-            if self.before(cpu, at, low) {
-                last += 1;
-                let pointers = self.pointers;
-                self.lines.swap(last, at);
-                cpu.at(MAIN + 0x700);
-                cpu.run(4);
-                cpu.store(pointers + 4 * last as u64, 4);
-                cpu.store(pointers + 4 * at as u64, 4);
+            if self.before(cpu, at, range.low) {
+                range.last += 1;
+                self.swap(cpu, range.last, at);
             }
         }
-        self.lines.swap(low, last);
-        cpu.run(5);
-        cpu.store(self.pointers + 4 * low as u64, 4);
-        for (from, to) in [(low, last), (last + 1, high)] {
-            if to > from + 1 {
-                self.ranges.push((from, to));
+        range.at = end;
+        if end < range.high {
+            self.ranges.push(range);
+            return;
+        }
+        self.swap(cpu, range.low, range.last);
+        for (low, high) in [(range.low, range.last), (range.last + 1, range.high)] {
+            if high > low + 1 {
+                self.ranges.push(Range { low, high, at: low, last: low });
             }
         }
     }
@@ -360,10 +380,10 @@ impl Work for Sort {
         }
         if !self.split {
             self.split = true;
-            self.ranges.push((0, self.lines.len()));
+            self.ranges.push(Range { low: 0, high: self.lines.len(), at: 0, last: 0 });
         }
-        if let Some((low, high)) = self.ranges.pop() {
-            self.partition(cpu, low, high);
+        if let Some(range) = self.ranges.pop() {
+            self.partition(cpu, range);
             return Some(Status::Ready);
         }
         let end = (self.next + 200).min(self.lines.len());

@@ -1,0 +1,368 @@
+//! lin: the supply net of a register file, analyzed by sparse LU. Stands for Lin (KH90 §4.1.1: "a power supply
+//! analyzer working on a register file with sparse matrices"; LF91 Table 1: a circuit analysis program).
+//!
+//! Computes: node voltages of a resistor grid (19 bits wide, 99 words long) whose cells draw currents that
+//! change from one time step to the next. Cells' conductances depend on the voltage, so every step assembles and
+//! factors the matrix anew: row and column k + 19 are assembled, then pivot k is eliminated (as frontal
+//! solvers do), the right-hand side with it; a pass backward gives the voltages, which are stored as waveforms.
+//! Elements are list elements of 32 bytes, allocated with the fill-in: in the order of elimination.
+//!
+//! Sizes: 1,881 nodes, 73,000 elements: 2.3 MB are swept at every step (LF91's Table 5: faults vanish between
+//! 2 and 4 MB); device records of 1 MB; waveforms of 15 KB a step up to 8 MB. The address space is 57 MB.
+//! When the waveforms are full, the next analysis, with another program for the register file, overwrites them.
+
+use crate::cpu::{Cpu, Draws};
+use crate::program::{Program, Status};
+use crate::space::{DATA, Image, TEXT};
+
+/// The program: reader, device models, sparse package, output.
+pub(crate) const IMAGE: Image = Image { name: "lin", segment: 3, text: 192 << 10, data: 64 << 10 };
+
+const READ: u64 = TEXT + 0x2000;
+const ASSEMBLE: u64 = TEXT + 0x4000;
+const MODEL: u64 = TEXT + 0x5800;
+const ELIMINATE: u64 = TEXT + 0x8000;
+const SOLVE: u64 = TEXT + 0x9400;
+const STORE: u64 = TEXT + 0xa000;
+const LINE: u64 = DATA + 0x2000;
+
+const WIDTH: usize = 19;
+const LENGTH: usize = 99;
+const DEVICE: u64 = 96;
+const ELEMENT: u64 = 32;
+const WAVEFORMS: u64 = 8 << 20;
+const ADDRESS_SPACE: u64 = 57 << 20;
+
+pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+    let lin = Lin::new(draws, cpu, WIDTH, LENGTH);
+    cpu.sbrk(ADDRESS_SPACE - (lin.waves - DATA) - WAVEFORMS);
+    Box::new(lin)
+}
+
+enum Phase {
+    Read,
+    Eliminate,
+    Solve,
+    Store,
+}
+
+struct Lin {
+    draws: Draws,
+    width: usize,
+    nodes: usize,
+    phase: Phase,
+    at: usize,
+    /// Element (i, j) at `index(i, j)`.
+    values: Vec<f64>,
+    /// Conductance to the right-hand and to the lower neighbour.
+    grid: Vec<[f64; 2]>,
+    state: Vec<u64>,
+    right: Vec<f64>,
+    voltage: Vec<f64>,
+    stored: u64,
+    // Addresses.
+    elements: u64,
+    devices: u64,
+    vectors: u64,
+    waves: u64,
+}
+
+impl Lin {
+    fn new(draws: Draws, cpu: &mut Cpu, width: usize, length: usize) -> Self {
+        let nodes = width * length;
+        let n = nodes as u64;
+        let per_node = (2 * width + 1) as u64;
+        let devices = cpu.sbrk(DEVICE * 6 * n);
+        let vectors = cpu.sbrk(3 * 8 * n);
+        let elements = cpu.sbrk(ELEMENT * per_node * n);
+        let waves = cpu.sbrk(WAVEFORMS);
+        Self {
+            draws,
+            width,
+            nodes,
+            phase: Phase::Read,
+            at: 0,
+            values: vec![0.0; per_node as usize * nodes],
+            grid: vec![[0.0; 2]; nodes],
+            state: vec![0; nodes],
+            right: vec![0.0; nodes],
+            voltage: vec![1.0; nodes],
+            stored: 0,
+            elements,
+            devices,
+            vectors,
+            waves,
+        }
+    }
+
+    /// Elements are allocated hook by hook: row m up to the diagonal, then column m above it.
+    #[inline(always)]
+    fn index(&self, i: usize, j: usize) -> usize {
+        let hook = 2 * self.width + 1;
+        if i >= j { i * hook + (i - j) } else { j * hook + self.width + (j - i) }
+    }
+
+    #[inline(always)]
+    fn element(&self, i: usize, j: usize) -> u64 {
+        self.elements + ELEMENT * self.index(i, j) as u64
+    }
+
+    /// Reads the devices at node `k`: characters into numbers, numbers into records.
+    fn read(&mut self, cpu: &mut Cpu, k: usize) {
+        self.grid[k] = [0.5 + self.draws.unit(), 0.5 + self.draws.unit()];
+        self.state[k] = self.draws.next();
+        for device in 0..6u64 {
+            let record = self.devices + DEVICE * (6 * k as u64 + device);
+            for character in 0..40 {
+                cpu.at(READ + 0x80 * (character % 5));
+                cpu.run(3);
+                cpu.load(LINE + (40 * (6 * k as u64 + device) + character) % 8192 / 4 * 4, 4);
+                cpu.run(7);
+                cpu.store_local(1);
+            }
+            for word in 0..DEVICE / 4 {
+                cpu.at(READ + 0x400);
+                cpu.run(3);
+                cpu.store(record + 4 * word, 4);
+            }
+        }
+    }
+
+    /// The current and conductance of the cell at node `k` now.
+    fn model(&mut self, cpu: &mut Cpu, k: usize) -> (f64, f64) {
+        cpu.call(MODEL, 4, 4);
+        let record = self.devices + DEVICE * 6 * k as u64;
+        for word in 0..10 {
+            cpu.run(5);
+            cpu.load(record + 8 * word, 8);
+        }
+        cpu.run(12);
+        cpu.load(self.vectors + 8 * k as u64, 8);
+        // The cell switches by its own shift register: taps of a maximal 64-bit sequence.
+        let s = self.state[k];
+        let bit = (s ^ (s >> 1) ^ (s >> 3) ^ (s >> 4)) & 1;
+        self.state[k] = s >> 1 | bit << 63;
+        cpu.run(9);
+        cpu.store(record + 88, 8);
+        cpu.ret(4, 4);
+        let conductance = 0.01 + 0.002 * self.voltage[k];
+        (if bit == 1 { 0.3 } else { 0.01 }, conductance)
+    }
+
+    /// Clears row and column `k` up to the diagonal and enters what is connected to node `k` from before.
+    fn assemble(&mut self, cpu: &mut Cpu, k: usize) {
+        for j in k.saturating_sub(self.width)..=k {
+            for (r, c) in [(k, j), (j, k)] {
+                cpu.at(ASSEMBLE);
+                cpu.run(3);
+                cpu.store(self.element(r, c) + 8, 8);
+                cpu.run(2);
+                cpu.load(self.element(r, c) + 24, 4);
+                let index = self.index(r, c);
+                self.values[index] = 0.0;
+            }
+        }
+        let (current, conductance) = self.model(cpu, k);
+        self.right[k] = -current;
+        let mut diagonal = conductance;
+        // Supply pads at every fourth node of the first column.
+        if k.is_multiple_of(4 * self.width) {
+            diagonal += 10.0;
+            self.right[k] += 10.0;
+        }
+        for (other, g) in self.neighbours(k) {
+            cpu.at(ASSEMBLE + 0x80);
+            cpu.run(6);
+            cpu.load(self.devices + DEVICE * (6 * k.min(other) as u64 + 1) + 16, 8);
+            cpu.run(5);
+            diagonal += g;
+            if other < k {
+                for (r, c) in [(k, other), (other, k)] {
+                    cpu.run(4);
+                    cpu.store(self.element(r, c) + 8, 8);
+                    let index = self.index(r, c);
+                    self.values[index] = -g;
+                }
+            }
+        }
+        let index = self.index(k, k);
+        self.values[index] = diagonal;
+        cpu.run(3);
+        cpu.store(self.element(k, k) + 8, 8);
+        cpu.run(2);
+        cpu.store(self.vectors + 16 * self.nodes as u64 + 8 * k as u64, 8);
+    }
+
+    /// Nodes connected with `k`, with the conductance between.
+    fn neighbours(&self, k: usize) -> impl Iterator<Item = (usize, f64)> + use<> {
+        let (width, nodes) = (self.width, self.nodes);
+        let column = k % width;
+        let left = (column > 0).then(|| (k - 1, self.grid[k - 1][0]));
+        let right = (column + 1 < width).then(|| (k + 1, self.grid[k][0]));
+        let above = (k >= width).then(|| (k - width, self.grid[k - width][1]));
+        let below = (k + width < nodes).then(|| (k + width, self.grid[k][1]));
+        [left, right, above, below].into_iter().flatten()
+    }
+
+    /// Eliminates pivot `k` from the rows below, and from the right-hand side.
+    fn eliminate(&mut self, cpu: &mut Cpu, k: usize) {
+        let last = (k + self.width).min(self.nodes - 1);
+        cpu.at(ELIMINATE);
+        cpu.run(8);
+        cpu.load(self.element(k, k) + 8, 8);
+        cpu.run(14);
+        let pivot = 1.0 / self.values[self.index(k, k)];
+        for i in k + 1..=last {
+            cpu.at(ELIMINATE + 0x60);
+            cpu.run(3);
+            cpu.load(self.element(i, k) + 8, 8);
+            cpu.run(4);
+            cpu.store(self.element(i, k) + 8, 8);
+            cpu.run(3);
+            cpu.load(self.element(i, k) + 24, 4);
+            let index = self.index(i, k);
+            self.values[index] *= pivot;
+            self.right[i] -= self.values[index] * self.right[k];
+            cpu.run(4);
+            cpu.store(self.vectors + 16 * self.nodes as u64 + 8 * i as u64, 8);
+        }
+        for j in k + 1..=last {
+            cpu.at(ELIMINATE + 0x100);
+            cpu.run(5);
+            cpu.load(self.element(k, j) + 8, 8);
+            cpu.run(3);
+            cpu.load(self.element(k, j) + 28, 4);
+            cpu.run(3);
+            let upper = self.values[self.index(k, j)];
+            for i in k + 1..=last {
+                let (source, target) = (self.element(i, k), self.element(i, j));
+                cpu.at(ELIMINATE + 0x140);
+                cpu.run(1);
+                cpu.load(source, 4);
+                cpu.run(1);
+                cpu.load(target, 4);
+                cpu.run(3);
+                cpu.load(source + 8, 8);
+                cpu.run(2);
+                cpu.load(target + 8, 8);
+                cpu.run(5);
+                cpu.store(target + 8, 8);
+                cpu.load(target + 24, 4);
+                cpu.run(2);
+                cpu.load(source + 24, 4);
+                cpu.run(4);
+                let (from, to) = (self.index(i, k), self.index(i, j));
+                self.values[to] -= self.values[from] * upper;
+            }
+        }
+    }
+
+    /// The voltage of node `k`, those behind it being known.
+    fn solve(&mut self, cpu: &mut Cpu, k: usize) {
+        let right = self.vectors + 16 * self.nodes as u64;
+        cpu.at(SOLVE);
+        cpu.run(6);
+        cpu.load(right + 8 * k as u64, 8);
+        let mut sum = self.right[k];
+        for j in k + 1..=(k + self.width).min(self.nodes - 1) {
+            cpu.at(SOLVE + 0x40);
+            cpu.run(2);
+            cpu.load(self.element(k, j) + 8, 8);
+            cpu.run(3);
+            cpu.load(self.vectors + 8 * j as u64, 8);
+            cpu.run(4);
+            cpu.load(self.element(k, j) + 28, 4);
+            cpu.run(3);
+            sum -= self.values[self.index(k, j)] * self.voltage[j];
+        }
+        cpu.at(SOLVE + 0x80);
+        cpu.run(3);
+        cpu.load(self.element(k, k) + 8, 8);
+        cpu.run(12);
+        cpu.store(self.vectors + 8 * k as u64, 8);
+        self.voltage[k] = sum / self.values[self.index(k, k)];
+    }
+
+    /// Appends the voltage of node `k` to its waveform.
+    fn store(&mut self, cpu: &mut Cpu, k: usize) {
+        cpu.at(STORE);
+        cpu.run(5);
+        cpu.load(self.vectors + 8 * k as u64, 8);
+        cpu.run(6);
+        cpu.store(self.waves + self.stored, 8);
+        self.stored += 8;
+        if self.stored == WAVEFORMS {
+            self.stored = 0;
+        }
+    }
+}
+
+impl Program for Lin {
+    fn step(&mut self, cpu: &mut Cpu) -> Status {
+        let end = (self.at + 4).min(self.nodes);
+        for k in self.at..end {
+            match self.phase {
+                Phase::Read => self.read(cpu, k),
+                Phase::Eliminate => {
+                    let ahead = k + self.width;
+                    for node in if k == 0 { 0 } else { ahead }..(ahead + 1).min(self.nodes) {
+                        self.assemble(cpu, node);
+                    }
+                    self.eliminate(cpu, k);
+                }
+                Phase::Solve => self.solve(cpu, self.nodes - 1 - k),
+                Phase::Store => self.store(cpu, k),
+            }
+        }
+        self.at = end;
+        if end == self.nodes {
+            self.at = 0;
+            self.phase = match self.phase {
+                Phase::Read | Phase::Store => Phase::Eliminate,
+                Phase::Eliminate => Phase::Solve,
+                Phase::Solve => Phase::Store,
+            };
+        }
+        Status::Ready
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Space;
+
+    #[test]
+    fn the_voltages_obey_kirchhoff() {
+        let mut cpu = Cpu::new(Space::new(IMAGE, 0));
+        let mut lin = Lin::new(Draws::new(2, 0), &mut cpu, 5, 12);
+        let mut before = lin.voltage.clone();
+        let (mut checked, mut currents) = (0, Vec::new());
+        while checked < 3 {
+            let storing = matches!(lin.phase, Phase::Store);
+            if matches!(lin.phase, Phase::Solve) && lin.at == 0 {
+                before.clone_from(&lin.voltage);
+                // The next state's bit was shifted into the top of the register.
+                currents = lin.state.iter().map(|s| if s >> 63 == 1 { 0.3 } else { 0.01 }).collect();
+            }
+            lin.step(&mut cpu);
+            cpu.settle();
+            cpu.rows.clear();
+            if storing || !matches!(lin.phase, Phase::Store) {
+                continue;
+            }
+            for k in 0..lin.nodes {
+                let v = &lin.voltage;
+                let mut flow = currents[k] + (0.01 + 0.002 * before[k]) * v[k];
+                if k.is_multiple_of(20) {
+                    flow += 10.0 * (v[k] - 1.0);
+                }
+                for (other, g) in lin.neighbours(k) {
+                    flow += g * (v[k] - v[other]);
+                }
+                assert!(flow.abs() < 1e-9, "node {k}: {flow}");
+            }
+            checked += 1;
+        }
+    }
+}

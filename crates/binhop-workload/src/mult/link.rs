@@ -1,0 +1,253 @@
+//! The linker (xld in the documents' mixes; mult1 only): one large program out of 160 object files.
+//!
+//! Computes: pass 1 enters every object's symbols in a hash table and gives each section its place; pass 2
+//! copies each section to its place in the output and adds the addresses of symbols to the words that refer to
+//! them. Then the output is written. Output 5 MB, table and names 1 MB. Between one link and the next the
+//! programmer thinks; the next overwrites the same memory.
+
+use super::libc::{Libc, waits};
+use super::source::hash;
+use crate::cpu::{Cpu, Draws};
+use crate::program::{Program, Status, call};
+use crate::space::{DATA, Image, TEXT};
+
+pub(crate) const IMAGE: Image = Image { name: "xld", segment: 20, text: 128 << 10, data: 48 << 10 };
+
+const HASH: u64 = TEXT + 0x2000;
+const ENTER: u64 = TEXT + 0x2800;
+const COPY: u64 = TEXT + 0x4000;
+const RELOCATE: u64 = TEXT + 0x5000;
+const LIBC: Libc = Libc::at(TEXT + 0x1_4000);
+const BUFFER: u64 = DATA + 0x2000;
+
+const OBJECTS: usize = 160;
+/// Words of a section: 32 KB.
+const WORDS: usize = 8 << 10;
+const SYMBOLS: u64 = 200;
+const BUCKETS: usize = 8 << 10;
+const SYMBOL: u64 = 40;
+/// Instructions others execute before the next link.
+const PAUSE: u64 = 120_000_000;
+
+pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+    Box::new(Linker::new(draws, cpu, OBJECTS))
+}
+
+#[derive(Clone, Copy)]
+struct Symbol {
+    name: u64,
+    value: u32,
+    next: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+enum Phase {
+    Begin,
+    Enter,
+    Copy,
+    Write,
+}
+
+struct Linker {
+    draws: Draws,
+    objects: usize,
+    phase: Phase,
+    object: usize,
+    block: usize,
+    buckets: Vec<u32>,
+    symbols: Vec<Symbol>,
+    output: Vec<u32>,
+    table: u64,
+    entries: u64,
+    image: u64,
+}
+
+impl Linker {
+    fn new(draws: Draws, cpu: &mut Cpu, objects: usize) -> Self {
+        Self {
+            draws,
+            objects,
+            phase: Phase::Begin,
+            object: 0,
+            block: 0,
+            buckets: vec![NONE; BUCKETS],
+            symbols: Vec::new(),
+            output: vec![0; objects * WORDS],
+            table: cpu.sbrk(4 * BUCKETS as u64),
+            entries: cpu.sbrk(SYMBOL * SYMBOLS * objects as u64),
+            image: cpu.sbrk(4 * (objects * WORDS) as u64),
+        }
+    }
+
+    /// The name of symbol `number` of an object.
+    fn name(object: usize, number: u64) -> u64 {
+        hash(&(object as u64 * SYMBOLS + number).to_le_bytes())
+    }
+
+    /// Finds a symbol, with the references of the search; `None` if it is not there.
+    fn find(&self, cpu: &mut Cpu, name: u64) -> Option<usize> {
+        let bucket = name as usize % BUCKETS;
+        for character in 0..3 {
+            cpu.at(HASH);
+            cpu.run(3);
+            cpu.load(BUFFER + (name + 4 * character) % 8192 / 4 * 4, 4);
+            cpu.run(3);
+            cpu.load_local(0);
+            cpu.run(2);
+        }
+        cpu.run(4);
+        cpu.load(self.table + 4 * bucket as u64, 4);
+        let mut at = self.buckets[bucket];
+        while at != NONE {
+            cpu.at(HASH + 0x80);
+            cpu.run(3);
+            cpu.load(self.entries + SYMBOL * u64::from(at), 4);
+            cpu.run(3);
+            if self.symbols[at as usize].name == name {
+                return Some(at as usize);
+            }
+            cpu.load(self.entries + SYMBOL * u64::from(at) + 8, 4);
+            at = self.symbols[at as usize].next;
+        }
+        None
+    }
+
+    /// Enters one symbol of the object under way.
+    fn enter(&mut self, cpu: &mut Cpu, number: u64) {
+        let name = Self::name(self.object, number);
+        cpu.call(ENTER, 4, 2);
+        if self.find(cpu, name).is_none() {
+            let at = self.symbols.len() as u32;
+            let bucket = name as usize % BUCKETS;
+            let value = (self.object * WORDS * 4) as u32 + 4 * self.draws.below(WORDS as u64) as u32;
+            self.symbols.push(Symbol { name, value, next: self.buckets[bucket] });
+            self.buckets[bucket] = at;
+            for word in 0..SYMBOL / 4 {
+                cpu.run(3);
+                cpu.store(self.entries + SYMBOL * u64::from(at) + 4 * word, 4);
+            }
+            cpu.run(2);
+            cpu.store(self.table + 4 * bucket as u64, 4);
+        }
+        cpu.ret(4, 2);
+    }
+
+    /// What the object file holds at a word, and the symbol that word refers to.
+    fn word(object: usize, at: usize) -> (u32, Option<u64>) {
+        let mixed = (object as u64 * 0x9E37_79B9 + at as u64 * 0x85EB_CA77).wrapping_mul(0xC2B2_AE3D_27D4_EB4F) >> 20;
+        let target = ((mixed >> 30) % (object as u64 + 1)) as usize;
+        let refers = mixed.is_multiple_of(6).then(|| Self::name(target, mixed % SYMBOLS));
+        (mixed as u32 & 0xffff, refers)
+    }
+
+    /// Copies and relocates a block of the section under way.
+    fn copy(&mut self, cpu: &mut Cpu, words: std::ops::Range<usize>) {
+        for at in words {
+            let (content, refers) = Self::word(self.object, at);
+            let out = self.object * WORDS + at;
+            cpu.at(COPY);
+            cpu.run(2);
+            cpu.load(BUFFER + 4 * (at as u64 % 2048), 4);
+            cpu.run(2);
+            cpu.store(self.image + 4 * out as u64, 4);
+            cpu.run(4);
+            self.output[out] = content;
+            if let Some(name) = refers {
+                cpu.call(RELOCATE, 3, 2);
+                for word in 0..2 {
+                    cpu.run(7);
+                    cpu.load(BUFFER + 0x1000 + 4 * word, 4);
+                }
+                cpu.run(11);
+                if let Some(symbol) = self.find(cpu, name) {
+                    cpu.load(self.entries + SYMBOL * symbol as u64 + 12, 4);
+                    cpu.run(6);
+                    cpu.load(self.image + 4 * out as u64, 4);
+                    cpu.run(2);
+                    cpu.store(self.image + 4 * out as u64, 4);
+                    self.output[out] = content.wrapping_add(self.symbols[symbol].value);
+                }
+                cpu.ret(3, 2);
+            }
+        }
+    }
+
+    fn next_object(&mut self, then: Phase) {
+        self.block = 0;
+        self.object += 1;
+        if self.object == self.objects {
+            self.object = 0;
+            self.phase = then;
+        }
+    }
+}
+
+impl Program for Linker {
+    fn step(&mut self, cpu: &mut Cpu) -> Status {
+        match self.phase {
+            Phase::Begin => {
+                LIBC.startup(cpu);
+                self.phase = Phase::Enter;
+                Status::Ready
+            }
+            Phase::Enter => {
+                LIBC.fill(cpu, BUFFER, 8192, (self.object as u64, (4 * WORDS) as u64));
+                for number in 0..SYMBOLS {
+                    self.enter(cpu, number);
+                }
+                self.next_object(Phase::Copy);
+                waits(call::READ)
+            }
+            Phase::Copy => {
+                let first = self.block * 2048;
+                LIBC.fill(cpu, BUFFER, 8192, (self.object as u64, 4 * first as u64));
+                self.copy(cpu, first..first + 2048);
+                self.block += 1;
+                if self.block * 2048 == WORDS {
+                    self.next_object(Phase::Write);
+                }
+                waits(call::READ)
+            }
+            Phase::Write => {
+                let section = (4 * self.object * WORDS) as u64;
+                LIBC.drain(cpu, self.image + section, 4 * WORDS as u32, (900, section));
+                self.next_object(Phase::Enter);
+                if matches!(self.phase, Phase::Write) {
+                    return waits(call::WRITE);
+                }
+                self.buckets.fill(NONE);
+                self.symbols.clear();
+                Status::Blocked { call: call::READ, latency: PAUSE }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Space;
+
+    #[test]
+    fn every_word_is_its_content_plus_its_symbol() {
+        let mut cpu = Cpu::new(Space::new(IMAGE, 1));
+        let mut linker = Linker::new(Draws::new(3, 0), &mut cpu, 3);
+        while !matches!(linker.phase, Phase::Write) {
+            linker.step(&mut cpu);
+            cpu.settle();
+            cpu.rows.clear();
+        }
+        let mut relocated = 0;
+        for (out, &word) in linker.output.iter().enumerate() {
+            let (content, refers) = Linker::word(out / WORDS, out % WORDS);
+            let value = refers.map_or(0, |name| {
+                relocated += 1;
+                linker.symbols.iter().find(|s| s.name == name).unwrap().value
+            });
+            assert_eq!(word, content.wrapping_add(value), "word {out}");
+        }
+        assert!(relocated > 3_000);
+        assert_eq!(cpu.depth(), 0);
+    }
+}

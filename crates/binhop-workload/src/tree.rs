@@ -1,0 +1,325 @@
+//! tree: building trees and searching them for the largest element, in compiled Scheme. Stands for Tree (KH90
+//! §4.1.1: "searches a large tree data structure (64 megabytes)"; LF91 Table 1: "building trees and searching
+//! for the largest element").
+//!
+//! Computes: builds a random binary tree of boxed numbers, recursively, so that a subtree is contiguous;
+//! searches the newest tree again and again by a full recursive walk, now and then one of the older trees of
+//! the forest; then builds the next. The forest keeps the last few trees. When the next tree might not fit, the
+//! heap is collected (Cheney: breadth first, into the other semispace).
+//!
+//! Sizes: two semispaces of 32 MB; 44,000 nodes of 32 bytes with their numbers a tree: 1.4 MB. LF91's Table 3
+//! says the same of the original: almost all faults are gone from 2 MB on, so what it walks over and over lies
+//! between 1 and 2 MB. It never ends: the next tree is always another.
+
+use crate::cpu::{Cpu, Draws};
+use crate::heap::{Code, Heap};
+use crate::program::{Program, Status};
+use crate::space::{DATA, Image, TEXT};
+
+/// The program as a workload of its own.
+pub(crate) const IMAGE: Image = Image { name: "tree", segment: 2, text: 128 << 10, data: 64 << 10 };
+
+const MAKE: u64 = TEXT + 0x2000;
+const SEARCH: u64 = TEXT + 0x3100;
+const COMPARE: u64 = TEXT + 0x4a00;
+const CODE: Code = Code { allocate: TEXT + 0x8000, collect: TEXT + 0x9000 };
+/// The forest: a Scheme vector of roots.
+const ROOTS: u64 = DATA + 0x1800;
+
+/// How large, and how the walks are shared out.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    /// Bytes of a semispace.
+    pub(crate) half: u64,
+    /// Nodes of a tree.
+    pub(crate) nodes: u32,
+    /// Trees kept.
+    pub(crate) forest: usize,
+    /// Walks of the newest tree before the next is built.
+    pub(crate) walks: u32,
+    /// One walk in so many is of an older tree.
+    pub(crate) older: u64,
+}
+
+const SHAPE: Shape = Shape { half: 32 << 20, nodes: 44_000, forest: 6, walks: 19, older: 10 };
+
+pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+    Box::new(Tree::new(draws, cpu, SHAPE))
+}
+
+enum Phase {
+    Build,
+    Walk,
+    Collect,
+}
+
+/// A call under way: of `make` (nodes left to make, then subtrees) or of `search` (the node).
+#[derive(Clone, Copy, Default)]
+struct Frame {
+    node: u32,
+    count: u32,
+    stage: u8,
+    key: u32,
+    left: u32,
+    best: f64,
+}
+
+/// The program at work.
+pub(crate) struct Tree {
+    draws: Draws,
+    shape: Shape,
+    heap: Heap,
+    phase: Phase,
+    forest: Vec<u32>,
+    frames: Vec<Frame>,
+    /// What the last call returned.
+    tree: u32,
+    largest: f64,
+    walks: u32,
+}
+
+impl Tree {
+    pub(crate) fn new(draws: Draws, cpu: &mut Cpu, shape: Shape) -> Self {
+        let heap = Heap::new(cpu, shape.half, CODE);
+        let mut tree = Self {
+            draws,
+            shape,
+            heap,
+            phase: Phase::Build,
+            forest: Vec::new(),
+            frames: Vec::new(),
+            tree: 0,
+            largest: f64::NEG_INFINITY,
+            walks: 0,
+        };
+        tree.begin_build();
+        tree
+    }
+
+    fn begin_build(&mut self) {
+        self.phase = Phase::Build;
+        self.frames.push(Frame { count: self.shape.nodes, ..Frame::default() });
+    }
+
+    /// One stage of (make n): the key, the left subtree, the right subtree, the node.
+    fn build(&mut self, cpu: &mut Cpu) {
+        let top = self.frames.len() - 1;
+        let frame = self.frames[top];
+        match frame.stage {
+            0 => {
+                cpu.call(MAKE, 4, 2);
+                cpu.run(6);
+                if frame.count == 0 {
+                    self.back(cpu, 0);
+                    return;
+                }
+                cpu.run(16);
+                let value = self.draws.unit();
+                self.frames[top].key = self.heap.float(cpu, value);
+                let rest = frame.count - 1;
+                // The split is between a third and two thirds.
+                let left = rest / 3 + self.draws.below(u64::from(rest / 3) + 1) as u32;
+                self.frames[top].count = rest - left;
+                self.frames[top].stage = 1;
+                self.frames.push(Frame { count: left, ..Frame::default() });
+            }
+            1 => {
+                cpu.at(MAKE + 0x80);
+                cpu.run(5);
+                cpu.store_local(0);
+                self.frames[top].left = self.tree;
+                self.frames[top].stage = 2;
+                self.frames.push(Frame { count: frame.count, ..Frame::default() });
+            }
+            _ => {
+                cpu.at(MAKE + 0xa0);
+                cpu.run(3);
+                cpu.load_local(0);
+                let node = self.heap.node(cpu, frame.key, frame.left, self.tree);
+                self.back(cpu, node);
+            }
+        }
+    }
+
+    fn back(&mut self, cpu: &mut Cpu, tree: u32) {
+        cpu.ret(4, 2);
+        self.tree = tree;
+        self.frames.pop();
+    }
+
+    /// One stage of (largest tree): the node, its left subtree, its right subtree.
+    #[inline(always)]
+    fn walk(&mut self, cpu: &mut Cpu) {
+        let top = self.frames.len() - 1;
+        let frame = self.frames[top];
+        match frame.stage {
+            0 => {
+                cpu.call(SEARCH, 3, 2);
+                cpu.run(5);
+                if frame.node == 0 {
+                    cpu.run(3);
+                    cpu.ret(3, 2);
+                    self.largest = f64::NEG_INFINITY;
+                    self.frames.pop();
+                    return;
+                }
+                self.heap.check(cpu, frame.node);
+                let key = self.heap.field(cpu, frame.node, 0);
+                cpu.run(2);
+                self.heap.check(cpu, key);
+                self.frames[top].best = self.heap.value(cpu, key);
+                let left = self.heap.field(cpu, frame.node, 1);
+                cpu.run(4);
+                self.frames[top].stage = 1;
+                self.frames.push(Frame { node: left, ..Frame::default() });
+            }
+            1 => {
+                self.compare(cpu, top);
+                let right = self.heap.field(cpu, frame.node, 2);
+                self.frames[top].stage = 2;
+                self.frames.push(Frame { node: right, ..Frame::default() });
+            }
+            _ => {
+                self.compare(cpu, top);
+                cpu.ret(3, 2);
+                self.largest = self.frames[top].best;
+                self.frames.pop();
+            }
+        }
+    }
+
+    /// The generic comparison of two numbers; the larger stays.
+    #[inline(always)]
+    fn compare(&mut self, cpu: &mut Cpu, top: usize) {
+        cpu.at(SEARCH + 0x90);
+        cpu.run(7);
+        if self.largest == f64::NEG_INFINITY {
+            return;
+        }
+        cpu.call(COMPARE, 1, 0);
+        cpu.run(12);
+        cpu.load(ROOTS - 0x400, 4);
+        cpu.run(9);
+        cpu.ret(1, 0);
+        self.frames[top].best = self.frames[top].best.max(self.largest);
+    }
+
+    fn begin_walk(&mut self, cpu: &mut Cpu) {
+        self.phase = Phase::Walk;
+        let newest = self.forest.len() - 1;
+        let which = if self.draws.below(self.shape.older) == 0 {
+            self.draws.below(newest as u64 + 1) as usize
+        } else {
+            newest
+        };
+        cpu.at(TEXT + 0x1000);
+        cpu.run(12);
+        cpu.load(ROOTS + 4 * which as u64, 4);
+        self.frames.push(Frame { node: self.forest[which], ..Frame::default() });
+    }
+
+    /// What follows when the frames are empty.
+    fn next(&mut self, cpu: &mut Cpu) {
+        if matches!(self.phase, Phase::Build) {
+            if self.forest.len() == self.shape.forest {
+                self.forest.remove(0);
+            }
+            self.forest.push(self.tree);
+            cpu.store(ROOTS + 4 * (self.forest.len() as u64 - 1), 4);
+            self.walks = 0;
+        } else if matches!(self.phase, Phase::Walk) {
+            self.walks += 1;
+        }
+        if self.walks < self.shape.walks {
+            self.begin_walk(cpu);
+        } else if self.heap.room() < 32 * (u64::from(self.shape.nodes) + 1) {
+            self.phase = Phase::Collect;
+            self.heap.begin_collection(cpu, &mut self.forest, ROOTS);
+        } else {
+            self.begin_build();
+        }
+    }
+}
+
+impl Program for Tree {
+    fn step(&mut self, cpu: &mut Cpu) -> Status {
+        for _ in 0..400 {
+            match self.phase {
+                Phase::Collect => {
+                    if self.heap.collect(cpu, 4) {
+                        self.begin_build();
+                    }
+                }
+                _ if self.frames.is_empty() => self.next(cpu),
+                Phase::Build => self.build(cpu),
+                Phase::Walk => self.walk(cpu),
+            }
+        }
+        Status::Ready
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Space;
+
+    fn keys(heap: &Heap, node: u32, into: &mut Vec<f64>) {
+        if node != 0 {
+            let (key, left, right) = heap.peek(node);
+            into.push(key);
+            keys(heap, left, into);
+            keys(heap, right, into);
+        }
+    }
+
+    fn sorted(heap: &Heap, root: u32) -> Vec<f64> {
+        let mut all = Vec::new();
+        keys(heap, root, &mut all);
+        all.sort_by(f64::total_cmp);
+        all
+    }
+
+    #[test]
+    fn searches_find_the_largest_and_collections_keep_every_tree() {
+        let mut cpu = Cpu::new(Space::new(IMAGE, 0));
+        let shape = Shape { half: 64 << 10, nodes: 300, forest: 3, walks: 2, older: 2 };
+        let mut tree = Tree::new(Draws::new(9, 0), &mut cpu, shape);
+        let (mut collections, mut searches) = (0, 0);
+        let mut before: Vec<Vec<f64>> = Vec::new();
+        for _ in 0..3_000_000 {
+            let was_collecting = matches!(tree.phase, Phase::Collect);
+            let root = tree.frames.first().map(|f| f.node);
+            match tree.phase {
+                Phase::Collect => {
+                    if tree.heap.collect(&mut cpu, 1) {
+                        tree.begin_build();
+                    }
+                }
+                _ if tree.frames.is_empty() => {
+                    before = tree.forest.iter().map(|&root| sorted(&tree.heap, root)).collect();
+                    tree.next(&mut cpu);
+                }
+                Phase::Build => tree.build(&mut cpu),
+                Phase::Walk => tree.walk(&mut cpu),
+            }
+            cpu.settle();
+            cpu.rows.clear();
+            if was_collecting && !matches!(tree.phase, Phase::Collect) {
+                let after: Vec<_> = tree.forest.iter().map(|&root| sorted(&tree.heap, root)).collect();
+                assert_eq!(before, after);
+                assert_eq!(after.last().unwrap().len(), 300);
+                collections += 1;
+            }
+            if matches!(tree.phase, Phase::Walk) && tree.frames.is_empty() && !was_collecting {
+                assert_eq!(sorted(&tree.heap, root.unwrap()).last(), Some(&tree.largest));
+                searches += 1;
+            }
+            if collections == 3 {
+                break;
+            }
+        }
+        assert!(collections == 3 && searches > 20, "{collections} collections, {searches} searches");
+        assert!(cpu.depth() < 30);
+    }
+}
