@@ -1,6 +1,5 @@
-//! Tree pseudo-LRU (J. Handy, The Cache Memory Book, 2nd edition 1998, chapter 2; compared with others in
-//! Al-Zoubi, Milenković, Milenković: Performance Evaluation of Cache Replacement Policies for the SPEC
-//! CPU2000 Benchmark Suite, ACM SE 2004).
+//! Tree pseudo-LRU (described and compared with others in Al-Zoubi, Milenković, Milenković: Performance
+//! Evaluation of Cache Replacement Policies for the SPEC CPU2000 Benchmark Suite, ACM SE 2004: PLRUt).
 //!
 //! A binary tree with one bit per inner node stands over the ways. A bit of 0 points to the lower half of
 //! the ways below the node, 1 to the upper. The victim is found by following the bits. Every access, a

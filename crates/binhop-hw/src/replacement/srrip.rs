@@ -1,5 +1,5 @@
-//! Static re-reference interval prediction with hit priority (SRRIP-HP; Jaleel, Theobald, Steely, Emer:
-//! High Performance Cache Replacement Using Re-Reference Interval Prediction, ISCA 2010, §4.2), M = 2 bits.
+//! Static re-reference interval prediction with hit priority (SRRIP-HP) of M = 2 bits (Jaleel, Theobald,
+//! Steely, Emer: High Performance Cache Replacement Using Re-Reference Interval Prediction, ISCA 2010).
 //!
 //! Each line has a predicted re-reference value: 0 near-immediate … 3 distant. A line that comes gets 2,
 //! a hit sets 0. The victim is the lowest way with 3; while there is none, all ways of the set grow by 1.

@@ -1,0 +1,171 @@
+//! The order of transactions, inclusion, costs and the write buffer, one small case each.
+
+mod common;
+
+use binhop_base::{Kind, LineAddr, Rng};
+use binhop_hw::{
+    CacheConfig, CostRule, Front, Hierarchy, IndexBy, MEMORY, Next, Request, TagBy, Tree, TreeConfig,
+    WriteBufferConfig, WritePolicy, WritebackOrder,
+};
+use common::{World, plain, power, tree};
+
+fn line(id: u32, line: u32) -> LineAddr {
+    LineAddr { id, line }
+}
+
+/// What a direct-mapped cache of one line asks when a dirty line makes way for another.
+fn requests(order: WritebackOrder) -> Vec<(Kind, u32)> {
+    let cache = CacheConfig { writeback_order: order, ..plain("l1", 16, 16, 1, Next::Memory) };
+    let tree = Tree::new(tree(vec![cache], 16, 0, 0));
+    let (world, mut front) = (World::identity(4), Front::new(&tree, Rng::new(0)));
+    let mut recorded: Vec<Request> = Vec::new();
+    front.access(0, Kind::Store, line(0, 0), 0, &world, &mut recorded);
+    front.access(0, Kind::Load, line(1, 0), 0, &world, &mut recorded);
+    assert!(recorded.iter().all(|r| r.to == MEMORY && r.unit == 4 && r.data == 4));
+    recorded.iter().map(|r| (r.kind, r.at.id)).collect()
+}
+
+#[test]
+fn the_write_back_goes_before_or_after_the_read_as_told() {
+    let store = (Kind::Store, 0);
+    let (read, writeback) = ((Kind::Load, 1), (Kind::Writeback, 0));
+    assert_eq!(requests(WritebackOrder::BeforeFill), [store, writeback, read]);
+    assert_eq!(requests(WritebackOrder::AfterFill), [store, read, writeback]);
+}
+
+/// Level 1: two ways of 16 bytes. Level 2: one line of 32 bytes, inclusive. A page is 64 bytes.
+fn inclusive(order: WritebackOrder) -> TreeConfig {
+    let l1 = CacheConfig { writeback_order: order, ..plain("l1", 32, 16, 2, Next::Cache(1)) };
+    let l2 = CacheConfig { inclusive: true, ..plain("l2", 32, 32, 1, Next::Memory) };
+    tree(vec![l1, l2], 64, 0, 0)
+}
+
+#[test]
+fn an_inclusive_victim_takes_along_what_it_covers_and_carries_its_data() {
+    let mut h = Hierarchy::new(&Tree::new(inclusive(WritebackOrder::AfterFill)), Rng::new(0));
+    let world = World::identity(2);
+    h.access(Kind::Load, line(0, 0), &world);
+    h.access(Kind::Store, line(0, 1), &world); // both halves of level 2's line, the second dirty
+    assert_eq!((h.front.resident(0), h.front.resident(1)), ((2, 1), (1, 0)));
+    h.access(Kind::Load, line(0, 2), &world); // level 2 must drop its line, level 1 both
+    let (l1, l2) = (*h.counters(0), *h.counters(1));
+    assert_eq!((l1.invalidated, l1.invalidated_dirty, l1.evictions), (2, 1, 0));
+    assert_eq!((l2.evictions, l2.evictions_dirty, l2.dirtied), (1, 1, 1));
+    assert_eq!(h.back.memory().accesses[Kind::Writeback], 1);
+    assert_eq!((h.front.resident(0), h.front.resident(1)), ((1, 0), (1, 0)));
+    h.check().unwrap();
+}
+
+#[test]
+fn a_victim_chosen_before_the_read_is_written_back_by_its_own_cache() {
+    // As above with both ways of level 1 taken: before-fill evicts line 0, then level 2 drops the rest.
+    let mut h = Hierarchy::new(&Tree::new(inclusive(WritebackOrder::BeforeFill)), Rng::new(0));
+    let world = World::identity(2);
+    h.access(Kind::Store, line(0, 0), &world);
+    h.access(Kind::Store, line(0, 1), &world);
+    h.access(Kind::Load, line(0, 2), &world);
+    let (l1, l2) = (*h.counters(0), *h.counters(1));
+    assert_eq!((l1.evictions, l1.evictions_dirty, l1.invalidated, l1.invalidated_dirty), (1, 1, 1, 1));
+    assert_eq!((l2.accesses[Kind::Writeback], l2.misses[Kind::Writeback]), (1, 0));
+    assert_eq!((l2.evictions_dirty, h.back.memory().accesses[Kind::Writeback]), (1, 1));
+    h.check().unwrap();
+}
+
+#[test]
+fn an_inclusive_cache_and_all_above_it_are_the_front() {
+    let mut config = inclusive(WritebackOrder::AfterFill);
+    let l3 = plain("l3", 1024, 32, 1, Next::Memory);
+    config.caches[1].next = Next::Cache(2);
+    config.caches.push(l3);
+    let tree = Tree::new(config.clone());
+    assert_eq!([0, 1, 2].map(|cache| tree.in_front(cache)), [true, true, false]);
+    config.caches[1].inclusive = false;
+    assert!(!Tree::new(config.clone()).in_front(1));
+    config.caches[2].inclusive = true;
+    let tree = Tree::new(config);
+    assert_eq!([0, 1, 2].map(|cache| tree.in_front(cache)), [true, true, true]);
+}
+
+#[test]
+fn a_front_depends_on_the_placement_when_its_index_reaches_beyond_the_page() {
+    let depends = |size, ways, index, tag, hashed| {
+        let cache = CacheConfig { index, tag, hashed, ..plain("l1", size, 64, ways, Next::Memory) };
+        Tree::new(tree(vec![cache], 4096, 0, 0)).front_depends_on_placement()
+    };
+    let (physical, by_page, by_space) = (IndexBy::Physical, TagBy::Physical, TagBy::Asid);
+    assert!(!depends(32 << 10, 8, physical, by_page, false));
+    assert!(depends(32 << 10, 4, physical, by_page, false));
+    assert!(depends(32 << 10, 8, physical, by_page, true));
+    assert!(!depends(32 << 10, 512, physical, by_page, true));
+    assert!(!depends(32 << 10, 1, IndexBy::Virtual, by_space, false));
+    assert!(!depends(32 << 10, 1, IndexBy::Virtual, by_page, true));
+}
+
+#[test]
+fn a_miss_costs_the_level_that_serves_it_or_the_sum_of_those_it_passed() {
+    for (rule, from_memory) in [(CostRule::Total, 200), (CostRule::Add, 213)] {
+        let l2 = CacheConfig { cost: 13, ..plain("l2", 1024, 16, 1, Next::Memory) };
+        let caches = vec![plain("l1", 16, 16, 1, Next::Cache(1)), l2];
+        let config = TreeConfig { cost_rule: rule, memory_cost: 200, ..tree(caches, 16, 0, 0) };
+        let (mut h, world) = (Hierarchy::new(&Tree::new(config), Rng::new(0)), World::identity(4));
+        let costs: Vec<u64> = [0, 1, 0, 0].map(|id| h.access(Kind::Load, line(id, 0), &world)).into();
+        assert_eq!(costs, [from_memory, from_memory, 13, 0]);
+        assert_eq!(h.now, 2 * from_memory + 13);
+    }
+}
+
+/// Write-through, two entries of ten cycles each; the line is there.
+fn buffered() -> (Hierarchy, World) {
+    let buffer = Some(WriteBufferConfig { entries: 2, drain_cycles: 10 });
+    let write = WritePolicy::Through;
+    let cache = CacheConfig { write, write_buffer: buffer, ..plain("l1", 64, 16, 1, Next::Memory) };
+    let (mut h, world) =
+        (Hierarchy::new(&Tree::new(tree(vec![cache], 64, 0, 0)), Rng::new(0)), World::identity(1));
+    h.access(Kind::Load, line(0, 0), &world);
+    (h, world)
+}
+
+#[test]
+fn a_store_into_a_full_buffer_waits_for_exactly_the_oldest_write() {
+    for now in 1..=12 {
+        let (mut h, world) = buffered();
+        assert_eq!(h.access(Kind::Store, line(0, 0), &world), 0); // drains until 10
+        assert_eq!(h.access(Kind::Store, line(0, 0), &world), 0); // until 20
+        h.now = now;
+        let stall = 10u64.saturating_sub(now);
+        assert_eq!(h.access(Kind::Store, line(0, 0), &world), stall, "at {now}");
+        assert_eq!(h.now, now + stall);
+        let counters = h.counters(0);
+        assert_eq!((counters.stalls, counters.stall_cycles), (u64::from(stall > 0), stall));
+        // The data went down at once, three times.
+        assert_eq!(h.back.memory().accesses[Kind::Write], 3);
+    }
+}
+
+#[test]
+fn a_load_does_not_wait_for_the_buffer() {
+    let (mut h, world) = buffered();
+    for _ in 0..2 {
+        h.access(Kind::Store, line(0, 0), &world);
+    }
+    assert_eq!(h.access(Kind::Load, line(0, 1), &world), 0);
+    assert_eq!(h.counters(0).stalls, 0);
+}
+
+#[test]
+fn a_write_back_smaller_than_the_line_reads_the_rest_and_a_whole_one_does_not() {
+    for (l2_line, reads) in [(16, 0), (32, 1)] {
+        // Level 2 holds one line; level 1 stores to line 0, keeps it while level 2 moves on, then evicts it.
+        let l1 = plain("l1", 32, 16, 2, Next::Cache(1));
+        let l2 = plain("l2", l2_line, l2_line, 1, Next::Memory);
+        let config = TreeConfig { page: power(64), ..tree(vec![l1, l2], 64, 0, 0) };
+        let (mut h, world) = (Hierarchy::new(&Tree::new(config), Rng::new(0)), World::identity(4));
+        h.access(Kind::Store, line(0, 0), &world);
+        h.access(Kind::Load, line(1, 0), &world);
+        h.access(Kind::Load, line(2, 0), &world);
+        assert_eq!(h.counters(1).misses[Kind::Writeback], 1);
+        assert_eq!(h.back.memory().accesses[Kind::Fill], reads);
+        assert_eq!(h.back.resident(1), (1, 1));
+        h.check().unwrap();
+    }
+}
