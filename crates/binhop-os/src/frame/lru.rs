@@ -219,3 +219,11 @@ impl Lru {
         seen.iter().all(|&times| times == 1)
     }
 }
+
+#[cfg(test)]
+impl Lru {
+    /// Damages the list.
+    pub(super) fn lose_one(&mut self) {
+        self.rest.pop();
+    }
+}

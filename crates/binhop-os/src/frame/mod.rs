@@ -292,3 +292,57 @@ fn outside(chosen: FrameNo, policy: &str, request: &Request, fault: u64, list: &
         "take one that the pool lists",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement;
+
+    /// Six frames, eight pages placed, two evicted, one dead.
+    fn lived_in() -> Frames {
+        let policy = placement::policy("first").and_then(placement::Policy::build).unwrap();
+        let mut frames = Frames::new(6, 2, policy, 0).unwrap();
+        let mut recency = Recency::new();
+        for number in 0..8 {
+            let page = PageId(number);
+            recency.note(page, u64::from(number) + 1);
+            let request = Request { page, asid: Asid(0), page_no: PageNo(9), segment: SegmentId(0) };
+            frames.place(&request, &recency).unwrap();
+        }
+        frames.release(PageId(4));
+        frames.check().unwrap();
+        frames
+    }
+
+    fn list(frames: &mut Frames) -> &mut Lru {
+        let Memory::Pooled { list, .. } = &mut frames.memory else { panic!("memory has a size") };
+        list
+    }
+
+    #[test]
+    fn every_law_of_frames_is_checked() {
+        let broken = |damage: fn(&mut Frames), value: &str| {
+            let mut frames = lived_in();
+            damage(&mut frames);
+            let problem = frames.check().unwrap_err();
+            assert_eq!((problem.class, &*problem.value), (binhop_base::Class::Run, value));
+        };
+        broken(|frames| frames.mapped += 1, "5 resident pages, 6 mapped frames");
+        broken(|frames| frames.evictions += 2, "8 faults, 4 evictions, 5 resident");
+        broken(
+            |frames| {
+                let frame = frames.frame_of(PageId(5)).unwrap();
+                list(frames).release(frame.0 as u32);
+            },
+            "4 frames hold a page, 5 are mapped",
+        );
+        broken(
+            |frames| {
+                let (a, b) = (PageId(5).index(), PageId(6).index());
+                frames.slots[a] = frames.slots[b];
+            },
+            &format!("page 5 in frame {}", lived_in().frame_of(PageId(6)).unwrap()),
+        );
+        broken(|frames| list(frames).lose_one(), "the list of frames");
+    }
+}
