@@ -106,7 +106,7 @@ impl Mix {
         out.push(Op::Switch, process.asid, process.asid as u32, [cause, number]);
         let end = self.time + self.quantum;
         loop {
-            let left = end - self.time;
+            let left = end.saturating_sub(self.time);
             let (upto, instructions) = match process.fresh.take() {
                 Some(all) if all <= left => (process.cpu.rows.len(), all),
                 _ => cut(&process.cpu.rows, process.next, left),
