@@ -9,20 +9,18 @@
 //! A frame that was never used stands before all used ones, in the initial order; a used one is as old as
 //! the last reference to the page it holds or held last. That time is kept outside, in [`Recency`], without
 //! a word to us. So the used part of the pool is *validated* at a placement: an entry whose time is no
-//! longer the page's has been touched since, leaves the pool, and waits in a heap with its new time. The gap
-//! is filled from the heap, whose times are lower bounds of the true ones: the least one is exact if it is
-//! the page's still, and otherwise goes back with the true one. What remains in the pool is older than all
-//! that was outside, which can only have grown younger, so appending keeps the order.
+//! longer the page's has been touched since and leaves the pool. The gap is filled from a *reserve*: an
+//! eighth of memory, the oldest that stand outside the pool, sorted when it was laid in and validated in the same way as it is
+//! used. An empty reserve is laid in anew from the rest. What remains in the pool is older than what
+//! remains in the reserve, and that is older than the rest, since what stands outside can only have grown
+//! younger; so appending keeps the order.
 //!
 //! # Cost
-//! Nothing at a reference. At a placement O(K) to validate, and O(log P) for each frame that was
-//! touched since it was last looked at; nothing of either while K frames were never used. 28 B per frame.
+//! Nothing at a reference. At a placement O(K) to validate; for each frame that was touched since it was
+//! last looked at O(log P), spread over placements: laying in looks at all frames, for an eighth of
+//! them. Nothing of either while K frames were never used. 28 B per frame.
 
-use alloc::{
-    collections::{BinaryHeap, binary_heap::PeekMut},
-    vec::Vec,
-};
-use core::cmp::Reverse;
+use alloc::vec::Vec;
 
 use binhop_base::{PageId, PowerOfTwo};
 
@@ -60,8 +58,11 @@ pub(super) struct Lru {
     content: Vec<Content>,
     /// The used part of the pool, in order; exact since the last [`refresh`](Self::refresh).
     aged: Vec<Aged>,
-    /// The other used frames. Both are empty until the first placement that needs recency.
-    rest: BinaryHeap<Reverse<Aged>>,
+    /// Used frames older than the rest, the oldest last; their times were true when it was laid in.
+    reserve: Vec<Aged>,
+    /// The other used frames, in no order, with any earlier time. All three are empty until the first
+    /// placement that needs recency.
+    rest: Vec<Aged>,
     following: bool,
     /// Counts of the pool by bin, if the policy asks for any.
     bins: Option<Bins>,
@@ -72,8 +73,8 @@ impl Lru {
     pub(super) fn new(order: Vec<u32>, size: usize, bins: Option<PowerOfTwo>) -> Self {
         let content = alloc::vec![Content::default(); order.len()];
         let bins = bins.map(|bins| Bins::new(bins, order.len(), &order[..size]));
-        let (aged, rest) = (Vec::new(), BinaryHeap::new());
-        Self { size, order, used: 0, content, aged, rest, following: false, bins }
+        let (aged, reserve, rest) = (Vec::new(), Vec::new(), Vec::new());
+        Self { size, order, used: 0, content, aged, reserve, rest, following: false, bins }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -108,39 +109,50 @@ impl Lru {
         if !self.needs_recency() {
             return;
         }
-        let Self { content, rest, aged, bins, .. } = self;
         if !self.following {
             self.following = true;
-            rest.extend(self.order[..self.used].iter().map(|&frame| {
-                let page = content[frame as usize].page;
-                Reverse(Aged { time: recency.last(page), frame, page })
-            }));
+            let followed = |&frame: &u32| Aged { time: 0, frame, page: self.content[frame as usize].page };
+            self.rest = self.order[..self.used].iter().map(followed).collect();
         }
+        let Self { rest, aged, bins, .. } = self;
         aged.retain(|entry| {
-            let time = recency.last(entry.page);
-            if time != entry.time {
-                rest.push(Reverse(Aged { time, ..*entry }));
+            let stays = recency.last(entry.page) == entry.time;
+            if !stays {
+                rest.push(*entry);
                 if let Some(bins) = bins {
                     bins.leave(entry.frame);
                 }
             }
-            time == entry.time
+            stays
         });
-        let wanted = self.size - (self.order.len() - self.used);
-        while aged.len() < wanted {
-            // All frames are in `order[used..]`, `aged` or `rest`, and the pool is no larger than memory.
-            let Some(mut oldest) = rest.peek_mut() else { break };
-            let time = recency.last(oldest.0.page);
-            if time == oldest.0.time {
-                let entry = PeekMut::pop(oldest).0;
-                if let Some(bins) = bins {
-                    bins.enter(entry.frame);
-                }
-                aged.push(entry);
-            } else {
-                oldest.0.time = time;
+        while self.aged.len() < self.size - (self.order.len() - self.used) {
+            let Some(entry) = self.reserve.pop() else {
+                // Not empty: the list is no shorter than the pool.
+                self.lay_in(recency);
+                continue;
+            };
+            if recency.last(entry.page) != entry.time {
+                self.rest.push(entry);
+                continue;
+            }
+            self.aged.push(entry);
+            if let Some(bins) = &mut self.bins {
+                bins.enter(entry.frame);
             }
         }
+    }
+
+    /// Lays in a reserve: the oldest of the rest, in order.
+    fn lay_in(&mut self, recency: &Recency) {
+        for entry in &mut self.rest {
+            entry.time = recency.last(entry.page);
+        }
+        let len = self.rest.len();
+        let wanted = (self.order.len() / 8).clamp(1, len);
+        // Youngest first, so that the reserve is the end of both.
+        self.rest.select_nth_unstable_by(len - wanted, |a, b| b.cmp(a));
+        self.reserve.extend(self.rest.drain(len - wanted..));
+        self.reserve.sort_unstable_by(|a, b| b.cmp(a));
     }
 
     /// The place of a frame in the pool, 0 for the least recently used.
@@ -157,13 +169,7 @@ impl Lru {
     }
 
     /// Gives the pool's frame at `rank` to a page of a segment; returns it and the page it held.
-    pub(super) fn take(
-        &mut self,
-        rank: usize,
-        page: PageId,
-        segment: SegmentId,
-        recency: &Recency,
-    ) -> (u32, Option<PageId>) {
+    pub(super) fn take(&mut self, rank: usize, page: PageId, segment: SegmentId) -> (u32, Option<PageId>) {
         let fresh = self.fresh().len();
         let mut next = None;
         let frame = if rank < fresh {
@@ -175,8 +181,7 @@ impl Lru {
             self.aged.remove(rank - fresh).frame
         };
         if self.following {
-            // A lower bound, if the reference that faults is not noted yet.
-            self.rest.push(Reverse(Aged { time: recency.last(page), frame, page }));
+            self.rest.push(Aged { time: 0, frame, page });
         }
         let old = core::mem::replace(&mut self.content[frame as usize], Content { page, held: true });
         if let Some(bins) = &mut self.bins {
@@ -206,8 +211,7 @@ impl Lru {
     /// Whether every frame stands exactly once in the list.
     pub(super) fn is_whole(&self) -> bool {
         let mut seen = alloc::vec![0u8; self.order.len()];
-        let followed =
-            self.aged.iter().chain(self.rest.iter().map(|entry| &entry.0)).map(|entry| entry.frame);
+        let followed = self.aged.iter().chain(&self.reserve).chain(&self.rest).map(|entry| entry.frame);
         for frame in followed.chain(self.order[self.used..].iter().copied()) {
             seen[frame as usize] += 1;
         }

@@ -173,7 +173,7 @@ impl Frames {
                 let chosen = policy.choose(request, &Pool::new(list), Draws::new(*rng, self.faults))?;
                 let rank = list.rank_of(chosen.0);
                 let rank = rank.ok_or_else(|| outside(chosen, policy.name(), request, self.faults, list))?;
-                let (frame, evicted) = list.take(rank, request.page, request.segment, recency);
+                let (frame, evicted) = list.take(rank, request.page, request.segment);
                 Placed { frame: FrameNo(u64::from(frame)), evicted }
             }
         };

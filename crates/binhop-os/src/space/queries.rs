@@ -83,7 +83,7 @@ impl Spaces {
     }
 
     /// Whether any map event came. If none did, nothing is known of what lies outside, and
-    /// [`Touch::outside`] says nothing.
+    /// [`Touch::outside`](crate::Touch::outside) says nothing.
     #[must_use]
     pub fn has_maps(&self) -> bool {
         self.has_maps
