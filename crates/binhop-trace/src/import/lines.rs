@@ -105,7 +105,7 @@ impl<G: Grammar> LineImporter<G> {
             self.block[..filled].iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1)
         };
         if whole == 0 && !self.ended {
-            let rule = format!("is longer than {} bytes", room);
+            let rule = format!("is longer than {room} bytes");
             let remedy = format!("this is no such trace: a line of this format is `{}`", G::EXAMPLE);
             return Err(self.problem(0, &rule, &remedy));
         }

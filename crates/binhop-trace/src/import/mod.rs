@@ -6,6 +6,7 @@
 //! An importer is a [`Source`]: it streams in constant memory, into a simulation as well as into a file.
 
 mod din;
+mod lackey;
 mod lines;
 mod rows;
 mod text;
@@ -43,7 +44,7 @@ pub struct Format {
 }
 
 /// Every format.
-pub const FORMATS: &[Format] = &[din::FORMAT, xdin::FORMAT];
+pub const FORMATS: &[Format] = &[din::FORMAT, xdin::FORMAT, lackey::FORMAT];
 
 /// Extensions of compressed files, which come after the format's own.
 const PACKED: &[&str] = &["gz", "xz", "zst"];

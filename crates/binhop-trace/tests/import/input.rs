@@ -6,7 +6,9 @@ use std::io::{Cursor, Read, Write};
 use super::{Drip, drain, importer};
 use binhop_trace::input::Input;
 
-const PACKINGS: [fn(&[u8]) -> Vec<u8>; 3] = [gzip, xz, zst];
+type Pack = fn(&[u8]) -> Vec<u8>;
+
+const PACKINGS: [Pack; 3] = [gzip, xz, zst];
 const NAMES: [&str; 3] = ["gzip", "xz", "zstd"];
 
 fn gzip(text: &[u8]) -> Vec<u8> {

@@ -1,8 +1,11 @@
 //! The importers, through their public face: exact rows for exact text.
 
+#![allow(clippy::unwrap_used, reason = "in a test, and in what only tests use, to panic is to fail")]
+
 mod din;
 mod formats;
 mod input;
+mod lackey;
 mod properties;
 mod xdin;
 

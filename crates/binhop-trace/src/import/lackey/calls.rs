@@ -1,0 +1,368 @@
+//! System calls as lackey's text tells them, put together from their pieces.
+//!
+//! A call's text ends with its status: `--> [sync] Success(0x0)`, `Failure(0x2)`, `NoWriteResult`; or with
+//! `--> [async] ...`, after which the thread waits and a second line `... [async] --> Success(0x4c5)` brings the
+//! result. In between, other threads may run, and pieces of the text may stand on lines of their own.
+
+use super::super::text::{decimal_from, number};
+
+/// A call's text is at most this long: two paths of 4096 bytes and their surroundings. Longer text is no call.
+const LONGEST_TEXT: usize = 10_000;
+
+/// Calls without a result that are remembered at most; beyond, the oldest are given up (and counted).
+const MOST_OPEN: usize = 1024;
+
+/// A thread of a process, by the numbers of the recorded system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Thread {
+    pub(super) pid: u64,
+    pub(super) tid: u32,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Success(u64),
+    Failure,
+    /// It returns to where a signal interrupted.
+    NoResult,
+}
+
+/// A call whose result is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) thread: Thread,
+    pub(super) number: u32,
+    /// As Valgrind calls it, without `sys_`: `read`, `mmap`, `exit_group`.
+    pub(super) name: String,
+    /// What stands between its parentheses.
+    pub(super) text: String,
+    pub(super) outcome: Outcome,
+}
+
+impl Call {
+    /// The argument of this index as a number. Only for calls whose arguments are plain numbers up to there.
+    pub(super) fn arg(&self, index: usize) -> Option<u64> {
+        let field = self.text.split(',').nth(index)?.trim();
+        let field = field.split('(').next()?;
+        match field.strip_prefix("0x") {
+            Some(digits) => number(digits.as_bytes(), 16),
+            None => number(field.as_bytes(), 10),
+        }
+    }
+
+    /// The path that follows a pointer in parentheses: `0x4034bb0(/etc/ld.so.cache), 524288`.
+    pub(super) fn path(&self) -> Option<&str> {
+        let start = self.text.find('(')? + 1;
+        let end = self.text.rfind(')').filter(|&end| end >= start)?;
+        Some(&self.text[start..end])
+    }
+}
+
+/// A call without a result.
+#[derive(Debug)]
+struct Open {
+    thread: Thread,
+    number: u32,
+    text: Vec<u8>,
+    /// It was reported as `[async] ...`: its thread waits, and its own text is complete up to this length.
+    waits: Option<usize>,
+}
+
+/// The calls in flight.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    /// The one that was written last comes last.
+    open: Vec<Open>,
+    newest: Option<Thread>,
+    result: Option<Call>,
+    child: Option<(Thread, u64)>,
+    /// Calls that never got a result.
+    lost: u64,
+    /// Pieces that belong to no call.
+    stray: u64,
+}
+
+impl Calls {
+    /// A piece that starts with `SYSCALL[pid,tid](number)`.
+    pub(super) fn begin(&mut self, piece: &[u8]) -> Option<()> {
+        let (pid, comma) = decimal_from(piece, b"SYSCALL[".len());
+        let (tid, bracket) = decimal_from(piece, comma + 1);
+        let (number, end) = decimal_from(piece, bracket + 2);
+        let marks = (piece.get(comma)?, piece.get(bracket..bracket + 2)?, piece.get(end)?);
+        if marks != (&b',', b"](", &b')') || end == bracket + 2 {
+            return None;
+        }
+        let thread = Thread { pid: u64::from(pid), tid };
+        let text = piece[end + 1..].trim_ascii_start();
+        self.newest = Some(thread);
+        let before = self.open.iter().position(|open| open.thread == thread).map(|at| self.open.remove(at));
+        let open = match before {
+            Some(mut open) if text.starts_with(b"...") && open.number == number => {
+                open.text.truncate(open.waits.unwrap_or(open.text.len()));
+                open
+            }
+            before => {
+                self.lost += u64::from(before.is_some());
+                Open { thread, number, text: Vec::new(), waits: None }
+            }
+        };
+        if self.open.len() == MOST_OPEN {
+            self.open.remove(0);
+            self.lost += 1;
+        }
+        self.open.push(Open { waits: None, ..open });
+        self.append(text)
+    }
+
+    /// A piece without a label: more of the call written last that has neither a result nor waits.
+    ///
+    /// `Some(false)` if there is none and it was the result that a forked child reports a second time; `None`
+    /// if it is no piece of a call at all.
+    pub(super) fn go_on(&mut self, piece: &[u8]) -> Option<bool> {
+        let Some(at) = self.open.iter().rposition(|open| open.waits.is_none()) else {
+            let stray = piece.trim_ascii();
+            self.stray += u64::from(!stray.is_empty());
+            return (stray.is_empty() || stray.starts_with(b"-->") || stray.starts_with(b"["))
+                .then_some(false);
+        };
+        let open = self.open.remove(at);
+        self.newest = Some(open.thread);
+        self.open.push(open);
+        self.append(piece).map(|()| true)
+    }
+
+    /// Adds to the last call, and looks whether that ends it.
+    fn append(&mut self, piece: &[u8]) -> Option<()> {
+        let open = self.open.last_mut()?;
+        if open.text.len() + piece.len() > LONGEST_TEXT {
+            return None;
+        }
+        open.text.extend_from_slice(piece);
+        let text = String::from_utf8_lossy(&open.text);
+        if let Some((_, born)) = text.rsplit_once("created child ") {
+            let (child, end) = decimal_from(born.as_bytes(), 0);
+            // The text before the arrow is complete once the arrow has come.
+            if end > 0 && text.contains("-->") {
+                self.child = Some((open.thread, u64::from(child)));
+            }
+        }
+        let Some((told, status)) = text.rsplit_once("--> ") else { return Some(()) };
+        let status = match status.strip_prefix('[') {
+            Some(kind) => kind.split_once(']').map_or("", |(_, status)| status).trim_start(),
+            None => status,
+        };
+        if status.starts_with("...") {
+            open.waits = Some(told.len());
+            return Some(());
+        }
+        let Some(outcome) = outcome(status) else { return Some(()) };
+        let (name, text) = name_and_text(told);
+        let call = Call { thread: open.thread, number: open.number, name, text, outcome };
+        self.open.pop();
+        self.result = Some(call);
+        Some(())
+    }
+
+    /// The thread whose call the last piece belonged to.
+    pub(super) fn newest(&self) -> Option<Thread> {
+        self.newest
+    }
+
+    /// Whether the last piece belonged to a call of this name that has no result yet.
+    pub(super) fn enters(&self, name: &str) -> bool {
+        let text = self.open.last().filter(|open| Some(open.thread) == self.newest).map(|open| &open.text);
+        text.is_some_and(|text| text.strip_prefix(b"sys_").unwrap_or(text).starts_with(name.as_bytes()))
+    }
+
+    /// The call that the last piece ended.
+    pub(super) fn take_result(&mut self) -> Option<Call> {
+        self.result.take()
+    }
+
+    /// The parent and the child's pid, when the last piece told of a fork.
+    pub(super) fn take_child(&mut self) -> Option<(Thread, u64)> {
+        self.child.take()
+    }
+
+    /// The number of the call in which a thread is.
+    pub(super) fn inside(&self, thread: Thread) -> Option<u32> {
+        self.open.iter().find(|open| open.thread == thread).map(|open| open.number)
+    }
+
+    /// A process has begun a new program: the call that did it does not return.
+    pub(super) fn forget(&mut self, pid: u64) {
+        self.open.retain(|open| open.thread.pid != pid);
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        let lost = self.lost + self.open.len() as u64;
+        let mut notes = Vec::new();
+        if lost > 0 {
+            notes.push(format!("{lost} system calls whose result is not in the text: left out"));
+        }
+        if self.stray > 0 {
+            notes.push(format!("{} pieces of system calls that belong to none: left out", self.stray));
+        }
+        notes
+    }
+}
+
+/// `Success(0x340)`, `Failure(0x2)` or `NoWriteResult`, once it is all there.
+fn outcome(status: &str) -> Option<Outcome> {
+    if status.starts_with("NoWriteResult") {
+        return Some(Outcome::NoResult);
+    }
+    let (kind, rest) = status.split_once("(0x")?;
+    let (digits, _) = rest.split_once(')')?;
+    let value = number(digits.as_bytes(), 16)?;
+    match kind {
+        "Success" => Some(Outcome::Success(value)),
+        "Failure" => Some(Outcome::Failure),
+        _ => None,
+    }
+}
+
+/// `sys_read ( 3, 0x1ffe, 832 )[sync]` is `read` and `3, 0x1ffe, 832`.
+fn name_and_text(told: &str) -> (String, String) {
+    let name = told.split([' ', '(', '[']).next().unwrap_or("");
+    let inner = told.get(name.len()..).unwrap_or("");
+    let start = inner.find('(').map_or(inner.len(), |at| at + 1);
+    // A fork's report follows its arguments: `sys_clone ( 1200011, 0x0 )   clone(fork): process 1 created child 2`.
+    let arguments = inner.get(start..).unwrap_or("");
+    let arguments = arguments.split("   clone(fork): ").next().unwrap_or(arguments);
+    let end = arguments.rfind(')').unwrap_or(arguments.len());
+    (name.trim_start_matches("sys_").to_string(), arguments[..end].trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Thread = Thread { pid: 7, tid: 1 };
+
+    fn call(number: u32, name: &str, text: &str, outcome: Outcome) -> Option<Call> {
+        Some(Call { thread: ONE, number, name: name.into(), text: text.into(), outcome })
+    }
+
+    #[test]
+    fn whole_lines() {
+        let cases: [(&str, Option<Call>); 7] = [
+            (
+                "SYSCALL[7,1](3) sys_close ( 3 )[sync] --> Success(0x0) ",
+                call(3, "close", "3", Outcome::Success(0)),
+            ),
+            (
+                "SYSCALL[7,1](21) sys_access ( 0x402a2a0(/etc/ld.so.preload), 4 )[sync] --> Failure(0x2) ",
+                call(21, "access", "0x402a2a0(/etc/ld.so.preload), 4", Outcome::Failure),
+            ),
+            (
+                "SYSCALL[7,1](39) sys_getpid ()[sync] --> Success(0x1f48) ",
+                call(39, "getpid", "", Outcome::Success(0x1f48)),
+            ),
+            (
+                "SYSCALL[7,1](231) exit_group( 0 ) --> [pre-success] Success(0x0) ",
+                call(231, "exit_group", "0", Outcome::Success(0)),
+            ),
+            (
+                "SYSCALL[7,1](72) sys_fcntl[ARG3=='arg'] ( 1, 0, 10 )[sync] --> Success(0xb) ",
+                call(72, "fcntl", "1, 0, 10", Outcome::Success(11)),
+            ),
+            (
+                "SYSCALL[7,1](15) sys_rt_sigreturn ( ) --> [pre-success] NoWriteResult ",
+                call(15, "rt_sigreturn", "", Outcome::NoResult),
+            ),
+            ("SYSCALL[7,1](0) sys_read ( 3, 0x1ffe, 832 ) --> [async] ... ", None),
+        ];
+        for (line, expected) in cases {
+            let mut calls = Calls::default();
+            calls.begin(line.as_bytes()).unwrap();
+            assert_eq!((calls.newest(), calls.take_result()), (Some(ONE), expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_async_call_ends_later_and_others_in_between() {
+        let mut calls = Calls::default();
+        calls.begin(b"SYSCALL[7,1](0) sys_read ( 3, 0x1ffe, 832 ) --> [async] ... ").unwrap();
+        assert_eq!(calls.inside(ONE), Some(0));
+        calls.begin(b"SYSCALL[7,2](3) sys_close ( 4 )[sync] --> Success(0x0) ").unwrap();
+        assert_eq!(calls.take_result().map(|call| call.thread.tid), Some(2));
+        calls.begin(b"SYSCALL[7,1](0) ... [async] --> Success(0x340) ").unwrap();
+        assert_eq!(calls.take_result(), call(0, "read", "3, 0x1ffe, 832", Outcome::Success(0x340)));
+        assert_eq!(calls.inside(ONE), None);
+        assert!(calls.notes().is_empty());
+    }
+
+    #[test]
+    fn a_call_in_pieces() {
+        for pieces in [
+            &["SYSCALL[7,1](0) ", "sys_read ( 3, 0x1ffe, 832 )", "[sync] --> Success(0x340)", " "][..],
+            &["SYSCALL[7,1](0) sys_read ( 3, 0x1ffe", ", 832 )", " --> [pre-success] ", "Success(0x340)"],
+            &[
+                "SYSCALL[7,1](0) sys_read ( 3, 0x1ffe, 832 ) --> [async] ",
+                "... ",
+                "SYSCALL[7,1](0) ... [async] --> ",
+                "Success(0x340) ",
+            ],
+        ] {
+            let mut calls = Calls::default();
+            let mut result = None;
+            for piece in pieces {
+                if piece.starts_with("SYSCALL") {
+                    calls.begin(piece.as_bytes()).unwrap();
+                } else {
+                    calls.go_on(piece.as_bytes()).unwrap();
+                }
+                result = calls.take_result().or(result);
+            }
+            assert_eq!(result, call(0, "read", "3, 0x1ffe, 832", Outcome::Success(0x340)), "{pieces:?}");
+        }
+    }
+
+    #[test]
+    fn a_fork_tells_its_child() {
+        let mut calls = Calls::default();
+        calls
+            .begin(b"SYSCALL[7,1](56) sys_clone ( 1200011, 0x0, 0x0, 0x4a27a10, 0x0 )   clone(fork): process 7 created child 9")
+            .unwrap();
+        assert_eq!(calls.take_child(), None);
+        assert_eq!(calls.go_on(b" --> [pre-success] Success(0x9) "), Some(true));
+        assert_eq!(calls.take_child(), Some((ONE, 9)));
+        let call = calls.take_result().unwrap();
+        assert_eq!((call.name.as_str(), call.arg(4), call.outcome), ("clone", Some(0), Outcome::Success(9)));
+        // The child reports its own return, without a label.
+        assert_eq!(calls.go_on(b" --> [pre-success] Success(0x0)"), Some(false));
+    }
+
+    #[test]
+    fn arguments_and_paths() {
+        let call = Call {
+            thread: ONE,
+            number: 257,
+            name: "openat".into(),
+            text: "4294967196, 0x1ffefffd50(/a (b), c/libc.so.6), 524288".into(),
+            outcome: Outcome::Failure,
+        };
+        assert_eq!((call.arg(0), call.arg(1), call.arg(9)), (Some(0xffff_ff9c), Some(0x1f_fefff_d50), None));
+        assert_eq!(call.path(), Some("/a (b), c/libc.so.6"));
+    }
+
+    #[test]
+    fn what_is_no_call_is_refused() {
+        for wrong in [
+            "SYSCALL[",
+            "SYSCALL[7]",
+            "SYSCALL[7,1]",
+            "SYSCALL[7,1](",
+            "SYSCALL[7,1]()",
+            "SYSCALL[7,1](x) sys",
+        ] {
+            assert_eq!(Calls::default().begin(wrong.as_bytes()), None, "{wrong}");
+        }
+        assert_eq!(Calls::default().go_on(b"hello"), None);
+        let mut calls = Calls::default();
+        calls.begin(b"SYSCALL[7,1](0) sys_read ( 3").unwrap();
+        assert_eq!(calls.go_on(&[b'x'; LONGEST_TEXT]), None);
+    }
+}

@@ -1,0 +1,221 @@
+//! The text of Valgrind's lackey (`--trace-mem=yes`), with its system calls and schedule if they are there.
+//!
+//! | line | becomes |
+//! |---|---|
+//! | `I  addr,size` | fetch, joined into runs |
+//! | ` L addr,size`, ` S …`, ` M …` | load, store, modify |
+//! | `SYSCALL[pid,tid](nr) …` (`--trace-syscalls=yes`) | syscall, map, protect, unmap, fork, exec, exit (see [`calls`], [`world`]) |
+//! | `--pid--   SCHED[tid]: …` (`--trace-sched=yes`) | switch, where another thread or process goes on |
+//! | `==pid== …`, `--pid-- …`, `**pid** …`, `SCHEDSETJMP…` | the command and the version, for the metadata |
+//!
+//! Sizes are exact. A reference does not say whose it is: it is the thread's that last took Valgrind's lock. When
+//! several processes write into one text and run at once, that is a guess; it is counted and flagged. Their lines
+//! also cut each other in pieces: a reference is written whole, everything else in parts, so a reference is
+//! looked for at the end of every line, and what remains continues a system call that has no result yet.
+
+mod calls;
+mod files;
+mod world;
+
+use self::calls::Calls;
+use self::world::World;
+use super::lines::{Fault, Grammar, LineImporter};
+use super::rows::Rows;
+use super::text::{decimal_from, hex_from, line_from};
+use super::{Format, Importer};
+use crate::event::{Meta, Op};
+use crate::input::Input;
+
+/// The format's line in the list.
+pub(super) const FORMAT: Format = Format {
+    name: "lackey",
+    what: "Valgrind's `--tool=lackey --trace-mem=yes`, with the lines of --trace-syscalls=yes and --trace-sched=yes if present",
+    example: " L 1ffefff3f8,8",
+    lost: "mappings made before the first instruction, iovecs, and whose a reference is while several processes run at once; user mode only",
+    extensions: &["lackey"],
+    open: |input| -> Box<dyn Importer> { open(input) },
+};
+
+const RULE: &str = "a line is a reference (`I  addr,size`, ` L addr,size`, ` S addr,size`, ` M addr,size`) or a message of Valgrind (`==pid==`, `--pid--`, SYSCALL[…])";
+const REMEDY: &str =
+    "keep the program's own output apart: valgrind --log-fd=9 … 9>&1 >/dev/null; or delete the line";
+
+fn open(input: Input) -> Box<LineImporter<Lackey>> {
+    Box::new(LineImporter::new(input, Lackey { world: World::new(), calls: Calls::default() }))
+}
+
+struct Lackey {
+    world: World,
+    calls: Calls,
+}
+
+/// A reference as its line gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reference {
+    op: Op,
+    addr: u64,
+    size: u32,
+}
+
+/// The reference that starts at `at`, and the offset of its newline.
+#[inline]
+fn reference(text: &[u8], at: usize) -> Option<(Reference, usize)> {
+    let op = match text.get(at..at + 3)? {
+        b"I  " => Op::Fetch,
+        b" L " => Op::Load,
+        b" S " => Op::Store,
+        b" M " => Op::Modify,
+        _ => return None,
+    };
+    let (addr, comma) = hex_from(text, at + 3);
+    let digits = comma - at - 3;
+    if !(1..=16).contains(&digits) || text.get(comma) != Some(&b',') {
+        return None;
+    }
+    let (size, end) = decimal_from(text, comma + 1);
+    let whole = size > 0 && text.get(end) == Some(&b'\n') && addr.checked_add(u64::from(size) - 1).is_some();
+    whole.then_some((Reference { op, addr, size }, end))
+}
+
+/// Where a reference starts that another process wrote behind the beginning of a line. `line` ends in its newline.
+fn trailing_reference(line: &[u8]) -> Option<(usize, Reference)> {
+    let comma = line.iter().rposition(|&byte| byte == b',')?;
+    let digits = line[..comma].iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    // Lackey pads addresses to eight digits.
+    let start = comma.checked_sub(digits + 3).filter(|_| digits >= 8)?;
+    reference(line, start).map(|(reference, _)| (start, reference))
+}
+
+impl Lackey {
+    #[inline]
+    fn push(&mut self, reference: Reference, rows: &mut Rows) {
+        if self.world.switch_is_due() {
+            self.world.switch(&self.calls, rows);
+        }
+        let Reference { op, addr, size } = reference;
+        if op == Op::Fetch {
+            rows.fetch(addr, size);
+        } else {
+            rows.data(op, addr, size);
+        }
+    }
+
+    /// A line that does not start with a reference.
+    #[cold]
+    fn other_line(&mut self, line: &[u8], rows: &mut Rows) -> Option<()> {
+        if line.starts_with(b"==") || line.starts_with(b"**") {
+            let (pid, text) = message(line)?;
+            self.banner(pid, text, rows);
+            return Some(());
+        }
+        if let Some((start, reference)) = trailing_reference(line) {
+            // What stands before it was written first.
+            self.pieces(&line[..start], rows)?;
+            self.push(reference, rows);
+            return Some(());
+        }
+        self.pieces(line.strip_suffix(b"\n").unwrap_or(line), rows)
+    }
+
+    fn banner(&mut self, pid: u64, text: &[u8], rows: &mut Rows) {
+        if self.world.banner(pid, text, rows) {
+            self.calls.forget(pid);
+        }
+    }
+
+    /// Splits a line where a message begins behind the piece of another.
+    fn pieces(&mut self, line: &[u8], rows: &mut Rows) -> Option<()> {
+        let mut rest = line;
+        while !rest.is_empty() {
+            let end = (1..rest.len()).find(|&at| starts_message(&rest[at..])).unwrap_or(rest.len());
+            let (piece, behind) = rest.split_at(end);
+            self.piece(piece, rows)?;
+            rest = behind;
+        }
+        Some(())
+    }
+
+    fn piece(&mut self, piece: &[u8], rows: &mut Rows) -> Option<()> {
+        if let Some((pid, text)) = message(piece) {
+            if piece.starts_with(b"--") {
+                self.world.schedule(pid, text, rows);
+            } else {
+                self.banner(pid, text, rows);
+            }
+            return Some(());
+        }
+        if piece.starts_with(b"SCHEDSETJMP") {
+            return Some(());
+        }
+        if piece.starts_with(b"SYSCALL[") {
+            self.calls.begin(piece)?;
+        } else if !self.calls.go_on(piece)? {
+            return Some(());
+        }
+        if let Some(child) = self.calls.take_child() {
+            self.world.fork(child, rows);
+        }
+        let thread = self.calls.newest()?;
+        self.world.named(thread, rows);
+        if self.calls.enters("execve") {
+            self.world.execs(thread);
+        }
+        if let Some(call) = self.calls.take_result() {
+            self.world.called(&call, &self.calls, rows);
+        }
+        Some(())
+    }
+}
+
+/// Whether one of Valgrind's labelled messages begins here.
+fn starts_message(text: &[u8]) -> bool {
+    text.starts_with(b"SYSCALL[") || text.starts_with(b"SCHEDSETJMP") || message(text).is_some()
+}
+
+/// `==12== text`, `--12-- text` or `**12** text`: the pid and the text.
+fn message(text: &[u8]) -> Option<(u64, &[u8])> {
+    let mark = [b"==", b"--", b"**"].into_iter().find(|mark| text.starts_with(*mark))?;
+    let (pid, end) = decimal_from(text, 2);
+    let rest = text[end..].strip_prefix(mark.as_slice()).filter(|_| end > 2)?;
+    Some((u64::from(pid), rest.trim_ascii()))
+}
+
+impl Grammar for Lackey {
+    const EXAMPLE: &'static str = FORMAT.example;
+
+    fn block(&mut self, text: &[u8], rows: &mut Rows) -> Result<(), Fault> {
+        let mut at = 0;
+        while at < text.len() {
+            if let Some((reference, end)) = reference(text, at) {
+                self.push(reference, rows);
+                at = end + 1;
+                continue;
+            }
+            let (line, next) = line_from(text, at);
+            if !line.trim_ascii().is_empty() {
+                self.other_line(&text[at..next], rows).ok_or_else(|| Fault {
+                    at,
+                    rule: RULE.into(),
+                    remedy: REMEDY.into(),
+                })?;
+            }
+            at = next;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, rows: &mut Rows) -> Result<(), Fault> {
+        self.world.end(rows);
+        Ok(())
+    }
+
+    fn meta(&self) -> &Meta {
+        self.world.meta()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.world.notes();
+        notes.extend(self.calls.notes());
+        notes
+    }
+}
