@@ -10,8 +10,8 @@
 //! the last reference to the page it holds or held last. That time is kept outside, in [`Recency`], without
 //! a word to us. So the used part of the pool is *validated* at a placement: an entry whose time is no
 //! longer the page's has been touched since and leaves the pool. The gap is filled from a *reserve*: an
-//! eighth of memory, the oldest that stand outside the pool, sorted when it was laid in and validated in the same way as it is
-//! used. An empty reserve is laid in anew from the rest. What remains in the pool is older than what
+//! eighth of memory, the oldest that stand outside the pool, sorted when it was laid in and validated in the
+//! same way as it is used. An empty reserve is laid in anew from the rest. What remains in the pool is older than what
 //! remains in the reserve, and that is older than the rest, since what stands outside can only have grown
 //! younger; so appending keeps the order.
 //!

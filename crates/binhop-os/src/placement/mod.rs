@@ -1,5 +1,5 @@
-//! Placement: choosing the frame for a page. Each policy is one file of this module and one word in the list below; names,
-//! help, parameters, documentation and tests derive from it.
+//! Placement: choosing the frame for a page. Each policy is one file of this module and one word in the
+//! list below; names, help, parameters, documentation and tests derive from it.
 //!
 //! To add one: write `name.rs` with its rule, its source, its state and cost, its [`Policy`] and its tests,
 //! and put its name into the list. A policy that looks at bins declares how many ([`Placement::bins`]) and
