@@ -1,15 +1,16 @@
 //! The trace file's speed and size on a synthetic program: loops over arrays, a call stack, a heap.
 //!
 //! Prints bytes per row, and rows and references per second (medians of 5, one thread) of writing, reading, and
-//! reading ahead. A trace of yours takes its place with `BINHOP_BENCH_TRACE=cc1.parquet`.
+//! reading ahead. A trace of yours takes its place with `BINHOP_BENCH_TRACE=cc1.parquet`; foreign
+//! formats are known by their extension.
 //! Run: `cargo bench -p binhop-trace --bench trace_file`.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Instant;
 
 use binhop_base::{Domain, Rng, Stream};
 use binhop_trace::event::{EventBatch, EventBuilder, Meta, Op, Source};
-use binhop_trace::{Ahead, TraceReader, TraceWriter};
+use binhop_trace::{Ahead, TraceReader, TraceWriter, import, inspect, lint};
 
 const ROWS: usize = 8 << 20;
 
@@ -17,9 +18,12 @@ fn main() {
     let directory = std::env::temp_dir().join(format!("binhop-bench-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a temporary directory");
     let path = directory.join("trace.parquet");
-    let batches = match std::env::var_os("BINHOP_BENCH_TRACE") {
-        Some(given) => drain(&mut TraceReader::open(&PathBuf::from(given)).expect("a trace")),
-        None => synthetic(ROWS),
+    let batches = match std::env::var("BINHOP_BENCH_TRACE") {
+        Ok(given) if given.ends_with(".parquet") => {
+            drain(&mut TraceReader::open(Path::new(&given)).expect("a trace"))
+        }
+        Ok(given) => drain(&mut *import::open(&given, None).expect("a foreign trace")),
+        Err(_) => synthetic(ROWS),
     };
     let write = || {
         let mut writer = TraceWriter::create(&path, &Meta::default()).expect("created");
@@ -38,10 +42,15 @@ fn main() {
             references / seconds / 1e6
         );
     };
-    report("write", median(|| drop(write())));
+    report("write", median(|| assert_eq!(write(), written)));
     let open = || TraceReader::open(&path).expect("opened");
     report("read", median(|| assert_eq!(scan(&mut open()), rows as usize)));
     report("read ahead", median(|| assert_eq!(scan(&mut Ahead::new(Box::new(open()))), rows as usize)));
+    report(
+        "inspect",
+        median(|| drop(inspect::inspect(&mut open(), None, &mut |_| Ok(())).expect("inspected"))),
+    );
+    report("lint", median(|| drop(lint::lint(&mut open(), None, &mut |_| Ok(())).expect("linted"))));
     std::fs::remove_dir_all(&directory).expect("removed");
 }
 

@@ -23,7 +23,7 @@ pub struct Ahead {
 }
 
 enum Message {
-    Batch(EventBatch),
+    Batch(Box<EventBatch>),
     Failed(Box<Problem>),
     End(Meta),
 }
@@ -37,7 +37,7 @@ impl Ahead {
         let thread = thread::spawn(move || {
             loop {
                 let message = match source.next_batch() {
-                    Ok(Some(batch)) => Message::Batch(batch),
+                    Ok(Some(batch)) => Message::Batch(Box::new(batch)),
                     Ok(None) => Message::End(source.meta().clone()),
                     Err(problem) => Message::Failed(problem),
                 };
@@ -63,7 +63,7 @@ impl Source for Ahead {
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
         let Some(batches) = &self.batches else { return Ok(None) };
         let last = match batches.recv() {
-            Ok(Message::Batch(batch)) => return Ok(Some(batch)),
+            Ok(Message::Batch(batch)) => return Ok(Some(*batch)),
             Ok(Message::Failed(problem)) => Err(problem),
             Ok(Message::End(meta)) => {
                 self.meta = meta;

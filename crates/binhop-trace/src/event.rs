@@ -273,6 +273,9 @@ impl EventBatch {
     }
 }
 
+/// The row of an event, and its arguments.
+type Args = (usize, Option<u64>, Option<u64>);
+
 /// Grows a batch event by event, for importers, workloads and tests.
 #[derive(Clone, Debug, Default)]
 pub struct EventBuilder {
@@ -280,8 +283,8 @@ pub struct EventBuilder {
     addr: Vec<u64>,
     size: Vec<u32>,
     count: Vec<u32>,
-    /// (row, arg0, arg1) of the rare events that have arguments.
-    args: Vec<(usize, Option<u64>, Option<u64>)>,
+    /// The rare events that have arguments.
+    args: Vec<Args>,
 }
 
 impl EventBuilder {
@@ -342,7 +345,7 @@ impl EventBuilder {
     pub fn finish(&mut self) -> EventBatch {
         let rows = self.op.len();
         let args = std::mem::take(&mut self.args);
-        let column = |pick: fn(&(usize, Option<u64>, Option<u64>)) -> Option<u64>| {
+        let column = |pick: fn(&Args) -> Option<u64>| {
             let mut column = vec![None; rows];
             for entry in &args {
                 column[entry.0] = pick(entry);

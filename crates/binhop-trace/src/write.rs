@@ -193,8 +193,10 @@ pub(crate) fn check_ops(batch: &EventBatch, first_row: u64, place: &str) -> Resu
     ))
 }
 
-/// Chosen by measurement; see `notes` in `benches` and the table in DESIGN.md's "Parquet" notes: addresses plain
-/// under zstd, the narrow columns through dictionaries.
+/// Chosen by measurement. On 12 M references of a compiler (6.7 M rows) this makes 0.295 bytes a row, of which the
+/// addresses are 0.215, and decodes at 172 M rows/s. Address pages of 128 KiB take 0.48 bytes a row and decode a tenth
+/// slower; level 9 saves 30%, decodes no faster and takes twice as long to write. On a synthetic trace, plain instead
+/// of dictionaries for the narrow columns takes a quarter more bytes and decodes a sixth slower.
 fn properties() -> WriterProperties {
     let addr = ColumnPath::from("addr");
     WriterProperties::builder()

@@ -1,4 +1,8 @@
 //! The trace file: what is written is read, whatever is damaged is refused.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test file; the lint's own exception sees only functions marked as tests"
+)]
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -135,6 +139,15 @@ fn a_trace_of_no_events_is_a_trace() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn arbitrary_bytes_between_the_marks_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..400), cut in any::<prop::sample::Index>()) {
+        let place = Place::new("bytes");
+        let footer = (bytes.len() - cut.index(bytes.len() + 1)) as u32;
+        let file = [b"PAR1", bytes.as_slice(), &footer.to_le_bytes(), b"PAR1"].concat();
+        refused_bytes(&place, &file);
+    }
+
     #[test]
     fn content_hash_and_bytes_do_not_depend_on_batches(rows in 1u64..600, row_group in 1usize..400, chunks in [1usize..300, 1usize..300]) {
         let place = Place::new("chunks");
@@ -175,7 +188,7 @@ fn every_flipped_bit_is_refused_and_the_row_group_named() {
         assert!(text.contains("damaged"), "bit {bit}: {text}");
         match ranges.iter().position(|&(start, end)| (start..end).contains(&(at as u64))) {
             Some(index) => {
-                assert!(problem.place.contains(&format!("row group {index} ")), "bit {bit}: {text}")
+                assert!(problem.place.contains(&format!("row group {index} ")), "bit {bit}: {text}");
             }
             None => assert!(!text.contains("row group "), "bit {bit}: {text}"),
         }
@@ -275,6 +288,26 @@ fn a_file_of_another_program_needs_only_the_required_columns() {
         (problem.value.as_str(), problem.rule.as_str()),
         ("2", "this binhop reads version 1 of the event schema")
     );
+}
+
+/// `polars.parquet`: Polars 2.1's `write_parquet`. `pyarrow-rewritten.parquet`: rows 5 to 7 of a trace of ours, read and
+/// written by pyarrow 26, which carried our entries over: they tell of the whole trace and must not be believed.
+#[test]
+fn files_that_polars_and_pyarrow_wrote() {
+    let file = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(name);
+    assert_eq!(
+        read(&file("polars.parquet")).unwrap(),
+        [(0, 4096, 4, 1, None, None), (1, 8, 8, 1, None, None)]
+    );
+    let rewritten = file("pyarrow-rewritten.parquet");
+    let expected: [Event; 3] = [
+        (1, 139_637_976_727_568, 8, 1, None, None),
+        (0, 6_796_255, 26, 7, None, None),
+        (1, 140_737_488_280_272, 8, 1, None, None),
+    ];
+    assert_eq!(read(&rewritten).unwrap(), expected);
+    let facts = TraceReader::open(&rewritten).unwrap().facts().clone();
+    assert!(facts.checks.is_none() && facts.created_by.unwrap().starts_with("parquet-cpp-arrow"));
 }
 
 #[test]

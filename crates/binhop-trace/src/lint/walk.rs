@@ -123,11 +123,11 @@ impl Walk {
             Op::Map | Op::Protect | Op::Unmap => self.mapping(op, event, findings),
             Op::Fork => self.fork(event, findings),
             Op::Exec | Op::Exit => self.end(op, event, findings),
-            Op::DmaRead | Op::DmaWrite => {
-                if event.addr.checked_add(u64::from(event.size).saturating_sub(1)).is_none() {
-                    let detail = || format!("{} at {:#x}, size {}", op.name(), event.addr, event.size);
-                    findings.add(RuleId::AddressOverflow, row, detail);
-                }
+            Op::DmaRead | Op::DmaWrite
+                if event.addr.checked_add(u64::from(event.size).saturating_sub(1)).is_none() =>
+            {
+                let detail = || format!("{} at {:#x}, size {}", op.name(), event.addr, event.size);
+                findings.add(RuleId::AddressOverflow, row, detail);
             }
             Op::Time => {
                 if event.addr < self.time {
@@ -196,7 +196,7 @@ impl Walk {
         let row = Some(event.row);
         let shape =
             || format!("{} at {:#x}, {} pages, flags {}", op.name(), event.addr, event.count, event.size);
-        if event.addr % self.page != 0 {
+        if !event.addr.is_multiple_of(self.page) {
             findings.add(RuleId::MapAligned, row, shape);
         }
         if op != Op::Unmap && event.size & !map_flags::ALL != 0 {
