@@ -1,1 +1,49 @@
-//! binhop-py
+//! The Python extension `binhop._binhop`: a thin cover over the other crates, and the only one that knows
+//! Python. What users see is the package `python/binhop`, which covers this one.
+
+mod checks;
+mod lists;
+mod machine;
+mod panic;
+mod policy;
+mod problem;
+mod progress;
+mod simulate;
+mod source;
+mod table;
+
+use pyo3::pymodule;
+
+/// The compiled part of binhop.
+#[pymodule]
+mod _binhop {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::checks::{inspect_stream, lint_rules, lint_stream};
+    #[pymodule_export]
+    use super::lists::{
+        calibration_targets, counters, events, formats, machine_keys, machines, policies, workloads,
+    };
+    #[pymodule_export]
+    use super::machine::Machine;
+    #[pymodule_export]
+    use super::policy::{PyPool, PyRequest};
+    #[pymodule_export]
+    use super::simulate::{Outcome, simulate, unknown};
+    #[pymodule_export]
+    use super::source::{Stream, format_of_path};
+    #[pymodule_export]
+    use super::table::Table;
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::panic::install();
+        Ok(())
+    }
+
+    /// The version of binhop.
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's own name")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,65 @@
+# Each target sets itself up from a bare clone: cargo, Python >= 3.11 and a C compiler are all it needs.
+#   make demo    two workloads under 32 page placements each; tables and pictures under out/demo/
+#   make test    every test, Rust and Python
+#   make check   formatting, lints, types, stubs, then every test
+#   make bench   references per second of each stage, and of pycachesim on the same trace
+#   make docs    the API documentation under target/doc; the generated pages and every document are checked
+.PHONY: demo test check bench docs build rust-test python-test lint clean
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# The extension knows Python and is tested through it; the other crates are tested as crates.
+CRATES := --workspace --exclude binhop-py
+RUST_SOURCES := $(shell find crates machines -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
+
+build: $(VENV)/.built
+
+$(VENV)/.installed: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "$(PYTHON): $$($(PYTHON) --version): binhop needs Python 3.11 or later; run make PYTHON=python3.11" >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	touch $@
+
+$(VENV)/.built: $(VENV)/.installed pyproject.toml $(RUST_SOURCES)
+	$(BIN)/maturin develop --release --quiet
+	touch $@
+
+demo: build
+	$(BIN)/binhop run kh90 mult2.2 --length 50M --seeds 32 --interval 1M --out out/demo/mult2.2
+	$(BIN)/binhop run kh90 examples/traces/sort.parquet --seeds 32 --interval 100k --out out/demo/sort
+
+test: rust-test python-test
+
+rust-test:
+	cargo test --locked --quiet $(CRATES)
+
+python-test: build
+	$(BIN)/python -m pytest -q
+
+lint: build
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff format --check python tests examples benches
+	$(BIN)/ruff check python tests examples benches
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest binhop._binhop
+
+check: lint test
+
+bench: build
+	cargo run --locked --release --quiet -p binhop-sim --example bench
+	$(BIN)/python benches/pycachesim_bench.py
+
+docs: build
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps $(CRATES)
+	$(BIN)/python -m pytest -q tests/docs
+
+clean:
+	rm -rf $(VENV) out
+	cargo clean

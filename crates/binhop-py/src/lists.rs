@@ -1,0 +1,57 @@
+//! What there is: machines, keys, workloads, policies, counters, formats, events, lint rules. Each list is
+//! kept where the thing is; here it only crosses the language border, as (name, column, …) rows.
+
+use binhop_sim::machine::{BUNDLED, KEYS};
+use binhop_trace::{Op, import::FORMATS};
+use binhop_workload::WORKLOADS;
+use binhop_workload::calibration::TARGETS;
+use pyo3::prelude::*;
+
+/// (name, about, TOML) of each bundled machine.
+#[pyfunction]
+pub(crate) fn machines() -> Vec<(&'static str, &'static str, &'static str)> {
+    BUNDLED.iter().map(|m| (m.name, m.about, m.toml)).collect()
+}
+
+/// (section, name, form, default, meaning) of each key of a machine description.
+#[pyfunction]
+pub(crate) fn machine_keys() -> Vec<(&'static str, &'static str, &'static str, &'static str, &'static str)> {
+    KEYS.iter().map(|k| (k.section, k.name, k.form, k.default, k.meaning)).collect()
+}
+
+/// (name, what it is, what it stands for) of each built-in workload.
+#[pyfunction]
+pub(crate) fn workloads() -> Vec<(&'static str, &'static str, &'static str)> {
+    WORKLOADS.iter().map(|w| (w.name, w.what, w.stands_for)).collect()
+}
+
+/// (name, rule, source, state and cost) of each placement policy.
+#[pyfunction]
+pub(crate) fn policies() -> Vec<(&'static str, &'static str, &'static str, &'static str)> {
+    binhop_os::placement::POLICIES.iter().map(|p| (p.name, p.rule, p.source, p.cost)).collect()
+}
+
+/// (name pattern, unit, meaning) of each metric.
+#[pyfunction]
+pub(crate) fn counters() -> Vec<(String, &'static str, &'static str)> {
+    binhop_sim::metrics().into_iter().map(|m| (m.name, m.unit, m.meaning)).collect()
+}
+
+/// (name, what it is, what is lost or assumed, extensions) of each foreign trace format.
+#[pyfunction]
+pub(crate) fn formats() -> Vec<(&'static str, &'static str, &'static str, Vec<&'static str>)> {
+    FORMATS.iter().map(|f| (f.name, f.what, f.lost, f.extensions.to_vec())).collect()
+}
+
+/// (code, name, meaning of its columns) of each event.
+#[pyfunction]
+pub(crate) fn events() -> Vec<(u8, &'static str, &'static str)> {
+    Op::ALL.iter().map(|op| (*op as u8, op.name(), op.meaning())).collect()
+}
+
+/// (workload, mean instructions between switches, misses per 1000 instructions at level 2: for 1 and 4 ways,
+/// at 1, 4 and 16 MiB) that the documents give.
+#[pyfunction]
+pub(crate) fn calibration_targets() -> Vec<(&'static str, Option<u64>, [[f64; 3]; 2])> {
+    TARGETS.iter().map(|target| (target.workload, target.switch_interval, target.mpi1000)).collect()
+}

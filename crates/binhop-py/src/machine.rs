@@ -1,0 +1,78 @@
+//! Machine descriptions: checked when they are made, never changed afterwards.
+
+use binhop_sim::Machine as Checked;
+use pyo3::prelude::*;
+
+use crate::problem::OrRaise;
+
+/// A machine: memory, placement, caches, costs. Checked when it is made; it never changes.
+#[pyclass(frozen, module = "binhop._binhop")]
+pub(crate) struct Machine(pub(crate) Checked);
+
+#[pymethods]
+impl Machine {
+    /// A bundled machine by name, or a TOML file by its path; `settings` are "cache.l2.size=4MiB" and the like.
+    #[staticmethod]
+    #[pyo3(signature = (name_or_path, settings=Vec::new()))]
+    fn load(py: Python<'_>, name_or_path: &str, settings: Vec<String>) -> PyResult<Self> {
+        Checked::load(name_or_path, &settings).map(Self).or_raise(py)
+    }
+
+    /// A machine from TOML text; `place` is what errors call the text.
+    #[staticmethod]
+    #[pyo3(signature = (toml, place="machine", settings=Vec::new()))]
+    fn parse(py: Python<'_>, toml: &str, place: &str, settings: Vec<String>) -> PyResult<Self> {
+        Checked::parse(toml, place, &settings).map(Self).or_raise(py)
+    }
+
+    /// The same machine with other settings.
+    #[pyo3(signature = (*settings))]
+    fn with_settings(&self, py: Python<'_>, settings: Vec<String>) -> PyResult<Self> {
+        Checked::parse(&self.0.resolved(), self.0.name(), &settings).map(Self).or_raise(py)
+    }
+
+    /// What results call it.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// What the reader should know, such as keys that the chosen policy does not use.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.0.notes().to_vec()
+    }
+
+    /// Whether the seed changes anything.
+    #[getter]
+    fn is_random(&self) -> bool {
+        self.0.is_random()
+    }
+
+    /// The caches, in the order of the description.
+    #[getter]
+    fn caches(&self) -> Vec<String> {
+        self.0.tree().config().caches.iter().map(|cache| cache.name.clone()).collect()
+    }
+
+    /// The complete description as TOML, defaults filled in.
+    fn resolved(&self) -> String {
+        self.0.resolved()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.0.resolved() == other.0.resolved()
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.0.resolved().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        let caches = self.caches().join(", ");
+        format!("<Machine {}: {caches}; placement {}>", self.0.name(), self.0.placement().policy)
+    }
+}

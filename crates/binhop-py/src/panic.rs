@@ -1,0 +1,31 @@
+//! An assertion that fails is an error of binhop, told like any other problem and not as a panic of a thread.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::sync::{Mutex, PoisonError};
+
+use binhop_base::{Problem, Result};
+
+/// Where and why the last panic was. The hook runs on the thread that panics, which may be a worker.
+static LAST: Mutex<Option<(String, String)>> = Mutex::new(None);
+
+/// Keeps panics off standard error; with `BINHOP_TRACEBACK` they are printed as usual, for us.
+pub(crate) fn install() {
+    let usual = std::panic::take_hook();
+    set_hook(Box::new(move |info| {
+        let place = info.location().map_or_else(String::new, ToString::to_string);
+        let message = info.payload_as_str().unwrap_or("no message").to_string();
+        LAST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((message, place));
+        if std::env::var_os("BINHOP_TRACEBACK").is_some() {
+            usual(info);
+        }
+    }));
+}
+
+/// Runs work; a panic becomes a problem of the run.
+pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let (message, place) = LAST.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+        let rule = "this must never happen: it is an error of binhop itself";
+        Err(Problem::run(&message, &place, rule, "please report it, with the command and the trace"))
+    })
+}

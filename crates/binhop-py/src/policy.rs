@@ -1,0 +1,203 @@
+//! A placement policy written in Python: called only when a page is placed, so its speed hardly matters.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use binhop_base::{FrameNo, PageId, Problem, Result};
+use binhop_os::Request;
+use binhop_os::placement::{Draws, Placement};
+use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt};
+use pyo3::prelude::*;
+
+use crate::problem::raise;
+
+/// The page to place.
+#[pyclass(frozen, name = "Request", module = "binhop._binhop")]
+pub(crate) struct PyRequest {
+    request: Request,
+    draws: Draws,
+}
+
+#[pymethods]
+impl PyRequest {
+    /// A number that stands for this page, whatever address it has.
+    #[getter]
+    fn page(&self) -> u32 {
+        self.request.page.0
+    }
+
+    /// The address space that touched it first.
+    #[getter]
+    fn asid(&self) -> u32 {
+        self.request.asid.0
+    }
+
+    /// Its virtual page number there.
+    #[getter]
+    fn page_no(&self) -> u64 {
+        self.request.page_no.0
+    }
+
+    /// The segment it lies in: what it shares with other pages of one mapping.
+    #[getter]
+    fn segment(&self) -> u32 {
+        self.request.segment.0
+    }
+
+    /// How many pages were placed before it.
+    #[getter]
+    fn ordinal(&self) -> u64 {
+        self.draws.fault()
+    }
+
+    /// A random number from 0 to n-1: the same for the same seed, ordinal and `sub`, whatever else is drawn.
+    #[pyo3(signature = (n, sub=0))]
+    fn draw(&self, py: Python<'_>, n: u64, sub: u64) -> PyResult<u64> {
+        if n == 0 {
+            let rule = "a draw chooses among at least one";
+            return Err(raise(py, &Problem::request("0", "Request.draw", rule, "give n >= 1")));
+        }
+        Ok(self.draws.below(sub, n))
+    }
+
+    fn __repr__(&self) -> String {
+        let Request { page, asid, page_no, segment } = &self.request;
+        format!(
+            "<Request {}: page {} of address space {}, segment {}, {}>",
+            self.draws.fault(),
+            page_no.0,
+            asid.0,
+            segment.0,
+            page.0
+        )
+    }
+}
+
+type Frames = Vec<(FrameNo, Option<PageId>)>;
+
+/// The frames to choose from, least recently used first. It is of use during the call only.
+#[pyclass(frozen, name = "Pool", module = "binhop._binhop")]
+pub(crate) struct PyPool {
+    /// Taken away when the call is over: then the frames have moved on.
+    frames: Arc<Mutex<Option<Frames>>>,
+}
+
+impl PyPool {
+    fn with<T>(&self, py: Python<'_>, look: impl FnOnce(&Frames) -> T) -> PyResult<T> {
+        let frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        frames.as_ref().map(look).ok_or_else(|| {
+            let rule = "a pool is of use only while choose() runs: its frames have moved on";
+            let remedy = "copy what you need, as in list(pool)";
+            raise(py, &Problem::request("a pool that was kept", "placement policy", rule, remedy))
+        })
+    }
+
+    fn at(&self, py: Python<'_>, rank: isize) -> PyResult<(FrameNo, Option<PageId>)> {
+        let entry = self.with(py, |frames| {
+            let index =
+                if rank < 0 { frames.len().checked_add_signed(rank) } else { usize::try_from(rank).ok() };
+            index.and_then(|index| frames.get(index).copied())
+        })?;
+        entry.ok_or_else(|| PyIndexError::new_err(format!("the pool has no frame of rank {rank}")))
+    }
+}
+
+#[pymethods]
+impl PyPool {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with(py, Vec::len)
+    }
+
+    /// The frame of this rank; 0 is the least recently used.
+    fn __getitem__(&self, py: Python<'_>, rank: isize) -> PyResult<u64> {
+        Ok(self.at(py, rank)?.0.0)
+    }
+
+    /// The page that the frame of this rank still holds; None if it is free.
+    fn holds(&self, py: Python<'_>, rank: isize) -> PyResult<Option<u32>> {
+        Ok(self.at(py, rank)?.1.map(|page| page.0))
+    }
+
+    /// Every frame, least recently used first.
+    fn frames(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        self.with(py, |frames| frames.iter().map(|(frame, _)| frame.0).collect())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |frames| format!("<Pool of {} frames>", frames.len()))
+    }
+}
+
+/// What a Python policy raised, kept to be the cause of the exception that ends the run.
+pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// One placement's policy: a Python object with `choose`, or a function.
+pub(crate) struct PythonPolicy {
+    name: String,
+    choose: Py<PyAny>,
+    raised: Raised,
+}
+
+impl PythonPolicy {
+    /// From a class (made anew for each placement, so that it may keep state), an object with `choose`, or a
+    /// function `choose(request, pool)`.
+    pub(crate) fn new(policy: &Bound<'_, PyAny>, raised: Raised) -> PyResult<Self> {
+        let name = name_of(policy);
+        let object =
+            if policy.is_instance_of::<pyo3::types::PyType>() { policy.call0()? } else { policy.clone() };
+        let choose = if object.hasattr("choose")? { object.getattr("choose")? } else { object };
+        Ok(Self { name, choose: choose.unbind(), raised })
+    }
+
+    fn refuse(&self, request: &Request, draws: Draws, value: &str, rule: &str, remedy: &str) -> Box<Problem> {
+        let place = format!(
+            "placement policy {}: page {} of address space {}, placement {}",
+            self.name,
+            request.page_no.0,
+            request.asid.0,
+            draws.fault()
+        );
+        Problem::request(value, &place, rule, remedy)
+    }
+}
+
+/// The name errors use: that of the function or class.
+pub(crate) fn name_of(policy: &Bound<'_, PyAny>) -> String {
+    let named = policy.getattr("__name__").or_else(|_| policy.get_type().getattr("__name__"));
+    named.and_then(|name| name.extract()).unwrap_or_else(|_| "policy".to_string())
+}
+
+impl Placement for PythonPolicy {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn choose(&mut self, request: &Request, pool: &binhop_os::Pool<'_>, draws: Draws) -> Result<FrameNo> {
+        let frames: Frames = pool.iter().collect();
+        Python::attach(|py| {
+            let shared = Arc::new(Mutex::new(Some(frames)));
+            let lent = PyPool { frames: Arc::clone(&shared) };
+            let answer = self.choose.call1(py, (PyRequest { request: *request, draws }, lent));
+            let frames = shared.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(error) => {
+                    let stopped = error.is_instance_of::<PyKeyboardInterrupt>(py);
+                    let value = error.to_string();
+                    *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    if stopped {
+                        return Err(Problem::interrupted());
+                    }
+                    let rule = "choose(request, pool) must return a frame and raise nothing";
+                    return Err(self.refuse(request, draws, &value, rule, "mend the policy"));
+                }
+            };
+            let chosen = answer.extract::<u64>(py).ok().map(FrameNo);
+            if let Some(frame) = chosen.filter(|chosen| frames.iter().any(|(frame, _)| frame == chosen)) {
+                return Ok(frame);
+            }
+            let value = answer.bind(py).repr().map_or_else(|_| "?".to_string(), |text| text.to_string());
+            let rule = "choose(request, pool) must return a frame of the pool";
+            Err(self.refuse(request, draws, &value, rule, "return pool[rank] for a rank below len(pool)"))
+        })
+    }
+}

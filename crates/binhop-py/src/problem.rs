@@ -1,0 +1,42 @@
+//! Problems as Python exceptions: the classes of `binhop.errors`, with their four attributes.
+
+use binhop_base::{Class, Problem, Result};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+/// The exception that tells this problem.
+pub(crate) fn raise(py: Python<'_>, problem: &Problem) -> PyErr {
+    static REQUEST: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static RUN: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = match problem.class {
+        Class::Interrupted => return PyKeyboardInterrupt::new_err(()),
+        Class::Request => REQUEST.import(py, "binhop.errors", "RequestError"),
+        Class::Run => RUN.import(py, "binhop.errors", "RunError"),
+    };
+    let arguments =
+        (problem.value.clone(), problem.place.clone(), problem.rule.clone(), problem.remedy.clone());
+    match class {
+        Ok(class) => PyErr::from_type(class.clone(), arguments),
+        Err(error) => error,
+    }
+}
+
+/// `?` for results of the other crates.
+pub(crate) trait OrRaise<T> {
+    /// The value, or the problem as an exception.
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for Result<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|problem| raise(py, &problem))
+    }
+}
+
+/// Stops the work if a signal has come in since the last call. Other threads may run Python meanwhile, so
+/// it may be asked often.
+pub(crate) fn check_signals() -> Result<()> {
+    Python::attach(|py| py.check_signals()).map_err(|_| Problem::interrupted())
+}

@@ -1,0 +1,250 @@
+//! Events on their way: a stream that is read once, and what can be done with one.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use binhop_base::{Problem, Result};
+use binhop_trace::{EventBatch, FileFacts, Meta, Op, Source, TraceReader, copy, import};
+use pyo3::prelude::*;
+
+use crate::panic::caught;
+use crate::problem::{OrRaise, check_signals};
+use crate::progress::Progress;
+use crate::table::{StreamSource, Table};
+
+/// A stream of events, read once, by one reader.
+#[pyclass(frozen, module = "binhop._binhop")]
+pub(crate) struct Stream {
+    name: String,
+    facts: Option<FileFacts>,
+    source: Mutex<Option<Reading>>,
+}
+
+/// What is being read. An importer has notes at its end.
+enum Reading {
+    Plain(Box<dyn Source>),
+    Imported(Box<dyn import::Importer>),
+}
+
+impl Reading {
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Reading::Plain(source) => source.as_mut(),
+            Reading::Imported(importer) => importer.as_mut(),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Reading::Plain(_) => Vec::new(),
+            Reading::Imported(importer) => importer.notes(),
+        }
+    }
+}
+
+impl Stream {
+    fn new(source: Box<dyn Source>, facts: Option<FileFacts>) -> Self {
+        let name = source.name().to_string();
+        Self { name, facts, source: Mutex::new(Some(Reading::Plain(source))) }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Reading>> {
+        self.source.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Reads the stream (at most `length` references), telling of progress and stopping for signals.
+    pub(crate) fn read<T>(
+        &self,
+        py: Python<'_>,
+        length: Option<u64>,
+        progress: Option<Py<PyAny>>,
+        work: impl FnOnce(&mut dyn Source, Option<&FileFacts>, &Progress) -> Result<T> + Send,
+    ) -> PyResult<(T, Vec<String>)>
+    where
+        T: Send,
+    {
+        let progress = Progress::new(progress, length.or(self.references()));
+        py.detach(|| {
+            let mut reading = self.take_reading()?;
+            let mut head = Head { source: reading.source(), left: length };
+            // What a file says of itself speaks of the whole of it.
+            let facts = self.facts.as_ref().filter(|_| length.is_none());
+            let done = caught(|| work(&mut head, facts, &progress))?;
+            Ok((done, reading.notes()))
+        })
+        .map_err(|problem: Box<Problem>| progress.raise(py, &problem))
+    }
+
+    fn take_reading(&self) -> Result<Reading> {
+        self.lock().take().ok_or_else(|| {
+            let rule = "a stream of events can be read once";
+            Problem::request(&self.name, "trace", rule, "open the trace again")
+        })
+    }
+
+    /// The events, for the simulator.
+    pub(crate) fn take(&self) -> Result<Box<dyn Source>> {
+        Ok(match self.take_reading()? {
+            Reading::Plain(source) => source,
+            Reading::Imported(importer) => Box::new(Plain(importer)),
+        })
+    }
+}
+
+/// An importer as a plain source: its notes are dropped.
+struct Plain(Box<dyn import::Importer>);
+
+impl Source for Plain {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+    fn meta(&self) -> &Meta {
+        self.0.meta()
+    }
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        self.0.next_batch()
+    }
+}
+
+/// The first events of another source, up to a number of references; and the place where Ctrl-C is noticed
+/// when the input ends, so that a producer killed by the same Ctrl-C does not leave half a trace behind.
+struct Head<'a> {
+    source: &'a mut dyn Source,
+    left: Option<u64>,
+}
+
+impl Source for Head<'_> {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn meta(&self) -> &Meta {
+        self.source.meta()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if self.left == Some(0) {
+            return Ok(None);
+        }
+        let Some(batch) = self.source.next_batch()? else {
+            check_signals()?;
+            return Ok(None);
+        };
+        let Some(left) = &mut self.left else { return Ok(Some(batch)) };
+        for row in 0..batch.len() {
+            let references = match Op::from_code(batch.op()[row]) {
+                Some(Op::Fetch) => u64::from(batch.count()[row]),
+                Some(op) if op.is_reference() => 1,
+                _ => 0,
+            };
+            if references > *left {
+                *left = 0;
+                return Ok((row > 0).then(|| batch.slice(0, row)));
+            }
+            *left -= references;
+        }
+        Ok(Some(batch))
+    }
+}
+
+#[pymethods]
+impl Stream {
+    /// A trace file of binhop's own schema.
+    #[staticmethod]
+    fn file(py: Python<'_>, path: &str) -> PyResult<Self> {
+        let reader = py.detach(|| TraceReader::open(Path::new(path))).or_raise(py)?;
+        let facts = reader.facts().clone();
+        Ok(Self::new(Box::new(reader), Some(facts)))
+    }
+
+    /// A foreign trace: format None means that the name tells it; "-" is the standard input.
+    #[staticmethod]
+    #[pyo3(signature = (path, format=None))]
+    fn foreign(py: Python<'_>, path: &str, format: Option<&str>) -> PyResult<Self> {
+        let importer = py.detach(|| import::open(path, format)).or_raise(py)?;
+        let name = importer.name().to_string();
+        Ok(Self { name, facts: None, source: Mutex::new(Some(Reading::Imported(importer))) })
+    }
+
+    /// A built-in workload. It never ends.
+    #[staticmethod]
+    fn workload(py: Python<'_>, name: &str, seed: u64) -> PyResult<Self> {
+        let workload = binhop_workload::open(name, seed).or_raise(py)?;
+        Ok(Self::new(Box::new(workload), None))
+    }
+
+    /// Any object with `__arrow_c_stream__`.
+    #[staticmethod]
+    fn arrow(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        Ok(Self::new(Box::new(StreamSource::new(object, name)?), None))
+    }
+
+    /// What errors call it.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is known about the whole, as JSON; empty once the stream is given away. Of a foreign trace it is complete once the trace has been read.
+    fn meta(&self, py: Python<'_>) -> String {
+        py.detach(|| self.lock().as_mut().map_or_else(String::new, |reading| json(reading.source().meta())))
+    }
+
+    /// The hash over the decoded columns that the file carries; None if it carries none.
+    #[getter]
+    fn content_hash(&self) -> Option<String> {
+        self.facts.as_ref()?.checks.as_ref().map(|checks| checks.content_hash.clone())
+    }
+
+    /// The references that the file says it holds; None if nothing says so.
+    #[getter]
+    pub(crate) fn references(&self) -> Option<u64> {
+        self.facts.as_ref()?.checks.as_ref().map(|checks| checks.totals.references)
+    }
+
+    /// The next events, or None at the end.
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        let batch = py
+            .detach(|| {
+                caught(|| self.lock().as_mut().map_or(Ok(None), |reading| reading.source().next_batch()))
+            })
+            .or_raise(py)?;
+        Ok(batch.map(|batch| Table::new(batch.to_record_batch())))
+    }
+
+    /// Writes the events (at most `length` references) into a trace file, complete or not at all. Returns
+    /// the totals and the hash as JSON, and the importer's notes.
+    #[pyo3(signature = (path, length=None, progress=None))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        length: Option<u64>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(String, Vec<String>)> {
+        self.read(py, length, progress, |source, _, progress| {
+            let written = copy(source, Path::new(path), &mut |totals| progress.tell(totals.references))?;
+            let summary = serde_json::json!({
+                "totals": written.totals,
+                "content_hash": format!("{:016x}", written.content_hash),
+                "bytes": written.bytes,
+            });
+            Ok(summary.to_string())
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Stream {}>", self.name)
+    }
+}
+
+/// The name of the importer that reads such a path, if one does.
+#[pyfunction]
+pub(crate) fn format_of_path(path: &str) -> Option<&'static str> {
+    import::format_of_path(path).map(|format| format.name)
+}
+
+/// Plain data as JSON text.
+pub(crate) fn json<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("plain data becomes JSON")
+}

@@ -1,0 +1,106 @@
+//! Record batches across the language border, without a copy: the Arrow `PyCapsule` interface
+//! (<https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>). It is written out here,
+//! in one file, because the libraries that do it either need another version of Arrow than ours or need
+//! pyarrow, which a user of Polars does not have.
+
+use std::ffi::CStr;
+
+use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use binhop_base::{Problem, Result};
+use binhop_trace::{EventBatch, Meta, Source};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::problem::raise;
+
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// A table: anything that reads Arrow (Polars, pyarrow, DuckDB, …) takes it without a copy.
+#[pyclass(frozen, module = "binhop._binhop")]
+pub(crate) struct Table {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+impl Table {
+    pub(crate) fn new(batch: RecordBatch) -> Self {
+        Self { schema: batch.schema(), batches: vec![batch] }
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// The table as an Arrow C stream.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema); // The interface lets the producer answer with its own schema.
+        let batches = self.batches.clone().into_iter().map(Ok::<_, ArrowError>);
+        let reader = RecordBatchIterator::new(batches, self.schema.clone());
+        export(py, Box::new(reader))
+    }
+}
+
+fn export(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'_, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
+}
+
+/// Events out of any object that speaks `__arrow_c_stream__`.
+pub(crate) struct StreamSource {
+    name: String,
+    reader: RecordBatchStreamReader,
+    meta: Meta,
+}
+
+impl StreamSource {
+    /// Takes the object's stream. A Polars frame starts a new one each time, a pyarrow reader has only one.
+    pub(crate) fn new(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        let py = object.py();
+        let refuse = |rule: &str| {
+            let kind = object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string());
+            let remedy = "give a polars or pyarrow table, a record batch reader, or a file";
+            raise(py, &Problem::request(&kind, name, rule, remedy))
+        };
+        if !object.hasattr("__arrow_c_stream__")? {
+            return Err(refuse("a trace is a stream of Arrow record batches (it has no __arrow_c_stream__)"));
+        }
+        let capsule = object.call_method0("__arrow_c_stream__")?;
+        let capsule =
+            capsule.cast::<PyCapsule>().map_err(|_| refuse("__arrow_c_stream__ must return a capsule"))?;
+        let pointer = capsule.pointer_checked(Some(STREAM))?;
+        // SAFETY: the interface promises that a capsule of this name holds an initialised C stream, which
+        // the consumer moves out; what stays behind is marked as released.
+        let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast()) }
+            .map_err(|error| refuse(&format!("the Arrow stream does not start: {error}")))?;
+        Ok(Self { name: name.to_string(), reader, meta: Meta::default() })
+    }
+}
+
+impl Source for StreamSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        match self.reader.next() {
+            None => Ok(None),
+            Some(Ok(batch)) => EventBatch::from_record_batch(&batch, &self.name).map(Some),
+            Some(Err(error)) => Err(Problem::request(
+                &error.to_string(),
+                &self.name,
+                "the Arrow stream broke off",
+                "look at what produces it",
+            )),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+"""Writes the pages that are made from the lists in the code; a test fails when they are not up to date.
+
+Run it after a change to a machine key, a counter, an event, a format, a policy or a workload:
+`.venv/bin/python docs/generate.py`
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import binhop
+
+if TYPE_CHECKING:
+    import polars as pl
+
+HERE = Path(__file__).parent
+MADE = "<!-- Made by docs/generate.py from the lists in the code: change those. -->\n\n"
+
+
+def table(frame: pl.DataFrame) -> str:
+    """A Markdown table."""
+    rows = ["| " + " | ".join(frame.columns) + " |", "|" + "---|" * frame.width]
+    rows += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in frame.iter_rows()]
+    return "\n".join(rows) + "\n"
+
+
+def _cell(value: object) -> str:
+    return str(value).replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def machine_file() -> str:
+    """Keys of a machine description."""
+    text = "# The machine file\n\n" + MADE
+    text += (
+        "TOML. `binhop run kh90 …` takes a bundled machine, `binhop run ./mine.toml …` a file; "
+        "`--set KEY=VALUE` changes any key. Sizes are written `32KiB`, `4MiB`, `1GiB`, `512B`. "
+        "A key that is not known is refused. An empty default means that the key must be given.\n"
+    )
+    for (section,), keys in binhop.machine_keys().group_by("section", maintain_order=True):
+        title = {"": "Top level", "cache": "[cache.NAME]", "write-buffer": "[write-buffer.CACHE]"}
+        text += f"\n## {title.get(str(section), f'[{section}]')}\n\n{table(keys.drop('section'))}"
+    text += "\n## Bundled machines\n"
+    for row in binhop.machines().iter_rows(named=True):
+        text += f"\n### {row['name']}\n\n{row['about']}\n\n```toml\n{row['toml'].strip()}\n```\n"
+    return text
+
+
+def metrics() -> str:
+    """The glossary."""
+    text = "# Metrics\n\n" + MADE
+    text += (
+        "`<cache>` is a cache of the machine, `<kind>` one of fetch, load, store, write (data passed down "
+        "by write-through or without allocation), writeback, fill. The kind is that of the reference that "
+        "caused the access: a level-2 access made by a level-1 store miss is a `store` there. Counts are whole "
+        "numbers; a ratio without a denominator is null, never 0.\n\n"
+    )
+    return text + table(binhop.counters())
+
+
+def traces() -> str:
+    """Events, formats, lint rules."""
+    text = "# Traces\n\n" + MADE
+    text += (
+        "A trace is a table of events in program order: a Parquet file, or any Arrow table or stream in "
+        "Python. Columns: `op` (UInt8), `addr` (UInt64), `size` (UInt32), `count` (UInt32), never null; and, if "
+        "there are events that need them, `arg0` and `arg1` (UInt64, nullable). Further columns are ignored.\n\n"
+        "A stream starts in address space 0. A fetch of more than one instruction is a run without gaps that "
+        "ends at the instruction that makes a data reference.\n\n## Events\n\n"
+    )
+    text += table(binhop.events())
+    text += (
+        "\n## Foreign formats\n\n`binhop import` reads them, also `.gz`, `.xz`, `.zst` and from a pipe.\n\n"
+    )
+    text += table(binhop.formats())
+    text += "\n## What `binhop lint` checks\n\n" + table(binhop.lint_rules())
+    return text
+
+
+def policies_and_workloads() -> str:
+    """What can be chosen by name."""
+    text = "# Placement policies and workloads\n\n" + MADE
+    text += "## Placement policies\n\n`placement.policy` of a machine.\n\n" + table(binhop.policies())
+    text += "\n## Built-in workloads\n\nReal algorithms on instrumented memory; they never end.\n\n"
+    return text + table(binhop.workloads())
+
+
+PAGES = {
+    "machine-file.md": machine_file,
+    "metrics.md": metrics,
+    "traces.md": traces,
+    "policies-and-workloads.md": policies_and_workloads,
+}
+
+if __name__ == "__main__":
+    for name, make in PAGES.items():
+        (HERE / name).write_text(make(), encoding="utf-8")

@@ -1,0 +1,37 @@
+"""Simulates a memory system with the operating system in the loop.
+
+The answer is a distribution, not a point: the same trace under many page placements.
+
+>>> import binhop
+>>> result = binhop.simulate("kh90", "lin", seeds=4, length=200_000)
+>>> result.summary().filter(metric="l2.mpi").select("n", "min", "max").shape
+(1, 3)
+"""
+
+from binhop._binhop import Machine, Pool, Request, __version__
+from binhop.errors import BinhopError, RequestError, RunError
+from binhop.lists import counters, events, formats, lint_rules, machine_keys, machines, policies, workloads
+from binhop.results import Result
+from binhop.run import simulate
+from binhop.traces import Trace
+
+__all__ = [
+    "BinhopError",
+    "Machine",
+    "Pool",
+    "Request",
+    "RequestError",
+    "Result",
+    "RunError",
+    "Trace",
+    "__version__",
+    "counters",
+    "events",
+    "formats",
+    "lint_rules",
+    "machine_keys",
+    "machines",
+    "policies",
+    "simulate",
+    "workloads",
+]

@@ -1,0 +1,196 @@
+"""The compiled part of binhop. Users need `Machine`, `Request` and `Pool`; `binhop` covers the rest."""
+
+from collections.abc import Callable
+from typing import Any, final
+
+from binhop.errors import RequestError
+
+__version__: str
+
+@final
+class Machine:
+    """A machine: memory, placement, caches, costs. Checked when it is made; it never changes."""
+
+    @staticmethod
+    def load(name_or_path: str, settings: list[str] = ...) -> Machine:
+        """A bundled machine by name, or a TOML file by its path.
+
+        `settings` change keys, as in `["cache.l2.size=4MiB"]`.
+        """
+    @staticmethod
+    def parse(toml: str, place: str = "machine", settings: list[str] = ...) -> Machine:
+        """A machine from TOML text; `place` is what errors call the text."""
+    def with_settings(self, *settings: str) -> Machine:
+        """The same machine with other settings."""
+    @property
+    def name(self) -> str:
+        """What results call it."""
+    @property
+    def notes(self) -> list[str]:
+        """What the reader should know, such as keys that the chosen policy does not use."""
+    @property
+    def is_random(self) -> bool:
+        """Whether the seed changes anything."""
+    @property
+    def caches(self) -> list[str]:
+        """The caches, in the order of the description."""
+    def resolved(self) -> str:
+        """The complete description as TOML, defaults filled in."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+
+@final
+class Request:
+    """The page to place."""
+
+    @property
+    def page(self) -> int:
+        """A number that stands for this page, whatever address it has."""
+    @property
+    def asid(self) -> int:
+        """The address space that touched it."""
+    @property
+    def page_no(self) -> int:
+        """Its virtual page number there."""
+    @property
+    def segment(self) -> int:
+        """The segment it lies in: what it shares with other pages of one mapping."""
+    @property
+    def ordinal(self) -> int:
+        """How many pages were placed before it."""
+    def draw(self, n: int, sub: int = 0) -> int:
+        """A random number from 0 to n-1: the same for the same seed, ordinal and `sub`."""
+
+@final
+class Pool:
+    """The frames to choose from, least recently used first. It is of use during the call only."""
+
+    def __len__(self, /) -> int: ...
+    def __getitem__(self, rank: int, /) -> int:
+        """The frame of this rank; 0 is the least recently used."""
+    def holds(self, rank: int) -> int | None:
+        """The page that the frame of this rank still holds; None if it is free."""
+    def frames(self) -> list[int]:
+        """Every frame, least recently used first."""
+
+@final
+class Table:
+    """A table: anything that reads Arrow takes it without a copy."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as an Arrow C stream."""
+
+@final
+class Stream:
+    """A stream of events, read once, by one reader."""
+
+    @staticmethod
+    def file(path: str) -> Stream:
+        """A trace file of binhop's own schema."""
+    @staticmethod
+    def foreign(path: str, format: str | None = None) -> Stream:
+        """A foreign trace: format None means that the name tells it; "-" is the standard input."""
+    @staticmethod
+    def workload(name: str, seed: int) -> Stream:
+        """A built-in workload. It never ends."""
+    @staticmethod
+    def arrow(object: object, name: str) -> Stream:
+        """Any object with `__arrow_c_stream__`."""
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+    def meta(self) -> str:
+        """What is known about the whole, as JSON; empty once the stream is given away."""
+    @property
+    def content_hash(self) -> str | None:
+        """The hash over the decoded columns that the file carries; None if it carries none."""
+    @property
+    def references(self) -> int | None:
+        """The references that the file says it holds; None if nothing says so."""
+    def next_batch(self) -> Table | None:
+        """The next events, or None at the end."""
+    def write(
+        self,
+        path: str,
+        length: int | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
+    ) -> tuple[str, list[str]]:
+        """Writes the events (at most `length` references) into a trace file, complete or not at all."""
+
+@final
+class Outcome:
+    """What a run leaves."""
+
+    @property
+    def results(self) -> Table:
+        """The tidy table."""
+    @property
+    def series(self) -> Table:
+        """Per interval."""
+    @property
+    def processes(self) -> Table:
+        """Per process."""
+    @property
+    def notes(self) -> list[str]:
+        """What the reader should know."""
+    @property
+    def machine(self) -> str:
+        """The machine, resolved, as TOML."""
+
+def simulate(
+    machine: Machine,
+    stream: Stream,
+    *,
+    workload: str,
+    seeds: list[int],
+    threads: int,
+    length: int | None,
+    warmup: int,
+    interval: int | None,
+    policy: Any = None,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> Outcome:
+    """Simulates a trace on a machine, one placement for each seed. The interpreter is free meanwhile."""
+
+def inspect(
+    stream: Stream, length: int | None = None, progress: Callable[[int, int | None], object] | None = None
+) -> str:
+    """Reads a stream and reports what is in it and what is missing, as JSON."""
+
+def lint(
+    stream: Stream, length: int | None = None, progress: Callable[[int, int | None], object] | None = None
+) -> str:
+    """Reads a stream and checks it; the findings, as JSON."""
+
+def unknown(value: str, place: str, rule: str, known: list[str]) -> RequestError:
+    """The error of an unknown name, with the nearest known one."""
+
+def format_of_path(path: str) -> str | None:
+    """The name of the importer that reads such a path, if one does."""
+
+def machines() -> list[tuple[str, str, str]]:
+    """(name, about, TOML) of each bundled machine."""
+
+def machine_keys() -> list[tuple[str, str, str, str, str]]:
+    """(section, name, form, default, meaning) of each key of a machine description."""
+
+def workloads() -> list[tuple[str, str, str]]:
+    """(name, what it is, what it stands for) of each built-in workload."""
+
+def policies() -> list[tuple[str, str, str, str]]:
+    """(name, rule, source, state and cost) of each placement policy."""
+
+def counters() -> list[tuple[str, str, str]]:
+    """(name pattern, unit, meaning) of each metric."""
+
+def formats() -> list[tuple[str, str, str, list[str]]]:
+    """(name, what it is, what is lost or assumed, extensions) of each foreign trace format."""
+
+def events() -> list[tuple[int, str, str]]:
+    """(code, name, meaning of its columns) of each event."""
+
+def lint_rules() -> list[tuple[str, str, str, str]]:
+    """(name, severity, meaning, remedy) of each rule that `lint` checks."""
+
+def calibration_targets() -> list[tuple[str, int | None, list[list[float]]]]:
+    """(workload, instructions between switches, misses per 1000 instructions) that the documents give."""

@@ -1,0 +1,45 @@
+"""The commands there are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from binhop import __version__
+from binhop.cli import lists, run, traces
+
+app = typer.Typer(
+    name="binhop",
+    help="Simulates a memory system with the operating system in the loop: miss counts as a distribution "
+    "over page placements.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"binhop {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """The options that every command shares: none but these."""
+
+
+app.command("run")(run.run)
+app.command("import")(traces.import_)
+app.command("inspect")(traces.inspect)
+app.command("lint")(traces.lint)
+app.command("machines")(lists.machines)
+app.command("workloads")(lists.workloads)
+app.command("policies")(lists.policies)
+app.command("counters")(lists.counters)

@@ -1,0 +1,55 @@
+"""Tables on standard output: plain text that fits 80 columns where it is no terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    import polars as pl
+
+WIDTH = 80
+
+
+def console() -> Console:
+    """Standard output; 80 columns where it is no terminal."""
+    width = None if sys.stdout.isatty() else WIDTH
+    return Console(width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+
+
+def table(*columns: str, right: int = 0) -> Table:
+    """A table without rules; the last `right` columns are numbers."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for index, column in enumerate(columns):
+        number = index >= len(columns) - right
+        made.add_column(column, justify="right" if number else "left", no_wrap=number)
+    return made
+
+
+def entries(frame: pl.DataFrame, name: str, text: str, details: dict[str, str]) -> None:
+    """A list of named things: the name, what it is, and details below."""
+    out = console()
+    for row in frame.iter_rows(named=True):
+        out.print(Text(str(row[name]), style="bold"))
+        out.print(Padding(Text(str(row[text])), (0, 0, 0, 4)))
+        for column, label in details.items():
+            if row[column]:
+                out.print(Padding(Text(f"{label}: {row[column]}"), (0, 0, 0, 4)))
+
+
+def grouped(number: float) -> str:
+    """A whole number with its thousands apart: 1 234 567."""
+    return f"{round(number):,}".replace(",", " ")
+
+
+def rate(value: float | None) -> str:
+    """Misses per 1000 instructions from misses per instruction: four significant figures."""
+    if value is None:
+        return "-"
+    number = 1000 * value
+    return f"{number:.1f}" if number >= 1000 else f"{number:#.4g}".rstrip(".")

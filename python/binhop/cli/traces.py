@@ -1,0 +1,166 @@
+"""Commands about traces: import, inspect, lint."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+import binhop
+from binhop.cli import show
+from binhop.cli.parse import count
+from binhop.cli.progress import progress
+from binhop.errors import RequestError
+from binhop.output import OutputFile
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
+Json = Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="Write it as JSON.")]
+Length = Annotated[str | None, typer.Option(help="Read so many references only, as in 50M.")]
+
+
+def import_(
+    source: Annotated[str, typer.Argument(metavar="INPUT", help="A foreign trace; - is standard input.")],
+    output: Annotated[str, typer.Argument(metavar="[-o] OUTPUT", help="The trace file to make.")] = "",
+    out: Annotated[
+        str, typer.Option("--output", "-o", metavar="OUTPUT", help="The trace file to make.")
+    ] = "",
+    format: Annotated[
+        str | None, typer.Option("--format", "-f", help="The format; default: what the name says.")
+    ] = None,
+    length: Length = None,
+    quiet: Quiet = False,
+) -> None:
+    """Make a trace file from a foreign trace, compressed or not."""
+    target = out or output
+    if not target or (out and output):
+        raise RequestError(target or "no output", "binhop import", "needs one output", "say -o TRACE.parquet")
+    if format is not None:
+        known = binhop.formats()["name"].to_list()
+        if format not in known:
+            raise binhop._binhop.unknown(format, "--format", "no foreign format has this name", known)
+    trace = _foreign(source, format)
+    with progress(f"importing {trace.name}", quiet=quiet) as tell:
+        written, notes = trace.write(target, count(length, "--length"), tell)
+    if not quiet:
+        totals = written["totals"]
+        rows = sum(totals["events"].values())
+        summary = (
+            f"{target}: {show.grouped(totals['references'])} references, "
+            f"{show.grouped(totals['instructions'])} instructions, {show.grouped(rows)} rows, "
+            f"{show.grouped(written['bytes'])} bytes"
+        )
+        print(summary, file=sys.stderr)
+        for note in notes:
+            print(f"note: {note}", file=sys.stderr)
+
+
+def _foreign(source: str, format: str | None) -> binhop.Trace:
+    if format is None and binhop._binhop.format_of_path(source) is None:
+        known = ", ".join(binhop.formats()["name"])
+        raise RequestError(
+            source, "binhop import", "its name does not say its format", f"say --format: {known}"
+        )
+    return binhop.Trace.open(source, format)
+
+
+def inspect(
+    trace: Annotated[str, typer.Argument(help="A trace file, a foreign one, or a workload.")],
+    json_to: Json = None,
+    length: Length = None,
+    quiet: Quiet = False,
+) -> None:
+    """Say what is in a trace, and what is missing."""
+    opened = binhop.Trace.of(trace)
+    with progress(f"reading {opened.name}", quiet=quiet) as tell:
+        report = opened.inspect(count(length, "--length"), tell)
+    if _json(report, json_to):
+        return
+    _print_report(opened.name, report)
+
+
+def _print_report(name: str, report: dict[str, Any]) -> None:
+    out = show.console()
+    totals, meta = report["totals"], report["meta"]
+    facts = show.table("what", "value")
+    facts.show_header = False
+    facts.add_row("references", show.grouped(totals["references"]))
+    facts.add_row("instructions", show.grouped(totals["instructions"]))
+    page = f"{report['page_size']} bytes{' (assumed)' if report['page_size_assumed'] else ''}"
+    facts.add_row("pages touched", f"{show.grouped(report['pages'])} of {page}")
+    facts.add_row("footprint", f"{report['footprint_bytes'] / 2**20:.2f} MiB")
+    facts.add_row("content", f"{report['content_hash']} ({report['content']})")
+    for key in ("recorder", "command", "sizes"):
+        if meta.get(key):
+            facts.add_row(key, str(meta[key]))
+    out.print(name)
+    out.print(facts)
+    out.print()
+    events = show.table("event", "rows", right=1)
+    for event, rows in totals["events"].items():
+        if rows:
+            events.add_row(event, show.grouped(rows))
+    out.print(events)
+    if len(report["processes"]) > 1 or any(process["pid"] for process in report["processes"]):
+        _print_processes(report)
+    for missing in report["missing"]:
+        out.print()
+        out.print(f"missing: {missing['what']}; {missing['consequence']}")
+
+
+def _print_processes(report: dict[str, Any]) -> None:
+    out = show.console()
+    out.print()
+    processes = show.table("asid", "pid", "command", "references", "pages", "MiB", right=3)
+    for process in report["processes"]:
+        processes.add_row(
+            str(process["asid"]),
+            str(process["pid"] or "-"),
+            str(process["command"] or "-")[:32],
+            show.grouped(process["references"]),
+            show.grouped(process["pages"]),
+            f"{process['footprint_bytes'] / 2**20:.2f}",
+        )
+    out.print(processes)
+    switches = {cause: n for cause, n in report["switches"].items() if n}
+    if switches:
+        out.print()
+        out.print("switches: " + ", ".join(f"{show.grouped(n)} {cause}" for cause, n in switches.items()))
+
+
+def lint(
+    trace: Annotated[str, typer.Argument(help="A trace file, a foreign one, or a workload.")],
+    json_to: Json = None,
+    length: Length = None,
+    quiet: Quiet = False,
+) -> None:
+    """Check a trace, apart from any simulation. Exit code 2 if it has errors."""
+    opened = binhop.Trace.of(trace)
+    with progress(f"checking {opened.name}", quiet=quiet) as tell:
+        findings = opened.lint(count(length, "--length"), tell)
+    if not _json(findings, json_to):
+        out = show.console()
+        for finding in findings:
+            out.print(f"{finding['severity']}: {finding['name']}, {show.grouped(finding['count'])} times")
+            out.print(f"    {finding['meaning']}; {finding['remedy']}")
+            for example in finding["examples"]:
+                where = "" if example["row"] is None else f"row {example['row']}: "
+                out.print(f"    {where}{example['detail']}")
+        if not findings:
+            out.print(f"{opened.name}: nothing to complain about")
+    if any(finding["severity"] == "error" for finding in findings):
+        raise typer.Exit(2)
+
+
+def _json(value: object, target: str | None) -> bool:
+    """Writes a value as JSON where that was asked for."""
+    if target is None:
+        return False
+    text = json.dumps(value, indent=2, allow_nan=False) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+    else:
+        with OutputFile(target, "--json") as file:
+            file.write(text)
+    return True

@@ -1,0 +1,161 @@
+"""Files that appear complete or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import polars as pl
+
+from binhop.errors import RequestError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from binhop.results import Result
+
+MARK = "provenance.json"
+"""The file that tells a result's directory from any other."""
+
+
+def refuse(error: OSError, path: str | os.PathLike[str], place: str) -> RequestError:
+    """What could not be written, as a request that was wrong."""
+    why = error.strerror or str(error)
+    return RequestError(
+        os.fspath(path), place, f"cannot be written: {why}", "give another place, or make room"
+    )
+
+
+class OutputFile:
+    """A text file, written at once at the end; what is no regular file is written to, never replaced.
+
+    The place is checked, and taken, at the start: a long run must not end at a directory that is not there.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], place: str) -> None:
+        self._path = Path(path)
+        self._place = place
+        self._partial: Path | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            if self._path.exists() and not stat.S_ISREG(self._path.stat().st_mode):
+                if self._path.is_dir():
+                    raise RequestError(str(self._path), self._place, "is a directory", "name a file in it")
+                return self
+            self._partial = self._path.with_name(f".{self._path.name}.partial-{os.getpid()}")
+            self._partial.touch()
+        except OSError as error:
+            raise refuse(error, self._path, self._place) from None
+        return self
+
+    def write(self, text: str) -> None:
+        """Writes the whole text."""
+        try:
+            if self._partial is None:
+                with self._path.open("w", encoding="utf-8") as file:
+                    file.write(text)
+                return
+            with self._partial.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            self._partial.replace(self._path)
+        except OSError as error:
+            raise refuse(error, self._path, self._place) from None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._partial is not None:
+            self._partial.unlink(missing_ok=True)
+
+
+class ResultDirectory:
+    """A directory of results. It is filled beside its place and moved there when it is complete."""
+
+    def __init__(self, path: str | os.PathLike[str], place: str = "directory") -> None:
+        self.path = Path(path)
+        self._place = place
+        self._partial = self.path.with_name(f".{self.path.name}.partial-{os.getpid()}")
+        self._complete = False
+
+    def __enter__(self) -> Self:
+        if self.path.exists() and not self.path.is_dir():
+            raise RequestError(str(self.path), self._place, "is no directory", "give another place")
+        if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / MARK).is_file():
+            rule = f"the directory holds something that is no result (it has no {MARK})"
+            raise RequestError(str(self.path), self._place, rule, "give another directory, or empty it")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._partial.mkdir()
+        except OSError as error:
+            raise refuse(error, self.path, self._place) from None
+        return self
+
+    def fill(self, result: Result, *, figures: bool = True, command: list[str] | None = None) -> list[str]:
+        """Writes everything a result has; the names of the files."""
+        try:
+            write_tables(result, self._partial)
+            if figures:
+                from binhop.report import draw
+
+                draw(self._partial)
+            sidecar: dict[str, Any] = {
+                "command": command,
+                "python": sys.version.split()[0],
+                "finished": time.time(),
+            }
+            _write_json(self._partial / "run.json", sidecar)
+        except (OSError, pl.exceptions.ComputeError) as error:
+            why = error if isinstance(error, OSError) else OSError(None, str(error))
+            raise refuse(why, self.path, self._place) from None
+        self._complete = True
+        return sorted(file.name for file in self._partial.iterdir())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._complete or kind is not None:
+            shutil.rmtree(self._partial, ignore_errors=True)
+            return
+        try:
+            if self.path.is_dir():
+                old = self.path.with_name(f".{self.path.name}.old-{os.getpid()}")
+                self.path.rename(old)
+                self._partial.rename(self.path)
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                self._partial.rename(self.path)
+        except OSError as failure:
+            shutil.rmtree(self._partial, ignore_errors=True)
+            raise refuse(failure, self.path, self._place) from None
+
+
+def write_tables(result: Result, directory: Path) -> None:
+    """The tables and what identifies them: the same bytes for the same trace, machine and seeds."""
+    for name in ("results", "series", "processes"):
+        frame: pl.DataFrame = getattr(result, name)
+        frame.write_parquet(
+            directory / f"{name}.parquet", compression="zstd", compression_level=3, statistics=True
+        )
+    whole = pl.col("value").cast(pl.Int64, strict=False).cast(pl.String)
+    ratio = pl.col("unit").str.contains("/", literal=True)
+    text = pl.when(ratio).then(pl.col("value").cast(pl.String)).otherwise(whole)
+    result.results.with_columns(value=text).write_csv(directory / "results.csv")
+    (directory / "machine.toml").write_text(result.machine, encoding="utf-8")
+    tables = {"polars": pl.__version__, "schema": 1}
+    _write_json(directory / MARK, {**result.provenance, "tables": tables, "notes": result.notes})
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+__all__ = ["MARK", "OutputFile", "ResultDirectory", "refuse", "write_tables"]

@@ -1,0 +1,143 @@
+"""What a run leaves: tidy tables, and what is read off them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from binhop.summary import demand_misses, summarise
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+SCHEMA = 1
+"""Version of the JSON object and of the tables."""
+
+
+class Result:
+    """Counts under each placement.
+
+    Attributes:
+        results: One row for each workload, phase, seed and metric: the value, null where undefined.
+        series: The same per interval of instructions; empty unless an interval was asked for.
+        processes: The same per process.
+        notes: What the reader should know.
+        machine: The machine, resolved, as TOML.
+        provenance: Versions, seeds, traces: enough to run it again.
+    """
+
+    def __init__(
+        self,
+        *,
+        results: pl.DataFrame,
+        series: pl.DataFrame,
+        processes: pl.DataFrame,
+        notes: list[str],
+        machine: str,
+        provenance: dict[str, Any],
+    ) -> None:
+        self.results = results
+        self.series = series
+        self.processes = processes
+        self.notes = notes
+        self.machine = machine
+        self.provenance = provenance
+
+    @property
+    def seeds(self) -> list[int]:
+        """The numbers of the placements."""
+        return list(self.provenance["seeds"])
+
+    @property
+    def workloads(self) -> list[str]:
+        """What was run, in order."""
+        return self.results["workload"].unique(maintain_order=True).to_list()
+
+    def summary(self, confidence: float = 0.95, phase: str = "measured") -> pl.DataFrame:
+        """One row per workload and metric: mean, interval, quantiles, the best and the worst seed."""
+        return summarise(self.results.filter(phase=phase), confidence)
+
+    def value(self, metric: str, seed: int | None = None, workload: str | None = None) -> int | float | None:
+        """One number: of the first seed and workload unless told otherwise."""
+        rows = self.results.filter(
+            metric=metric,
+            phase="measured",
+            seed=self.seeds[0] if seed is None else seed,
+            workload=self.workloads[0] if workload is None else workload,
+        )
+        if rows.is_empty():
+            known = ", ".join(self.results["metric"].unique(maintain_order=True).to_list())
+            raise KeyError(f"{metric}: no such metric, seed or workload here; metrics: {known}")
+        return exact(rows["value"][0], rows["unit"][0])
+
+    def to_arrow(self) -> Any:
+        """The tidy table as a pyarrow table (needs pyarrow)."""
+        return self.results.to_arrow()
+
+    def to_json(self) -> str:
+        """The object that `binhop run --json` prints: counts are integers, what is undefined is null."""
+        rows = self.results.to_dicts()
+        for row in rows:
+            row["value"] = exact(row["value"], row["unit"])
+        whole = {"schema": SCHEMA, "rows": rows, "notes": self.notes, "provenance": self.provenance}
+        whole["provenance"] = {**self.provenance, "description": self.machine}
+        return json.dumps(whole, allow_nan=False, indent=None, separators=(",", ":"))
+
+    def write(self, directory: str | os.PathLike[str], *, figures: bool = True) -> list[str]:
+        """Writes tables, provenance and figures into a directory, which appears complete or not at all.
+
+        A directory of an earlier result is replaced; any other that holds something is refused.
+
+        Returns:
+            The names of the files.
+        """
+        from binhop.output import ResultDirectory
+
+        with ResultDirectory(directory) as place:
+            return place.fill(self, figures=figures)
+
+    def __repr__(self) -> str:
+        n = len(self.seeds)
+        title = f"<Result {', '.join(self.workloads)} on {self.provenance['machine']}, {n} placement"
+        lines = [title + "s" * (n != 1)]
+        rates = self.summary().filter(pl.col("metric").str.ends_with(".mpi") & pl.col("mean").is_not_null())
+        for row in rates.iter_rows(named=True):
+            cache = row["metric"].removesuffix(".mpi")
+            text = f"  {row['workload']} {cache}: {1000 * row['mean']:.4g} misses per 1000 instructions"
+            if row["low"] is not None:
+                low, high = 1000 * row["low"], 1000 * row["high"]
+                text += f", {100 * row['confidence']:g}% interval {low:.4g} to {high:.4g}"
+            lines.append(text)
+        return "\n".join(lines) + ">"
+
+
+def exact(value: float | None, unit: str) -> int | float | None:
+    """A count as the integer it is; a ratio as it is; None where undefined."""
+    if value is None or "/" in unit:
+        return value
+    return int(value)
+
+
+def join(results: Sequence[Result]) -> Result:
+    """Results of several traces on one machine, as one."""
+    first = results[0]
+    traces = [trace for result in results for trace in result.provenance["traces"]]
+    notes = [
+        note if len(results) == 1 else f"{result.workloads[0]}: {note}"
+        for result in results
+        for note in result.notes
+    ]
+    return Result(
+        results=pl.concat([result.results for result in results]),
+        series=pl.concat([result.series for result in results]),
+        processes=pl.concat([result.processes for result in results]),
+        notes=notes,
+        machine=first.machine,
+        provenance={**first.provenance, "traces": traces},
+    )
+
+
+__all__ = ["SCHEMA", "Result", "demand_misses", "exact", "join"]

@@ -1,0 +1,128 @@
+"""One machine, one trace, many placements."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from binhop import _binhop
+from binhop._binhop import Machine
+from binhop.errors import RequestError
+from binhop.results import Result
+from binhop.traces import ArrowStream, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+SEEDS = 32
+"""How many placements a run has unless told otherwise."""
+
+
+def simulate(
+    machine: Machine | str | os.PathLike[str],
+    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
+    *,
+    seeds: int | Iterable[int] | None = None,
+    threads: int | None = None,
+    length: int | None = None,
+    warmup: int = 0,
+    interval: int | None = None,
+    policy: Any = None,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> Result:
+    """Simulates a trace on a machine, under one page placement for each seed.
+
+    Args:
+        machine: A machine, the name of a bundled one, or the path of a description.
+        trace: A trace, a file, the name of a built-in workload, or an Arrow table.
+        seeds: How many placements (numbered from 0), or their numbers. Default: 32, and 1 when nothing is
+            random.
+        threads: How many threads; default: all there are. No result depends on it.
+        length: References to simulate; default: the whole trace. A built-in workload needs it.
+        warmup: References at the start that are simulated but reported apart.
+        interval: Instructions in an interval of the series; default: no series.
+        policy: A placement policy in Python, in place of the machine's: a function
+            `choose(request, pool)` that returns a frame of the pool, or a class with such a method, made
+            anew for each placement. It is called only when a page is placed.
+        progress: Called some times a second with the references done and, if known, to do.
+
+    Returns:
+        The result: tables, notes, provenance.
+
+    Raises:
+        RequestError: The request is wrong; the message says what and how to mend it.
+        RunError: A law of the simulated physics broke: an error of binhop.
+
+    >>> simulate("two-level", "lin", length=100_000).seeds
+    [0]
+    """
+    machine = machine if isinstance(machine, Machine) else Machine.load(os.fspath(machine))
+    trace = Trace.of(trace)
+    if trace.endless and length is None:
+        rule = "a built-in workload never ends"
+        raise RequestError(trace.name, "length", rule, "say how many references, as in length=50_000_000")
+    numbers = _seeds(seeds, random=machine.is_random or policy is not None)
+    outcome = _binhop.simulate(
+        machine,
+        trace.stream(),
+        workload=trace.name,
+        seeds=numbers,
+        threads=_threads(threads),
+        length=_whole(length, "length"),
+        warmup=_whole(warmup, "warmup") or 0,
+        interval=_whole(interval, "interval"),
+        policy=policy,
+        progress=progress,
+    )
+    provenance = {
+        "binhop": _binhop.__version__,
+        "machine": machine.name,
+        "seeds": numbers,
+        "length": length,
+        "warmup": warmup,
+        "interval": interval,
+        "policy": None if policy is None else getattr(policy, "__name__", type(policy).__name__),
+        "traces": [trace.provenance()],
+    }
+    return Result(
+        results=pl.DataFrame(outcome.results),
+        series=pl.DataFrame(outcome.series),
+        processes=pl.DataFrame(outcome.processes),
+        notes=[*machine.notes, *outcome.notes],
+        machine=outcome.machine,
+        provenance=provenance,
+    )
+
+
+def _seeds(seeds: int | Iterable[int] | None, *, random: bool) -> list[int]:
+    if seeds is None:
+        return list(range(SEEDS if random else 1))
+    if isinstance(seeds, int):
+        if seeds < 1:
+            rule = "a run needs at least one placement"
+            raise RequestError(str(seeds), "seeds", rule, f"ask for 1 or more; the default is {SEEDS}")
+        return list(range(seeds))
+    numbers = list(seeds)
+    for number in numbers:
+        if not 0 <= number < 2**64:
+            rule = "a seed is a number from 0 to 18446744073709551615"
+            raise RequestError(str(number), "seeds", rule, "give another number")
+    return numbers
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads < 1:
+        raise RequestError(str(threads), "threads", "a run needs a thread", "ask for 1 thread or more")
+    return threads
+
+
+def _whole(number: int | None, name: str) -> int | None:
+    if number is not None and not 0 <= number < 2**63:
+        raise RequestError(
+            str(number), name, "must be a whole number, not negative", "give a number like 50_000_000"
+        )
+    return number

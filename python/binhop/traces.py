@@ -1,0 +1,181 @@
+"""Traces: files, foreign files, built-in workloads, Arrow tables; all of them streams of events."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import polars as pl
+
+from binhop import _binhop
+from binhop.errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from binhop._binhop import Stream
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """A table or record batch reader of any library that speaks the Arrow PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """A capsule with an Arrow C stream."""
+
+
+class Trace:
+    """Events in program order: what drives a simulation.
+
+    Made by `Trace.open` (a file), `Trace.workload` (a built-in program) or `Trace.from_arrow` (a table with
+    the columns op, addr, size, count and, optionally, arg0 and arg1). Nothing is read before it is needed,
+    and the events are read anew for each use.
+
+    >>> trace = Trace.workload("lin")
+    >>> trace.head(3).columns
+    ['op', 'addr', 'size', 'count', 'arg0', 'arg1']
+    """
+
+    def __init__(
+        self,
+        name: str,
+        stream: Callable[[], Stream],
+        source: dict[str, Any],
+        *,
+        endless: bool = False,
+    ) -> None:
+        self.name = name
+        """What results call it."""
+        self.endless = endless
+        """Whether it never ends: then a simulation needs a length."""
+        self._stream = stream
+        self._source = source
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], format: str | None = None) -> Trace:
+        """A trace file; a foreign one if `format` or the name says so (see `binhop.formats()`)."""
+        path = os.fspath(path)
+        name = "standard input" if path == "-" else _stem(path)
+        if format is not None or _binhop.format_of_path(path) is not None:
+            return cls(name, lambda: _binhop.Stream.foreign(path, format), {"file": Path(path).name})
+        return cls(name, lambda: _binhop.Stream.file(path), {"file": Path(path).name})
+
+    @classmethod
+    def workload(cls, name: str, seed: int = 0) -> Trace:
+        """A built-in workload (see `binhop.workloads()`). It never ends."""
+        known = [row[0] for row in _binhop.workloads()]
+        if name not in known:
+            raise _binhop.unknown(name, "workload", "no built-in workload has this name", known)
+        source = {"workload": name, "seed": seed}
+        return cls(name, lambda: _binhop.Stream.workload(name, seed), source, endless=True)
+
+    @classmethod
+    def from_arrow(cls, table: ArrowStream | pl.LazyFrame, name: str = "table") -> Trace:
+        """Events from a Polars or pyarrow table, or any other Arrow stream; they are not copied.
+
+        A table can be read again and again; a record batch reader only once.
+        """
+        held = table.collect() if isinstance(table, pl.LazyFrame) else table
+        return cls(name, lambda: _binhop.Stream.arrow(held, name), {"table": name})
+
+    @classmethod
+    def of(cls, what: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame) -> Trace:
+        """A trace from a trace, a file's path, a workload's name or a table. An existing file wins."""
+        if isinstance(what, Trace):
+            return what
+        if isinstance(what, str):
+            known = [row[0] for row in _binhop.workloads()]
+            if what in known and not Path(what).exists():
+                return cls.workload(what)
+            suffix = Path(what).suffix[1:]
+            names_a_file = Path(what).exists() or os.sep in what or (suffix and not suffix.isdigit())
+            if not names_a_file:
+                raise _binhop.unknown(what, "trace", "no file and no built-in workload has this name", known)
+            return cls.open(what)
+        if isinstance(what, os.PathLike):
+            return cls.open(what)
+        if isinstance(what, pl.LazyFrame | ArrowStream):
+            return cls.from_arrow(what)
+        rule = "a trace is a file, the name of a built-in workload, or an Arrow table"
+        raise RequestError(repr(what), "trace", rule, "see help(binhop.Trace)")
+
+    def stream(self) -> Stream:
+        """The events, to be read once."""
+        return self._stream()
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What is known about the whole: page size, recorder, command, processes, segments."""
+        meta: dict[str, Any] = json.loads(self.stream().meta())
+        return meta
+
+    def provenance(self) -> dict[str, Any]:
+        """What identifies the events: the content hash of a trace file, else the SHA-256 of a foreign one."""
+        facts = {"name": self.name, **self._source, "content_hash": None}
+        if "file" in self._source:
+            stream = self.stream()
+            facts["content_hash"] = stream.content_hash
+            if stream.content_hash is None and Path(stream.name).is_file():
+                with Path(stream.name).open("rb") as file:
+                    facts["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+        return facts
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """The events, batch by batch, as they are: `op` is a code."""
+        stream = self.stream()
+        while (table := stream.next_batch()) is not None:
+            yield pl.DataFrame(table)
+
+    def head(self, rows: int = 10) -> pl.DataFrame:
+        """The first events, `op` by its name."""
+        kept: list[pl.DataFrame] = []
+        for batch in self.batches():
+            kept.append(batch.head(rows - sum(map(len, kept))))
+            if sum(map(len, kept)) >= rows:
+                break
+        names = {code: name for code, name, _ in _binhop.events()}
+        frame = pl.concat(kept) if kept else pl.DataFrame()
+        return frame.with_columns(pl.col("op").replace_strict(names, return_dtype=pl.String))
+
+    def inspect(self, length: int | None = None, progress: Any = None) -> dict[str, Any]:
+        """Reads the trace (at most `length` references) and says what is in it and what is missing."""
+        report: dict[str, Any] = json.loads(_binhop.inspect(self.stream(), self._bounded(length), progress))
+        return report
+
+    def lint(self, length: int | None = None, progress: Any = None) -> list[dict[str, Any]]:
+        """Reads the trace (at most `length` references) and checks it, apart from any simulation."""
+        findings: list[dict[str, Any]] = json.loads(
+            _binhop.lint(self.stream(), self._bounded(length), progress)
+        )
+        return findings
+
+    def write(
+        self, path: str | os.PathLike[str], length: int | None = None, progress: Any = None
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Writes the events (at most `length` references) into a trace file, complete or not at all.
+
+        Returns:
+            The totals, and what an importer skipped or assumed, one sentence each.
+        """
+        summary, notes = self.stream().write(os.fspath(path), self._bounded(length), progress)
+        return json.loads(summary), notes
+
+    def _bounded(self, length: int | None) -> int | None:
+        if self.endless and length is None:
+            rule = "a built-in workload never ends"
+            raise RequestError(self.name, "length", rule, "say how many references, as in length=50_000_000")
+        return length
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.name}>"
+
+
+def _stem(path: str) -> str:
+    """The file's name without what says its format: cc1.din.gz is cc1."""
+    name = Path(path).name
+    for ending in (".gz", ".xz", ".zst"):
+        name = name.removesuffix(ending)
+    return name.rsplit(".", 1)[0] if "." in name[1:] else name

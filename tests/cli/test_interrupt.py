@@ -1,0 +1,60 @@
+"""Ctrl-C: promptly, exit code 130, complete files or none."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import COMMAND
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def interrupted(directory: Path, *arguments: str, stdin: int | None = None) -> tuple[int, str, float]:
+    process = subprocess.Popen(
+        [COMMAND, *arguments],
+        cwd=directory,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 30
+    while not any(directory.iterdir()):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "nothing was begun"
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    sent = time.monotonic()
+    _, errors = process.communicate(timeout=60)
+    return process.returncode, errors, time.monotonic() - sent
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("target", [["--out", "out"], ["--json", "x.json"]], ids=["out", "json"])
+def test_a_run_stops_and_leaves_nothing(tmp_path: Path, target: list[str], threads: str) -> None:
+    arguments = ["run", "kh90", "lin", "--length", "1T", "--seeds", "4", "--threads", threads, *target]
+    code, errors, seconds = interrupted(tmp_path, *arguments)
+    assert code == 130
+    assert errors == "binhop: interrupted; nothing unfinished was kept\n"
+    assert seconds < 5
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_import_stops_and_leaves_nothing(tmp_path: Path) -> None:
+    with subprocess.Popen(["yes", "2 1000"], stdout=subprocess.PIPE) as endless:
+        assert endless.stdout is not None
+        code, errors, seconds = interrupted(
+            tmp_path, "import", "--format", "din", "-", "-o", "x.parquet", stdin=endless.stdout.fileno()
+        )
+        endless.kill()
+    assert code == 130, errors
+    assert "interrupted" in errors
+    assert seconds < 5
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import binhop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Command
+
+TABLES = ["results.parquet", "series.parquet", "processes.parquet", "results.csv"]
+
+
+def test_it_prints_each_cache_in_80_plain_columns(command: Command, lin: Path) -> None:
+    out = command.ok("run", "kh90", str(lin), "--seeds", "4").stdout
+    assert "lin on kh90: 100 000 references" in out or "lin on kh90: 99 99" in out
+    assert "4 placements" in out
+    for cache in ("l1i", "l1d", "l2"):
+        assert any(line.startswith(cache) for line in out.splitlines())
+    assert max(map(len, out.splitlines())) <= 80
+    assert "\x1b" not in out
+
+
+def test_the_table_shows_what_the_api_computes(command: Command, lin: Path) -> None:
+    out = command.ok("run", "kh90", str(lin), "--seeds", "4", "--confidence", "0.9").stdout
+    row = binhop.simulate("kh90", lin, seeds=4).summary(0.9).filter(metric="l2.mpi").row(0, named=True)
+    line = next(line for line in out.splitlines() if line.startswith("l2"))
+    assert f"{1000 * row['mean']:#.4g}".rstrip(".") in line
+    assert f"({row['best_seed']})" in line
+    assert f"({row['worst_seed']})" in line
+    assert "90% interval" in out
+
+
+def test_a_run_says_nothing_on_stderr_in_a_pipe_and_nothing_at_all_when_quiet(
+    command: Command, lin: Path
+) -> None:
+    assert command.ok("run", "kh90", str(lin), "--seeds", "2").stderr == ""
+    quiet = command.ok("run", "kh90", str(lin), "--seeds", "2", "--quiet")
+    assert (quiet.stdout, quiet.stderr) == ("", "")
+
+
+def test_a_workload_has_a_length_of_its_own_choosing(command: Command) -> None:
+    done = command.ok("run", "two-level", "lin", "--length", "1.5M", "--json", "-")
+    rows = {row["metric"]: row["value"] for row in json.loads(done.stdout)["rows"]}
+    assert rows["references"] == 1_500_000
+
+
+def test_json_on_standard_output_is_one_object_and_nothing_else(command: Command, lin: Path) -> None:
+    done = command.ok("run", "kh90", str(lin), "--seed", "17", "--seed", "3", "--json", "-")
+    whole = json.loads(done.stdout)
+    assert whole["schema"] == 1
+    keys = {"workload", "machine", "phase", "seed", "metric", "unit", "value"}
+    assert all(set(row) == keys for row in whole["rows"])
+    assert [row["seed"] for row in whole["rows"] if row["metric"] == "l2.mpi"] == [17, 3]
+    assert all(isinstance(row["value"], int) for row in whole["rows"] if "/" not in row["unit"])
+    provenance = whole["provenance"]
+    assert provenance["traces"][0]["content_hash"] == binhop.Trace.open(lin).inspect()["content_hash"]
+
+
+def test_json_to_a_file_is_written_whole(command: Command, lin: Path) -> None:
+    target = command.directory / "out.json"
+    target.write_text("old")
+    target.chmod(0o644)
+    command.ok("run", "kh90", str(lin), "--seeds", "2", "--json", "out.json")
+    assert json.loads(target.read_text())["schema"] == 1
+    assert [file.name for file in command.directory.iterdir()] == ["out.json"]
+
+
+def test_json_to_a_pipe_goes_into_it(command: Command, lin: Path) -> None:
+    pipe = command.directory / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    command.ok("run", "kh90", str(lin), "--seeds", "2", "--json", "pipe")
+    reader.join(timeout=20)
+    assert pipe.is_fifo(), "the pipe was replaced by a file"
+    assert json.loads(read[0])["schema"] == 1
+
+
+def test_json_to_a_device_leaves_the_device(command: Command, lin: Path) -> None:
+    command.ok("run", "two-level", str(lin), "--json", "/dev/null")
+    assert os.path.exists("/dev/null")  # noqa: PTH110 - a device, no file
+    assert not os.path.isfile("/dev/null")  # noqa: PTH113
+
+
+def test_a_directory_of_results_holds_all_it_takes_to_run_again(command: Command, lin: Path) -> None:
+    done = command.ok("run", "kh90", str(lin), "--seeds", "4", "--interval", "10k", "--out", "deep/out")
+    place = command.directory / "deep" / "out"
+    names = {file.name for file in place.iterdir()}
+    assert names == {*TABLES, "machine.toml", "provenance.json", "run.json", "lin-l2.png", "lin-l2.svg"}
+    assert "deep/out/lin-l2.png" in done.stdout.replace("\n", "")
+    assert [file.name for file in place.parent.iterdir()] == ["out"]
+
+    provenance = json.loads((place / "provenance.json").read_text())
+    machine = binhop.Machine.load(str(place / "machine.toml"))
+    again = binhop.simulate(machine, lin, seeds=provenance["seeds"], interval=provenance["interval"])
+    for name in ("results", "series", "processes"):
+        assert pl.read_parquet(place / f"{name}.parquet").equals(getattr(again, name)), name
+
+    table = pl.read_parquet(place / "results.parquet")
+    with (place / "results.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == table.height
+    for row, value in zip(rows, table["value"], strict=True):
+        assert "." not in row["value"] or "/" in row["unit"]
+        assert float(row["value"]) == value
+    assert (place / "lin-l2.png").read_bytes().startswith(b"\x89PNG")
+    assert (place / "lin-l2.svg").read_text().startswith("<svg")
+
+
+def test_tables_hold_no_command_line_no_thread_count_no_time(command: Command, lin: Path) -> None:
+    command.ok("run", "kh90", str(lin), "--seeds", "2", "--threads", "2", "--out", "out")
+    place = command.directory / "out"
+    assert "--threads" in json.loads((place / "run.json").read_text())["command"]
+    for name in [*TABLES, "provenance.json", "machine.toml"]:
+        assert b"--threads" not in (place / name).read_bytes()
+        assert b"threads" not in (place / name).read_bytes()
+
+
+def test_an_earlier_result_is_replaced_and_any_other_directory_is_not(command: Command, lin: Path) -> None:
+    out = command.directory / "out"
+    arguments = ["run", "two-level", str(lin), "--out", "out"]
+    command.ok(*arguments)
+    (out / "stray").write_text("left over")
+    command.ok(*arguments)
+    assert not (out / "stray").exists()
+    (command.directory / "mine").mkdir()
+    (command.directory / "mine" / "thesis.tex").write_text("years of work")
+    message = command.refused("run", "two-level", str(lin), "--out", "mine")
+    assert "mine" in message
+    assert "no result" in message
+    (command.directory / "empty").mkdir()
+    command.ok("run", "two-level", str(lin), "--out", "empty")
+
+
+@pytest.mark.parametrize("machine", ["kh90", "zen-4k", "two-level"])
+def test_equal_seeds_give_equal_bytes_whatever_the_threads(command: Command, lin: Path, machine: str) -> None:
+    for name, threads in [("a", "1"), ("b", "2"), ("c", "1"), ("d", "2")]:
+        arguments = [
+            "--seeds",
+            "5",
+            "--interval",
+            "7k",
+            "--warmup",
+            "9k",
+            "--threads",
+            threads,
+            "--out",
+            name,
+        ]
+        command.ok("run", machine, str(lin), *arguments)
+    for file in [*TABLES, "machine.toml", "provenance.json"]:
+        contents = {(command.directory / name / file).read_bytes() for name in "abcd"}
+        assert len(contents) == 1, file
+
+
+def test_several_traces_make_one_table(command: Command, lin: Path) -> None:
+    done = command.ok("run", "kh90", str(lin), "tree", "--length", "50k", "--seeds", "2", "--json", "-")
+    whole = json.loads(done.stdout)
+    assert {row["workload"] for row in whole["rows"]} == {"lin", "tree"}
+    assert [trace["name"] for trace in whole["provenance"]["traces"]] == ["lin", "tree"]
+    message = command.refused("run", "kh90", str(lin), "lin", "--length", "50k")
+    assert "two names" in message
+
+
+def test_a_setting_changes_the_machine(command: Command, lin: Path) -> None:
+    one, two = (
+        json.loads(command.ok("run", "kh90", str(lin), "--seed", "1", *more, "--json", "-").stdout)["rows"]
+        for more in ([], ["--set", "cache.l2.size=64KiB", "--set", "cache.l2.ways=2"])
+    )
+    l2 = [{row["metric"]: row["value"] for row in rows}["l2.mpi"] for rows in (one, two)]
+    assert l2[1] > l2[0]
+
+
+def test_a_foreign_trace_can_be_run_as_it_is(command: Command) -> None:
+    (command.directory / "tiny.din").write_text("2 1000\n0 2000\n1 3000\n2 1004\n")
+    done = command.ok("run", "two-level", "tiny.din", "--json", "-")
+    whole = json.loads(done.stdout)
+    assert {row["metric"]: row["value"] for row in whole["rows"]}["references"] == 4
+    assert len(whole["provenance"]["traces"][0]["sha256"]) == 64
+
+
+def test_the_reader_of_a_pipe_may_leave(command: Command, lin: Path) -> None:
+    import subprocess
+
+    from tests.conftest import COMMAND
+
+    script = f"{COMMAND} run kh90 {lin} --seeds 32 --json - | head -c 10"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == '{"schema":'
+    assert done.stderr == ""
