@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use binhop_base::{Bytes, Problem, Result};
-use binhop_os::{Placement, Recency};
+use binhop_os::Recency;
+use binhop_os::placement::Placement;
 use binhop_trace::{Ahead, Source};
 
 use crate::front::{SharedFront, Sharing};

@@ -1,8 +1,11 @@
 //! A lane: one placement of one seed, with the caches that depend on it.
 
-use binhop_base::{FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Problem, Result, Rng, Translation};
+use std::collections::BTreeMap;
+
+use binhop_base::{FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, Problem, Result, Rng, Translation};
 use binhop_hw::{Back, CacheCounters, Front, MemoryCounters, Tree};
-use binhop_os::{Frames, Placement, Recency};
+use binhop_os::placement::{Placement, policy};
+use binhop_os::{Frames, Recency};
 
 use crate::machine::Machine;
 use crate::prepare::{Block, Control, Mapped, Mark, Row, Stream, Tape};
@@ -38,7 +41,29 @@ impl Tables {
 pub(crate) struct View<'a> {
     pub(crate) tables: &'a Tables,
     /// `None` in front of a stage that all placements share: it must not ask.
-    pub(crate) frames: Option<&'a Frames>,
+    pub(crate) frames: Option<(&'a Frames, &'a Ghosts)>,
+}
+
+/// Frames whose page died. They are free, but caches still hold the page's lines, which are found by the
+/// frame until it changes hands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ghosts {
+    frame_of: BTreeMap<PageId, FrameNo>,
+    page_in: BTreeMap<FrameNo, PageId>,
+}
+
+impl Ghosts {
+    fn insert(&mut self, page: PageId, frame: FrameNo) {
+        self.frame_of.insert(page, frame);
+        self.page_in.insert(frame, page);
+    }
+
+    /// The dead page whose lines a frame still has, if any: the frame changes hands.
+    fn take(&mut self, frame: FrameNo) -> Option<PageId> {
+        let page = self.page_in.remove(&frame)?;
+        self.frame_of.remove(&page);
+        Some(page)
+    }
 }
 
 impl Translation for View<'_> {
@@ -49,7 +74,8 @@ impl Translation for View<'_> {
 
     #[inline]
     fn frame(&self, page: PageId) -> FrameNo {
-        let frame = self.frames.and_then(|frames| frames.frame_of(page));
+        let (frames, ghosts) = self.frames.expect("a shared front does not ask for frames");
+        let frame = frames.frame_of(page).or_else(|| ghosts.frame_of.get(&page).copied());
         frame.expect("a page is placed before its lines are asked for")
     }
 
@@ -123,8 +149,8 @@ pub(crate) struct Interval {
 /// One placement of one seed and all that depends on it.
 pub(crate) struct Lane {
     pub(crate) seed: u64,
-    page: PowerOfTwo,
     frames: Frames,
+    ghosts: Ghosts,
     /// `None` while the front is shared.
     front: Option<Front>,
     back: Back,
@@ -162,7 +188,7 @@ impl Lane {
                 let placement = machine.placement();
                 let policy = match custom {
                     Some(policy) => policy,
-                    None => binhop_os::policy(placement.policy)
+                    None => policy(placement.policy)
                         .and_then(|policy| policy.build())
                         .expect("a checked machine names a policy that chooses from a pool"),
                 };
@@ -172,8 +198,8 @@ impl Lane {
         let caches = config.caches.len();
         Ok(Self {
             seed,
-            page: config.page,
             frames,
+            ghosts: Ghosts::default(),
             front: (!shared_front).then(|| Front::new(tree, Rng::new(seed))),
             back: Back::new(tree, Rng::new(seed)),
             fetch: config.fetch,
@@ -219,7 +245,7 @@ impl Lane {
         if entries.is_empty() {
             return;
         }
-        let view = View { tables, frames: Some(&self.frames) };
+        let view = View { tables, frames: Some((&self.frames, &self.ghosts)) };
         match &block.tape {
             Tape::Requests(requests) => self.waited += self.back.replay(&requests[entries], &view),
             Tape::Rows(rows) => {
@@ -254,7 +280,9 @@ impl Lane {
                 }
             }
             Control::Died(page) => {
-                self.frames.release(*page);
+                if let Some(frame) = self.frames.release(*page) {
+                    self.ghosts.insert(*page, frame);
+                }
             }
             Control::Unshare(front) => self.front = Some(Front::clone(front)),
             Control::Mark(mark, stream, front) => self.mark(*mark, *stream, front.as_deref(), tree),
@@ -264,14 +292,15 @@ impl Lane {
 
     fn place(&mut self, request: &binhop_os::Request, tables: &Tables, recency: &Recency) -> Result<()> {
         let placed = self.frames.place(request, recency)?;
-        let Some(evicted) = placed.evicted else { return Ok(()) };
-        // The frame changes hands: its lines leave every level, found by the frame they are in.
-        let view = Evicted { view: View { tables, frames: Some(&self.frames) }, page: evicted, frame: placed.frame };
-        let mappings = tables.mappings_of(evicted);
+        // The frame changes hands: the lines of what it held leave every level, found by the frame.
+        let Some(held) = placed.evicted.or_else(|| self.ghosts.take(placed.frame)) else { return Ok(()) };
+        let view = View { tables, frames: Some((&self.frames, &self.ghosts)) };
+        let view = Held { view, page: held, frame: placed.frame };
+        let mappings = tables.mappings_of(held);
         if let Some(front) = &mut self.front {
-            front.purge(evicted, mappings, self.now, &view, &mut self.back.bind(&view));
+            front.purge(held, mappings, self.now, &view, &mut self.back.bind(&view));
         }
-        self.back.purge(evicted, mappings, self.now, &view);
+        self.back.purge(held, mappings, self.now, &view);
         Ok(())
     }
 
@@ -396,11 +425,6 @@ impl Lane {
         }
         Ok(())
     }
-
-    /// Bytes of a page: what a footprint is counted in.
-    pub(crate) fn page(&self) -> PowerOfTwo {
-        self.page
-    }
 }
 
 fn broken(value: &str, rule: &str, seed: u64) -> Box<Problem> {
@@ -426,14 +450,14 @@ fn at(row: Row) -> LineAddr {
     LineAddr { id: row.mapping().0, line: row.line() }
 }
 
-/// A lane's view at the moment of an eviction: the evicted page is still found in its old frame.
-struct Evicted<'a> {
+/// A lane's view while a frame changes hands: the page it held is still found there.
+struct Held<'a> {
     view: View<'a>,
     page: PageId,
     frame: FrameNo,
 }
 
-impl Translation for Evicted<'_> {
+impl Translation for Held<'_> {
     fn page(&self, mapping: MappingId) -> PageId {
         self.view.page(mapping)
     }

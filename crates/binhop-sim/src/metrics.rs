@@ -43,10 +43,11 @@ pub fn metrics() -> Vec<MetricInfo> {
     own.chain(counters("<cache>", CacheCounters::LIST)).chain(counters("memory", MemoryCounters::LIST)).collect()
 }
 
-/// The kinds of access that can reach each cache of a tree, and memory (last).
+/// The kinds of access that can reach, and leave, each cache of a tree, and reach memory (last).
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
     arriving: Vec<Vec<bool>>,
+    leaving: Vec<Vec<Kind>>,
 }
 
 impl Reach {
@@ -65,16 +66,21 @@ impl Reach {
                     Next::Cache(next) => next,
                     Next::Memory => memory,
                 };
-                for kind in sent(tree, index, &arriving[index]) {
+                for kind in sent(tree, index, &arriving[index]).into_iter().filter(|&kind| kind != Kind::System) {
                     arriving[next][kind as usize] = true;
                 }
             }
         }
-        Self { arriving }
+        let leaving = (0..memory).map(|index| sent(tree, index, &arriving[index])).collect();
+        Self { arriving, leaving }
     }
 
     pub(crate) fn reaches(&self, level: usize, kind: Kind) -> bool {
         self.arriving[level][kind as usize]
+    }
+
+    fn leaves(&self, cache: usize, kind: Kind) -> bool {
+        self.leaving[cache].contains(&kind)
     }
 }
 
@@ -99,6 +105,8 @@ fn sent(tree: &TreeConfig, index: usize, arriving: &[bool]) -> Vec<Kind> {
     send(Kind::Writeback, here(Kind::Writeback) && (through || !cache.allocate));
     send(Kind::Writeback, !through && (data || carried));
     send(Kind::Fill, here(Kind::Fill) || carried && cache.allocate);
+    // A purge takes dirty lines straight to memory.
+    send(Kind::System, !through);
     kinds
 }
 
@@ -117,18 +125,13 @@ pub(crate) fn each(machine: &Machine, tally: &Tally, mut visit: impl FnMut(Strin
     for (index, (cache, counters)) in tree.caches.iter().zip(&tally.caches).enumerate() {
         visit(format!("{}.mpi", cache.name), PER_INSTRUCTION, ratio(counters.misses.demand(), instructions));
         counters.each(|info, kind, value| match kind {
-            // What leaves is a matter of the level it goes to.
-            Some(kind) if info.name != "sent" => {
-                if reach.reaches(index, kind) {
-                    let name = format!("{}.{}.{}", cache.name, kind.name(), info.name);
+            Some(kind) => {
+                let possible = if info.name == "sent" { reach.leaves(index, kind) } else { reach.reaches(index, kind) };
+                let name = format!("{}.{}.{}", cache.name, kind.name(), info.name);
+                if possible {
                     visit(name, info.unit, Some(whole(value)));
                 } else {
-                    assert_eq!(value, 0, "{} {} at {}: a kind that cannot arrive", value, kind.name(), cache.name);
-                }
-            }
-            Some(kind) => {
-                if value > 0 {
-                    visit(format!("{}.{}.{}", cache.name, kind.name(), info.name), info.unit, Some(whole(value)));
+                    assert_eq!(value, 0, "{name}: a kind that cannot be");
                 }
             }
             None if info.name.starts_with("write-buffer") && cache.write_buffer.is_none() => {}

@@ -4,6 +4,8 @@
 
 mod common;
 
+use arrow::array::RecordBatch;
+use arrow::util::display::array_value_to_string;
 use binhop_sim::{Outcome, Plan};
 use common::{SMALL, batch, event, machine, reference, run};
 use proptest::prelude::*;
@@ -12,10 +14,21 @@ fn plan(seeds: std::ops::Range<u64>) -> Plan {
     Plan { seeds: seeds.collect(), warmup: 40, interval: Some(300), ..Plan::default() }
 }
 
+fn assert_equal(a: &RecordBatch, b: &RecordBatch, what: &str) {
+    if a != b {
+        let row = |batch: &RecordBatch, row| -> Vec<String> {
+            batch.columns().iter().map(|column| array_value_to_string(column, row).unwrap()).collect()
+        };
+        let rows = (a.num_rows(), b.num_rows());
+        let other = (0..rows.0.min(rows.1)).map(|i| (row(a, i), row(b, i))).find(|(a, b)| a != b);
+        panic!("{what}: {other:?}, {rows:?} rows");
+    }
+}
+
 fn assert_same(a: &Outcome, b: &Outcome, what: &str) {
-    assert_eq!(a.results, b.results, "results: {what}");
-    assert_eq!(a.series, b.series, "series: {what}");
-    assert_eq!(a.processes, b.processes, "processes: {what}");
+    assert_equal(&a.results, &b.results, &format!("results: {what}"));
+    assert_equal(&a.series, &b.series, &format!("series: {what}"));
+    assert_equal(&a.processes, &b.processes, &format!("processes: {what}"));
 }
 
 fn compare(number: usize, events: &[common::Event]) {
@@ -32,7 +45,7 @@ fn compare(number: usize, events: &[common::Event]) {
     for seed in 0..3 {
         let alone = run(&machine, &events, 1000, &plan(seed..seed + 1));
         let rows = fast.results.num_rows() / 3;
-        assert_eq!(alone.results, fast.results.slice(seed as usize * rows, rows), "alone or together");
+        assert_equal(&alone.results, &fast.results.slice(seed as usize * rows, rows), "alone or together");
     }
 }
 

@@ -5,7 +5,7 @@ use binhop_hw::{
     CacheConfig, CostRule, IndexBy, Next, Replacement, TagBy, TreeConfig, WriteBufferConfig, WritePolicy,
     WritebackOrder,
 };
-use binhop_os::{POLICIES, policy};
+use binhop_os::placement::{POLICIES, policy};
 
 use super::document::{Located, Section, Value, unknown};
 use super::{Memory, PlacementConfig};
@@ -470,13 +470,17 @@ fn read_placement(
                 "name one of them",
             ));
         }
-        notes.push(format!("{at}: {name} spreads over no bins; the key is not used"));
+    }
+    let given = [("pool", pool.as_ref().map(|(_, at)| at)), ("tuned-for", tuned_for.as_ref().map(|(_, at)| at))];
+    for (key, at) in given {
+        if let Some(at) = at.filter(|_| !found.parameters.iter().any(|parameter| parameter.name == key)) {
+            notes.push(format!("{at}: placement {name} does not use {key}"));
+        }
     }
     let placement = |pool| PlacementConfig { policy: found.name, pool, tuned_for: tuned_for.as_ref().map(|(c, _)| c.clone()) };
-    if found.is_identity() {
-        let unused = [size.as_ref().map(|(_, at)| at), pool.as_ref().map(|(_, at)| at)];
-        for at in unused.into_iter().flatten() {
-            notes.push(format!("{at}: with placement identity, physical = virtual; the key is not used"));
+    if !found.is_random() {
+        if let Some((_, at)) = &size {
+            notes.push(format!("{at}: with placement {name}, physical = virtual: memory has no size"));
         }
         return Ok((placement(0), Memory { page, frames: None }, notes));
     }

@@ -36,10 +36,10 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// The filter in front of a cache of `sets` sets.
-    pub(crate) fn new(cache: &CacheConfig, sets: u64, page: PowerOfTwo) -> Self {
+    /// The filter in front of a cache.
+    pub(crate) fn new(cache: &CacheConfig, page: PowerOfTwo) -> Self {
         let lines_per_page = page.bytes() >> cache.line.log2();
-        let slots = if cache.hashed { 1 } else { lines_per_page.min(sets) };
+        let slots = if cache.hashed { 1 } else { lines_per_page.min(cache.sets()) };
         Self {
             tags: vec![EMPTY; slots as usize],
             times: vec![0; slots as usize],

@@ -150,7 +150,7 @@ impl Prepare {
             place: place.to_string(),
             page: config.page,
             spaces,
-            filters: caches.map(|i| Filter::new(&config.caches[i], setup.tree.sets(i), config.page)),
+            filters: caches.map(|i| Filter::new(&config.caches[i], config.page)),
             data: usize::from(caches[0] != caches[1]),
             line_log2: caches.map(|i| config.caches[i].line.log2()),
             timed: setup.tree.has_write_buffer(),
@@ -368,6 +368,10 @@ impl Prepare {
         }
         self.known_mappings = self.spaces.mappings();
         self.seen.outside += u64::from(touch.outside && touch.new_page);
+        if store && touch.new_page {
+            // Perhaps a copy on write: lines known under this virtual page are those of another page.
+            self.forget_lines();
+        }
         self.bury();
         let translated = Translated {
             page_no,
@@ -382,11 +386,18 @@ impl Prepare {
 
     /// Asks every lane to place a page that it may not hold.
     fn ask_for(&mut self, translated: &Translated) {
+        let page = PageId(translated.page);
+        let request = PageRequest {
+            page,
+            asid: self.running.asid,
+            page_no: PageNo(translated.page_no),
+            segment: self.spaces.segment_of(page),
+        };
         let Some(safe) = self.safe else {
-            // Physical = virtual: the page has its frame already.
+            // Physical = virtual: nothing is ever evicted.
+            self.control(Control::Place(request));
             return;
         };
-        let page = PageId(translated.page);
         let fresh = self.horizon.is_new(page);
         self.note_all();
         if fresh && self.placed > safe && !self.evicting {
@@ -396,12 +407,7 @@ impl Prepare {
             self.control(Control::Evictions);
         }
         self.placed += u64::from(fresh);
-        self.control(Control::Place(PageRequest {
-            page,
-            asid: self.running.asid,
-            page_no: PageNo(translated.page_no),
-            segment: self.spaces.segment_of(page),
-        }));
+        self.control(Control::Place(request));
         self.horizon.one_more(self.clock);
         self.set_trust();
     }
@@ -436,6 +442,8 @@ impl Prepare {
     }
 
     fn mark(&mut self, mark: Mark) {
+        // A lane's clock is right at every mark: the next row counts from here.
+        self.instructions_at_row = self.stream.instructions;
         self.control(Control::Mark(mark, self.stream(), None));
     }
 
@@ -556,11 +564,11 @@ impl Prepare {
             }
             Op::Exec => {
                 let asid = self.asid(addr)?;
-                self.spaces.exec(asid)?;
+                self.spaces.exec(asid);
             }
             Op::Exit => {
                 let asid = self.asid(addr)?;
-                self.spaces.exit(asid)?;
+                self.spaces.exit(asid);
             }
             _ => unreachable!("only events that change address spaces"),
         }

@@ -138,7 +138,7 @@ pub struct Block {
     pub controls: Vec<(u32, Control)>,
     /// Mappings first seen in this block, in order of their numbers.
     pub mappings: Vec<Mapped>,
-    /// Instructions executed before each row and after the one before it; empty where time does not matter.
+    /// Instructions executed before each row and after the row or mark before it; empty where time does not matter.
     pub gaps: Vec<u32>,
 }
 

@@ -1,5 +1,5 @@
 //! Traces and machines for tests.
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code, missing_docs, unreachable_pub)]
 
 use binhop_base::Result;
 use binhop_sim::{Machine, Outcome, Plan, simulate};
