@@ -27,7 +27,7 @@ pub(crate) struct Place {
 
 /// What the upper bits of the set index come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Index {
+pub(crate) enum Index {
     /// Nothing: the offset within the page decides alone.
     Offset,
     VirtualPage,
@@ -257,6 +257,16 @@ impl Cache {
             };
             self.lines.remove(set, gone, |word| removed(&mut self.counters, word));
         }
+    }
+
+    /// Where the set comes from, if it is not hashed.
+    pub(crate) fn plain_index(&self) -> Option<Index> {
+        (!self.hashed || self.sets_log2 == 0).then_some(self.index)
+    }
+
+    /// Logarithm of the lines in a page, and the mask of the set index.
+    pub(crate) fn geometry(&self) -> (u32, u64) {
+        (self.page_lines_log2, self.set_mask)
     }
 
     pub(crate) fn lines_per_page(&self) -> u32 {

@@ -109,6 +109,25 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         wait
     }
 
+    /// All of a miss that is left when the line has already come and the victim already gone (see
+    /// [`crate::block`]): only for write-back caches that allocate, at which time does not matter.
+    pub(crate) fn settle(&mut self, number: usize, kind: Kind, new: Word, victim: Option<Word>) -> u64 {
+        let asked = cache(self.caches, number);
+        asked.count_miss(kind, new.key(), self.translation);
+        asked.counters.fills += 1;
+        asked.counters.dirtied += u64::from(new.dirty());
+        let (evict_first, data) = (asked.evict_first, asked.line_log2 as u8);
+        let mut wait = 0;
+        if let (true, Some(victim)) = (evict_first, victim) {
+            wait += self.let_go(number, victim, 0);
+        }
+        wait += self.send(number, new.key(), kind, data, 0);
+        if let (false, Some(victim)) = (evict_first, victim) {
+            wait += self.let_go(number, victim, 0);
+        }
+        wait
+    }
+
     /// A cache above asks, or passes data down.
     pub(crate) fn serve(&mut self, request: Request, now: u64) -> u64 {
         let number = usize::from(request.to);

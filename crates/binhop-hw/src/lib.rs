@@ -5,6 +5,7 @@
 //! `buffer.rs`; how a victim is chosen, in one file per policy under `replacement/`.
 #![forbid(unsafe_code)]
 
+mod block;
 mod buffer;
 mod cache;
 mod choice;
@@ -17,6 +18,7 @@ mod replacement;
 mod request;
 mod stage;
 
+pub use block::Access;
 pub use cache::Resident;
 pub use choice::{CostRule, IndexBy, Replacement, TagBy, WritePolicy, WritebackOrder};
 pub use config::{CacheConfig, Next, Tree, TreeConfig, WriteBufferConfig};

@@ -57,6 +57,45 @@ fn first_empty<P: Policy>(ways: &[u64]) -> Option<usize> {
     ways.iter().position(|&word| word == EMPTY)
 }
 
+/// Looks for a line among the ways of a set; if it is there, touches it. `dirty` is 0 or 1; `newly_dirty` grows
+/// by 1 if it was clean and now is dirty.
+#[inline(always)]
+pub(crate) fn touch<P: Policy>(
+    ways: &mut [u64],
+    policy: &mut P,
+    set: usize,
+    key: u64,
+    dirty: u64,
+    newly_dirty: &mut u64,
+) -> bool {
+    let clean = key << 1;
+    let way = if ways[0] ^ clean <= 1 {
+        0
+    } else if let Some(way) = find(&ways[1..], clean) {
+        way + 1
+    } else {
+        return false;
+    };
+    // A line becomes dirty once and is written often: this branch can be predicted, `dirty` cannot.
+    if dirty & !ways[way] != 0 {
+        ways[way] |= 1;
+        *newly_dirty += 1;
+    }
+    policy.hit(ways, set, way);
+    true
+}
+
+/// Puts a line in the lowest empty way of a set, or in the place of a victim.
+#[inline(always)]
+pub(crate) fn put<P: Policy>(ways: &mut [u64], policy: &mut P, set: usize, line: Word) -> Option<Word> {
+    let empty = first_empty::<P>(ways);
+    let way = empty.unwrap_or_else(|| policy.victim(ways, set));
+    let before = ways[way];
+    ways[way] = line.0;
+    policy.filled(ways, set, way);
+    if empty.is_none() { Some(Word(before)) } else { None }
+}
+
 /// Sets of `W` ways (0: known only at run time) under one policy. Fixing `W` unrolls the search.
 #[derive(Clone, Debug)]
 pub(crate) struct Array<P, const W: usize> {
@@ -72,25 +111,21 @@ impl<P: Policy, const W: usize> Array<P, W> {
     }
 
     #[inline(always)]
-    fn ways(&self) -> usize {
-        if W == 0 { self.ways } else { W }
+    fn set(&mut self, set: usize) -> (&mut [u64], &mut P) {
+        let ways = if W == 0 { self.ways } else { W };
+        (&mut self.words[set * ways..][..ways], &mut self.policy)
     }
 
-    #[inline(always)]
-    fn set(&mut self, set: usize) -> (&mut [u64], &mut P) {
-        let ways = self.ways();
-        (&mut self.words[set * ways..][..ways], &mut self.policy)
+    /// All words, and the policy: for a loop that keeps them in registers.
+    pub(crate) fn parts(&mut self) -> (&mut [u64], &mut P) {
+        (&mut self.words, &mut self.policy)
     }
 
     #[inline(always)]
     fn touch(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
         let (ways, policy) = self.set(set);
-        let clean = key << 1;
-        let way = if ways[0] ^ clean <= 1 { 0 } else { find(&ways[1..], clean)? + 1 };
-        let newly_dirty = dirty & (ways[way] == clean);
-        ways[way] |= u64::from(dirty);
-        policy.hit(ways, set, way);
-        Some(newly_dirty)
+        let mut newly_dirty = 0;
+        touch(ways, policy, set, key, u64::from(dirty), &mut newly_dirty).then_some(newly_dirty != 0)
     }
 
     #[inline(always)]
@@ -109,12 +144,7 @@ impl<P: Policy, const W: usize> Array<P, W> {
     #[inline(always)]
     fn put(&mut self, set: usize, line: Word) -> Option<Word> {
         let (ways, policy) = self.set(set);
-        let empty = first_empty::<P>(ways);
-        let way = empty.unwrap_or_else(|| policy.victim(ways, set));
-        let before = ways[way];
-        ways[way] = line.0;
-        policy.filled(ways, set, way);
-        if empty.is_none() { Some(Word(before)) } else { None }
+        put(ways, policy, set, line)
     }
 
     fn remove(&mut self, set: usize, mut gone: impl FnMut(u64) -> bool, mut removed: impl FnMut(Word)) {
@@ -131,9 +161,21 @@ impl<P: Policy, const W: usize> Array<P, W> {
     }
 }
 
+/// An array that [`Lines`] may be.
+pub(crate) trait InLines: Sized {
+    /// The array, if the lines are in one of this type.
+    fn of(lines: &mut Lines) -> Option<&mut Self>;
+}
+
 /// Dispatches once per access to the array's own type; the branch is the same every time for one cache.
 macro_rules! arrays {
     ($($name:ident($policy:ty, $ways:literal),)*) => {
+        $(impl InLines for Array<$policy, $ways> {
+            fn of(lines: &mut Lines) -> Option<&mut Self> {
+                if let Lines::$name(array) = lines { Some(array) } else { None }
+            }
+        })*
+
         /// The lines of one cache.
         #[derive(Clone, Debug)]
         pub(crate) enum Lines { $($name(Array<$policy, $ways>),)* }

@@ -2,8 +2,8 @@
 
 mod common;
 
-use binhop_base::{Kind, LineAddr, PageId, Rng};
-use binhop_hw::{Back, Front, Hierarchy, Request, Tree};
+use binhop_base::{Bytes, Kind, LineAddr, PageId, Rng};
+use binhop_hw::{Back, Front, Hierarchy, IndexBy, Replacement, Request, TagBy, Tree, WritePolicy};
 use common::{Event, Pair, SHAPES, build, events, raw, world};
 use proptest::prelude::*;
 
@@ -59,6 +59,63 @@ proptest! {
         }
         prop_assert_eq!(back.memory(), whole.back.memory());
         binhop_hw::check(&tree, &front, &back).unwrap();
+    }
+
+    #[test]
+    fn blocks_of_accesses_are_the_same_as_one_by_one(
+        shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5), common in any::<bool>(),
+        seed in 0u64..8, world in world(), events in events(false), block in 1usize..300,
+    ) {
+        let mut config = build(shape, &raw, false, false);
+        if common {
+            // The kind of front that has a loop of its own: random trees are rarely one.
+            let first = config.caches[config.fetch].clone();
+            for cache in &mut config.caches {
+                (cache.write, cache.allocate) = (WritePolicy::Back, true);
+                (cache.inclusive, cache.hashed) = (false, false);
+                (cache.replacement, cache.tag, cache.index) = (Replacement::Lru, TagBy::Physical, first.index);
+                if first.tag == TagBy::Asid {
+                    cache.tag = TagBy::Asid;
+                } else {
+                    cache.index = IndexBy::Physical;
+                }
+                (cache.ways, cache.size) = (first.ways, Bytes(u64::from(first.ways) * cache.line.bytes() * first.sets()));
+            }
+        }
+        let tree = Tree::new(config.clone());
+        let rng = Rng::new(seed);
+        let (mut singly, mut blocked) = (Front::new(&tree, rng), Front::new(&tree, rng));
+        let (mut back_singly, mut back_blocked) = (Back::new(&tree, rng), Back::new(&tree, rng));
+        let rows: Vec<(Kind, LineAddr)> = events.iter().map(|&event| {
+            let Event::Access { kind, mapping, offset, .. } = event else { unreachable!() };
+            let asked = if kind == Kind::Fetch { config.fetch } else { config.data };
+            (kind, LineAddr { id: mapping, line: (offset >> config.caches[asked].line.log2()) as u32 })
+        }).collect();
+        let (mut recording_singly, mut recording_blocked) = (singly.clone(), blocked.clone());
+        let (mut requests_singly, mut requests_blocked): (Vec<Request>, Vec<Request>) = Default::default();
+        let mut waits = [0, 0];
+        for rows in rows.chunks(block) {
+            for &(kind, at) in rows {
+                let asked = if kind == Kind::Fetch { config.fetch } else { config.data };
+                waits[0] += singly.access(asked, kind, at, 0, &world, &mut back_singly.bind(&world));
+                recording_singly.access(asked, kind, at, 0, &world, &mut requests_singly);
+            }
+            waits[1] += blocked.access_all(rows, &world, &mut back_blocked.bind(&world));
+            recording_blocked.access_all(rows, &world, &mut requests_blocked);
+        }
+        prop_assert_eq!(waits[0], waits[1]);
+        prop_assert_eq!(requests_singly, requests_blocked);
+        for number in 0..config.caches.len() {
+            if tree.in_front(number) {
+                prop_assert_eq!(singly.counters(number), blocked.counters(number));
+                prop_assert_eq!(singly.contents(number), blocked.contents(number));
+            } else {
+                prop_assert_eq!(back_singly.counters(number), back_blocked.counters(number));
+                prop_assert_eq!(back_singly.contents(number), back_blocked.contents(number));
+            }
+        }
+        prop_assert_eq!(back_singly.memory(), back_blocked.memory());
+        binhop_hw::check(&tree, &blocked, &back_blocked).unwrap();
     }
 
     /// What [`Tree::front_depends_on_placement`] and [`Tree::front_depends_on_seed`] promise.

@@ -1,0 +1,263 @@
+//! Many accesses at once: the same results as one by one, in two phases.
+//!
+//! Where nothing that happens behind a front can reach back into it (no inclusive cache, no write buffer)
+//! and its caches are write-back and allocate, what a miss does to a cache is known at the miss: the line
+//! comes in, the victim goes. So a first loop does only that, with everything it needs in registers, and
+//! notes the misses; a second goes through the notes in order and does the rest: counting, reading, writing
+//! back. A level that one access in fifty misses spends nearly all its time in the first.
+
+use binhop_base::{Kind, LineAddr, MappingId, PageId, Translation};
+
+use crate::{
+    cache::{Cache, Index},
+    flow::{access, cache},
+    lines::{Array, EMPTY, InLines, Word, put, touch},
+    replacement::{Fifo, Lru, Policy},
+    request::Below,
+    stage::Caches,
+};
+
+/// One access of a block: what it asks of the cache that serves its kind.
+pub trait Access: Copy {
+    /// Fetch, load or store.
+    fn kind(self) -> Kind;
+    /// The line: a mapping's, in lines of the cache that serves the kind.
+    fn at(self) -> LineAddr;
+}
+
+impl Access for (Kind, LineAddr) {
+    #[inline]
+    fn kind(self) -> Kind {
+        self.0
+    }
+    #[inline]
+    fn at(self) -> LineAddr {
+        self.1
+    }
+}
+
+/// Rows between two phases' turns: their misses stay in the nearest cache.
+const CHUNK: usize = 2048;
+
+/// A miss that the first phase has noted.
+#[derive(Clone, Copy, Debug)]
+struct Miss {
+    new: Word,
+    /// [`EMPTY`] if no line had to go.
+    victim: Word,
+    kind: Kind,
+}
+
+/// Where lines belong in one cache, for one way to choose a set.
+trait Locate: Copy + PartialEq {
+    fn of(cache: &Cache) -> Self;
+    /// The set and the key.
+    fn place<T: Translation>(self, at: LineAddr, translation: &T) -> (usize, u64);
+}
+
+/// The offset within the page alone chooses the set.
+#[derive(Clone, Copy, PartialEq)]
+struct ByOffset {
+    log2: u32,
+    mask: u64,
+    by_mapping: bool,
+}
+
+impl Locate for ByOffset {
+    fn of(cache: &Cache) -> Self {
+        let (log2, mask) = cache.geometry();
+        Self { log2, mask, by_mapping: cache.keyed_by_mapping }
+    }
+
+    #[inline(always)]
+    fn place<T: Translation>(self, at: LineAddr, translation: &T) -> (usize, u64) {
+        let id = if self.by_mapping { at.id } else { translation.page(MappingId(at.id)).0 };
+        let line = u64::from(at.line);
+        ((line & self.mask) as usize, u64::from(id) << self.log2 | line)
+    }
+}
+
+/// The frame chooses the set, the page is the tag.
+#[derive(Clone, Copy, PartialEq)]
+struct ByFrame {
+    log2: u32,
+    mask: u64,
+}
+
+impl Locate for ByFrame {
+    fn of(cache: &Cache) -> Self {
+        let (log2, mask) = cache.geometry();
+        Self { log2, mask }
+    }
+
+    #[inline(always)]
+    fn place<T: Translation>(self, at: LineAddr, translation: &T) -> (usize, u64) {
+        let page = translation.page(MappingId(at.id));
+        let (upper, line) = (translation.frame(PageId(page.0)).0, u64::from(at.line));
+        (((upper << self.log2 | line) & self.mask) as usize, u64::from(page.0) << self.log2 | line)
+    }
+}
+
+/// The virtual page chooses the set, the mapping is the tag.
+#[derive(Clone, Copy, PartialEq)]
+struct ByVirtualPage {
+    log2: u32,
+    mask: u64,
+}
+
+impl Locate for ByVirtualPage {
+    fn of(cache: &Cache) -> Self {
+        let (log2, mask) = cache.geometry();
+        Self { log2, mask }
+    }
+
+    #[inline(always)]
+    fn place<T: Translation>(self, at: LineAddr, translation: &T) -> (usize, u64) {
+        let (upper, line) = (translation.virtual_page(MappingId(at.id)).0, u64::from(at.line));
+        (((upper << self.log2 | line) & self.mask) as usize, u64::from(at.id) << self.log2 | line)
+    }
+}
+
+/// The first phase: rows through one cache, or two that are alike (instructions first). Returns how often
+/// a hit made a line dirty; misses are noted.
+#[inline(never)]
+fn probe<L: Locate, P: Policy, const W: usize, const CACHES: usize, A: Access, T: Translation>(
+    mut arrays: [(&mut [u64], &mut P); CACHES],
+    locate: L,
+    rows: &[A],
+    translation: &T,
+    misses: &mut Vec<Miss>,
+) -> u64 {
+    let mut newly_dirty = 0;
+    for &row in rows {
+        let kind = row.kind();
+        let (words, policy) = &mut arrays[if CACHES == 1 { 0 } else { usize::from(kind != Kind::Fetch) }];
+        let (set, key) = locate.place(row.at(), translation);
+        let ways = &mut words[set * W..][..W];
+        let store = kind == Kind::Store;
+        if !touch(ways, *policy, set, key, u64::from(store), &mut newly_dirty) {
+            let new = Word::new(key, store);
+            let victim = put(ways, *policy, set, new).unwrap_or(Word(EMPTY));
+            misses.push(Miss { new, victim, kind });
+        }
+    }
+    newly_dirty
+}
+
+/// [`probe`] if all caches store their lines as `Array<P, W>`.
+fn probe_if<L: Locate, P: Policy, const W: usize, A: Access, T: Translation>(
+    caches: &mut [&mut Cache],
+    rows: &[A],
+    translation: &T,
+    misses: &mut Vec<Miss>,
+) -> Option<u64>
+where
+    Array<P, W>: InLines,
+{
+    let locate = L::of(caches[0]);
+    match caches {
+        [one] => {
+            let parts = Array::<P, W>::of(&mut one.lines)?.parts();
+            Some(probe::<L, P, W, 1, A, T>([parts], locate, rows, translation, misses))
+        }
+        [fetch, data] if L::of(data) == locate => {
+            let fetch = Array::<P, W>::of(&mut fetch.lines)?.parts();
+            let data = Array::<P, W>::of(&mut data.lines)?.parts();
+            Some(probe::<L, P, W, 2, A, T>([fetch, data], locate, rows, translation, misses))
+        }
+        _ => None,
+    }
+}
+
+/// [`probe`] if all caches store their lines in one of the commonest ways.
+fn probe_by<L: Locate, A: Access, T: Translation>(
+    caches: &mut [&mut Cache],
+    rows: &[A],
+    translation: &T,
+    misses: &mut Vec<Miss>,
+) -> Option<u64> {
+    probe_if::<L, Fifo, 1, A, T>(caches, rows, translation, misses)
+        .or_else(|| probe_if::<L, Lru, 2, A, T>(caches, rows, translation, misses))
+        .or_else(|| probe_if::<L, Lru, 4, A, T>(caches, rows, translation, misses))
+        .or_else(|| probe_if::<L, Lru, 8, A, T>(caches, rows, translation, misses))
+}
+
+/// The first phase, if there is one for caches like these.
+fn first_phase<A: Access, T: Translation>(
+    caches: &mut [&mut Cache],
+    rows: &[A],
+    translation: &T,
+    misses: &mut Vec<Miss>,
+) -> Option<u64> {
+    let index = caches[0].plain_index()?;
+    let by_mapping = caches[0].keyed_by_mapping;
+    if caches.iter().any(|c| c.plain_index() != Some(index) || c.keyed_by_mapping != by_mapping) {
+        return None;
+    }
+    match (index, by_mapping) {
+        (Index::Offset, _) => probe_by::<ByOffset, A, T>(caches, rows, translation, misses),
+        (Index::Frame, false) => probe_by::<ByFrame, A, T>(caches, rows, translation, misses),
+        (Index::VirtualPage, true) => probe_by::<ByVirtualPage, A, T>(caches, rows, translation, misses),
+        _ => None,
+    }
+}
+
+/// Whether a miss in the front changes nothing there but what the first phase does.
+fn is_separable(stage: &Caches, fetch: usize, data: usize) -> bool {
+    stage.caches.iter().enumerate().all(|(number, cache)| {
+        cache.as_ref().is_none_or(|c| {
+            (number == fetch || number == data)
+                && (c.write_back && c.allocate && c.buffer.is_none() && c.takes_along.is_empty())
+                && stage.caches.get(usize::from(c.next)).is_none_or(Option::is_none)
+        })
+    })
+}
+
+/// Every access of `rows` in order, `fetch` and `data` being the caches asked; returns the cycles waited.
+pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
+    stage: &mut Caches,
+    [fetch, data]: [usize; 2],
+    rows: &[A],
+    translation: &T,
+    below: &mut B,
+) -> u64 {
+    let separable = is_separable(stage, fetch, data);
+    let mut misses = Vec::new();
+    let mut wait = 0;
+    for rows in rows.chunks(CHUNK) {
+        let newly_dirty = if separable {
+            let mut caches: Vec<&mut Cache> = stage.caches.iter_mut().flatten().collect();
+            if caches.len() == 2 && fetch > data {
+                caches.swap(0, 1);
+            }
+            first_phase(&mut caches, rows, translation, &mut misses)
+        } else {
+            None
+        };
+        let Some(newly_dirty) = newly_dirty else {
+            for &row in rows {
+                let number = if row.kind() == Kind::Fetch { fetch } else { data };
+                cache(&mut stage.caches, number).counters.accesses[row.kind()] += 1;
+                wait += access(stage, number, row.kind(), row.at(), 0, translation, below);
+            }
+            continue;
+        };
+        let (mut fetches, mut stores) = (0, 0);
+        for row in rows {
+            fetches += u64::from(row.kind() == Kind::Fetch);
+            stores += u64::from(row.kind() == Kind::Store);
+        }
+        cache(&mut stage.caches, fetch).counters.accesses[Kind::Fetch] += fetches;
+        let counters = &mut cache(&mut stage.caches, data).counters;
+        counters.accesses[Kind::Load] += rows.len() as u64 - fetches - stores;
+        counters.accesses[Kind::Store] += stores;
+        counters.dirtied += newly_dirty;
+        let mut flow = stage.flow(translation, below);
+        for miss in misses.drain(..) {
+            let number = if miss.kind == Kind::Fetch { fetch } else { data };
+            let victim = (miss.victim.0 != EMPTY).then_some(miss.victim);
+            wait += flow.settle(number, miss.kind, miss.new, victim);
+        }
+    }
+    wait
+}
