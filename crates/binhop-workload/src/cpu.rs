@@ -197,6 +197,7 @@ impl Cpu {
     }
 
     /// How many calls are open.
+    #[cfg(test)]
     pub(crate) fn depth(&self) -> usize {
         self.returns.len() / 2
     }
@@ -216,10 +217,11 @@ impl Cpu {
         self.space.sbrk(bytes, &mut self.rows)
     }
 
-    /// Maps text, data and stack: the state right after the program is loaded.
+    /// Maps text, data and stack, and goes to the entry point: the state right after the program is loaded.
     pub(crate) fn load_image(&mut self) {
         self.flush();
         self.space.map_image(&mut self.rows);
+        self.start = crate::space::TEXT;
     }
 
     /// Closes a step: nothing is left in the pipeline, and the rows fit.

@@ -26,7 +26,7 @@ use binhop_trace::event::{Process, Segment};
 use binhop_trace::{EventBatch, Meta, Source};
 
 use crate::cpu::{Cpu, Draws};
-use crate::program::{Command, Program};
+use crate::program::{Begin, Command, Program};
 use crate::sched::Mix;
 use crate::space::{Image, Space};
 use crate::stream::{BATCH_ROWS, Columns};
@@ -48,7 +48,7 @@ pub struct Info {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// One program: its image and how it starts.
-    Single(Image, fn(Draws, &mut Cpu) -> Box<dyn Program>),
+    Single(Image, Begin),
     /// A mix: how it starts, and the quantum in instructions.
     Mix(fn(u64) -> Vec<Command>, u64),
 }

@@ -1,14 +1,14 @@
 //! lin: the supply net of a register file, analyzed by sparse LU. Stands for Lin (KH90 §4.1.1: "a power supply
 //! analyzer working on a register file with sparse matrices"; LF91 Table 1: a circuit analysis program).
 //!
-//! Computes: node voltages of a resistor grid (19 bits wide, 99 words long) whose cells draw currents that
+//! Computes: node voltages of a resistor grid (21 cells wide, 81 long) whose cells draw currents that
 //! change from one time step to the next. Cells' conductances depend on the voltage, so every step assembles and
-//! factors the matrix anew: row and column k + 19 are assembled, then pivot k is eliminated (as frontal
+//! factors the matrix anew: row and column k + 21 are assembled, then pivot k is eliminated (as frontal
 //! solvers do), the right-hand side with it; a pass backward gives the voltages, which are stored as waveforms.
 //! Elements are list elements of 32 bytes, allocated with the fill-in: in the order of elimination.
 //!
-//! Sizes: 1,881 nodes, 73,000 elements: 2.3 MB are swept at every step (LF91's Table 5: faults vanish between
-//! 2 and 4 MB); device records of 1 MB; waveforms of 15 KB a step up to 8 MB. The address space is 57 MB.
+//! Sizes: 1,701 nodes, 73,000 elements: 2.3 MB are swept at every step (LF91's Table 5: faults vanish between
+//! 2 and 4 MB); device records of 1 MB; waveforms of 14 KB a step up to 8 MB. The address space is 57 MB.
 //! When the waveforms are full, the next analysis, with another program for the register file, overwrites them.
 
 use crate::cpu::{Cpu, Draws};
@@ -26,8 +26,8 @@ const SOLVE: u64 = TEXT + 0x9400;
 const STORE: u64 = TEXT + 0xa000;
 const LINE: u64 = DATA + 0x2000;
 
-const WIDTH: usize = 19;
-const LENGTH: usize = 99;
+const WIDTH: usize = 21;
+const LENGTH: usize = 81;
 const DEVICE: u64 = 96;
 const ELEMENT: u64 = 32;
 const WAVEFORMS: u64 = 8 << 20;
@@ -113,7 +113,8 @@ impl Lin {
         self.state[k] = self.draws.next();
         for device in 0..6u64 {
             let record = self.devices + DEVICE * (6 * k as u64 + device);
-            for character in 0..40 {
+            // Names and numbers are as long as they are.
+            for character in 0..34 + self.draws.below(13) {
                 cpu.at(READ + 0x80 * (character % 5));
                 cpu.run(3);
                 cpu.load(LINE + (40 * (6 * k as u64 + device) + character) % 8192 / 4 * 4, 4);

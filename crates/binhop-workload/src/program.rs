@@ -1,10 +1,13 @@
 //! What a program is to the processor and the scheduler: something that does a bounded piece of work.
 
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Draws};
 use crate::space::Image;
 
 /// Builds a program in a process of its own: it gets the processor after its image is mapped.
 pub(crate) type Start = Box<dyn FnOnce(&mut Cpu) -> Box<dyn Program> + Send>;
+
+/// How a program starts from its draws alone: what the lists of workloads and commands hold.
+pub(crate) type Begin = fn(Draws, &mut Cpu) -> Box<dyn Program>;
 
 /// A program to run, with its image.
 pub(crate) struct Command {

@@ -8,8 +8,8 @@
 
 use std::collections::VecDeque;
 
-use binhop_trace::event::Cause;
 use binhop_trace::Op;
+use binhop_trace::event::Cause;
 
 use crate::cpu::{Cpu, Rows};
 use crate::program::{Command, Program, Status, call};
@@ -102,7 +102,8 @@ impl Mix {
     /// Runs the next process for its quantum, or as much of it as it wants.
     pub(crate) fn turn(&mut self, out: &mut Columns) {
         let mut process = self.dispatch();
-        let (cause, number) = self.left.take().map_or((None, None), |(c, n)| (Some(c as u64), n.map(u64::from)));
+        let (cause, number) =
+            self.left.take().map_or((None, None), |(c, n)| (Some(c as u64), n.map(u64::from)));
         out.push(Op::Switch, process.asid, process.asid as u32, [cause, number]);
         let end = self.time + self.quantum;
         loop {

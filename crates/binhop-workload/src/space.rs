@@ -59,10 +59,6 @@ impl Space {
         1000 + 4 * asid + kind
     }
 
-    pub(crate) fn image(&self) -> Image {
-        self.image
-    }
-
     /// Where the stack pointer starts: below the arguments and the environment.
     pub(crate) fn stack_top(&self) -> u64 {
         STACK_END - 0x480

@@ -345,7 +345,11 @@ mod tests {
         }
         for case in 1..=4 {
             while tv.next < tv.count || !tv.frames.is_empty() {
-                if tv.frames.is_empty() { tv.root(&mut cpu) } else { tv.visit(&mut cpu) }
+                if tv.frames.is_empty() {
+                    tv.root(&mut cpu);
+                } else {
+                    tv.visit(&mut cpu);
+                }
                 cpu.settle();
                 cpu.rows.clear();
             }

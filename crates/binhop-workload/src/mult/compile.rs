@@ -53,7 +53,10 @@ impl Program for Make {
             2 => {
                 cpu.syscall(call::FORK, 0, 0, None);
                 let draws = Draws::new(self.draws.next(), self.file);
-                Status::Fork(Command { image: ccom::IMAGE, start: Box::new(move |cpu| Box::new(Ccom::new(draws, cpu))) })
+                Status::Fork(Command {
+                    image: ccom::IMAGE,
+                    start: Box::new(move |cpu| Box::new(Ccom::new(draws, cpu))),
+                })
             }
             4 => {
                 cpu.syscall(call::FORK, 0, 0, None);
@@ -68,7 +71,6 @@ impl Program for Make {
         }
     }
 }
-
 
 /// One line: a label before it (or none), a mnemonic, the label it refers to (or none).
 #[derive(Clone, Copy)]

@@ -16,7 +16,6 @@ const START: u64 = 0;
 const FILBUF: u64 = 0x1800;
 const PRINTF: u64 = 0x2000;
 const NUMBER: u64 = 0x2a00;
-const MALLOC: u64 = 0x3200;
 
 /// The library as linked into one program.
 #[derive(Clone, Copy, Debug)]
@@ -102,20 +101,6 @@ impl Libc {
         }
         cpu.ret(8, 24);
         out
-    }
-
-    /// malloc: the allocator's bookkeeping around a moved break.
-    pub(crate) fn malloc(self, cpu: &mut Cpu, bytes: u64) -> u64 {
-        cpu.call(self.text + MALLOC, 2, 2);
-        cpu.run(14);
-        cpu.load(STREAMS + 0x100 + 8 * u64::from(bytes.ilog2()), 4);
-        cpu.run(9);
-        let block = cpu.sbrk(bytes + 8);
-        cpu.store(block, 4);
-        cpu.run(5);
-        cpu.store(STREAMS + 0x100 + 8 * u64::from(bytes.ilog2()), 4);
-        cpu.ret(2, 2);
-        block + 8
     }
 }
 

@@ -120,7 +120,9 @@ impl Router {
         let pin = |draws: &mut Draws, around: Option<(u64, u64)>, reach: u64| match around {
             None => (draws.below(side), draws.below(side)),
             Some((x, y)) => {
-                let near = |c: u64, draws: &mut Draws| (c + draws.below(2 * reach)).saturating_sub(reach).min(side - 1);
+                let near = |c: u64, draws: &mut Draws| {
+                    (c + draws.below(2 * reach)).saturating_sub(reach).min(side - 1)
+                };
                 (near(x, draws), near(y, draws))
             }
         };
@@ -132,7 +134,9 @@ impl Router {
         cpu.run(3);
         cpu.load(self.cell(self.to), 4);
         cpu.run(3);
-        if self.from == self.to || (self.cells[self.from as usize] | self.cells[self.to as usize]) & OBSTACLE != 0 {
+        if self.from == self.to
+            || (self.cells[self.from as usize] | self.cells[self.to as usize]) & OBSTACLE != 0
+        {
             return false;
         }
         self.queue.clear();
@@ -231,7 +235,13 @@ impl Router {
                 LIBC.drain(cpu, DATA + 0x3000, 8192, (7, 0));
                 Phase::Clear(0)
             }
-            Phase::Pick => if self.pick(cpu) { Phase::Expand } else { Phase::Pick },
+            Phase::Pick => {
+                if self.pick(cpu) {
+                    Phase::Expand
+                } else {
+                    Phase::Pick
+                }
+            }
             Phase::Expand => match self.expand(cpu) {
                 None => Phase::Pick,
                 Some(true) => Phase::Trace(self.to),

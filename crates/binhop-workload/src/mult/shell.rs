@@ -5,7 +5,7 @@
 
 use super::{libc::Libc, unix};
 use crate::cpu::{Cpu, Draws};
-use crate::program::{Command, Program, Status, call};
+use crate::program::{Begin, Command, Program, Status, call};
 use crate::space::{DATA, Image, TEXT};
 
 pub(crate) const IMAGE: Image = Image { name: "sh", segment: 10, text: 96 << 10, data: 16 << 10 };
@@ -77,7 +77,7 @@ impl Shell {
 
     fn command(&mut self) -> Command {
         let draws = Draws::new(self.draws.next(), self.line);
-        let (image, start): (Image, fn(Draws, &mut Cpu) -> Box<dyn Program>) = match self.draws.below(8) {
+        let (image, start): (Image, Begin) = match self.draws.below(8) {
             0..=2 => (unix::LS, unix::start_ls),
             3..=5 => (unix::GREP, unix::start_grep),
             6 => (unix::SORT, unix::start_sort),

@@ -18,7 +18,7 @@ pub(crate) fn hash(word: &[u8]) -> u64 {
 
 /// The next token at `at`, and where it ends.
 pub(crate) fn token(text: &[u8], mut at: usize) -> (Token, usize) {
-    while text.get(at).is_some_and(|b| b.is_ascii_whitespace()) {
+    while text.get(at).is_some_and(u8::is_ascii_whitespace) {
         at += 1;
     }
     let Some(&first) = text.get(at) else { return (Token::End, at) };
@@ -29,7 +29,8 @@ pub(crate) fn token(text: &[u8], mut at: usize) -> (Token, usize) {
     }
     if first.is_ascii_digit() {
         let end = at + length(u8::is_ascii_digit);
-        let number = text[at..end].iter().fold(0u32, |n, b| n.wrapping_mul(10).wrapping_add(u32::from(b - b'0')));
+        let number =
+            text[at..end].iter().fold(0u32, |n, b| n.wrapping_mul(10).wrapping_add(u32::from(b - b'0')));
         return (Token::Number(number), end);
     }
     (Token::Mark(first), at + 1)

@@ -229,7 +229,8 @@ impl Work for Grep {
             cpu.load(DATA + 0x600 + (u64::from(byte) & !3), 4);
             cpu.run(3);
             let mut matched = 0;
-            while matched <= last && self.input.text[self.at + last - matched] == self.pattern[last - matched] {
+            while matched <= last && self.input.text[self.at + last - matched] == self.pattern[last - matched]
+            {
                 matched += 1;
                 cpu.at(MAIN + 0x260);
                 cpu.run(5);
@@ -280,7 +281,17 @@ impl Sort {
         let text = cpu.sbrk(input.text.len() as u64 + 8);
         let pointers = cpu.sbrk(4 * input.text.iter().filter(|&&b| b == b'\n').count() as u64 + 8);
         let output = Output::default();
-        Self { draws, input, text, pointers, lines: Vec::new(), ranges: Vec::new(), split: false, next: 0, output }
+        Self {
+            draws,
+            input,
+            text,
+            pointers,
+            lines: Vec::new(),
+            ranges: Vec::new(),
+            split: false,
+            next: 0,
+            output,
+        }
     }
 
     /// Finds the line ends of the block that was read.

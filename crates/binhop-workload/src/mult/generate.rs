@@ -1,0 +1,180 @@
+//! The compiler's code generator: walks the tree, chooses registers, writes instructions.
+//!
+//! Every kind of node has eight cases by the shapes of its operands, 2 KB of code each, as template matchers
+//! had. The instructions are those of a stack machine, so that the tests can run them.
+
+use super::ccom::{ASSEMBLY, Ccom, NODE, NONE, NodeKind, TEMPLATES};
+use crate::cpu::Cpu;
+use crate::space::{DATA, TEXT};
+
+/// Each kind of node has eight variants of 2 KB: which registers are free, what the operands are.
+const GENERATE: u64 = TEXT + 0x1_0000;
+const VARIANT: u64 = 0x800;
+const ALLOCATE: u64 = TEXT + 0x5_8000;
+const EMIT: u64 = TEXT + 0x6_4000;
+
+/// What the compiler generates: code for a stack machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Code {
+    Push(u32),
+    Load(u32),
+    Store(u32),
+    Binary(u8),
+    Call(u32, u32),
+    /// To the code at this index if the top is 0.
+    Unless(u32),
+    Jump(u32),
+}
+
+impl Ccom {
+    /// Appends an instruction: chooses registers, writes its text.
+    fn emit(&mut self, cpu: &mut Cpu, code: Code) {
+        let out = ASSEMBLY + self.emitted * 20 % 8192 / 4 * 4;
+        cpu.call(ALLOCATE + 0x300 * (self.emitted % 13), 4, 4);
+        for register in 0..6 {
+            cpu.run(4);
+            cpu.load(DATA + 0x3000 + 16 * register, 4);
+            cpu.run(3);
+            cpu.load_local(0);
+            cpu.run(2);
+            cpu.store_local(0);
+            cpu.run(1);
+        }
+        cpu.store(DATA + 0x3000 + 16 * (self.emitted % 6), 4);
+        cpu.ret(4, 4);
+        cpu.call(EMIT, 2, 0);
+        for word in 0..5 {
+            cpu.run(4);
+            cpu.load(TEMPLATES + 0x2000 + 4 * word, 4);
+            cpu.run(4);
+            cpu.store(out + 4 * word, 4);
+        }
+        cpu.ret(2, 0);
+        self.emitted += 1;
+        self.code.push(code);
+    }
+
+    /// Generates code for a node, its operands first.
+    pub(super) fn generate(&mut self, cpu: &mut Cpu, at: u32) {
+        if at == NONE {
+            return;
+        }
+        let node = self.nodes[at as usize];
+        let shape =
+            |operand: u32| if operand == NONE { 0 } else { self.nodes[operand as usize].kind.number() };
+        let variant = (shape(node.left) * 3 + shape(node.right)) % 8;
+        let case = GENERATE + (node.kind.number() * 8 + variant) * VARIANT;
+        let address = self.address.nodes + NODE * (u64::from(at) % 4096);
+        cpu.call(case, 6, 4);
+        for block in 0..4 {
+            cpu.at(case + 0x40 + 0x60 * block);
+            cpu.run(5);
+            cpu.load(address + 8 * block, 4);
+            cpu.run(3);
+            cpu.store_local(block);
+            cpu.run(3);
+            cpu.load_local(block);
+            cpu.run(3);
+            cpu.load(TEMPLATES + 512 * node.kind.number() + 64 * variant + 16 * block, 4);
+            cpu.run(7);
+        }
+        match node.kind {
+            NodeKind::If | NodeKind::While => {
+                let head = self.code.len() as u32;
+                self.generate(cpu, node.left);
+                let hole = self.code.len();
+                self.emit(cpu, Code::Unless(0));
+                self.generate(cpu, node.right);
+                if node.kind == NodeKind::While {
+                    self.emit(cpu, Code::Jump(head));
+                }
+                self.code[hole] = Code::Unless(self.code.len() as u32);
+            }
+            kind => {
+                self.generate(cpu, node.left);
+                self.generate(cpu, node.right);
+                match kind {
+                    NodeKind::Number => self.emit(cpu, Code::Push(node.value)),
+                    NodeKind::Name => self.emit(cpu, Code::Load(node.value)),
+                    NodeKind::Assign => self.emit(cpu, Code::Store(node.value)),
+                    NodeKind::Binary(op) => self.emit(cpu, Code::Binary(op)),
+                    NodeKind::Call => {
+                        let mut count = 0;
+                        let mut argument = node.left;
+                        while argument != NONE {
+                            count += 1;
+                            argument = self.nodes[argument as usize].left;
+                        }
+                        self.emit(cpu, Code::Call(node.value, count));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        cpu.at(case + 0x400);
+        cpu.run(6);
+        cpu.ret(6, 4);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ccom::IMAGE;
+    use super::super::source::hash;
+    use super::*;
+    use crate::cpu::Draws;
+    use crate::space::Space;
+    use std::collections::BTreeMap;
+
+    /// Runs generated code: values are 32-bit, a call returns the sum of its arguments.
+    fn run(code: &[Code]) -> BTreeMap<u32, u32> {
+        let (mut stack, mut names, mut at) = (Vec::new(), BTreeMap::new(), 0);
+        while at < code.len() {
+            at += 1;
+            match code[at - 1] {
+                Code::Push(n) => stack.push(n),
+                Code::Load(s) => stack.push(names.get(&s).copied().unwrap_or(0)),
+                Code::Store(s) => {
+                    let value = stack.pop().unwrap();
+                    names.insert(s, value);
+                }
+                Code::Binary(op) => {
+                    let (b, a): (u32, u32) = (stack.pop().unwrap(), stack.pop().unwrap());
+                    stack.push(match op {
+                        b'+' => a.wrapping_add(b),
+                        b'-' => a.wrapping_sub(b),
+                        b'*' => a.wrapping_mul(b),
+                        b'<' => u32::from(a < b),
+                        _ => panic!("{op}"),
+                    });
+                }
+                Code::Call(_, count) => {
+                    let from = stack.len() - count as usize;
+                    let sum = stack.drain(from..).sum();
+                    stack.push(sum);
+                }
+                Code::Unless(to) if stack.pop() == Some(0) => at = to as usize,
+                Code::Unless(_) => {}
+                Code::Jump(to) => at = to as usize,
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn compiled_code_computes_what_the_source_says() {
+        let mut cpu = Cpu::new(Space::new(IMAGE, 1));
+        let mut ccom = Ccom::new(Draws::new(1, 1), &mut cpu);
+        ccom.text = b"s = 0; i = 1;\nwhile (i < 11) {\n s = s + i * (i - 1);\n i = i + 1;\n}\n\
+            if (i < 5) { s = 0; } t = f(s, 2 * 3, 1) + 1;"
+            .to_vec();
+        ccom.compile(&mut cpu);
+        let names = run(&ccom.code);
+        let value = |ccom: &mut Ccom, cpu: &mut Cpu, name: &[u8]| names[&ccom.lookup(cpu, hash(name))];
+        // Σ i(i−1) for i = 1 … 10.
+        assert_eq!(value(&mut ccom, &mut cpu, b"s"), 330);
+        assert_eq!(value(&mut ccom, &mut cpu, b"i"), 11);
+        assert_eq!(value(&mut ccom, &mut cpu, b"t"), 338);
+        assert_eq!(cpu.depth(), 0, "every call returned");
+    }
+}

@@ -1,0 +1,206 @@
+//! What holds of every workload's stream: it is the same for the same seed, every reference lies in a mapped
+//! region, fetch runs and data references alternate as the event schema says, processes live and die in order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use binhop_base::Class;
+use binhop_trace::event::{Cause, map_flags};
+use binhop_trace::{EventBatch, Op, Source};
+use binhop_workload::calibration::{TARGETS, measure};
+use binhop_workload::{WORKLOADS, names, open};
+
+/// Calls `with` for the first `rows` rows: (batch, row).
+fn walk(source: &mut dyn Source, rows: usize, mut with: impl FnMut(&EventBatch, usize)) {
+    let mut done = 0;
+    while done < rows {
+        let batch = source.next_batch().expect("a workload reads nothing").expect("a workload never ends");
+        for row in 0..batch.len().min(rows - done) {
+            with(&batch, row);
+        }
+        done += batch.len();
+    }
+}
+
+/// A hash over all columns of the first `rows` rows; it knows nothing of batches.
+fn fingerprint(name: &str, seed: u64, rows: usize) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut mix = |value: u64| hash = (hash ^ value).wrapping_mul(0x100_0000_01b3).rotate_left(29);
+    walk(&mut open(name, seed).expect("a known name"), rows, |batch, row| {
+        mix(u64::from(batch.op()[row]));
+        mix(batch.addr()[row]);
+        mix(u64::from(batch.size()[row]));
+        mix(u64::from(batch.count()[row]));
+        mix(batch.arg0(row).unwrap_or(u64::MAX));
+        mix(batch.arg1(row).unwrap_or(u64::MAX));
+    });
+    hash
+}
+
+/// A change of these numbers is a change of every result made with the workload: CHANGELOG.md must say so.
+const FINGERPRINTS: &[(&str, u64)] = &[
+    ("mult1", 0),
+    ("mult1.2", 0),
+    ("mult2", 0),
+    ("mult2.2", 0),
+    ("tv", 0),
+    ("sor", 0),
+    ("tree", 0),
+    ("lin", 0),
+];
+
+#[test]
+fn streams_are_the_same_to_the_bit() {
+    let found: Vec<_> = names().into_iter().map(|name| (name, fingerprint(name, 0, 5_000_000))).collect();
+    assert_eq!(found, FINGERPRINTS);
+}
+
+#[test]
+fn another_seed_is_another_stream() {
+    for name in names() {
+        assert_ne!(fingerprint(name, 1, 1_500_000), fingerprint(name, 2, 1_500_000), "{name}");
+    }
+}
+
+#[test]
+fn an_unknown_name_is_refused() {
+    let problem = open("mult3", 0).err().unwrap();
+    assert_eq!((problem.class, problem.value.as_str()), (Class::Request, "mult3"));
+    assert!(problem.remedy.contains("mult2.2"), "{problem}");
+}
+
+#[test]
+fn every_workload_has_targets() {
+    assert_eq!(TARGETS.iter().map(|t| t.workload).collect::<Vec<_>>(), names());
+}
+
+/// A mapping of one address space.
+#[derive(Clone, Copy)]
+struct Region {
+    start: u64,
+    end: u64,
+    flags: u32,
+}
+
+/// Follows a stream and checks every row.
+#[derive(Default)]
+struct Checker {
+    name: &'static str,
+    spaces: BTreeMap<u64, Vec<Region>>,
+    texts: BTreeSet<u64>,
+    current: Option<u64>,
+    dead: BTreeSet<u64>,
+    previous: Option<Op>,
+}
+
+impl Checker {
+    fn region(&self, addr: u64, bytes: u32) -> Region {
+        let current = self.current.expect("somebody runs");
+        let inside = |r: &&Region| r.start <= addr && addr + u64::from(bytes) <= r.end;
+        *self.spaces[&current].iter().find(inside).unwrap_or_else(|| {
+            panic!("{}: space {current} has nothing mapped at {addr:#x}, {bytes} bytes", self.name)
+        })
+    }
+
+    fn row(&mut self, batch: &EventBatch, row: usize) {
+        let (addr, size, count) = (batch.addr()[row], batch.size()[row], batch.count()[row]);
+        let op = Op::from_code(batch.op()[row]).expect("a known operation");
+        let after_fetch = self.previous == Some(Op::Fetch);
+        match op {
+            Op::Fetch => {
+                assert!(count > 0 && size == 4 * count && addr.is_multiple_of(4), "{}: {addr:#x}", self.name);
+                assert!(self.region(addr, size).flags & map_flags::EXEC != 0, "{}: {addr:#x}", self.name);
+            }
+            Op::Load | Op::Store => {
+                assert!(
+                    count == 1 && (size == 4 || size == 8) && addr.is_multiple_of(4),
+                    "{}: {addr:#x}",
+                    self.name
+                );
+                assert!(self.region(addr, size).flags & map_flags::EXEC == 0, "{}: {addr:#x}", self.name);
+                assert!(after_fetch, "{}: a data reference follows the run that it ends", self.name);
+            }
+            Op::Map => self.map(addr, u64::from(count) * 4096, size, batch.arg0(row)),
+            Op::Switch => self.switch(addr, size, batch.arg0(row), batch.arg1(row)),
+            Op::Fork => {
+                assert_eq!(batch.arg0(row), self.current);
+                assert!(!self.spaces.contains_key(&addr) && !self.dead.contains(&addr), "a fresh number");
+                let copy = self.spaces[&self.current.expect("somebody runs")].clone();
+                self.spaces.insert(addr, copy);
+            }
+            Op::Exec => {
+                assert_eq!(Some(addr), self.current);
+                self.spaces.insert(addr, Vec::new());
+            }
+            Op::Exit => {
+                assert_eq!(Some(addr), self.current);
+                self.spaces.remove(&addr);
+                self.dead.insert(addr);
+            }
+            Op::Syscall => {
+                assert!(after_fetch, "{}: a call is made by an instruction", self.name);
+                if size > 0 {
+                    self.region(addr, size);
+                }
+            }
+            _ => panic!("{}: {} in a workload", self.name, op.name()),
+        }
+        self.previous = Some(op);
+    }
+
+    fn switch(&mut self, asid: u64, tid: u32, cause: Option<u64>, number: Option<u64>) {
+        assert!(!self.dead.contains(&asid) && u64::from(tid) == asid);
+        let left_dead = self.current.is_some_and(|current| self.dead.contains(&current));
+        assert_eq!(cause == Some(Cause::Exit as u64), left_dead);
+        assert_eq!(cause == Some(Cause::SystemCall as u64), number.is_some());
+        assert_eq!(cause.is_none(), self.current.is_none(), "only the first dispatch has no cause");
+        assert_ne!(cause, Some(Cause::PageFault as u64));
+        self.current = Some(asid);
+        self.spaces.entry(asid).or_default();
+    }
+
+    fn map(&mut self, start: u64, bytes: u64, flags: u32, segment: Option<u64>) {
+        assert!(
+            start.is_multiple_of(64 << 10) && bytes.is_multiple_of(64 << 10),
+            "congruent for large pages"
+        );
+        assert_eq!(flags & !map_flags::ALL, 0);
+        let space = self.spaces.entry(self.current.expect("somebody runs")).or_default();
+        assert!(
+            space.iter().all(|r| start + bytes <= r.start || r.end <= start),
+            "{}: mapped twice",
+            self.name
+        );
+        if flags & map_flags::EXEC != 0 {
+            assert_eq!(flags & map_flags::WRITE, 0);
+            self.texts.insert(segment.expect("text has a segment"));
+        }
+        space.push(Region { start, end: start + bytes, flags });
+    }
+}
+
+#[test]
+fn every_reference_lies_where_it_may() {
+    for info in WORKLOADS {
+        let current = (!info.multiprogrammed).then_some(0);
+        let mut checker = Checker { name: info.name, current, ..Checker::default() };
+        let mut source = open(info.name, 7).unwrap();
+        let known = source.meta().segments.clone();
+        walk(&mut source, 12_000_000, |batch, row| checker.row(batch, row));
+        assert_eq!(checker.dead.is_empty(), !info.multiprogrammed, "{}: processes end", info.name);
+        for segment in &checker.texts {
+            assert!(known.contains_key(segment), "{}: segment {segment} has no name", info.name);
+        }
+    }
+}
+
+#[test]
+fn the_structure_is_that_of_the_documents() {
+    for info in WORKLOADS {
+        let target = TARGETS.iter().find(|t| t.workload == info.name).unwrap();
+        let structure = measure(&mut open(info.name, 0).unwrap(), 60_000_000).unwrap();
+        assert!((60_000_000..60_001_000).contains(&structure.references()), "{}", info.name);
+        assert_eq!(structure.switches, structure.causes.iter().sum::<u64>());
+        assert_eq!(structure.switches > 0, target.switch_interval.is_some());
+        assert_eq!(structure.processes > 1, info.multiprogrammed);
+    }
+}
