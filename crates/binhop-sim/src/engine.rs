@@ -9,13 +9,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use binhop_base::{Bytes, Problem, Result};
 use binhop_os::Recency;
 use binhop_os::placement::Placement;
-use binhop_trace::{Ahead, Source};
+use binhop_trace::{Ahead, Meta, Source};
 
 use crate::front::{SharedFront, Sharing};
 use crate::lane::{Lane, Tables};
 use crate::machine::Machine;
 use crate::outcome::{Outcome, Run};
-use crate::prepare::{Block, Control, Cuts, Flow, Prepare, Setup, Tape};
+use crate::prepare::{Block, Control, Cuts, Emit, Flow, Prepare, Setup, Tape};
 
 /// What to simulate, besides machine and trace.
 #[derive(Clone, Debug)]
@@ -81,34 +81,131 @@ pub fn simulate(
 ) -> Result<Outcome> {
     check_plan(plan)?;
     let source = if plan.threads > 1 { Box::new(Ahead::new(source)) as Box<dyn Source> } else { source };
-    let sharing = if plan.share { Sharing::of(machine.tree(), plan.seeds.len()) } else { Sharing::OneLane };
-    let shared = sharing == Sharing::Shared;
-    let mut lanes = Vec::with_capacity(plan.seeds.len());
-    for &seed in &plan.seeds {
-        let custom = policy.map(|make| make(seed));
-        lanes.push(Lane::new(machine, seed, custom, shared, plan.interval.is_some())?);
-    }
+    let shared = sharing(machine, plan) == Sharing::Shared;
+    let lanes = lanes(machine, plan, policy, shared)?;
     let mut producer = Producer::new(machine, source, plan, shared);
     let workers = plan.threads.min(lanes.len());
-    let mut lanes = if workers > 1 {
+    let lanes = if workers > 1 {
         in_threads(machine, &mut producer, deal(lanes, workers), progress)?
     } else {
         let mut worker = Worker::new(machine, lanes);
         producer.run(&mut |block| worker.block(&block), progress)?;
         worker.lanes
     };
+    let Producer { source, prepare, shared, .. } = producer;
+    conclude(machine, plan, lanes, &prepare, shared, source.meta())
+}
+
+/// Checks what must hold after a run, then reports it.
+fn conclude(
+    machine: &Machine,
+    plan: &Plan,
+    mut lanes: Vec<Lane>,
+    prepare: &Prepare,
+    shared: Option<SharedFront>,
+    meta: &Meta,
+) -> Result<Outcome> {
     lanes.sort_by_key(|lane| plan.seeds.iter().position(|&seed| seed == lane.seed));
-    let stream = producer.prepare.stream();
-    let mut front = producer.shared.and_then(SharedFront::into_front);
+    let mut front = shared.and_then(SharedFront::into_front);
     if let Some(front) = &mut front {
         let config = machine.tree().config();
-        crate::lane::add_hits(front, stream, config.fetch, config.data);
+        crate::lane::add_hits(front, prepare.stream(), config.fetch, config.data);
     }
     for lane in &mut lanes {
         lane.check(machine.tree(), front.as_ref())?;
     }
-    let run = Run { machine, plan, lanes: &lanes, prepare: &producer.prepare, sharing, meta: producer.source.meta() };
-    Ok(crate::outcome::report(&run))
+    let sharing = sharing(machine, plan);
+    Ok(crate::outcome::report(&Run { machine, plan, lanes: &lanes, prepare, sharing, meta }))
+}
+
+fn sharing(machine: &Machine, plan: &Plan) -> Sharing {
+    if plan.share { Sharing::of(machine.tree(), plan.seeds.len()) } else { Sharing::OneLane }
+}
+
+/// A trace prepared for a machine, held in memory: to simulate it again and again without reading it.
+pub struct Prepared {
+    machine: Machine,
+    cuts: Cuts,
+    collapsed: bool,
+    blocks: Vec<Arc<Block>>,
+    prepare: Prepare,
+    meta: Meta,
+}
+
+impl Prepared {
+    /// Reads and prepares a whole trace. Of `plan`, what concerns the stream is used: length, warm-up, interval.
+    ///
+    /// # Errors
+    /// As [`simulate`].
+    pub fn new(machine: &Machine, source: &mut dyn Source, plan: &Plan) -> Result<Self> {
+        check_plan(plan)?;
+        let mut prepare = preparation(machine, source, plan);
+        let mut blocks = Vec::new();
+        let mut keep = |block| {
+            blocks.push(block);
+            Ok(())
+        };
+        while let Some(batch) = source.next_batch()? {
+            if prepare.feed(&batch, &mut keep)? == Flow::Done {
+                break;
+            }
+        }
+        prepare.finish(&mut keep)?;
+        let (cuts, meta) = (cuts(plan), source.meta().clone());
+        Ok(Self { machine: machine.clone(), cuts, collapsed: plan.share, blocks, prepare, meta })
+    }
+
+    /// Rows held: accesses that a first-level cache must be asked about.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        let rows = |block: &Arc<Block>| match &block.tape {
+            Tape::Rows(rows) => rows.len(),
+            Tape::Requests(requests) => requests.len(),
+        };
+        self.blocks.iter().map(rows).sum()
+    }
+
+    /// Simulates the prepared trace on the machine it was prepared for, on the calling thread.
+    ///
+    /// # Errors
+    /// As [`simulate`].
+    ///
+    /// # Panics
+    /// If the plan cuts the stream elsewhere than the one it was prepared with.
+    pub fn simulate(&self, plan: &Plan) -> Result<Outcome> {
+        check_plan(plan)?;
+        assert_eq!((self.cuts, self.collapsed), (cuts(plan), plan.share), "prepared for another plan");
+        let shared = sharing(&self.machine, plan) == Sharing::Shared;
+        let mut worker = Worker::new(&self.machine, lanes(&self.machine, plan, None, shared)?);
+        let mut front = shared.then(|| SharedFront::new(self.machine.tree(), plan.seeds[0]));
+        for block in &self.blocks {
+            match &mut front {
+                Some(front) => front.pass(Arc::clone(block), &mut |block| worker.block(&block))?,
+                None => worker.block(block)?,
+            }
+        }
+        conclude(&self.machine, plan, worker.lanes, &self.prepare, front, &self.meta)
+    }
+}
+
+fn lanes(machine: &Machine, plan: &Plan, policy: Option<PolicyMaker<'_>>, shared: bool) -> Result<Vec<Lane>> {
+    let lane = |&seed| Lane::new(machine, seed, policy.map(|make| make(seed)), shared, plan.interval.is_some());
+    plan.seeds.iter().map(lane).collect()
+}
+
+fn cuts(plan: &Plan) -> Cuts {
+    Cuts { length: plan.length, warmup: plan.warmup, interval: plan.interval }
+}
+
+fn preparation(machine: &Machine, source: &dyn Source, plan: &Plan) -> Prepare {
+    let setup = Setup {
+        tree: machine.tree(),
+        safe: machine.safe_frames(),
+        trace_page: Bytes(source.meta().page_size.unwrap_or(4096)),
+        cuts: cuts(plan),
+        collapse: plan.share,
+    };
+    Prepare::new(&setup, source.name())
 }
 
 fn check_plan(plan: &Plan) -> Result<()> {
@@ -164,25 +261,18 @@ struct Producer {
 
 impl Producer {
     fn new(machine: &Machine, source: Box<dyn Source>, plan: &Plan, shared: bool) -> Self {
-        let setup = Setup {
-            tree: machine.tree(),
-            safe: machine.safe_frames(),
-            trace_page: Bytes(source.meta().page_size.unwrap_or(4096)),
-            cuts: Cuts { length: plan.length, warmup: plan.warmup, interval: plan.interval },
-            collapse: plan.share,
-        };
-        let prepare = Prepare::new(&setup, source.name());
+        let prepare = preparation(machine, source.as_ref(), plan);
         let shared = shared.then(|| SharedFront::new(machine.tree(), plan.seeds[0]));
         Self { source, prepare, shared, of: plan.length }
     }
 
     fn run(
         &mut self,
-        deliver: &mut dyn FnMut(Block) -> Result<()>,
+        deliver: Emit<'_>,
         progress: &mut dyn FnMut(&Progress) -> Result<()>,
     ) -> Result<()> {
         let shared = &mut self.shared;
-        let mut emit = |block: Block| match shared {
+        let mut emit = |block: Arc<Block>| match shared {
             Some(front) => front.pass(block, deliver),
             None => deliver(block),
         };
@@ -270,7 +360,6 @@ fn in_threads(
         let mut stopped = false;
         let produced = producer.run(
             &mut |block| {
-                let block = Arc::new(block);
                 stopped |= queues.iter().any(|queue| queue.send(Arc::clone(&block)).is_err());
                 if stopped { Err(Problem::interrupted()) } else { Ok(()) }
             },

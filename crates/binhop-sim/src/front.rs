@@ -7,7 +7,7 @@ use binhop_base::{LineAddr, Result, Rng};
 use binhop_hw::{CacheCounters, Front, Request, Tree};
 
 use crate::lane::{Tables, View, add_dropped};
-use crate::prepare::{Block, Control, Row, Tape};
+use crate::prepare::{Block, Control, Emit, Row, Tape};
 
 /// Why first-level caches can, or cannot, be simulated once for all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,36 +83,36 @@ impl SharedFront {
     }
 
     /// Simulates a block of rows; hands on what got through.
-    pub(crate) fn pass(&mut self, block: Block, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<()> {
+    pub(crate) fn pass(&mut self, block: Arc<Block>, emit: Emit<'_>) -> Result<()> {
         self.tables.extend(&block.mappings);
         if self.front.is_none() {
             return emit(block);
         }
-        let Tape::Rows(rows) = block.tape else { unreachable!("preparation hands on rows") };
+        let Tape::Rows(rows) = &block.tape else { unreachable!("preparation hands on rows") };
         let mut requests = Vec::with_capacity(rows.len() / 2);
         let mut controls = Vec::with_capacity(block.controls.len());
         let mut at = 0;
-        let mut rest = block.controls.into_iter();
-        while let Some((position, control)) = rest.next() {
+        let mappings = block.mappings.clone();
+        for (index, (position, control)) in block.controls.iter().enumerate() {
+            let position = *position;
             self.simulate(&rows[at..position as usize], &mut requests);
             at = position as usize;
             let control = match control {
                 Control::Mark(mark, stream, _) => {
                     let mut counters = self.counters();
-                    add_dropped(&mut counters, stream, self.fetch, self.data);
-                    Control::Mark(mark, stream, Some(Arc::new(counters)))
+                    add_dropped(&mut counters, *stream, self.fetch, self.data);
+                    Control::Mark(*mark, *stream, Some(Arc::new(counters)))
                 }
                 Control::Evictions => {
-                    let shared = Block { tape: Tape::Requests(requests), controls, mappings: block.mappings, gaps: Vec::new() };
-                    emit(shared)?;
-                    return emit(self.end(rows[at..].to_vec(), at, rest));
+                    emit(Arc::new(Block { tape: Tape::Requests(requests), controls, mappings, gaps: Vec::new() }))?;
+                    return emit(Arc::new(self.end(&rows[at..], at, &block.controls[index + 1..])));
                 }
-                other => other,
+                other => other.clone(),
             };
             controls.push((requests.len() as u32, control));
         }
         self.simulate(&rows[at..], &mut requests);
-        emit(Block { tape: Tape::Requests(requests), controls, mappings: block.mappings, gaps: Vec::new() })
+        emit(Arc::new(Block { tape: Tape::Requests(requests), controls, mappings, gaps: Vec::new() }))
     }
 
     fn simulate(&mut self, rows: &[Row], requests: &mut Vec<Request>) {
@@ -132,10 +132,10 @@ impl SharedFront {
     }
 
     /// From here on each lane simulates a front of its own, starting from a copy of the shared one.
-    fn end(&mut self, rows: Vec<Row>, start: usize, rest: impl Iterator<Item = (u32, Control)>) -> Block {
+    fn end(&mut self, rows: &[Row], start: usize, rest: &[(u32, Control)]) -> Block {
         let front = self.front.take().expect("called while the front is shared");
         let mut controls = vec![(0, Control::Unshare(Arc::new(front)))];
-        controls.extend(rest.map(|(position, control)| (position - start as u32, control)));
-        Block { tape: Tape::Rows(rows), controls, mappings: Vec::new(), gaps: Vec::new() }
+        controls.extend(rest.iter().map(|(position, control)| (position - start as u32, control.clone())));
+        Block { tape: Tape::Rows(rows.to_vec()), controls, mappings: Vec::new(), gaps: Vec::new() }
     }
 }

@@ -13,7 +13,7 @@ mod metrics;
 mod outcome;
 pub mod prepare;
 
-pub use engine::{Plan, PolicyMaker, Progress, simulate};
+pub use engine::{Plan, PolicyMaker, Prepared, Progress, simulate};
 pub use front::Sharing;
 pub use machine::Machine;
 pub use metrics::{MetricInfo, metrics};

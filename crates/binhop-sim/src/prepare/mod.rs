@@ -14,6 +14,7 @@ mod horizon;
 mod tape;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use binhop_base::{Asid, Bytes, Kind, MappingId, PageId, PageNo, PowerOfTwo, Problem, Result, VirtAddr};
 use binhop_hw::Tree;
@@ -132,7 +133,8 @@ pub enum Flow {
     Done,
 }
 
-type Emit<'a> = &'a mut dyn FnMut(Block) -> Result<()>;
+/// Where finished blocks go.
+pub(crate) type Emit<'a> = &'a mut dyn FnMut(Arc<Block>) -> Result<()>;
 
 impl Prepare {
     pub(crate) fn new(setup: &Setup<'_>, place: &str) -> Self {
@@ -249,12 +251,12 @@ impl Prepare {
 
     fn flush(&mut self, emit: Emit<'_>) -> Result<()> {
         let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(BLOCK_ROWS + 16));
-        emit(Block {
+        emit(Arc::new(Block {
             tape: Tape::Rows(rows),
             controls: std::mem::take(&mut self.controls),
             mappings: std::mem::take(&mut self.mappings),
             gaps: std::mem::take(&mut self.gaps),
-        })
+        }))
     }
 
     /// A fetch run. Returns whether the stream ends before it.

@@ -1,0 +1,178 @@
+//! References per second, stage by stage, on fixed inputs: medians of five, ratios in one run.
+//!
+//! `cargo run --release -p binhop-sim --example bench [REFERENCES] [WORKLOAD]`
+#![allow(clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use binhop_base::Result;
+use binhop_sim::machine::Machine;
+use binhop_sim::{Plan, Prepared, simulate};
+use binhop_trace::{EventBatch, Meta, Op, Source, TraceReader};
+
+const RUNS: usize = 5;
+
+/// A trace held in memory.
+struct Memory {
+    batches: Arc<[EventBatch]>,
+    meta: Meta,
+    at: usize,
+}
+
+impl Memory {
+    fn new(batches: &Arc<[EventBatch]>) -> Self {
+        Self { batches: Arc::clone(batches), meta: Meta { page_size: Some(4096), ..Meta::default() }, at: 0 }
+    }
+}
+
+impl Source for Memory {
+    fn name(&self) -> &str {
+        "memory"
+    }
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        self.at += 1;
+        Ok(self.batches.get(self.at - 1).cloned())
+    }
+}
+
+/// Median seconds of a few runs after a warm-up.
+fn seconds(mut run: impl FnMut()) -> f64 {
+    run();
+    let mut times: Vec<f64> = (0..RUNS)
+        .map(|_| {
+            let start = Instant::now();
+            run();
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[RUNS / 2]
+}
+
+struct Table {
+    references: f64,
+}
+
+impl Table {
+    fn line(&self, what: &str, seconds: f64) -> f64 {
+        println!("{what:<62} {:>9.1} M/s {:>8.3} s", self.references / seconds / 1e6, seconds);
+        seconds
+    }
+}
+
+fn plan(seeds: u64, threads: usize) -> Plan {
+    Plan { seeds: (0..seeds).collect(), threads, ..Plan::default() }
+}
+
+fn run(machine: &Machine, source: Box<dyn Source>, plan: &Plan) {
+    black_box(simulate(machine, source, plan, None, &mut |_| Ok(())).unwrap());
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let references: u64 = args.next().map_or(50_000_000, |text| text.parse().unwrap());
+    let workload = args.next().unwrap_or_else(|| "mult2.2".to_string());
+    let (batches, held) = generate(&workload, references);
+    let table = Table { references: held as f64 };
+    println!("{workload}, {:.1} M references in {} rows; medians of {RUNS}\n", held as f64 / 1e6, rows(&batches));
+
+    table.line("generate the workload", seconds(|| drop(black_box(generate(&workload, references)))));
+    table.line("scan the address column", seconds(|| { black_box(scan(&batches)); }));
+    let file = std::env::temp_dir().join(format!("binhop-bench-{}.parquet", std::process::id()));
+    binhop_trace::copy(&mut Memory::new(&batches), &file, &mut |_| Ok(())).unwrap();
+    let bytes = std::fs::metadata(&file).unwrap().len();
+    println!("{:<62} {:>9.3} bytes/reference", "Parquet file", bytes as f64 / held as f64);
+    table.line("decode: Parquet to batches, checksums included", seconds(|| decode(&file)));
+
+    let kh90 = Machine::load("kh90", &[]).unwrap();
+    table.line("prepare: batches to rows, for kh90", seconds(|| drop(black_box(prepared(&kh90, &batches)))));
+    let rows = prepared(&kh90, &batches);
+    println!("{:<62} {:>9.3} rows/reference", "prepared rows", rows.rows() as f64 / held as f64);
+    table.line("kh90 on prepared rows: place, level 1, level 2", seconds(|| drop(black_box(rows.simulate(&plan(1, 1)).unwrap()))));
+    table.line("kh90 from batches in memory, 1 placement", seconds(|| run(&kh90, Box::new(Memory::new(&batches)), &plan(1, 1))));
+    for threads in [1, 2] {
+        let what = format!("kh90 from Parquet, everything, 1 placement, {threads} thread(s)");
+        let open = || Box::new(TraceReader::open(&file).unwrap());
+        table.line(&what, seconds(|| run(&kh90, open(), &plan(1, threads))));
+    }
+    let two_level = Machine::load("two-level", &[]).unwrap();
+    table.line("two-level from batches in memory (no placement)", seconds(|| run(&two_level, Box::new(Memory::new(&batches)), &plan(1, 1))));
+    println!();
+    many_lanes(&table, &batches, &kh90, "kh90");
+    let within = Machine::parse(WITHIN_PAGE, "within-page", &[]).unwrap();
+    many_lanes(&table, &batches, &within, "level 1 within the page");
+    std::fs::remove_file(&file).unwrap();
+}
+
+/// 32 KiB 8-way level 1 with 4 KiB pages: its sets do not depend on placement.
+const WITHIN_PAGE: &str = r#"
+memory = { size = "256MiB", page = "4KiB" }
+[cache.l1i]
+serves = "fetch"
+size = "32KiB"
+line = "64B"
+ways = 8
+next = "l2"
+[cache.l1d]
+serves = "data"
+size = "32KiB"
+line = "64B"
+ways = 8
+next = "l2"
+[cache.l2]
+size = "1MiB"
+line = "64B"
+next = "memory"
+"#;
+
+fn many_lanes(table: &Table, batches: &Arc<[EventBatch]>, machine: &Machine, name: &str) {
+    let rows = prepared(machine, batches);
+    let one = table.line(&format!("{name}: 1 placement, prepared rows"), seconds(|| drop(black_box(rows.simulate(&plan(1, 1)).unwrap()))));
+    let mut last = one;
+    for lanes in [16, 64] {
+        let what = format!("{name}: {lanes} placements, prepared rows");
+        last = table.line(&what, seconds(|| drop(black_box(rows.simulate(&plan(lanes, 1)).unwrap()))));
+    }
+    println!("{:<62} {:>9.1} x", format!("{name}: 64 placements against 64 single runs"), 64.0 * one / last);
+}
+
+fn prepared(machine: &Machine, batches: &Arc<[EventBatch]>) -> Prepared {
+    Prepared::new(machine, &mut Memory::new(batches), &Plan::default()).unwrap()
+}
+
+fn rows(batches: &[EventBatch]) -> usize {
+    batches.iter().map(EventBatch::len).sum()
+}
+
+fn generate(workload: &str, references: u64) -> (Arc<[EventBatch]>, u64) {
+    let mut source = binhop_workload::open(workload, 0).unwrap();
+    let (mut batches, mut held) = (Vec::new(), 0);
+    while held < references {
+        let batch = source.next_batch().unwrap().unwrap();
+        for (&op, &count) in batch.op().iter().zip(batch.count()) {
+            held += match Op::from_code(op) {
+                Some(Op::Fetch) => u64::from(count),
+                Some(op) => u64::from(op.is_reference()),
+                None => 0,
+            };
+        }
+        batches.push(batch);
+    }
+    (batches.into(), held)
+}
+
+fn scan(batches: &[EventBatch]) -> u64 {
+    batches.iter().flat_map(EventBatch::addr).fold(0, |sum, &addr| sum ^ addr)
+}
+
+fn decode(file: &std::path::Path) {
+    let mut reader = TraceReader::open(file).unwrap();
+    while let Some(batch) = reader.next_batch().unwrap() {
+        black_box(batch.len());
+    }
+}
