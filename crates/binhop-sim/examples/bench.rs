@@ -79,10 +79,19 @@ fn main() {
     let workload = args.next().unwrap_or_else(|| "mult2.2".to_string());
     let (batches, held) = generate(&workload, references);
     let table = Table { references: held as f64 };
-    println!("{workload}, {:.1} M references in {} rows; medians of {RUNS}\n", held as f64 / 1e6, rows(&batches));
+    println!(
+        "{workload}, {:.1} M references in {} rows; medians of {RUNS}\n",
+        held as f64 / 1e6,
+        rows(&batches)
+    );
 
     table.line("generate the workload", seconds(|| drop(black_box(generate(&workload, references)))));
-    table.line("scan the address column", seconds(|| { black_box(scan(&batches)); }));
+    table.line(
+        "scan the address column",
+        seconds(|| {
+            black_box(scan(&batches));
+        }),
+    );
     let file = std::env::temp_dir().join(format!("binhop-bench-{}.parquet", std::process::id()));
     binhop_trace::copy(&mut Memory::new(&batches), &file, &mut |_| Ok(())).unwrap();
     let bytes = std::fs::metadata(&file).unwrap().len();
@@ -93,15 +102,24 @@ fn main() {
     table.line("prepare: batches to rows, for kh90", seconds(|| drop(black_box(prepared(&kh90, &batches)))));
     let rows = prepared(&kh90, &batches);
     println!("{:<62} {:>9.3} rows/reference", "prepared rows", rows.rows() as f64 / held as f64);
-    table.line("kh90 on prepared rows: place, level 1, level 2", seconds(|| drop(black_box(rows.simulate(&plan(1, 1)).unwrap()))));
-    table.line("kh90 from batches in memory, 1 placement", seconds(|| run(&kh90, Box::new(Memory::new(&batches)), &plan(1, 1))));
+    table.line(
+        "kh90 on prepared rows: place, level 1, level 2",
+        seconds(|| drop(black_box(rows.simulate(&plan(1, 1)).unwrap()))),
+    );
+    table.line(
+        "kh90 from batches in memory, 1 placement",
+        seconds(|| run(&kh90, Box::new(Memory::new(&batches)), &plan(1, 1))),
+    );
     for threads in [1, 2] {
         let what = format!("kh90 from Parquet, everything, 1 placement, {threads} thread(s)");
         let open = || Box::new(TraceReader::open(&file).unwrap());
         table.line(&what, seconds(|| run(&kh90, open(), &plan(1, threads))));
     }
     let two_level = Machine::load("two-level", &[]).unwrap();
-    table.line("two-level from batches in memory (no placement)", seconds(|| run(&two_level, Box::new(Memory::new(&batches)), &plan(1, 1))));
+    table.line(
+        "two-level from batches in memory (no placement)",
+        seconds(|| run(&two_level, Box::new(Memory::new(&batches)), &plan(1, 1))),
+    );
     println!();
     many_lanes(&table, &batches, &kh90, "kh90");
     let within = Machine::parse(WITHIN_PAGE, "within-page", &[]).unwrap();
@@ -132,7 +150,10 @@ next = "memory"
 
 fn many_lanes(table: &Table, batches: &Arc<[EventBatch]>, machine: &Machine, name: &str) {
     let rows = prepared(machine, batches);
-    let one = table.line(&format!("{name}: 1 placement, prepared rows"), seconds(|| drop(black_box(rows.simulate(&plan(1, 1)).unwrap()))));
+    let one = table.line(
+        &format!("{name}: 1 placement, prepared rows"),
+        seconds(|| drop(black_box(rows.simulate(&plan(1, 1)).unwrap()))),
+    );
     let mut last = one;
     for lanes in [16, 64] {
         let what = format!("{name}: {lanes} placements, prepared rows");

@@ -12,10 +12,11 @@ use binhop_os::placement::Placement;
 use binhop_trace::{Ahead, Meta, Source};
 
 use crate::front::{SharedFront, Sharing};
-use crate::lane::{Lane, Tables};
+use crate::lane::Lane;
 use crate::machine::Machine;
 use crate::outcome::{Outcome, Run};
 use crate::prepare::{Block, Control, Cuts, Emit, Flow, Prepare, Setup, Tape};
+use crate::view::Tables;
 
 /// What to simulate, besides machine and trace.
 #[derive(Clone, Debug)]
@@ -109,7 +110,7 @@ fn conclude(
     let mut front = shared.and_then(SharedFront::into_front);
     if let Some(front) = &mut front {
         let config = machine.tree().config();
-        crate::lane::add_hits(front, prepare.stream(), config.fetch, config.data);
+        crate::tally::add_hits(front, prepare.stream(), config.fetch, config.data);
     }
     for lane in &mut lanes {
         lane.check(machine.tree(), front.as_ref())?;
@@ -189,7 +190,8 @@ impl Prepared {
 }
 
 fn lanes(machine: &Machine, plan: &Plan, policy: Option<PolicyMaker<'_>>, shared: bool) -> Result<Vec<Lane>> {
-    let lane = |&seed| Lane::new(machine, seed, policy.map(|make| make(seed)), shared, plan.interval.is_some());
+    let lane =
+        |&seed| Lane::new(machine, seed, policy.map(|make| make(seed)), shared, plan.interval.is_some());
     plan.seeds.iter().map(lane).collect()
 }
 
@@ -266,11 +268,7 @@ impl Producer {
         Self { source, prepare, shared, of: plan.length }
     }
 
-    fn run(
-        &mut self,
-        deliver: Emit<'_>,
-        progress: &mut dyn FnMut(&Progress) -> Result<()>,
-    ) -> Result<()> {
+    fn run(&mut self, deliver: Emit<'_>, progress: &mut dyn FnMut(&Progress) -> Result<()>) -> Result<()> {
         let shared = &mut self.shared;
         let mut emit = |block: Arc<Block>| match shared {
             Some(front) => front.pass(block, deliver),

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use binhop_base::{LineAddr, Result, Rng};
+use binhop_base::{Result, Rng};
 use binhop_hw::{CacheCounters, Front, Request, Tree};
 
-use crate::lane::{Tables, View, add_dropped};
 use crate::prepare::{Block, Control, Emit, Row, Tape};
+use crate::tally::add_dropped;
+use crate::view::{Tables, View};
 
 /// Why first-level caches can, or cannot, be simulated once for all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +48,13 @@ impl Sharing {
         match self {
             Self::Shared => "level 1 does not depend on placement: it is simulated once for all seeds",
             Self::OneLane => "one seed: nothing to share",
-            Self::Placement => "level 1 is indexed by physical address bits above the page offset: it is simulated for each seed",
+            Self::Placement => {
+                "level 1 is indexed by physical address bits above the page offset: it is simulated for each seed"
+            }
             Self::Seed => "level 1 draws random victims: it is simulated for each seed",
-            Self::Time => "a write buffer's stalls depend on each placement's misses: level 1 is simulated for each seed",
+            Self::Time => {
+                "a write buffer's stalls depend on each placement's misses: level 1 is simulated for each seed"
+            }
         }
     }
 }
@@ -104,7 +109,12 @@ impl SharedFront {
                     Control::Mark(*mark, *stream, Some(Arc::new(counters)))
                 }
                 Control::Evictions => {
-                    emit(Arc::new(Block { tape: Tape::Requests(requests), controls, mappings, gaps: Vec::new() }))?;
+                    emit(Arc::new(Block {
+                        tape: Tape::Requests(requests),
+                        controls,
+                        mappings,
+                        gaps: Vec::new(),
+                    }))?;
                     return emit(Arc::new(self.end(&rows[at..], at, &block.controls[index + 1..])));
                 }
                 other => other.clone(),
@@ -118,17 +128,19 @@ impl SharedFront {
     fn simulate(&mut self, rows: &[Row], requests: &mut Vec<Request>) {
         let front = self.front.as_mut().expect("called while the front is shared");
         let view = View { tables: &self.tables, frames: None };
-        let cache_of = [self.fetch, self.data, self.data];
-        for &row in rows {
-            let at = LineAddr { id: row.mapping().0, line: row.line() };
-            front.access(cache_of[row.kind() as usize], row.kind(), at, 0, &view, requests);
-        }
+        front.access_all(rows, &view, requests);
     }
 
     fn counters(&self) -> Vec<CacheCounters> {
         let front = self.front.as_ref().expect("called while the front is shared");
         let caches = 0..self.tree.config().caches.len();
-        caches.map(|cache| if self.tree.in_front(cache) { *front.counters(cache) } else { CacheCounters::default() }).collect()
+        caches
+            .map(
+                |cache| {
+                    if self.tree.in_front(cache) { *front.counters(cache) } else { CacheCounters::default() }
+                },
+            )
+            .collect()
     }
 
     /// From here on each lane simulates a front of its own, starting from a copy of the shared one.

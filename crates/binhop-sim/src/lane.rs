@@ -1,141 +1,16 @@
 //! A lane: one placement of one seed, with the caches that depend on it.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 
-use binhop_base::{FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, Problem, Result, Rng, Translation};
-use binhop_hw::{Back, CacheCounters, Front, MemoryCounters, Tree};
+use binhop_base::{Kind, Problem, Result, Rng};
+use binhop_hw::{Access, Back, CacheCounters, Front, Tree};
 use binhop_os::placement::{Placement, policy};
 use binhop_os::{Frames, Recency};
 
 use crate::machine::Machine;
-use crate::prepare::{Block, Control, Mapped, Mark, Row, Stream, Tape};
-
-/// What the hardware may ask about mappings and pages, the same in every lane. Each worker keeps one.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tables {
-    page: Vec<PageId>,
-    virtual_page: Vec<PageNo>,
-    /// By page: its first mapping, then the others.
-    mappings: Vec<Vec<MappingId>>,
-}
-
-impl Tables {
-    pub(crate) fn extend(&mut self, new: &[Mapped]) {
-        for mapped in new {
-            let mapping = MappingId(self.page.len() as u32);
-            self.page.push(mapped.page);
-            self.virtual_page.push(mapped.virtual_page);
-            if mapped.page.index() >= self.mappings.len() {
-                self.mappings.resize(mapped.page.index() + 1, Vec::new());
-            }
-            self.mappings[mapped.page.index()].push(mapping);
-        }
-    }
-
-    fn mappings_of(&self, page: PageId) -> &[MappingId] {
-        &self.mappings[page.index()]
-    }
-}
-
-/// The tables together with one lane's frames: what its hardware sees of the operating system.
-pub(crate) struct View<'a> {
-    pub(crate) tables: &'a Tables,
-    /// `None` in front of a stage that all placements share: it must not ask.
-    pub(crate) frames: Option<(&'a Frames, &'a Ghosts)>,
-}
-
-/// Frames whose page died. They are free, but caches still hold the page's lines, which are found by the
-/// frame until it changes hands.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ghosts {
-    frame_of: BTreeMap<PageId, FrameNo>,
-    page_in: BTreeMap<FrameNo, PageId>,
-}
-
-impl Ghosts {
-    fn insert(&mut self, page: PageId, frame: FrameNo) {
-        self.frame_of.insert(page, frame);
-        self.page_in.insert(frame, page);
-    }
-
-    /// The dead page whose lines a frame still has, if any: the frame changes hands.
-    fn take(&mut self, frame: FrameNo) -> Option<PageId> {
-        let page = self.page_in.remove(&frame)?;
-        self.frame_of.remove(&page);
-        Some(page)
-    }
-}
-
-impl Translation for View<'_> {
-    #[inline]
-    fn page(&self, mapping: MappingId) -> PageId {
-        self.tables.page[mapping.index()]
-    }
-
-    #[inline]
-    fn frame(&self, page: PageId) -> FrameNo {
-        let (frames, ghosts) = self.frames.expect("a shared front does not ask for frames");
-        let frame = frames.frame_of(page).or_else(|| ghosts.frame_of.get(&page).copied());
-        frame.expect("a page is placed before its lines are asked for")
-    }
-
-    #[inline]
-    fn virtual_page(&self, mapping: MappingId) -> PageNo {
-        self.tables.virtual_page[mapping.index()]
-    }
-
-    #[inline]
-    fn global_page(&self, page: PageId) -> PageNo {
-        self.tables.virtual_page[self.tables.mappings[page.index()][0].index()]
-    }
-}
-
-/// What a lane counts between two marks, or up to one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) stream: Stream,
-    pub(crate) caches: Vec<CacheCounters>,
-    pub(crate) memory: MemoryCounters,
-    pub(crate) faults: u64,
-    pub(crate) evictions: u64,
-    /// Cycles beyond one per instruction.
-    pub(crate) waited: u64,
-}
-
-impl Tally {
-    pub(crate) fn zero(caches: usize) -> Self {
-        Self {
-            stream: Stream::default(),
-            caches: vec![CacheCounters::default(); caches],
-            memory: MemoryCounters::default(),
-            faults: 0,
-            evictions: 0,
-            waited: 0,
-        }
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.stream += other.stream;
-        for (mine, theirs) in self.caches.iter_mut().zip(&other.caches) {
-            *mine += *theirs;
-        }
-        self.memory += other.memory;
-        self.faults += other.faults;
-        self.evictions += other.evictions;
-        self.waited += other.waited;
-    }
-
-    pub(crate) fn since(&self, earlier: &Self) -> Self {
-        Self {
-            stream: self.stream - earlier.stream,
-            caches: self.caches.iter().zip(&earlier.caches).map(|(now, then)| *now - *then).collect(),
-            memory: self.memory - earlier.memory,
-            faults: self.faults - earlier.faults,
-            evictions: self.evictions - earlier.evictions,
-            waited: self.waited - earlier.waited,
-        }
-    }
-}
+use crate::prepare::{Block, Control, Mark, Stream, Tape};
+use crate::tally::{Tally, add_dropped, add_hits};
+use crate::view::{Ghosts, Held, Tables, View};
 
 /// One interval of a lane's series.
 #[derive(Clone, Debug)]
@@ -220,13 +95,12 @@ impl Lane {
         })
     }
 
-    /// Simulates the part of a block from control `from` (and the entries before it, from `start`) on, up
-    /// to control `to`; returns the entry reached.
+    /// Simulates a stretch of a block: these entries of its tape, with these controls between them.
     pub(crate) fn run(
         &mut self,
         block: &Block,
-        controls: std::ops::Range<usize>,
-        entries: std::ops::Range<usize>,
+        controls: Range<usize>,
+        entries: Range<usize>,
         tables: &Tables,
         recency: &Recency,
         tree: &Tree,
@@ -241,7 +115,7 @@ impl Lane {
         Ok(())
     }
 
-    fn advance(&mut self, block: &Block, entries: std::ops::Range<usize>, tables: &Tables) {
+    fn advance(&mut self, block: &Block, entries: Range<usize>, tables: &Tables) {
         if entries.is_empty() {
             return;
         }
@@ -251,21 +125,18 @@ impl Lane {
             Tape::Rows(rows) => {
                 let front = self.front.as_mut().expect("rows are for a front of one's own");
                 let mut below = self.back.bind(&view);
-                let cache_of = [self.fetch, self.data, self.data];
                 if block.gaps.is_empty() {
-                    for &row in &rows[entries] {
-                        let cache = cache_of[row.kind() as usize];
-                        self.waited += front.access(cache, row.kind(), at(row), 0, &view, &mut below);
-                    }
-                } else {
-                    for (&row, &gap) in rows[entries.clone()].iter().zip(&block.gaps[entries]) {
-                        self.now += u64::from(gap);
-                        self.instructions += u64::from(gap);
-                        let cache = cache_of[row.kind() as usize];
-                        let waits = front.access(cache, row.kind(), at(row), self.now, &view, &mut below);
-                        self.now += waits;
-                        self.waited += waits;
-                    }
+                    self.waited += front.access_all(&rows[entries], &view, &mut below);
+                    return;
+                }
+                let cache_of = [self.fetch, self.data, self.data];
+                for (&row, &gap) in rows[entries.clone()].iter().zip(&block.gaps[entries]) {
+                    self.now += u64::from(gap);
+                    self.instructions += u64::from(gap);
+                    let cache = cache_of[row.kind() as usize];
+                    let waits = front.access(cache, row.kind(), row.at(), self.now, &view, &mut below);
+                    self.now += waits;
+                    self.waited += waits;
                 }
             }
         }
@@ -428,49 +299,10 @@ impl Lane {
 }
 
 fn broken(value: &str, rule: &str, seed: u64) -> Box<Problem> {
-    Problem::run(value, &format!("seed {seed}"), rule, "this is a defect of binhop: please report it with the command")
-}
-
-/// Adds the accesses that preparation proved to be hits to the first level's counters.
-pub(crate) fn add_dropped(caches: &mut [CacheCounters], stream: Stream, fetch: usize, data: usize) {
-    caches[fetch].accesses[Kind::Fetch] += stream.dropped[0];
-    caches[data].accesses[Kind::Load] += stream.dropped[1];
-    caches[data].accesses[Kind::Store] += stream.dropped[2];
-}
-
-/// Tells a front of the accesses that preparation proved to be hits, so that the laws hold.
-pub(crate) fn add_hits(front: &mut Front, stream: Stream, fetch: usize, data: usize) {
-    front.add_hits(fetch, Kind::Fetch, stream.dropped[0]);
-    front.add_hits(data, Kind::Load, stream.dropped[1]);
-    front.add_hits(data, Kind::Store, stream.dropped[2]);
-}
-
-#[inline]
-fn at(row: Row) -> LineAddr {
-    LineAddr { id: row.mapping().0, line: row.line() }
-}
-
-/// A lane's view while a frame changes hands: the page it held is still found there.
-struct Held<'a> {
-    view: View<'a>,
-    page: PageId,
-    frame: FrameNo,
-}
-
-impl Translation for Held<'_> {
-    fn page(&self, mapping: MappingId) -> PageId {
-        self.view.page(mapping)
-    }
-
-    fn frame(&self, page: PageId) -> FrameNo {
-        if page == self.page { self.frame } else { self.view.frame(page) }
-    }
-
-    fn virtual_page(&self, mapping: MappingId) -> PageNo {
-        self.view.virtual_page(mapping)
-    }
-
-    fn global_page(&self, page: PageId) -> PageNo {
-        self.view.global_page(page)
-    }
+    Problem::run(
+        value,
+        &format!("seed {seed}"),
+        rule,
+        "this is a defect of binhop: please report it with the command",
+    )
 }

@@ -12,6 +12,8 @@ pub mod machine;
 mod metrics;
 mod outcome;
 pub mod prepare;
+mod tally;
+mod view;
 
 pub use engine::{Plan, PolicyMaker, Prepared, Progress, simulate};
 pub use front::Sharing;

@@ -3,8 +3,8 @@
 use binhop_base::Kind;
 use binhop_hw::{CacheCounters, MemoryCounters, Next, TreeConfig, WritePolicy};
 
-use crate::lane::Tally;
 use crate::machine::Machine;
+use crate::tally::Tally;
 
 /// A metric, or a pattern of metrics: `<cache>` and `<kind>` stand for every cache and kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,11 @@ const OWN: &[(&str, &str, &str)] = &[
     ("os.faults", "pages", "Pages placed into a frame: first touches and returns after an eviction."),
     ("os.evictions", "pages", "Pages that left memory because a placement chose their frame."),
     ("<cache>.mpi", PER_INSTRUCTION, "Demand misses (fetch, load, store) per instruction executed."),
-    ("cycles", "cycles", "One per instruction, and what misses and full write buffers cost. Only with [cost]."),
+    (
+        "cycles",
+        "cycles",
+        "One per instruction, and what misses and full write buffers cost. Only with [cost].",
+    ),
     ("cpi", "cycles/instruction", "Cycles per instruction executed. Only with [cost]."),
 ];
 
@@ -37,10 +41,16 @@ pub fn metrics() -> Vec<MetricInfo> {
     let counters = |place: &'static str, list: &'static [binhop_hw::CounterInfo]| {
         list.iter().map(move |info| {
             let kind = if info.per_kind { ".<kind>" } else { "" };
-            MetricInfo { name: format!("{place}{kind}.{}", info.name), unit: info.unit, meaning: info.meaning }
+            MetricInfo {
+                name: format!("{place}{kind}.{}", info.name),
+                unit: info.unit,
+                meaning: info.meaning,
+            }
         })
     };
-    own.chain(counters("<cache>", CacheCounters::LIST)).chain(counters("memory", MemoryCounters::LIST)).collect()
+    own.chain(counters("<cache>", CacheCounters::LIST))
+        .chain(counters("memory", MemoryCounters::LIST))
+        .collect()
 }
 
 /// The kinds of access that can reach, and leave, each cache of a tree, and reach memory (last).
@@ -66,7 +76,9 @@ impl Reach {
                     Next::Cache(next) => next,
                     Next::Memory => memory,
                 };
-                for kind in sent(tree, index, &arriving[index]).into_iter().filter(|&kind| kind != Kind::System) {
+                for kind in
+                    sent(tree, index, &arriving[index]).into_iter().filter(|&kind| kind != Kind::System)
+                {
                     arriving[next][kind as usize] = true;
                 }
             }
@@ -111,7 +123,11 @@ fn sent(tree: &TreeConfig, index: usize, arriving: &[bool]) -> Vec<Kind> {
 }
 
 /// Visits every metric of a lane's tally: name, unit, value (`None`: undefined).
-pub(crate) fn each(machine: &Machine, tally: &Tally, mut visit: impl FnMut(String, &'static str, Option<f64>)) {
+pub(crate) fn each(
+    machine: &Machine,
+    tally: &Tally,
+    mut visit: impl FnMut(String, &'static str, Option<f64>),
+) {
     let tree = machine.tree().config();
     let reach = Reach::of(tree);
     let instructions = tally.stream.instructions;
@@ -126,7 +142,8 @@ pub(crate) fn each(machine: &Machine, tally: &Tally, mut visit: impl FnMut(Strin
         visit(format!("{}.mpi", cache.name), PER_INSTRUCTION, ratio(counters.misses.demand(), instructions));
         counters.each(|info, kind, value| match kind {
             Some(kind) => {
-                let possible = if info.name == "sent" { reach.leaves(index, kind) } else { reach.reaches(index, kind) };
+                let possible =
+                    if info.name == "sent" { reach.leaves(index, kind) } else { reach.reaches(index, kind) };
                 let name = format!("{}.{}.{}", cache.name, kind.name(), info.name);
                 if possible {
                     visit(name, info.unit, Some(whole(value)));

@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanBuilder, Float64Builder, RecordBatch, StringBuilder, UInt32Builder, UInt64Builder};
+use arrow::array::{
+    ArrayRef, BooleanBuilder, Float64Builder, RecordBatch, StringBuilder, UInt32Builder, UInt64Builder,
+};
 use arrow::datatypes::{DataType, Field, Schema};
 use binhop_trace::Meta;
 
 use crate::engine::Plan;
 use crate::front::Sharing;
-use crate::lane::{Lane, Tally};
+use crate::lane::Lane;
 use crate::machine::Machine;
 use crate::metrics::{each, ratio, whole};
 use crate::prepare::Prepare;
+use crate::tally::Tally;
 
 /// The results of a run.
 #[derive(Clone, Debug)]
@@ -78,7 +81,8 @@ impl Values {
         columns.push(("unit", Arc::new(self.unit.finish())));
         columns.push(("value", Arc::new(self.value.finish())));
         let nullable = |name: &str| name == "value";
-        let field = |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), nullable(name));
+        let field =
+            |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), nullable(name));
         debug_assert!(columns.iter().all(|(_, array)| *array.data_type() != DataType::Null));
         let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
@@ -171,14 +175,18 @@ fn notes(run: &Run<'_>) -> Vec<String> {
     let seen = run.prepare.seen();
     if seen.syscalls > 0 {
         let count = seen.syscalls;
-        notes.push(format!("{count} system calls passed over: what the kernel itself references is not in the trace"));
+        notes.push(format!(
+            "{count} system calls passed over: what the kernel itself references is not in the trace"
+        ));
     }
     if seen.outside > 0 && run.prepare.spaces().has_maps() {
         notes.push(format!("{} pages lie outside every map of the trace: taken as private", seen.outside));
     }
     let unaligned = run.prepare.spaces().unaligned();
     if unaligned > 0 {
-        notes.push(format!("{unaligned} pages do not lie wholly in one segment of the trace: taken as private"));
+        notes.push(format!(
+            "{unaligned} pages do not lie wholly in one segment of the trace: taken as private"
+        ));
     }
     if run.meta.sizes.as_deref() == Some("assumed") {
         notes.push("access sizes are assumed, not recorded".to_string());
@@ -186,7 +194,9 @@ fn notes(run: &Run<'_>) -> Vec<String> {
     if run.plan.seeds.len() > 1 {
         notes.push(run.sharing.reason().to_string());
         if ends.iter().any(|tally| tally.evictions > 0) && run.sharing == Sharing::Shared {
-            notes.push("since pages were evicted, level 1 was simulated for each seed from there on".to_string());
+            notes.push(
+                "since pages were evicted, level 1 was simulated for each seed from there on".to_string(),
+            );
         }
     }
     notes

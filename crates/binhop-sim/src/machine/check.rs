@@ -8,19 +8,20 @@ use binhop_hw::{
 use binhop_os::placement::{POLICIES, policy};
 
 use super::document::{Located, Section, Value, unknown};
+use super::link::link;
 use super::{Memory, PlacementConfig};
 use crate::prepare::Row;
 
 /// What the references of a section point to, before names are resolved.
-struct Cache {
-    config: CacheConfig,
-    place: String,
-    serves: Option<(Serves, String)>,
-    next: (String, String),
+pub(super) struct Cache {
+    pub(super) config: CacheConfig,
+    pub(super) place: String,
+    pub(super) serves: Option<(Serves, String)>,
+    pub(super) next: (String, String),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Serves {
+pub(super) enum Serves {
     Fetch,
     Data,
     All,
@@ -29,7 +30,7 @@ enum Serves {
 const SERVES: [Serves; 3] = [Serves::Fetch, Serves::Data, Serves::All];
 
 impl Serves {
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Fetch => "fetch",
             Self::Data => "data",
@@ -226,25 +227,37 @@ fn read_ways(cache: &mut Section, size: Bytes, size_place: &str, line: PowerOfTw
     }
     if size.0 % least != 0 || !(size.0 / least).is_power_of_two() {
         return Err(wrong(
-            &format!("size / (ways × line) is the number of sets, a power of two; ways × line = {}", Bytes(least)),
-            &format!("take {} or {}", Bytes(least << (size.0 / least).ilog2()), Bytes(least << ((size.0 / least).ilog2() + 1))),
+            &format!(
+                "size / (ways × line) is the number of sets, a power of two; ways × line = {}",
+                Bytes(least)
+            ),
+            &format!(
+                "take {} or {}",
+                Bytes(least << (size.0 / least).ilog2()),
+                Bytes(least << ((size.0 / least).ilog2() + 1))
+            ),
         ));
     }
     u32::try_from(ways).map_err(|_| wrong("a set holds fewer than 2^32 lines", "give the cache fewer ways"))
 }
 
-fn position(caches: &[Cache], name: &str) -> Option<usize> {
+pub(super) fn position(caches: &[Cache], name: &str) -> Option<usize> {
     caches.iter().position(|cache| cache.config.name == name)
 }
 
 /// The refusal of a cache's name that is none.
-fn no_such_cache(name: &str, place: &str, caches: &[Cache], also: &str) -> Box<Problem> {
+pub(super) fn no_such_cache(name: &str, place: &str, caches: &[Cache], also: &str) -> Box<Problem> {
     let names: Vec<&str> = caches.iter().map(|cache| cache.config.name.as_str()).collect();
     let remedy = match crate::nearest(name, names.iter().copied()) {
         Some(near) => format!("did you mean {near}?"),
         None => "name one of them".to_string(),
     };
-    Problem::request(name, place, &format!("no cache has this name; there are {}{also}", names.join(", ")), &remedy)
+    Problem::request(
+        name,
+        place,
+        &format!("no cache has this name; there are {}{also}", names.join(", ")),
+        &remedy,
+    )
 }
 
 fn read_buffers(buffers: Located, caches: &mut [Cache]) -> Result<()> {
@@ -262,7 +275,12 @@ fn read_buffers(buffers: Located, caches: &mut [Cache]) -> Result<()> {
         buffer.finish()?;
         if entries == 0 {
             let remedy = "give it an entry, or leave the buffer out";
-            return Err(Problem::request("0", &entries_place, "a write buffer holds at least one write", remedy));
+            return Err(Problem::request(
+                "0",
+                &entries_place,
+                "a write buffer holds at least one write",
+                remedy,
+            ));
         }
         let config = &mut caches[behind].config;
         if config.write != WritePolicy::Through {
@@ -323,126 +341,6 @@ fn read_cost(cost: Located, caches: &mut [Cache]) -> Result<(CostRule, u64)> {
     Ok((rule, memory))
 }
 
-/// Resolves names into a tree and checks what only the whole shows.
-fn link(
-    mut caches: Vec<Cache>,
-    page: PowerOfTwo,
-    place: &str,
-    cost_rule: CostRule,
-    memory_cost: u64,
-) -> Result<TreeConfig> {
-    for index in 0..caches.len() {
-        let (next, at) = caches[index].next.clone();
-        if next == "memory" {
-            continue;
-        }
-        let Some(target) = position(&caches, &next) else {
-            return Err(no_such_cache(&next, &at, &caches, " and memory"));
-        };
-        let (line, below) = (caches[index].config.line.bytes(), caches[target].config.line.bytes());
-        if line > below {
-            return Err(Problem::request(
-                &next,
-                &at,
-                &format!("its line ({}) is smaller than this cache's ({})", Bytes(below), Bytes(line)),
-                "lines grow, or stay, on the way to memory",
-            ));
-        }
-        caches[index].config.next = Next::Cache(target);
-    }
-    refuse_cycles(&caches)?;
-    let fetch = serving(&caches, Serves::Fetch, place)?;
-    let data = serving(&caches, Serves::Data, place)?;
-    for (index, cache) in caches.iter().enumerate() {
-        let asked = caches.iter().any(|sender| sender.config.next == Next::Cache(index));
-        if cache.serves.is_none() && !asked {
-            return Err(Problem::request(
-                &cache.config.name,
-                &cache.place,
-                "this level serves nobody: no cache names it as next, and it serves no reference",
-                "give it serves = …, name it as another cache's next, or leave it out",
-            ));
-        }
-    }
-    refuse_virtual_behind_physical(&caches)?;
-    Ok(TreeConfig {
-        caches: caches.into_iter().map(|cache| cache.config).collect(),
-        page,
-        fetch,
-        data,
-        memory_cost,
-        cost_rule,
-    })
-}
-
-fn refuse_cycles(caches: &[Cache]) -> Result<()> {
-    for start in caches {
-        let mut at = start.config.next;
-        let mut path = vec![start.config.name.as_str()];
-        while let Next::Cache(index) = at {
-            path.push(&caches[index].config.name);
-            if path.len() > caches.len() {
-                return Err(Problem::request(
-                    &path.join(" → "),
-                    &start.next.1,
-                    "the caches form a circle; every chain of next ends at memory",
-                    "let the last level have next = \"memory\"",
-                ));
-            }
-            at = caches[index].config.next;
-        }
-    }
-    Ok(())
-}
-
-/// The one cache that serves fetches, or data.
-fn serving(caches: &[Cache], what: Serves, place: &str) -> Result<usize> {
-    let does = |cache: &Cache| cache.serves.as_ref().is_some_and(|(s, _)| *s == what || *s == Serves::All);
-    let mut found = caches.iter().enumerate().filter(|(_, cache)| does(cache));
-    let Some((first, cache)) = found.next() else {
-        return Err(Problem::request(
-            what.name(),
-            &format!("{place}: cache"),
-            "no cache serves these references",
-            &format!("give one cache serves = \"{}\" or \"all\"", what.name()),
-        ));
-    };
-    match found.next() {
-        None => Ok(first),
-        Some((_, second)) => Err(Problem::request(
-            &second.config.name,
-            &second.serves.as_ref().map_or_else(String::new, |(_, place)| place.clone()),
-            &format!("{} already serves {}", cache.config.name, what.name()),
-            "let each kind of reference be served by one cache",
-        )),
-    }
-}
-
-fn refuse_virtual_behind_physical(caches: &[Cache]) -> Result<()> {
-    for cache in caches {
-        let needs_space = match cache.config.index {
-            IndexBy::Virtual => cache.config.tag != TagBy::Global,
-            IndexBy::Physical => cache.config.tag == TagBy::Asid,
-        };
-        let asks = |sender: &&Cache| sender.config.next == position(caches, &cache.config.name).map_or(Next::Memory, Next::Cache);
-        if let Some(sender) = caches.iter().filter(asks).find(|sender| sender.config.tag != TagBy::Asid)
-            && needs_space
-        {
-            return Err(Problem::request(
-                &cache.config.name,
-                &cache.place,
-                &format!(
-                    "it needs virtual addresses, and {} above it keeps {} tags: the virtual address of a victim is not known there",
-                    sender.config.name,
-                    sender.config.tag.name()
-                ),
-                &format!("tag {} by asid, or index and tag {} by physical addresses", sender.config.name, cache.config.name),
-            ));
-        }
-    }
-    Ok(())
-}
-
 fn read_placement(
     placement: Option<Located>,
     page: PowerOfTwo,
@@ -471,13 +369,18 @@ fn read_placement(
             ));
         }
     }
-    let given = [("pool", pool.as_ref().map(|(_, at)| at)), ("tuned-for", tuned_for.as_ref().map(|(_, at)| at))];
+    let given =
+        [("pool", pool.as_ref().map(|(_, at)| at)), ("tuned-for", tuned_for.as_ref().map(|(_, at)| at))];
     for (key, at) in given {
         if let Some(at) = at.filter(|_| !found.parameters.iter().any(|parameter| parameter.name == key)) {
             notes.push(format!("{at}: placement {name} does not use {key}"));
         }
     }
-    let placement = |pool| PlacementConfig { policy: found.name, pool, tuned_for: tuned_for.as_ref().map(|(c, _)| c.clone()) };
+    let placement = |pool| PlacementConfig {
+        policy: found.name,
+        pool,
+        tuned_for: tuned_for.as_ref().map(|(c, _)| c.clone()),
+    };
     if !found.is_random() {
         if let Some((_, at)) = &size {
             notes.push(format!("{at}: with placement {name}, physical = virtual: memory has no size"));
@@ -531,7 +434,10 @@ fn check_pool(pool: Bytes, at: &str, page: PowerOfTwo, frames: u64) -> Result<u6
         );
     }
     if pool > memory {
-        return wrong(&format!("the pool is no larger than memory ({memory})"), "make the pool smaller or memory larger");
+        return wrong(
+            &format!("the pool is no larger than memory ({memory})"),
+            "make the pool smaller or memory larger",
+        );
     }
     Ok(pool.0 / page.bytes())
 }

@@ -3,6 +3,7 @@
 mod check;
 mod document;
 mod keys;
+mod link;
 
 use std::sync::Arc;
 

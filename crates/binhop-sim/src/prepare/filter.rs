@@ -12,8 +12,8 @@
 //! an evicted page's lines may not be believed (see [`super::horizon`]). A hashed index can put any line
 //! in any set: one slot remains.
 
-use binhop_hw::{CacheConfig, Replacement, WritePolicy};
 use binhop_base::PowerOfTwo;
+use binhop_hw::{CacheConfig, Replacement, WritePolicy};
 
 const DIRTY: u64 = 1;
 const TOLD: u64 = 2;

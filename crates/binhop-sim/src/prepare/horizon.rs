@@ -93,7 +93,8 @@ impl Horizon {
     /// collected for them.
     pub(crate) fn all(&mut self) -> Vec<(PageId, u64)> {
         self.collect = true;
-        self.news = (0..self.last.len() as u32).map(PageId).filter(|page| self.last[page.index()] > 0).collect();
+        self.news =
+            (0..self.last.len() as u32).map(PageId).filter(|page| self.last[page.index()] > 0).collect();
         self.take_news()
     }
 

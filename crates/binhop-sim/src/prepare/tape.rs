@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use binhop_base::{Kind, MappingId, PageId, PageNo};
-use binhop_hw::{CacheCounters, Front, Request};
+use binhop_base::{Kind, LineAddr, MappingId, PageId, PageNo};
+use binhop_hw::{Access, CacheCounters, Front, Request};
 use binhop_os::Request as PageRequest;
 
 /// One access of one line at a first-level cache: a mapping, a line of its page, and a kind.
@@ -25,30 +25,21 @@ impl Row {
         debug_assert!(line <= Self::LINE && kind.is_demand());
         Self { id: mapping.0, word: line | (kind as u32) << 24 }
     }
+}
 
-    /// The mapping's dense number.
+impl Access for Row {
     #[inline]
-    #[must_use]
-    pub fn mapping(self) -> MappingId {
-        MappingId(self.id)
-    }
-
-    /// The line within the page.
-    #[inline]
-    #[must_use]
-    pub fn line(self) -> u32 {
-        self.word & Self::LINE
-    }
-
-    /// Fetch, load or store.
-    #[inline]
-    #[must_use]
-    pub fn kind(self) -> Kind {
+    fn kind(self) -> Kind {
         match self.word >> 24 {
             0 => Kind::Fetch,
             1 => Kind::Load,
             _ => Kind::Store,
         }
+    }
+
+    #[inline]
+    fn at(self) -> LineAddr {
+        LineAddr { id: self.id, line: self.word & Self::LINE }
     }
 }
 

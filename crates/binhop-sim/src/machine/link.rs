@@ -1,0 +1,131 @@
+//! From caches that name each other to a tree, and the rules that only the whole can break.
+
+use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
+use binhop_hw::{CostRule, IndexBy, Next, TagBy, TreeConfig};
+
+use super::check::{Cache, Serves, no_such_cache, position};
+
+/// Resolves names into a tree and checks what only the whole shows.
+pub(super) fn link(
+    mut caches: Vec<Cache>,
+    page: PowerOfTwo,
+    place: &str,
+    cost_rule: CostRule,
+    memory_cost: u64,
+) -> Result<TreeConfig> {
+    for index in 0..caches.len() {
+        let (next, at) = caches[index].next.clone();
+        if next == "memory" {
+            continue;
+        }
+        let Some(target) = position(&caches, &next) else {
+            return Err(no_such_cache(&next, &at, &caches, " and memory"));
+        };
+        let (line, below) = (caches[index].config.line.bytes(), caches[target].config.line.bytes());
+        if line > below {
+            return Err(Problem::request(
+                &next,
+                &at,
+                &format!("its line ({}) is smaller than this cache's ({})", Bytes(below), Bytes(line)),
+                "lines grow, or stay, on the way to memory",
+            ));
+        }
+        caches[index].config.next = Next::Cache(target);
+    }
+    refuse_cycles(&caches)?;
+    let fetch = serving(&caches, Serves::Fetch, place)?;
+    let data = serving(&caches, Serves::Data, place)?;
+    for (index, cache) in caches.iter().enumerate() {
+        let asked = caches.iter().any(|sender| sender.config.next == Next::Cache(index));
+        if cache.serves.is_none() && !asked {
+            return Err(Problem::request(
+                &cache.config.name,
+                &cache.place,
+                "this level serves nobody: no cache names it as next, and it serves no reference",
+                "give it serves = …, name it as another cache's next, or leave it out",
+            ));
+        }
+    }
+    refuse_virtual_behind_physical(&caches)?;
+    Ok(TreeConfig {
+        caches: caches.into_iter().map(|cache| cache.config).collect(),
+        page,
+        fetch,
+        data,
+        memory_cost,
+        cost_rule,
+    })
+}
+
+fn refuse_cycles(caches: &[Cache]) -> Result<()> {
+    for start in caches {
+        let mut at = start.config.next;
+        let mut path = vec![start.config.name.as_str()];
+        while let Next::Cache(index) = at {
+            path.push(&caches[index].config.name);
+            if path.len() > caches.len() {
+                return Err(Problem::request(
+                    &path.join(" → "),
+                    &start.next.1,
+                    "the caches form a circle; every chain of next ends at memory",
+                    "let the last level have next = \"memory\"",
+                ));
+            }
+            at = caches[index].config.next;
+        }
+    }
+    Ok(())
+}
+
+/// The one cache that serves fetches, or data.
+fn serving(caches: &[Cache], what: Serves, place: &str) -> Result<usize> {
+    let does = |cache: &Cache| cache.serves.as_ref().is_some_and(|(s, _)| *s == what || *s == Serves::All);
+    let mut found = caches.iter().enumerate().filter(|(_, cache)| does(cache));
+    let Some((first, cache)) = found.next() else {
+        return Err(Problem::request(
+            what.name(),
+            &format!("{place}: cache"),
+            "no cache serves these references",
+            &format!("give one cache serves = \"{}\" or \"all\"", what.name()),
+        ));
+    };
+    match found.next() {
+        None => Ok(first),
+        Some((_, second)) => Err(Problem::request(
+            &second.config.name,
+            &second.serves.as_ref().map_or_else(String::new, |(_, place)| place.clone()),
+            &format!("{} already serves {}", cache.config.name, what.name()),
+            "let each kind of reference be served by one cache",
+        )),
+    }
+}
+
+fn refuse_virtual_behind_physical(caches: &[Cache]) -> Result<()> {
+    for cache in caches {
+        let needs_space = match cache.config.index {
+            IndexBy::Virtual => cache.config.tag != TagBy::Global,
+            IndexBy::Physical => cache.config.tag == TagBy::Asid,
+        };
+        let asks = |sender: &&Cache| {
+            sender.config.next == position(caches, &cache.config.name).map_or(Next::Memory, Next::Cache)
+        };
+        if let Some(sender) = caches.iter().filter(asks).find(|sender| sender.config.tag != TagBy::Asid)
+            && needs_space
+        {
+            return Err(Problem::request(
+                &cache.config.name,
+                &cache.place,
+                &format!(
+                    "it needs virtual addresses, and {} above it keeps {} tags: the virtual address of a victim is not known there",
+                    sender.config.name,
+                    sender.config.tag.name()
+                ),
+                &format!(
+                    "tag {} by asid, or index and tag {} by physical addresses",
+                    sender.config.name, cache.config.name
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
