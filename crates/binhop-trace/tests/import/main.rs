@@ -7,6 +7,7 @@ mod formats;
 mod input;
 mod lackey;
 mod properties;
+mod speed;
 mod xdin;
 
 use std::io::Read;
