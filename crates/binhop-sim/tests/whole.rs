@@ -1,0 +1,257 @@
+//! The whole engine against the slow models put together: every address space, every frame moved in a
+//! plain list at every access, every line of every cache, event by event.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::Float64Type;
+use binhop_base::{Asid, Domain, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Stream, Translation};
+use binhop_hw::{CostRule, Next};
+use binhop_oracle::{cache::Config, cache_tree::CacheTree, frames::Frames, spaces::Spaces};
+use binhop_sim::{Machine, Outcome, Plan};
+use binhop_trace::{EventBatch, Op, event::map_flags};
+use common::{SMALL, batch, event, machine, reference, run};
+use proptest::prelude::*;
+
+/// What the slow caches ask: filled in as pages are touched and placed.
+#[derive(Default)]
+struct World {
+    mappings: Vec<(PageId, PageNo)>,
+    /// By page; a dead page keeps its frame until that holds another.
+    frames: BTreeMap<PageId, u64>,
+}
+
+impl Translation for World {
+    fn page(&self, mapping: MappingId) -> PageId {
+        self.mappings[mapping.index()].0
+    }
+    fn frame(&self, page: PageId) -> FrameNo {
+        FrameNo(self.frames[&page])
+    }
+    fn virtual_page(&self, mapping: MappingId) -> PageNo {
+        self.mappings[mapping.index()].1
+    }
+    fn global_page(&self, page: PageId) -> PageNo {
+        self.mappings.iter().find(|(p, _)| *p == page).unwrap().1
+    }
+}
+
+struct Slow {
+    machine: Machine,
+    seed: u64,
+    spaces: Spaces,
+    frames: Frames,
+    pool: u64,
+    world: World,
+    held: BTreeMap<u64, PageId>,
+    tree: CacheTree,
+    asid: Asid,
+    instructions: u64,
+    references: u64,
+    faults: u64,
+    evictions: u64,
+}
+
+const PAGE: u64 = 4096;
+
+impl Slow {
+    fn new(machine: &Machine, seed: u64) -> Self {
+        let config = machine.tree().config();
+        let rng = Rng::new(seed);
+        let mut order: Vec<u64> = (0..machine.memory().frames.unwrap()).collect();
+        rng.shuffle(Stream::new(Domain::FrameOrder, 0), &mut order);
+        let pool = machine.placement().pool;
+        let caches = config.caches.iter().map(|cache| Config {
+            sets: cache.sets(),
+            ways: cache.ways as usize,
+            line: cache.line.bytes(),
+            index: cache.index.name(),
+            hashed: cache.hashed,
+            tag: cache.tag.name(),
+            write: cache.write.name(),
+            allocate: cache.allocate,
+            replacement: cache.replacement.name(),
+            writeback_order: cache.writeback_order.name(),
+            inclusive: cache.inclusive,
+            write_buffer: cache.write_buffer.map(|b| (b.entries as usize, b.drain_cycles)),
+            cost: cache.cost,
+            next: match cache.next {
+                Next::Cache(next) => Some(next),
+                Next::Memory => None,
+            },
+        });
+        let add = config.cost_rule == CostRule::Add;
+        Self {
+            machine: machine.clone(),
+            seed,
+            spaces: Spaces::new(PAGE, PAGE, 8 << 20),
+            frames: Frames::new(&order, pool as usize),
+            pool,
+            world: World::default(),
+            held: BTreeMap::new(),
+            tree: CacheTree::new(caches.collect(), PAGE, config.memory_cost, add, rng),
+            asid: Asid(0),
+            instructions: 0,
+            references: 0,
+            faults: 0,
+            evictions: 0,
+        }
+    }
+
+    fn run(mut self, events: &EventBatch) -> BTreeMap<String, f64> {
+        for row in 0..events.len() {
+            let op = Op::from_code(events.op()[row]).unwrap();
+            let (addr, size, count) = (events.addr()[row], events.size()[row], events.count()[row]);
+            let asid = Asid(addr as u32);
+            match op {
+                Op::Fetch => {
+                    self.reference(addr, size, &[Kind::Fetch], u64::from(count));
+                    self.tree.now += u64::from(count);
+                    self.instructions += u64::from(count);
+                    self.references += u64::from(count) - 1;
+                }
+                Op::Load => self.reference(addr, size, &[Kind::Load], 1),
+                Op::Store => self.reference(addr, size, &[Kind::Store], 1),
+                Op::Modify => self.reference(addr, size, &[Kind::Load, Kind::Store], 1),
+                Op::Switch => self.asid = asid,
+                Op::Map => {
+                    let flags = (size & map_flags::SHARED != 0, size & map_flags::GROWS != 0);
+                    let segment = events.arg0(row).map(|segment| (segment, events.arg1(row).unwrap_or(0)));
+                    self.spaces.map(self.asid, addr, u64::from(count), flags, segment);
+                    self.bury();
+                }
+                Op::Unmap => {
+                    self.spaces.unmap(self.asid, addr, u64::from(count));
+                    self.bury();
+                }
+                Op::Fork => self.spaces.fork(asid, Asid(events.arg0(row).unwrap() as u32)),
+                Op::Exec | Op::Exit => {
+                    self.spaces.end(asid);
+                    self.bury();
+                }
+                _ => {}
+            }
+        }
+        self.metrics()
+    }
+
+    fn bury(&mut self) {
+        for page in self.spaces.dead() {
+            self.frames.release(page);
+        }
+    }
+
+    fn reference(&mut self, addr: u64, size: u32, kinds: &[Kind], count: u64) {
+        self.references += 1;
+        for &kind in kinds {
+            let config = self.machine.tree().config();
+            let cache = if kind == Kind::Fetch { config.fetch } else { config.data };
+            let line = config.caches[cache].line.bytes();
+            let (first, last) = (addr / line, (addr + u64::from(size) - 1) / line);
+            for number in first..=last {
+                self.access(cache, kind, number * line);
+            }
+            let lines = last - first + 1;
+            for _ in lines..count {
+                // The other instructions of the run fetch from lines just fetched.
+                self.tree.caches[cache].count("accesses", Some(kind), 1);
+            }
+        }
+    }
+
+    fn access(&mut self, cache: usize, kind: Kind, addr: u64) {
+        let page_no = PageNo(addr / PAGE);
+        let touched = self.spaces.touch(self.asid, page_no, kind == Kind::Store);
+        if touched.mapping.index() == self.world.mappings.len() {
+            self.world.mappings.push((touched.page, page_no));
+        }
+        self.bury();
+        if self.frames.frame_of(touched.page).is_none() {
+            self.place(touched.page);
+        }
+        self.frames.touch(touched.page);
+        self.tree.access(cache, kind, touched.mapping.0, addr % PAGE, &self.world);
+    }
+
+    fn place(&mut self, page: PageId) {
+        let draw = Rng::new(self.seed).below(Stream::new(Domain::Placement, 0), self.faults, self.pool);
+        let rank = if self.machine.placement().policy == "first" { 0 } else { draw };
+        let frame = self.frames.pool()[rank as usize].number;
+        if let Some(held) = self.held.insert(frame, page) {
+            self.tree.purge(held.0, &self.world);
+            self.world.frames.remove(&held);
+        }
+        self.evictions += u64::from(self.frames.place(page, rank as usize).is_some());
+        self.faults += 1;
+        self.world.frames.insert(page, frame);
+    }
+
+    fn metrics(self) -> BTreeMap<String, f64> {
+        let mut metrics = BTreeMap::new();
+        let config = self.machine.tree().config();
+        for (cache, slow) in config.caches.iter().zip(&self.tree.caches) {
+            for (&(name, kind), &value) in &slow.counts {
+                let kind = kind.map_or_else(String::new, |kind| format!("{kind}."));
+                metrics.insert(format!("{}.{kind}{name}", cache.name), value as f64);
+            }
+        }
+        for &kind in Kind::ALL {
+            metrics.insert(format!("memory.{}.accesses", kind.name()), self.tree.memory[kind] as f64);
+        }
+        metrics.insert("instructions".into(), self.instructions as f64);
+        metrics.insert("references".into(), self.references as f64);
+        metrics.insert("os.faults".into(), self.faults as f64);
+        metrics.insert("os.evictions".into(), self.evictions as f64);
+        if self.machine.has_cost() {
+            metrics.insert("cycles".into(), self.tree.now as f64);
+        }
+        metrics.retain(|_, value| *value > 0.0);
+        metrics
+    }
+}
+
+/// The counts of one seed that are not nought.
+fn counts(outcome: &Outcome, seed: usize, seeds: usize) -> BTreeMap<String, f64> {
+    let rows = outcome.results.num_rows() / seeds;
+    let part = outcome.results.slice(seed * rows, rows);
+    let names = part.column_by_name("metric").unwrap().as_string::<i32>();
+    let values = part.column_by_name("value").unwrap().as_primitive::<Float64Type>();
+    (0..rows)
+        .filter(|&row| values.is_valid(row) && values.value(row) > 0.0)
+        .map(|row| (names.value(row).to_string(), values.value(row)))
+        .filter(|(name, _)| !name.ends_with("mpi") && name != "cpi")
+        .collect()
+}
+
+fn compare(number: usize, events: &[common::Event]) {
+    let machine = machine(number);
+    if machine.memory().frames.is_none() {
+        return;
+    }
+    let events = batch(events);
+    let fast = run(&machine, &events, 500, &Plan { seeds: vec![0, 1], ..Plan::default() });
+    for seed in 0..2 {
+        let slow = Slow::new(&machine, seed).run(&events);
+        let fast = counts(&fast, seed as usize, 2);
+        for name in slow.keys().chain(fast.keys()) {
+            assert_eq!(fast.get(name), slow.get(name), "{}: {name}, seed {seed}", machine.name());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_machine_every_event(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..600)) {
+        compare(number, &events);
+    }
+
+    #[test]
+    fn references_under_scarce_memory(number in 0..SMALL.len(), events in prop::collection::vec(reference(), 1..1500)) {
+        compare(number, &events);
+    }
+}
