@@ -5,6 +5,7 @@ use binhop_base::{Kind, LineAddr, MappingId, PageId, Rng, Translation};
 use crate::{
     CacheConfig, CacheCounters, IndexBy, Next, TagBy, Tree, WritePolicy, WritebackOrder,
     buffer::WriteBuffer,
+    leaf::is_first,
     lines::{EMPTY, Lines, Word},
     request::MEMORY,
 };
@@ -48,7 +49,7 @@ pub(crate) struct Cache {
     /// Whether keys hold a mapping; otherwise a page.
     pub(crate) keyed_by_mapping: bool,
     /// Whether the caches above name lines by mapping; otherwise by page.
-    takes_mapping: bool,
+    pub(crate) takes_mapping: bool,
     /// Whether the level behind wants a page where this cache knows a mapping.
     sends_page_of_mapping: bool,
     pub(crate) write_back: bool,
@@ -67,7 +68,7 @@ pub(crate) struct Cache {
     /// The caches that lose what this one loses: all above it if it is inclusive, otherwise none.
     pub(crate) takes_along: Box<[usize]>,
     /// One bit for each line of each page that was ever accessed here.
-    touched: Vec<u64>,
+    pub(crate) touched: Vec<u64>,
 }
 
 impl Cache {
@@ -206,12 +207,7 @@ impl Cache {
             let at = self.line_of(key);
             bit = self.key(translation.page(MappingId(at.id)).0, at.line);
         }
-        let (word, mask) = ((bit / 64) as usize, 1 << (bit % 64));
-        if word >= self.touched.len() {
-            self.touched.resize(word + 1, 0);
-        }
-        self.counters.compulsory[kind] += u64::from(self.touched[word] & mask == 0);
-        self.touched[word] |= mask;
+        self.counters.compulsory[kind] += u64::from(is_first(&mut self.touched, bit));
     }
 
     /// The name under which the level behind knows a line of this cache.

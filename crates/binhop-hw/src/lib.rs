@@ -13,6 +13,7 @@ mod config;
 mod counter;
 mod flow;
 mod law;
+mod leaf;
 mod lines;
 mod replacement;
 mod request;

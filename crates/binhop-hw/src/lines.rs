@@ -110,9 +110,15 @@ impl<P: Policy, const W: usize> Array<P, W> {
         Self { words: vec![EMPTY; sets * ways], ways, policy }
     }
 
+    /// The number of ways: known to the compiler, unless `W` is 0.
+    #[inline(always)]
+    pub(crate) fn ways(&self) -> usize {
+        if W == 0 { self.ways } else { W }
+    }
+
     #[inline(always)]
     fn set(&mut self, set: usize) -> (&mut [u64], &mut P) {
-        let ways = if W == 0 { self.ways } else { W };
+        let ways = self.ways();
         (&mut self.words[set * ways..][..ways], &mut self.policy)
     }
 

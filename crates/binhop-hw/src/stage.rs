@@ -10,6 +10,7 @@ use crate::{
     block::access_all,
     cache::{Cache, Resident},
     flow::{Flow, access},
+    leaf,
     request::{Below, MEMORY, Request},
 };
 
@@ -33,6 +34,13 @@ impl Caches {
     #[inline(always)]
     pub(crate) fn flow<'a, T, B>(&'a mut self, translation: &'a T, below: &'a mut B) -> Flow<'a, T, B> {
         Flow { caches: &mut self.caches, translation, below, add_costs: self.add_costs }
+    }
+
+    /// The only cache of the stage, if there is one, and whether costs add up.
+    fn only(&mut self) -> Option<(&mut Cache, bool)> {
+        let mut present = self.caches.iter_mut().flatten();
+        let only = present.next()?;
+        if present.next().is_some() { None } else { Some((only, self.add_costs)) }
     }
 
     fn get(&self, cache: usize) -> &Cache {
@@ -202,6 +210,19 @@ impl Back {
     /// Handles stored requests; returns the cycles the processor waits for all of them. Only for trees
     /// without write buffers, whose stalls depend on when each request is made.
     pub fn replay<T: Translation>(&mut self, requests: &[Request], translation: &T) -> u64 {
+        let Some((only, add_costs)) = self.caches.only() else {
+            return requests.iter().map(|&request| self.request(request, 0, translation)).sum();
+        };
+        // Here cycles follow from counts: each demand access waits for the cache if it hits, else for memory.
+        let waited = |cache: &Cache, memory: &Memory| {
+            let (accesses, misses) = (cache.counters.accesses.demand(), cache.counters.misses.demand());
+            let passed = if add_costs { accesses } else { accesses - misses };
+            passed * cache.cost + memory.counters.accesses.demand() * memory.cost
+        };
+        let before = waited(only, &self.memory);
+        if leaf::replay(only, &mut self.memory.counters, requests, translation) {
+            return waited(only, &self.memory) - before;
+        }
         requests.iter().map(|&request| self.request(request, 0, translation)).sum()
     }
 

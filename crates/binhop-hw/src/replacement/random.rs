@@ -13,11 +13,16 @@ pub(crate) struct Random {
     stream: u64,
     /// Victims each set has had.
     victims: Vec<u64>,
+    /// The way each set's next victim has, drawn when the one before was taken: a draw takes longer than the
+    /// rest of a miss, and nothing waits for this one. [`NOT_DRAWN`] before the first.
+    next: Vec<u32>,
 }
+
+const NOT_DRAWN: u32 = u32::MAX;
 
 impl Random {
     pub(crate) fn new(rng: Rng, cache: usize, sets: usize) -> Self {
-        Self { rng, stream: (cache as u64) << 48, victims: vec![0; sets] }
+        Self { rng, stream: (cache as u64) << 48, victims: vec![0; sets], next: vec![NOT_DRAWN; sets] }
     }
 }
 
@@ -31,9 +36,13 @@ impl Policy for Random {
     #[inline]
     fn victim(&mut self, ways: &Ways, set: usize) -> usize {
         let stream = Stream::new(Domain::Victim, self.stream | set as u64);
-        let count = &mut self.victims[set];
-        let way = self.rng.below(stream, *count, ways.len() as u64);
+        let (count, next) = (&mut self.victims[set], &mut self.next[set]);
+        if *next == NOT_DRAWN {
+            *next = self.rng.below(stream, *count, ways.len() as u64) as u32;
+        }
+        let way = *next;
         *count += 1;
+        *next = self.rng.below(stream, *count, ways.len() as u64) as u32;
         way as usize
     }
 
