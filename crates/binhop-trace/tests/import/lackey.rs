@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use super::{Imported, imported, refused};
+use super::{Imported, data, imported, refused};
 
 fn table(it: &Imported) -> String {
     let mut table = String::new();
@@ -15,10 +15,6 @@ fn table(it: &Imported) -> String {
         writeln!(table, "{} {addr:x} {size} {count} {} {}", op.name(), show(arg0), show(arg1)).unwrap();
     }
     table
-}
-
-fn data(name: &str) -> String {
-    std::fs::read_to_string(format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
 #[test]

@@ -97,3 +97,8 @@ fn sample(name: &str) -> Option<PathBuf> {
     eprintln!("skipped: {} is absent", path.display());
     None
 }
+
+/// A file of this crate's test data.
+fn data(name: &str) -> String {
+    std::fs::read_to_string(format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}

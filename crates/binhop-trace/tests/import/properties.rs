@@ -107,6 +107,24 @@ proptest! {
         let _ = import_bytes(FORMATS[format].name, pieces.concat());
     }
 
+    #[test]
+    fn damaged_recordings_never_panic(
+        name in proptest::sample::select(&["threads.lackey", "processes.lackey"][..]),
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4_u8), 1..8),
+    ) {
+        let mut text = super::data(name).into_bytes();
+        for (at, from, how) in damage {
+            let (at, from) = (at.index(text.len()), from.index(text.len()));
+            match how {
+                0 => text[at] = text[from],
+                1 => drop(text.remove(at)),
+                2 => text.insert(at, text[from]),
+                _ => drop(text.drain(at.min(from)..at.max(from).min(at.min(from) + 80))),
+            }
+        }
+        let _ = import_bytes("lackey", text);
+    }
+
     /// A din run covers the words of its lines, in their order, and nothing else: so it makes the same misses.
     #[test]
     fn runs_touch_the_words_of_their_lines(steps in proptest::collection::vec((0..8_u8, 0..20_u64), 1..300)) {
