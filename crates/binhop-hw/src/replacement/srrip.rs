@@ -35,15 +35,10 @@ impl Policy for Srrip {
     fn victim(&mut self, ways: &Ways, set: usize) -> usize {
         let predicted = &mut self.predicted[set * ways.len()..][..ways.len()];
         let farthest = predicted.iter().copied().fold(0, u8::max);
-        let age = DISTANT - farthest;
-        let mut victim = None;
-        for (way, value) in predicted.iter_mut().enumerate() {
-            *value += age;
-            if victim.is_none() && *value == DISTANT {
-                victim = Some(way);
-            }
+        if farthest < DISTANT {
+            predicted.iter_mut().for_each(|value| *value += DISTANT - farthest);
         }
-        victim.expect("after ageing the farthest value is distant")
+        predicted.iter().position(|&value| value == DISTANT).expect("after ageing the farthest is distant")
     }
 
     fn removed(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
