@@ -14,7 +14,7 @@ use binhop_trace::event::Cause;
 use crate::cpu::{Cpu, Rows};
 use crate::program::{Command, Program, Status, call};
 use crate::space::Space;
-use crate::stream::Columns;
+use crate::stream::{BATCH_ROWS, Columns};
 
 struct Process {
     asid: u64,
@@ -40,6 +40,8 @@ pub(crate) struct Mix {
     waiting: Vec<Process>,
     next_asid: u64,
     time: u64,
+    /// The process whose quantum is under way, and when it ends: batches end inside quanta.
+    running: Option<(Process, u64)>,
     /// Why the last process left: cause, system call.
     left: Option<(Cause, Option<u32>)>,
     /// A row buffer that lies idle, for the next process.
@@ -56,6 +58,7 @@ impl Mix {
             waiting: Vec::new(),
             next_asid: 1,
             time: 0,
+            running: None,
             left: None,
             spare: Vec::new(),
         };
@@ -99,14 +102,15 @@ impl Mix {
         }
     }
 
-    /// Runs the next process for its quantum, or as much of it as it wants.
+    /// Runs the process whose turn it is until its quantum ends, it gives up the processor, or `out` has the
+    /// rows of a batch.
     pub(crate) fn turn(&mut self, out: &mut Columns) {
-        let mut process = self.dispatch();
-        let (cause, number) =
-            self.left.take().map_or((None, None), |(c, n)| (Some(c as u64), n.map(u64::from)));
-        out.push(Op::Switch, process.asid, process.asid as u32, [cause, number]);
-        let end = self.time + self.quantum;
+        let (mut process, end) = self.running.take().unwrap_or_else(|| self.next_turn(out));
         loop {
+            if out.len() >= BATCH_ROWS {
+                self.running = Some((process, end));
+                return;
+            }
             let left = end.saturating_sub(self.time);
             let (upto, instructions) = match process.fresh.take() {
                 Some(all) if all <= left => (process.cpu.rows.len(), all),
@@ -151,6 +155,16 @@ impl Mix {
             process.cpu.settle();
             process.fresh = Some(process.cpu.instructions() - before);
         }
+    }
+
+    /// Switches to the process that runs next; its quantum begins.
+    fn next_turn(&mut self, out: &mut Columns) -> (Process, u64) {
+        let process = self.dispatch();
+        let (cause, number) =
+            self.left.take().map_or((None, None), |(c, n)| (Some(c as u64), n.map(u64::from)));
+        out.push(Op::Switch, process.asid, process.asid as u32, [cause, number]);
+        let end = self.time + self.quantum;
+        (process, end)
     }
 
     /// The process that runs next; those whose wait is over join the queue first.
