@@ -127,9 +127,10 @@ def test_an_unknown_name_gets_the_nearest_known_one(
 def test_a_machine_that_cannot_be(command: Command, lin: Path, setting: str, says: str) -> None:
     message = command.refused("run", "kh90", str(lin), "--set", setting)
     key, _, value = setting.partition("=")
-    assert value in message
-    assert key.split(".")[-1] in message
+    assert key.split(".")[0] in message
     assert says in message
+    if says != "ways":  # then the cache's size is named, and what the ways would need
+        assert value in message
 
 
 def machine(command: Command, text: str) -> str:
@@ -156,7 +157,7 @@ BASE = 'memory = { size = "1MiB", page = "4KiB" }\nplacement = { policy = "rando
         (BASE + cache("a", next='"l7"'), ["l7"]),
         (BASE + cache("a", line='"64B"', next='"b"') + cache("b", serves="", line='"32B"'), ["line"]),
         (BASE + "[cache.a\n", ["mine.toml"]),
-        (BASE.replace("1MiB", "4KiB"), ["memory"]),
+        (BASE.replace("1MiB", "4KiB") + cache("a"), ["memory", "pool"]),
     ],
 )
 def test_a_description_that_cannot_be(command: Command, lin: Path, text: str, says: list[str]) -> None:
@@ -180,7 +181,7 @@ def test_a_description_that_cannot_be(command: Command, lin: Path, text: str, sa
         (["--length", "1e6"], "1e6"),
         (["--warmup", "soon"], "--warmup"),
         (["--interval", "0"], "--interval"),
-        (["--threads", "0"], "threads"),
+        (["--threads", "0"], "--threads"),
         (["--threads", "two"], "two"),
         (["--confidence", "95"], "--confidence"),
         (["--sedes", "3"], "--sedes"),

@@ -49,9 +49,11 @@ pub(crate) fn events() -> Vec<(u8, &'static str, &'static str)> {
     Op::ALL.iter().map(|op| (*op as u8, op.name(), op.meaning())).collect()
 }
 
+type Target = (&'static str, Option<u64>, [[f64; 3]; 2]);
+
 /// (workload, mean instructions between switches, misses per 1000 instructions at level 2: for 1 and 4 ways,
 /// at 1, 4 and 16 MiB) that the documents give.
 #[pyfunction]
-pub(crate) fn calibration_targets() -> Vec<(&'static str, Option<u64>, [[f64; 3]; 2])> {
+pub(crate) fn calibration_targets() -> Vec<Target> {
     TARGETS.iter().map(|target| (target.workload, target.switch_interval, target.mpi1000)).collect()
 }

@@ -13,7 +13,10 @@ pub(crate) fn install() {
     let usual = std::panic::take_hook();
     set_hook(Box::new(move |info| {
         let place = info.location().map_or_else(String::new, ToString::to_string);
-        let message = info.payload_as_str().unwrap_or("no message").to_string();
+        let payload = info.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let message = text.unwrap_or("no message").to_string();
         LAST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((message, place));
         if std::env::var_os("BINHOP_TRACEBACK").is_some() {
             usual(info);

@@ -38,5 +38,8 @@ impl<T> OrRaise<T> for Result<T> {
 /// Stops the work if a signal has come in since the last call. Other threads may run Python meanwhile, so
 /// it may be asked often.
 pub(crate) fn check_signals() -> Result<()> {
-    Python::attach(|py| py.check_signals()).map_err(|_| Problem::interrupted())
+    // A method's name cannot stand for the closure: it is of one lifetime only.
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "it does not compile without")]
+    let checked = Python::attach(|py| py.check_signals());
+    checked.map_err(|_| Problem::interrupted())
 }

@@ -56,6 +56,7 @@ pub(crate) struct StreamSource {
     name: String,
     reader: RecordBatchStreamReader,
     meta: Meta,
+    empty: bool,
 }
 
 impl StreamSource {
@@ -78,7 +79,7 @@ impl StreamSource {
         // the consumer moves out; what stays behind is marked as released.
         let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast()) }
             .map_err(|error| refuse(&format!("the Arrow stream does not start: {error}")))?;
-        Ok(Self { name: name.to_string(), reader, meta: Meta::default() })
+        Ok(Self { name: name.to_string(), reader, meta: Meta::default(), empty: true })
     }
 }
 
@@ -93,8 +94,18 @@ impl Source for StreamSource {
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
         match self.reader.next() {
+            // A reader that was read before answers with an empty stream.
+            None if self.empty => Err(Problem::request(
+                "no events",
+                &self.name,
+                "a trace holds at least one event",
+                "give a table with rows; a record batch reader can be read only once",
+            )),
             None => Ok(None),
-            Some(Ok(batch)) => EventBatch::from_record_batch(&batch, &self.name).map(Some),
+            Some(Ok(batch)) => {
+                self.empty &= batch.num_rows() == 0;
+                EventBatch::from_record_batch(&batch, &self.name).map(Some)
+            }
             Some(Err(error)) => Err(Problem::request(
                 &error.to_string(),
                 &self.name,

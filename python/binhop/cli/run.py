@@ -48,7 +48,7 @@ def run(
         str | None, typer.Option("--json", metavar="FILE|-", help="Write one JSON object with every row.")
     ] = None,
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Write tables, provenance, figures.")] = None,
-    threads: Annotated[int | None, typer.Option(help="How many threads. [default: all]")] = None,
+    threads: Annotated[str | None, typer.Option(help="How many threads. [default: all]")] = None,
     confidence: Annotated[float, typer.Option(help="Of the interval of the mean.")] = 0.95,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
 ) -> None:
@@ -62,7 +62,7 @@ def run(
         "seeds": _seeds(seeds, seed),
         "warmup": count(warmup, "--warmup") or 0,
         "interval": _positive(interval, "--interval"),
-        "threads": threads,
+        "threads": _positive(threads, "--threads"),
     }
     length_given = _positive(length, "--length")
     endless = count(ENDLESS, "--length")

@@ -53,21 +53,23 @@ def _figure(workload: str, cache: str, values: pl.DataFrame, over_time: pl.DataF
         parts.append(_distribution(cache, values))
     if not over_time.is_empty():
         parts.append(_over_time(cache, values, over_time))
-    machine = values["machine"][0]
-    placements = f"{values.height} random page placements" if values.height > 1 else "one page placement"
+    several = values.height > 1
     title = alt.TitleParams(
-        f"{workload} on {machine}: {placements}",
-        subtitle="One point, and one line, for each placement. Nothing else differs.",
+        f"{workload} on {values['machine'][0]}: {values.height} page placement{'s' * several}",
+        subtitle="One point and one line for each placement; nothing else differs." if several else "",
         anchor="start",
         fontSize=15,
+        fontWeight="bold",
         subtitleFontSize=12,
         subtitleColor="#555555",
-        offset=14,
+        offset=16,
     )
     return (
         alt.hconcat(*parts, spacing=36)
-        .properties(title=title, background="white")
+        .resolve_scale(color="independent")
+        .properties(title=title, background="white", padding=12)
         .configure_view(stroke=None)
+        .configure_title(fontSize=12, fontWeight="normal", color="#333333", anchor="start", offset=8)
         .configure_axis(
             labelFontSize=11,
             titleFontSize=12,
@@ -82,61 +84,47 @@ def _figure(workload: str, cache: str, values: pl.DataFrame, over_time: pl.DataF
 
 
 def _distribution(cache: str, values: pl.DataFrame) -> Any:
-    """Every placement a point over its value, equals piled up; mean, interval, best and worst named."""
+    """Every placement a point at its value, near ones piled up; the mean and its interval behind them."""
     summary = summarise(values).row(0, named=True)
     points = _piled(values, summary)
     low, high = 1000 * summary["min"], 1000 * summary["max"]
-    margin = 0.08 * (high - low or high or 1)
+    margin = 0.05 * (high - low or high or 1)
     x = alt.X(
         "value:Q",
         title=f"{cache} {PER_1000}",
         scale=alt.Scale(domain=[low - margin, high + margin], zero=False, nice=False),
-        axis=alt.Axis(tickCount=6),
+        axis=alt.Axis(tickCount=5, grid=False),
     )
     tallest = max(points["pile"].to_list())
     y = alt.Y(
         "pile:Q",
         title="placements",
-        scale=alt.Scale(domain=[0, max(tallest + 2.5, 6)]),
+        scale=alt.Scale(domain=[0, max(tallest + 1, 6)]),
         axis=alt.Axis(tickMinStep=1, tickCount=5),
     )
-    dots = (
-        alt.Chart(points)
-        .mark_circle(size=70, opacity=1)
-        .encode(x=x, y=y, color=alt.Color("role:N", scale=_roles(), legend=None))
-    )
-    interval = pl.DataFrame({"value": [1000 * summary["low"]], "to": [1000 * summary["high"]]})
-    band = alt.Chart(interval).mark_rect(color="#E9E3C9", opacity=0.9).encode(x=x, x2="to:Q")
-    mean = pl.DataFrame(
-        {
-            "value": [1000 * summary["mean"]],
-            "text": [f"mean {1000 * summary['mean']:.4g}"],
-        }
-    )
-    rule = alt.Chart(mean).mark_rule(color=MEAN, strokeWidth=1.5).encode(x=x)
-    label = (
+    color = alt.Color("role:N", scale=_roles(), legend=None)
+    dots = alt.Chart(points).mark_circle(size=75, opacity=1).encode(x=x, y=y, color=color)
+    mean = pl.DataFrame({name: [1000 * summary[name]] for name in ("mean", "low", "high")})
+    band = (
         alt.Chart(mean)
-        .mark_text(align="left", dx=5, dy=7, baseline="top", color=MEAN, fontSize=11)
-        .encode(x=x, y=alt.value(0), text="text:N")
+        .mark_rect(color="#EFE9CF")
+        .encode(x=alt.X("low:Q", title=f"{cache} {PER_1000}"), x2="high:Q")
     )
-    return alt.layer(band, rule, dots, label).properties(width=300, height=260)
+    rule = alt.Chart(mean).mark_rule(color=MEAN, strokeWidth=1.5).encode(x="mean:Q")
+    m, lo, hi = (_short(1000 * summary[name]) for name in ("mean", "low", "high"))
+    title = f"The whole run: mean {m} (line), 95% interval {lo} to {hi} (band)"
+    return alt.layer(band, rule, dots).properties(width=340, height=250, title=title)
 
 
 def _piled(values: pl.DataFrame, summary: dict[str, Any]) -> pl.DataFrame:
-    """The points, those that nearly coincide on top of each other."""
-    low, high = summary["min"], summary["max"]
-    bins = 24
-    width = (high - low) / bins or 1.0
-    role = (
-        pl.when(seed=summary["worst_seed"])
-        .then(pl.lit("worst"))
-        .when(seed=summary["best_seed"])
-        .then(pl.lit("best"))
-        .otherwise(pl.lit("other"))
-    )
+    """The points, in columns of those that nearly coincide."""
+    low, columns = summary["min"], 28
+    width = (summary["max"] - low) / columns or 1.0
     return (
         values.sort("value")
-        .with_columns(role=role, column=((pl.col("value") - low) / width).floor().clip(0, bins - 1))
+        .with_columns(
+            role=_role(summary), column=((pl.col("value") - low) / width).floor().clip(0, columns - 1)
+        )
         .with_columns(
             pile=pl.int_range(pl.len()).over("column") + 1,
             value=1000 * (low + (pl.col("column") + 0.5) * width),
@@ -148,53 +136,74 @@ def _piled(values: pl.DataFrame, summary: dict[str, Any]) -> pl.DataFrame:
 def _over_time(cache: str, values: pl.DataFrame, over_time: pl.DataFrame) -> Any:
     """One line per placement (KH90 Figure 10); the worst and the best of the whole run stand out."""
     summary = summarise(values).row(0, named=True)
-    ends = (
+    several = values.height > 1
+    lines = (
         over_time.sort("seed", "interval")
-        .with_columns(at=pl.col("instructions").cum_sum().over("seed") / 1e6, value=1000 * pl.col("value"))
-        .select("seed", "at", "value")
+        .with_columns(
+            at=pl.col("instructions").cum_sum().over("seed") / 1e6,
+            value=1000 * pl.col("value"),
+            role=_role(summary) if several else pl.lit("other"),
+        )
+        .select("seed", "at", "value", "role")
     )
+    end = max(lines["at"].to_list())
     x = alt.X(
         "at:Q",
         title="instructions executed, millions",
-        axis=alt.Axis(tickCount=8),
-        scale=alt.Scale(nice=False),
+        axis=alt.Axis(tickCount=8, grid=False),
+        scale=alt.Scale(domain=[0, end], nice=False),
     )
     y = alt.Y("value:Q", title=f"{cache} {PER_1000}", axis=alt.Axis(tickCount=6))
-    several = values.height > 1
-    worst, best = summary["worst_seed"], summary["best_seed"]
-    others = ends.filter(~pl.col("seed").is_in([worst, best])) if several else ends
-    layers = [
-        alt.Chart(others)
-        .mark_line(color=OTHERS, opacity=0.35, strokeWidth=0.8)
-        .encode(x=x, y=y, detail="seed:N")
-    ]
-    if several:
-        named = ends.filter(pl.col("seed").is_in([worst, best])).with_columns(
-            role=pl.when(seed=worst).then(pl.lit("worst")).otherwise(pl.lit("best"))
-        )
-        legend = alt.Legend(
-            title=None,
-            orient="top-right",
-            symbolStrokeWidth=2.5,
-            labelFontSize=11,
-            labelExpr=_legend(summary),
-        )
-        layers.append(
-            alt.Chart(named)
-            .mark_line(strokeWidth=1.6)
-            .encode(x=x, y=y, color=alt.Color("role:N", scale=_roles(), legend=legend))
-        )
-    return alt.layer(*layers).properties(width=430, height=260)
+    legend = alt.Legend(
+        title=None,
+        orient="bottom",
+        symbolType="stroke",
+        symbolStrokeWidth=3,
+        symbolOpacity=1,
+        labelFontSize=12,
+        labelLimit=400,
+        labelExpr=_legend(summary, values.height),
+        offset=6,
+    )
+    color = alt.Color("role:N", scale=_roles(), legend=legend if several else None)
+    faint = alt.Chart(lines.filter(role="other")).mark_line(opacity=0.35, strokeWidth=0.9)
+    strong = alt.Chart(lines.filter(pl.col("role") != "other")).mark_line(strokeWidth=1.8)
+    layers = [chart.encode(x=x, y=y, color=color, detail="seed:N") for chart in (faint, strong)]
+    title = f"Over time, in steps of {_round(max(over_time['instructions'].to_list()))} instructions"
+    return alt.layer(*layers).properties(width=440, height=250, title=title)
+
+
+def _role(summary: dict[str, Any]) -> pl.Expr:
+    return (
+        pl.when(seed=summary["worst_seed"])
+        .then(pl.lit("worst"))
+        .when(seed=summary["best_seed"])
+        .then(pl.lit("best"))
+        .otherwise(pl.lit("other"))
+    )
 
 
 def _roles() -> Any:
     return alt.Scale(domain=["worst", "best", "other"], range=[WORST, BEST, OTHERS])
 
 
-def _legend(summary: dict[str, Any]) -> str:
+def _legend(summary: dict[str, Any], placements: int) -> str:
+    """A Vega expression that names the lines."""
     texts = {
-        "worst": f"worst: seed {summary['worst_seed']}, {1000 * summary['max']:.4g}",
-        "best": f"best: seed {summary['best_seed']}, {1000 * summary['min']:.4g}",
-        "other": "the others",
+        "worst": f"worst: seed {summary['worst_seed']}, {_short(1000 * summary['max'])}",
+        "best": f"best: seed {summary['best_seed']}, {_short(1000 * summary['min'])}",
+        "other": f"the other {placements - 2}",
     }
     return f"{texts!r}[datum.label]"
+
+
+def _short(number: float) -> str:
+    return f"{number:#.4g}".rstrip(".")
+
+
+def _round(count: int) -> str:
+    """1 000 003 is 1 M: a row that begins in an interval belongs to it whole."""
+    suffix, unit = next(
+        (s, u) for s, u in ((" G", 10**9), (" M", 10**6), (" k", 10**3), ("", 1)) if count >= u
+    )
+    return f"{count / unit:.3g}{suffix}"
