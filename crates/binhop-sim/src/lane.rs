@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use binhop_base::{Kind, Problem, Result, Rng};
-use binhop_hw::{Access, Back, CacheCounters, Front, Tree};
+use binhop_hw::{Access, Back, CacheCounters, Front, Request, Tree};
 use binhop_os::placement::{Placement, policy};
 use binhop_os::{Frames, Recency};
 
 use crate::machine::Machine;
 use crate::prepare::{Block, Control, Mark, Stream, Tape};
 use crate::tally::{Tally, add_dropped, add_hits};
-use crate::view::{Ghosts, Held, Tables, View};
+use crate::view::{Tables, View, Whereabouts};
 
 /// One interval of a lane's series.
 #[derive(Clone, Debug)]
@@ -25,10 +25,14 @@ pub(crate) struct Interval {
 pub(crate) struct Lane {
     pub(crate) seed: u64,
     frames: Frames,
-    ghosts: Ghosts,
+    whereabouts: Whereabouts,
     /// `None` while the front is shared.
     front: Option<Front>,
     back: Back,
+    /// Whether some cache takes lines out of those above it: then each request must be answered at once.
+    reaches_up: bool,
+    /// What the front let through of the stretch at hand.
+    requests: Vec<Request>,
     fetch: usize,
     data: usize,
     caches: usize,
@@ -74,9 +78,11 @@ impl Lane {
         Ok(Self {
             seed,
             frames,
-            ghosts: Ghosts::default(),
+            whereabouts: Whereabouts::default(),
             front: (!shared_front).then(|| Front::new(tree, Rng::new(seed))),
             back: Back::new(tree, Rng::new(seed)),
+            reaches_up: config.caches.iter().any(|cache| cache.inclusive),
+            requests: Vec::new(),
             fetch: config.fetch,
             data: config.data,
             caches,
@@ -119,11 +125,17 @@ impl Lane {
         if entries.is_empty() {
             return;
         }
-        let view = View { tables, frames: Some((&self.frames, &self.ghosts)) };
+        let view = View { tables, frames: Some(&self.whereabouts) };
         match &block.tape {
             Tape::Requests(requests) => self.waited += self.back.replay(&requests[entries], &view),
             Tape::Rows(rows) => {
                 let front = self.front.as_mut().expect("rows are for a front of one's own");
+                if block.gaps.is_empty() && !self.reaches_up {
+                    self.requests.clear();
+                    self.waited += front.access_all(&rows[entries], &view, &mut self.requests);
+                    self.waited += self.back.replay(&self.requests, &view);
+                    return;
+                }
                 let mut below = self.back.bind(&view);
                 if block.gaps.is_empty() {
                     self.waited += front.access_all(&rows[entries], &view, &mut below);
@@ -152,7 +164,7 @@ impl Lane {
             }
             Control::Died(page) => {
                 if let Some(frame) = self.frames.release(*page) {
-                    self.ghosts.insert(*page, frame);
+                    self.whereabouts.died(*page, frame);
                 }
             }
             Control::Unshare(front) => self.front = Some(Front::clone(front)),
@@ -164,14 +176,15 @@ impl Lane {
     fn place(&mut self, request: &binhop_os::Request, tables: &Tables, recency: &Recency) -> Result<()> {
         let placed = self.frames.place(request, recency)?;
         // The frame changes hands: the lines of what it held leave every level, found by the frame.
-        let Some(held) = placed.evicted.or_else(|| self.ghosts.take(placed.frame)) else { return Ok(()) };
-        let view = View { tables, frames: Some((&self.frames, &self.ghosts)) };
-        let view = Held { view, page: held, frame: placed.frame };
-        let mappings = tables.mappings_of(held);
-        if let Some(front) = &mut self.front {
-            front.purge(held, mappings, self.now, &view, &mut self.back.bind(&view));
+        if let Some(held) = placed.evicted.or_else(|| self.whereabouts.take_dead(placed.frame)) {
+            let view = View { tables, frames: Some(&self.whereabouts) };
+            let mappings = tables.mappings_of(held);
+            if let Some(front) = &mut self.front {
+                front.purge(held, mappings, self.now, &view, &mut self.back.bind(&view));
+            }
+            self.back.purge(held, mappings, self.now, &view);
         }
-        self.back.purge(held, mappings, self.now, &view);
+        self.whereabouts.put(request.page, placed.frame);
         Ok(())
     }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use binhop_base::{FrameNo, MappingId, PageId, PageNo, Translation};
-use binhop_os::Frames;
 
 use crate::prepare::Mapped;
 
@@ -34,33 +33,44 @@ impl Tables {
     }
 }
 
-/// The tables together with one lane's frames: what its hardware sees of the operating system.
-pub(crate) struct View<'a> {
-    pub(crate) tables: &'a Tables,
-    /// `None` in front of a stage that all placements share: it must not ask.
-    pub(crate) frames: Option<(&'a Frames, &'a Ghosts)>,
-}
-
-/// Frames whose page died. They are free, but caches still hold the page's lines, which are found by the
-/// frame until it changes hands.
+/// Where one lane's pages are, for the hardware. A dead page keeps its frame until that changes hands:
+/// caches may still hold its lines.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ghosts {
-    frame_of: BTreeMap<PageId, FrameNo>,
-    page_in: BTreeMap<FrameNo, PageId>,
+pub(crate) struct Whereabouts {
+    /// By page.
+    frame_of: Vec<FrameNo>,
+    /// Dead pages by the frame their lines are found by.
+    dead_in: BTreeMap<FrameNo, PageId>,
 }
 
-impl Ghosts {
-    pub(crate) fn insert(&mut self, page: PageId, frame: FrameNo) {
-        self.frame_of.insert(page, frame);
-        self.page_in.insert(frame, page);
+impl Whereabouts {
+    /// No frame has this number: physical addresses have 64 bits, and a page more than one byte.
+    const NOWHERE: FrameNo = FrameNo(u64::MAX);
+
+    pub(crate) fn put(&mut self, page: PageId, frame: FrameNo) {
+        if page.index() >= self.frame_of.len() {
+            self.frame_of.resize(page.index() + 1, Self::NOWHERE);
+        }
+        self.frame_of[page.index()] = frame;
+    }
+
+    /// A page dies; its lines stay.
+    pub(crate) fn died(&mut self, page: PageId, frame: FrameNo) {
+        self.dead_in.insert(frame, page);
     }
 
     /// The dead page whose lines a frame still has, if any: the frame changes hands.
-    pub(crate) fn take(&mut self, frame: FrameNo) -> Option<PageId> {
-        let page = self.page_in.remove(&frame)?;
-        self.frame_of.remove(&page);
-        Some(page)
+    pub(crate) fn take_dead(&mut self, frame: FrameNo) -> Option<PageId> {
+        self.dead_in.remove(&frame)
     }
+}
+
+/// The tables together with one lane's frames: what its hardware sees of the operating system.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) tables: &'a Tables,
+    /// `None` in front of a stage that all placements share: it must not ask.
+    pub(crate) frames: Option<&'a Whereabouts>,
 }
 
 impl Translation for View<'_> {
@@ -71,9 +81,9 @@ impl Translation for View<'_> {
 
     #[inline]
     fn frame(&self, page: PageId) -> FrameNo {
-        let (frames, ghosts) = self.frames.expect("a shared front does not ask for frames");
-        let frame = frames.frame_of(page).or_else(|| ghosts.frame_of.get(&page).copied());
-        frame.expect("a page is placed before its lines are asked for")
+        let frame = self.frames.expect("a shared front does not ask for frames").frame_of[page.index()];
+        debug_assert_ne!(frame, Whereabouts::NOWHERE, "a page is placed before its lines are asked for");
+        frame
     }
 
     #[inline]
@@ -84,30 +94,5 @@ impl Translation for View<'_> {
     #[inline]
     fn global_page(&self, page: PageId) -> PageNo {
         self.tables.virtual_page[self.tables.mappings[page.index()][0].index()]
-    }
-}
-
-/// A lane's view while a frame changes hands: the page it held is still found there.
-pub(crate) struct Held<'a> {
-    pub(crate) view: View<'a>,
-    pub(crate) page: PageId,
-    pub(crate) frame: FrameNo,
-}
-
-impl Translation for Held<'_> {
-    fn page(&self, mapping: MappingId) -> PageId {
-        self.view.page(mapping)
-    }
-
-    fn frame(&self, page: PageId) -> FrameNo {
-        if page == self.page { self.frame } else { self.view.frame(page) }
-    }
-
-    fn virtual_page(&self, mapping: MappingId) -> PageNo {
-        self.view.virtual_page(mapping)
-    }
-
-    fn global_page(&self, page: PageId) -> PageNo {
-        self.view.global_page(page)
     }
 }
