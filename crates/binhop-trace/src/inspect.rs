@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use binhop_base::{Bytes, PowerOfTwo, Result};
+use binhop_base::Result;
 use serde::Serialize;
 
 use crate::event::{Cause, EventBatch, Meta, Op, Source};
@@ -17,6 +17,11 @@ use crate::totals::{ContentHash, Totals};
 
 /// Page size where the trace does not tell its own.
 pub(crate) const ASSUMED_PAGE: u64 = 4096;
+
+/// The page size a trace tells, if it can be one: a power of two from 512 bytes to 1 GiB.
+pub(crate) fn page_told(meta: &Meta) -> Option<u64> {
+    meta.page_size.filter(|page| page.is_power_of_two() && (512..=1 << 30).contains(page))
+}
 
 /// What `binhop inspect` tells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -108,9 +113,8 @@ pub fn inspect(
     facts: Option<&FileFacts>,
     progress: &mut dyn FnMut(&Totals) -> Result<()>,
 ) -> Result<Report> {
-    let told =
-        source.meta().page_size.filter(|&bytes| bytes >= 512).and_then(|bytes| PowerOfTwo::new(Bytes(bytes)));
-    let page_size = told.map_or(ASSUMED_PAGE, PowerOfTwo::bytes);
+    let told = page_told(source.meta());
+    let page_size = told.unwrap_or(ASSUMED_PAGE);
     let mut census = Census::new(page_size.trailing_zeros());
     let (mut totals, mut content) = (Totals::default(), ContentHash::new());
     while let Some(batch) = source.next_batch()? {

@@ -107,6 +107,7 @@ mod tests {
         maps.map(0x1000, 0x2000, 0);
         assert!(!maps.touch(0x800, 0x808));
         maps.map(0x3000, 0x4000, map_flags::GROWS);
-        assert!(!maps.touch(0x1ff8, 0x3000) || maps.covers(0x2000, 0x4000));
+        // From its neighbour's last bytes up to its own start: it grows to where the neighbour ends.
+        assert!(maps.touch(0x1ff8, 0x3000) && maps.covers(0x1000, 0x4000));
     }
 }

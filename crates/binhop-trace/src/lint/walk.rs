@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::maps::Maps;
 use super::{Findings, RuleId};
 use crate::event::{Cause, EventBatch, Meta, Op, map_flags};
-use crate::inspect::ASSUMED_PAGE;
+use crate::inspect::{ASSUMED_PAGE, page_told};
 
 /// The longest instruction of the machines traced (Intel SDM vol. 2, §2.3.11: 15 bytes).
 const LONGEST_INSTRUCTION: u64 = 15;
@@ -49,9 +49,8 @@ struct Event {
 
 impl Walk {
     pub(super) fn new(meta: &Meta) -> Self {
-        let told = meta.page_size.filter(|page| page.is_power_of_two());
         Self {
-            page: told.unwrap_or(ASSUMED_PAGE),
+            page: page_told(meta).unwrap_or(ASSUMED_PAGE),
             row: 0,
             spaces: BTreeMap::from([(0, Space::default())]),
             current: 0,
