@@ -7,12 +7,10 @@ Run it after a change to a machine key, a counter, an event, a format, a policy 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 import binhop
-
-if TYPE_CHECKING:
-    import polars as pl
 
 HERE = Path(__file__).parent
 MADE = "<!-- Made by docs/generate.py from the lists in the code: change those. -->\n\n"
@@ -20,13 +18,15 @@ MADE = "<!-- Made by docs/generate.py from the lists in the code: change those. 
 
 def table(frame: pl.DataFrame) -> str:
     """A Markdown table."""
+    name = next(column for column in ("key", "name", "rule") if column in frame.columns)
+    frame = frame.with_columns(pl.format("`{}`", name).alias(name))
     rows = ["| " + " | ".join(frame.columns) + " |", "|" + "---|" * frame.width]
     rows += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in frame.iter_rows()]
     return "\n".join(rows) + "\n"
 
 
 def _cell(value: object) -> str:
-    return str(value).replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    return str(value).replace("|", "\\|").replace("\n", " ")
 
 
 def machine_file() -> str:

@@ -5,6 +5,30 @@ from typing import Any, final
 
 from binhop.errors import RequestError
 
+__all__ = [
+    "Machine",
+    "Outcome",
+    "Pool",
+    "Request",
+    "Stream",
+    "Table",
+    "__version__",
+    "calibration_targets",
+    "counters",
+    "events",
+    "format_of_path",
+    "formats",
+    "inspect",
+    "lint",
+    "lint_rules",
+    "machine_keys",
+    "machines",
+    "policies",
+    "simulate",
+    "unknown",
+    "workloads",
+]
+
 __version__: str
 
 @final

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from binhop.summary import demand_misses, summarise
+from binhop.summary import summarise
 
 if TYPE_CHECKING:
     import os
@@ -82,9 +82,9 @@ class Result:
         rows = self.results.to_dicts()
         for row in rows:
             row["value"] = exact(row["value"], row["unit"])
-        whole = {"schema": SCHEMA, "rows": rows, "notes": self.notes, "provenance": self.provenance}
-        whole["provenance"] = {**self.provenance, "description": self.machine}
-        return json.dumps(whole, allow_nan=False, indent=None, separators=(",", ":"))
+        provenance = {**self.provenance, "description": self.machine, "notes": self.notes}
+        whole = {"schema": SCHEMA, "rows": rows, "provenance": provenance}
+        return json.dumps(whole, allow_nan=False, separators=(",", ":"))
 
     def write(self, directory: str | os.PathLike[str], *, figures: bool = True) -> list[str]:
         """Writes tables, provenance and figures into a directory, which appears complete or not at all.
@@ -138,6 +138,3 @@ def join(results: Sequence[Result]) -> Result:
         machine=first.machine,
         provenance={**first.provenance, "traces": traces},
     )
-
-
-__all__ = ["SCHEMA", "Result", "demand_misses", "exact", "join"]

@@ -1,6 +1,6 @@
 """Exact integers on small committed traces, in files named after what was run.
 
-`mult.parquet`: the first 60,000 references of mult2.2 (processes, switches, shared text, system calls).
+`mult.parquet`: the first 500,000 references of mult2.2 (processes, fork and exec, switches, shared text).
 `strides.din`: 2,000 lines that walk, jump and collide.
 
 A changed number is a change to what binhop says: look for the reason, mark it in CHANGELOG.md, then run

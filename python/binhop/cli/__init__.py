@@ -46,6 +46,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _usage(error)
     except BrokenPipeError:
         raise
+    except SystemExit as error:  # what typer makes of a broken pipe
+        raise BrokenPipeError from error
     except MemoryError:
         return _tell(RequestError("memory", "", "there is not enough of it", "run fewer seeds at once"))
     except OSError as error:
@@ -53,7 +55,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _tell(
             RequestError(str(what), "", error.strerror or str(error), "look at the file and its directory")
         )
-    except Exception as error:
+    except BaseException as error:  # the extension's PanicException is no Exception
         return _bug(error)
     return _interrupted() if code == 130 else int(code or 0)
 
@@ -81,7 +83,7 @@ def _usage(error: TyperException) -> int:
     return 2
 
 
-def _bug(error: Exception) -> int:
+def _bug(error: BaseException) -> int:
     """An error of our own. The traceback is for us: it is shown when BINHOP_TRACEBACK is set."""
     if os.environ.get("BINHOP_TRACEBACK"):
         raise error

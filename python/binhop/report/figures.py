@@ -33,7 +33,7 @@ def draw(directory: str | os.PathLike[str]) -> list[Path]:
         metric = metrics[-1]
         values = of.filter(metric=metric).drop_nulls("value")
         over_time = series.filter(workload=workload, metric=metric).drop_nulls("value")
-        if values.height < 2 and over_time.is_empty():
+        if values["value"].n_unique() < 2 and over_time.is_empty():
             continue  # one number needs no picture
         chart = _figure(workload, metric.removesuffix(".mpi"), values, over_time)
         specification = chart.to_json()
@@ -49,13 +49,13 @@ def draw(directory: str | os.PathLike[str]) -> list[Path]:
 def _figure(workload: str, cache: str, values: pl.DataFrame, over_time: pl.DataFrame) -> Any:
     """The parts there are, side by side."""
     parts: list[Any] = []
-    if values.height >= 2:
+    if values["value"].n_unique() > 1:
         parts.append(_distribution(cache, values))
     if not over_time.is_empty():
         parts.append(_over_time(cache, values, over_time))
-    several = values.height > 1
+    several = values["value"].n_unique() > 1
     title = alt.TitleParams(
-        f"{workload} on {values['machine'][0]}: {values.height} page placement{'s' * several}",
+        f"{workload} on {values['machine'][0]}: {values.height} page placement{'s' * (values.height > 1)}",
         subtitle="One point and one line for each placement; nothing else differs." if several else "",
         anchor="start",
         fontSize=15,
@@ -69,9 +69,10 @@ def _figure(workload: str, cache: str, values: pl.DataFrame, over_time: pl.DataF
         .resolve_scale(color="independent")
         .properties(title=title, background="white", padding=12)
         .configure_view(stroke=None)
-        .configure_title(fontSize=12, fontWeight="normal", color="#333333", anchor="start", offset=8)
+        .configure_title(fontSize=12, fontWeight="normal", color="#333333", anchor="start", offset=10)
         .configure_axis(
             labelFontSize=11,
+            labelFlush=False,
             titleFontSize=12,
             titleFontWeight="normal",
             gridColor="#ECECEC",
@@ -99,7 +100,7 @@ def _distribution(cache: str, values: pl.DataFrame) -> Any:
     y = alt.Y(
         "pile:Q",
         title="placements",
-        scale=alt.Scale(domain=[0, max(tallest + 1, 6)]),
+        scale=alt.Scale(domainMin=0, domainMax=max(tallest + 1, 6), nice=5),
         axis=alt.Axis(tickMinStep=1, tickCount=5),
     )
     color = alt.Color("role:N", scale=_roles(), legend=None)
@@ -119,7 +120,7 @@ def _distribution(cache: str, values: pl.DataFrame) -> Any:
 def _piled(values: pl.DataFrame, summary: dict[str, Any]) -> pl.DataFrame:
     """The points, in columns of those that nearly coincide."""
     low, columns = summary["min"], 28
-    width = (summary["max"] - low) / columns or 1.0
+    width = (summary["max"] - low) / columns
     return (
         values.sort("value")
         .with_columns(
@@ -136,7 +137,7 @@ def _piled(values: pl.DataFrame, summary: dict[str, Any]) -> pl.DataFrame:
 def _over_time(cache: str, values: pl.DataFrame, over_time: pl.DataFrame) -> Any:
     """One line per placement (KH90 Figure 10); the worst and the best of the whole run stand out."""
     summary = summarise(values).row(0, named=True)
-    several = values.height > 1
+    several = values["value"].n_unique() > 1
     lines = (
         over_time.sort("seed", "interval")
         .with_columns(
@@ -153,7 +154,7 @@ def _over_time(cache: str, values: pl.DataFrame, over_time: pl.DataFrame) -> Any
         axis=alt.Axis(tickCount=8, grid=False),
         scale=alt.Scale(domain=[0, end], nice=False),
     )
-    y = alt.Y("value:Q", title=f"{cache} {PER_1000}", axis=alt.Axis(tickCount=6))
+    y = alt.Y("value:Q", title=f"{cache} {PER_1000}", scale=alt.Scale(nice=6), axis=alt.Axis(tickCount=6))
     legend = alt.Legend(
         title=None,
         orient="bottom",
