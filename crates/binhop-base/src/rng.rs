@@ -71,11 +71,17 @@ impl Rng {
         ((self.draw(stream, index) as u128 * n as u128) >> 64) as u64
     }
 
-    /// Puts a slice into a random order (Fisher and Yates; draw i decides place len−1−i).
+    /// Puts a slice into a random order (Fisher and Yates; draw i decides place i).
     pub fn shuffle<T>(self, stream: Stream, items: &mut [T]) {
-        for (index, last) in (1..items.len()).rev().enumerate() {
-            let chosen = self.below(stream, index as u64, last as u64 + 1) as usize;
-            items.swap(chosen, last);
+        self.shuffle_places(stream, items, 0..items.len());
+    }
+
+    /// Decides some places of a slice whose places before them are decided: a long list can be put into
+    /// order as far as it is looked at.
+    pub fn shuffle_places<T>(self, stream: Stream, items: &mut [T], places: core::ops::Range<usize>) {
+        for place in places {
+            let left = (items.len() - place) as u64;
+            items.swap(place, place + self.below(stream, place as u64, left) as usize);
         }
     }
 }
@@ -129,6 +135,11 @@ mod tests {
         };
         assert_ne!(order(0), order(1));
         assert_eq!(order(3), order(3));
+        let mut in_parts: [u32; 100] = core::array::from_fn(|i| i as u32);
+        for places in [0..1, 1..40, 40..40, 40..100] {
+            Rng::new(3).shuffle_places(Stream::new(Domain::FrameOrder, 0), &mut in_parts, places);
+        }
+        assert_eq!(in_parts, order(3));
         let mut sorted = order(0);
         sorted.sort_unstable();
         assert_eq!(sorted, core::array::from_fn(|i| i as u32));

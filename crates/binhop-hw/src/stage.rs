@@ -210,20 +210,31 @@ impl Back {
     /// Handles stored requests; returns the cycles the processor waits for all of them. Only for trees
     /// without write buffers, whose stalls depend on when each request is made.
     pub fn replay<T: Translation>(&mut self, requests: &[Request], translation: &T) -> u64 {
-        let Some((only, add_costs)) = self.caches.only() else {
-            return requests.iter().map(|&request| self.request(request, 0, translation)).sum();
-        };
-        // Here cycles follow from counts: each demand access waits for the cache if it hits, else for memory.
-        let waited = |cache: &Cache, memory: &Memory| {
-            let (accesses, misses) = (cache.counters.accesses.demand(), cache.counters.misses.demand());
-            let passed = if add_costs { accesses } else { accesses - misses };
-            passed * cache.cost + memory.counters.accesses.demand() * memory.cost
-        };
-        let before = waited(only, &self.memory);
-        if leaf::replay(only, &mut self.memory.counters, requests, translation) {
-            return waited(only, &self.memory) - before;
+        let mut replayed = false;
+        if self.caches.only().is_some() {
+            let waited =
+                self.waiting(|only, memory| replayed = leaf::replay(only, memory, requests, translation));
+            if replayed {
+                return waited;
+            }
         }
         requests.iter().map(|&request| self.request(request, 0, translation)).sum()
+    }
+
+    /// Lets the only cache of the stage do something with memory; returns the cycles the processor waits.
+    /// They follow from counts: each demand access waits for the cache if it hits, else for memory.
+    pub(crate) fn waiting(&mut self, act: impl FnOnce(&mut Cache, &mut MemoryCounters)) -> u64 {
+        let (cache, add_costs) = self.caches.only().expect("one cache before memory");
+        let cost = self.memory.cost;
+        let waited = |cache: &Cache, memory: &MemoryCounters| {
+            let (accesses, misses) = (cache.counters.accesses.demand(), cache.counters.misses.demand());
+            let passed = if add_costs { accesses } else { accesses - misses };
+            passed * cache.cost + memory.accesses.demand() * cost
+        };
+        let memory = &mut self.memory.counters;
+        let before = waited(cache, memory);
+        act(cache, memory);
+        waited(cache, memory) - before
     }
 
     /// This back as a front sees it.

@@ -314,7 +314,7 @@ impl Worker {
                 for &(page, time) in news {
                     self.recency.note(page, time);
                 }
-                (control, entry) = (index, position);
+                (control, entry) = (index + 1, position);
             }
         }
         self.stretch(block, control..block.controls.len(), entry..entries)

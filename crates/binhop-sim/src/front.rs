@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use binhop_base::{Result, Rng};
-use binhop_hw::{CacheCounters, Front, Request, Tree};
+use binhop_hw::{Alike, CacheCounters, Fan, Front, Request, Tree};
 
-use crate::prepare::{Block, Control, Emit, Row, Tape};
+use crate::prepare::{Block, Control, Emit, Mapped, Row, Tape};
 use crate::tally::add_dropped;
 use crate::view::{Tables, View};
 
@@ -63,6 +63,7 @@ impl Sharing {
 pub(crate) struct SharedFront {
     /// `None` once lanes have gone their own ways.
     front: Option<Front>,
+    fan: Option<Fan>,
     tables: Tables,
     fetch: usize,
     data: usize,
@@ -75,6 +76,7 @@ impl SharedFront {
         Self {
             // No draw of its own depends on the seed, or it would not be shared.
             front: Some(Front::new(tree, Rng::new(seed))),
+            fan: Fan::new(tree),
             tables: Tables::default(),
             fetch: config.fetch,
             data: config.data,
@@ -94,14 +96,14 @@ impl SharedFront {
             return emit(block);
         }
         let Tape::Rows(rows) = &block.tape else { unreachable!("preparation hands on rows") };
-        let mut requests = Vec::with_capacity(rows.len() / 2);
+        let mut passed = Passed { requests: Vec::with_capacity(rows.len() / 2), alike: Vec::new() };
         let mut controls = Vec::with_capacity(block.controls.len());
-        let mut at = 0;
         let mappings = block.mappings.clone();
+        let mut at = 0;
         for (index, (position, control)) in block.controls.iter().enumerate() {
-            let position = *position;
-            self.simulate(&rows[at..position as usize], &mut requests);
-            at = position as usize;
+            let position = *position as usize;
+            self.simulate(&rows[at..position], &mut passed);
+            at = position;
             let control = match control {
                 Control::Mark(mark, stream, _) => {
                     let mut counters = self.counters();
@@ -109,45 +111,57 @@ impl SharedFront {
                     Control::Mark(*mark, *stream, Some(Arc::new(counters)))
                 }
                 Control::Evictions => {
-                    emit(Arc::new(Block {
-                        tape: Tape::Requests(requests),
-                        controls,
-                        mappings,
-                        gaps: Vec::new(),
-                    }))?;
+                    emit(Arc::new(passed.block(controls, mappings)))?;
                     return emit(Arc::new(self.end(&rows[at..], at, &block.controls[index + 1..])));
                 }
                 other => other.clone(),
             };
-            controls.push((requests.len() as u32, control));
+            controls.push((passed.requests.len() as u32, control));
         }
-        self.simulate(&rows[at..], &mut requests);
-        emit(Arc::new(Block { tape: Tape::Requests(requests), controls, mappings, gaps: Vec::new() }))
+        self.simulate(&rows[at..], &mut passed);
+        emit(Arc::new(passed.block(controls, mappings)))
     }
 
-    fn simulate(&mut self, rows: &[Row], requests: &mut Vec<Request>) {
+    fn simulate(&mut self, rows: &[Row], passed: &mut Passed) {
         let front = self.front.as_mut().expect("called while the front is shared");
         let view = View { tables: &self.tables, frames: None };
-        front.access_all(rows, &view, requests);
+        let from = passed.requests.len();
+        front.access_all(rows, &view, &mut passed.requests);
+        if let Some(fan) = &mut self.fan {
+            passed.alike.push(fan.sift(&mut passed.requests, from));
+        }
     }
 
     fn counters(&self) -> Vec<CacheCounters> {
         let front = self.front.as_ref().expect("called while the front is shared");
-        let caches = 0..self.tree.config().caches.len();
-        caches
-            .map(
-                |cache| {
-                    if self.tree.in_front(cache) { *front.counters(cache) } else { CacheCounters::default() }
-                },
-            )
-            .collect()
+        let of =
+            |cache| if self.tree.in_front(cache) { *front.counters(cache) } else { CacheCounters::default() };
+        (0..self.tree.config().caches.len()).map(of).collect()
     }
 
     /// From here on each lane simulates a front of its own, starting from a copy of the shared one.
     fn end(&mut self, rows: &[Row], start: usize, rest: &[(u32, Control)]) -> Block {
         let front = self.front.take().expect("called while the front is shared");
-        let mut controls = vec![(0, Control::Unshare(Arc::new(front)))];
+        let mut controls = vec![(0, Control::Unshare(Arc::new((front, self.fan.take()))))];
         controls.extend(rest.iter().map(|(position, control)| (position - start as u32, control.clone())));
-        Block { tape: Tape::Rows(rows.to_vec()), controls, mappings: Vec::new(), gaps: Vec::new() }
+        Block {
+            tape: Tape::Rows(rows.to_vec()),
+            controls,
+            mappings: Vec::new(),
+            gaps: Vec::new(),
+            alike: Vec::new(),
+        }
+    }
+}
+
+/// What a front let through of a block so far.
+struct Passed {
+    requests: Vec<Request>,
+    alike: Vec<Alike>,
+}
+
+impl Passed {
+    fn block(self, controls: Vec<(u32, Control)>, mappings: Vec<Mapped>) -> Block {
+        Block { tape: Tape::Requests(self.requests), controls, mappings, gaps: Vec::new(), alike: self.alike }
     }
 }

@@ -112,22 +112,28 @@ impl Lane {
         tree: &Tree,
     ) -> Result<()> {
         let mut at = entries.start;
-        for (position, control) in &block.controls[controls] {
-            self.advance(block, at..*position as usize, tables);
+        let last = controls.end;
+        for stretch in controls {
+            let (position, control) = &block.controls[stretch];
+            self.advance(block, stretch, at..*position as usize, tables);
             at = *position as usize;
             self.control(control, tables, recency, tree)?;
         }
-        self.advance(block, at..entries.end, tables);
+        self.advance(block, last, at..entries.end, tables);
         Ok(())
     }
 
-    fn advance(&mut self, block: &Block, entries: Range<usize>, tables: &Tables) {
-        if entries.is_empty() {
-            return;
-        }
+    /// Simulates the entries before the control with number `stretch`, or after the last.
+    fn advance(&mut self, block: &Block, stretch: usize, entries: Range<usize>, tables: &Tables) {
         let view = View { tables, frames: Some(&self.whereabouts) };
         match &block.tape {
-            Tape::Requests(requests) => self.waited += self.back.replay(&requests[entries], &view),
+            Tape::Requests(requests) => {
+                self.waited += match block.alike.get(stretch) {
+                    Some(alike) => self.back.replay_alike(&requests[entries], alike, &view),
+                    None => self.back.replay(&requests[entries], &view),
+                };
+            }
+            Tape::Rows(_) if entries.is_empty() => {}
             Tape::Rows(rows) => {
                 let front = self.front.as_mut().expect("rows are for a front of one's own");
                 if block.gaps.is_empty() && !self.reaches_up {
@@ -167,7 +173,13 @@ impl Lane {
                     self.whereabouts.died(*page, frame);
                 }
             }
-            Control::Unshare(front) => self.front = Some(Front::clone(front)),
+            Control::Unshare(shared) => {
+                let (front, fan) = &**shared;
+                self.front = Some(front.clone());
+                if let Some(fan) = fan {
+                    self.back.leave(fan);
+                }
+            }
             Control::Mark(mark, stream, front) => self.mark(*mark, *stream, front.as_deref(), tree),
         }
         Ok(())

@@ -22,10 +22,13 @@
 
 use alloc::vec::Vec;
 
-use binhop_base::{PageId, PowerOfTwo};
+use binhop_base::{Domain, PageId, PowerOfTwo, Rng, Stream};
 
 use super::{Recency, bins::Bins};
 use crate::SegmentId;
+
+/// The order in which the list starts (KH90 §4.1.2).
+const ORDER: Stream = Stream::new(Domain::FrameOrder, 0);
 
 /// A used frame, the page it was last given to, and a time at which that was referenced: the last, or an
 /// earlier one.
@@ -52,9 +55,11 @@ impl Content {
 
 pub(super) struct Lru {
     size: usize,
-    /// Frames in initial order, those that have been used first: `..used` and `used..`.
+    /// Frames in initial order, those that have been used first: `..used` and `used..`. Drawn as far as
+    /// the pool reaches; what lies behind is not in order yet.
     order: Vec<u32>,
     used: usize,
+    rng: Rng,
     content: Vec<Content>,
     /// The used part of the pool, in order; exact since the last [`refresh`](Self::refresh).
     aged: Vec<Aged>,
@@ -69,12 +74,14 @@ pub(super) struct Lru {
 }
 
 impl Lru {
-    /// A list in this order, of frames never used, with a pool of `size` (1 to all of them).
-    pub(super) fn new(order: Vec<u32>, size: usize, bins: Option<PowerOfTwo>) -> Self {
+    /// A list of frames never used, in an order drawn from `rng`, with a pool of `size` (1 to all of them).
+    pub(super) fn new(frames: u32, rng: Rng, size: usize, bins: Option<PowerOfTwo>) -> Self {
+        let mut order: Vec<u32> = (0..frames).collect();
+        rng.shuffle_places(ORDER, &mut order, 0..size);
         let content = alloc::vec![Content::default(); order.len()];
         let bins = bins.map(|bins| Bins::new(bins, order.len(), &order[..size]));
         let (aged, reserve, rest) = (Vec::new(), Vec::new(), Vec::new());
-        Self { size, order, used: 0, content, aged, reserve, rest, following: false, bins }
+        Self { size, order, used: 0, rng, content, aged, reserve, rest, following: false, bins }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -175,7 +182,11 @@ impl Lru {
         let frame = if rank < fresh {
             self.order[self.used..=self.used + rank].rotate_right(1);
             self.used += 1;
-            next = self.order.get(self.used + self.size - 1).copied();
+            let entering = self.used + self.size - 1;
+            if entering < self.order.len() {
+                self.rng.shuffle_places(ORDER, &mut self.order, entering..entering + 1);
+                next = Some(self.order[entering]);
+            }
             self.order[self.used - 1]
         } else {
             self.aged.remove(rank - fresh).frame

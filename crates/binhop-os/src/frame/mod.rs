@@ -15,7 +15,7 @@ mod recency;
 
 use alloc::{boxed::Box, format, vec::Vec};
 
-use binhop_base::{Asid, Domain, FrameNo, PageId, PageNo, Problem, Result, Rng, Stream};
+use binhop_base::{Asid, FrameNo, PageId, PageNo, Problem, Result, Rng};
 
 use crate::{
     SegmentId,
@@ -120,9 +120,7 @@ impl Frames {
             ));
         }
         let rng = Rng::new(seed);
-        let mut order: Vec<u32> = (0..count).collect();
-        rng.shuffle(Stream::new(Domain::FrameOrder, 0), &mut order);
-        let list = Box::new(Lru::new(order, pool as usize, policy.bins()));
+        let list = Box::new(Lru::new(count, rng, pool as usize, policy.bins()));
         Ok(Self::of(Memory::Pooled { list, policy, rng }))
     }
 

@@ -257,6 +257,7 @@ impl Prepare {
             controls: std::mem::take(&mut self.controls),
             mappings: std::mem::take(&mut self.mappings),
             gaps: std::mem::take(&mut self.gaps),
+            alike: Vec::new(),
         }))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use binhop_base::{Kind, LineAddr, MappingId, PageId, PageNo};
-use binhop_hw::{Access, CacheCounters, Front, Request};
+use binhop_hw::{Access, Alike, CacheCounters, Fan, Front, Request};
 use binhop_os::Request as PageRequest;
 
 /// One access of one line at a first-level cache: a mapping, a line of its page, and a kind.
@@ -107,7 +107,7 @@ pub enum Control {
     /// From here on a placement may evict a page: lanes no longer agree on what is resident.
     Evictions,
     /// From here on first-level caches are simulated per placement; each starts as a copy of this one.
-    Unshare(Arc<Front>),
+    Unshare(Arc<(Front, Option<Fan>)>),
 }
 
 /// What lies between the controls: references for first-level caches, or what one front shared by all
@@ -131,6 +131,9 @@ pub struct Block {
     pub mappings: Vec<Mapped>,
     /// Instructions executed before each row and after the row or mark before it; empty where time does not matter.
     pub gaps: Vec<u32>,
+    /// Where lanes' backs have that much in common: what the entries before each control, and after the
+    /// last, do alike in all of them.
+    pub alike: Vec<Alike>,
 }
 
 /// What the hardware may ask about a new mapping.

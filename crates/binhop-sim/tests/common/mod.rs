@@ -170,6 +170,30 @@ pub const SMALL: &[(&str, &str)] = &[
            next = "memory""#,
     ),
     (
+        "level 1 within the page, memory ample, lines of one size, costs that add up",
+        r#"memory = { size = "2MiB", page = "4KiB" }
+           placement = { policy = "random", pool = "512KiB" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "1KiB"
+           line = "64B"
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "2KiB"
+           line = "64B"
+           ways = 2
+           next = "l2"
+           [cache.l2]
+           size = "32KiB"
+           line = "64B"
+           next = "memory"
+           [cost]
+           mode = "add"
+           l2 = 13
+           memory = 200"#,
+    ),
+    (
         "unified level 1, tree-PLRU, write-through data below",
         r#"memory = { size = "128KiB", page = "4KiB" }
            placement = { policy = "first", pool = "16KiB" }

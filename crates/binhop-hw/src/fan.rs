@@ -1,0 +1,171 @@
+//! One stream of requests for many backs: what is the same in each is worked out once.
+//!
+//! For the commonest back that many placements share a front with: one direct-mapped cache before memory,
+//! write-back and allocating, indexed by the frame. There, whatever the placement,
+//! - accesses are equal, and so are compulsory misses: the first request for a line misses everywhere;
+//! - a set holds lines of one *line number within the page* only (a slot), so the line requested last in its
+//!   slot is present everywhere: a request that repeats it changes nothing, but for the dirty bit, and need not
+//!   be replayed.
+//!
+//! What remains is replayed without a branch: whether a line is there differs from lane to lane and cannot
+//! be predicted.
+
+use binhop_base::{Kind, PageId, PerKind, Translation};
+
+use crate::{
+    Back, IndexBy, Next, Tree, WritePolicy,
+    leaf::is_first,
+    lines::{Array, EMPTY, InLines},
+    replacement::Fifo,
+    request::Request,
+};
+
+/// What a stretch of requests does alike in every back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Alike {
+    accesses: PerKind<u64>,
+    compulsory: PerKind<u64>,
+}
+
+/// Follows the requests that all backs of a tree see.
+#[derive(Clone, Debug)]
+pub struct Fan {
+    /// Logarithm of the lines in a page.
+    log2: u32,
+    /// Word of the line requested last in each slot.
+    last: Vec<u64>,
+    /// Lines requested so far.
+    touched: Vec<u64>,
+}
+
+/// Whether a request brings data, and so leaves its line dirty.
+const fn is_data(kind: Kind) -> bool {
+    matches!(kind, Kind::Write | Kind::Writeback)
+}
+
+impl Fan {
+    /// For trees whose back is as described; `None` for others.
+    #[must_use]
+    pub fn new(tree: &Tree) -> Option<Self> {
+        let config = tree.config();
+        let serving = [config.fetch, config.data];
+        let mut back = (0..config.caches.len()).filter(|&cache| !tree.in_front(cache));
+        let (Some(leaf), None) = (back.next(), back.next()) else { return None };
+        let cache = &config.caches[leaf];
+        let only_serving = (0..config.caches.len()).all(|cache| cache == leaf || serving.contains(&cache));
+        let all_ask_it = serving.iter().all(|&front| config.caches[front].next == Next::Cache(leaf));
+        let simple = cache.ways == 1 && cache.allocate && !cache.hashed && !cache.inclusive;
+        let by_frame =
+            cache.index == IndexBy::Physical && cache.sets() * cache.line.bytes() >= config.page.bytes();
+        // Behind caches that know mappings a page may come under several names.
+        let by_page = serving.iter().all(|&front| !config.caches[front].keyed_by_mapping());
+        if !(only_serving && all_ask_it && simple && by_frame && by_page && cache.write == WritePolicy::Back)
+        {
+            return None;
+        }
+        let log2 = config.page.log2() - cache.line.log2();
+        Some(Self { log2, last: vec![EMPTY; 1 << log2], touched: Vec::new() })
+    }
+
+    /// Counts the requests from `from` on, and takes out those that change nothing in any back.
+    pub fn sift(&mut self, requests: &mut Vec<Request>, from: usize) -> Alike {
+        let mut alike = Alike::default();
+        let mut kept = from;
+        for at in from..requests.len() {
+            let request = requests[at];
+            alike.accesses[request.kind] += 1;
+            let key = u64::from(request.at.id) << self.log2 | u64::from(request.at.line);
+            let (clean, data) = (key << 1, u64::from(is_data(request.kind)));
+            let last = &mut self.last[request.at.line as usize];
+            let again = *last ^ clean <= 1;
+            if again && *last & 1 >= data {
+                continue;
+            }
+            *last = clean | data | if again { *last & 1 } else { 0 };
+            alike.compulsory[request.kind] += u64::from(is_first(&mut self.touched, key));
+            requests[kept] = request;
+            kept += 1;
+        }
+        requests.truncate(kept);
+        alike
+    }
+}
+
+/// Bits in which the misses of one kind are counted, side by side in one word.
+const LANE: u32 = 10;
+/// Requests between two emptyings of that word: none of its counts can overflow.
+const CHUNK: usize = (1 << LANE) - 1;
+const _: () = assert!(LANE * (Kind::Fill as u32 + 1) <= u64::BITS);
+
+impl Back {
+    /// Replays what [`Fan::sift`] left of a stretch; returns the cycles the processor waits. `alike` is what it
+    /// said about the stretch.
+    ///
+    /// # Panics
+    /// The tree is none for a [`Fan`].
+    pub fn replay_alike<T: Translation>(
+        &mut self,
+        requests: &[Request],
+        alike: &Alike,
+        translation: &T,
+    ) -> u64 {
+        self.waiting(|cache, memory| {
+            let (log2, mask) = cache.geometry();
+            let array = Array::<Fifo, 1>::of(&mut cache.lines).expect("a fan is for direct-mapped caches");
+            let (words, _) = array.parts();
+            assert_eq!(words.len() as u64, mask + 1);
+            let (mut misses, mut dirtied, mut evicted, mut evicted_dirty) = (PerKind::default(), 0, 0, 0);
+            for chunk in requests.chunks(CHUNK) {
+                let mut missed = 0u64;
+                for request in chunk {
+                    let (id, line) = (request.at.id, u64::from(request.at.line));
+                    let set = ((translation.frame(PageId(id)).0 << log2 | line) & mask) as usize;
+                    let clean = (u64::from(id) << log2 | line) << 1;
+                    let data = u64::from(is_data(request.kind));
+                    let old = words[set];
+                    let hit = u64::from(old ^ clean <= 1);
+                    let was_dirty = hit & old;
+                    words[set] = clean | data | was_dirty;
+                    let miss = hit ^ 1;
+                    missed += miss << (LANE * request.kind as u32);
+                    dirtied += data & !was_dirty;
+                    let gone = miss & u64::from(old != EMPTY);
+                    evicted += gone;
+                    evicted_dirty += gone & old;
+                }
+                for kind in 0..=Kind::Fill as usize {
+                    misses.0[kind] += missed >> (LANE * kind as u32) & CHUNK as u64;
+                }
+            }
+            let counters = &mut cache.counters;
+            counters.accesses += alike.accesses;
+            counters.compulsory += alike.compulsory;
+            counters.misses += misses;
+            counters.fills += misses.total();
+            counters.dirtied += dirtied;
+            counters.evictions += evicted;
+            counters.evictions_dirty += evicted_dirty;
+            let mut asked = misses;
+            for kind in [Kind::Write, Kind::Writeback] {
+                // Data smaller than the line: the rest is read. Write-backs of one stretch are of one size.
+                let whole = requests
+                    .iter()
+                    .find(|r| r.kind == kind)
+                    .is_some_and(|r| u32::from(r.data) == cache.line_log2);
+                asked[Kind::Fill] += if whole { 0 } else { misses[kind] };
+                asked[kind] = 0;
+            }
+            asked[Kind::Writeback] += evicted_dirty;
+            counters.sent += asked;
+            memory.accesses += asked;
+        })
+    }
+
+    /// Lets this back go on by itself: it learns which lines were requested so far.
+    ///
+    /// # Panics
+    /// The tree is none for a [`Fan`].
+    pub fn leave(&mut self, fan: &Fan) {
+        self.waiting(|cache, _| cache.touched.clone_from(&fan.touched));
+    }
+}
