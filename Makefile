@@ -12,6 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
 
 # The extension knows Python and is tested through it; the other crates are tested as crates.
 CRATES := --workspace --exclude binhop-py
