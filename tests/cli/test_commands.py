@@ -135,6 +135,20 @@ def test_the_version_is_the_crates(command: Command) -> None:
     assert command.ok("--version").stdout == f"binhop {binhop.__version__}\n"
 
 
+def test_no_command_is_answered_with_the_help(command: Command) -> None:
+    done = command()
+    assert done.returncode == 2
+    assert done.stdout.count("Usage:") == 1
+
+
+def test_calibration_shows_target_beside_measured(command: Command) -> None:
+    out = command.ok("workloads", "--calibrate", "--length", "50k").stdout
+    assert max(map(len, out.splitlines())) <= 80
+    for workload in binhop.workloads()["name"]:
+        assert re.search(rf"^{re.escape(workload)} +target", out, re.MULTILINE), workload
+    assert out.count("measured") >= binhop.workloads().height
+
+
 def test_help_names_every_command(command: Command) -> None:
     out = command.ok("--help").stdout
     for name in ("run", "import", "inspect", "lint", "machines", "workloads", "policies", "counters"):

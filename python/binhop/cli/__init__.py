@@ -75,9 +75,8 @@ def _usage(error: TyperException) -> int:
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "binhop"
-    if context is not None and type(error).__name__ == "NoArgsIsHelpError":
-        print(context.get_help())
-        return 2
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return 2  # making it has printed the help
     text = message.rstrip(".").replace("\n", " ")
     print(f"{command}: {text}; see {command} --help", file=sys.stderr)
     return 2

@@ -20,7 +20,7 @@ def calibrate(length: int) -> None:
     The targets are those of whole programs (3 G instructions): a shorter length sees more of the start.
     """
     out = show.console()
-    cells = [f"{ways}-way {size.removesuffix('iB')}" for ways in WAYS for size in SIZES]
+    cells = [f"{ways}w {size.removesuffix('iB')}" for ways in WAYS for size in SIZES]
     table = show.table("workload", "", *cells, "switch", right=len(cells) + 1)
     base = binhop.Machine.load("kh90")
     for workload, switch, targets in _binhop.calibration_targets():
@@ -39,7 +39,7 @@ def calibrate(length: int) -> None:
         table.add_row("", "measured", *(f"{1000 * value:.2f}" for value in measured), _thousands(every))
     out.print(
         f"Level-2 misses per 1000 instructions, kh90, random placement, mean of {SEEDS} placements, after "
-        f"{show.grouped(length)} references; mean instructions between switches"
+        f"{show.grouped(length)} references; 1w 4M: 1 way, 4 MiB; mean instructions between switches"
     )
     out.print()
     out.print(table)

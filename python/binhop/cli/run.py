@@ -21,7 +21,9 @@ from binhop.summary import demand_misses
 ENDLESS = "50M"
 """How much of a built-in workload is simulated unless told otherwise: it would never end."""
 
-LENGTH_HELP = f"References to simulate, as in 50M. [default: all; {ENDLESS} of a built-in workload]"
+LENGTH_HELP = (
+    f"References to simulate, in whole rows, as in 50M. Default: all; {ENDLESS} of a built-in workload."
+)
 
 
 def run(
@@ -30,7 +32,7 @@ def run(
         list[str], typer.Argument(metavar="TRACE...", help="Trace files or built-in workloads; a file wins.")
     ],
     seeds: Annotated[
-        str | None, typer.Option(help="How many placements. [default: 32; 1 if nothing is random]")
+        str | None, typer.Option(help="How many placements. Default: 32; 1 if nothing is random.")
     ] = None,
     seed: Annotated[
         list[str] | None, typer.Option(help="The placement of this number; may be given several times.")
@@ -48,7 +50,7 @@ def run(
         str | None, typer.Option("--json", metavar="FILE|-", help="Write one JSON object with every row.")
     ] = None,
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Write tables, provenance, figures.")] = None,
-    threads: Annotated[str | None, typer.Option(help="How many threads. [default: all]")] = None,
+    threads: Annotated[str | None, typer.Option(help="How many threads. Default: all there are.")] = None,
     confidence: Annotated[float, typer.Option(help="Of the interval of the mean.")] = 0.95,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
 ) -> None:
