@@ -8,7 +8,7 @@
 //!   be replayed.
 //!
 //! What remains is replayed without a branch: whether a line is there differs from lane to lane and cannot
-//! be predicted.
+//! be predicted. Requests of different slots never meet in a set, so a stretch is replayed slot by slot.
 
 use binhop_base::{Kind, PageId, PerKind, Translation};
 
@@ -36,6 +36,9 @@ pub struct Fan {
     last: Vec<u64>,
     /// Lines requested so far.
     touched: Vec<u64>,
+    /// For [`Fan::sort`]: where each slot's requests go, and the requests in order.
+    starts: Vec<usize>,
+    sorted: Vec<Request>,
 }
 
 /// Whether a request brings data, and so leaves its line dirty.
@@ -64,7 +67,8 @@ impl Fan {
             return None;
         }
         let log2 = config.page.log2() - cache.line.log2();
-        Some(Self { log2, last: vec![EMPTY; 1 << log2], touched: Vec::new() })
+        let (touched, starts, sorted) = (Vec::new(), Vec::new(), Vec::new());
+        Some(Self { log2, last: vec![EMPTY; 1 << log2], touched, starts, sorted })
     }
 
     /// Counts the requests from `from` on, and takes out those that change nothing in any back.
@@ -87,7 +91,33 @@ impl Fan {
             kept += 1;
         }
         requests.truncate(kept);
+        self.sort(&mut requests[from..]);
         alike
+    }
+
+    /// Puts requests in order of their slots, each slot's in the order they came. No set holds lines of two
+    /// slots, so this changes no count; and the sets that a lane goes through stay in the nearest cache.
+    fn sort(&mut self, requests: &mut [Request]) {
+        if requests.len() < self.last.len() {
+            return;
+        }
+        let Self { starts, sorted, last, .. } = self;
+        starts.clear();
+        starts.resize(last.len() + 1, 0);
+        for request in &*requests {
+            starts[request.at.line as usize + 1] += 1;
+        }
+        for slot in 1..starts.len() {
+            starts[slot] += starts[slot - 1];
+        }
+        sorted.clear();
+        sorted.extend_from_slice(requests);
+        for &request in &*requests {
+            let start = &mut starts[request.at.line as usize];
+            sorted[*start] = request;
+            *start += 1;
+        }
+        requests.copy_from_slice(sorted);
     }
 }
 

@@ -150,6 +150,9 @@ next = "memory"
 
 fn many_lanes(table: &Table, batches: &Arc<[EventBatch]>, machine: &Machine, name: &str) {
     let rows = prepared(machine, batches);
+    let all =
+        Prepared::new(machine, &mut Memory::new(batches), &Plan { share: false, ..Plan::default() }).unwrap();
+    let every = Plan { share: false, ..plan(1, 1) };
     let one = table.line(
         &format!("{name}: 1 placement, prepared rows"),
         seconds(|| drop(black_box(rows.simulate(&plan(1, 1)).unwrap()))),
@@ -159,7 +162,19 @@ fn many_lanes(table: &Table, batches: &Arc<[EventBatch]>, machine: &Machine, nam
         let what = format!("{name}: {lanes} placements, prepared rows");
         last = table.line(&what, seconds(|| drop(black_box(rows.simulate(&plan(lanes, 1)).unwrap()))));
     }
-    println!("{:<62} {:>9.1} x", format!("{name}: 64 placements against 64 single runs"), 64.0 * one / last);
+    let uncollapsed = table.line(
+        &format!("{name}: 1 placement, every access a row"),
+        seconds(|| drop(black_box(all.simulate(&every).unwrap()))),
+    );
+    let ratio = |what: &str, single: f64| {
+        println!(
+            "{:<62} {:>9.1} x",
+            format!("{name}: 64 placements against 64 runs over {what}"),
+            64.0 * single / last
+        )
+    };
+    ratio("prepared rows", one);
+    ratio("every access", uncollapsed);
 }
 
 fn prepared(machine: &Machine, batches: &Arc<[EventBatch]>) -> Prepared {

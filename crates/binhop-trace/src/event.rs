@@ -146,7 +146,8 @@ impl EventBatch {
         };
         let required = |name: &str, want: DataType| -> Result<ArrayRef> {
             let array = column(name, want)?;
-            match (0..array.len()).find(|&row| array.null_count() > 0 && array.is_null(row)) {
+            let rows = if array.null_count() > 0 { 0..array.len() } else { 0..0 };
+            match rows.into_iter().find(|&row| array.is_null(row)) {
                 Some(row) => Err(Problem::request(
                     "null",
                     &format!("{place}: column {name}, row {row}"),

@@ -83,8 +83,8 @@ struct Translated {
 
 const NOTHING: Translated = Translated { page_no: u64::MAX, asid: 0, mapping: 0, page: 0, write_free: false };
 const TRANSLATIONS: usize = 4096;
-/// Rows in a block: some 256 KiB, so that a block stays in a level-2 cache while the lanes read it in turn.
-const BLOCK_ROWS: usize = 1 << 15;
+/// Rows in a block: enough that a lane's tables, fetched anew for each block, are used many times.
+const BLOCK_ROWS: usize = 1 << 17;
 const BLOCK_CONTROLS: usize = 1 << 12;
 
 /// The preparing stage.
