@@ -81,6 +81,14 @@ pub fn simulate(
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Outcome> {
     check_plan(plan)?;
+    if policy.is_some() && machine.memory().frames.is_none() {
+        return Err(Problem::request(
+            "a policy of one's own",
+            &format!("machine {}", machine.name()),
+            "with placement identity, physical = virtual: there is nothing to place",
+            "give the machine a memory.size and another placement.policy",
+        ));
+    }
     let source = if plan.threads > 1 { Box::new(Ahead::new(source)) as Box<dyn Source> } else { source };
     let shared = sharing(machine, plan) == Sharing::Shared;
     let lanes = lanes(machine, plan, policy, shared)?;
@@ -106,6 +114,17 @@ fn conclude(
     shared: Option<SharedFront>,
     meta: &Meta,
 ) -> Result<Outcome> {
+    if plan.warmup > 0 && !prepare.is_measuring() {
+        return Err(Problem::request(
+            &plan.warmup.to_string(),
+            "warmup",
+            &format!(
+                "the trace holds {} references: nothing is left to measure",
+                prepare.stream().references
+            ),
+            "make the warm-up shorter than the trace",
+        ));
+    }
     lanes.sort_by_key(|lane| plan.seeds.iter().position(|&seed| seed == lane.seed));
     let mut front = shared.and_then(SharedFront::into_front);
     if let Some(front) = &mut front {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use binhop_base::{Kind, Problem, Result, Rng};
-use binhop_hw::{Access, Back, CacheCounters, Front, Request, Tree};
+use binhop_hw::{Access, Back, CacheCounters, Front, Next, Request, Tree};
 use binhop_os::placement::{Placement, policy};
 use binhop_os::{Frames, Recency};
 
@@ -149,8 +149,8 @@ impl Lane {
                 }
                 let cache_of = [self.fetch, self.data, self.data];
                 for (&row, &gap) in rows[entries.clone()].iter().zip(&block.gaps[entries]) {
-                    self.now += u64::from(gap);
-                    self.instructions += u64::from(gap);
+                    self.now += gap;
+                    self.instructions += gap;
                     let cache = cache_of[row.kind() as usize];
                     let waits = front.access(cache, row.kind(), row.at(), self.now, &view, &mut below);
                     self.now += waits;
@@ -284,19 +284,26 @@ impl Lane {
             (None, None) => unreachable!("a front is shared, or the lane's own"),
         };
         binhop_hw::check(tree, front, &self.back)?;
-        self.check_stream(&end)?;
+        self.check_stream(tree, &end)?;
         self.check_processes()
     }
 
-    /// The first level saw what the stream held: no reference lost, none twice.
-    fn check_stream(&self, end: &Tally) -> Result<()> {
+    /// The caches the processor asks saw what the stream held, and what other caches sent them: no reference
+    /// lost, none twice.
+    fn check_stream(&self, tree: &Tree, end: &Tally) -> Result<()> {
         for (kind, &accesses) in [Kind::Fetch, Kind::Load, Kind::Store].iter().zip(&end.stream.accesses) {
             let cache = if *kind == Kind::Fetch { self.fetch } else { self.data };
+            let senders =
+                (0..self.caches).filter(|&above| tree.config().caches[above].next == Next::Cache(cache));
+            let accesses = accesses + senders.map(|above| end.caches[above].sent[*kind]).sum::<u64>();
             let counted = end.caches[cache].accesses[*kind];
             if counted != accesses {
                 return Err(broken(
                     &format!("{counted} {} accesses", kind.name()),
-                    &format!("the stream held {accesses}"),
+                    &format!(
+                        "the stream and the levels above made {accesses} at {}",
+                        tree.config().caches[cache].name
+                    ),
                     self.seed,
                 ));
             }

@@ -7,7 +7,8 @@ mod common;
 use arrow::array::RecordBatch;
 use arrow::util::display::array_value_to_string;
 use binhop_sim::{Outcome, Plan};
-use common::{SMALL, batch, event, machine, reference, run};
+use binhop_trace::Op;
+use common::{Event, SMALL, batch, event, machine, reference, run};
 use proptest::prelude::*;
 
 fn plan(seeds: std::ops::Range<u64>) -> Plan {
@@ -31,9 +32,11 @@ fn assert_same(a: &Outcome, b: &Outcome, what: &str) {
     assert_equal(&a.processes, &b.processes, &format!("processes: {what}"));
 }
 
-fn compare(number: usize, events: &[common::Event]) {
+fn compare(number: usize, events: &[Event]) {
     let machine = machine(number);
-    let events = batch(events);
+    // Enough to come out of the warm-up.
+    let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
+    let events = batch(&[vec![warm; 41], events.to_vec()].concat());
     let together = plan(0..3);
     let fast = run(&machine, &events, 1000, &together);
     let plain = run(&machine, &events, 1000, &Plan { share: false, ..together.clone() });

@@ -239,3 +239,32 @@ fn stopping_by_progress_stops() {
     assert_eq!(stopped.unwrap_err().class, binhop_base::Class::Interrupted);
     assert_eq!(calls, 3);
 }
+
+#[test]
+fn a_warm_up_that_leaves_nothing_is_refused() {
+    for warmup in [4, 5, 100] {
+        let source = Box::new(Fixed::new(events(&[(Op::Load, 0x100, 4, 1); 4]), 10));
+        let plan = Plan { warmup, ..Plan::default() };
+        let problem = simulate(&machine(&[]), source, &plan, None, &mut |_| Ok(())).unwrap_err();
+        assert!(problem.rule.contains("holds 4 references"), "{problem}");
+    }
+}
+
+#[test]
+fn a_policy_of_ones_own_needs_something_to_place() {
+    let source = Box::new(Fixed::new(events(&[(Op::Load, 0x100, 4, 1)]), 10));
+    let make = |_| binhop_os::placement::policy("random").and_then(|policy| policy.build()).unwrap();
+    let problem =
+        simulate(&machine(&[]), source, &Plan::default(), Some(&make), &mut |_| Ok(())).unwrap_err();
+    assert!(problem.rule.contains("nothing to place"), "{problem}");
+}
+
+#[test]
+fn lines_at_both_ends_of_the_address_space_are_told_apart() {
+    let lines = machine(&["cache.l1i.line=8B", "cache.l1d.line=8B"]);
+    let rows: Vec<_> = [u64::MAX - 3, 0x100, 0x4000_0000_0000_0100, 0x8000_0000_0000_0100, 0x100]
+        .map(|addr| (Op::Load, addr, 4, 1))
+        .to_vec();
+    let outcome = run(&lines, &events(&rows), 10, &Plan::default());
+    assert_eq!(value(&outcome, "measured", "l1d.load.misses"), Some(5.0));
+}

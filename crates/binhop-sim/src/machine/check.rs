@@ -1,43 +1,16 @@
 //! From a description as typed to a machine that can be built: every rule is checked here, once.
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
-use binhop_hw::{
-    CacheConfig, CostRule, IndexBy, Next, Replacement, TagBy, TreeConfig, WriteBufferConfig, WritePolicy,
-    WritebackOrder,
-};
+use binhop_hw::{CostRule, TreeConfig, WriteBufferConfig, WritePolicy};
 use binhop_os::placement::{POLICIES, policy};
 
+use super::cache::{Cache, no_such_cache, position, read_cache};
 use super::document::{Located, Section, Value, unknown};
 use super::link::link;
 use super::{Memory, PlacementConfig};
-use crate::prepare::Row;
 
-/// What the references of a section point to, before names are resolved.
-pub(super) struct Cache {
-    pub(super) config: CacheConfig,
-    pub(super) place: String,
-    pub(super) serves: Option<(Serves, String)>,
-    pub(super) next: (String, String),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Serves {
-    Fetch,
-    Data,
-    All,
-}
-
-const SERVES: [Serves; 3] = [Serves::Fetch, Serves::Data, Serves::All];
-
-impl Serves {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Fetch => "fetch",
-            Self::Data => "data",
-            Self::All => "all",
-        }
-    }
-}
+/// Pages that one instruction can need at once: it straddles pages, and so does its operand.
+const LEAST_FRAMES: u64 = 4;
 
 /// Everything a description resolves to.
 pub(super) struct Checked {
@@ -101,165 +74,6 @@ fn read_caches(caches: Located, page: PowerOfTwo) -> Result<Vec<Cache>> {
     named.into_iter().map(|(name, located)| read_cache(name, located, page)).collect()
 }
 
-fn read_cache(name: String, located: Located, page: PowerOfTwo) -> Result<Cache> {
-    if name == "memory" || name.is_empty() || name.contains(['.', '<', '>']) {
-        return Err(Problem::request(
-            &name,
-            &located.place,
-            "a cache's name is part of every metric's name, and memory is taken",
-            "use letters, digits and dashes",
-        ));
-    }
-    let mut cache = Section::open("cache", located)?;
-    let place = cache.place().to_string();
-    let size = cache.size("size")?;
-    let (size, size_place) = cache.required("size", size)?;
-    let line = cache.size("line")?;
-    let (line, line_place) = cache.required("line", line)?;
-    let line = PowerOfTwo::check(line, "a line", &line_place)?;
-    if line > page {
-        return Err(Problem::request(
-            &Bytes(line.bytes()).to_string(),
-            &line_place,
-            &format!("a line is no larger than a page ({})", Bytes(page.bytes())),
-            "make the line smaller or memory.page larger",
-        ));
-    }
-    if page.bytes() / line.bytes() > Row::MOST_LINES {
-        return Err(Problem::request(
-            &Bytes(line.bytes()).to_string(),
-            &line_place,
-            &format!("a page ({}) holds at most {} lines", Bytes(page.bytes()), Row::MOST_LINES),
-            "make the line larger or memory.page smaller",
-        ));
-    }
-    let ways = read_ways(&mut cache, size, &size_place, line)?;
-    let serves = {
-        let located = cache.take("serves");
-        match located {
-            None => None,
-            Some(located) => {
-                let place = located.place.clone();
-                let text = located.value.shown();
-                match SERVES.into_iter().find(|serves| serves.name() == text) {
-                    Some(serves) => Some((serves, place)),
-                    None => {
-                        let names = SERVES.into_iter().map(Serves::name);
-                        return Err(unknown(&text, &place, "serves is one of", names));
-                    }
-                }
-            }
-        }
-    };
-    let next = cache.text("next")?;
-    let next = cache.required("next", next)?;
-    let config = CacheConfig {
-        name,
-        size,
-        line,
-        ways,
-        index: cache.choice("index", IndexBy::ALL, IndexBy::name)?.unwrap_or(IndexBy::Physical),
-        hashed: cache.boolean("hash")?.unwrap_or(false),
-        tag: cache.choice("tag", TagBy::ALL, TagBy::name)?.unwrap_or(TagBy::Physical),
-        write: cache.choice("write", WritePolicy::ALL, WritePolicy::name)?.unwrap_or(WritePolicy::Back),
-        allocate: cache.boolean("allocate")?.unwrap_or(true),
-        replacement: cache
-            .choice("replacement", Replacement::ALL, Replacement::name)?
-            .unwrap_or(Replacement::Lru),
-        writeback_order: cache
-            .choice("writeback-order", WritebackOrder::ALL, WritebackOrder::name)?
-            .unwrap_or(WritebackOrder::AfterFill),
-        inclusive: cache.boolean("inclusive")?.unwrap_or(false),
-        write_buffer: None,
-        cost: 0,
-        next: Next::Memory,
-    };
-    if config.replacement == Replacement::Plru && !config.ways.is_power_of_two() {
-        return Err(Problem::request(
-            &config.ways.to_string(),
-            &format!("{place}.ways"),
-            "tree-PLRU needs a power of two of ways",
-            "take a power of two, or another replacement",
-        ));
-    }
-    if config.tag == TagBy::Global && config.index == IndexBy::Physical {
-        return Err(Problem::request(
-            "global",
-            &format!("{place}.tag"),
-            "a global tag goes with a virtual index",
-            "add index = \"virtual\"",
-        ));
-    }
-    cache.finish()?;
-    Ok(Cache { config, place, serves, next })
-}
-
-fn read_ways(cache: &mut Section, size: Bytes, size_place: &str, line: PowerOfTwo) -> Result<u32> {
-    let line = line.bytes();
-    let wrong = |rule: &str, remedy: &str| Problem::request(&size.to_string(), size_place, rule, remedy);
-    let ways = match cache.take("ways") {
-        None => 1,
-        Some(Located { value: Value::Text(text), .. }) if text == "full" => {
-            if size.0 == 0 || size.0 % line != 0 {
-                return Err(wrong(
-                    &format!("a fully associative cache holds a whole number of lines ({})", Bytes(line)),
-                    "make its size a multiple of the line",
-                ));
-            }
-            size.0 / line
-        }
-        Some(Located { value: Value::Integer(ways @ 1..), .. }) => ways as u64,
-        Some(other) => {
-            return Err(Problem::request(
-                &other.value.shown(),
-                &other.place,
-                "ways is a whole number from 1, or \"full\"",
-                "ways = 1 is direct-mapped",
-            ));
-        }
-    };
-    let least = ways.saturating_mul(line);
-    if size.0 < least {
-        return Err(wrong(
-            &format!("a cache holds at least one set: ways × line = {}", Bytes(least)),
-            "make the cache larger, or give it fewer ways",
-        ));
-    }
-    if size.0 % least != 0 || !(size.0 / least).is_power_of_two() {
-        return Err(wrong(
-            &format!(
-                "size / (ways × line) is the number of sets, a power of two; ways × line = {}",
-                Bytes(least)
-            ),
-            &format!(
-                "take {} or {}",
-                Bytes(least << (size.0 / least).ilog2()),
-                Bytes(least << ((size.0 / least).ilog2() + 1))
-            ),
-        ));
-    }
-    u32::try_from(ways).map_err(|_| wrong("a set holds fewer than 2^32 lines", "give the cache fewer ways"))
-}
-
-pub(super) fn position(caches: &[Cache], name: &str) -> Option<usize> {
-    caches.iter().position(|cache| cache.config.name == name)
-}
-
-/// The refusal of a cache's name that is none.
-pub(super) fn no_such_cache(name: &str, place: &str, caches: &[Cache], also: &str) -> Box<Problem> {
-    let names: Vec<&str> = caches.iter().map(|cache| cache.config.name.as_str()).collect();
-    let remedy = match crate::nearest(name, names.iter().copied()) {
-        Some(near) => format!("did you mean {near}?"),
-        None => "name one of them".to_string(),
-    };
-    Problem::request(
-        name,
-        place,
-        &format!("no cache has this name; there are {}{also}", names.join(", ")),
-        &remedy,
-    )
-}
-
 fn read_buffers(buffers: Located, caches: &mut [Cache]) -> Result<()> {
     let mut section = Section::open("write-buffer", buffers)?;
     for (name, located) in section.named() {
@@ -299,7 +113,7 @@ fn read_buffers(buffers: Located, caches: &mut [Cache]) -> Result<()> {
 fn read_cost(cost: Located, caches: &mut [Cache]) -> Result<(CostRule, u64)> {
     let mut section = Section::open("cost", cost)?;
     let place = section.place().to_string();
-    let rule = section.choice("mode", CostRule::ALL, CostRule::name)?.unwrap_or(CostRule::Total);
+    let rule = section.choice_or("mode", CostRule::ALL, CostRule::name, CostRule::Total)?;
     let mut memory = None;
     for (name, located) in section.named() {
         let Value::Integer(cycles @ 0..=1_000_000_000) = located.value else {
@@ -413,6 +227,16 @@ fn count_frames(size: Option<(Bytes, String)>, page: PowerOfTwo, place: &str) ->
         ));
     }
     let frames = size.0 / page.bytes();
+    if frames < LEAST_FRAMES {
+        return Err(Problem::request(
+            &size.to_string(),
+            &at,
+            &format!(
+                "memory is too small: one instruction can touch {LEAST_FRAMES} pages (two of its own, two of its data)"
+            ),
+            &format!("take {} or more", Bytes(LEAST_FRAMES * page.bytes())),
+        ));
+    }
     if frames > u64::from(u32::MAX) {
         return Err(Problem::request(
             &size.to_string(),

@@ -180,8 +180,8 @@ impl Section {
 
     /// A key that holds a size in bytes, with its place.
     pub(crate) fn size(&mut self, name: &'static str) -> Result<Option<(Bytes, String)>> {
-        let Some((text, place)) = self.text(name)? else { return Ok(None) };
-        Ok(Some((Bytes::parse(&text, &place)?, place)))
+        let Some(Located { value, place }) = self.take(name) else { return Ok(None) };
+        Ok(Some((Bytes::parse(&value.shown(), &place)?, place)))
     }
 
     /// A key that holds a whole number from 0 to `most`, with its place.
@@ -208,19 +208,30 @@ impl Section {
         }
     }
 
-    /// A key that names one of a list.
+    /// A key that names one of a list, with its place.
     pub(crate) fn choice<T: Copy>(
         &mut self,
         name: &'static str,
         choices: &[T],
         name_of: impl Fn(T) -> &'static str,
-    ) -> Result<Option<T>> {
+    ) -> Result<Option<(T, String)>> {
         let Some((text, place)) = self.text(name)? else { return Ok(None) };
         let names = || choices.iter().map(|&choice| name_of(choice));
         match choices.iter().find(|&&choice| name_of(choice) == text) {
-            Some(&choice) => Ok(Some(choice)),
+            Some(&choice) => Ok(Some((choice, place))),
             None => Err(unknown(&text, &place, &format!("{name} is one of"), names())),
         }
+    }
+
+    /// A key that names one of a list, or a default.
+    pub(crate) fn choice_or<T: Copy>(
+        &mut self,
+        name: &'static str,
+        choices: &[T],
+        name_of: impl Fn(T) -> &'static str,
+        default: T,
+    ) -> Result<T> {
+        Ok(self.choice(name, choices, name_of)?.map_or(default, |(choice, _)| choice))
     }
 
     /// A key that must be there.

@@ -3,7 +3,7 @@
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{CostRule, IndexBy, Next, TagBy, TreeConfig};
 
-use super::check::{Cache, Serves, no_such_cache, position};
+use super::cache::{Cache, Serves, no_such_cache, position};
 
 /// Resolves names into a tree and checks what only the whole shows.
 pub(super) fn link(

@@ -1,5 +1,6 @@
 //! Machines: what a user writes, checked once, and what the engine builds from it.
 
+mod cache;
 mod check;
 mod document;
 mod keys;

@@ -7,8 +7,11 @@
 //! - A load or store makes one access for each line it touches, in order of address. A modify makes the
 //!   accesses of a load, then those of a store. Each page of a straddling reference is translated for itself.
 //! - An interval, the warm-up and the length own the row in which their first instruction or reference lies.
+//! - A row is taken at its word: a size of 0 is one byte, a fetch's count of 0 no instruction; a data reference's
+//!   count is not read. `binhop lint` finds such rows.
 //! - Before any page is referenced that some lane may not hold, every lane is asked to place it.
 
+mod cuts;
 mod filter;
 mod horizon;
 mod system;
@@ -18,24 +21,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use binhop_base::{Asid, Bytes, Kind, MappingId, PageId, PageNo, PowerOfTwo, Result};
-use binhop_hw::Tree;
+use binhop_hw::{Next, Tree};
 use binhop_os::{Request as PageRequest, Spaces};
 use binhop_trace::EventBatch;
 
+pub use cuts::Cuts;
 use filter::Filter;
 use horizon::Horizon;
 pub use tape::{Block, Control, Mapped, Mark, Row, Stream, Tape};
-
-/// Where the stream is cut.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cuts {
-    /// Stop before the row in which this reference lies.
-    pub length: Option<u64>,
-    /// References simulated before the measured part.
-    pub warmup: u64,
-    /// Instructions in an interval of the series.
-    pub interval: Option<u64>,
-}
 
 /// Who executes: an address space, in user mode or in the kernel on its behalf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,11 +90,11 @@ pub struct Prepare {
     data: usize,
     line_log2: [u32; 2],
     timed: bool,
-    believe: bool,
+    believe: [bool; 2],
     translations: Vec<Translated>,
     horizon: Horizon,
-    /// Filters believe a line accessed at or after this: the horizon, or never.
-    trusted: u64,
+    /// Each filter believes a line accessed at or after this: the horizon, or never.
+    trusted: [u64; 2],
     safe: Option<u64>,
     placed: u64,
     evicting: bool,
@@ -112,13 +105,14 @@ pub struct Prepare {
     cuts: Cuts,
     next_interval: u64,
     next_cut: u64,
+    measuring: bool,
     instructions_at_row: u64,
     running: Process,
     processes: Vec<Process>,
     numbers: BTreeMap<Process, u32>,
     seen: Seen,
     rows: Vec<Row>,
-    gaps: Vec<u32>,
+    gaps: Vec<u64>,
     controls: Vec<(u32, Control)>,
     mappings: Vec<Mapped>,
     known_mappings: usize,
@@ -141,8 +135,11 @@ impl Prepare {
     pub(crate) fn new(setup: &Setup<'_>, place: &str) -> Self {
         let config = setup.tree.config();
         let caches = [config.fetch, config.data];
-        // A cache that takes lines out of those above it makes their filters liars.
-        let believe = setup.collapse && !config.caches.iter().any(|cache| cache.inclusive);
+        // A cache that takes lines out of those above it makes their filters liars; so does one that asks a
+        // cache the processor asks too, behind that one's filter.
+        let inclusive = config.caches.iter().any(|cache| cache.inclusive);
+        let asked = |front: usize| config.caches.iter().any(|cache| cache.next == Next::Cache(front));
+        let believe = caches.map(|front| setup.collapse && !inclusive && !asked(front));
         let horizon = Horizon::new(setup.safe);
         let first = Process { asid: Asid(0), kernel: false };
         let spaces = match setup.safe {
@@ -159,7 +156,7 @@ impl Prepare {
             timed: setup.tree.has_write_buffer(),
             believe,
             translations: vec![NOTHING; TRANSLATIONS],
-            trusted: 0,
+            trusted: [0; 2],
             horizon,
             safe: setup.safe,
             placed: 0,
@@ -170,6 +167,7 @@ impl Prepare {
             cuts: setup.cuts,
             next_interval: setup.cuts.interval.unwrap_or(u64::MAX),
             next_cut: 0,
+            measuring: setup.cuts.warmup == 0,
             instructions_at_row: 0,
             running: first,
             processes: vec![first],
@@ -185,6 +183,12 @@ impl Prepare {
         prepare.set_trust();
         prepare.next_cut = prepare.cut_after(0);
         prepare
+    }
+
+    /// Whether the warm-up, if any, is over.
+    #[must_use]
+    pub fn is_measuring(&self) -> bool {
+        self.measuring
     }
 
     /// Every process seen so far; a [`Mark::Process`] names one by its place here.
@@ -275,7 +279,7 @@ impl Prepare {
         let last = addr.saturating_add(u64::from(size.max(1) - 1)) >> log2;
         for line in first..=last {
             self.clock += 1;
-            if !self.filters[FETCH].drops_read(line, self.clock, self.trusted) {
+            if !self.filters[FETCH].drops_read(line, self.clock, self.trusted[FETCH]) {
                 self.pass(FETCH, line, Kind::Fetch)?;
             }
         }
@@ -302,7 +306,7 @@ impl Prepare {
         if load {
             for line in first..=last {
                 self.clock += 1;
-                if !self.filters[self.data].drops_read(line, self.clock, self.trusted) {
+                if !self.filters[self.data].drops_read(line, self.clock, self.trusted[self.data]) {
                     self.pass(self.data, line, Kind::Load)?;
                 }
             }
@@ -311,7 +315,7 @@ impl Prepare {
         if store {
             for line in first..=last {
                 self.clock += 1;
-                if !self.filters[self.data].drops_store(line, self.clock, self.trusted) {
+                if !self.filters[self.data].drops_store(line, self.clock, self.trusted[self.data]) {
                     self.pass(self.data, line, Kind::Store)?;
                 }
             }
@@ -333,12 +337,12 @@ impl Prepare {
             self.ask_for(&translated);
         }
         if self.timed {
-            self.gaps.push((self.stream.instructions - self.instructions_at_row) as u32);
+            self.gaps.push(self.stream.instructions - self.instructions_at_row);
             self.instructions_at_row = self.stream.instructions;
         }
         self.rows.push(Row::new(MappingId(translated.mapping), (line & ((1 << in_page) - 1)) as u32, kind));
         if let Some((left, time)) =
-            self.filters[port].pass(line, translated.mapping, store, self.clock, self.trusted)
+            self.filters[port].pass(line, translated.mapping, store, self.clock, self.trusted[port])
         {
             self.note(MappingId(left), time);
         }
@@ -413,7 +417,7 @@ impl Prepare {
     }
 
     fn set_trust(&mut self) {
-        self.trusted = if self.believe { self.horizon.time() } else { u64::MAX };
+        self.trusted = self.believe.map(|believe| if believe { self.horizon.time() } else { u64::MAX });
     }
 
     /// A mapping was last referenced at `time`.
@@ -441,48 +445,12 @@ impl Prepare {
         self.controls.push((self.rows.len() as u32, control));
     }
 
-    fn mark(&mut self, mark: Mark) {
-        // A lane's clock is right at every mark: the next row counts from here.
-        self.instructions_at_row = self.stream.instructions;
-        self.control(Control::Mark(mark, self.stream(), None));
-    }
-
     /// Pages that died since the last call.
     fn bury(&mut self) {
         if self.spaces.has_dead() {
             for page in self.spaces.drain_dead() {
                 self.control(Control::Died(page));
             }
-        }
-    }
-
-    /// Passes the boundaries (warm-up, length) that lie in the next `count` references. Returns whether
-    /// the stream ends here.
-    #[cold]
-    fn cut(&mut self, count: u64) -> bool {
-        let end = self.stream.references + count;
-        if self.cuts.length.is_some_and(|length| end > length) {
-            return true;
-        }
-        if self.cuts.warmup > 0 && self.stream.references <= self.cuts.warmup && end > self.cuts.warmup {
-            self.mark(Mark::Measured);
-            self.next_cut = self.cut_after(self.cuts.warmup + 1);
-        }
-        false
-    }
-
-    /// The first boundary, in references, at or after `from`.
-    fn cut_after(&self, from: u64) -> u64 {
-        let warmup = Some(self.cuts.warmup).filter(|&warmup| warmup > 0);
-        [warmup, self.cuts.length].into_iter().flatten().filter(|&cut| cut >= from).min().unwrap_or(u64::MAX)
-    }
-
-    #[cold]
-    fn cut_interval(&mut self, count: u64) {
-        let interval = self.cuts.interval.expect("an interval's boundary comes only with an interval");
-        while self.stream.instructions + count > self.next_interval {
-            self.mark(Mark::Interval(self.next_interval / interval));
-            self.next_interval += interval;
         }
     }
 

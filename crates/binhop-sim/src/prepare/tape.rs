@@ -130,7 +130,7 @@ pub struct Block {
     /// Mappings first seen in this block, in order of their numbers.
     pub mappings: Vec<Mapped>,
     /// Instructions executed before each row and after the row or mark before it; empty where time does not matter.
-    pub gaps: Vec<u32>,
+    pub gaps: Vec<u64>,
     /// Where lanes' backs have that much in common: what the entries before each control, and after the
     /// last, do alike in all of them.
     pub alike: Vec<Alike>,

@@ -317,6 +317,50 @@ pub const SMALL: &[(&str, &str)] = &[
            next = "memory""#,
     ),
     (
+        "instructions through the data cache",
+        r#"memory = { size = "256KiB", page = "4KiB" }
+           placement = { policy = "random", pool = "32KiB" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "2KiB"
+           line = "32B"
+           ways = 2
+           next = "l1d"
+           [cache.l1d]
+           serves = "data"
+           size = "2KiB"
+           line = "32B"
+           allocate = true
+           next = "l2"
+           [cache.l2]
+           size = "16KiB"
+           line = "64B"
+           next = "memory"
+           "#,
+    ),
+    (
+        "data through the instruction cache",
+        r#"memory = { size = "256KiB", page = "4KiB" }
+           placement = { policy = "random", pool = "32KiB" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "2KiB"
+           line = "32B"
+           ways = 2
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "2KiB"
+           line = "32B"
+           allocate = false
+           next = "l1i"
+           [cache.l2]
+           size = "16KiB"
+           line = "64B"
+           next = "memory"
+           "#,
+    ),
+    (
         "physical = virtual",
         r#"memory = { page = "4KiB" }
            placement = { policy = "identity" }
