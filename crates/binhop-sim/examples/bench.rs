@@ -171,7 +171,7 @@ fn many_lanes(table: &Table, batches: &Arc<[EventBatch]>, machine: &Machine, nam
             "{:<62} {:>9.1} x",
             format!("{name}: 64 placements against 64 runs over {what}"),
             64.0 * single / last
-        )
+        );
     };
     ratio("prepared rows", one);
     ratio("every access", uncollapsed);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use binhop_base::{Kind, Problem, Result, Rng};
 use binhop_hw::{Access, Back, CacheCounters, Front, Next, Request, Tree};
-use binhop_os::placement::{Placement, policy};
+use binhop_os::placement::{Placement, Policy, policy};
 use binhop_os::{Frames, Recency};
 
 use crate::machine::Machine;
@@ -68,7 +68,7 @@ impl Lane {
                 let policy = match custom {
                     Some(policy) => policy,
                     None => policy(placement.policy)
-                        .and_then(|policy| policy.build())
+                        .and_then(Policy::build)
                         .expect("a checked machine names a policy that chooses from a pool"),
                 };
                 Frames::new(frames, placement.pool, policy, seed)?

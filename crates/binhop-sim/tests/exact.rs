@@ -1,6 +1,6 @@
 //! Everything that makes binhop fast must leave every result as it is, to the bit: sharing a front among
 //! seeds, dropping sure hits, threads, batches, running seeds together or alone.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 

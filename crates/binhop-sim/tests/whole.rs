@@ -1,6 +1,6 @@
 //! The whole engine against the slow models put together: every address space, every frame moved in a
 //! plain list at every access, every line of every cache, event by event.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 

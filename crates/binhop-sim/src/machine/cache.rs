@@ -128,7 +128,7 @@ fn read_ways(cache: &mut Section, size: Bytes, size_place: &str, line: PowerOfTw
     let ways = match cache.take("ways") {
         None => 1,
         Some(Located { value: Value::Text(text), .. }) if text == "full" => {
-            if size.0 == 0 || size.0 % line != 0 {
+            if size.0 == 0 || !size.0.is_multiple_of(line) {
                 return Err(wrong(
                     &format!("a fully associative cache holds a whole number of lines ({})", Bytes(line)),
                     "make its size a multiple of the line",
@@ -153,7 +153,7 @@ fn read_ways(cache: &mut Section, size: Bytes, size_place: &str, line: PowerOfTw
             "make the cache larger, or give it fewer ways",
         ));
     }
-    if size.0 % least != 0 || !(size.0 / least).is_power_of_two() {
+    if !size.0.is_multiple_of(least) || !(size.0 / least).is_power_of_two() {
         return Err(wrong(
             &format!(
                 "size / (ways × line) is the number of sets, a power of two; ways × line = {}",

@@ -138,7 +138,8 @@ fn read_cost(cost: Located, caches: &mut [Cache]) -> Result<(CostRule, u64)> {
             None => return Err(no_such_cache(&name, &located.place, caches, ", memory; and the key mode")),
         }
     }
-    for cache in caches.iter().filter(|cache| cache.serves.is_none() && cache.config.cost == 0) {
+    let free = |cache: &&Cache| cache.serves.is_none() && cache.config.cost == 0;
+    if let Some(cache) = caches.iter().find(|cache| free(cache)) {
         let name = &cache.config.name;
         return Err(Problem::request(
             "missing",
@@ -172,16 +173,12 @@ fn read_placement(
     let tuned_for = section.text("tuned-for")?;
     section.finish()?;
     let mut notes = Vec::new();
-    if let Some((cache, at)) = &tuned_for {
-        if !tree.caches.iter().any(|config| config.name == *cache) {
-            let names: Vec<&str> = tree.caches.iter().map(|config| config.name.as_str()).collect();
-            return Err(Problem::request(
-                cache,
-                at,
-                &format!("a policy is tuned for a cache of its machine: {}", names.join(", ")),
-                "name one of them",
-            ));
-        }
+    if let Some((cache, at)) = &tuned_for
+        && !tree.caches.iter().any(|config| config.name == *cache)
+    {
+        let names: Vec<&str> = tree.caches.iter().map(|config| config.name.as_str()).collect();
+        let rule = format!("a policy is tuned for a cache of its machine: {}", names.join(", "));
+        return Err(Problem::request(cache, at, &rule, "name one of them"));
     }
     let given =
         [("pool", pool.as_ref().map(|(_, at)| at)), ("tuned-for", tuned_for.as_ref().map(|(_, at)| at))];
@@ -218,7 +215,7 @@ fn count_frames(size: Option<(Bytes, String)>, page: PowerOfTwo, place: &str) ->
             "add size = \"128MiB\" to [memory]",
         ));
     };
-    if size.0 % page.bytes() != 0 || size.0 == 0 {
+    if !size.0.is_multiple_of(page.bytes()) || size.0 == 0 {
         return Err(Problem::request(
             &size.to_string(),
             &at,
@@ -251,7 +248,7 @@ fn count_frames(size: Option<(Bytes, String)>, page: PowerOfTwo, place: &str) ->
 fn check_pool(pool: Bytes, at: &str, page: PowerOfTwo, frames: u64) -> Result<u64> {
     let memory = Bytes(frames * page.bytes());
     let wrong = |rule: &str, remedy: &str| Err(Problem::request(&pool.to_string(), at, rule, remedy));
-    if pool.0 % page.bytes() != 0 || pool.0 == 0 {
+    if !pool.0.is_multiple_of(page.bytes()) || pool.0 == 0 {
         return wrong(
             &format!("a pool is a whole number of frames ({}), at least one", Bytes(page.bytes())),
             "make it a multiple of memory.page",

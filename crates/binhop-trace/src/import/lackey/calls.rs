@@ -344,7 +344,10 @@ mod tests {
             text: "4294967196, 0x1ffefffd50(/a (b), c/libc.so.6), 524288".into(),
             outcome: Outcome::Failure,
         };
-        assert_eq!((call.arg(0), call.arg(1), call.arg(9)), (Some(0xffff_ff9c), Some(0x1f_fefff_d50), None));
+        assert_eq!(
+            (call.arg(0), call.arg(1), call.arg(9)),
+            (Some(0xffff_ff9c), Some(0x001f_feff_fd50), None)
+        );
         assert_eq!(call.path(), Some("/a (b), c/libc.so.6"));
     }
 
