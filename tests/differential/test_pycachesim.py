@@ -5,6 +5,8 @@ How its names map to ours (read off its backend.c):
   by the fill of a store, so at level 1 it is the sum of our demand misses; at level 2 write-backs allocate
   through the same path, so it is our misses of every kind, `writeback` included.
 - EVICT counts only dirty victims, those written to the level below: our `evictions.dirty`.
+- load(addr) and store(addr) parse the address into the lower half of an uninitialised long: they go wrong
+  now and then. iterload and iterstore do not; a batch of one is a single access.
 - It fills, then writes the victim back: our default order, "after-fill".
 """
 
@@ -58,10 +60,10 @@ class Reference:
         self.simulators = [CacheSimulator(self.l1i, self.memory), CacheSimulator(self.l1d, self.memory)]
 
     def run(self, rows: list[Row]) -> dict[str, int]:
-        fetch, load, store = self.l1i.backend.load, self.l1d.backend.load, self.l1d.backend.store
-        do = {FETCH: fetch, LOAD: load, STORE: store}
+        i, d = self.l1i.backend, self.l1d.backend
+        do = {FETCH: i.iterload, LOAD: d.iterload, STORE: d.iterstore}
         for op, address in rows:
-            do[op](address, 4)
+            do[op]((address,), 4)
         counts = {}
         for cache in (self.l1i, self.l1d, self.l2):
             stats = cache.stats()
