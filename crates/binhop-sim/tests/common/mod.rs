@@ -54,25 +54,30 @@ pub enum Event {
 
 const PAGE: u64 = 4096;
 
-pub fn event() -> impl Strategy<Value = Event> {
-    let data = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Modify)];
+/// References alone.
+pub fn reference() -> impl Strategy<Value = Event> {
+    let op = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Modify)];
     // Few offsets: lines collide, and straddles of lines and pages are common.
-    let offset = prop_oneof![4 => (0u16..64).prop_map(|n| n * 8), 2 => (0u16..64).prop_map(|n| n * 61), 1 => Just(4093)];
+    let offset = || prop_oneof![4 => (0u16..64).prop_map(|n| n * 8), 2 => (0u16..64).prop_map(|n| n * 61), 1 => Just(4093)];
+    let fetch = (0u8..12, offset(), 1u8..20);
+    let data = (op, 0u8..40, offset(), 1u8..40);
     prop_oneof![
-        8 => (0u8..12, offset.clone(), 1u8..20).prop_map(|(page, offset, count)| Event::Fetch { page, offset, count }),
-        12 => (data, 0u8..40, offset, 1u8..40).prop_map(|(op, page, offset, size)| Event::Data { op, page, offset, size }),
+        2 => fetch.prop_map(|(page, offset, count)| Event::Fetch { page, offset, count }),
+        3 => data.prop_map(|(op, page, offset, size)| Event::Data { op, page, offset, size }),
+    ]
+}
+
+/// References, and everything that may happen between them.
+pub fn event() -> impl Strategy<Value = Event> {
+    let map = (0u8..40, 1u8..6, proptest::option::of(0u8..3), any::<bool>());
+    prop_oneof![
+        20 => reference(),
         2 => (0u8..4).prop_map(Event::Switch),
-        1 => (0u8..40, 1u8..6, proptest::option::of(0u8..3), any::<bool>())
-            .prop_map(|(page, pages, segment, shared)| Event::Map { page, pages, segment, shared }),
+        1 => map.prop_map(|(page, pages, segment, shared)| Event::Map { page, pages, segment, shared }),
         1 => (0u8..40, 1u8..6).prop_map(|(page, pages)| Event::Unmap { page, pages }),
         1 => (0u8..4).prop_map(Event::Fork),
         1 => prop_oneof![Just(Event::Exec), Just(Event::Exit), Just(Event::Kernel(true)), Just(Event::Kernel(false))],
     ]
-}
-
-/// References alone, many of them.
-pub fn reference() -> impl Strategy<Value = Event> {
-    event().prop_filter("references only", |event| matches!(event, Event::Fetch { .. } | Event::Data { .. }))
 }
 
 pub fn batch(events: &[Event]) -> EventBatch {
