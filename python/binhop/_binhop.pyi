@@ -6,6 +6,7 @@ from typing import Any, final
 from binhop.errors import RequestError
 
 __all__ = [
+    "MOST_SEEDS",
     "Machine",
     "Outcome",
     "Pool",
@@ -29,6 +30,7 @@ __all__ = [
     "workloads",
 ]
 
+MOST_SEEDS: int
 __version__: str
 
 @final

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -90,7 +91,7 @@ def simulate(
         results=pl.DataFrame(outcome.results),
         series=pl.DataFrame(outcome.series),
         processes=pl.DataFrame(outcome.processes),
-        notes=[*machine.notes, *outcome.notes],
+        notes=outcome.notes,
         machine=outcome.machine,
         provenance=provenance,
     )
@@ -103,13 +104,23 @@ def _seeds(seeds: int | Iterable[int] | None, *, random: bool) -> list[int]:
         if seeds < 1:
             rule = "a run needs at least one placement"
             raise RequestError(str(seeds), "seeds", rule, f"ask for 1 or more; the default is {SEEDS}")
+        _not_too_many(seeds)
         return list(range(seeds))
-    numbers = list(seeds)
+    numbers = list(islice(seeds, _binhop.MOST_SEEDS + 1))
+    _not_too_many(len(numbers))
     for number in numbers:
         if not 0 <= number < 2**64:
             rule = "a seed is a number from 0 to 18446744073709551615"
             raise RequestError(str(number), "seeds", rule, "give another number")
     return numbers
+
+
+def _not_too_many(seeds: int) -> None:
+    if seeds > _binhop.MOST_SEEDS:
+        rule = f"one run holds at most {_binhop.MOST_SEEDS} placements in memory"
+        raise RequestError(
+            str(seeds), "seeds", rule, "ask for fewer, or make several runs with seeds of their own"
+        )
 
 
 def _threads(threads: int | None) -> int:

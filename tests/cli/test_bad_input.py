@@ -122,6 +122,7 @@ def test_an_unknown_name_gets_the_nearest_known_one(
         ("cache.l2.size=-4", "size"),
         ("cache.l2.size=much", "size"),
         ("cache.l2.size", "="),
+        ("memory.size=4096", "unit"),
     ],
 )
 def test_a_machine_that_cannot_be(command: Command, lin: Path, setting: str, says: str) -> None:
@@ -157,7 +158,8 @@ BASE = 'memory = { size = "1MiB", page = "4KiB" }\nplacement = { policy = "rando
         (BASE + cache("a", next='"l7"'), ["l7"]),
         (BASE + cache("a", line='"64B"', next='"b"') + cache("b", serves="", line='"32B"'), ["line"]),
         (BASE + "[cache.a\n", ["mine.toml"]),
-        (BASE.replace("1MiB", "4KiB") + cache("a"), ["memory", "pool"]),
+        (BASE.replace("1MiB", "4KiB") + cache("a"), ["memory.size", "too small", "16KiB"]),
+        (BASE.replace("1MiB", "32KiB") + cache("a"), ["placement.pool", "no larger than memory"]),
     ],
 )
 def test_a_description_that_cannot_be(command: Command, lin: Path, text: str, says: list[str]) -> None:
@@ -172,7 +174,10 @@ def test_a_description_that_cannot_be(command: Command, lin: Path, text: str, sa
     [
         (["--seeds", "0"], "--seeds"),
         (["--seeds", "-3"], "-3"),
-        (["--seeds", "many"], "many"),
+        (["--seeds", "many"], "--seeds 64"),
+        (["--seeds", "1G"], "at most 4096"),
+        (["--threads", "0"], "--threads 2"),
+        (["--warmup", "900M"], "nothing is left to measure"),
         (["--seeds", "2", "--seed", "3"], "--seed"),
         (["--seed", "-1"], "-1"),
         (["--length", "0"], "--length"),

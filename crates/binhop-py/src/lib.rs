@@ -46,4 +46,8 @@ mod _binhop {
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's own name")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    /// The most placements one run holds.
+    #[pymodule_export]
+    const MOST_SEEDS: usize = binhop_sim::MOST_SEEDS;
 }

@@ -63,6 +63,9 @@ pub struct Progress {
 /// Makes a placement policy for a seed, in place of the machine's own.
 pub type PolicyMaker<'a> = &'a (dyn Fn(u64) -> Box<dyn Placement> + Sync);
 
+/// Placements that one run holds: each has its own caches and frames.
+pub const MOST_SEEDS: usize = 1 << 12;
+
 /// Blocks that may wait for a worker.
 const QUEUE: usize = 8;
 
@@ -237,6 +240,11 @@ fn check_plan(plan: &Plan) -> Result<()> {
     sorted.sort_unstable();
     if sorted.is_empty() {
         return refuse("0", "seeds", "a run needs at least one seed", "ask for 1 seed or more");
+    }
+    if sorted.len() > MOST_SEEDS {
+        let rule = format!("one run holds at most {MOST_SEEDS} placements in memory");
+        let remedy = "ask for fewer, or make several runs with seeds of their own";
+        return refuse(&sorted.len().to_string(), "seeds", &rule, remedy);
     }
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         let remedy = "name each seed once: the same seed gives the same placement";

@@ -15,7 +15,7 @@ pub mod prepare;
 mod tally;
 mod view;
 
-pub use engine::{Plan, PolicyMaker, Prepared, Progress, simulate};
+pub use engine::{MOST_SEEDS, Plan, PolicyMaker, Prepared, Progress, simulate};
 pub use front::Sharing;
 pub use machine::Machine;
 pub use metrics::{MetricInfo, metrics};

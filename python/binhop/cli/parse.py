@@ -7,6 +7,9 @@ from fractions import Fraction
 
 from binhop.errors import RequestError
 
+EXAMPLES = {"--seeds": "64", "--seed": "17", "--threads": "2", "--interval": "1M", "--warmup": "10M"}
+"""What to write for an option; 50M for any other."""
+
 SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _NUMBER = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([kKMGT]?)")
 
@@ -22,10 +25,19 @@ def count(text: str | None, option: str) -> int | None:
     found = _NUMBER.fullmatch(text.strip())
     rule = "must be a whole number, with k, M, G or T for thousands and so on"
     if found is None:
-        raise RequestError(text, option, rule, f"write it like {option} 50M")
+        raise RequestError(text, option, rule, like(option))
     exact = Fraction(found[1].replace("_", "")) * SUFFIXES["k" if found[2] == "K" else found[2]]
     if exact.denominator != 1:
-        raise RequestError(text, option, "must come out as a whole number", f"write it like {option} 1500k")
+        raise RequestError(text, option, "must come out as a whole number", like(option))
     if exact >= 2**63:
-        raise RequestError(text, option, "must be less than 9.2 × 10^18", f"write it like {option} 50M")
+        raise RequestError(text, option, "must be less than 9.2 × 10^18", like(option))
     return int(exact)
+
+
+def like(option: str) -> str:
+    """The remedy for a number that is none.
+
+    >>> like("--threads")
+    'write it like --threads 2'
+    """
+    return f"write it like {option} {EXAMPLES.get(option, '50M')}"

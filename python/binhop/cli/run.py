@@ -11,7 +11,7 @@ import typer
 
 import binhop
 from binhop.cli import show
-from binhop.cli.parse import count
+from binhop.cli.parse import count, like
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
 from binhop.output import OutputFile, ResultDirectory
@@ -125,7 +125,7 @@ def _seeds(seeds: str | None, seed: list[str] | None) -> int | list[int] | None:
 def _positive(text: str | None, option: str) -> int | None:
     number = count(text, option)
     if number == 0:
-        raise RequestError("0", option, "must be at least 1", f"write it like {option} 50M")
+        raise RequestError("0", option, "must be at least 1", like(option))
     return number
 
 
