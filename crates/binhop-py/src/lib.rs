@@ -14,6 +14,10 @@ mod table;
 
 use pyo3::pymodule;
 
+/// Batches go from thread to thread and live for a moment: see the note beside the dependency.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The compiled part of binhop.
 #[pymodule]
 mod _binhop {

@@ -12,6 +12,10 @@ use binhop_sim::machine::Machine;
 use binhop_sim::{Plan, Prepared, simulate};
 use binhop_trace::{EventBatch, Meta, Op, Source, TraceReader};
 
+/// As in the Python extension.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const RUNS: usize = 5;
 
 /// A trace held in memory.

@@ -7,8 +7,10 @@ use binhop_base::{Problem, Result};
 
 use crate::event::{EventBatch, Meta, Source};
 
-/// Batches that may wait: enough to ride out the uneven cost of starting a row group, few enough to stay in cache.
-const WAITING: usize = 8;
+/// Rows handed over at once: waking a thread costs as much as decoding some ten thousand rows.
+const TOGETHER: usize = 1 << 18;
+/// Handovers that may wait: enough to ride out the uneven cost of starting a row group.
+const WAITING: usize = 2;
 
 /// Runs a source on a thread of its own, some batches ahead of its user; itself a source with the same
 /// batches, in the same order.
@@ -18,12 +20,14 @@ const WAITING: usize = 8;
 pub struct Ahead {
     name: String,
     meta: Meta,
-    batches: Option<Receiver<Message>>,
+    messages: Option<Receiver<Message>>,
+    /// What was handed over and not asked for yet, the next one last.
+    ready: Vec<EventBatch>,
     thread: Option<JoinHandle<()>>,
 }
 
 enum Message {
-    Batch(Box<EventBatch>),
+    Batches(Vec<EventBatch>),
     Failed(Box<Problem>),
     End(Meta),
 }
@@ -33,22 +37,38 @@ impl Ahead {
     #[must_use]
     pub fn new(mut source: Box<dyn Source>) -> Self {
         let (name, meta) = (source.name().to_owned(), source.meta().clone());
-        let (sender, batches) = sync_channel(WAITING);
+        let (sender, messages) = sync_channel(WAITING);
         let thread = thread::spawn(move || {
             loop {
-                let message = match source.next_batch() {
-                    Ok(Some(batch)) => Message::Batch(Box::new(batch)),
-                    Ok(None) => Message::End(source.meta().clone()),
-                    Err(problem) => Message::Failed(problem),
-                };
-                let last = !matches!(message, Message::Batch(_));
-                if sender.send(message).is_err() || last {
-                    return; // at the end, or nobody listens any more
+                let (batches, end) = gather(source.as_mut());
+                let sent = batches.is_empty() || sender.send(Message::Batches(batches)).is_ok();
+                if let Some(end) = end {
+                    let _ = sender.send(end);
+                    return;
+                }
+                if !sent {
+                    return; // nobody listens any more
                 }
             }
         });
-        Self { name, meta, batches: Some(batches), thread: Some(thread) }
+        Self { name, meta, messages: Some(messages), ready: Vec::new(), thread: Some(thread) }
     }
+}
+
+/// Batches to hand over together, and how the source ended if it did.
+fn gather(source: &mut dyn Source) -> (Vec<EventBatch>, Option<Message>) {
+    let (mut batches, mut held) = (Vec::new(), 0);
+    while held < TOGETHER {
+        match source.next_batch() {
+            Ok(Some(batch)) => {
+                held += batch.len();
+                batches.push(batch);
+            }
+            Ok(None) => return (batches, Some(Message::End(source.meta().clone()))),
+            Err(problem) => return (batches, Some(Message::Failed(problem))),
+        }
+    }
+    (batches, None)
 }
 
 impl Source for Ahead {
@@ -61,9 +81,16 @@ impl Source for Ahead {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        let Some(batches) = &self.batches else { return Ok(None) };
-        let last = match batches.recv() {
-            Ok(Message::Batch(batch)) => return Ok(Some(*batch)),
+        if let Some(batch) = self.ready.pop() {
+            return Ok(Some(batch));
+        }
+        let Some(messages) = &self.messages else { return Ok(None) };
+        let last = match messages.recv() {
+            Ok(Message::Batches(batches)) => {
+                self.ready = batches;
+                self.ready.reverse();
+                return Ok(self.ready.pop());
+            }
             Ok(Message::Failed(problem)) => Err(problem),
             Ok(Message::End(meta)) => {
                 self.meta = meta;
@@ -75,7 +102,7 @@ impl Source for Ahead {
                 _ => unreachable!("the thread says why it ends"),
             },
         };
-        self.batches = None;
+        self.messages = None;
         last
     }
 }
@@ -155,7 +182,8 @@ mod tests {
         assert_eq!(addresses(&mut source, 3), [1, 2, 3]);
         drop(source);
         let read = gone.recv().unwrap();
-        assert!(read <= 3 + WAITING as u64 + 2, "{read}");
+        // One in hand, those that wait, one at the door, and one being gathered: batches of one row each.
+        assert!(read <= (WAITING + 3) as u64 * TOGETHER as u64, "{read}");
     }
 
     #[test]
