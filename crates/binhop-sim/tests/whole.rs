@@ -2,6 +2,9 @@
 //! plain list at every access, every line of every cache, event by event.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+/// The tests of the caches know how the oracle is told of a tree.
+#[path = "../../binhop-hw/tests/common/mod.rs"]
+mod caches;
 mod common;
 
 use std::collections::BTreeMap;
@@ -9,8 +12,7 @@ use std::collections::BTreeMap;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Float64Type;
 use binhop_base::{Asid, Domain, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Stream, Translation};
-use binhop_hw::{CostRule, Next};
-use binhop_oracle::{cache::Config, cache_tree::CacheTree, frames::Frames, spaces::Spaces};
+use binhop_oracle::{cache_tree::CacheTree, frames::Frames, spaces::Spaces};
 use binhop_sim::{Machine, Outcome, Plan};
 use binhop_trace::{EventBatch, Op, event::map_flags};
 use common::{SMALL, batch, event, machine, reference, run};
@@ -64,26 +66,6 @@ impl Slow {
         let mut order: Vec<u64> = (0..machine.memory().frames.unwrap()).collect();
         rng.shuffle(Stream::new(Domain::FrameOrder, 0), &mut order);
         let pool = machine.placement().pool;
-        let caches = config.caches.iter().map(|cache| Config {
-            sets: cache.sets(),
-            ways: cache.ways as usize,
-            line: cache.line.bytes(),
-            index: cache.index.name(),
-            hashed: cache.hashed,
-            tag: cache.tag.name(),
-            write: cache.write.name(),
-            allocate: cache.allocate,
-            replacement: cache.replacement.name(),
-            writeback_order: cache.writeback_order.name(),
-            inclusive: cache.inclusive,
-            write_buffer: cache.write_buffer.map(|b| (b.entries as usize, b.drain_cycles)),
-            cost: cache.cost,
-            next: match cache.next {
-                Next::Cache(next) => Some(next),
-                Next::Memory => None,
-            },
-        });
-        let add = config.cost_rule == CostRule::Add;
         Self {
             machine: machine.clone(),
             seed,
@@ -92,7 +74,7 @@ impl Slow {
             pool,
             world: World::default(),
             held: BTreeMap::new(),
-            tree: CacheTree::new(caches.collect(), PAGE, config.memory_cost, add, rng),
+            tree: caches::oracle(config, rng),
             asid: Asid(0),
             instructions: 0,
             references: 0,
