@@ -142,7 +142,7 @@ fn conclude(
 }
 
 fn sharing(machine: &Machine, plan: &Plan) -> Sharing {
-    if plan.share { Sharing::of(machine.tree(), plan.seeds.len()) } else { Sharing::OneLane }
+    if plan.share { Sharing::of(machine.tree(), plan.seeds.len()) } else { Sharing::Off }
 }
 
 /// A trace prepared for a machine, held in memory: to simulate it again and again without reading it.

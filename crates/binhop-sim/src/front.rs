@@ -17,6 +17,8 @@ pub enum Sharing {
     Shared,
     /// There is one lane.
     OneLane,
+    /// The plan asks for every lane by itself.
+    Off,
     /// Some set depends on the frame.
     Placement,
     /// Some victim depends on the seed.
@@ -48,6 +50,7 @@ impl Sharing {
         match self {
             Self::Shared => "level 1 does not depend on placement: it is simulated once for all seeds",
             Self::OneLane => "one seed: nothing to share",
+            Self::Off => "sharing is switched off: level 1 is simulated for each seed",
             Self::Placement => {
                 "level 1 is indexed by physical address bits above the page offset: it is simulated for each seed"
             }

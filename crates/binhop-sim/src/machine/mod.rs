@@ -54,7 +54,7 @@ struct Inner {
 pub struct Bundled {
     /// Its name.
     pub name: &'static str,
-    /// What it stands for: the first comment line of its file.
+    /// What it stands for, in a line.
     pub about: &'static str,
     /// Its description.
     pub toml: &'static str,
