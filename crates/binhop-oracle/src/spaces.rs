@@ -55,6 +55,8 @@ pub struct Spaces {
     own: BTreeMap<(Asid, u64), Own>,
     segment_pages: BTreeMap<(Object, i128), PageId>,
     mappings: BTreeMap<(Asid, u64, PageId), MappingId>,
+    /// What each space last found at each machine page, in its present life.
+    found: BTreeMap<(Asid, u64), PageId>,
     pages: u32,
     anonymous: u64,
     growth_units: u64,
@@ -82,6 +84,7 @@ impl Spaces {
             own: BTreeMap::new(),
             segment_pages: BTreeMap::new(),
             mappings: BTreeMap::new(),
+            found: BTreeMap::new(),
             pages: 0,
             anonymous: 0,
             growth_units: growth / unit,
@@ -148,6 +151,7 @@ impl Spaces {
         let (page, write_free, outside) = self.page_behind(asid, page_no.0, write);
         let next = MappingId(self.mappings.len() as u32);
         let mapping = *self.mappings.entry((asid, page_no.0, page)).or_insert(next);
+        self.found.insert((asid, page_no.0), page);
         self.bury();
         Touched { mapping, page, new_page: self.pages > pages, write_free, outside }
     }
@@ -274,5 +278,21 @@ impl Spaces {
     fn forget(&mut self, asid: Asid) {
         self.units.retain(|(space, _), _| *space != asid);
         self.own.retain(|(space, _), _| *space != asid);
+        self.found.retain(|(space, _), _| *space != asid);
+    }
+
+    /// The pages a space found last where it would find them again, each once.
+    #[must_use]
+    pub fn pages_of_space(&self, asid: Asid) -> BTreeSet<PageId> {
+        let mut pages = BTreeSet::new();
+        for (&(_, page), &found) in self.found.range((asid, 0)..=(asid, u64::MAX)) {
+            let now = match (self.own.get(&(asid, page)), self.look(asid, page)) {
+                (Some(own), _) => Some(own.page),
+                (None, Found::Segment(object, index, _)) => self.segment_pages.get(&(object, index)).copied(),
+                (None, Found::Private { .. }) => None,
+            };
+            pages.extend(now.filter(|&now| now == found));
+        }
+        pages
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use binhop_base::{Kind, Problem, Result, Rng};
 use binhop_hw::{Access, Back, CacheCounters, Front, Next, Request, Tree};
-use binhop_os::placement::{Placement, Policy, policy};
+use binhop_os::placement::Placement;
 use binhop_os::{Frames, Recency};
 
 use crate::machine::Machine;
@@ -61,23 +61,10 @@ impl Lane {
     ) -> Result<Self> {
         let tree = machine.tree();
         let config = tree.config();
-        let frames = match machine.memory().frames {
-            None => Frames::identity(),
-            Some(frames) => {
-                let placement = machine.placement();
-                let policy = match custom {
-                    Some(policy) => policy,
-                    None => policy(placement.policy)
-                        .and_then(Policy::build)
-                        .expect("a checked machine names a policy that chooses from a pool"),
-                };
-                Frames::new(frames, placement.pool, policy, seed)?
-            }
-        };
         let caches = config.caches.len();
         Ok(Self {
             seed,
-            frames,
+            frames: machine.frames(seed, custom)?,
             whereabouts: Whereabouts::default(),
             front: (!shared_front).then(|| Front::new(tree, Rng::new(seed))),
             back: Back::new(tree, Rng::new(seed)),

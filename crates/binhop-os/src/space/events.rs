@@ -102,12 +102,14 @@ impl Spaces {
             self.ids.hold(own.page);
         }
         let (areas, own) = (from.areas.clone(), from.own.clone());
+        let inherited = from.inherited.iter().copied().chain(from.private).collect();
         let edit =
             Edit { gone: Vec::new(), come: areas.iter().map(|(start, area)| (start, *area)).collect() };
         self.index(child, &edit);
         let to = &mut self.spaces[child as usize];
         to.areas = areas;
         to.own = own;
+        to.inherited = inherited;
         Ok(())
     }
 
@@ -194,7 +196,9 @@ impl Spaces {
         let space = self.space(asid);
         let home = &mut self.spaces[space as usize];
         home.generation += 1;
+        home.born = home.generation;
         home.private = None;
+        home.inherited.clear();
         let areas = core::mem::take(&mut home.areas);
         let own = core::mem::take(&mut home.own);
         let edit =

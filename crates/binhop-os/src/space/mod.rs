@@ -79,6 +79,10 @@ struct Space {
     own: BTreeMap<u64, Own>,
     /// Segment of its private pages, made with the first of them.
     private: Option<SegmentId>,
+    /// Private segments of its forefathers, handed down at a fork.
+    inherited: Vec<SegmentId>,
+    /// The generation in which its present life began.
+    born: u64,
     /// Counts the events that changed the space: what `Place` remembers holds within one of them.
     generation: u64,
     /// Mappings it ever made.
@@ -191,6 +195,8 @@ impl Spaces {
                 areas: Areas::default(),
                 own: BTreeMap::new(),
                 private: None,
+                inherited: Vec::new(),
+                born: 0,
                 generation: 0,
                 footprint: 0,
             });

@@ -1,8 +1,10 @@
 //! What may be asked about pages, mappings, segments and spaces: by dense number, from flat tables.
 
+use alloc::{collections::BTreeSet, vec::Vec};
+
 use binhop_base::{Asid, MappingId, PageId, PageNo};
 
-use super::{Owner, SegmentId, Spaces};
+use super::{Owner, SegmentId, Spaces, areas::Where};
 
 impl Spaces {
     /// Number of pages so far; page numbers lie below it.
@@ -80,6 +82,66 @@ impl Spaces {
     /// The footprint of every address space, by asid.
     pub fn footprints(&self) -> impl Iterator<Item = (Asid, u64)> {
         self.by_asid.iter().map(|(&asid, &space)| (asid, self.spaces[space as usize].footprint))
+    }
+
+    /// The segments an address space can have pages in now, in increasing order: those its areas lie in, its
+    /// private one, if it made a private page, and the private ones that were handed down to it at a fork.
+    /// (Of these it may hold few pages: those that its forefathers made later are not its own.) Where
+    /// physical = virtual: the one of all memory.
+    ///
+    /// O(areas of the space). [`version_of_space`](Self::version_of_space) says when to ask again.
+    #[must_use]
+    pub fn segments_of_space(&self, asid: Asid) -> Vec<SegmentId> {
+        let Some(&space) = self.by_asid.get(&asid) else { return Vec::new() };
+        let home = &self.spaces[space as usize];
+        let mapped = home.areas.iter().filter_map(|(_, area)| Some(area.backing?.segment));
+        let private = home.inherited.iter().copied().chain(home.private);
+        let all: BTreeSet<SegmentId> = mapped.chain(private).chain(self.memory).collect();
+        all.into_iter().collect()
+    }
+
+    /// A number that changes with [`segments_of_space`](Self::segments_of_space).
+    #[must_use]
+    pub fn version_of_space(&self, asid: Asid) -> u64 {
+        let home = self.by_asid.get(&asid).map(|&space| &self.spaces[space as usize]);
+        home.map_or(0, |home| 1 + 2 * home.generation + u64::from(home.private.is_some()))
+    }
+
+    /// The live pages that an address space has touched in its present life and would find again where it
+    /// touched them, each once, in increasing order. None after its end.
+    ///
+    /// O(pages of the space and of the segments mapped in it).
+    #[must_use]
+    pub fn pages_of_space(&self, asid: Asid) -> Vec<PageId> {
+        let Some(&space) = self.by_asid.get(&asid) else { return Vec::new() };
+        let home = &self.spaces[space as usize];
+        if self.memory.is_some() {
+            let mine = (0..self.mappings() as u32).map(MappingId).filter(|&m| self.asid_of(m) == asid);
+            return mine.map(|mapping| self.page_of(mapping)).collect::<BTreeSet<_>>().into_iter().collect();
+        }
+        let mut pages = BTreeSet::new();
+        let mut add = |page_no: u64, page: PageId| {
+            let place = self.table.get(space, page_no).map(|place| &self.places[place as usize]);
+            if place.is_some_and(|place| place.page == page && place.generation >= home.born) {
+                pages.insert(page);
+            }
+        };
+        for (&page_no, own) in &home.own {
+            add(page_no, own.page);
+        }
+        for (start, area) in home.areas.iter() {
+            let Some(backing) = area.backing else { continue };
+            let index = |byte: u64| byte.wrapping_sub(backing.base) >> self.page.log2();
+            let segment = self.segments.get(backing.segment);
+            for index in segment.live(index(start), index(area.last)) {
+                let page_no = backing.base.wrapping_add(index << self.page.log2()) >> self.page.log2();
+                let here = Where::Segment { segment: backing.segment, index, shared: backing.shared };
+                if !home.own.contains_key(&page_no) && home.areas.lookup(page_no, self.page) == here {
+                    add(page_no, segment.pages[&index]);
+                }
+            }
+        }
+        pages.into_iter().collect()
     }
 
     /// Whether any map event came. If none did, nothing is known of what lies outside, and

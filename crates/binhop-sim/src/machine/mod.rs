@@ -3,6 +3,7 @@
 mod cache;
 mod check;
 mod document;
+mod frames;
 mod keys;
 mod link;
 
