@@ -1,4 +1,4 @@
-"""One machine, one trace, many placements."""
+"""One machine or several, one trace, many placements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from binhop.results import Result
 from binhop.traces import ArrowStream, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 SEEDS = 32
 """How many placements a run has unless told otherwise."""
@@ -95,6 +95,58 @@ def simulate(
         machine=outcome.machine,
         provenance=provenance,
     )
+
+
+def simulate_all(
+    machines: Sequence[Machine | str | os.PathLike[str]],
+    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
+    *,
+    seeds: int | Iterable[int] | None = None,
+    threads: int | None = None,
+    length: int | None = None,
+    warmup: int = 0,
+    interval: int | None = None,
+    policy: Any = None,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> list[Result]:
+    """Simulates a trace on several machines, each under one page placement for each seed.
+
+    Args:
+        machines: What `simulate` takes for one machine, several times.
+        trace: As for `simulate`.
+        seeds: As for `simulate`; the same placements are numbered for every machine.
+        threads: As for `simulate`.
+        length: As for `simulate`.
+        warmup: As for `simulate`.
+        interval: As for `simulate`.
+        policy: As for `simulate`; it takes the place of every machine's policy.
+        progress: As for `simulate`.
+
+    Returns:
+        One result for each machine, in order: to the last bit what `simulate` gives for it alone.
+
+    Raises:
+        RequestError: The request is wrong; the message says what and how to mend it.
+        RunError: A law of the simulated physics broke: an error of binhop.
+
+    >>> [result.seeds for result in simulate_all(["two-level", "kh90"], "lin", seeds=2, length=50_000)]
+    [[0, 1], [0, 1]]
+    """
+    numbers = seeds if seeds is None or isinstance(seeds, int) else list(seeds)
+    return [
+        simulate(
+            machine,
+            trace,
+            seeds=numbers,
+            threads=threads,
+            length=length,
+            warmup=warmup,
+            interval=interval,
+            policy=policy,
+            progress=progress,
+        )
+        for machine in machines
+    ]
 
 
 def _seeds(seeds: int | Iterable[int] | None, *, random: bool) -> list[int]:

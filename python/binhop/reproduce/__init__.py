@@ -1,0 +1,74 @@
+"""Documents whose study is repeated: tables, figures and claims, the document's figures beside ours.
+
+A document is a module of this package with one function
+
+    run(scale: str, out: Path, *, threads: int | None, progress: Watch | None) -> Path
+
+It runs the study at one of `SCALES`, fills the directory `out` (Parquet, Markdown, CSV, PNG, SVG,
+claims.json; complete or not at all) and returns its path; and one function
+
+    report(directory: Path) -> list[Path]
+
+that makes page, tables, claims and figures anew from the Parquet of such a directory alone. It raises
+`RequestError` for a wrong request. `DOCUMENTS` is the one list of them: command line, help and tests
+derive from it. Modules are imported when they are used, so that a command starts at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from binhop import _binhop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCALES = {
+    "smoke": "20 M references a workload: only to see that it runs",
+    "quick": "1 G references a workload: figures are those of a prefix",
+    "paper": "3 G instructions a workload",
+}
+"""How much is simulated."""
+
+Watch = Callable[[str, int, int | None], None]
+"""Told what is being simulated, the references done, and how many there are to do if that is known."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document that can be reproduced: its key, its title, the module that does it."""
+
+    key: str
+    title: str
+    module: str
+
+    def run(
+        self, scale: str, out: Path, *, threads: int | None = None, progress: Watch | None = None
+    ) -> Path:
+        """Runs the study and fills the directory."""
+        if scale not in SCALES:
+            raise _binhop.unknown(scale, "scale", "no scale has this name", [*SCALES])
+        done: Path = self._module().run(scale, out, threads=threads, progress=progress)
+        return done
+
+    def report(self, directory: Path) -> list[Path]:
+        """Makes page, claims and figures anew from the directory's tables."""
+        made: list[Path] = self._module().report(directory)
+        return made
+
+    def _module(self) -> Any:
+        return import_module(self.module)
+
+
+DOCUMENTS: dict[str, Document] = {}
+"""Every document that can be reproduced, by key."""
+
+
+def document(key: str) -> Document:
+    """The document of this key."""
+    if key not in DOCUMENTS:
+        raise _binhop.unknown(key, "binhop reproduce", "no document has this key", [*DOCUMENTS])
+    return DOCUMENTS[key]

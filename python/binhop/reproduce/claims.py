@@ -1,0 +1,81 @@
+"""Claims of a document, judged: what it says, what was measured, and whether the one bears the other out."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+Verdict = Literal["holds", "fails", "undecided"]
+
+FILE = "claims.json"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim and its verdict.
+
+    Attributes:
+        id: Its name in the specification: K1, L1, …
+        statement: What the document says.
+        measured: What was found: a number, or a few with their names.
+        interval: The interval of what decides: (low, high) of a number, or of several with their names;
+            None where what decides is exact.
+        verdict: "undecided" means that the interval is too wide or the prefix too short; `how` says which.
+        how: The rule that gave the verdict, and what it gave here.
+    """
+
+    id: str
+    statement: str
+    measured: float | Mapping[str, float | None] | None
+    interval: tuple[float, float] | Mapping[str, tuple[float, float]] | None
+    verdict: Verdict
+    how: str
+
+    def __post_init__(self) -> None:
+        assert self.verdict in get_args(Verdict), self.verdict
+        assert self.how, f"{self.id}: a verdict without its rule"
+
+    def undecided(self, reason: str) -> Claim:
+        """The same claim with no verdict, and why."""
+        return Claim(
+            self.id, self.statement, self.measured, self.interval, "undecided", f"{self.how} {reason}"
+        )
+
+
+def as_json(claims: Iterable[Claim]) -> str:
+    """The list as claims.json holds it."""
+    return json.dumps([_plain(asdict(claim)) for claim in claims], indent=2, allow_nan=False) + "\n"
+
+
+def write(claims: Iterable[Claim], directory: Path) -> Path:
+    """Writes claims.json into a directory."""
+    path = directory / FILE
+    path.write_text(as_json(claims), encoding="utf-8")
+    return path
+
+
+def read(directory: Path) -> list[Claim]:
+    """The claims of a directory."""
+    rows: list[dict[str, Any]] = json.loads((directory / FILE).read_text(encoding="utf-8"))
+    return [Claim(**{**row, "interval": _pair(row["interval"])}) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: what is undefined is null."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _pair(interval: Any) -> Any:
+    if isinstance(interval, dict):
+        return {key: tuple(pair) for key, pair in interval.items()}
+    return None if interval is None else tuple(interval)
