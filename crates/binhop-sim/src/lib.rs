@@ -12,6 +12,7 @@ pub mod machine;
 mod metrics;
 mod outcome;
 pub mod prepare;
+mod system;
 mod tally;
 mod view;
 

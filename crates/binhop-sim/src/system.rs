@@ -1,0 +1,86 @@
+//! Events that are no references, as everything that reads a stream understands them: who runs, and what
+//! address spaces look like.
+
+use binhop_base::{Asid, Problem, Result, VirtAddr};
+use binhop_os::{MapFlags, Spaces};
+use binhop_trace::{EventBatch, Op};
+
+/// What an event that is no reference means for its reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum System {
+    /// From here a thread of this address space runs.
+    Switch(Asid),
+    /// The kernel runs from here on behalf of the process, or the process again.
+    Kernel(bool),
+    /// A system call, or a further range of one.
+    Syscall,
+    /// Wall time: nothing changes.
+    Time,
+    /// Address spaces have changed: what was known of any page may no longer hold.
+    Spaces,
+}
+
+/// Reads the event at `row`, which is no reference; changes of address spaces are made in `spaces`. `here` is
+/// the space that runs, `place` what errors call the trace.
+///
+/// # Errors
+/// The event's code is unknown, it is a device's, or its numbers are out of range.
+#[cold]
+pub(crate) fn system_event(
+    batch: &EventBatch,
+    row: usize,
+    place: &str,
+    here: Asid,
+    spaces: &mut Spaces,
+) -> Result<System> {
+    let (code, addr) = (batch.op()[row], batch.addr()[row]);
+    let Some(op) = Op::from_code(code) else {
+        return Err(Problem::request(
+            &code.to_string(),
+            &format!("{place}: row {row} of its batch: op"),
+            "no event has this code",
+            "see the table of events in the documentation; `binhop lint` checks a whole trace",
+        ));
+    };
+    let (size, count) = (batch.size()[row], u64::from(batch.count()[row]));
+    let (start, flags) = (VirtAddr(addr), MapFlags::from(size));
+    match op {
+        Op::Fetch | Op::Load | Op::Store | Op::Modify => unreachable!("references are no system events"),
+        Op::Switch => return Ok(System::Switch(asid(addr, place)?)),
+        Op::KernelEnter => return Ok(System::Kernel(true)),
+        Op::KernelLeave => return Ok(System::Kernel(false)),
+        Op::Syscall | Op::Range => return Ok(System::Syscall),
+        Op::Time => return Ok(System::Time),
+        Op::DmaRead | Op::DmaWrite => {
+            return Err(Problem::request(
+                op.name(),
+                place,
+                "devices are not simulated",
+                "take the device's events out of the trace, or record without them",
+            ));
+        }
+        Op::Map => {
+            spaces.map(here, start, count, flags, batch.arg0(row), batch.arg1(row).unwrap_or(0))?;
+        }
+        Op::Protect => spaces.protect(here, start, count, flags)?,
+        Op::Unmap => spaces.unmap(here, start, count)?,
+        Op::Fork => {
+            let parent = batch.arg0(row).map_or(Ok(here), |number| asid(number, place))?;
+            spaces.fork(asid(addr, place)?, parent)?;
+        }
+        Op::Exec => spaces.exec(asid(addr, place)?),
+        Op::Exit => spaces.exit(asid(addr, place)?),
+    }
+    Ok(System::Spaces)
+}
+
+fn asid(number: u64, place: &str) -> Result<Asid> {
+    u32::try_from(number).map(Asid).map_err(|_| {
+        Problem::request(
+            &number.to_string(),
+            &format!("{place}: asid"),
+            "an address space's number fits in 32 bits",
+            "number the address spaces from 0",
+        )
+    })
+}
