@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import polars as pl
-import vl_convert
 
+from binhop.report.style import BLACK, BLUE, GREY, ORANGE, finish, save
 from binhop.summary import summarise
 
 if TYPE_CHECKING:
     import os
 
-# Okabe and Ito's colours: distinct for every kind of colour vision, and in print.
-WORST, BEST, OTHERS, MEAN = "#D55E00", "#0072B2", "#8A8A8A", "#000000"
+WORST, BEST, OTHERS, MEAN = ORANGE, BLUE, GREY, BLACK
 PER_1000 = "misses per 1000 instructions"
-SCALE = 2.0
-"""Pixels per unit of length in the PNG: sharp on dense screens, a README's width across."""
 
 
 def draw(directory: str | os.PathLike[str]) -> list[Path]:
@@ -36,52 +33,21 @@ def draw(directory: str | os.PathLike[str]) -> list[Path]:
         if values["value"].n_unique() < 2 and over_time.is_empty():
             continue  # one number needs no picture
         chart = _figure(workload, metric.removesuffix(".mpi"), values, over_time)
-        specification = chart.to_json()
-        stem = f"{workload}-{metric.removesuffix('.mpi')}"
-        version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-        png, svg = place / f"{stem}.png", place / f"{stem}.svg"
-        png.write_bytes(vl_convert.vegalite_to_png(specification, vl_version=version, scale=SCALE))
-        svg.write_text(vl_convert.vegalite_to_svg(specification, vl_version=version), encoding="utf-8")
-        made += [png, svg]
+        made += save(chart, place, f"{workload}-{metric.removesuffix('.mpi')}")
     return made
 
 
 def _figure(workload: str, cache: str, values: pl.DataFrame, over_time: pl.DataFrame) -> Any:
     """The parts there are, side by side."""
     parts: list[Any] = []
-    if values["value"].n_unique() > 1:
+    several = values["value"].n_unique() > 1
+    if several:
         parts.append(_distribution(cache, values))
     if not over_time.is_empty():
         parts.append(_over_time(cache, values, over_time))
-    several = values["value"].n_unique() > 1
-    title = alt.TitleParams(
-        f"{workload} on {values['machine'][0]}: {values.height} page placement{'s' * (values.height > 1)}",
-        subtitle="One point and one line for each placement; nothing else differs." if several else "",
-        anchor="start",
-        fontSize=15,
-        fontWeight="bold",
-        subtitleFontSize=12,
-        subtitleColor="#555555",
-        offset=16,
-    )
-    return (
-        alt.hconcat(*parts, spacing=36)
-        .resolve_scale(color="independent")
-        .properties(title=title, background="white", padding=12)
-        .configure_view(stroke=None)
-        .configure_title(fontSize=12, fontWeight="normal", color="#333333", anchor="start", offset=10)
-        .configure_axis(
-            labelFontSize=11,
-            labelFlush=False,
-            titleFontSize=12,
-            titleFontWeight="normal",
-            gridColor="#ECECEC",
-            domainColor="#888888",
-            tickColor="#888888",
-            labelColor="#333333",
-            titleColor="#333333",
-        )
-    )
+    title = f"{workload} on {values['machine'][0]}: {values.height} page placement{'s' * (values.height > 1)}"
+    subtitle = "One point and one line for each placement; nothing else differs." if several else ""
+    return finish(alt.hconcat(*parts, spacing=36).resolve_scale(color="independent"), title, subtitle)
 
 
 def _distribution(cache: str, values: pl.DataFrame) -> Any:

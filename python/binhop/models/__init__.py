@@ -1,0 +1,1 @@
+"""What can be computed without simulating: the documents' analytic models."""

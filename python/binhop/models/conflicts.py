@@ -1,0 +1,176 @@
+"""Page conflicts in a cache under a random placement (KH90 §2), and what a gain is worth (KH90 §4.2.1).
+
+What counts: a bin is the cache sets that one frame maps to; a cache of B bins and A ways holds N = A·B
+frames. A bin that u pages of one address space map to has max(0, u − A) conflicts. A random placement draws
+U of P frames without replacement, P/B of which lie in each bin, so u is hypergeometric.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import hypergeom
+
+from binhop.errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A cache as pages see it, and the memory behind it.
+
+    Attributes:
+        frames: P, the frames of memory; as many in each bin.
+        bins: B, how many bins the cache has: size / (ways × page).
+        ways: A, how many frames of one bin the cache holds.
+
+    >>> Cache.of("1MiB", ways=1) == Cache(frames=8192, bins=64, ways=1)
+    True
+    """
+
+    frames: int
+    bins: int
+    ways: int
+
+    def __post_init__(self) -> None:
+        for name in ("frames", "bins", "ways"):
+            if getattr(self, name) < 1:
+                raise RequestError(
+                    str(getattr(self, name)), name, "must be at least 1", "give a whole number"
+                )
+        if self.frames % self.bins:
+            rule = f"as many of the {self.frames} frames must lie in each bin"
+            raise RequestError(str(self.bins), "bins", rule, "give a number that divides the frames")
+
+    @classmethod
+    def of(cls, size: str, ways: int, *, memory: str = "128MiB", page: str = "16KiB") -> Cache:
+        """The cache of this size and ways; memory and pages are KH90's unless given."""
+        pages = _bytes(size) // _bytes(page)
+        return cls(frames=_bytes(memory) // _bytes(page), bins=pages // ways, ways=ways)
+
+    @property
+    def capacity(self) -> int:
+        """N: how many frames the whole cache holds."""
+        return self.bins * self.ways
+
+    @property
+    def frames_per_bin(self) -> int:
+        """P/B."""
+        return self.frames // self.bins
+
+
+def probability(pages: int, cache: Cache) -> NDArray[np.float64]:
+    """P(u in bin) for u = 0 … min(P/B, U): Equation 1 of KH90.
+
+    >>> float(probability(2, Cache(frames=4, bins=2, ways=1)).round(4)[2])
+    0.1667
+    """
+    _placeable(pages, cache)
+    most = min(cache.frames_per_bin, pages)
+    law = hypergeom(cache.frames, cache.frames_per_bin, pages)
+    return np.asarray(law.pmf(np.arange(most + 1)), dtype=np.float64)
+
+
+def average(pages: int, cache: Cache) -> float:
+    """C_avg: conflicts that a random placement of U pages leaves on average. Equation 2 of KH90.
+
+    >>> round(average(64, Cache.of("1MiB", ways=1)), 4)
+    23.2676
+    """
+    chance = probability(pages, cache)
+    over = np.maximum(np.arange(len(chance)) - cache.ways, 0)
+    return float(cache.bins * (over * chance).sum())
+
+
+def minimum(pages: int, cache: Cache) -> int:
+    """C_min: conflicts of the most even placement, max(0, U − N)."""
+    _placeable(pages, cache)
+    return max(0, pages - cache.capacity)
+
+
+def maximum(pages: int, cache: Cache) -> int:
+    """C_max: conflicts of the worst placement, all pages in as few bins as possible.
+
+    >>> maximum(130, Cache.of("1MiB", ways=1))  # a bin of 128 frames filled, two pages in another
+    128
+    """
+    _placeable(pages, cache)
+    full, rest = divmod(pages, cache.frames_per_bin)
+    return full * max(0, cache.frames_per_bin - cache.ways) + max(0, rest - cache.ways)
+
+
+def mapping(pages: int, cache: Cache) -> float:
+    """Mapping conflicts, C_avg − C_min: those that a careful placement could avoid (KH90 Figure 4)."""
+    return average(pages, cache) - minimum(pages, cache)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over samples, and its standard error."""
+
+    mean: float
+    error: float
+
+
+def monte_carlo(pages: int, cache: Cache, *, samples: int = 1000, seed: int = 0) -> Estimate:
+    """Conflicts over random placements that are really drawn: what `average` must equal."""
+    _placeable(pages, cache)
+    if samples < 2:
+        raise RequestError(str(samples), "samples", "a standard error needs two", "ask for 2 or more")
+    population = [cache.frames_per_bin] * cache.bins
+    draws = np.random.default_rng(seed).multivariate_hypergeometric(
+        population, pages, size=samples, method="marginals"
+    )
+    conflicts = np.maximum(draws - cache.ways, 0).sum(axis=1)
+    return Estimate(float(conflicts.mean()), float(conflicts.std(ddof=1) / math.sqrt(samples)))
+
+
+def agrees(exact: float, estimate: Estimate) -> bool:
+    """Whether an estimate lies within 1% or three standard errors of the exact value, whichever is larger."""
+    return abs(estimate.mean - exact) <= max(0.01 * abs(exact), 3 * estimate.error)
+
+
+def equivalent(value: float, measured: Mapping[float, float]) -> float | None:
+    """Where `value` lies between measurements, linearly in log2: what a gain is worth (KH90 Figure 11).
+
+    Args:
+        value: What the careful placement reaches, such as misses per 1000 instructions.
+        measured: What random placement reaches at each number of ways, or at each size.
+
+    Returns:
+        The fictional ways or size with which random placement would reach `value`; None if that lies
+        outside of what was measured.
+
+    >>> round(equivalent(1.1858, {1: 1.4953, 2: 1.0480}), 1)  # KH90 Table 1: ways
+    1.6
+    >>> round(equivalent(1.1858, {1: 1.4953, 4: 0.7121}), 1)  # KH90 Table 1: MiB
+    1.7
+    """
+    points = sorted(measured.items())
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if min(y0, y1) <= value <= max(y0, y1) and y0 != y1:
+            share = (value - y0) / (y1 - y0)
+            return float(2 ** (math.log2(x0) + share * (math.log2(x1) - math.log2(x0))))
+    return None
+
+
+def _placeable(pages: int, cache: Cache) -> None:
+    if not 0 <= pages <= cache.frames:
+        rule = f"memory has {cache.frames} frames"
+        raise RequestError(str(pages), "pages", rule, f"give a number from 0 to {cache.frames}")
+
+
+def _bytes(size: str) -> int:
+    """A size in bytes: 16KiB, 4MiB."""
+    for unit, scale in (("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30)):
+        if size.endswith(unit) and size.removesuffix(unit).isdigit():
+            return int(size.removesuffix(unit)) * scale
+    raise RequestError(size, "size", "is no size", "write it like 4MiB")

@@ -1,0 +1,58 @@
+"""What every figure shares: colours, type, and how a picture is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import vl_convert
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Okabe and Ito's colours: distinct for every kind of colour vision, and in print.
+ORANGE, BLUE, GREEN, PINK = "#D55E00", "#0072B2", "#009E73", "#CC79A7"
+YELLOW, SKY, BLACK, GREY = "#E69F00", "#56B4E9", "#000000", "#8A8A8A"
+
+SCALE = 2.0
+"""Pixels per unit of length in the PNG: sharp on dense screens, a README's width across."""
+
+
+def finish(chart: Any, title: str, subtitle: str | list[str] = "") -> Any:
+    """A whole figure: its title, its margins, the house's axes."""
+    heading = alt.TitleParams(
+        title,
+        subtitle=subtitle,
+        anchor="start",
+        fontSize=15,
+        fontWeight="bold",
+        subtitleFontSize=12,
+        subtitleColor="#555555",
+        offset=16,
+    )
+    return (
+        chart.properties(title=heading, background="white", padding=12)
+        .configure_view(stroke=None)
+        .configure_title(fontSize=12, fontWeight="normal", color="#333333", anchor="start", offset=10)
+        .configure_axis(
+            labelFontSize=11,
+            labelFlush=False,
+            titleFontSize=12,
+            titleFontWeight="normal",
+            gridColor="#ECECEC",
+            domainColor="#888888",
+            tickColor="#888888",
+            labelColor="#333333",
+            titleColor="#333333",
+        )
+    )
+
+
+def save(chart: Any, directory: Path, stem: str) -> list[Path]:
+    """Writes the chart as PNG and as SVG; the files made."""
+    specification = chart.to_json()
+    version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    png, svg = directory / f"{stem}.png", directory / f"{stem}.svg"
+    png.write_bytes(vl_convert.vegalite_to_png(specification, vl_version=version, scale=SCALE))
+    svg.write_text(vl_convert.vegalite_to_svg(specification, vl_version=version), encoding="utf-8")
+    return [png, svg]
