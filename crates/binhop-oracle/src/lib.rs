@@ -3,4 +3,5 @@
 pub mod cache;
 pub mod cache_tree;
 pub mod frames;
+pub mod paging;
 pub mod spaces;

@@ -7,8 +7,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use binhop_base::Result;
+use binhop_base::{Bytes, Result};
 use binhop_sim::machine::Machine;
+use binhop_sim::paging::{PagingPlan, paging};
 use binhop_sim::{Plan, Prepared, simulate};
 use binhop_trace::{EventBatch, Meta, Op, Source, TraceReader};
 
@@ -124,6 +125,12 @@ fn main() {
         "two-level from batches in memory (no placement)",
         seconds(|| run(&two_level, Box::new(Memory::new(&batches)), &plan(1, 1))),
     );
+    table.line(
+        "page faults of 7 memory sizes x 7 color counts, one pass",
+        seconds(|| {
+            drop(black_box(paging(Box::new(Memory::new(&batches)), &lf91(), &mut |_| Ok(())).unwrap()))
+        }),
+    );
     println!();
     many_lanes(&table, &batches, &kh90, "kh90");
     let within = Machine::parse(WITHIN_PAGE, "within-page", &[]).unwrap();
@@ -179,6 +186,18 @@ fn many_lanes(table: &Table, batches: &Arc<[EventBatch]>, machine: &Machine, nam
     };
     ratio("prepared rows", one);
     ratio("every access", uncollapsed);
+}
+
+/// LF91's 49 cells.
+fn lf91() -> PagingPlan {
+    PagingPlan {
+        page: Bytes(4096),
+        sizes: (20..27).map(|log2| Bytes(1 << log2)).collect(),
+        colors: (0..7).map(|log2| 1 << log2).collect(),
+        length: None,
+        pid_hash: false,
+        ahead: false,
+    }
 }
 
 fn prepared(machine: &Machine, batches: &Arc<[EventBatch]>) -> Prepared {

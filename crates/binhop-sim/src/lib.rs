@@ -11,6 +11,7 @@ mod lane;
 pub mod machine;
 mod metrics;
 mod outcome;
+pub mod paging;
 pub mod prepare;
 mod system;
 mod tally;

@@ -1,0 +1,230 @@
+//! One reading of a trace, for all color counts and memory sizes.
+//!
+//! What a reference costs, cheapest first: the page of the port's last reference (fetch, data) needs a time
+//! stored; a page known to a small table needs its number looked up as well; only a page that some color
+//! count has demoted from its most recent group goes to the stacks.
+
+use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result};
+use binhop_os::Spaces;
+use binhop_trace::{EventBatch, Source};
+
+use super::recent::Page;
+use super::stacks::Stacks;
+use super::{FirstTouch, Paging, PagingPlan};
+use crate::system::{System, system_event};
+
+/// What is known of a virtual page of an address space. It holds until address spaces change or, unless
+/// writes are free, until the page is written.
+#[derive(Clone, Copy)]
+struct Known {
+    page_no: u64,
+    asid: u32,
+    page: u32,
+    write_free: bool,
+}
+
+const NOTHING: Known = Known { page_no: u64::MAX, asid: 0, page: 0, write_free: false };
+const KNOWN: usize = 4096;
+const FETCH: usize = 0;
+const DATA: usize = 1;
+
+pub(super) struct Pass {
+    place: String,
+    page_log2: u32,
+    length: u64,
+    pid_hash: bool,
+    spaces: Spaces,
+    running: Asid,
+    known: Vec<Known>,
+    /// The page of each port's last reference, as long as every color count holds it in its recent group.
+    ports: [Known; 2],
+    pages: Vec<Page>,
+    clock: u64,
+    colors: Vec<u64>,
+    stacks: Vec<Stacks>,
+    /// For each color count, for each memory size of the plan: its rank among the different sizes.
+    ranks: Vec<usize>,
+    all_away: u64,
+    first_touches: Vec<FirstTouch>,
+    outside: u64,
+    references: u64,
+    instructions: u64,
+}
+
+impl Pass {
+    /// The plan is a checked one.
+    pub(super) fn new(plan: &PagingPlan, page: PowerOfTwo, source: &dyn Source) -> Self {
+        let mut sizes = plan.sizes.clone();
+        sizes.sort_unstable();
+        let frames = |colors: u64| -> Vec<u32> {
+            sizes.iter().map(|size| (size.0 / page.bytes() / colors) as u32).collect()
+        };
+        let rank = |size| sizes.iter().position(|&other| other == size).expect("sorted from the same");
+        Self {
+            place: source.name().to_owned(),
+            page_log2: page.log2(),
+            length: plan.length.unwrap_or(u64::MAX),
+            pid_hash: plan.pid_hash,
+            spaces: Spaces::new(page, Bytes(source.meta().page_size.unwrap_or(4096))),
+            running: Asid(0),
+            known: vec![NOTHING; KNOWN],
+            ports: [NOTHING; 2],
+            pages: Vec::new(),
+            clock: 0,
+            colors: plan.colors.clone(),
+            stacks: plan.colors.iter().map(|&colors| Stacks::new(colors, &frames(colors))).collect(),
+            ranks: plan.sizes.iter().map(|&size| rank(size)).collect(),
+            all_away: u64::MAX >> (64 - plan.colors.len()),
+            first_touches: Vec::new(),
+            outside: 0,
+            references: 0,
+            instructions: 0,
+        }
+    }
+
+    pub(super) fn references(&self) -> u64 {
+        self.references
+    }
+
+    /// Takes in a batch. Returns whether the stream goes on.
+    pub(super) fn feed(&mut self, batch: &EventBatch) -> Result<bool> {
+        let (op, addr, size, count) = (batch.op(), batch.addr(), batch.size(), batch.count());
+        for row in 0..batch.len() {
+            let first = addr[row] >> self.page_log2;
+            let last = addr[row].saturating_add(u64::from(size[row].max(1) - 1)) >> self.page_log2;
+            let code = op[row];
+            let references = if code == 0 { u64::from(count[row]) } else { u64::from(code <= 3) };
+            if self.references + references > self.length {
+                return Ok(false);
+            }
+            self.references += references;
+            match code {
+                0 => {
+                    self.instructions += references;
+                    self.touch_all::<FETCH>(first, last, false)?;
+                }
+                1 => self.touch_all::<DATA>(first, last, false)?,
+                2 => self.touch_all::<DATA>(first, last, true)?,
+                3 => {
+                    self.touch_all::<DATA>(first, last, false)?;
+                    self.touch_all::<DATA>(first, last, true)?;
+                }
+                _ => self.system(batch, row)?,
+            }
+        }
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn touch_all<const PORT: usize>(&mut self, first: u64, last: u64, write: bool) -> Result<()> {
+        let port = self.ports[PORT];
+        if first == last && first == port.page_no && (!write || port.write_free) {
+            self.clock += 1;
+            self.pages[port.page as usize].last = self.clock;
+            return Ok(());
+        }
+        for page_no in first..=last {
+            self.touch::<PORT>(page_no, write)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn touch<const PORT: usize>(&mut self, page_no: u64, write: bool) -> Result<()> {
+        let asid = self.running.0;
+        let slot = (page_no ^ u64::from(asid).wrapping_mul(0x9E37_79B9)) as usize % KNOWN;
+        let mut known = self.known[slot];
+        if known.page_no != page_no || known.asid != asid || write && !known.write_free {
+            known = self.look_up(page_no, write, slot)?;
+        }
+        self.clock += 1;
+        let page = &mut self.pages[known.page as usize];
+        page.last = self.clock;
+        if page.away != 0 {
+            self.bring_in(known.page);
+        }
+        self.ports[PORT] = known;
+        Ok(())
+    }
+
+    /// Asks the address spaces which page it is.
+    #[cold]
+    #[inline(never)]
+    fn look_up(&mut self, page_no: u64, write: bool, slot: usize) -> Result<Known> {
+        let touch = self.spaces.touch(self.running, PageNo(page_no), write)?;
+        if self.spaces.has_dead() {
+            drop(self.spaces.drain_dead()); // dead pages keep their frames and age
+        }
+        if touch.new_page {
+            let first = FirstTouch { page_no: PageNo(page_no), asid: self.running };
+            self.first_touches.push(first);
+            self.outside += u64::from(touch.outside);
+            self.pages.push(Page { last: 0, away: self.all_away });
+            for (stacks, &colors) in self.stacks.iter_mut().zip(&self.colors) {
+                stacks.admit(first.color(colors, self.pid_hash));
+            }
+            debug_assert_eq!(
+                self.pages.len(),
+                touch.page.index() + 1,
+                "pages are numbered in order of touch"
+            );
+        }
+        if write {
+            self.ports = [NOTHING; 2]; // perhaps a copy on write: the port's page is no longer this one
+        }
+        let (page, write_free) = (touch.page.0, touch.write_free);
+        let known = Known { page_no, asid: self.running.0, page, write_free };
+        self.known[slot] = known;
+        Ok(known)
+    }
+
+    /// A touched page goes to the recent group of every color count that had demoted it.
+    #[inline(never)]
+    fn bring_in(&mut self, page: u32) {
+        let mut away = std::mem::take(&mut self.pages[page as usize].away);
+        while away != 0 {
+            let index = away.trailing_zeros();
+            away &= away - 1;
+            if let Some(left) = self.stacks[index as usize].touch(page, &self.pages) {
+                self.pages[left as usize].away |= 1 << index;
+                for port in &mut self.ports {
+                    if port.page == left {
+                        *port = NOTHING;
+                    }
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn system(&mut self, batch: &EventBatch, row: usize) -> Result<()> {
+        match system_event(batch, row, &self.place, self.running, &mut self.spaces)? {
+            System::Switch(asid) => {
+                self.running = asid;
+                self.ports = [NOTHING; 2];
+            }
+            System::Spaces => {
+                self.known.fill(NOTHING);
+                self.ports = [NOTHING; 2];
+                drop(self.spaces.drain_dead());
+            }
+            System::Kernel(_) | System::Syscall | System::Time => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Paging {
+        let faults = |stacks: &Stacks| {
+            let faults = stacks.faults();
+            self.ranks.iter().map(|&rank| faults[rank]).collect()
+        };
+        Paging {
+            references: self.references,
+            instructions: self.instructions,
+            faults: self.stacks.iter().map(faults).collect(),
+            first_touches: self.first_touches,
+            outside: if self.spaces.has_maps() { self.outside } else { 0 },
+            unaligned: self.spaces.unaligned(),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The one-pass paging against the slow and obvious: a list for each color, one memory at a time.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use binhop_base::{Asid, Bytes, PageId, PageNo};
+use binhop_oracle::paging::{ColoredMemory, allocated_until_full};
+use binhop_oracle::spaces::Spaces;
+use binhop_sim::paging::{Paging, PagingPlan, paging, utilization};
+use binhop_trace::event::map_flags;
+use binhop_trace::{EventBatch, Op};
+use common::{Event, Fixed, batch, event, reference};
+use proptest::prelude::*;
+
+const PAGE: u64 = 4096;
+
+fn plan(page: u64, frames: &[u64], colors: &[u64]) -> PagingPlan {
+    PagingPlan {
+        page: Bytes(page),
+        sizes: frames.iter().map(|frames| Bytes(frames * page)).collect(),
+        colors: colors.to_vec(),
+        length: None,
+        pid_hash: false,
+        ahead: false,
+    }
+}
+
+fn pass(events: &EventBatch, step: usize, plan: &PagingPlan) -> Paging {
+    paging(Box::new(Fixed::new(events.clone(), step)), plan, &mut |_| Ok(())).unwrap()
+}
+
+/// The touches of a trace, in order, by the spelled-out address spaces: (page, its first touch).
+fn touches(events: &EventBatch, page: u64, length: u64) -> (Vec<PageId>, Vec<(u64, u32)>) {
+    let mut spaces = Spaces::new(page, PAGE, 8 << 20);
+    let (mut running, mut touched, mut first_touches) = (0, Vec::new(), Vec::new());
+    let mut references = 0;
+    for row in 0..events.len() {
+        let (addr, size, count) = (events.addr()[row], events.size()[row], events.count()[row]);
+        let op = Op::from_code(events.op()[row]).unwrap();
+        let mut touch = |spaces: &mut Spaces, write| {
+            for number in addr / page..=(addr + u64::from(size.max(1)) - 1) / page {
+                let found = spaces.touch(Asid(running), PageNo(number), write);
+                if found.new_page {
+                    first_touches.push((number, running));
+                }
+                touched.push(found.page);
+            }
+        };
+        references += match op {
+            Op::Fetch => u64::from(count),
+            op => u64::from(op.is_reference()),
+        };
+        if references > length {
+            break;
+        }
+        match op {
+            Op::Fetch | Op::Load => touch(&mut spaces, false),
+            Op::Store => touch(&mut spaces, true),
+            Op::Modify => {
+                touch(&mut spaces, false);
+                touch(&mut spaces, true);
+            }
+            Op::Switch => running = addr as u32,
+            Op::Map => {
+                let shared = size & map_flags::SHARED != 0;
+                let segment = events.arg0(row).map(|name| (name, events.arg1(row).unwrap()));
+                spaces.map(Asid(running), addr, u64::from(count), (shared, false), segment);
+            }
+            Op::Unmap => spaces.unmap(Asid(running), addr, u64::from(count)),
+            Op::Fork => spaces.fork(Asid(addr as u32), Asid(events.arg0(row).unwrap() as u32)),
+            Op::Exec | Op::Exit => spaces.end(Asid(addr as u32)),
+            _ => {}
+        }
+    }
+    (touched, first_touches)
+}
+
+fn compare(events: &[Event], page: u64, frames: &[u64], colors: &[u64], pid_hash: bool, length: Option<u64>) {
+    let events = batch(events);
+    let plan = PagingPlan { pid_hash, length, ..plan(page, frames, colors) };
+    let fast = pass(&events, 1000, &plan);
+    let (touched, first_touches) = touches(&events, page, length.unwrap_or(u64::MAX));
+    let found: Vec<_> = fast.first_touches.iter().map(|touch| (touch.page_no.0, touch.asid.0)).collect();
+    assert_eq!(found, first_touches);
+    for (&colors, faults) in colors.iter().zip(&fast.faults) {
+        let color = |page: PageId| {
+            let (number, asid) = first_touches[page.index()];
+            (if pid_hash { number ^ u64::from(asid) } else { number } % colors) as usize
+        };
+        for (&frames, &faults) in frames.iter().zip(faults) {
+            let mut memory = ColoredMemory::new(colors as usize, (frames / colors) as usize);
+            for &page in &touched {
+                memory.touch(page, color(page));
+            }
+            assert_eq!(faults, memory.faults, "{frames} frames, {colors} colors");
+        }
+        let used = utilization(&fast.first_touches, colors, pid_hash);
+        let pages = first_touches.len() as u64;
+        assert_eq!(used.is_none(), pages < colors);
+        if let Some(used) = used {
+            let in_order: Vec<_> = (0..pages as u32).map(|page| color(PageId(page))).collect();
+            let frames = (pages / colors) as usize;
+            let allocated = allocated_until_full(&in_order, colors as usize, frames);
+            assert_eq!((used.frames, used.allocated), (frames as u64, allocated as u64));
+            assert!(used.ratio() <= 1.0);
+        }
+    }
+    let small = pass(&events, 7, &PagingPlan { ahead: true, ..plan });
+    assert_eq!(small, fast, "whatever the batches and threads");
+}
+
+/// Shared memory with a name: what has none has no place in a segment either, and the oracle is asked for none.
+fn named(event: Event) -> Event {
+    match event {
+        Event::Map { page, pages, segment: None, shared: true } => {
+            Event::Map { page, pages, segment: Some(2), shared: true }
+        }
+        event => event,
+    }
+}
+
+/// Sizes in frames, in any order, and color counts that divide them all; the smallest leaves one frame a color.
+const SHAPES: &[(&[u64], &[u64])] = &[
+    (&[12, 24, 36, 48, 96], &[1, 2, 3, 4, 6, 12]),
+    (&[64, 8, 16, 32], &[8, 1, 4, 2]),
+    (&[1, 2, 3, 500], &[1]),
+    (&[30], &[5, 6, 1]),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn one_pass_equals_a_list_for_each_memory(
+        shape in 0..SHAPES.len(),
+        large in any::<bool>(),
+        pid_hash in any::<bool>(),
+        length in proptest::option::of(1..4000u64),
+        events in prop::collection::vec(event(), 1..2000),
+    ) {
+        let (frames, colors) = SHAPES[shape];
+        let events: Vec<Event> = events.into_iter().map(named).collect();
+        compare(&events, if large { 2 * PAGE } else { PAGE }, frames, colors, pid_hash, length);
+    }
+
+    #[test]
+    fn and_on_long_runs_of_references(shape in 0..SHAPES.len(), events in prop::collection::vec(reference(), 1..4000)) {
+        let (frames, colors) = SHAPES[shape];
+        compare(&events, PAGE, frames, colors, false, None);
+    }
+}
+
+/// Four loads of pages 0, 1, 2, 0 of one space.
+fn four_loads() -> EventBatch {
+    let load = |page| Event::Data { op: Op::Load, page, offset: 0, size: 8 };
+    batch(&[load(0), load(1), load(2), load(0)])
+}
+
+#[test]
+fn a_table_by_hand() {
+    // One color: with two frames page 0 is gone when it returns, with three it is not.
+    // Two colors of one frame each: pages 0 and 2 share color 0, so 0 is gone; of two, it is there.
+    let found = pass(&four_loads(), 10, &plan(PAGE, &[2, 4], &[1, 2]));
+    assert_eq!(found.faults, [[4, 3], [4, 3]]);
+    assert_eq!((found.references, found.instructions, found.first_touches.len()), (4, 0, 3));
+    // Three pages in two colors: k = 1, and page 0 fills color 0 at once.
+    let used = utilization(&found.first_touches, 2, false).unwrap();
+    assert_eq!((used.frames, used.allocated, used.ratio()), (1, 1, 0.5));
+}
+
+#[test]
+fn a_sweep_is_lrus_worst_case_and_colors_help() {
+    // LF91 §4.2: n + 1 pages in rotation through n frames always fault under one LRU; colors keep some.
+    let load = |page| Event::Data { op: Op::Load, page, offset: 0, size: 8 };
+    let sweeps: Vec<Event> = (0..10).flat_map(|_| (0..9).map(load)).collect();
+    let found = pass(&batch(&sweeps), 100, &plan(PAGE, &[8], &[1, 2, 4, 8]));
+    // Of 9 pages in 8 frames, two colors hold 5 and 4 pages in 4 frames each: the second never faults again.
+    assert_eq!(found.faults, [[90], [5 * 10 + 4], [3 * 10 + 6], [2 * 10 + 7]]);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let wrong = |plan: &PagingPlan| {
+        paging(Box::new(Fixed::new(four_loads(), 10)), plan, &mut |_| Ok(())).unwrap_err().to_string()
+    };
+    let right = plan(PAGE, &[8], &[1]);
+    assert!(wrong(&PagingPlan { page: Bytes(5000), ..right.clone() }).contains("4KiB and 8KiB"));
+    assert!(wrong(&PagingPlan { sizes: vec![], ..right.clone() }).contains("at least one memory size"));
+    assert!(wrong(&PagingPlan { sizes: vec![Bytes(5000)], ..right.clone() }).contains("5000B"));
+    assert!(wrong(&PagingPlan { sizes: vec![Bytes(4096); 2], ..right.clone() }).contains("once"));
+    assert!(wrong(&PagingPlan { colors: vec![16], ..right.clone() }).contains("8 frames"));
+    assert!(wrong(&PagingPlan { colors: vec![3], ..right.clone() }).contains("evenly"));
+    assert!(wrong(&PagingPlan { colors: vec![0], ..right.clone() }).contains("at least one color"));
+    assert!(wrong(&PagingPlan { length: Some(0), ..right }).contains("at least one reference"));
+}
