@@ -125,12 +125,7 @@ fn main() {
         "two-level from batches in memory (no placement)",
         seconds(|| run(&two_level, Box::new(Memory::new(&batches)), &plan(1, 1))),
     );
-    table.line(
-        "page faults of 7 memory sizes x 7 color counts, one pass",
-        seconds(|| {
-            drop(black_box(paging(Box::new(Memory::new(&batches)), &lf91(), &mut |_| Ok(())).unwrap()))
-        }),
-    );
+    table.line("page faults of 7 memory sizes x 7 color counts, one pass", seconds(|| faults(&batches)));
     println!();
     many_lanes(&table, &batches, &kh90, "kh90");
     let within = Machine::parse(WITHIN_PAGE, "within-page", &[]).unwrap();
@@ -198,6 +193,10 @@ fn lf91() -> PagingPlan {
         pid_hash: false,
         ahead: false,
     }
+}
+
+fn faults(batches: &Arc<[EventBatch]>) {
+    black_box(paging(Box::new(Memory::new(batches)), &lf91(), &mut |_| Ok(())).unwrap());
 }
 
 fn prepared(machine: &Machine, batches: &Arc<[EventBatch]>) -> Prepared {
