@@ -226,6 +226,32 @@ impl Tree {
         self.config().caches.iter().any(|cache| cache.write_buffer.is_some())
     }
 
+    /// Whether each request of the front must be answered before its next access: a write buffer stalls, or
+    /// an inclusive cache takes lines out of those above. Otherwise requests may be recorded and replayed.
+    #[must_use]
+    pub fn answers_at_once(&self) -> bool {
+        self.has_write_buffer() || self.config().caches.iter().any(|cache| cache.inclusive)
+    }
+
+    /// Whether another tree has the same front, and asks the same of what stands behind it: then one front
+    /// serves the backs of both.
+    #[must_use]
+    pub fn has_front_of(&self, other: &Self) -> bool {
+        let asked = |tree: &Self, cache: &CacheConfig| match cache.next {
+            Next::Cache(next) => Some((tree.config().caches[next].line, tree.takes_mapping(next))),
+            Next::Memory => None,
+        };
+        let front = |tree: &Self| -> Vec<(usize, CacheConfig, Option<(PowerOfTwo, bool)>)> {
+            let all = tree.config().caches.iter().enumerate().filter(|&(number, _)| tree.in_front(number));
+            all.map(|(number, cache)| (number, cache.clone(), asked(tree, cache))).collect()
+        };
+        let rest = |tree: &Self| {
+            let config = tree.config();
+            (config.page, config.fetch, config.data, config.cost_rule)
+        };
+        rest(self) == rest(other) && front(self) == front(other)
+    }
+
     pub(crate) fn above(&self, cache: usize) -> &[usize] {
         &self.0.above[cache]
     }

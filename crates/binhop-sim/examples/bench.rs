@@ -156,8 +156,12 @@ next = "memory"
 
 fn many_lanes(table: &Table, batches: &Arc<[EventBatch]>, machine: &Machine, name: &str) {
     let rows = prepared(machine, batches);
-    let all =
-        Prepared::new(machine, &mut Memory::new(batches), &Plan { share: false, ..Plan::default() }).unwrap();
+    let all = Prepared::new(
+        std::slice::from_ref(machine),
+        &mut Memory::new(batches),
+        &Plan { share: false, ..Plan::default() },
+    )
+    .unwrap();
     let every = Plan { share: false, ..plan(1, 1) };
     let one = table.line(
         &format!("{name}: 1 placement, prepared rows"),
@@ -200,7 +204,7 @@ fn faults(batches: &Arc<[EventBatch]>) {
 }
 
 fn prepared(machine: &Machine, batches: &Arc<[EventBatch]>) -> Prepared {
-    Prepared::new(machine, &mut Memory::new(batches), &Plan::default()).unwrap()
+    Prepared::new(std::slice::from_ref(machine), &mut Memory::new(batches), &Plan::default()).unwrap()
 }
 
 fn rows(batches: &[EventBatch]) -> usize {

@@ -1,7 +1,7 @@
-//! The engine: decode → prepare → place → front → back, over any number of placements at once.
+//! The engine: decode → prepare → place → front → back, over any number of machines and placements at once.
 //!
-//! One thread reads and prepares; lanes are dealt out to the others. Lanes never meet, so neither the
-//! number of threads nor their pace is in any result.
+//! One thread reads, prepares and simulates what is shared; lanes are dealt out to the others. Lanes never
+//! meet, so neither the number of threads nor their pace is in any result.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -11,60 +11,30 @@ use binhop_os::Recency;
 use binhop_os::placement::Placement;
 use binhop_trace::{Ahead, Meta, Source};
 
+use crate::account::Account;
 use crate::front::{SharedFront, Sharing};
-use crate::lane::Lane;
+use crate::lane::{self, Lane};
 use crate::machine::Machine;
 use crate::outcome::{Outcome, Run};
-use crate::prepare::{Block, Control, Cuts, Emit, Flow, Prepare, Setup, Tape};
+use crate::plan::Plan;
+use crate::planner::{Stages, Stream};
+use crate::prepare::{Block, Control, Flow, Prepare, Setup};
 use crate::view::Tables;
-
-/// What to simulate, besides machine and trace.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// What results call the trace.
-    pub workload: String,
-    /// One placement for each.
-    pub seeds: Vec<u64>,
-    /// 1: everything on the calling thread.
-    pub threads: usize,
-    /// References to simulate; the whole trace if absent.
-    pub length: Option<u64>,
-    /// References simulated before the measured part.
-    pub warmup: u64,
-    /// Instructions in an interval of the series; no series if absent.
-    pub interval: Option<u64>,
-    /// Share level 1 among seeds and drop sure hits where that is exact. `false` only to show that it is.
-    pub share: bool,
-}
-
-impl Default for Plan {
-    fn default() -> Self {
-        Self {
-            workload: "trace".to_string(),
-            seeds: vec![0],
-            threads: 1,
-            length: None,
-            warmup: 0,
-            interval: None,
-            share: true,
-        }
-    }
-}
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// References prepared so far.
     pub references: u64,
-    /// References there will be, if known.
+    /// References there will be, if known: reckoned where the plan counts instructions.
     pub of: Option<u64>,
 }
 
 /// Makes a placement policy for a seed, in place of the machine's own.
 pub type PolicyMaker<'a> = &'a (dyn Fn(u64) -> Box<dyn Placement> + Sync);
 
-/// Placements that one run holds: each has its own caches and frames.
-pub const MOST_SEEDS: usize = 1 << 12;
+/// Where the blocks of a group of machines go: the group's number, and a block.
+pub(crate) type Deliver<'a> = &'a mut dyn FnMut(usize, Arc<Block>) -> Result<()>;
 
 /// Blocks that may wait for a worker.
 const QUEUE: usize = 8;
@@ -83,256 +53,299 @@ pub fn simulate(
     policy: Option<PolicyMaker<'_>>,
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Outcome> {
-    check_plan(plan)?;
-    if policy.is_some() && machine.memory().frames.is_none() {
-        return Err(Problem::request(
+    let mut outcomes = simulate_all(std::slice::from_ref(machine), source, plan, policy, progress)?;
+    Ok(outcomes.remove(0))
+}
+
+/// Simulates a trace on several machines: the outcome of each is that of simulating it alone, to the bit;
+/// stages in which machines agree are done once ([`explain`](crate::explain) says which).
+///
+/// # Errors
+/// As [`simulate`]; or there is no machine.
+pub fn simulate_all(
+    machines: &[Machine],
+    source: Box<dyn Source>,
+    plan: &Plan,
+    policy: Option<PolicyMaker<'_>>,
+    progress: &mut dyn FnMut(&Progress) -> Result<()>,
+) -> Result<Vec<Outcome>> {
+    plan.check()?;
+    check_machines(machines, policy.is_some())?;
+    let source = if plan.threads > 1 { Box::new(Ahead::new(source)) as Box<dyn Source> } else { source };
+    let stages = Stages::of(machines, plan.seeds.len(), plan.share);
+    let lanes = lanes(machines, &stages, plan, policy)?;
+    let mut producer = Producer::new(machines, &stages, source, plan);
+    let workers = plan.threads.min(lanes.len());
+    let lanes = if workers > 1 {
+        in_threads(&mut producer, deal(lanes, workers), progress)?
+    } else {
+        let mut worker = Worker::new(lanes);
+        producer.run(&mut |group, block| worker.block(group, &block), progress)?;
+        worker.into_lanes()
+    };
+    conclude(machines, plan, lanes, producer)
+}
+
+fn check_machines(machines: &[Machine], own_policy: bool) -> Result<()> {
+    if machines.is_empty() {
+        let rule = "a run needs at least one machine";
+        return Err(Problem::request("none", "machines", rule, "name a machine"));
+    }
+    match machines.iter().find(|machine| own_policy && machine.memory().frames.is_none()) {
+        None => Ok(()),
+        Some(machine) => Err(Problem::request(
             "a policy of one's own",
             &format!("machine {}", machine.name()),
             "with placement identity, physical = virtual: there is nothing to place",
             "give the machine a memory.size and another placement.policy",
-        ));
+        )),
     }
-    let source = if plan.threads > 1 { Box::new(Ahead::new(source)) as Box<dyn Source> } else { source };
-    let shared = sharing(machine, plan) == Sharing::Shared;
-    let lanes = lanes(machine, plan, policy, shared)?;
-    let mut producer = Producer::new(machine, source, plan, shared);
-    let workers = plan.threads.min(lanes.len());
-    let lanes = if workers > 1 {
-        in_threads(machine, &mut producer, deal(lanes, workers), progress)?
-    } else {
-        let mut worker = Worker::new(machine, lanes);
-        producer.run(&mut |block| worker.block(&block), progress)?;
-        worker.lanes
-    };
-    let Producer { source, prepare, shared, .. } = producer;
-    conclude(machine, plan, lanes, &prepare, shared, source.meta())
 }
 
-/// Checks what must hold after a run, then reports it.
-fn conclude(
-    machine: &Machine,
+/// A lane, and the number of the group of machines it belongs to.
+pub(crate) type Numbered = (usize, Lane);
+
+/// Every lane of a run.
+pub(crate) fn lanes(
+    machines: &[Machine],
+    stages: &Stages,
     plan: &Plan,
-    mut lanes: Vec<Lane>,
-    prepare: &Prepare,
-    shared: Option<SharedFront>,
-    meta: &Meta,
-) -> Result<Outcome> {
-    if plan.warmup > 0 && !prepare.is_measuring() {
-        return Err(Problem::request(
-            &plan.warmup.to_string(),
-            "warmup",
-            &format!(
-                "the trace holds {} references: nothing is left to measure",
-                prepare.stream().references
-            ),
-            "make the warm-up shorter than the trace",
-        ));
+    policy: Option<PolicyMaker<'_>>,
+) -> Result<Vec<Numbered>> {
+    let mut lanes = Vec::new();
+    for (number, group) in stages.streams.iter().flat_map(|stream| &stream.groups).enumerate() {
+        for cells in &group.lanes {
+            for &seed in &plan.seeds {
+                let shared_front = group.sharing == Sharing::Shared;
+                let wants_series = plan.interval.is_some();
+                let setup = lane::Setup { machines, cells, seed, shared_front, wants_series };
+                lanes.push((number, Lane::new(&setup, policy.map(|make| make(seed)))?));
+            }
+        }
     }
-    lanes.sort_by_key(|lane| plan.seeds.iter().position(|&seed| seed == lane.seed));
-    let mut front = shared.and_then(SharedFront::into_front);
-    if let Some(front) = &mut front {
-        let config = machine.tree().config();
-        crate::tally::add_hits(front, prepare.stream(), config.fetch, config.data);
-    }
-    for lane in &mut lanes {
-        lane.check(machine.tree(), front.as_ref())?;
-    }
-    let sharing = sharing(machine, plan);
-    Ok(crate::outcome::report(&Run { machine, plan, lanes: &lanes, prepare, sharing, meta }))
+    Ok(lanes)
 }
 
-fn sharing(machine: &Machine, plan: &Plan) -> Sharing {
-    if plan.share { Sharing::of(machine.tree(), plan.seeds.len()) } else { Sharing::Off }
+/// Deals lanes out so that each worker has about as much to do.
+fn deal(mut lanes: Vec<Numbered>, workers: usize) -> Vec<Vec<Numbered>> {
+    let mut hands: Vec<(usize, Vec<Numbered>)> = (0..workers).map(|_| (0, Vec::new())).collect();
+    lanes.sort_by_key(|(_, lane)| std::cmp::Reverse(lane.weight()));
+    for numbered in lanes {
+        let lightest = hands.iter_mut().min_by_key(|(weight, _)| *weight).expect("there is a worker");
+        lightest.0 += numbered.1.weight();
+        lightest.1.push(numbered);
+    }
+    hands.into_iter().map(|(_, hand)| hand).collect()
 }
 
-/// A trace prepared for a machine, held in memory: to simulate it again and again without reading it.
-pub struct Prepared {
-    machine: Machine,
-    cuts: Cuts,
-    collapsed: bool,
-    blocks: Vec<Arc<Block>>,
+/// Reads, prepares and, where it is shared, simulates fronts.
+pub(crate) struct Producer {
+    source: Box<dyn Source>,
+    streams: Vec<Prepared>,
+    length: Option<u64>,
+    instructions: Option<u64>,
+}
+
+/// One preparation, and the fronts behind it.
+struct Prepared {
     prepare: Prepare,
-    meta: Meta,
+    fronts: Vec<Behind>,
 }
 
-impl Prepared {
-    /// Reads and prepares a whole trace. Of `plan`, what concerns the stream is used: length, warm-up, interval.
-    ///
-    /// # Errors
-    /// As [`simulate`].
-    pub fn new(machine: &Machine, source: &mut dyn Source, plan: &Plan) -> Result<Self> {
-        check_plan(plan)?;
-        let mut prepare = preparation(machine, source, plan);
-        let mut blocks = Vec::new();
-        let mut keep = |block| {
-            blocks.push(block);
-            Ok(())
-        };
-        while let Some(batch) = source.next_batch()? {
-            if prepare.feed(&batch, &mut keep)? == Flow::Done {
-                break;
-            }
-        }
-        prepare.finish(&mut keep)?;
-        let (cuts, meta) = (cuts(plan), source.meta().clone());
-        Ok(Self { machine: machine.clone(), cuts, collapsed: plan.share, blocks, prepare, meta })
-    }
-
-    /// Rows held: accesses that a first-level cache must be asked about.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        let rows = |block: &Arc<Block>| match &block.tape {
-            Tape::Rows(rows) => rows.len(),
-            Tape::Requests(requests) => requests.len(),
-        };
-        self.blocks.iter().map(rows).sum()
-    }
-
-    /// Simulates the prepared trace on the machine it was prepared for, on the calling thread.
-    ///
-    /// # Errors
-    /// As [`simulate`].
-    ///
-    /// # Panics
-    /// If the plan cuts the stream elsewhere than the one it was prepared with.
-    pub fn simulate(&self, plan: &Plan) -> Result<Outcome> {
-        check_plan(plan)?;
-        assert_eq!((self.cuts, self.collapsed), (cuts(plan), plan.share), "prepared for another plan");
-        let shared = sharing(&self.machine, plan) == Sharing::Shared;
-        let mut worker = Worker::new(&self.machine, lanes(&self.machine, plan, None, shared)?);
-        let mut front = shared.then(|| SharedFront::new(self.machine.tree(), plan.seeds[0]));
-        for block in &self.blocks {
-            match &mut front {
-                Some(front) => front.pass(Arc::clone(block), &mut |block| worker.block(&block))?,
-                None => worker.block(block)?,
-            }
-        }
-        conclude(&self.machine, plan, worker.lanes, &self.prepare, front, &self.meta)
-    }
+/// A group of machines behind a preparation: with a front shared by its lanes, or none.
+struct Behind {
+    group: usize,
+    shared: Option<SharedFront>,
 }
 
-fn lanes(machine: &Machine, plan: &Plan, policy: Option<PolicyMaker<'_>>, shared: bool) -> Result<Vec<Lane>> {
-    let lane =
-        |&seed| Lane::new(machine, seed, policy.map(|make| make(seed)), shared, plan.interval.is_some());
-    plan.seeds.iter().map(lane).collect()
-}
-
-fn cuts(plan: &Plan) -> Cuts {
-    Cuts { length: plan.length, warmup: plan.warmup, interval: plan.interval }
-}
-
-fn preparation(machine: &Machine, source: &dyn Source, plan: &Plan) -> Prepare {
+/// The preparation of a stream.
+pub(crate) fn preparation(stream: &Stream, plan: &Plan, source: &dyn Source) -> Prepare {
     let setup = Setup {
-        tree: machine.tree(),
-        safe: machine.safe_frames(),
+        needs: stream.needs.clone(),
+        safe: stream.safe,
         trace_page: Bytes(source.meta().page_size.unwrap_or(4096)),
-        cuts: cuts(plan),
+        cuts: plan.cuts(),
         collapse: plan.share,
     };
     Prepare::new(&setup, source.name())
 }
 
-fn check_plan(plan: &Plan) -> Result<()> {
-    let refuse = |value: &str, place: &str, rule: &str, remedy: &str| {
-        Err(Problem::request(value, place, rule, remedy))
-    };
-    let mut sorted = plan.seeds.clone();
-    sorted.sort_unstable();
-    if sorted.is_empty() {
-        return refuse("0", "seeds", "a run needs at least one seed", "ask for 1 seed or more");
-    }
-    if sorted.len() > MOST_SEEDS {
-        let rule = format!("one run holds at most {MOST_SEEDS} placements in memory");
-        let remedy = "ask for fewer, or make several runs with seeds of their own";
-        return refuse(&sorted.len().to_string(), "seeds", &rule, remedy);
-    }
-    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        let remedy = "name each seed once: the same seed gives the same placement";
-        return refuse(&twice[0].to_string(), "seeds", "each seed is simulated once", remedy);
-    }
-    if plan.threads == 0 {
-        return refuse("0", "threads", "a run needs a thread", "ask for 1 thread or more");
-    }
-    if plan.interval == Some(0) {
-        return refuse("0", "interval", "an interval holds at least one instruction", "ask for, say, 1M");
-    }
-    if plan.length == Some(0) {
-        return refuse("0", "length", "a run simulates at least one reference", "ask for, say, 50M");
-    }
-    match plan.length {
-        Some(length) if plan.warmup >= length => refuse(
-            &plan.warmup.to_string(),
-            "warmup",
-            &format!("the warm-up is part of the length ({length} references), and shorter"),
-            "make the warm-up shorter or the length longer",
-        ),
-        _ => Ok(()),
-    }
-}
-
-/// Deals lanes out evenly, neighbours together.
-fn deal(lanes: Vec<Lane>, workers: usize) -> Vec<Vec<Lane>> {
-    let mut hands: Vec<Vec<Lane>> = (0..workers).map(|_| Vec::new()).collect();
-    let count = lanes.len();
-    for (index, lane) in lanes.into_iter().enumerate() {
-        hands[index * workers / count].push(lane);
-    }
-    hands
-}
-
-/// Reads, prepares and, where it is shared, simulates the front.
-struct Producer {
-    source: Box<dyn Source>,
-    prepare: Prepare,
-    shared: Option<SharedFront>,
-    of: Option<u64>,
-}
-
 impl Producer {
-    fn new(machine: &Machine, source: Box<dyn Source>, plan: &Plan, shared: bool) -> Self {
-        let prepare = preparation(machine, source.as_ref(), plan);
-        let shared = shared.then(|| SharedFront::new(machine.tree(), plan.seeds[0]));
-        Self { source, prepare, shared, of: plan.length }
+    fn new(machines: &[Machine], stages: &Stages, source: Box<dyn Source>, plan: &Plan) -> Self {
+        let mut numbers = 0..;
+        let streams = stages
+            .streams
+            .iter()
+            .map(|stream| Prepared {
+                prepare: preparation(stream, plan, source.as_ref()),
+                fronts: stream
+                    .groups
+                    .iter()
+                    .map(|group| Behind {
+                        group: numbers.next().expect("numbers do not end"),
+                        shared: (group.sharing == Sharing::Shared)
+                            .then(|| SharedFront::new(&group.trees(machines), plan.seeds[0])),
+                    })
+                    .collect(),
+            })
+            .collect();
+        Self { source, streams, length: plan.length, instructions: plan.instructions }
     }
 
-    fn run(&mut self, deliver: Emit<'_>, progress: &mut dyn FnMut(&Progress) -> Result<()>) -> Result<()> {
-        let shared = &mut self.shared;
-        let mut emit = |block: Arc<Block>| match shared {
-            Some(front) => front.pass(block, deliver),
-            None => deliver(block),
-        };
+    fn run(&mut self, deliver: Deliver<'_>, progress: &mut dyn FnMut(&Progress) -> Result<()>) -> Result<()> {
         while let Some(batch) = self.source.next_batch()? {
-            let flow = self.prepare.feed(&batch, &mut emit)?;
-            progress(&Progress { references: self.prepare.stream().references, of: self.of })?;
+            let mut flow = Flow::Done;
+            for Prepared { prepare, fronts } in &mut self.streams {
+                if prepare.feed(&batch, &mut |block| pass(fronts, block, deliver))? == Flow::On {
+                    flow = Flow::On;
+                }
+            }
+            progress(&self.progress())?;
             if flow == Flow::Done {
                 break;
             }
         }
-        self.prepare.finish(&mut emit)
+        for Prepared { prepare, fronts } in &mut self.streams {
+            prepare.finish(&mut |block| pass(fronts, block, deliver))?;
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        let stream = self.streams[0].prepare.stream();
+        let references = stream.references;
+        let reckoned = self
+            .instructions
+            .filter(|_| stream.instructions > 0)
+            .map(|all| (references as f64 * (all as f64 / stream.instructions as f64)) as u64);
+        let of = [self.length, reckoned].into_iter().flatten().min();
+        Progress { references, of: of.map(|of| of.max(references)) }
     }
 }
 
+/// Passes a block on to every group: through the front its lanes share, if they do.
+fn pass(fronts: &mut [Behind], block: Arc<Block>, deliver: Deliver<'_>) -> Result<()> {
+    for Behind { group, shared } in fronts {
+        match shared {
+            Some(front) => front.pass(Arc::clone(&block), &mut |block| deliver(*group, block))?,
+            None => deliver(*group, Arc::clone(&block))?,
+        }
+    }
+    Ok(())
+}
+
+/// Checks what must hold after a run, then reports it.
+fn conclude(
+    machines: &[Machine],
+    plan: &Plan,
+    lanes: Vec<Numbered>,
+    producer: Producer,
+) -> Result<Vec<Outcome>> {
+    let Producer { source, streams, .. } = producer;
+    let mut groups = Vec::new();
+    let mut prepared = Vec::new();
+    for (number, Prepared { prepare, fronts }) in streams.into_iter().enumerate() {
+        groups.extend(fronts.into_iter().map(|behind| (number, behind.shared)));
+        prepared.push(prepare);
+    }
+    report(machines, plan, lanes, &prepared, groups, source.meta())
+}
+
+/// Checks lanes and reports on each machine. `groups`: for each group of machines its preparation's number,
+/// and the front its lanes shared.
+pub(crate) fn report(
+    machines: &[Machine],
+    plan: &Plan,
+    mut lanes: Vec<Numbered>,
+    prepared: &[Prepare],
+    groups: Vec<(usize, Option<SharedFront>)>,
+    meta: &Meta,
+) -> Result<Vec<Outcome>> {
+    if plan.warmup > 0 && !prepared[0].is_measuring() {
+        let references = prepared[0].stream().references;
+        return Err(Problem::request(
+            &plan.warmup.to_string(),
+            "warmup",
+            &format!("the trace holds {references} references: nothing is left to measure"),
+            "make the warm-up shorter than the trace",
+        ));
+    }
+    let mut stream_of = Vec::new();
+    let mut fronts = Vec::new();
+    for (stream, shared) in groups {
+        stream_of.push(stream);
+        fronts.push(shared.and_then(|front| front.finish(prepared[stream].stream())));
+    }
+    for (group, lane) in &mut lanes {
+        lane.check(fronts[*group].as_ref())?;
+    }
+    let mut accounts: Vec<Vec<(u64, &Account)>> = vec![Vec::new(); machines.len()];
+    let mut prepare_of = vec![&prepared[0]; machines.len()];
+    for (group, lane) in &lanes {
+        for behind in &lane.behind {
+            accounts[behind.machine].push((lane.seed, &behind.account));
+            prepare_of[behind.machine] = &prepared[stream_of[*group]];
+        }
+    }
+    let outcome = |(number, mut accounts): (usize, Vec<(u64, &Account)>)| {
+        accounts.sort_by_key(|(seed, _)| plan.seeds.iter().position(|other| other == seed));
+        let machine = &machines[number];
+        crate::outcome::report(&Run { machine, plan, accounts: &accounts, prepare: prepare_of[number], meta })
+    };
+    Ok(accounts.into_iter().enumerate().map(outcome).collect())
+}
+
 /// Some lanes, simulated on one thread.
-struct Worker {
-    machine: Machine,
+pub(crate) struct Worker {
+    /// By number of the group.
+    groups: Vec<Option<Station>>,
+}
+
+/// The lanes of one group of machines on one thread, with what is the same for all of them.
+#[derive(Default)]
+struct Station {
     lanes: Vec<Lane>,
     tables: Tables,
     recency: Recency,
 }
 
 impl Worker {
-    fn new(machine: &Machine, lanes: Vec<Lane>) -> Self {
-        Self { machine: machine.clone(), lanes, tables: Tables::default(), recency: Recency::new() }
+    pub(crate) fn new(lanes: Vec<Numbered>) -> Self {
+        let mut groups: Vec<Option<Station>> = Vec::new();
+        for (group, lane) in lanes {
+            if group >= groups.len() {
+                groups.resize_with(group + 1, || None);
+            }
+            groups[group].get_or_insert_default().lanes.push(lane);
+        }
+        Self { groups }
     }
 
+    pub(crate) fn into_lanes(self) -> Vec<Numbered> {
+        let lanes = |(group, station): (usize, Option<Station>)| {
+            station.into_iter().flat_map(|station| station.lanes).map(move |lane| (group, lane))
+        };
+        self.groups.into_iter().enumerate().flat_map(lanes).collect()
+    }
+
+    /// Whether some lane of a group is here.
+    fn serves(&self, group: usize) -> bool {
+        self.groups.get(group).is_some_and(Option::is_some)
+    }
+
+    pub(crate) fn block(&mut self, group: usize, block: &Block) -> Result<()> {
+        match self.groups.get_mut(group) {
+            Some(Some(station)) => station.block(block),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Station {
     /// Lane after lane through the whole block, as long as no lane needs to know recency; then stretch by
     /// stretch, as recency moves on for all lanes at once.
     fn block(&mut self, block: &Block) -> Result<()> {
         self.tables.extend(&block.mappings);
-        let entries = match &block.tape {
-            Tape::Rows(rows) => rows.len(),
-            Tape::Requests(requests) => requests.len(),
-        };
         let (mut control, mut entry) = (0, 0);
         for (index, (position, now)) in block.controls.iter().enumerate() {
             if let Control::Recency(news) = now {
@@ -344,7 +357,7 @@ impl Worker {
                 (control, entry) = (index + 1, position);
             }
         }
-        self.stretch(block, control..block.controls.len(), entry..entries)
+        self.stretch(block, control..block.controls.len(), entry..block.entries())
     }
 
     fn stretch(
@@ -354,38 +367,39 @@ impl Worker {
         entries: std::ops::Range<usize>,
     ) -> Result<()> {
         for lane in &mut self.lanes {
-            let (controls, entries) = (controls.clone(), entries.clone());
-            lane.run(block, controls, entries, &self.tables, &self.recency, self.machine.tree())?;
+            lane.run(block, controls.clone(), entries.clone(), &self.tables, &self.recency)?;
         }
         Ok(())
     }
 }
 
 fn in_threads(
-    machine: &Machine,
     producer: &mut Producer,
-    hands: Vec<Vec<Lane>>,
+    hands: Vec<Vec<Numbered>>,
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
-) -> Result<Vec<Lane>> {
+) -> Result<Vec<Numbered>> {
+    type Delivery = (usize, Arc<Block>);
     std::thread::scope(|scope| {
-        let mut queues: Vec<SyncSender<Arc<Block>>> = Vec::new();
+        let mut queues: Vec<(Vec<bool>, SyncSender<Delivery>)> = Vec::new();
         let mut threads = Vec::new();
+        let groups = producer.streams.iter().map(|stream| stream.fronts.len()).sum();
         for hand in hands {
-            let (queue, blocks): (_, Receiver<Arc<Block>>) = sync_channel(QUEUE);
-            let mut worker = Worker::new(machine, hand);
-            queues.push(queue);
+            let (queue, blocks): (_, Receiver<Delivery>) = sync_channel(QUEUE);
+            let mut worker = Worker::new(hand);
+            queues.push(((0..groups).map(|group| worker.serves(group)).collect(), queue));
             threads.push(scope.spawn(move || {
-                for block in blocks {
-                    worker.block(&block)?;
+                for (group, block) in blocks {
+                    worker.block(group, &block)?;
                 }
-                Ok(worker.lanes)
+                Ok(worker.into_lanes())
             }));
         }
         // A closed queue means that its worker met an error; that error is the one to report.
         let mut stopped = false;
         let produced = producer.run(
-            &mut |block| {
-                stopped |= queues.iter().any(|queue| queue.send(Arc::clone(&block)).is_err());
+            &mut |group, block| {
+                let mut wanting = queues.iter().filter(|(serves, _)| serves[group]);
+                stopped |= wanting.any(|(_, queue)| queue.send((group, Arc::clone(&block))).is_err());
                 if stopped { Err(Problem::interrupted()) } else { Ok(()) }
             },
             progress,

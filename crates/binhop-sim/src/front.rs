@@ -6,8 +6,8 @@ use std::sync::Arc;
 use binhop_base::{Result, Rng};
 use binhop_hw::{Alike, CacheCounters, Fan, Front, Request, Tree};
 
-use crate::prepare::{Block, Control, Emit, Mapped, Row, Tape};
-use crate::tally::add_dropped;
+use crate::prepare::{Block, Control, Emit, Mapped, Row, Stream, Tape};
+use crate::tally::{add_dropped, add_hits};
 use crate::view::{Tables, View};
 
 /// Why first-level caches can, or cannot, be simulated once for all lanes.
@@ -74,12 +74,16 @@ pub(crate) struct SharedFront {
 }
 
 impl SharedFront {
-    pub(crate) fn new(tree: &Tree, seed: u64) -> Self {
+    /// For machines of one front: `trees`, not empty.
+    pub(crate) fn new(trees: &[&Tree], seed: u64) -> Self {
+        let tree = trees[0];
         let config = tree.config();
+        // What a fan drops and reorders must suit every back behind it.
+        let suits_all = trees.iter().all(|tree| Fan::new(tree).is_some());
         Self {
             // No draw of its own depends on the seed, or it would not be shared.
             front: Some(Front::new(tree, Rng::new(seed))),
-            fan: Fan::new(tree),
+            fan: if suits_all { Fan::new(tree) } else { None },
             tables: Tables::default(),
             fetch: config.fetch,
             data: config.data,
@@ -87,9 +91,11 @@ impl SharedFront {
         }
     }
 
-    /// The front, if it was shared to the end.
-    pub(crate) fn into_front(self) -> Option<Front> {
-        self.front
+    /// The front, if it was shared to the end, told of the hits that preparation dropped.
+    pub(crate) fn finish(self, stream: Stream) -> Option<Front> {
+        let mut front = self.front?;
+        add_hits(&mut front, stream, self.fetch, self.data);
+        Some(front)
     }
 
     /// Simulates a block of rows; hands on what got through.
@@ -98,7 +104,7 @@ impl SharedFront {
         if self.front.is_none() {
             return emit(block);
         }
-        let Tape::Rows(rows) = &block.tape else { unreachable!("preparation hands on rows") };
+        let rows = block.rows();
         let mut passed = Passed { requests: Vec::with_capacity(rows.len() / 2), alike: Vec::new() };
         let mut controls = Vec::with_capacity(block.controls.len());
         let mappings = block.mappings.clone();

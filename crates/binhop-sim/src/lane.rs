@@ -1,25 +1,17 @@
-//! A lane: one placement of one seed, with the caches that depend on it.
+//! A lane: one placement of one seed, with what depends on it: the front, unless it is shared, and a back
+//! for each of the cells that ride on it.
 
 use std::ops::Range;
 
-use binhop_base::{Kind, Problem, Result, Rng};
-use binhop_hw::{Access, Back, CacheCounters, Front, Next, Request, Tree};
+use binhop_base::{Result, Rng};
+use binhop_hw::{Front, Request};
 use binhop_os::placement::Placement;
 use binhop_os::{Frames, Recency};
 
+use crate::behind::{Behind, Clock, Common};
 use crate::machine::Machine;
-use crate::prepare::{Block, Control, Mark, Stream, Tape};
-use crate::tally::{Tally, add_dropped, add_hits};
+use crate::prepare::{Block, Control, Tape};
 use crate::view::{Tables, View, Whereabouts};
-
-/// One interval of a lane's series.
-#[derive(Clone, Debug)]
-pub(crate) struct Interval {
-    pub(crate) number: u64,
-    pub(crate) instructions: u64,
-    /// Demand misses, one for each cache.
-    pub(crate) misses: Vec<u64>,
-}
 
 /// One placement of one seed and all that depends on it.
 pub(crate) struct Lane {
@@ -28,64 +20,49 @@ pub(crate) struct Lane {
     whereabouts: Whereabouts,
     /// `None` while the front is shared.
     front: Option<Front>,
-    back: Back,
-    /// Whether some cache takes lines out of those above it: then each request must be answered at once.
-    reaches_up: bool,
+    /// One for each cell: machines of one placement and one front.
+    pub(crate) behind: Vec<Behind>,
+    /// Whether each request must be answered at once: then there is one cell.
+    immediate: bool,
     /// What the front let through of the stretch at hand.
     requests: Vec<Request>,
-    fetch: usize,
-    data: usize,
-    caches: usize,
-    now: u64,
-    instructions: u64,
+    clock: Clock,
+    /// Cycles waited within the front.
     waited: u64,
-    /// Where the last mark of each kind stood.
-    at_process: Tally,
-    at_interval: Tally,
-    at_measured: Option<Tally>,
-    at_end: Option<Tally>,
-    running: u32,
-    interval: u64,
-    pub(crate) processes: Vec<Option<Tally>>,
-    pub(crate) series: Vec<Interval>,
-    wants_series: bool,
+}
+
+/// How a lane is set up.
+pub(crate) struct Setup<'a> {
+    /// All machines of the run.
+    pub(crate) machines: &'a [Machine],
+    /// Those that ride on this lane, by number: of one placement and one front.
+    pub(crate) cells: &'a [usize],
+    pub(crate) seed: u64,
+    pub(crate) shared_front: bool,
+    pub(crate) wants_series: bool,
 }
 
 impl Lane {
-    pub(crate) fn new(
-        machine: &Machine,
-        seed: u64,
-        custom: Option<Box<dyn Placement>>,
-        shared_front: bool,
-        wants_series: bool,
-    ) -> Result<Self> {
-        let tree = machine.tree();
-        let config = tree.config();
-        let caches = config.caches.len();
+    pub(crate) fn new(setup: &Setup<'_>, custom: Option<Box<dyn Placement>>) -> Result<Self> {
+        let Setup { machines, cells, seed, .. } = *setup;
+        let machine = &machines[cells[0]];
+        let behind = |&cell: &usize| Behind::new(cell, machines[cell].tree(), seed, setup.wants_series);
         Ok(Self {
             seed,
             frames: machine.frames(seed, custom)?,
             whereabouts: Whereabouts::default(),
-            front: (!shared_front).then(|| Front::new(tree, Rng::new(seed))),
-            back: Back::new(tree, Rng::new(seed)),
-            reaches_up: config.caches.iter().any(|cache| cache.inclusive),
+            front: (!setup.shared_front).then(|| Front::new(machine.tree(), Rng::new(seed))),
+            behind: cells.iter().map(behind).collect(),
+            immediate: machine.tree().answers_at_once(),
             requests: Vec::new(),
-            fetch: config.fetch,
-            data: config.data,
-            caches,
-            now: 0,
-            instructions: 0,
+            clock: Clock::default(),
             waited: 0,
-            at_process: Tally::zero(caches),
-            at_interval: Tally::zero(caches),
-            at_measured: None,
-            at_end: None,
-            running: 0,
-            interval: 0,
-            processes: Vec::new(),
-            series: Vec::new(),
-            wants_series,
         })
+    }
+
+    /// What simulating it costs, to deal lanes out evenly: a front, and its backs.
+    pub(crate) fn weight(&self) -> usize {
+        1 + self.behind.len()
     }
 
     /// Simulates a stretch of a block: these entries of its tape, with these controls between them.
@@ -96,7 +73,6 @@ impl Lane {
         entries: Range<usize>,
         tables: &Tables,
         recency: &Recency,
-        tree: &Tree,
     ) -> Result<()> {
         let mut at = entries.start;
         let last = controls.end;
@@ -104,7 +80,7 @@ impl Lane {
             let (position, control) = &block.controls[stretch];
             self.advance(block, stretch, at..*position as usize, tables);
             at = *position as usize;
-            self.control(control, tables, recency, tree)?;
+            self.control(control, tables, recency)?;
         }
         self.advance(block, last, at..entries.end, tables);
         Ok(())
@@ -115,39 +91,27 @@ impl Lane {
         let view = View { tables, frames: Some(&self.whereabouts) };
         match &block.tape {
             Tape::Requests(requests) => {
-                self.waited += match block.alike.get(stretch) {
-                    Some(alike) => self.back.replay_alike(&requests[entries], alike, &view),
-                    None => self.back.replay(&requests[entries], &view),
-                };
+                for behind in &mut self.behind {
+                    behind.replay(&requests[entries.clone()], block.alike.get(stretch), &view);
+                }
             }
             Tape::Rows(_) if entries.is_empty() => {}
             Tape::Rows(rows) => {
                 let front = self.front.as_mut().expect("rows are for a front of one's own");
-                if block.gaps.is_empty() && !self.reaches_up {
-                    self.requests.clear();
-                    self.waited += front.access_all(&rows[entries], &view, &mut self.requests);
-                    self.waited += self.back.replay(&self.requests, &view);
+                if let ([only], true) = (&mut *self.behind, self.immediate) {
+                    only.answer(front, block, entries, &mut self.clock, &view);
                     return;
                 }
-                let mut below = self.back.bind(&view);
-                if block.gaps.is_empty() {
-                    self.waited += front.access_all(&rows[entries], &view, &mut below);
-                    return;
-                }
-                let cache_of = [self.fetch, self.data, self.data];
-                for (&row, &gap) in rows[entries.clone()].iter().zip(&block.gaps[entries]) {
-                    self.now += gap;
-                    self.instructions += gap;
-                    let cache = cache_of[row.kind() as usize];
-                    let waits = front.access(cache, row.kind(), row.at(), self.now, &view, &mut below);
-                    self.now += waits;
-                    self.waited += waits;
+                self.requests.clear();
+                self.waited += front.access_all(&rows[entries], &view, &mut self.requests);
+                for behind in &mut self.behind {
+                    behind.replay(&self.requests, None, &view);
                 }
             }
         }
     }
 
-    fn control(&mut self, control: &Control, tables: &Tables, recency: &Recency, tree: &Tree) -> Result<()> {
+    fn control(&mut self, control: &Control, tables: &Tables, recency: &Recency) -> Result<()> {
         match control {
             Control::Recency(_) | Control::Evictions => {}
             Control::Place(request) => {
@@ -160,14 +124,35 @@ impl Lane {
                     self.whereabouts.died(*page, frame);
                 }
             }
+            Control::Footprint(asid, pages) => {
+                let frames: Vec<_> = pages.iter().filter_map(|&page| self.frames.frame_of(page)).collect();
+                let resident = pages.iter().filter(|&&page| self.frames.frame_of(page).is_some());
+                let shared = resident.filter(|&&page| tables.mappings_of(page).len() > 1).count() as u64;
+                for behind in &mut self.behind {
+                    behind.footprint(*asid, &frames, shared);
+                }
+            }
             Control::Unshare(shared) => {
                 let (front, fan) = &**shared;
                 self.front = Some(front.clone());
                 if let Some(fan) = fan {
-                    self.back.leave(fan);
+                    self.behind.iter_mut().for_each(|behind| behind.leave(fan));
                 }
             }
-            Control::Mark(mark, stream, front) => self.mark(*mark, *stream, front.as_deref(), tree),
+            Control::Mark(mark, stream, shared) => {
+                self.clock.reach(stream.instructions);
+                let common = Common {
+                    front: self.front.as_ref(),
+                    shared: shared.as_deref(),
+                    stream: *stream,
+                    faults: self.frames.faults(),
+                    evictions: self.frames.evictions(),
+                    waited: self.waited,
+                };
+                for behind in &mut self.behind {
+                    behind.mark(*mark, &common);
+                }
+            }
         }
         Ok(())
     }
@@ -177,151 +162,36 @@ impl Lane {
         // The frame changes hands: the lines of what it held leave every level, found by the frame.
         if let Some(held) = placed.evicted.or_else(|| self.whereabouts.take_dead(placed.frame)) {
             let view = View { tables, frames: Some(&self.whereabouts) };
-            let mappings = tables.mappings_of(held);
+            let (mappings, now) = (tables.mappings_of(held), self.clock.now);
             if let Some(front) = &mut self.front {
-                front.purge(held, mappings, self.now, &view, &mut self.back.bind(&view));
+                if let ([only], true) = (&mut *self.behind, self.immediate) {
+                    front.purge(held, mappings, now, &view, &mut only.back.bind(&view));
+                } else {
+                    self.requests.clear();
+                    front.purge(held, mappings, now, &view, &mut self.requests);
+                    for behind in &mut self.behind {
+                        behind.replay(&self.requests, None, &view);
+                    }
+                }
             }
-            self.back.purge(held, mappings, self.now, &view);
+            for behind in &mut self.behind {
+                behind.back.purge(held, mappings, now, &view);
+            }
         }
         self.whereabouts.put(request.page, placed.frame);
         Ok(())
-    }
-
-    /// Everything counted so far.
-    fn tally(&mut self, stream: Stream, shared: Option<&Vec<CacheCounters>>, tree: &Tree) -> Tally {
-        let mut tally = Tally::zero(self.caches);
-        for cache in 0..self.caches {
-            tally.caches[cache] = match (&self.front, tree.in_front(cache)) {
-                (Some(front), true) => *front.counters(cache),
-                (None, true) => shared.expect("a shared front sends its counters with every mark")[cache],
-                (_, false) => *self.back.counters(cache),
-            };
-        }
-        // A shared front's counters hold the dropped hits already; ones of the lane's own do not.
-        if self.front.is_some() {
-            add_dropped(&mut tally.caches, stream, self.fetch, self.data);
-        }
-        tally.memory = *self.back.memory();
-        tally.faults = self.frames.faults();
-        tally.evictions = self.frames.evictions();
-        tally.waited = self.waited;
-        tally.stream = stream;
-        tally
-    }
-
-    fn mark(&mut self, mark: Mark, stream: Stream, front: Option<&Vec<CacheCounters>>, tree: &Tree) {
-        let passed = stream.instructions - self.instructions;
-        self.now += passed;
-        self.instructions += passed;
-        let tally = self.tally(stream, front, tree);
-        if !matches!(mark, Mark::Interval(_)) {
-            let part = tally.since(&self.at_process);
-            let running = self.running as usize;
-            if self.processes.len() <= running {
-                self.processes.resize(running + 1, None);
-            }
-            self.processes[running].get_or_insert_with(|| Tally::zero(part.caches.len())).add(&part);
-            self.at_process = tally.clone();
-        }
-        if matches!(mark, Mark::Interval(_) | Mark::End) && self.wants_series {
-            let part = tally.since(&self.at_interval);
-            if part.stream.instructions > 0 || mark != Mark::End {
-                self.series.push(Interval {
-                    number: self.interval,
-                    instructions: part.stream.instructions,
-                    misses: part.caches.iter().map(|cache| cache.misses.demand()).collect(),
-                });
-            }
-            self.at_interval = tally.clone();
-        }
-        match mark {
-            Mark::Process(number) => self.running = number,
-            Mark::Interval(number) => self.interval = number,
-            Mark::Measured => {
-                // What processes did during the warm-up is reported nowhere else.
-                self.processes.clear();
-                self.at_measured = Some(tally);
-            }
-            Mark::End => self.at_end = Some(tally),
-        }
-    }
-
-    /// Counts of the warm-up, if there was one, and of the measured part.
-    pub(crate) fn phases(&self) -> (Option<&Tally>, Tally) {
-        let end = self.at_end.as_ref().expect("the stream is over");
-        match &self.at_measured {
-            None => (None, end.clone()),
-            Some(warmup) => (Some(warmup), end.since(warmup)),
-        }
     }
 
     /// Every law that must hold after a run. `shared`: the front all lanes shared to the end.
     ///
     /// # Errors
     /// The law that is broken, by name.
-    pub(crate) fn check(&mut self, tree: &Tree, shared: Option<&Front>) -> Result<()> {
+    pub(crate) fn check(&mut self, shared: Option<&Front>) -> Result<()> {
         self.frames.check()?;
-        let end = self.at_end.clone().expect("the stream is over");
-        let front = match (&mut self.front, shared) {
-            (Some(front), _) => {
-                add_hits(front, end.stream, self.fetch, self.data);
-                &*front
-            }
-            (None, Some(front)) => front,
-            (None, None) => unreachable!("a front is shared, or the lane's own"),
-        };
-        binhop_hw::check(tree, front, &self.back)?;
-        self.check_stream(tree, &end)?;
-        self.check_processes()
-    }
-
-    /// The caches the processor asks saw what the stream held, and what other caches sent them: no reference
-    /// lost, none twice.
-    fn check_stream(&self, tree: &Tree, end: &Tally) -> Result<()> {
-        for (kind, &accesses) in [Kind::Fetch, Kind::Load, Kind::Store].iter().zip(&end.stream.accesses) {
-            let cache = if *kind == Kind::Fetch { self.fetch } else { self.data };
-            let senders =
-                (0..self.caches).filter(|&above| tree.config().caches[above].next == Next::Cache(cache));
-            let accesses = accesses + senders.map(|above| end.caches[above].sent[*kind]).sum::<u64>();
-            let counted = end.caches[cache].accesses[*kind];
-            if counted != accesses {
-                return Err(broken(
-                    &format!("{counted} {} accesses", kind.name()),
-                    &format!(
-                        "the stream and the levels above made {accesses} at {}",
-                        tree.config().caches[cache].name
-                    ),
-                    self.seed,
-                ));
-            }
+        if let Some(front) = &mut self.front {
+            self.behind[0].add_hits(front);
         }
-        Ok(())
+        let front = self.front.as_ref().or(shared).expect("a front is shared, or the lane's own");
+        self.behind.iter().try_for_each(|behind| behind.check(front, self.seed))
     }
-
-    /// The sum over processes is the total.
-    fn check_processes(&self) -> Result<()> {
-        let (_, measured) = self.phases();
-        let mut sum = Tally::zero(self.caches);
-        for part in self.processes.iter().flatten() {
-            sum.add(part);
-        }
-        if sum != measured {
-            let (sum, total) = (sum.memory.accesses.total(), measured.memory.accesses.total());
-            return Err(broken(
-                &format!("{sum} memory accesses over all processes"),
-                &format!("the sum over processes is the total ({total}), for every counter"),
-                self.seed,
-            ));
-        }
-        Ok(())
-    }
-}
-
-fn broken(value: &str, rule: &str, seed: u64) -> Box<Problem> {
-    Problem::run(
-        value,
-        &format!("seed {seed}"),
-        rule,
-        "this is a defect of binhop: please report it with the command",
-    )
 }

@@ -1,18 +1,20 @@
 //! What a run leaves: tidy tables and notes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, BooleanBuilder, Float64Builder, RecordBatch, StringBuilder, UInt32Builder, UInt64Builder,
 };
 use arrow::datatypes::{DataType, Field, Schema};
+use binhop_hw::CacheConfig;
 use binhop_trace::Meta;
 
-use crate::engine::Plan;
+use crate::account::{Account, Footprint};
 use crate::front::Sharing;
-use crate::lane::Lane;
 use crate::machine::Machine;
 use crate::metrics::{each, ratio, whole};
+use crate::plan::Plan;
 use crate::prepare::Prepare;
 use crate::tally::Tally;
 
@@ -37,9 +39,9 @@ pub struct Outcome {
 pub(crate) struct Run<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) plan: &'a Plan,
-    pub(crate) lanes: &'a [Lane],
+    /// By seed, in the order of the plan.
+    pub(crate) accounts: &'a [(u64, &'a Account)],
     pub(crate) prepare: &'a Prepare,
-    pub(crate) sharing: Sharing,
     pub(crate) meta: &'a Meta,
 }
 
@@ -92,13 +94,13 @@ impl Values {
 
 fn results(run: &Run<'_>) -> RecordBatch {
     let (mut phase, mut seed, mut values) = (StringBuilder::new(), UInt64Builder::new(), Values::default());
-    for lane in run.lanes {
-        let (warmup, measured) = lane.phases();
+    for (number, account) in run.accounts {
+        let (warmup, measured) = account.phases();
         let phases = [warmup.map(|tally| ("warm-up", tally)), Some(("measured", &measured))];
         for (name, tally) in phases.into_iter().flatten() {
             each(run.machine, tally, |metric, unit, value| {
                 phase.append_value(name);
-                seed.append_value(lane.seed);
+                seed.append_value(*number);
                 values.push(&metric, unit, value);
             });
         }
@@ -110,13 +112,13 @@ fn series(run: &Run<'_>) -> RecordBatch {
     let caches = &run.machine.tree().config().caches;
     let (mut seed, mut interval) = (UInt64Builder::new(), UInt64Builder::new());
     let (mut instructions, mut values) = (UInt64Builder::new(), Values::default());
-    for lane in run.lanes {
-        for part in &lane.series {
+    for (number, account) in run.accounts {
+        for part in &account.series {
             for (cache, &misses) in caches.iter().zip(&part.misses) {
                 let mpi = ratio(misses, part.instructions);
                 let metrics = [("misses", "misses", Some(whole(misses))), ("mpi", "misses/instruction", mpi)];
                 for (metric, unit, value) in metrics {
-                    seed.append_value(lane.seed);
+                    seed.append_value(*number);
                     interval.append_value(part.number);
                     instructions.append_value(part.instructions);
                     values.push(&format!("{}.{metric}", cache.name), unit, value);
@@ -136,11 +138,13 @@ fn processes(run: &Run<'_>) -> RecordBatch {
     let caches = &run.machine.tree().config().caches;
     let (mut seed, mut asid) = (UInt64Builder::new(), UInt32Builder::new());
     let (mut kernel, mut values) = (BooleanBuilder::new(), Values::default());
-    for lane in run.lanes {
-        for (process, tally) in run.prepare.processes().iter().zip(&lane.processes) {
+    for (number, account) in run.accounts {
+        let footprints = account.footprints.iter().map(|footprint| (footprint.asid, footprint));
+        let footprints: BTreeMap<_, _> = footprints.collect();
+        for (process, tally) in run.prepare.processes().iter().zip(&account.processes) {
             let Some(tally) = tally.as_ref().filter(|tally| tally.stream.references > 0) else { continue };
             let mut push = |metric: &str, unit: &str, value: Option<f64>| {
-                seed.append_value(lane.seed);
+                seed.append_value(*number);
                 asid.append_value(process.asid.0);
                 kernel.append_value(process.kernel);
                 values.push(metric, unit, value);
@@ -153,6 +157,9 @@ fn processes(run: &Run<'_>) -> RecordBatch {
                 push(&format!("{}.misses", cache.name), "misses", Some(whole(misses)));
                 push(&format!("{}.mpi", cache.name), "misses/instruction", ratio(misses, instructions));
             }
+            if let Some(footprint) = footprints.get(&process.asid).filter(|_| !process.kernel) {
+                each_of_footprint(caches, footprint, push);
+            }
         }
     }
     let keys: Vec<(&str, ArrayRef)> = vec![
@@ -163,9 +170,25 @@ fn processes(run: &Run<'_>) -> RecordBatch {
     values.finish(run, keys)
 }
 
+/// Visits what is known of the pages a process had in memory at its exit, or at the end.
+fn each_of_footprint(
+    caches: &[CacheConfig],
+    footprint: &Footprint,
+    mut visit: impl FnMut(&str, &'static str, Option<f64>),
+) {
+    visit("os.pages", "pages", Some(whole(footprint.pages)));
+    visit("os.pages.shared", "pages", Some(whole(footprint.shared)));
+    for (cache, conflicts) in caches.iter().zip(&footprint.conflicts) {
+        if let Some(conflicts) = conflicts {
+            visit(&format!("{}.conflicts", cache.name), "pages", Some(whole(conflicts.pages)));
+            visit(&format!("{}.conflicts.minimum", cache.name), "pages", Some(whole(conflicts.fewest)));
+        }
+    }
+}
+
 fn notes(run: &Run<'_>) -> Vec<String> {
     let mut notes = run.machine.notes().to_vec();
-    let ends: Vec<Tally> = run.lanes.iter().map(|lane| lane.phases().1).collect();
+    let ends: Vec<Tally> = run.accounts.iter().map(|(_, account)| account.phases().1).collect();
     for (index, cache) in run.machine.tree().config().caches.iter().enumerate() {
         let evicted = ends.iter().any(|tally| tally.caches[index].evictions > 0);
         if !evicted && cache.ways > 1 {
@@ -192,8 +215,13 @@ fn notes(run: &Run<'_>) -> Vec<String> {
         notes.push("access sizes are assumed, not recorded".to_string());
     }
     if run.plan.seeds.len() > 1 {
-        notes.push(run.sharing.reason().to_string());
-        if ends.iter().any(|tally| tally.evictions > 0) && run.sharing == Sharing::Shared {
+        // As if the machine ran alone: what else ran beside it is no concern of its results.
+        let sharing = match run.plan.share {
+            true => Sharing::of(run.machine.tree(), run.plan.seeds.len()),
+            false => Sharing::Off,
+        };
+        notes.push(sharing.reason().to_string());
+        if ends.iter().any(|tally| tally.evictions > 0) && sharing == Sharing::Shared {
             notes.push(
                 "since pages were evicted, level 1 was simulated for each seed from there on".to_string(),
             );

@@ -6,9 +6,9 @@ mod common;
 
 use arrow::array::RecordBatch;
 use arrow::util::display::array_value_to_string;
-use binhop_sim::{Outcome, Plan};
+use binhop_sim::{Machine, Outcome, Plan, simulate_all};
 use binhop_trace::Op;
-use common::{Event, SMALL, batch, event, machine, reference, run};
+use common::{Event, Fixed, SMALL, batch, event, machine, reference, run};
 use proptest::prelude::*;
 
 fn plan(seeds: std::ops::Range<u64>) -> Plan {
@@ -49,6 +49,66 @@ fn compare(number: usize, events: &[Event]) {
         let alone = run(&machine, &events, 1000, &plan(seed..seed + 1));
         let rows = fast.results.num_rows() / 3;
         assert_equal(&alone.results, &fast.results.slice(seed as usize * rows, rows), "alone or together");
+    }
+}
+
+/// Other levels 2, pools, policies and memories, as far as a machine takes them.
+const CHANGES: &[&str] = &[
+    "cache.l2.size=64KiB",
+    "cache.l2.ways=4",
+    "cache.l2.ways=8",
+    "cache.l2.line=128B",
+    "cache.l2.replacement=random",
+    "placement.pool=4KiB",
+    "placement.policy=first",
+    "memory.size=2MiB",
+    "cache.l1d.ways=1",
+];
+
+/// A machine, its changes, and a machine that has nothing to do with it.
+fn family(number: usize) -> Vec<Machine> {
+    let base = machine(number);
+    let changed = |change: &&str| Machine::parse(&base.resolved(), change, &[(*change).to_string()]).ok();
+    let mut family: Vec<Machine> = CHANGES.iter().filter_map(changed).collect();
+    assert!(family.len() > CHANGES.len() / 2, "{}", base.name());
+    family.extend([base, machine((number + 1) % SMALL.len())]);
+    family
+}
+
+fn compare_family(number: usize, events: &[Event]) {
+    let machines = family(number);
+    let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
+    let events = batch(&[vec![warm; 41], events.to_vec()].concat());
+    let together = |plan: &Plan| {
+        let source = Box::new(Fixed::new(events.clone(), 1000));
+        simulate_all(&machines, source, plan, None, &mut |_| Ok(())).unwrap()
+    };
+    let plan = plan(0..2);
+    let outcomes = together(&plan);
+    let threads = together(&Plan { threads: 2, ..plan.clone() });
+    let unshared = together(&Plan { share: false, ..plan.clone() });
+    assert_eq!(outcomes.len(), machines.len());
+    for (number, machine) in machines.iter().enumerate() {
+        let alone = run(machine, &events, 1000, &plan);
+        let what = format!("{} alone or with others", machine.name());
+        assert_same(&alone, &outcomes[number], &what);
+        assert_eq!((&alone.notes, &alone.machine), (&outcomes[number].notes, &outcomes[number].machine));
+        assert_same(&alone, &threads[number], &format!("{what}, two threads"));
+        assert_same(&alone, &unshared[number], &format!("{what}, stages shared or not"));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn machines_together_or_alone(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..800)) {
+        compare_family(number, &events);
+    }
+
+    #[test]
+    fn machines_together_or_alone_under_scarce_memory(number in 0..SMALL.len(), events in prop::collection::vec(reference(), 1..1500)) {
+        compare_family(number, &events);
     }
 }
 

@@ -7,6 +7,8 @@ use super::{Control, Mark, Prepare};
 pub struct Cuts {
     /// Stop before the row in which this reference lies.
     pub length: Option<u64>,
+    /// Stop before the fetch in which this instruction lies.
+    pub instructions: Option<u64>,
     /// References simulated before the measured part.
     pub warmup: u64,
     /// Instructions in an interval of the series.
@@ -39,12 +41,21 @@ impl Prepare {
         [warmup, self.cuts.length].into_iter().flatten().filter(|&cut| cut >= from).min().unwrap_or(u64::MAX)
     }
 
+    /// Passes the boundaries of intervals that lie in the next `count` instructions. Returns whether the
+    /// stream ends here.
     #[cold]
-    pub(super) fn cut_interval(&mut self, count: u64) {
-        let interval = self.cuts.interval.expect("an interval's boundary comes only with an interval");
-        while self.stream.instructions + count > self.next_interval {
-            self.mark(Mark::Interval(self.next_interval / interval));
-            self.next_interval += interval;
+    pub(super) fn cut_interval(&mut self, count: u64) -> bool {
+        let end = self.stream.instructions + count;
+        if self.cuts.instructions.is_some_and(|instructions| end > instructions) {
+            return true;
         }
+        if let Some(interval) = self.cuts.interval {
+            while end > self.next_interval {
+                self.mark(Mark::Interval(self.next_interval / interval));
+                self.next_interval += interval;
+            }
+            self.next_interval = self.next_interval.min(self.cuts.instructions.unwrap_or(u64::MAX));
+        }
+        false
     }
 }

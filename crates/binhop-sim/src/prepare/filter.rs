@@ -19,6 +19,31 @@ const DIRTY: u64 = 1;
 const TOLD: u64 = 2;
 const EMPTY: u64 = u64::MAX;
 
+/// What a filter must know of the cache it stands beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Logarithm of the bytes of a line.
+    pub(crate) line_log2: u32,
+    slots: u64,
+    /// Whether the cache must be told of the first hit after a fill (SRRIP).
+    tells_first_hit: bool,
+    write_back: bool,
+    allocate: bool,
+}
+
+impl Shape {
+    pub(crate) fn of(cache: &CacheConfig, page: PowerOfTwo) -> Self {
+        let lines_per_page = page.bytes() >> cache.line.log2();
+        Self {
+            line_log2: cache.line.log2(),
+            slots: if cache.hashed { 1 } else { lines_per_page.min(cache.sets()) },
+            tells_first_hit: cache.replacement == Replacement::Srrip,
+            write_back: cache.write == WritePolicy::Back,
+            allocate: cache.allocate,
+        }
+    }
+}
+
 /// One direct-mapped table of the lines last accessed, beside one first-level cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
@@ -37,17 +62,16 @@ pub(crate) struct Filter {
 
 impl Filter {
     /// The filter in front of a cache.
-    pub(crate) fn new(cache: &CacheConfig, page: PowerOfTwo) -> Self {
-        let lines_per_page = page.bytes() >> cache.line.log2();
-        let slots = if cache.hashed { 1 } else { lines_per_page.min(cache.sets()) };
+    pub(crate) fn new(shape: Shape) -> Self {
+        let slots = shape.slots as usize;
         Self {
-            tags: vec![EMPTY; slots as usize],
-            times: vec![0; slots as usize],
-            ids: vec![0; slots as usize],
-            mask: slots - 1,
-            fresh: if cache.replacement == Replacement::Srrip { 0 } else { TOLD },
-            write_back: cache.write == WritePolicy::Back,
-            allocate: cache.allocate,
+            tags: vec![EMPTY; slots],
+            times: vec![0; slots],
+            ids: vec![0; slots],
+            mask: shape.slots - 1,
+            fresh: if shape.tells_first_hit { 0 } else { TOLD },
+            write_back: shape.write_back,
+            allocate: shape.allocate,
         }
     }
 

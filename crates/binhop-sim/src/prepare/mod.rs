@@ -26,7 +26,7 @@ use binhop_os::{Request as PageRequest, Spaces};
 use binhop_trace::EventBatch;
 
 pub use cuts::Cuts;
-use filter::Filter;
+use filter::{Filter, Shape};
 use horizon::Horizon;
 pub use tape::{Block, Control, Mapped, Mark, Row, Stream, Tape};
 
@@ -52,10 +52,45 @@ pub struct Seen {
     pub straddling: [u64; 2],
 }
 
-/// How a preparation is set up for a machine.
-pub(crate) struct Setup<'a> {
-    pub(crate) tree: &'a Tree,
-    /// P − K: frames that no placement may choose. `None`: physical = virtual, nothing is ever evicted.
+/// What preparation must know of a machine: machines of equal needs share one preparation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Needs {
+    page: PowerOfTwo,
+    /// Physical = virtual.
+    identity: bool,
+    /// The caches asked for instructions and for data; one, where one cache serves all.
+    shapes: [Shape; 2],
+    split: bool,
+    /// Whether the instructions between rows matter.
+    timed: bool,
+    /// Whether what each filter knows is true of its cache.
+    believe: [bool; 2],
+}
+
+impl Needs {
+    pub(crate) fn of(tree: &Tree, identity: bool) -> Self {
+        let config = tree.config();
+        let caches = [config.fetch, config.data];
+        // A cache that takes lines out of those above it makes their filters liars; so does one that asks a
+        // cache the processor asks too, behind that one's filter.
+        let inclusive = config.caches.iter().any(|cache| cache.inclusive);
+        let asked = |front: usize| config.caches.iter().any(|cache| cache.next == Next::Cache(front));
+        Self {
+            page: config.page,
+            identity,
+            shapes: caches.map(|cache| Shape::of(&config.caches[cache], config.page)),
+            split: config.fetch != config.data,
+            timed: tree.has_write_buffer(),
+            believe: caches.map(|front| !inclusive && !asked(front)),
+        }
+    }
+}
+
+/// How a preparation is set up.
+pub(crate) struct Setup {
+    pub(crate) needs: Needs,
+    /// P − K: frames that no placement may choose; the fewest, where several machines share a preparation.
+    /// `None`: physical = virtual, nothing is ever evicted.
     pub(crate) safe: Option<u64>,
     pub(crate) trace_page: Bytes,
     pub(crate) cuts: Cuts,
@@ -132,29 +167,24 @@ pub enum Flow {
 pub(crate) type Emit<'a> = &'a mut dyn FnMut(Arc<Block>) -> Result<()>;
 
 impl Prepare {
-    pub(crate) fn new(setup: &Setup<'_>, place: &str) -> Self {
-        let config = setup.tree.config();
-        let caches = [config.fetch, config.data];
-        // A cache that takes lines out of those above it makes their filters liars; so does one that asks a
-        // cache the processor asks too, behind that one's filter.
-        let inclusive = config.caches.iter().any(|cache| cache.inclusive);
-        let asked = |front: usize| config.caches.iter().any(|cache| cache.next == Next::Cache(front));
-        let believe = caches.map(|front| setup.collapse && !inclusive && !asked(front));
+    pub(crate) fn new(setup: &Setup, place: &str) -> Self {
+        let Setup { needs, cuts, .. } = setup;
         let horizon = Horizon::new(setup.safe);
         let first = Process { asid: Asid(0), kernel: false };
         let spaces = match setup.safe {
-            None => Spaces::identity(config.page),
-            Some(_) => Spaces::new(config.page, setup.trace_page),
+            None => Spaces::identity(needs.page),
+            Some(_) => Spaces::new(needs.page, setup.trace_page),
         };
+        let next_interval = [cuts.interval, cuts.instructions].into_iter().flatten().min();
         let mut prepare = Self {
             place: place.to_string(),
-            page: config.page,
+            page: needs.page,
             spaces,
-            filters: caches.map(|i| Filter::new(&config.caches[i], config.page)),
-            data: usize::from(caches[0] != caches[1]),
-            line_log2: caches.map(|i| config.caches[i].line.log2()),
-            timed: setup.tree.has_write_buffer(),
-            believe,
+            filters: needs.shapes.map(Filter::new),
+            data: usize::from(needs.split),
+            line_log2: needs.shapes.map(|shape| shape.line_log2),
+            timed: needs.timed,
+            believe: needs.believe.map(|believe| setup.collapse && believe),
             translations: vec![NOTHING; TRANSLATIONS],
             trusted: [0; 2],
             horizon,
@@ -164,10 +194,10 @@ impl Prepare {
             clock: 0,
             stream: Stream::default(),
             passed: [0; 3],
-            cuts: setup.cuts,
-            next_interval: setup.cuts.interval.unwrap_or(u64::MAX),
+            cuts: *cuts,
+            next_interval: next_interval.unwrap_or(u64::MAX),
             next_cut: 0,
-            measuring: setup.cuts.warmup == 0,
+            measuring: cuts.warmup == 0,
             instructions_at_row: 0,
             running: first,
             processes: vec![first],
@@ -248,6 +278,7 @@ impl Prepare {
     pub(crate) fn finish(&mut self, emit: Emit<'_>) -> Result<()> {
         if !self.finished {
             self.finished = true;
+            self.last_footprints();
             self.mark(Mark::End);
             self.flush(emit)?;
         }
@@ -271,8 +302,8 @@ impl Prepare {
         if self.stream.references + count > self.next_cut && self.cut(count) {
             return Ok(true);
         }
-        if self.stream.instructions + count > self.next_interval {
-            self.cut_interval(count);
+        if self.stream.instructions + count > self.next_interval && self.cut_interval(count) {
+            return Ok(true);
         }
         let log2 = self.line_log2[FETCH];
         let first = addr >> log2;

@@ -1,9 +1,12 @@
 //! Events that are no references: what they change for the rows that follow.
 
-use binhop_base::Result;
-use binhop_trace::EventBatch;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use super::{Mark, NOTHING, Prepare, Process};
+use binhop_base::{Asid, Result};
+use binhop_trace::{EventBatch, Op};
+
+use super::{Control, Mark, NOTHING, Prepare, Process};
 use crate::system::{System, system_event};
 
 impl Prepare {
@@ -27,6 +30,11 @@ impl Prepare {
     /// An event that is no reference.
     #[cold]
     pub(super) fn system(&mut self, batch: &EventBatch, row: usize) -> Result<()> {
+        if Op::from_code(batch.op()[row]) == Some(Op::Exit)
+            && let Ok(asid) = u32::try_from(batch.addr()[row])
+        {
+            self.footprint(Asid(asid));
+        }
         match system_event(batch, row, &self.place, self.running.asid, &mut self.spaces)? {
             System::Switch(asid) => {
                 self.seen.switches += 1;
@@ -42,5 +50,23 @@ impl Prepare {
             }
         }
         Ok(())
+    }
+
+    /// Tells lanes which pages a space maps, if any.
+    fn footprint(&mut self, asid: Asid) {
+        if self.safe.is_some() {
+            let pages: Arc<[_]> = self.spaces.pages_of_space(asid).into();
+            if !pages.is_empty() {
+                self.control(Control::Footprint(asid, pages));
+            }
+        }
+    }
+
+    /// Tells lanes which pages every space still maps at the end.
+    pub(super) fn last_footprints(&mut self) {
+        let asids: BTreeSet<Asid> = self.processes.iter().map(|process| process.asid).collect();
+        for asid in asids {
+            self.footprint(asid);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binhop_base::{Kind, LineAddr, MappingId, PageId, PageNo};
+use binhop_base::{Asid, Kind, LineAddr, MappingId, PageId, PageNo};
 use binhop_hw::{Access, Alike, CacheCounters, Fan, Front, Request};
 use binhop_os::Request as PageRequest;
 
@@ -101,6 +101,8 @@ pub enum Control {
     Place(PageRequest),
     /// This page's last mapping ended.
     Died(PageId),
+    /// The pages an address space maps at its exit, or at the end of the stream.
+    Footprint(Asid, Arc<[PageId]>),
     /// Counters are read here. `Stream` counts up to here; the last part holds the counters of a shared
     /// front, one for each of the machine's caches.
     Mark(Mark, Stream, Option<Arc<Vec<CacheCounters>>>),
@@ -134,6 +136,25 @@ pub struct Block {
     /// Where lanes' backs have that much in common: what the entries before each control, and after the
     /// last, do alike in all of them.
     pub alike: Vec<Alike>,
+}
+
+impl Block {
+    /// Its rows.
+    ///
+    /// # Panics
+    /// It holds requests.
+    pub(crate) fn rows(&self) -> &[Row] {
+        let Tape::Rows(rows) = &self.tape else { unreachable!("only what stands before a front is rows") };
+        rows
+    }
+
+    /// Entries of its tape.
+    pub(crate) fn entries(&self) -> usize {
+        match &self.tape {
+            Tape::Rows(rows) => rows.len(),
+            Tape::Requests(requests) => requests.len(),
+        }
+    }
 }
 
 /// What the hardware may ask about a new mapping.

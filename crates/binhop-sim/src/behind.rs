@@ -1,0 +1,213 @@
+//! What stands behind a lane's front for one cell: the back of its machine, and what was counted there.
+
+use binhop_base::{FrameNo, Kind, Result, Rng};
+use binhop_hw::{Access, Alike, Back, CacheConfig, CacheCounters, Fan, Front, IndexBy, Next, Request, Tree};
+
+use crate::account::{Account, Conflicts, Footprint, broken};
+use crate::prepare::{Block, Mark, Stream};
+use crate::tally::{Tally, add_dropped, add_hits};
+use crate::view::View;
+
+/// The counters of a lane that are the same for all its cells.
+pub(crate) struct Common<'a> {
+    /// The lane's own front; `None` while the front is shared.
+    pub(crate) front: Option<&'a Front>,
+    /// The counters that a shared front sends with every mark.
+    pub(crate) shared: Option<&'a Vec<CacheCounters>>,
+    pub(crate) stream: Stream,
+    pub(crate) faults: u64,
+    pub(crate) evictions: u64,
+    /// Cycles waited within the front.
+    pub(crate) waited: u64,
+}
+
+/// One cell in one lane.
+#[derive(Debug)]
+pub(crate) struct Behind {
+    /// The machine's place in the list of the run.
+    pub(crate) machine: usize,
+    tree: Tree,
+    pub(crate) back: Back,
+    /// Cycles waited for this back.
+    pub(crate) waited: u64,
+    /// For each cache, how frames divide it, if they do.
+    sets: Vec<Option<Division>>,
+    pub(crate) account: Account,
+}
+
+/// A cache as frames divide it: bins, each of some ways.
+#[derive(Clone, Copy, Debug)]
+struct Division {
+    bins: u64,
+    ways: u64,
+}
+
+impl Division {
+    fn of(cache: &CacheConfig, page: u64) -> Option<Self> {
+        let way = cache.sets() * cache.line.bytes();
+        let divided = cache.index == IndexBy::Physical && !cache.hashed && way >= page;
+        divided.then(|| Self { bins: way / page, ways: u64::from(cache.ways) })
+    }
+
+    /// Pages in conflict among those in these frames (KH90 §2): in each bin those beyond its ways.
+    fn conflicts(self, frames: &[FrameNo], counts: &mut Vec<u64>) -> Conflicts {
+        counts.clear();
+        counts.resize(self.bins as usize, 0);
+        for frame in frames {
+            counts[(frame.0 & (self.bins - 1)) as usize] += 1;
+        }
+        let pages = counts.iter().map(|&used| used.saturating_sub(self.ways)).sum();
+        Conflicts { pages, fewest: (frames.len() as u64).saturating_sub(self.bins * self.ways) }
+    }
+}
+
+impl Behind {
+    pub(crate) fn new(machine: usize, tree: &Tree, seed: u64, wants_series: bool) -> Self {
+        let config = tree.config();
+        let divide = |cache| Division::of(cache, config.page.bytes());
+        Self {
+            machine,
+            tree: tree.clone(),
+            back: Back::new(tree, Rng::new(seed)),
+            waited: 0,
+            sets: config.caches.iter().map(divide).collect(),
+            account: Account::new(config.caches.len(), wants_series),
+        }
+    }
+
+    /// Simulates requests that a front let through.
+    pub(crate) fn replay(&mut self, requests: &[Request], alike: Option<&Alike>, view: &View<'_>) {
+        self.waited += match alike {
+            Some(alike) => self.back.replay_alike(requests, alike, view),
+            None => self.back.replay(requests, view),
+        };
+    }
+
+    /// Simulates rows whose every request must be answered before the next: behind a write buffer, or an
+    /// inclusive cache. Moves the lane's clock on.
+    pub(crate) fn answer(
+        &mut self,
+        front: &mut Front,
+        block: &Block,
+        entries: std::ops::Range<usize>,
+        clock: &mut Clock,
+        view: &View<'_>,
+    ) {
+        let rows = block.rows();
+        let mut below = self.back.bind(view);
+        if block.gaps.is_empty() {
+            self.waited += front.access_all(&rows[entries], view, &mut below);
+            return;
+        }
+        let cache_of = [self.tree.config().fetch, self.tree.config().data, self.tree.config().data];
+        for (&row, &gap) in rows[entries.clone()].iter().zip(&block.gaps[entries]) {
+            clock.pass(gap);
+            let cache = cache_of[row.kind() as usize];
+            let waits = front.access(cache, row.kind(), row.at(), clock.now, view, &mut below);
+            clock.now += waits;
+            self.waited += waits;
+        }
+    }
+
+    /// Goes on without the fan that worked for all backs.
+    pub(crate) fn leave(&mut self, fan: &Fan) {
+        self.back.leave(fan);
+    }
+
+    pub(crate) fn mark(&mut self, mark: Mark, common: &Common<'_>) {
+        let tally = self.tally(common);
+        self.account.mark(mark, tally);
+    }
+
+    /// Everything counted so far.
+    fn tally(&self, common: &Common<'_>) -> Tally {
+        let config = self.tree.config();
+        let mut tally = Tally::zero(config.caches.len());
+        for cache in 0..config.caches.len() {
+            tally.caches[cache] = match (common.front, self.tree.in_front(cache)) {
+                (Some(front), true) => *front.counters(cache),
+                (None, true) => {
+                    common.shared.expect("a shared front sends its counters with every mark")[cache]
+                }
+                (_, false) => *self.back.counters(cache),
+            };
+        }
+        // A shared front's counters hold the dropped hits already; ones of the lane's own do not.
+        if common.front.is_some() {
+            add_dropped(&mut tally.caches, common.stream, config.fetch, config.data);
+        }
+        tally.memory = *self.back.memory();
+        tally.faults = common.faults;
+        tally.evictions = common.evictions;
+        tally.waited = common.waited + self.waited;
+        tally.stream = common.stream;
+        tally
+    }
+
+    /// Notes the pages an address space has in memory: their frames, and how many of them are shared.
+    pub(crate) fn footprint(&mut self, asid: binhop_base::Asid, frames: &[FrameNo], shared: u64) {
+        let mut counts = Vec::new();
+        let conflicts = self.sets.iter().map(|sets| Some((*sets)?.conflicts(frames, &mut counts))).collect();
+        self.account.footprints.push(Footprint { asid, pages: frames.len() as u64, shared, conflicts });
+    }
+
+    /// Tells a front of the hits that preparation dropped, so that the laws hold.
+    pub(crate) fn add_hits(&self, front: &mut Front) {
+        let config = self.tree.config();
+        add_hits(front, self.account.end().stream, config.fetch, config.data);
+    }
+
+    /// Every law that must hold after a run. `front`: what stood before this back, told of all hits.
+    ///
+    /// # Errors
+    /// The law that is broken, by name.
+    pub(crate) fn check(&self, front: &Front, seed: u64) -> Result<()> {
+        binhop_hw::check(&self.tree, front, &self.back)?;
+        self.check_stream(self.account.end(), seed)?;
+        self.account.check(seed)
+    }
+
+    /// The caches the processor asks saw what the stream held, and what other caches sent them: no reference
+    /// lost, none twice.
+    fn check_stream(&self, end: &Tally, seed: u64) -> Result<()> {
+        let config = self.tree.config();
+        for (kind, &accesses) in [Kind::Fetch, Kind::Load, Kind::Store].iter().zip(&end.stream.accesses) {
+            let cache = if *kind == Kind::Fetch { config.fetch } else { config.data };
+            let senders =
+                (0..config.caches.len()).filter(|&above| config.caches[above].next == Next::Cache(cache));
+            let accesses = accesses + senders.map(|above| end.caches[above].sent[*kind]).sum::<u64>();
+            let counted = end.caches[cache].accesses[*kind];
+            if counted != accesses {
+                return Err(broken(
+                    &format!("{counted} {} accesses", kind.name()),
+                    &format!(
+                        "the stream and the levels above made {accesses} at {}",
+                        config.caches[cache].name
+                    ),
+                    seed,
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A lane's clock, in cycles, and the instructions it has seen pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Clock {
+    pub(crate) now: u64,
+    instructions: u64,
+}
+
+impl Clock {
+    /// So many instructions pass, at one cycle each.
+    pub(crate) fn pass(&mut self, instructions: u64) {
+        self.now += instructions;
+        self.instructions += instructions;
+    }
+
+    /// The stream has come to this count of instructions.
+    pub(crate) fn reach(&mut self, instructions: u64) {
+        self.pass(instructions - self.instructions);
+    }
+}

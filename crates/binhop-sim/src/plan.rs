@@ -1,0 +1,100 @@
+//! What to simulate, besides machines and trace, as the caller asks for it.
+
+use binhop_base::{Problem, Result};
+
+use crate::prepare::Cuts;
+
+/// What to simulate, besides machines and trace.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What results call the trace.
+    pub workload: String,
+    /// One placement for each.
+    pub seeds: Vec<u64>,
+    /// 1: everything on the calling thread.
+    pub threads: usize,
+    /// References to simulate; the whole trace if absent.
+    pub length: Option<u64>,
+    /// Instructions to simulate; the whole trace if absent. With `length` too, what ends first.
+    pub instructions: Option<u64>,
+    /// References simulated before the measured part.
+    pub warmup: u64,
+    /// Instructions in an interval of the series; no series if absent.
+    pub interval: Option<u64>,
+    /// Share stages among seeds and machines, and drop sure hits, where that is exact. `false` only to show
+    /// that it is.
+    pub share: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            workload: "trace".to_string(),
+            seeds: vec![0],
+            threads: 1,
+            length: None,
+            instructions: None,
+            warmup: 0,
+            interval: None,
+            share: true,
+        }
+    }
+}
+
+/// Placements that one run holds: each has its own caches and frames.
+pub const MOST_SEEDS: usize = 1 << 12;
+
+impl Plan {
+    pub(crate) fn cuts(&self) -> Cuts {
+        Cuts {
+            length: self.length,
+            instructions: self.instructions,
+            warmup: self.warmup,
+            interval: self.interval,
+        }
+    }
+
+    /// # Errors
+    /// What is asked for makes no sense, whatever the machine and the trace.
+    pub(crate) fn check(&self) -> Result<()> {
+        let refuse = |value: &str, place: &str, rule: &str, remedy: &str| {
+            Err(Problem::request(value, place, rule, remedy))
+        };
+        let mut sorted = self.seeds.clone();
+        sorted.sort_unstable();
+        if sorted.is_empty() {
+            return refuse("0", "seeds", "a run needs at least one seed", "ask for 1 seed or more");
+        }
+        if sorted.len() > MOST_SEEDS {
+            let rule = format!("one run holds at most {MOST_SEEDS} placements in memory");
+            let remedy = "ask for fewer, or make several runs with seeds of their own";
+            return refuse(&sorted.len().to_string(), "seeds", &rule, remedy);
+        }
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            let remedy = "name each seed once: the same seed gives the same placement";
+            return refuse(&twice[0].to_string(), "seeds", "each seed is simulated once", remedy);
+        }
+        if self.threads == 0 {
+            return refuse("0", "threads", "a run needs a thread", "ask for 1 thread or more");
+        }
+        if self.interval == Some(0) {
+            return refuse("0", "interval", "an interval holds at least one instruction", "ask for, say, 1M");
+        }
+        if self.length == Some(0) {
+            return refuse("0", "length", "a run simulates at least one reference", "ask for, say, 50M");
+        }
+        if self.instructions == Some(0) {
+            let rule = "a run simulates at least one instruction";
+            return refuse("0", "instructions", rule, "ask for, say, 50M");
+        }
+        match self.length {
+            Some(length) if self.warmup >= length => refuse(
+                &self.warmup.to_string(),
+                "warmup",
+                &format!("the warm-up is part of the length ({length} references), and shorter"),
+                "make the warm-up shorter or the length longer",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
