@@ -5,6 +5,8 @@
 //! ([`binhop_hw::Request`]), and at the end a tidy table ([`Outcome`]).
 #![forbid(unsafe_code)]
 
+mod account;
+mod behind;
 mod engine;
 mod front;
 mod lane;
@@ -12,16 +14,22 @@ pub mod machine;
 mod metrics;
 mod outcome;
 pub mod paging;
+mod plan;
+mod planner;
 pub mod prepare;
+mod prepared;
 mod system;
 mod tally;
 mod view;
 
-pub use engine::{MOST_SEEDS, Plan, PolicyMaker, Prepared, Progress, simulate};
+pub use engine::{PolicyMaker, Progress, simulate, simulate_all};
 pub use front::Sharing;
 pub use machine::Machine;
 pub use metrics::{MetricInfo, metrics};
 pub use outcome::Outcome;
+pub use plan::{MOST_SEEDS, Plan};
+pub use planner::explain;
+pub use prepared::Prepared;
 
 /// The known name nearest to `word`, if one is near enough to be what was meant.
 #[must_use]
