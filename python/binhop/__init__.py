@@ -12,7 +12,7 @@ from binhop._binhop import Machine, Pool, Request, __version__
 from binhop.errors import BinhopError, RequestError, RunError
 from binhop.lists import counters, events, formats, lint_rules, machine_keys, machines, policies, workloads
 from binhop.results import Result
-from binhop.run import simulate, simulate_all
+from binhop.run import explain, simulate, simulate_all
 from binhop.traces import Trace
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "__version__",
     "counters",
     "events",
+    "explain",
     "formats",
     "lint_rules",
     "machine_keys",

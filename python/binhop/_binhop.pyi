@@ -17,6 +17,7 @@ __all__ = [
     "calibration_targets",
     "counters",
     "events",
+    "explain",
     "format_of_path",
     "formats",
     "inspect",
@@ -163,20 +164,25 @@ class Outcome:
     def machine(self) -> str:
         """The machine, resolved, as TOML."""
 
+def explain(machines: list[Machine], seeds: int) -> list[str]:
+    """The plan of a run of these machines under so many seeds: what is shared, what not and why, a line each."""
+
 def simulate(
-    machine: Machine,
+    machines: list[Machine],
     stream: Stream,
     *,
     workload: str,
     seeds: list[int],
     threads: int,
     length: int | None,
+    instructions: int | None,
     warmup: int,
     interval: int | None,
     policy: Any = None,
     progress: Callable[[int, int | None], object] | None = None,
-) -> Outcome:
-    """Simulates a trace on a machine, one placement for each seed. The interpreter is free meanwhile."""
+) -> list[Outcome]:
+    """Simulates a trace on several machines, one placement for each seed; stages in which machines agree are
+    done once. The interpreter is free meanwhile."""
 
 def inspect(
     stream: Stream, length: int | None = None, progress: Callable[[int, int | None], object] | None = None

@@ -28,6 +28,7 @@ def simulate(
     seeds: int | Iterable[int] | None = None,
     threads: int | None = None,
     length: int | None = None,
+    instructions: int | None = None,
     warmup: int = 0,
     interval: int | None = None,
     policy: Any = None,
@@ -41,7 +42,9 @@ def simulate(
         seeds: How many placements (numbered from 0), or their numbers. Default: 32, and 1 when nothing is
             random.
         threads: How many threads; default: all there are. No result depends on it.
-        length: References to simulate; default: the whole trace. A built-in workload needs it.
+        length: References to simulate; default: the whole trace. A built-in workload needs a length, or
+            instructions.
+        instructions: Instructions to simulate; with a length too, what ends first.
         warmup: References at the start that are simulated but reported apart.
         interval: Instructions in an interval of the series; default: no series.
         policy: A placement policy in Python, in place of the machine's: a function
@@ -59,42 +62,18 @@ def simulate(
     >>> simulate("two-level", "lin", length=100_000).seeds
     [0]
     """
-    machine = machine if isinstance(machine, Machine) else Machine.load(os.fspath(machine))
-    trace = Trace.of(trace)
-    if trace.endless and length is None:
-        rule = "a built-in workload never ends"
-        raise RequestError(trace.name, "length", rule, "say how many references, as in length=50_000_000")
-    numbers = _seeds(seeds, random=machine.is_random or policy is not None)
-    outcome = _binhop.simulate(
-        machine,
-        trace.stream(),
-        workload=trace.name,
-        seeds=numbers,
-        threads=_threads(threads),
-        length=_whole(length, "length"),
-        warmup=_whole(warmup, "warmup") or 0,
-        interval=_whole(interval, "interval"),
+    return simulate_all(
+        [machine],
+        trace,
+        seeds=seeds,
+        threads=threads,
+        length=length,
+        instructions=instructions,
+        warmup=warmup,
+        interval=interval,
         policy=policy,
         progress=progress,
-    )
-    provenance = {
-        "binhop": _binhop.__version__,
-        "machine": machine.name,
-        "seeds": numbers,
-        "length": length,
-        "warmup": warmup,
-        "interval": interval,
-        "policy": None if policy is None else getattr(policy, "__name__", type(policy).__name__),
-        "traces": [trace.provenance()],
-    }
-    return Result(
-        results=pl.DataFrame(outcome.results),
-        series=pl.DataFrame(outcome.series),
-        processes=pl.DataFrame(outcome.processes),
-        notes=outcome.notes,
-        machine=outcome.machine,
-        provenance=provenance,
-    )
+    )[0]
 
 
 def simulate_all(
@@ -104,6 +83,7 @@ def simulate_all(
     seeds: int | Iterable[int] | None = None,
     threads: int | None = None,
     length: int | None = None,
+    instructions: int | None = None,
     warmup: int = 0,
     interval: int | None = None,
     policy: Any = None,
@@ -111,12 +91,16 @@ def simulate_all(
 ) -> list[Result]:
     """Simulates a trace on several machines, each under one page placement for each seed.
 
+    Machines that agree up to a stage share it: the trace is decoded once, each placement is made once, each
+    front is simulated once. `explain` says what is shared, what is not and why.
+
     Args:
         machines: What `simulate` takes for one machine, several times.
         trace: As for `simulate`.
         seeds: As for `simulate`; the same placements are numbered for every machine.
         threads: As for `simulate`.
         length: As for `simulate`.
+        instructions: As for `simulate`.
         warmup: As for `simulate`.
         interval: As for `simulate`.
         policy: As for `simulate`; it takes the place of every machine's policy.
@@ -132,21 +116,83 @@ def simulate_all(
     >>> [result.seeds for result in simulate_all(["two-level", "kh90"], "lin", seeds=2, length=50_000)]
     [[0, 1], [0, 1]]
     """
-    numbers = seeds if seeds is None or isinstance(seeds, int) else list(seeds)
-    return [
-        simulate(
-            machine,
-            trace,
+    checked = _machines(machines)
+    trace = Trace.of(trace)
+    if trace.endless and length is None and instructions is None:
+        rule = "a built-in workload never ends"
+        raise RequestError(trace.name, "length", rule, "say how many references, as in length=50_000_000")
+    given = seeds if seeds is None or isinstance(seeds, int) else list(islice(seeds, _binhop.MOST_SEEDS + 1))
+    plan: dict[str, Any] = {
+        "length": _whole(length, "length"),
+        "instructions": _whole(instructions, "instructions"),
+        "warmup": _whole(warmup, "warmup") or 0,
+        "interval": _whole(interval, "interval"),
+    }
+    name = None if policy is None else getattr(policy, "__name__", type(policy).__name__)
+    results: dict[int, Result] = {}
+    for numbers, cells in _by_seeds(checked, given, own_policy=policy is not None):
+        outcomes = _binhop.simulate(
+            [checked[cell] for cell in cells],
+            trace.stream(),
+            workload=trace.name,
             seeds=numbers,
-            threads=threads,
-            length=length,
-            warmup=warmup,
-            interval=interval,
+            threads=_threads(threads),
             policy=policy,
             progress=progress,
+            **plan,
         )
-        for machine in machines
+        for cell, outcome in zip(cells, outcomes, strict=True):
+            provenance = {
+                "binhop": _binhop.__version__,
+                "machine": checked[cell].name,
+                "seeds": numbers,
+                **plan,
+                "policy": name,
+                "traces": [trace.provenance()],
+            }
+            results[cell] = Result(
+                results=pl.DataFrame(outcome.results),
+                series=pl.DataFrame(outcome.series),
+                processes=pl.DataFrame(outcome.processes),
+                notes=outcome.notes,
+                machine=outcome.machine,
+                provenance=provenance,
+            )
+    return [results[cell] for cell in range(len(checked))]
+
+
+def explain(
+    machines: Sequence[Machine | str | os.PathLike[str]], *, seeds: int | Iterable[int] | None = None
+) -> list[str]:
+    """What `simulate_all` would share among these machines, what not, and why: a line each.
+
+    >>> print(explain(["kh90", Machine.load("kh90", ["cache.l2.size=1MiB"])], seeds=4)[0])
+    2 machines × 4 seeds: the trace is decoded once and prepared once
+    """
+    checked = _machines(machines)
+    given = seeds if seeds is None or isinstance(seeds, int) else list(seeds)
+    return [
+        line
+        for numbers, cells in _by_seeds(checked, given, own_policy=False)
+        for line in _binhop.explain([checked[cell] for cell in cells], len(numbers))
     ]
+
+
+def _machines(machines: Sequence[Machine | str | os.PathLike[str]]) -> list[Machine]:
+    return [
+        machine if isinstance(machine, Machine) else Machine.load(os.fspath(machine)) for machine in machines
+    ]
+
+
+def _by_seeds(
+    machines: list[Machine], seeds: int | list[int] | None, *, own_policy: bool
+) -> list[tuple[list[int], list[int]]]:
+    """Seeds, and the places of the machines that run under them: one group, unless each machine has its default."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for place, machine in enumerate(machines):
+        numbers = _seeds(seeds, random=machine.is_random or own_policy)
+        groups.setdefault(tuple(numbers), []).append(place)
+    return [(list(numbers), places) for numbers, places in groups.items()] or [(_seeds(seeds, random=True), [])]
 
 
 def _seeds(seeds: int | Iterable[int] | None, *, random: bool) -> list[int]:

@@ -34,7 +34,7 @@ mod _binhop {
     #[pymodule_export]
     use super::policy::{PyPool, PyRequest};
     #[pymodule_export]
-    use super::simulate::{Outcome, simulate, unknown};
+    use super::simulate::{Outcome, explain, simulate, unknown};
     #[pymodule_export]
     use super::source::{Stream, format_of_path};
     #[pymodule_export]

@@ -74,52 +74,65 @@ fn make(policy: &Py<PyAny>, raised: &Raised) -> Made {
     })
 }
 
-/// Simulates a trace on a machine, one placement for each seed. The interpreter is free meanwhile.
+/// Simulates a trace on several machines, one placement for each seed; stages in which machines agree are
+/// done once. The interpreter is free meanwhile.
 #[pyfunction]
-#[pyo3(signature = (machine, stream, *, workload, seeds, threads, length, warmup, interval, policy=None, progress=None))]
+#[pyo3(signature = (machines, stream, *, workload, seeds, threads, length, instructions, warmup, interval, policy=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn simulate(
     py: Python<'_>,
-    machine: &Machine,
+    machines: Vec<PyRef<'_, Machine>>,
     stream: &Stream,
     workload: String,
     seeds: Vec<u64>,
     threads: usize,
     length: Option<u64>,
+    instructions: Option<u64>,
     warmup: u64,
     interval: Option<u64>,
     policy: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Outcome> {
+) -> PyResult<Vec<Outcome>> {
     let progress = Progress::new(progress, length);
     let raised = Raised::default();
     let source = stream.take().or_raise(py)?;
     let known = stream.references();
-    let plan = Plan { workload, seeds, threads, length, warmup, interval, ..Plan::default() };
-    let outcome = py.detach(|| {
+    let plan = Plan { workload, seeds, threads, length, instructions, warmup, interval, ..Plan::default() };
+    let machines: Vec<binhop_sim::Machine> = machines.iter().map(|machine| machine.0.clone()).collect();
+    let outcomes = py.detach(|| {
         let maker =
             policy.as_ref().map(|policy| |_seed: u64| Box::new(make(policy, &raised)) as Box<dyn Placement>);
         let maker = maker.as_ref().map(|maker| maker as &(dyn Fn(u64) -> Box<dyn Placement> + Sync));
         caught(|| {
-            binhop_sim::simulate(&machine.0, source, &plan, maker, &mut |now| {
+            binhop_sim::simulate_all(&machines, source, &plan, maker, &mut |now| {
                 progress.tell_of(now.references, now.of.or(known))
             })
         })
     });
-    let outcome = outcome.map_err(|problem| {
+    let outcomes = outcomes.map_err(|problem| {
         let error = progress.raise(py, &problem);
         if let Some(cause) = take(&raised) {
             error.set_cause(py, Some(cause));
         }
         error
     })?;
-    Ok(Outcome {
-        results: Py::new(py, Table::new(outcome.results))?,
-        series: Py::new(py, Table::new(outcome.series))?,
-        processes: Py::new(py, Table::new(outcome.processes))?,
-        notes: outcome.notes,
-        machine: outcome.machine,
-    })
+    let outcome = |outcome: binhop_sim::Outcome| {
+        Ok(Outcome {
+            results: Py::new(py, Table::new(outcome.results))?,
+            series: Py::new(py, Table::new(outcome.series))?,
+            processes: Py::new(py, Table::new(outcome.processes))?,
+            notes: outcome.notes,
+            machine: outcome.machine,
+        })
+    };
+    outcomes.into_iter().map(outcome).collect()
+}
+
+/// The plan of a run of these machines under so many seeds: what is shared, what is not and why, a line each.
+#[pyfunction]
+pub(crate) fn explain(machines: Vec<PyRef<'_, Machine>>, seeds: usize) -> Vec<String> {
+    let machines: Vec<binhop_sim::Machine> = machines.iter().map(|machine| machine.0.clone()).collect();
+    binhop_sim::explain(&machines, seeds, true)
 }
 
 fn take(raised: &Mutex<Option<PyErr>>) -> Option<PyErr> {
