@@ -16,6 +16,7 @@ import polars as pl
 from binhop.errors import RequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from binhop.results import Result
@@ -101,12 +102,20 @@ class ResultDirectory:
 
     def fill(self, result: Result, *, figures: bool = True, command: list[str] | None = None) -> list[str]:
         """Writes everything a result has; the names of the files."""
-        try:
-            write_tables(result, self._partial)
+
+        def write(directory: Path) -> None:
+            write_tables(result, directory)
             if figures:
                 from binhop.report import draw
 
-                draw(self._partial)
+                draw(directory)
+
+        return self.fill_by(write, command=command)
+
+    def fill_by(self, write: Callable[[Path], object], *, command: list[str] | None = None) -> list[str]:
+        """Has `write` fill the directory; the names of the files."""
+        try:
+            write(self._partial)
             sidecar: dict[str, Any] = {
                 "command": command,
                 "python": sys.version.split()[0],

@@ -10,8 +10,8 @@ KEYS = ["workload", "machine", "phase", "metric", "unit"]
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
 
-def summarise(results: pl.DataFrame, confidence: float = 0.95) -> pl.DataFrame:
-    """One row per workload, phase and metric of a tidy table.
+def summarise(results: pl.DataFrame, confidence: float = 0.95, keys: list[str] = KEYS) -> pl.DataFrame:
+    """One row per workload, phase and metric of a tidy table; `keys` are other columns that tell rows apart.
 
     `low` and `high` bound the mean: Student's t on n-1 degrees of freedom; null for a single placement.
     `best_seed` has the smallest value, `worst_seed` the largest; among equals the first. Quantiles
@@ -21,7 +21,7 @@ def summarise(results: pl.DataFrame, confidence: float = 0.95) -> pl.DataFrame:
         rule = "a confidence lies between 0 and 1"
         raise RequestError(str(confidence), "confidence", rule, "give 0.95, or 0.9 as KH90 does")
     value = pl.col("value")
-    summary = results.group_by(KEYS, maintain_order=True).agg(
+    summary = results.group_by(keys, maintain_order=True).agg(
         n=value.count(),
         mean=value.mean(),
         deviation=value.std(ddof=1),
@@ -34,7 +34,7 @@ def summarise(results: pl.DataFrame, confidence: float = 0.95) -> pl.DataFrame:
     t = {n: _student(n, confidence) for n in summary["n"].unique()}
     half = pl.col("n").replace_strict(t, return_dtype=pl.Float64) * pl.col("deviation") / pl.col("n").sqrt()
     order = [
-        *KEYS,
+        *keys,
         "n",
         "mean",
         "low",

@@ -10,7 +10,7 @@ import typer
 import binhop
 from binhop.cli import show
 from binhop.cli.calibrate import calibrate
-from binhop.cli.parse import count
+from binhop.numbers import count
 
 
 def machines(

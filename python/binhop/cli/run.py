@@ -11,9 +11,9 @@ import typer
 
 import binhop
 from binhop.cli import show
-from binhop.cli.parse import count, like
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
+from binhop.numbers import count, like
 from binhop.output import OutputFile, ResultDirectory
 from binhop.results import Result, join
 from binhop.summary import demand_misses

@@ -10,9 +10,9 @@ import typer
 
 import binhop
 from binhop.cli import show
-from binhop.cli.parse import count
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
+from binhop.numbers import count
 from binhop.output import OutputFile
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]

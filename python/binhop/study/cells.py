@@ -1,0 +1,185 @@
+"""A study's cells: every combination of every part, and the runs that make them.
+
+Cells of several parts that are the same (workload, resolved machine, amount) are one cell and run once, with
+the placements of all of them. Cells of one workload that end alike are one run: they are simulated together,
+so that the planner can share what they have in common.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from binhop import _binhop
+from binhop._binhop import Machine
+from binhop.errors import RequestError
+from binhop.study.document import Amount, Choice, Part, Study, label
+from binhop.traces import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_CELLS = 10_000
+"""Cells of one part: more is a mistake, or needs a study of its own."""
+
+
+@dataclass(frozen=True)
+class End:
+    """What a run's cells have in common besides the workload: where it ends, and how it is reported."""
+
+    length: int | None
+    instructions: int | None
+    warmup: int
+    interval: int | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One complete configuration: what is simulated, and how much of it."""
+
+    workload: str
+    machine: Machine
+    end: End
+
+    @property
+    def id(self) -> str:
+        """The same for the same configuration, in every study."""
+        what = [self.workload, self.machine.resolved(), vars(self.end)]
+        return hashlib.blake2b(json.dumps(what).encode(), digest_size=5).hexdigest()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cell's place in a part: the parameters that vary there, and the placements that the part asks for."""
+
+    part: str
+    cell: Cell
+    parameters: dict[str, str]
+    seeds: tuple[int, ...]
+    keep: tuple[str, ...]
+
+
+@dataclass
+class Run:
+    """Cells simulated together: one pass over one workload."""
+
+    workload: str
+    end: End
+    seeds: tuple[int, ...]
+    cells: list[Cell] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """What progress calls it."""
+        return f"{self.workload}: {len(self.cells)} × {len(self.seeds)}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study comes to."""
+
+    study: Study
+    places: list[Place]
+    runs: list[Run]
+    traces: dict[str, Trace]
+    axes: list[str]
+    scale: str | None
+
+
+def plan(
+    study: Study, *, scale: str | None = None, override: Amount | None = None, directory: Path | None = None
+) -> Plan:
+    """Every cell of a study and the runs that make them.
+
+    Args:
+        study: The document.
+        scale: One of its scales; default: the amounts outside of any.
+        override: What wins over every amount of the document.
+        directory: Where machines and traces that are paths start from; default: here.
+    """
+    if scale is not None and scale not in study.scale:
+        raise _binhop.unknown(scale, "scale", "the study has no scale of this name", [*study.scale])
+    traces: dict[str, Trace] = {}
+    places: list[Place] = []
+    for part in study.part:
+        amount = (override or Amount()).over(study.amount(part, scale))
+        places += _places(part, amount, directory or Path(), traces)
+    axes = [axis for part in study.part for axis in part.axes]
+    return Plan(study, places, _runs(places), traces, [*dict.fromkeys(axes)], scale)
+
+
+def _places(part: Part, amount: Amount, directory: Path, traces: dict[str, Trace]) -> list[Place]:
+    """The cells of one part, workload by workload."""
+    combinations = 1
+    for entries in part.axes.values():
+        combinations *= len(entries)
+    if combinations * len(part.workloads) > MOST_CELLS:
+        rule = f"a part has at most {MOST_CELLS} cells"
+        count = f"{combinations * len(part.workloads)} cells"
+        raise RequestError(count, f"part {part.name}", rule, "make parts of it, or leave values out")
+    machines = list(_machines(part, directory))
+    places = []
+    for named in part.workloads:
+        trace = _trace(named, directory)
+        known = traces.setdefault(trace.name, trace)
+        if known.provenance() != trace.provenance():
+            rule = "two traces of one study need two names: rows are told apart by them"
+            raise RequestError(named, f"part {part.name}: workloads", rule, "rename one of the files")
+        end = End(amount.length, amount.instructions, amount.warmup or 0, amount.interval)
+        if trace.endless and end.length is None and end.instructions is None:
+            rule = "a built-in workload never ends"
+            raise RequestError(named, f"part {part.name}: workloads", rule, 'add length = "50M"')
+        for parameters, machine in machines:
+            cell = Cell(trace.name, machine, end)
+            places.append(Place(part.name, cell, parameters, amount.seeds or (), tuple(part.keep)))
+    return places
+
+
+def _machines(part: Part, directory: Path) -> Iterator[tuple[dict[str, str], Machine]]:
+    """Every combination of the axes' values, the last axis fastest, and its machine."""
+    path = directory / part.machine
+    name = str(path) if part.machine.endswith(".toml") or "/" in part.machine else part.machine
+    fixed = {key: _text(value) for key, value in part.settings.items()}
+    base = Machine.load(name)
+    for entries in product(*part.axes.values()):
+        settings = dict(fixed)
+        parameters = {}
+        for axis, entry in zip(part.axes, entries, strict=True):
+            parameters[axis] = label(entry)
+            settings.update(_settings(axis, entry))
+        yield parameters, base.with_settings(*(f"{key}={value}" for key, value in settings.items()))
+
+
+def _settings(axis: str, entry: Any) -> dict[str, str]:
+    """The keys that a value of an axis sets."""
+    if not isinstance(entry, Choice):
+        return {axis: _text(entry)}
+    own = {} if entry.value is None else {axis: _text(entry.value)}
+    return own | {key: _text(value) for key, value in entry.settings.items()}
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _trace(named: str, directory: Path) -> Trace:
+    """A workload by its name, or a file: relative to the study's directory."""
+    path = directory / named
+    return Trace.open(path) if path.is_file() else Trace.of(named)
+
+
+def _runs(places: list[Place]) -> list[Run]:
+    """Equal cells merged, then those of one workload, end and set of placements together."""
+    seeds: dict[Cell, set[int]] = {}
+    for place in places:
+        seeds.setdefault(place.cell, set()).update(place.seeds)
+    runs: dict[tuple[str, End, tuple[int, ...]], Run] = {}
+    for cell, wanted in seeds.items():
+        numbers = tuple(sorted(wanted))
+        run = runs.setdefault((cell.workload, cell.end, numbers), Run(cell.workload, cell.end, numbers))
+        run.cells.append(cell)
+    return [*runs.values()]
