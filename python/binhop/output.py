@@ -82,22 +82,23 @@ class ResultDirectory:
     """A directory of results. It is filled beside its place and moved there when it is complete."""
 
     def __init__(self, path: str | os.PathLike[str], place: str = "directory") -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()
+        self._given = os.fspath(path)
         self._place = place
-        self._partial = self.path.with_name(f".{self.path.name}.partial-{os.getpid()}")
+        self._partial = self.path.parent / f".{self.path.name}.partial-{os.getpid()}"
         self._complete = False
 
     def __enter__(self) -> Self:
         if self.path.exists() and not self.path.is_dir():
-            raise RequestError(str(self.path), self._place, "is no directory", "give another place")
+            raise RequestError(self._given, self._place, "is no directory", "give another place")
         if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / MARK).is_file():
             rule = f"the directory holds something that is no result (it has no {MARK})"
-            raise RequestError(str(self.path), self._place, rule, "give another directory, or empty it")
+            raise RequestError(self._given, self._place, rule, "give another directory, or empty it")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._partial.mkdir()
         except OSError as error:
-            raise refuse(error, self.path, self._place) from None
+            raise refuse(error, self._given, self._place) from None
         return self
 
     def fill(self, result: Result, *, figures: bool = True, command: list[str] | None = None) -> list[str]:
@@ -124,7 +125,7 @@ class ResultDirectory:
             _write_json(self._partial / "run.json", sidecar)
         except (OSError, pl.exceptions.ComputeError) as error:
             why = error if isinstance(error, OSError) else OSError(None, str(error))
-            raise refuse(why, self.path, self._place) from None
+            raise refuse(why, self._given, self._place) from None
         self._complete = True
         return sorted(file.name for file in self._partial.iterdir())
 
@@ -136,7 +137,7 @@ class ResultDirectory:
             return
         try:
             if self.path.is_dir():
-                old = self.path.with_name(f".{self.path.name}.old-{os.getpid()}")
+                old = self.path.parent / (f".{self.path.name}.old-{os.getpid()}")
                 self.path.rename(old)
                 self._partial.rename(self.path)
                 shutil.rmtree(old, ignore_errors=True)
@@ -144,7 +145,7 @@ class ResultDirectory:
                 self._partial.rename(self.path)
         except OSError as failure:
             shutil.rmtree(self._partial, ignore_errors=True)
-            raise refuse(failure, self.path, self._place) from None
+            raise refuse(failure, self._given, self._place) from None
 
 
 def write_tables(result: Result, directory: Path) -> None:

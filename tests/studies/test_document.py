@@ -28,15 +28,16 @@ machine = "kh90"
 set = { "placement.pool" = "4MiB" }
 [part.axes]
 "cache.l2.ways" = [1, 2]
-heuristic = ["random", { label = "small", set = { "placement.pool" = "1MiB" } }]
+heuristic = [
+  { label = "random", set = { "placement.policy" = "random" } },
+  { label = "small", set = { "placement.pool" = "1MiB" } },
+]
 
 [[part]]
 name = "q"
 workloads = ["lin"]
 machine = "kh90"
 """
-
-ONE = '["random", {'
 
 
 def test_the_example_of_the_documentation_is_the_example() -> None:
@@ -58,7 +59,7 @@ def test_every_key_is_documented() -> None:
 
 
 def test_amounts_of_the_nearest_level_win() -> None:
-    document = study.parse(GOOD.replace(ONE, '[{ label = "same" }, {'))
+    document = study.parse(GOOD)
     p, q = document.part
     assert document.amount(p).length == 1_000_000
     assert document.amount(q, "smoke").length == 100_000
@@ -88,9 +89,9 @@ WRONG = [
     ('label = "small"', 'lable = "small"', "part[0].axes.heuristic[1]: lable: no key has this name; did you"),
     ("set = { ", "sat = { ", "study: part[0]: sat: no key has this name; did you mean set?"),
     (
-        '"random"',
-        "[3]",
-        "study: part[0].axes.heuristic[0]: [3]: a setting is a text, a number, true or false",
+        "[1, 2]",
+        "[[3]]",
+        "study: part[0].axes.cache.l2.ways[0]: [3]: a setting is a text, a number, true or false",
     ),
     ("[part.axes]", "[part.axes]\nseed = [3]", "part[0].axes: seed: a column of the tables is called so"),
     ("[1, 2]", "[2, 2]", "part[0].axes.cache.l2.ways: 2: an axis has this value twice"),
@@ -119,13 +120,14 @@ LATER = [
     ('"kh90"', '"kh91"', "kh91"),
     ('"placement.pool" = "4MiB"', '"placement.pol" = "4MiB"', "did you mean pool?"),
     ('length = "1M"', "", "part p: workloads: lin: a built-in workload never ends"),
-    ('"random"', '"hashed"', "heuristic"),
+    ('= "random" }', '= "hashed" }', "hashed"),
+    ('label = "random", set', 'label = "random", value = 3, set', "a machine has no key heuristic"),
     ("[1, 2]", str([*range(1, 10_002)]), "part p: 20002 cells: a part has at most 10000 cells"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"), LATER, ids=["trace", "machine", "key", "end", "axis", "many"]
+    ("old", "new", "message"), LATER, ids=["trace", "machine", "key", "end", "policy", "axis", "many"]
 )
 def test_a_document_that_asks_for_what_is_not_there(old: str, new: str, message: str) -> None:
     with pytest.raises(RequestError) as error:

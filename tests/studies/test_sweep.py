@@ -11,7 +11,6 @@ import pytest
 
 import binhop
 from binhop import study
-from binhop.study import run as runner
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,12 +124,12 @@ def test_a_stopped_study_goes_on(
     assert simulated == ["lin", "lin", "tree", "lin", "tree"], "another amount is another run"
 
 
-def test_what_is_kept_depends_on_everything() -> None:
-    keys = set()
-    for override in (None, study.Amount(seeds=1), study.Amount(length=10), study.Amount(interval=500)):
+def test_what_is_kept_depends_on_everything(tmp_path: Path) -> None:
+    for override in (None, study.Amount(seeds=1), study.Amount(length=10_000), study.Amount(interval=500)):
         plan = study.plan(study.parse(TEXT), override=override)
-        keys.add(runner._key(plan.runs[0], plan))
-    assert len(keys) == 4
+        study.run(plan, kept=tmp_path)
+    names = [path.name for path in tmp_path.iterdir()]
+    assert len(names) == len({*names}) == 3 + 2 + 3 + 3, "one placement for all: lin's cells are one run"
 
 
 def test_the_command(command: Command) -> None:

@@ -86,7 +86,7 @@ def _fill(result: StudyResult, directory: Path, document: str) -> None:
 @contextmanager
 def keeping(out: str) -> Iterator[Path]:
     """The place beside `out` for finished runs: it goes when all is finished, and stays when not."""
-    path = Path(out)
+    path = Path(out).absolute()
     kept = path.with_name(f".{path.name}.finished")
     try:
         yield kept

@@ -182,4 +182,5 @@ def _runs(places: list[Place]) -> list[Run]:
         numbers = tuple(sorted(wanted))
         run = runs.setdefault((cell.workload, cell.end, numbers), Run(cell.workload, cell.end, numbers))
         run.cells.append(cell)
-    return [*runs.values()]
+    order = {workload: number for number, workload in enumerate(dict.fromkeys(run[0] for run in runs))}
+    return sorted(runs.values(), key=lambda run: order[run.workload])
