@@ -9,6 +9,7 @@ The answer is a distribution, not a point: the same trace under many page placem
 """
 
 from binhop._binhop import Machine, Pool, Request, __version__
+from binhop.details import conflicts, placements
 from binhop.errors import BinhopError, RequestError, RunError
 from binhop.lists import counters, events, formats, lint_rules, machine_keys, machines, policies, workloads
 from binhop.results import Result
@@ -25,6 +26,7 @@ __all__ = [
     "RunError",
     "Trace",
     "__version__",
+    "conflicts",
     "counters",
     "events",
     "explain",
@@ -32,6 +34,7 @@ __all__ = [
     "lint_rules",
     "machine_keys",
     "machines",
+    "placements",
     "policies",
     "simulate",
     "simulate_all",

@@ -61,6 +61,9 @@ class Machine:
     @property
     def caches(self) -> list[str]:
         """The caches, in the order of the description."""
+    @property
+    def last_level(self) -> str:
+        """The last cache before memory; the largest, where several are."""
     def resolved(self) -> str:
         """The complete description as TOML, defaults filled in."""
     def __eq__(self, other: object, /) -> bool: ...
@@ -158,6 +161,12 @@ class Outcome:
     def processes(self) -> Table:
         """Per process."""
     @property
+    def placements(self) -> Table | None:
+        """Every placement, if asked for."""
+    @property
+    def pages(self) -> Table | None:
+        """Repeated misses by page, if asked for."""
+    @property
     def notes(self) -> list[str]:
         """What the reader should know."""
     @property
@@ -178,6 +187,8 @@ def simulate(
     instructions: int | None,
     warmup: int,
     interval: int | None,
+    log: bool = False,
+    watch: str | None = None,
     policy: Any = None,
     progress: Callable[[int, int | None], object] | None = None,
 ) -> list[Outcome]:

@@ -17,6 +17,8 @@ from binhop.traces import ArrowStream, Trace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from binhop._binhop import Outcome
+
 SEEDS = 32
 """How many placements a run has unless told otherwise."""
 
@@ -116,6 +118,38 @@ def simulate_all(
     >>> [result.seeds for result in simulate_all(["two-level", "kh90"], "lin", seeds=2, length=50_000)]
     [[0, 1], [0, 1]]
     """
+    runs = run_all(
+        machines,
+        trace,
+        seeds=seeds,
+        threads=threads,
+        length=length,
+        instructions=instructions,
+        warmup=warmup,
+        interval=interval,
+        policy=policy,
+        progress=progress,
+    )
+    return [result for result, _ in runs]
+
+
+def run_all(
+    machines: Sequence[Machine | str | os.PathLike[str]],
+    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
+    *,
+    seeds: int | Iterable[int] | None = None,
+    threads: int | None = None,
+    length: int | None = None,
+    instructions: int | None = None,
+    warmup: int = 0,
+    interval: int | None = None,
+    policy: Any = None,
+    progress: Callable[[int, int | None], object] | None = None,
+    log: bool = False,
+    watch: str | None = None,
+) -> list[tuple[Result, Outcome]]:
+    """What `simulate_all` does, with the outcomes from which details are read: `log` keeps every placement,
+    `watch` names the cache whose repeated misses are counted by page."""
     checked = _machines(machines)
     trace = Trace.of(trace)
     if trace.endless and length is None and instructions is None:
@@ -129,7 +163,7 @@ def simulate_all(
         "interval": _whole(interval, "interval"),
     }
     name = None if policy is None else getattr(policy, "__name__", type(policy).__name__)
-    results: dict[int, Result] = {}
+    runs: dict[int, tuple[Result, Outcome]] = {}
     for numbers, cells in _by_seeds(checked, given, own_policy=policy is not None):
         outcomes = _binhop.simulate(
             [checked[cell] for cell in cells],
@@ -137,6 +171,8 @@ def simulate_all(
             workload=trace.name,
             seeds=numbers,
             threads=_threads(threads),
+            log=log,
+            watch=watch,
             policy=policy,
             progress=progress,
             **plan,
@@ -150,7 +186,7 @@ def simulate_all(
                 "policy": name,
                 "traces": [trace.provenance()],
             }
-            results[cell] = Result(
+            result = Result(
                 results=pl.DataFrame(outcome.results),
                 series=pl.DataFrame(outcome.series),
                 processes=pl.DataFrame(outcome.processes),
@@ -158,7 +194,8 @@ def simulate_all(
                 machine=outcome.machine,
                 provenance=provenance,
             )
-    return [results[cell] for cell in range(len(checked))]
+            runs[cell] = (result, outcome)
+    return [runs[cell] for cell in range(len(checked))]
 
 
 def explain(
@@ -192,7 +229,9 @@ def _by_seeds(
     for place, machine in enumerate(machines):
         numbers = _seeds(seeds, random=machine.is_random or own_policy)
         groups.setdefault(tuple(numbers), []).append(place)
-    return [(list(numbers), places) for numbers, places in groups.items()] or [(_seeds(seeds, random=True), [])]
+    return [(list(numbers), places) for numbers, places in groups.items()] or [
+        (_seeds(seeds, random=True), [])
+    ]
 
 
 def _seeds(seeds: int | Iterable[int] | None, *, random: bool) -> list[int]:

@@ -69,6 +69,8 @@ pub(crate) struct Cache {
     pub(crate) takes_along: Box<[usize]>,
     /// One bit for each line of each page that was ever accessed here.
     pub(crate) touched: Vec<u64>,
+    /// If anyone wants to know: the demand misses beyond the first of each line, by page.
+    pub(crate) repeats: Option<Vec<u64>>,
 }
 
 impl Cache {
@@ -111,6 +113,7 @@ impl Cache {
             buffer: config.write_buffer.map(WriteBuffer::new),
             takes_along: if config.inclusive { tree.above(number).into() } else { Box::default() },
             touched: Vec::new(),
+            repeats: None,
         }
     }
 
@@ -207,7 +210,11 @@ impl Cache {
             let at = self.line_of(key);
             bit = self.key(translation.page(MappingId(at.id)).0, at.line);
         }
-        self.counters.compulsory[kind] += u64::from(is_first(&mut self.touched, bit));
+        let first = is_first(&mut self.touched, bit);
+        self.counters.compulsory[kind] += u64::from(first);
+        if !first && kind.is_demand() {
+            note_repeat(&mut self.repeats, bit >> self.page_lines_log2);
+        }
     }
 
     /// The name under which the level behind knows a line of this cache.
@@ -282,5 +289,17 @@ impl Cache {
     pub(crate) fn resident(&self) -> (u64, u64) {
         let lines = self.lines.words().iter().filter(|&&word| word != EMPTY);
         lines.fold((0, 0), |(all, dirty), &word| (all + 1, dirty + u64::from(Word(word).dirty())))
+    }
+}
+
+/// Counts a demand miss on a line that was here before, if anyone wants to know.
+#[inline(always)]
+pub(crate) fn note_repeat(repeats: &mut Option<Vec<u64>>, page: u64) {
+    if let Some(repeats) = repeats {
+        let page = page as usize;
+        if page >= repeats.len() {
+            repeats.resize((page + 1).next_power_of_two(), 0);
+        }
+        repeats[page] += 1;
     }
 }

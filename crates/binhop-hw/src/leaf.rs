@@ -9,7 +9,7 @@ use binhop_base::{Kind, LineAddr, PageId, Translation};
 
 use crate::{
     CacheCounters, MemoryCounters,
-    cache::{Cache, Index},
+    cache::{Cache, Index, note_repeat},
     lines::{Array, InLines, Word, put, touch},
     replacement::{Fifo, Lru, Plru, Policy, Random, Srrip},
     request::{MEMORY, Request},
@@ -95,7 +95,7 @@ where
     let Some(array) = Array::<P, W>::of(&mut cache.lines) else { return false };
     let number_of_ways = array.ways();
     let (words, policy) = array.parts();
-    let (counters, touched) = (&mut cache.counters, &mut cache.touched);
+    let (counters, touched, repeats) = (&mut cache.counters, &mut cache.touched, &mut cache.repeats);
     for &request in requests {
         let kind = request.kind;
         if request.to == MEMORY {
@@ -113,7 +113,11 @@ where
             continue;
         }
         counters.misses[kind] += 1;
-        counters.compulsory[kind] += u64::from(is_first(touched, key));
+        let first = is_first(touched, key);
+        counters.compulsory[kind] += u64::from(first);
+        if !first && kind.is_demand() {
+            note_repeat(repeats, u64::from(id));
+        }
         if !is_data {
             ask(counters, memory, kind);
         } else if request.data != line_log2 {

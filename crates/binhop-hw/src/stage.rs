@@ -70,6 +70,26 @@ macro_rules! cache_views {
             self.caches.get(cache).contents()
         }
 
+        /// From now on a cache of this stage counts repeated misses by page. Not for a [`Fan`](crate::Fan),
+        /// which does not look at them one by one.
+        ///
+        /// # Panics
+        /// The cache belongs to the other stage.
+        pub fn watch(&mut self, cache: usize) {
+            self.caches.caches[cache].as_mut().expect("the cache belongs to this stage").repeats =
+                Some(Vec::new());
+        }
+
+        /// Demand misses on lines that were in the cache before, by page, since [`watch`](Self::watch);
+        /// pages that are not listed had none.
+        ///
+        /// # Panics
+        /// The cache belongs to the other stage.
+        #[must_use]
+        pub fn repeats(&self, cache: usize) -> &[u64] {
+            self.caches.get(cache).repeats.as_deref().unwrap_or_default()
+        }
+
         /// How many lines a cache of this stage holds, and how many of them are dirty.
         ///
         /// # Panics

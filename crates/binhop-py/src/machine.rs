@@ -55,6 +55,12 @@ impl Machine {
         self.0.tree().config().caches.iter().map(|cache| cache.name.clone()).collect()
     }
 
+    /// The last cache before memory; the largest, where several are.
+    #[getter]
+    fn last_level(&self) -> &str {
+        &self.0.tree().config().caches[self.0.last_level()].name
+    }
+
     /// The complete description as TOML, defaults filled in.
     fn resolved(&self) -> String {
         self.0.resolved()

@@ -24,6 +24,10 @@ pub(crate) struct Outcome {
     series: Py<Table>,
     /// Per process.
     processes: Py<Table>,
+    /// Every placement, if asked for.
+    placements: Option<Py<Table>>,
+    /// Repeated misses by page, if asked for.
+    pages: Option<Py<Table>>,
     /// What the reader should know.
     notes: Vec<String>,
     /// The machine, resolved, as TOML.
@@ -77,7 +81,7 @@ fn make(policy: &Py<PyAny>, raised: &Raised) -> Made {
 /// Simulates a trace on several machines, one placement for each seed; stages in which machines agree are
 /// done once. The interpreter is free meanwhile.
 #[pyfunction]
-#[pyo3(signature = (machines, stream, *, workload, seeds, threads, length, instructions, warmup, interval, policy=None, progress=None))]
+#[pyo3(signature = (machines, stream, *, workload, seeds, threads, length, instructions, warmup, interval, log=false, watch=None, policy=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn simulate(
     py: Python<'_>,
@@ -90,6 +94,8 @@ pub(crate) fn simulate(
     instructions: Option<u64>,
     warmup: u64,
     interval: Option<u64>,
+    log: bool,
+    watch: Option<String>,
     policy: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Outcome>> {
@@ -97,7 +103,8 @@ pub(crate) fn simulate(
     let raised = Raised::default();
     let source = stream.take().or_raise(py)?;
     let known = stream.references();
-    let plan = Plan { workload, seeds, threads, length, instructions, warmup, interval, ..Plan::default() };
+    let plan =
+        Plan { workload, seeds, threads, length, instructions, warmup, interval, log, watch, share: true };
     let machines: Vec<binhop_sim::Machine> = machines.iter().map(|machine| machine.0.clone()).collect();
     let outcomes = py.detach(|| {
         let maker =
@@ -121,6 +128,8 @@ pub(crate) fn simulate(
             results: Py::new(py, Table::new(outcome.results))?,
             series: Py::new(py, Table::new(outcome.series))?,
             processes: Py::new(py, Table::new(outcome.processes))?,
+            placements: outcome.placements.map(|table| Py::new(py, Table::new(table))).transpose()?,
+            pages: outcome.pages.map(|table| Py::new(py, Table::new(table))).transpose()?,
             notes: outcome.notes,
             machine: outcome.machine,
         })

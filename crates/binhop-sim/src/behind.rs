@@ -32,6 +32,8 @@ pub(crate) struct Behind {
     pub(crate) waited: u64,
     /// For each cache, how frames divide it, if they do.
     sets: Vec<Option<Division>>,
+    /// The cache whose repeated misses are counted by page.
+    watched: Option<usize>,
     pub(crate) account: Account,
 }
 
@@ -62,14 +64,25 @@ impl Division {
 }
 
 impl Behind {
-    pub(crate) fn new(machine: usize, tree: &Tree, seed: u64, wants_series: bool) -> Self {
+    pub(crate) fn new(
+        machine: usize,
+        tree: &Tree,
+        seed: u64,
+        wants_series: bool,
+        watched: Option<usize>,
+    ) -> Self {
         let config = tree.config();
         let divide = |cache| Division::of(cache, config.page.bytes());
+        let mut back = Back::new(tree, Rng::new(seed));
+        if let Some(cache) = watched.filter(|&cache| !tree.in_front(cache)) {
+            back.watch(cache);
+        }
         Self {
             machine,
             tree: tree.clone(),
-            back: Back::new(tree, Rng::new(seed)),
+            back,
             waited: 0,
+            watched,
             sets: config.caches.iter().map(divide).collect(),
             account: Account::new(config.caches.len(), wants_series),
         }
@@ -107,6 +120,17 @@ impl Behind {
             clock.now += waits;
             self.waited += waits;
         }
+    }
+
+    /// The repeated misses by page of the cache that is watched, if one is, and its bins.
+    pub(crate) fn repeats<'a>(&'a self, front: Option<&'a Front>) -> Option<(&'a [u64], u64)> {
+        let cache = self.watched?;
+        let bins = self.sets[cache].map_or(1, |sets| sets.bins);
+        let misses = match front.filter(|_| self.tree.in_front(cache)) {
+            Some(front) => front.repeats(cache),
+            None => self.back.repeats(cache),
+        };
+        Some((misses, bins))
     }
 
     /// Goes on without the fan that worked for all backs.

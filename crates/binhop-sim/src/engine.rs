@@ -11,11 +11,10 @@ use binhop_os::Recency;
 use binhop_os::placement::Placement;
 use binhop_trace::{Ahead, Meta, Source};
 
-use crate::account::Account;
 use crate::front::{SharedFront, Sharing};
 use crate::lane::{self, Lane};
 use crate::machine::Machine;
-use crate::outcome::{Outcome, Run};
+use crate::outcome::{Outcome, Part, Run};
 use crate::plan::Plan;
 use crate::planner::{Stages, Stream};
 use crate::prepare::{Block, Control, Flow, Prepare, Setup};
@@ -72,7 +71,7 @@ pub fn simulate_all(
     plan.check()?;
     check_machines(machines, policy.is_some())?;
     let source = if plan.threads > 1 { Box::new(Ahead::new(source)) as Box<dyn Source> } else { source };
-    let stages = Stages::of(machines, plan.seeds.len(), plan.share);
+    let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages());
     let lanes = lanes(machines, &stages, plan, policy)?;
     let mut producer = Producer::new(machines, &stages, source, plan);
     let workers = plan.threads.min(lanes.len());
@@ -117,8 +116,7 @@ pub(crate) fn lanes(
         for cells in &group.lanes {
             for &seed in &plan.seeds {
                 let shared_front = group.sharing == Sharing::Shared;
-                let wants_series = plan.interval.is_some();
-                let setup = lane::Setup { machines, cells, seed, shared_front, wants_series };
+                let setup = lane::Setup { machines, cells, seed, shared_front, plan };
                 lanes.push((number, Lane::new(&setup, policy.map(|make| make(seed)))?));
             }
         }
@@ -279,20 +277,20 @@ pub(crate) fn report(
     for (group, lane) in &mut lanes {
         lane.check(fronts[*group].as_ref())?;
     }
-    let mut accounts: Vec<Vec<(u64, &Account)>> = vec![Vec::new(); machines.len()];
+    lanes.sort_by_key(|(_, lane)| plan.seeds.iter().position(|&seed| seed == lane.seed));
+    let mut parts: Vec<Vec<Part<'_>>> = machines.iter().map(|_| Vec::new()).collect();
     let mut prepare_of = vec![&prepared[0]; machines.len()];
     for (group, lane) in &lanes {
         for behind in &lane.behind {
-            accounts[behind.machine].push((lane.seed, &behind.account));
+            parts[behind.machine].push(Part { lane, behind });
             prepare_of[behind.machine] = &prepared[stream_of[*group]];
         }
     }
-    let outcome = |(number, mut accounts): (usize, Vec<(u64, &Account)>)| {
-        accounts.sort_by_key(|(seed, _)| plan.seeds.iter().position(|other| other == seed));
+    let outcome = |(number, parts): (usize, Vec<Part<'_>>)| {
         let machine = &machines[number];
-        crate::outcome::report(&Run { machine, plan, accounts: &accounts, prepare: prepare_of[number], meta })
+        crate::outcome::report(&Run { machine, plan, parts: &parts, prepare: prepare_of[number], meta })
     };
-    Ok(accounts.into_iter().enumerate().map(outcome).collect())
+    Ok(parts.into_iter().enumerate().map(outcome).collect())
 }
 
 /// Some lanes, simulated on one thread.

@@ -3,13 +3,15 @@
 
 use std::ops::Range;
 
-use binhop_base::{Result, Rng};
+use binhop_base::{FrameNo, PageId, Result, Rng};
 use binhop_hw::{Front, Request};
 use binhop_os::placement::Placement;
 use binhop_os::{Frames, Recency};
 
 use crate::behind::{Behind, Clock, Common};
+use crate::detail::{Logged, Repeats};
 use crate::machine::Machine;
+use crate::plan::Plan;
 use crate::prepare::{Block, Control, Tape};
 use crate::view::{Tables, View, Whereabouts};
 
@@ -29,6 +31,8 @@ pub(crate) struct Lane {
     clock: Clock,
     /// Cycles waited within the front.
     waited: u64,
+    /// Every placement, if anyone wants to know.
+    log: Option<Vec<Logged>>,
 }
 
 /// How a lane is set up.
@@ -39,24 +43,32 @@ pub(crate) struct Setup<'a> {
     pub(crate) cells: &'a [usize],
     pub(crate) seed: u64,
     pub(crate) shared_front: bool,
-    pub(crate) wants_series: bool,
+    pub(crate) plan: &'a Plan,
 }
 
 impl Lane {
     pub(crate) fn new(setup: &Setup<'_>, custom: Option<Box<dyn Placement>>) -> Result<Self> {
-        let Setup { machines, cells, seed, .. } = *setup;
+        let Setup { machines, cells, seed, plan, .. } = *setup;
         let machine = &machines[cells[0]];
-        let behind = |&cell: &usize| Behind::new(cell, machines[cell].tree(), seed, setup.wants_series);
+        let tree = machine.tree();
+        let watched = plan.watch.as_deref().map(|name| machine.cache(name)).transpose()?;
+        let behind =
+            |&cell: &usize| Behind::new(cell, machines[cell].tree(), seed, plan.interval.is_some(), watched);
+        let mut front = (!setup.shared_front).then(|| Front::new(tree, Rng::new(seed)));
+        if let (Some(front), Some(cache)) = (&mut front, watched.filter(|&cache| tree.in_front(cache))) {
+            front.watch(cache);
+        }
         Ok(Self {
             seed,
             frames: machine.frames(seed, custom)?,
             whereabouts: Whereabouts::default(),
-            front: (!setup.shared_front).then(|| Front::new(machine.tree(), Rng::new(seed))),
+            front,
             behind: cells.iter().map(behind).collect(),
-            immediate: machine.tree().answers_at_once(),
+            immediate: tree.answers_at_once(),
             requests: Vec::new(),
             clock: Clock::default(),
             waited: 0,
+            log: plan.log.then(Vec::new),
         })
     }
 
@@ -179,7 +191,30 @@ impl Lane {
             }
         }
         self.whereabouts.put(request.page, placed.frame);
+        if let Some(log) = &mut self.log {
+            log.push(Logged { request: request.clone(), placed });
+        }
         Ok(())
+    }
+
+    /// Every placement in order, if they were logged.
+    pub(crate) fn log(&self) -> Option<&[Logged]> {
+        self.log.as_deref()
+    }
+
+    /// The repeated misses of one of its cells' watched cache, if one is watched.
+    pub(crate) fn repeats<'a>(
+        &'a self,
+        behind: &'a Behind,
+        frame_of: &'a dyn Fn(PageId) -> Option<FrameNo>,
+    ) -> Option<Repeats<'a>> {
+        let (misses, bins) = behind.repeats(self.front.as_ref())?;
+        Some(Repeats { seed: self.seed, misses, bins, frame_of })
+    }
+
+    /// Where a page is or was last.
+    pub(crate) fn last_frame(&self, page: PageId) -> Option<FrameNo> {
+        self.whereabouts.last(page)
     }
 
     /// Every law that must hold after a run. `shared`: the front all lanes shared to the end.

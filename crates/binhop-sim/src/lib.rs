@@ -7,6 +7,7 @@
 
 mod account;
 mod behind;
+mod detail;
 mod engine;
 mod front;
 mod lane;

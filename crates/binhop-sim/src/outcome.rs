@@ -7,11 +7,15 @@ use arrow::array::{
     ArrayRef, BooleanBuilder, Float64Builder, RecordBatch, StringBuilder, UInt32Builder, UInt64Builder,
 };
 use arrow::datatypes::{DataType, Field, Schema};
+use binhop_base::PageId;
 use binhop_hw::CacheConfig;
 use binhop_trace::Meta;
 
 use crate::account::{Account, Footprint};
+use crate::behind::Behind;
+use crate::detail::{self, Logged};
 use crate::front::Sharing;
+use crate::lane::Lane;
 use crate::machine::Machine;
 use crate::metrics::{each, ratio, whole};
 use crate::plan::Plan;
@@ -29,10 +33,32 @@ pub struct Outcome {
     pub series: RecordBatch,
     /// One row for each seed, process and metric of the measured part.
     pub processes: RecordBatch,
+    /// Every placement in order, if the plan logs them: seed, fault, asid, page_no, page, segment, frame, and
+    /// the page evicted, if one was.
+    pub placements: Option<RecordBatch>,
+    /// If the plan watches a cache, the pages whose lines missed there again (demand misses on lines that
+    /// were in it before): seed, page, asid, page_no, segment, frame, bin, misses.
+    pub pages: Option<RecordBatch>,
     /// What the reader should know.
     pub notes: Vec<String>,
     /// The machine, resolved, as TOML.
     pub machine: String,
+}
+
+/// What one lane has to tell of one machine.
+pub(crate) struct Part<'a> {
+    pub(crate) lane: &'a Lane,
+    pub(crate) behind: &'a Behind,
+}
+
+impl<'a> Part<'a> {
+    fn seed(&self) -> u64 {
+        self.lane.seed
+    }
+
+    fn account(&self) -> &'a Account {
+        &self.behind.account
+    }
 }
 
 /// A finished run, before it is told.
@@ -40,7 +66,7 @@ pub(crate) struct Run<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) plan: &'a Plan,
     /// By seed, in the order of the plan.
-    pub(crate) accounts: &'a [(u64, &'a Account)],
+    pub(crate) parts: &'a [Part<'a>],
     pub(crate) prepare: &'a Prepare,
     pub(crate) meta: &'a Meta,
 }
@@ -50,6 +76,8 @@ pub(crate) fn report(run: &Run<'_>) -> Outcome {
         results: results(run),
         series: series(run),
         processes: processes(run),
+        placements: run.plan.log.then(|| placements(run)),
+        pages: run.plan.watch.as_ref().map(|_| pages(run)),
         notes: notes(run),
         machine: run.machine.resolved(),
     }
@@ -94,13 +122,14 @@ impl Values {
 
 fn results(run: &Run<'_>) -> RecordBatch {
     let (mut phase, mut seed, mut values) = (StringBuilder::new(), UInt64Builder::new(), Values::default());
-    for (number, account) in run.accounts {
+    for part in run.parts {
+        let account = part.account();
         let (warmup, measured) = account.phases();
         let phases = [warmup.map(|tally| ("warm-up", tally)), Some(("measured", &measured))];
         for (name, tally) in phases.into_iter().flatten() {
             each(run.machine, tally, |metric, unit, value| {
                 phase.append_value(name);
-                seed.append_value(*number);
+                seed.append_value(part.seed());
                 values.push(&metric, unit, value);
             });
         }
@@ -110,17 +139,18 @@ fn results(run: &Run<'_>) -> RecordBatch {
 
 fn series(run: &Run<'_>) -> RecordBatch {
     let caches = &run.machine.tree().config().caches;
-    let (mut seed, mut interval) = (UInt64Builder::new(), UInt64Builder::new());
+    let (mut seed, mut numbers) = (UInt64Builder::new(), UInt64Builder::new());
     let (mut instructions, mut values) = (UInt64Builder::new(), Values::default());
-    for (number, account) in run.accounts {
-        for part in &account.series {
-            for (cache, &misses) in caches.iter().zip(&part.misses) {
-                let mpi = ratio(misses, part.instructions);
+    for part in run.parts {
+        let account = part.account();
+        for stretch in &account.series {
+            for (cache, &misses) in caches.iter().zip(&stretch.misses) {
+                let mpi = ratio(misses, stretch.instructions);
                 let metrics = [("misses", "misses", Some(whole(misses))), ("mpi", "misses/instruction", mpi)];
                 for (metric, unit, value) in metrics {
-                    seed.append_value(*number);
-                    interval.append_value(part.number);
-                    instructions.append_value(part.instructions);
+                    seed.append_value(part.seed());
+                    numbers.append_value(stretch.number);
+                    instructions.append_value(stretch.instructions);
                     values.push(&format!("{}.{metric}", cache.name), unit, value);
                 }
             }
@@ -128,7 +158,7 @@ fn series(run: &Run<'_>) -> RecordBatch {
     }
     let keys: Vec<(&str, ArrayRef)> = vec![
         ("seed", Arc::new(seed.finish())),
-        ("interval", Arc::new(interval.finish())),
+        ("interval", Arc::new(numbers.finish())),
         ("instructions", Arc::new(instructions.finish())),
     ];
     values.finish(run, keys)
@@ -138,13 +168,14 @@ fn processes(run: &Run<'_>) -> RecordBatch {
     let caches = &run.machine.tree().config().caches;
     let (mut seed, mut asid) = (UInt64Builder::new(), UInt32Builder::new());
     let (mut kernel, mut values) = (BooleanBuilder::new(), Values::default());
-    for (number, account) in run.accounts {
+    for part in run.parts {
+        let account = part.account();
         let footprints = account.footprints.iter().map(|footprint| (footprint.asid, footprint));
         let footprints: BTreeMap<_, _> = footprints.collect();
         for (process, tally) in run.prepare.processes().iter().zip(&account.processes) {
             let Some(tally) = tally.as_ref().filter(|tally| tally.stream.references > 0) else { continue };
             let mut push = |metric: &str, unit: &str, value: Option<f64>| {
-                seed.append_value(*number);
+                seed.append_value(part.seed());
                 asid.append_value(process.asid.0);
                 kernel.append_value(process.kernel);
                 values.push(metric, unit, value);
@@ -170,6 +201,24 @@ fn processes(run: &Run<'_>) -> RecordBatch {
     values.finish(run, keys)
 }
 
+fn placements(run: &Run<'_>) -> RecordBatch {
+    let lanes: Vec<(u64, &[Logged])> =
+        run.parts.iter().filter_map(|part| Some((part.seed(), part.lane.log()?))).collect();
+    detail::placements(&lanes)
+}
+
+fn pages(run: &Run<'_>) -> RecordBatch {
+    let frames: Vec<_> =
+        run.parts.iter().map(|part| move |page: PageId| part.lane.last_frame(page)).collect();
+    let lanes: Vec<_> = run
+        .parts
+        .iter()
+        .zip(&frames)
+        .filter_map(|(part, frame_of)| part.lane.repeats(part.behind, frame_of))
+        .collect();
+    detail::pages(&lanes, run.prepare.spaces(), run.meta)
+}
+
 /// Visits what is known of the pages a process had in memory at its exit, or at the end.
 fn each_of_footprint(
     caches: &[CacheConfig],
@@ -188,7 +237,7 @@ fn each_of_footprint(
 
 fn notes(run: &Run<'_>) -> Vec<String> {
     let mut notes = run.machine.notes().to_vec();
-    let ends: Vec<Tally> = run.accounts.iter().map(|(_, account)| account.phases().1).collect();
+    let ends: Vec<Tally> = run.parts.iter().map(|part| part.account().phases().1).collect();
     for (index, cache) in run.machine.tree().config().caches.iter().enumerate() {
         let evicted = ends.iter().any(|tally| tally.caches[index].evictions > 0);
         if !evicted && cache.ways > 1 {

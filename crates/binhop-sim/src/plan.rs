@@ -21,6 +21,10 @@ pub struct Plan {
     pub warmup: u64,
     /// Instructions in an interval of the series; no series if absent.
     pub interval: Option<u64>,
+    /// Keep every placement in order ([`Outcome::placements`](crate::Outcome)).
+    pub log: bool,
+    /// The cache whose repeated misses are counted by page ([`Outcome::pages`](crate::Outcome)).
+    pub watch: Option<String>,
     /// Share stages among seeds and machines, and drop sure hits, where that is exact. `false` only to show
     /// that it is.
     pub share: bool,
@@ -36,6 +40,8 @@ impl Default for Plan {
             instructions: None,
             warmup: 0,
             interval: None,
+            log: false,
+            watch: None,
             share: true,
         }
     }
@@ -45,6 +51,12 @@ impl Default for Plan {
 pub const MOST_SEEDS: usize = 1 << 12;
 
 impl Plan {
+    /// Whether stages behind the preparation are shared: not while a cache is watched, whose misses are then
+    /// looked at one by one in each lane.
+    pub(crate) fn shares_stages(&self) -> bool {
+        self.share && self.watch.is_none()
+    }
+
     pub(crate) fn cuts(&self) -> Cuts {
         Cuts {
             length: self.length,

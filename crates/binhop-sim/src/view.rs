@@ -54,6 +54,11 @@ impl Whereabouts {
         self.frame_of[page.index()] = frame;
     }
 
+    /// The frame a page is in, or was in last.
+    pub(crate) fn last(&self, page: PageId) -> Option<FrameNo> {
+        self.frame_of.get(page.index()).copied().filter(|&frame| frame != Self::NOWHERE)
+    }
+
     /// A page dies; its lines stay.
     pub(crate) fn died(&mut self, page: PageId, frame: FrameNo) {
         self.dead_in.insert(frame, page);

@@ -145,6 +145,27 @@ impl Machine {
         &self.0.tree
     }
 
+    /// The number of a cache, by its name.
+    ///
+    /// # Errors
+    /// No cache has this name.
+    pub fn cache(&self, name: &str) -> Result<usize> {
+        let caches = &self.tree().config().caches;
+        caches.iter().position(|cache| cache.name == name).ok_or_else(|| {
+            let names: Vec<&str> = caches.iter().map(|cache| cache.name.as_str()).collect();
+            let rule = format!("machine {} has the caches {}", self.name(), names.join(", "));
+            Problem::request(name, "cache", &rule, "name one of them")
+        })
+    }
+
+    /// The last cache before memory; the largest, where several are. The later of equals.
+    #[must_use]
+    pub fn last_level(&self) -> usize {
+        let caches = self.tree().config().caches.iter().enumerate();
+        let last = caches.filter(|(_, cache)| cache.next == Next::Memory);
+        last.max_by_key(|(_, cache)| cache.size).map_or(0, |(number, _)| number)
+    }
+
     /// Whether costs are given, so that cycles mean something.
     #[must_use]
     pub fn has_cost(&self) -> bool {

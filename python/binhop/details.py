@@ -1,0 +1,77 @@
+"""What single placements did: every page placed, in order, and the pages whose lines missed most."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from binhop._binhop import Machine
+from binhop.run import run_all
+
+if TYPE_CHECKING:
+    from binhop.traces import ArrowStream, Trace
+
+
+def placements(
+    machine: Machine | str | os.PathLike[str],
+    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
+    seed: int = 0,
+    **plan: Any,
+) -> pl.DataFrame:
+    """Every page that one placement put into a frame, in order.
+
+    Written to a file with `write_parquet`, it can be replayed: `placement.policy=recorded` with
+    `placement.file`.
+
+    Args:
+        machine: As for `simulate`.
+        trace: As for `simulate`.
+        seed: The placement.
+        plan: `length`, `instructions`, `warmup`, `threads`, `policy`, `progress` of `simulate`.
+
+    Returns:
+        One row for each fault: seed, fault (its ordinal, from 0), asid and page_no (where the page was
+        touched), page (a number that stands for it wherever it is mapped), segment, frame, and evicted: the
+        page that had to leave the frame, null if none had.
+
+    >>> placements("kh90", "lin", length=20_000).columns
+    ['seed', 'fault', 'asid', 'page_no', 'page', 'segment', 'frame', 'evicted']
+    """
+    ((_, outcome),) = run_all([machine], trace, seeds=[seed], log=True, **plan)
+    assert outcome.placements is not None, "they were asked for"
+    return pl.DataFrame(outcome.placements)
+
+
+def conflicts(
+    machine: Machine | str | os.PathLike[str],
+    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
+    *,
+    cache: str | None = None,
+    **plan: Any,
+) -> pl.DataFrame:
+    """The pages whose lines missed again in a cache, under each placement.
+
+    A miss counts if it is a demand miss (fetch, load, store) on a line that was in the cache before: for want
+    of room (which no placement mends) or for the company it keeps there (which another placement may). So
+    compare seeds: what differs between them is the placement's doing.
+
+    Args:
+        machine: As for `simulate`.
+        trace: As for `simulate`.
+        cache: A cache of the machine; default: the last before memory.
+        plan: `seeds`, `length`, `instructions`, `warmup`, `threads`, `policy`, `progress` of `simulate`. Misses
+            of a warm-up are counted too.
+
+    Returns:
+        One row for each seed and page that missed again: seed, page, asid and page_no (where it was touched
+        first), segment, frame (the last it was in), bin (of the cache), misses.
+
+    >>> conflicts("kh90", "lin", seeds=2, length=100_000).columns
+    ['seed', 'page', 'asid', 'page_no', 'segment', 'frame', 'bin', 'misses']
+    """
+    checked = machine if isinstance(machine, Machine) else Machine.load(os.fspath(machine))
+    ((_, outcome),) = run_all([checked], trace, watch=cache or checked.last_level, **plan)
+    assert outcome.pages is not None, "they were asked for"
+    return pl.DataFrame(outcome.pages)
