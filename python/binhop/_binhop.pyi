@@ -174,7 +174,7 @@ class Outcome:
         """The machine, resolved, as TOML."""
 
 def explain(machines: list[Machine], seeds: int) -> list[str]:
-    """The plan of a run of these machines under so many seeds: what is shared, what not and why, a line each."""
+    """What a run of these machines under so many seeds shares, what not and why: a line each."""
 
 def simulate(
     machines: list[Machine],
@@ -192,8 +192,10 @@ def simulate(
     policy: Any = None,
     progress: Callable[[int, int | None], object] | None = None,
 ) -> list[Outcome]:
-    """Simulates a trace on several machines, one placement for each seed; stages in which machines agree are
-    done once. The interpreter is free meanwhile."""
+    """Simulates a trace on several machines, one placement for each seed.
+
+    Stages in which machines agree are done once. The interpreter is free meanwhile.
+    """
 
 def inspect(
     stream: Stream, length: int | None = None, progress: Callable[[int, int | None], object] | None = None

@@ -61,8 +61,8 @@ def conflicts(
         machine: As for `simulate`.
         trace: As for `simulate`.
         cache: A cache of the machine; default: the last before memory.
-        plan: `seeds`, `length`, `instructions`, `warmup`, `threads`, `policy`, `progress` of `simulate`. Misses
-            of a warm-up are counted too.
+        plan: `seeds`, `length`, `instructions`, `warmup`, `threads`, `policy`, `progress` of `simulate`.
+            Misses of a warm-up are counted too.
 
     Returns:
         One row for each seed and page that missed again: seed, page, asid and page_no (where it was touched

@@ -148,8 +148,10 @@ def run_all(
     log: bool = False,
     watch: str | None = None,
 ) -> list[tuple[Result, Outcome]]:
-    """What `simulate_all` does, with the outcomes from which details are read: `log` keeps every placement,
-    `watch` names the cache whose repeated misses are counted by page."""
+    """What `simulate_all` does, with the outcomes from which details are read.
+
+    `log` keeps every placement; `watch` names the cache whose repeated misses are counted by page.
+    """
     checked = _machines(machines)
     trace = Trace.of(trace)
     if trace.endless and length is None and instructions is None:
@@ -224,7 +226,7 @@ def _machines(machines: Sequence[Machine | str | os.PathLike[str]]) -> list[Mach
 def _by_seeds(
     machines: list[Machine], seeds: int | list[int] | None, *, own_policy: bool
 ) -> list[tuple[list[int], list[int]]]:
-    """Seeds, and the places of the machines that run under them: one group, unless each machine has its default."""
+    """Seeds, and the places of the machines that run under them: groups, where each has its default."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for place, machine in enumerate(machines):
         numbers = _seeds(seeds, random=machine.is_random or own_policy)
