@@ -9,15 +9,19 @@ The answer is a distribution, not a point: the same trace under many page placem
 """
 
 from binhop._binhop import Machine, Pool, Request, __version__
+from binhop.comparing import compare
+from binhop.comparison import Comparison
 from binhop.details import conflicts, placements
 from binhop.errors import BinhopError, RequestError, RunError
 from binhop.lists import counters, events, formats, lint_rules, machine_keys, machines, policies, workloads
 from binhop.results import Result
 from binhop.run import explain, simulate, simulate_all
 from binhop.traces import Trace
+from binhop.until import simulate_until
 
 __all__ = [
     "BinhopError",
+    "Comparison",
     "Machine",
     "Pool",
     "Request",
@@ -26,6 +30,7 @@ __all__ = [
     "RunError",
     "Trace",
     "__version__",
+    "compare",
     "conflicts",
     "counters",
     "events",
@@ -38,5 +43,6 @@ __all__ = [
     "policies",
     "simulate",
     "simulate_all",
+    "simulate_until",
     "workloads",
 ]

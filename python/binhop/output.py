@@ -9,7 +9,7 @@ import stat
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import polars as pl
 
@@ -18,8 +18,6 @@ from binhop.errors import RequestError
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-
-    from binhop.results import Result
 
 MARK = "provenance.json"
 """The file that tells a result's directory from any other."""
@@ -31,6 +29,16 @@ def refuse(error: OSError, path: str | os.PathLike[str], place: str) -> RequestE
     return RequestError(
         os.fspath(path), place, f"cannot be written: {why}", "give another place, or make room"
     )
+
+
+class Writable(Protocol):
+    """What a directory of results can hold."""
+
+    def write_tables(self, directory: Path) -> None:
+        """Writes the tables, and `provenance.json`, which identifies them: nothing else is in it but that."""
+
+    def draw(self, directory: Path) -> object:
+        """Draws the figures from the tables that were written."""
 
 
 class OutputFile:
@@ -101,15 +109,13 @@ class ResultDirectory:
             raise refuse(error, self._given, self._place) from None
         return self
 
-    def fill(self, result: Result, *, figures: bool = True, command: list[str] | None = None) -> list[str]:
+    def fill(self, what: Writable, *, figures: bool = True, command: list[str] | None = None) -> list[str]:
         """Writes everything a result has; the names of the files."""
 
         def write(directory: Path) -> None:
-            write_tables(result, directory)
+            what.write_tables(directory)
             if figures:
-                from binhop.report import draw
-
-                draw(directory)
+                what.draw(directory)
 
         return self.fill_by(write, command=command)
 
@@ -148,24 +154,28 @@ class ResultDirectory:
             raise refuse(failure, self._given, self._place) from None
 
 
-def write_tables(result: Result, directory: Path) -> None:
-    """The tables and what identifies them: the same bytes for the same trace, machine and seeds."""
-    for name in ("results", "series", "processes"):
-        frame: pl.DataFrame = getattr(result, name)
-        frame.write_parquet(
-            directory / f"{name}.parquet", compression="zstd", compression_level=3, statistics=True
-        )
+def write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """A table as Parquet, written the same way everywhere."""
+    frame.write_parquet(path, compression="zstd", compression_level=3, statistics=True)
+
+
+def write_values(frame: pl.DataFrame, path: Path) -> None:
+    """A tidy table as CSV: counts as the integers they are."""
     whole = pl.col("value").cast(pl.Int64, strict=False).cast(pl.String)
     ratio = pl.col("unit").str.contains("/", literal=True)
     text = pl.when(ratio).then(pl.col("value").cast(pl.String)).otherwise(whole)
-    result.results.with_columns(value=text).write_csv(directory / "results.csv")
-    (directory / "machine.toml").write_text(result.machine, encoding="utf-8")
+    frame.with_columns(value=text).write_csv(path)
+
+
+def write_provenance(directory: Path, provenance: dict[str, Any], notes: list[str]) -> None:
+    """What identifies the tables: the same bytes for the same trace, machine and seeds."""
     tables = {"polars": pl.__version__, "schema": 1}
-    _write_json(directory / MARK, {**result.provenance, "tables": tables, "notes": result.notes})
+    _write_json(directory / MARK, {**provenance, "tables": tables, "notes": notes})
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
     path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
-__all__ = ["MARK", "OutputFile", "ResultDirectory", "refuse", "write_tables"]
+__all__ = ["MARK", "OutputFile", "ResultDirectory", "Writable", "refuse"]
+__all__ += ["write_parquet", "write_provenance", "write_values"]

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from binhop import _binhop, output
 from binhop.summary import summarise
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+    from pathlib import Path
 
 SCHEMA = 1
 """Version of the JSON object and of the tables."""
@@ -94,10 +96,22 @@ class Result:
         Returns:
             The names of the files.
         """
-        from binhop.output import ResultDirectory
-
-        with ResultDirectory(directory) as place:
+        with output.ResultDirectory(directory) as place:
             return place.fill(self, figures=figures)
+
+    def write_tables(self, directory: Path) -> None:
+        """Writes the tables, the machine and the provenance into a directory that is there."""
+        for name in ("results", "series", "processes"):
+            output.write_parquet(getattr(self, name), directory / f"{name}.parquet")
+        output.write_values(self.results, directory / "results.csv")
+        (directory / "machine.toml").write_text(self.machine, encoding="utf-8")
+        output.write_provenance(directory, self.provenance, self.notes)
+
+    def draw(self, directory: Path) -> list[Path]:
+        """Draws the figures from the tables in a directory; the files."""
+        from binhop.report import draw  # it takes a while to load
+
+        return draw(directory)
 
     def __repr__(self) -> str:
         n = len(self.seeds)
@@ -119,6 +133,24 @@ def exact(value: float | None, unit: str) -> int | float | None:
     if value is None or "/" in unit:
         return value
     return int(value)
+
+
+def cache_metrics(names: Sequence[str]) -> list[str]:
+    """Of a result's metrics the misses per instruction of each cache, last level first, and CPI if it is one.
+
+    >>> cache_metrics(["instructions", "l1d.mpi", "l1d.fills", "l2.mpi", "cpi"])
+    ['l2.mpi', 'l1d.mpi', 'cpi']
+    """
+    return [name for name in reversed(names) if name.endswith(".mpi")] + ["cpi"] * ("cpi" in names)
+
+
+def known_metric(metric: str | None, names: Sequence[str], place: str = "metric") -> str:
+    """The metric, if there is one of this name; the last level's misses per instruction if none is named."""
+    if metric is None:
+        return cache_metrics(names)[0]
+    if metric not in names:
+        raise _binhop.unknown(metric, place, "no metric of this machine has this name", [*names])
+    return metric
 
 
 def join(results: Sequence[Result]) -> Result:

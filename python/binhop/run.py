@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -229,14 +230,29 @@ def _by_seeds(
     """Seeds, and the places of the machines that run under them: groups, where each has its default."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for place, machine in enumerate(machines):
-        numbers = _seeds(seeds, random=machine.is_random or own_policy)
+        numbers = seed_numbers(seeds, random=machine.is_random or own_policy)
         groups.setdefault(tuple(numbers), []).append(place)
     return [(list(numbers), places) for numbers, places in groups.items()] or [
-        (_seeds(seeds, random=True), [])
+        (seed_numbers(seeds, random=True), [])
     ]
 
 
-def _seeds(seeds: int | Iterable[int] | None, *, random: bool) -> list[int]:
+def metrics_of(machine: Machine) -> list[str]:
+    """The metrics that a run on this machine counts, in the order of its tables: known before a long run.
+
+    >>> metrics_of(Machine.load("two-level"))[:3]
+    ['instructions', 'references', 'l1i.mpi']
+    """
+    row = {"op": [0], "addr": [0], "size": [4], "count": [1]}
+    schema = {"op": pl.UInt8, "addr": pl.UInt64, "size": pl.UInt32, "count": pl.UInt32}
+    fixed = tomllib.loads(machine.resolved())["placement"]["policy"] == "identity"
+    plain = machine if fixed else machine.with_settings("placement.policy=first")  # takes any page
+    results = simulate(plain, pl.DataFrame(row, schema=schema), seeds=1, threads=1).results
+    return results["metric"].unique(maintain_order=True).to_list()
+
+
+def seed_numbers(seeds: int | Iterable[int] | None, *, random: bool) -> list[int]:
+    """The numbers of the placements that are asked for."""
     if seeds is None:
         return list(range(SEEDS if random else 1))
     if isinstance(seeds, int):

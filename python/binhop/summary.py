@@ -17,9 +17,7 @@ def summarise(results: pl.DataFrame, confidence: float = 0.95, keys: list[str] =
     `best_seed` has the smallest value, `worst_seed` the largest; among equals the first. Quantiles
     interpolate linearly.
     """
-    if not 0 < confidence < 1:
-        rule = "a confidence lies between 0 and 1"
-        raise RequestError(str(confidence), "confidence", rule, "give 0.95, or 0.9 as KH90 does")
+    check_confidence(confidence)
     value = pl.col("value")
     summary = results.group_by(keys, maintain_order=True).agg(
         n=value.count(),
@@ -31,7 +29,7 @@ def summarise(results: pl.DataFrame, confidence: float = 0.95, keys: list[str] =
         worst_seed=pl.col("seed").sort_by(-value, nulls_last=True, maintain_order=True).first(),
         **{name: value.quantile(q, interpolation="linear") for name, q in QUANTILES.items()},
     )
-    t = {n: _student(n, confidence) for n in summary["n"].unique()}
+    t = {n: student(n, confidence) for n in summary["n"].unique()}
     half = pl.col("n").replace_strict(t, return_dtype=pl.Float64) * pl.col("deviation") / pl.col("n").sqrt()
     order = [
         *keys,
@@ -62,7 +60,15 @@ def demand_misses(results: pl.DataFrame, cache: str) -> pl.DataFrame:
     )
 
 
-def _student(n: int, confidence: float) -> float | None:
+def check_confidence(confidence: float, place: str = "confidence") -> None:
+    """Refuses what is no confidence."""
+    if not 0 < confidence < 1:
+        rule = "a confidence lies between 0 and 1"
+        raise RequestError(str(confidence), place, rule, "give 0.95, or 0.9 as KH90 does")
+
+
+def student(n: int, confidence: float) -> float | None:
+    """How many standard errors the interval of a mean of n values reaches to each side; None for one."""
     if n < 2:
         return None
     from scipy.stats import t  # it takes a while to load

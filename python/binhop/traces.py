@@ -14,7 +14,7 @@ from binhop import _binhop
 from binhop.errors import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from binhop._binhop import Stream
 
@@ -46,11 +46,14 @@ class Trace:
         source: dict[str, Any],
         *,
         endless: bool = False,
+        once: bool = False,
     ) -> None:
         self.name = name
         """What results call it."""
         self.endless = endless
         """Whether it never ends: then a simulation needs a length."""
+        self.once = once
+        """Whether it can be read once only: the standard input, or a pipe."""
         self._stream = stream
         self._source = source
 
@@ -60,7 +63,10 @@ class Trace:
         path = os.fspath(path)
         name = "standard input" if path == "-" else _stem(path)
         if format is not None or _binhop.format_of_path(path) is not None:
-            return cls(name, lambda: _binhop.Stream.foreign(path, format), {"file": Path(path).name})
+            once = path == "-" or Path(path).is_fifo()
+            return cls(
+                name, lambda: _binhop.Stream.foreign(path, format), {"file": Path(path).name}, once=once
+            )
         return cls(name, lambda: _binhop.Stream.file(path), {"file": Path(path).name})
 
     @classmethod
@@ -171,6 +177,18 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<Trace {self.name}>"
+
+
+def distinct(traces: Sequence[Trace]) -> None:
+    """Refuses two traces of one name: rows are told apart by it."""
+    names = [trace.name for trace in traces]
+    if not names:
+        raise RequestError("no trace", "trace", "there must be one", "name a file or a built-in workload")
+    for name in names:
+        if names.count(name) > 1:
+            rule = "two traces of one run need two names: rows are told apart by them"
+            remedy = "rename one of the files, or run them one after the other"
+            raise RequestError(name, "TRACE", rule, remedy)
 
 
 def _stem(path: str) -> str:

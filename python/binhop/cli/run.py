@@ -1,29 +1,22 @@
-"""The command that simulates."""
+"""The command that simulates one machine."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import binhop
-from binhop.cli import show
+from binhop.cli import options, show
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
-from binhop.numbers import count, like
+from binhop.numbers import count
 from binhop.output import OutputFile, ResultDirectory
 from binhop.results import Result, join
 from binhop.summary import demand_misses
-
-ENDLESS = "50M"
-"""How much of a built-in workload is simulated unless told otherwise: it would never end."""
-
-LENGTH_HELP = (
-    f"References to simulate, in whole rows, as in 50M. Default: all; {ENDLESS} of a built-in workload."
-)
+from binhop.until import most_seeds, share, traces_until
 
 
 def run(
@@ -31,51 +24,49 @@ def run(
     traces: Annotated[
         list[str], typer.Argument(metavar="TRACE...", help="Trace files or built-in workloads; a file wins.")
     ],
-    seeds: Annotated[
-        str | None, typer.Option(help="How many placements. Default: 32; 1 if nothing is random.")
-    ] = None,
+    seeds: options.Seeds = None,
     seed: Annotated[
         list[str] | None, typer.Option(help="The placement of this number; may be given several times.")
     ] = None,
-    length: Annotated[str | None, typer.Option(help=LENGTH_HELP)] = None,
-    warmup: Annotated[
-        str, typer.Option(help="References of it that are simulated first and reported apart.")
-    ] = "0",
+    until: options.Until = None,
+    metric: Annotated[
+        str | None, typer.Option(help="Whose interval --until looks at. Default: misses at the last level.")
+    ] = None,
+    length: options.Length = None,
+    warmup: options.Warmup = "0",
     interval: Annotated[str | None, typer.Option(help="Instructions in an interval of the series.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change the machine: cache.l2.size=1MiB."),
     ] = None,
-    json_to: Annotated[
-        str | None, typer.Option("--json", metavar="FILE|-", help="Write one JSON object with every row.")
-    ] = None,
-    out: Annotated[str | None, typer.Option(metavar="DIR", help="Write tables, provenance, figures.")] = None,
-    threads: Annotated[str | None, typer.Option(help="How many threads. Default: all there are.")] = None,
-    confidence: Annotated[float, typer.Option(help="Of the interval of the mean.")] = 0.95,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
+    json_to: options.JsonTo = None,
+    out: options.Out = None,
+    threads: options.Threads = None,
+    confidence: options.Confidence = 0.95,
+    quiet: options.Quiet = False,
 ) -> None:
     """Simulate traces on a machine, under many page placements."""
-    if not 0 < confidence < 1:
-        rule = "a confidence lies between 0 and 1"
-        raise RequestError(str(confidence), "--confidence", rule, "give 0.95, or 0.9 as KH90 does")
+    options.confidence_of(confidence)
     chosen = binhop.Machine.load(machine, settings or [])
-    opened = _open(traces)
-    plan: dict[str, Any] = {
-        "seeds": _seeds(seeds, seed),
-        "warmup": count(warmup, "--warmup") or 0,
-        "interval": _positive(interval, "--interval"),
-        "threads": _positive(threads, "--threads"),
-    }
-    length_given = _positive(length, "--length")
-    endless = count(ENDLESS, "--length")
+    opened = options.opened(traces)
+    plan = options.plan_of(warmup, threads) | {"interval": options.positive(interval, "--interval")}
+    bound = options.positive(length, "--length")
+    plans = [{**plan, "length": options.length_of(bound, trace)} for trace in opened]
+    numbers = _seeds(seeds, seed, until)
+    narrow = _narrow(until, metric, numbers)
     with ExitStack() as stack:
         file = stack.enter_context(OutputFile(json_to, "--json")) if json_to not in (None, "-") else None
         directory = stack.enter_context(ResultDirectory(out, "--out")) if out is not None else None
         results: list[Result] = []
-        for trace in opened:
-            bound = length_given if length_given is not None or not trace.endless else endless
-            with progress(f"{trace.name} on {chosen.name}", quiet=quiet) as tell:
-                results.append(binhop.simulate(chosen, trace, length=bound, progress=tell, **plan))
+        if narrow is not None:
+            goal, most = narrow
+            with progress(f"{' '.join(traces)} on {chosen.name}", quiet=quiet) as tell:
+                told = [{**each, "progress": tell} for each in plans]
+                results = traces_until(chosen, opened, goal, most, metric, confidence, told)
+        else:
+            for trace, each in zip(opened, plans, strict=True):
+                with progress(f"{trace.name} on {chosen.name}", quiet=quiet) as tell:
+                    results.append(binhop.simulate(chosen, trace, seeds=numbers, progress=tell, **each))
         whole = join(results)
         names = directory.fill(whole, command=["binhop", *sys.argv[1:]]) if directory is not None else []
         if file is not None:
@@ -85,48 +76,27 @@ def run(
         return
     if not quiet:
         print_result(whole, confidence)
-        if out is not None:
-            print(f"\nwritten: {', '.join(str(Path(out) / name) for name in names if _of_interest(name))}")
+        show.written(out, names)
 
 
-def _of_interest(name: str) -> bool:
-    return name.endswith(".png") or name == "results.parquet"
-
-
-def _open(names: list[str]) -> list[binhop.Trace]:
-    opened = [binhop.Trace.of(name) for name in names]
-    called = [trace.name for trace in opened]
-    for name in called:
-        if called.count(name) > 1:
-            rule = "two traces of one run need two names: rows are told apart by them"
-            raise RequestError(
-                name, "TRACE", rule, "rename one of the files, or run them one after the other"
-            )
-    for name, trace in zip(names, opened, strict=True):
-        if not trace.endless and name in binhop.workloads()["name"]:
-            print(f"note: {name} is a file here; it wins over the built-in workload", file=sys.stderr)
-    return opened
-
-
-def _seeds(seeds: str | None, seed: list[str] | None) -> int | list[int] | None:
-    if seed and seeds is not None:
+def _seeds(seeds: str | None, seed: list[str] | None, until: str | None) -> int | list[int] | None:
+    if not seed:
+        return options.seeds_of(seeds)
+    other = f"--seeds {seeds}" if seeds is not None else f"--until {until}" if until is not None else None
+    if other is not None:
         rule = "either a number of placements or the placements themselves"
-        raise RequestError(f"--seeds {seeds} --seed {seed[0]}", "binhop run", rule, "leave one of them out")
-    if seed:
-        return [number for text in seed if (number := count(text, "--seed")) is not None]
-    number = count(seeds, "--seeds")
-    if number == 0:
-        raise RequestError(
-            "0", "--seeds", "a run needs at least one placement", "ask for 1 or more; the default is 32"
-        )
-    return number
+        raise RequestError(f"{other} --seed {seed[0]}", "binhop run", rule, "leave one of them out")
+    return [number for text in seed if (number := count(text, "--seed")) is not None]
 
 
-def _positive(text: str | None, option: str) -> int | None:
-    number = count(text, option)
-    if number == 0:
-        raise RequestError("0", option, "must be at least 1", like(option))
-    return number
+def _narrow(until: str | None, metric: str | None, seeds: Any) -> tuple[float, int] | None:
+    """How narrow, and the most seeds to get there."""
+    if until is not None:
+        return share(until, "--until"), most_seeds(seeds, "--seeds")
+    if metric is not None:
+        rule = "says whose interval --until looks at, and there is no --until"
+        raise RequestError(metric, "--metric", rule, "add --until 2%, or leave --metric out")
+    return None
 
 
 def print_result(result: Result, confidence: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -45,6 +46,31 @@ def entries(frame: pl.DataFrame, name: str, text: str, details: dict[str, str]) 
 def grouped(number: float) -> str:
     """A whole number with its thousands apart: 1 234 567."""
     return f"{round(number):,}".replace(",", " ")
+
+
+def written(directory: str | None, names: list[str]) -> None:
+    """Which files of a directory of results to look at first."""
+    if directory is not None:
+        first = [name for name in names if name.endswith(".png") or name == "results.parquet"]
+        print(f"\nwritten: {', '.join(str(Path(directory) / name) for name in first)}")
+
+
+def figure(value: float | None, unit: str) -> str:
+    """A value of any metric: misses per 1000 instructions, counts whole, other ratios to four figures."""
+    if value is None:
+        return "-"
+    if unit == "misses/instruction":
+        return rate(value)
+    return f"{value:#.4g}".rstrip(".") if "/" in unit else grouped(value)
+
+
+def signed(value: float, unit: str) -> str:
+    """A difference, in the same units: three figures, and always its sign."""
+    if unit == "misses/instruction":
+        value *= 1000
+    if abs(value) >= 1000:
+        return f"{round(value):+,}".replace(",", " ")
+    return f"{value:+#.3g}".rstrip(".")
 
 
 def rate(value: float | None) -> str:

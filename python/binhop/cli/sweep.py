@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from binhop.cli import show
+from binhop.cli import options, show
+from binhop.cli.options import positive
 from binhop.cli.progress import watch
-from binhop.errors import RequestError
-from binhop.numbers import count, like
 from binhop.output import OutputFile, ResultDirectory
 
 if TYPE_CHECKING:
@@ -32,12 +31,10 @@ def sweep(
     length: Annotated[
         str | None, typer.Option(help="References of each workload, in place of the study's amounts.")
     ] = None,
-    json_to: Annotated[
-        str | None, typer.Option("--json", metavar="FILE|-", help="Write one JSON object with every row.")
-    ] = None,
+    json_to: options.JsonTo = None,
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Write tables and provenance.")] = None,
-    threads: Annotated[str | None, typer.Option(help="How many threads. Default: all there are.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Run a study: workloads × machines × placements, as a TOML document says (docs/studies.md)."""
     from binhop import study
@@ -112,14 +109,6 @@ def _amount(seeds: str | None, length: str | None) -> Amount:
             if value is not None
         }
     )
-
-
-def positive(text: str | None, option: str) -> int | None:
-    """A whole number of an option, at least 1."""
-    number = count(text, option)
-    if number == 0:
-        raise RequestError("0", option, "must be at least 1", like(option))
-    return number
 
 
 def print_study(result: StudyResult) -> None:

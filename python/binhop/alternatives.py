@@ -1,0 +1,149 @@
+"""What is compared: machines, each with a name that says what differs."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from binhop._binhop import Machine
+from binhop.errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST = 64
+"""How many alternatives one comparison may have: more belong into a study."""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One side of a comparison.
+
+    Attributes:
+        name: What tables and figures call it.
+        machine: The machine.
+        policy: A placement policy in Python, in place of the machine's.
+    """
+
+    name: str
+    machine: Machine
+    policy: Any = None
+
+    @property
+    def constant(self) -> bool:
+        """Whether the seed changes nothing: then one value stands for all placements."""
+        return self.policy is None and not self.machine.is_random
+
+
+def alternatives(machines: object) -> list[Alternative]:
+    """Machines as they are given to `binhop.compare`, named.
+
+    Each is a machine, the name of a bundled one, the path of a description, or one of these with a policy in
+    Python: `("kh90", my_policy)`. A mapping gives the names. Without names each is called by its machine, or
+    by its policy in Python, or, where machines have the same name, by what differs.
+
+    >>> larger = Machine.load("kh90", ["cache.l2.size=8MiB"])
+    >>> [each.name for each in alternatives(["kh90", larger])]
+    ['l2 4MiB', 'l2 8MiB']
+    """
+    if isinstance(machines, Mapping):
+        made = [Alternative(str(name), *_machine(what)) for name, what in machines.items()]
+        return checked(made)
+    if isinstance(machines, str | os.PathLike | Machine) or not isinstance(machines, Iterable):
+        rule = "a comparison takes several machines"
+        raise RequestError(str(machines), "machines", rule, 'give a list, as in ["kh90", "zen-4k"]')
+    given = [_machine(what) for what in machines]
+    if len(given) > 1 and all(one == given[0] for one in given):
+        rule = "every alternative is the same machine"
+        raise RequestError(given[0][0].name, "machines", rule, "change something: machine.with_settings(…)")
+    return checked(
+        [
+            Alternative(name, machine, policy)
+            for name, (machine, policy) in zip(_names(given), given, strict=True)
+        ]
+    )
+
+
+def checked(made: list[Alternative]) -> list[Alternative]:
+    """The same alternatives, if they can be compared: two or more, and no name twice."""
+    if len(made) < 2:
+        what = made[0].name if made else "nothing"
+        remedy = "add a machine, or give alternatives of a key: --set placement.policy=random,hierarchical"
+        raise RequestError(what, "alternatives", "a comparison needs two or more", remedy)
+    if len(made) > MOST:
+        rule = f"a comparison takes at most {MOST} alternatives"
+        raise RequestError(str(len(made)), "alternatives", rule, "make several comparisons, or a study")
+    names = [each.name for each in made]
+    for name in names:
+        if names.count(name) > 1:
+            rule = "two alternatives have one name: rows are told apart by it"
+            raise RequestError(name, "alternatives", rule, "leave one of them out, or give them names")
+    return made
+
+
+def label(key: str, value: str) -> str:
+    """A setting in a few words, for the name of an alternative.
+
+    >>> label("placement.policy", "hierarchical"), label("cache.l2.size", "4MiB"), label("cache.l2.ways", "2")
+    ('hierarchical', 'l2 4MiB', 'l2 ways 2')
+    """
+    words = key.split(".")
+    if words[-1] in ("policy", "size", "name"):
+        words.pop()
+    if words and (words[0] in ("cache", "placement") or words[0] == "memory" != words[-1]):
+        words.pop(0)
+    return " ".join([*words, value])
+
+
+def _machine(what: object) -> tuple[Machine, Any]:
+    if isinstance(what, tuple):
+        if len(what) != 2:
+            rule = "a machine with a policy is a pair"
+            raise RequestError(repr(what), "machines", rule, 'write it like ("kh90", my_policy)')
+        machine, policy = what
+    else:
+        machine, policy = what, None
+    if isinstance(machine, Machine):
+        return machine, policy
+    if isinstance(machine, str | os.PathLike):
+        return Machine.load(os.fspath(machine)), policy
+    rule = "a machine is a binhop.Machine, the name of a bundled one, or the path of a description"
+    raise RequestError(repr(machine), "machines", rule, "see binhop.machines()")
+
+
+def _names(given: Sequence[tuple[Machine, Any]]) -> list[str]:
+    """The machine's name, where there are several; the policy in Python; and what differs among namesakes."""
+    several = len({machine.name for machine, _ in given}) > 1
+    names = []
+    for machine, policy in given:
+        words = [machine.name] if several else []
+        if policy is not None:
+            words.append(getattr(policy, "__name__", type(policy).__name__))
+        else:
+            words += _differences(machine, [other for other, own in given if own is None])
+        names.append(" ".join(words) or machine.name)
+    return names
+
+
+def _differences(machine: Machine, others: Sequence[Machine]) -> list[str]:
+    """The settings of a machine that are not those of every other of its name."""
+    own = _flat(tomllib.loads(machine.resolved()))
+    rest = [_flat(tomllib.loads(other.resolved())) for other in others if other.name == machine.name]
+    return [label(key, value) for key, value in own.items() if any(other.get(key) != value for other in rest)]
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, str]:
+    """Every key of a description with its section, and its value as text."""
+    flat: dict[str, str] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return flat
+
+
+__all__ = ["MOST", "Alternative", "alternatives", "checked", "label"]

@@ -1,0 +1,133 @@
+"""What is compared, from a command line: names of machines, and settings with alternatives."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import binhop
+from binhop.alternatives import MOST, Alternative, checked, label
+from binhop.errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+OPENING, CLOSING, QUOTES = "[{(", "]})", "\"'"
+
+
+def sorted_apart(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The machines and the traces among the names of a command line.
+
+    A name is a machine if a bundled machine has it or if it ends in .toml.
+    """
+    bundled = set(binhop.machines()["name"])
+    machines = [name for name in names if name in bundled or name.endswith(".toml")]
+    traces = [name for name in names if name not in machines]
+    workloads = binhop.workloads()["name"].to_list()
+    for name in traces:
+        if name not in workloads and not Path(name).exists() and "." not in name and "/" not in name:
+            rule = "no bundled machine, no file and no built-in workload has this name"
+            raise binhop._binhop.unknown(name, "binhop compare", rule, [*sorted(bundled), *workloads])
+    if not machines:
+        rule = "none of the names is a machine: a bundled one, or a file that ends in .toml"
+        raise RequestError(" ".join(names), "binhop compare", rule, "begin with a machine, as in kh90")
+    if not traces:
+        rule = "none of the names is a trace: every one is a machine"
+        raise RequestError(" ".join(names), "binhop compare", rule, "end with a file or a built-in workload")
+    return machines, traces
+
+
+def alternatives_of(machines: Sequence[str], settings: Sequence[str]) -> list[Alternative]:
+    """Every machine with every combination of the settings' alternatives, called by what differs."""
+    for name in machines:
+        if machines.count(name) > 1:
+            rule = "the same machine twice"
+            raise RequestError(name, "binhop compare", rule, "name it once; --set gives it alternatives")
+    choices = _choices(settings)
+    combinations = len(machines)
+    for _, values in choices:
+        combinations *= len(values)
+    if combinations > MOST:
+        rule = f"a comparison takes at most {MOST} alternatives"
+        remedy = "make several comparisons, or a study"
+        raise RequestError(f"{combinations} combinations", "binhop compare", rule, remedy)
+    made = []
+    for machine in machines:
+        for picked in product(*(several for _, several in choices)):
+            chosen = list(zip(choices, picked, strict=True))
+            loaded = binhop.Machine.load(machine, [f"{key}={value}" for (key, _), value in chosen])
+            words = [label(key, value.strip(QUOTES)) for (key, all_of), value in chosen if len(all_of) > 1]
+            made.append((machine, " ".join(words), loaded))
+    _all_differ(made)
+    called = _called({machine: loaded.name for machine, _, loaded in reversed(made)})
+    return checked(
+        [
+            Alternative(f"{called[machine]} {words}".strip() or loaded.name, loaded)
+            for machine, words, loaded in made
+        ]
+    )
+
+
+def split(text: str) -> list[str]:
+    """The alternatives of a value: what commas separate, but for commas in quotes or brackets.
+
+    >>> split("random,hierarchical"), split('{ policy = "first", pool = "1MiB" }')
+    (['random', 'hierarchical'], ['{ policy = "first", pool = "1MiB" }'])
+    """
+    parts, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in QUOTES:
+            quote = letter
+        elif letter in OPENING:
+            depth += 1
+        elif letter in CLOSING:
+            depth -= 1
+        if letter == "," and not quote and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _choices(settings: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Each key with its alternatives: of one --set what its commas separate, of several one each."""
+    given: dict[str, list[str]] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            rule = "a setting is KEY=VALUE, or KEY=VALUE,VALUE for alternatives"
+            raise RequestError(setting, "--set", rule, "write it like --set cache.l2.size=1MiB,4MiB")
+        given.setdefault(key.strip(), []).append(value)
+    choices = []
+    for key, values in given.items():
+        several = split(values[0]) if len(values) == 1 else [value.strip() for value in values]
+        place = f"--set {key}={','.join(values)}"
+        for value in several:
+            if not value:
+                rule = "an alternative is empty"
+                raise RequestError("nothing", place, rule, "leave the comma out, or write a value beside it")
+            if several.count(value) > 1:
+                raise RequestError(value, place, "the same alternative twice", "leave one of them out")
+        choices.append((key, several))
+    return choices
+
+
+def _called(names: dict[str, str]) -> dict[str, str]:
+    """What each machine is called: nothing if there is one, else its name, its path if that is taken."""
+    if len(names) == 1:
+        return dict.fromkeys(names, "")
+    given = list(names.values())
+    return {path: name if given.count(name) == 1 else path for path, name in names.items()}
+
+
+def _all_differ(made: Sequence[tuple[str, str, binhop.Machine]]) -> None:
+    """Refuses settings that change nothing: their difference would be 0, and read as a finding."""
+    for place, (machine, words, loaded) in enumerate(made):
+        for _, others, other in made[:place]:
+            if loaded == other and words != others:
+                rule = f"is the same machine as {others or machine}"
+                remedy = "leave one of them out"
+                raise RequestError(words or machine, "binhop compare", rule, remedy)

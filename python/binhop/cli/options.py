@@ -1,0 +1,90 @@
+"""The options that commands share, each defined once, and what is made of them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+import binhop
+from binhop.errors import RequestError
+from binhop.numbers import count, like
+from binhop.summary import check_confidence
+from binhop.traces import distinct
+from binhop.until import MOST
+
+ENDLESS = "50M"
+"""How much of a built-in workload is simulated unless told otherwise: it would never end."""
+
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        help=f"How many placements. Default: 32; 1 if nothing is random. With --until the most: {MOST}."
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Go on with more placements until the interval is as narrow as this share of the mean: 2%.",
+    ),
+]
+Length = Annotated[
+    str | None,
+    typer.Option(
+        help=f"References to simulate, in whole rows, as in 50M. Default: all; {ENDLESS} of a workload."
+    ),
+]
+Warmup = Annotated[str, typer.Option(help="References of it that are simulated first and reported apart.")]
+JsonTo = Annotated[
+    str | None, typer.Option("--json", metavar="FILE|-", help="Write one JSON object with every row.")
+]
+Out = Annotated[str | None, typer.Option(metavar="DIR", help="Write tables, provenance, figures.")]
+Threads = Annotated[str | None, typer.Option(help="How many threads. Default: all there are.")]
+Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")]
+
+
+def confidence_of(confidence: float) -> float:
+    """The confidence, if it is one."""
+    check_confidence(confidence, "--confidence")
+    return confidence
+
+
+def seeds_of(seeds: str | None) -> int | None:
+    """How many placements."""
+    number = count(seeds, "--seeds")
+    if number == 0:
+        raise RequestError(
+            "0", "--seeds", "a run needs at least one placement", "ask for 1 or more; the default is 32"
+        )
+    return number
+
+
+def positive(text: str | None, option: str) -> int | None:
+    """A number of at least 1."""
+    number = count(text, option)
+    if number == 0:
+        raise RequestError("0", option, "must be at least 1", like(option))
+    return number
+
+
+def length_of(length: int | None, trace: binhop.Trace) -> int | None:
+    """How much of a trace is simulated: a bound that was given, or the default of what never ends."""
+    return count(ENDLESS, "--length") if length is None and trace.endless else length
+
+
+def opened(names: list[str]) -> list[binhop.Trace]:
+    """The traces, each of a name of its own."""
+    traces = [binhop.Trace.of(name) for name in names]
+    distinct(traces)
+    for name, trace in zip(names, traces, strict=True):
+        if not trace.endless and name in binhop.workloads()["name"]:
+            print(f"note: {name} is a file here; it wins over the built-in workload", file=sys.stderr)
+    return traces
+
+
+def plan_of(warmup: str, threads: str | None) -> dict[str, Any]:
+    """What is the same for every trace of a command."""
+    return {"warmup": count(warmup, "--warmup") or 0, "threads": positive(threads, "--threads")}

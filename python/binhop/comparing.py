@@ -1,0 +1,249 @@
+"""Two or more machines or policies on one trace, under the same luck."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from binhop import _binhop
+from binhop.alternatives import Alternative, alternatives
+from binhop.comparison import Comparison
+from binhop.errors import RequestError
+from binhop.results import Result, cache_metrics, known_metric
+from binhop.run import metrics_of, seed_numbers, simulate_all
+from binhop.summary import check_confidence
+from binhop.traces import ArrowStream, Trace, distinct
+from binhop.until import in_rounds, most_seeds, readable_again, relative, share, told
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import polars as pl
+
+
+def compare(
+    machines: Sequence[Any] | Mapping[str, Any],
+    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame | Sequence[Trace | str],
+    *,
+    seeds: int | Iterable[int] | None = None,
+    metric: str | Sequence[str] | None = None,
+    baseline: int | str = 0,
+    confidence: float = 0.95,
+    until: float | str | None = None,
+    threads: int | None = None,
+    length: int | None = None,
+    warmup: int = 0,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> Comparison:
+    """Compares machines or policies on a trace, each under the same placements' luck.
+
+    Args:
+        machines: Two or more of what `binhop.simulate` takes for a machine, or a mapping that names them.
+            With a policy in Python: `("kh90", my_policy)`.
+        trace: A trace, or several: each is compared for itself.
+        seeds: How many placements (numbered from 0), or their numbers. Default: 32, and 1 when nothing is
+            random. With `until`, the most of them; default 1024.
+        metric: What to compare, one name or several, the most important first. Default: misses per
+            instruction at each cache, last level first, and CPI where the machines have costs.
+        baseline: Which alternative the others are compared with: its place or its name.
+        confidence: Of all intervals.
+        until: Go on until half the width of the interval of the difference, as a share of the baseline's
+            mean, is no more than this (0.02 or "2%"): for the first metric, all alternatives, all traces.
+        threads: How many threads; default: all there are. No result depends on it.
+        length: References to simulate; default: the whole trace. A built-in workload needs it.
+        warmup: References at the start that are simulated but not compared.
+        progress: Called some times a second with the references done and, if known, to do.
+
+    Returns:
+        The comparison: tables, notes, provenance.
+
+    Raises:
+        RequestError: The request is wrong; the message says what and how to mend it.
+        RunError: A law of the simulated physics broke: an error of binhop.
+
+    >>> from binhop import Machine
+    >>> small = Machine.load("kh90", ["cache.l2.size=64KiB"])
+    >>> comparison = compare(["kh90", small], "lin", length=100_000, seeds=8)
+    >>> comparison.alternatives, comparison.summary["losses"][0]
+    (['l2 4MiB', 'l2 64KiB'], 8)
+    """
+    given: list[Any] = [*trace] if isinstance(trace, list | tuple) else [trace]
+    plan = {"threads": threads, "length": length, "warmup": warmup, "progress": progress}
+    return compare_chosen(
+        alternatives(machines),
+        [(Trace.of(each), plan) for each in given],
+        seeds=seeds,
+        metrics=[metric] if isinstance(metric, str) else metric,
+        baseline=baseline,
+        confidence=confidence,
+        until=until,
+    )
+
+
+def compare_chosen(
+    chosen: Sequence[Alternative],
+    jobs: Sequence[tuple[Trace, Mapping[str, Any]]],
+    *,
+    seeds: int | Iterable[int] | None,
+    metrics: Sequence[str] | None,
+    baseline: int | str,
+    confidence: float,
+    until: float | str | None,
+) -> Comparison:
+    """As `compare`, for named alternatives and for traces with a plan each."""
+    check_confidence(confidence)
+    base = _baseline(chosen, baseline)
+    names = _metrics(chosen, base, metrics)
+    limit = None if until is None else share(until)
+    distinct([trace for trace, _ in jobs])
+    varied = not all(each.constant for each in chosen)
+    most = most_seeds(seeds) if limit is not None and varied else 0
+    _readable(chosen, [trace for trace, _ in jobs], rounds=limit is not None and varied)
+
+    def run(numbers: list[int], *, first: bool) -> list[Result | None]:
+        return [
+            result for trace, plan in jobs for result in _simulate(chosen, trace, numbers, plan, first=first)
+        ]
+
+    def compared(whole: Sequence[Result]) -> Comparison:
+        return _compared(chosen, jobs, whole, base, names, confidence)
+
+    if limit is None or not varied:
+        numbers = seed_numbers(seeds, random=varied)
+        return compared([result for result in run(numbers, first=True) if result is not None])
+    whole, reached = in_rounds(
+        lambda numbers: run(numbers, first=numbers[0] == 0),
+        lambda so_far: _width(compared(so_far)),
+        limit,
+        most,
+    )
+    comparison = compared(whole)
+    metric = comparison.metrics[0]
+    of = f"the difference in {metric}"
+    comparison.notes.append(told(len(comparison.seeds), reached, limit, of, f"{base}'s mean"))
+    facts = {"share": limit, "metric": metric, "confidence": confidence, "most": most}
+    comparison.provenance["until"] = {**facts, "reached": reached <= limit}
+    return comparison
+
+
+def _simulate(
+    chosen: Sequence[Alternative], trace: Trace, seeds: list[int], plan: Mapping[str, Any], *, first: bool
+) -> list[Result | None]:
+    """A result for each alternative: those of one policy in one run, constants under the first seed only."""
+    results: list[Result | None] = [None] * len(chosen)
+    for places in _groups(chosen):
+        constant = chosen[places[0]].constant
+        if constant and not first:
+            continue
+        machines = [chosen[place].machine for place in places]
+        policy = chosen[places[0]].policy
+        numbers = seeds[:1] if constant else seeds
+        made = simulate_all(machines, trace, seeds=numbers, policy=policy, **plan)
+        for place, result in zip(places, made, strict=True):
+            results[place] = result
+    return results
+
+
+def _groups(chosen: Sequence[Alternative]) -> list[list[int]]:
+    """The places of alternatives that can be simulated together: each group reads the trace once."""
+    groups: list[tuple[Any, bool, list[int]]] = []
+    for place, each in enumerate(chosen):
+        for policy, constant, places in groups:
+            if policy is each.policy and constant == each.constant:
+                places.append(place)
+                break
+        else:
+            groups.append((each.policy, each.constant, [place]))
+    return [places for _, _, places in groups]
+
+
+def _readable(chosen: Sequence[Alternative], traces: Sequence[Trace], *, rounds: bool) -> None:
+    """Refuses a pipe where the trace is read more than once."""
+    if rounds:
+        readable_again(traces)
+    if len(_groups(chosen)) > 1:
+        for trace in traces:
+            if trace.once:
+                rule = "a pipe is read once; machines without chance, and policies in Python, are run apart"
+                raise RequestError(trace.name, "TRACE", rule, "write it to a file first (binhop import)")
+
+
+def _compared(
+    chosen: Sequence[Alternative],
+    jobs: Sequence[tuple[Trace, Mapping[str, Any]]],
+    whole: Sequence[Result],
+    base: str,
+    metrics: Sequence[str],
+    confidence: float,
+) -> Comparison:
+    """The comparison of results that come trace by trace, and for each trace alternative by alternative."""
+    results = {each.name: whole[place :: len(chosen)] for place, each in enumerate(chosen)}
+    seeds = max((result.seeds for result in whole), key=len)
+    traces = [
+        {**facts, "length": plan["length"]}
+        for (_, plan), result in zip(jobs, results[base], strict=True)
+        for facts in result.provenance["traces"]
+    ]
+    provenance = {
+        "binhop": _binhop.__version__,
+        "alternatives": [
+            {
+                "name": each.name,
+                "machine": each.machine.name,
+                "policy": results[each.name][0].provenance["policy"],
+                "constant": each.constant,
+            }
+            for each in chosen
+        ],
+        "baseline": base,
+        "metrics": metrics,
+        "confidence": confidence,
+        "seeds": seeds,
+        "warmup": jobs[0][1]["warmup"],
+        "traces": traces,
+    }
+    return Comparison(chosen, results, base, metrics, confidence, provenance)
+
+
+def _baseline(chosen: Sequence[Alternative], baseline: int | str) -> str:
+    names = [each.name for each in chosen]
+    if isinstance(baseline, int):
+        if not 0 <= baseline < len(names):
+            rule = f"there are {len(names)} alternatives, numbered from 0"
+            raise RequestError(str(baseline), "baseline", rule, f"give one of them: {', '.join(names)}")
+        return names[baseline]
+    if baseline not in names:
+        raise _binhop.unknown(baseline, "baseline", "no alternative has this name", names)
+    return baseline
+
+
+def _metrics(chosen: Sequence[Alternative], base: str, wanted: Sequence[str] | None) -> list[str]:
+    """Those asked for, or each cache's and CPI: what the baseline and another have."""
+    have = {each.name: metrics_of(each.machine) for each in chosen}
+    others = {metric for name, of in have.items() if name != base for metric in of}
+    if wanted is None:
+        names = [name for name in cache_metrics(have[base]) if name in others]
+        if not names:
+            rule = "the baseline has no cache by the name of one of another alternative"
+            raise RequestError(base, "baseline", rule, "name what to compare: metric, or another baseline")
+        return names
+    for name in wanted:
+        known_metric(name, have[base])
+        if name not in others:
+            rule = f"only {base} has it: there is nothing to compare it with"
+            raise RequestError(name, "metric", rule, "choose a metric of both (binhop counters)")
+    return [*dict.fromkeys(wanted)]
+
+
+def _width(comparison: Comparison) -> float:
+    """Half the width of the interval of the difference over the baseline's mean: the widest of all."""
+    rows = comparison.summary.filter(metric=comparison.metrics[0])
+    if rows.is_empty():
+        rule = "is undefined here: there is nothing to go on for"
+        raise RequestError(comparison.metrics[0], "until", rule, "choose another metric, or leave until out")
+    return max(
+        relative((row["high"] - row["low"]) / 2, row["baseline_mean"]) for row in rows.iter_rows(named=True)
+    )
+
+
+__all__ = ["compare", "compare_chosen"]

@@ -1,0 +1,137 @@
+"""Two alternatives under the same luck: differences seed by seed, and what they say together.
+
+One seed is one sequence of random draws, the same for every alternative: in the same order of first starts of
+the frames, the same draw for the same fault. What such luck does to both cancels in the difference. For all
+metrics less is better: an alternative beats the baseline in a seed if it has less there.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from binhop.summary import student
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+KEYS = ["workload", "metric", "unit", "alternative", "baseline"]
+
+
+def pair(
+    values: pl.DataFrame, metrics: Sequence[str], baseline: str, constant: Collection[str] = ()
+) -> pl.DataFrame:
+    """Every alternative's value beside the baseline's of the same seed, and the difference.
+
+    Args:
+        values: One row for each workload, alternative, seed and metric.
+        metrics: Those to compare, in this order.
+        baseline: The alternative that the others are compared with.
+        constant: The alternatives whose value is the same for every seed: they hold one row, which is
+            paired with every seed of the others.
+
+    Returns:
+        Columns workload, metric, unit, alternative, baseline, seed, value, baseline_value, difference
+        (value - baseline_value). Where either is undefined, the difference is null.
+    """
+    names = values["alternative"].unique(maintain_order=True).to_list()
+    chosen = values.filter(pl.col("metric").is_in(list(metrics)))
+    base = chosen.filter(alternative=baseline).select(
+        "workload", "metric", "unit", "seed", baseline_value="value"
+    )
+    parts = []
+    for name in names:
+        if name == baseline:
+            continue
+        own = chosen.filter(alternative=name).select("workload", "metric", "unit", "seed", "value")
+        on = ["workload", "metric", "unit"]
+        if name in constant:
+            together = base.join(own.drop("seed"), on=on)
+        elif baseline in constant:
+            together = own.join(base.drop("seed"), on=on)
+        else:
+            together = own.join(base, on=[*on, "seed"])
+        parts.append(together.with_columns(alternative=pl.lit(name), baseline=pl.lit(baseline)))
+    order = pl.concat([part.select(*KEYS, "seed", "value", "baseline_value") for part in parts])
+    places = {name: place for place, name in enumerate(metrics)}
+    ranks = {name: place for place, name in enumerate(names)}
+    works = {name: place for place, name in enumerate(values["workload"].unique(maintain_order=True))}
+    return order.with_columns(difference=pl.col("value") - pl.col("baseline_value")).sort(
+        pl.col("workload").replace_strict(works, return_dtype=pl.UInt32),
+        pl.col("metric").replace_strict(places, return_dtype=pl.UInt32),
+        pl.col("alternative").replace_strict(ranks, return_dtype=pl.UInt32),
+        maintain_order=True,
+    )
+
+
+def summarise_pairs(
+    differences: pl.DataFrame, confidence: float = 0.95, constant: Collection[str] = ()
+) -> pl.DataFrame:
+    """One row for each workload, metric and alternative.
+
+    - `mean`, `baseline_mean`, `difference`: means over the seeds; `low`, `high`: Student's t on the paired
+      differences, n-1 degrees of freedom; `median`: that of the differences.
+    - `relative`: difference / baseline_mean; `reduction`: 1 - mean / baseline_mean, with an interval that
+      knows that both means are uncertain (Student's t on value - ratio * baseline_value, the ratio
+      linearised).
+    - `wins`, `ties`, `losses`: seeds in which the alternative has less, the same, more; `chance`: the share
+      of wins, a tie as half, with Wilson's interval.
+
+    Intervals are null for a single seed; those of `chance` also where neither side has any chance in it.
+    """
+    value, base, difference = pl.col("value"), pl.col("baseline_value"), pl.col("difference")
+    ratio = value.mean() / base.mean()
+    seen = differences.drop_nulls("difference")
+    summary = seen.group_by(KEYS, maintain_order=True).agg(
+        n=difference.count(),
+        mean=value.mean(),
+        baseline_mean=base.mean(),
+        difference=difference.mean(),
+        median=difference.median(),
+        deviation=difference.std(ddof=1),
+        reduction=1 - ratio,
+        scatter=(value - ratio * base).std(ddof=1) / base.mean().abs(),
+        wins=(difference < 0).sum(),
+        ties=(difference == 0).sum(),
+        losses=(difference > 0).sum(),
+    )
+    n, root = pl.col("n"), pl.col("n").sqrt()
+    t = n.replace_strict({k: student(k, confidence) for k in summary["n"].unique()}, return_dtype=pl.Float64)
+    defined = pl.col("baseline_mean") != 0
+    half, slack = t * pl.col("deviation") / root, t * pl.col("scatter") / root
+    fixed = pl.col("alternative").is_in(list(constant)) & pl.col("baseline").is_in(list(constant))
+    low, high = _wilson((pl.col("wins") + pl.col("ties") / 2) / n, n, confidence)
+    return summary.select(
+        *KEYS,
+        "n",
+        "mean",
+        "baseline_mean",
+        "difference",
+        low=pl.col("difference") - half,
+        high=pl.col("difference") + half,
+        median="median",
+        relative=pl.when(defined).then(pl.col("difference") / pl.col("baseline_mean")),
+        reduction=pl.when(defined).then(pl.col("reduction")),
+        reduction_low=pl.when(defined).then(pl.col("reduction") - slack),
+        reduction_high=pl.when(defined).then(pl.col("reduction") + slack),
+        chance=(pl.col("wins") + pl.col("ties") / 2) / n,
+        chance_low=pl.when(~fixed).then(low),
+        chance_high=pl.when(~fixed).then(high),
+        wins="wins",
+        ties="ties",
+        losses="losses",
+        confidence=pl.lit(confidence),
+    )
+
+
+def _wilson(share: pl.Expr, n: pl.Expr, confidence: float) -> tuple[pl.Expr, pl.Expr]:
+    """Wilson's score interval of a share of n: it stays between 0 and 1 and holds for few seeds, too."""
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * (share * (1 - share) / n + z * z / (4 * n * n)).sqrt()
+    return (middle - half).clip(0, 1), (middle + half).clip(0, 1)
+
+
+__all__ = ["KEYS", "pair", "summarise_pairs"]

@@ -1,0 +1,225 @@
+"""Going on until an interval is narrow.
+
+The decision is taken at fixed numbers of placements (32, 64, 128, …, the most allowed), so it depends on
+nothing but the counts; and since a placement depends on its seed alone, what comes out is what a run of that
+many placements gives. Looking at the interval several times makes it cover slightly less often than it says.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from binhop import _binhop
+from binhop._binhop import Machine
+from binhop.errors import RequestError
+from binhop.results import Result, known_metric
+from binhop.run import SEEDS, metrics_of, simulate
+from binhop.summary import check_confidence, summarise
+from binhop.traces import ArrowStream, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+MOST = 1024
+"""The most placements, unless told otherwise."""
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(%?)")
+
+
+def rounds(most: int) -> Iterator[range]:
+    """The seeds of each round: 32 first, then as many again as there are.
+
+    >>> [*rounds(100)]
+    [range(0, 32), range(32, 64), range(64, 100)]
+    """
+    done = 0
+    while done < most:
+        end = min(max(2 * done, SEEDS), most)
+        yield range(done, end)
+        done = end
+
+
+def share(until: float | str, place: str = "until") -> float:
+    """A share of a mean, as 0.02 or 2%.
+
+    >>> share("2%"), share(0.02)
+    (0.02, 0.02)
+    """
+    found = _SHARE.fullmatch(str(until).strip())
+    number = float(found[1]) / (100 if found[2] else 1) if found else math.nan
+    if not 0 < number < 1:
+        rule = "must be a share of the mean, above 0 and below 100%"
+        example = f"{place} 2%" if place.startswith("-") else "until=0.02"
+        raise RequestError(str(until), place, rule, f"write it like {example}")
+    return number
+
+
+def most_seeds(seeds: object, place: str = "seeds") -> int:
+    """The limit of a run that goes on until its interval is narrow."""
+    if seeds is None:
+        return MOST
+    if not isinstance(seeds, int):
+        rule = "until an interval is narrow, seeds are taken from 0 on: seeds is the most of them, a number"
+        raise RequestError(str(seeds), place, rule, f"give a number, as in seeds={MOST}, or leave until out")
+    if seeds < 2:
+        raise RequestError(str(seeds), place, "an interval needs two placements", f"allow {MOST}")
+    if seeds > _binhop.MOST_SEEDS:
+        rule = f"one run holds at most {_binhop.MOST_SEEDS} placements in memory"
+        raise RequestError(str(seeds), place, rule, f"allow {_binhop.MOST_SEEDS} or fewer")
+    return seeds
+
+
+def readable_again(traces: Sequence[Trace]) -> None:
+    """Refuses a pipe: every round reads the trace anew."""
+    for trace in traces:
+        if trace.once:
+            rule = "a pipe is read once, and each round of --until reads the trace anew"
+            raise RequestError(trace.name, "TRACE", rule, "write it to a file first (binhop import)")
+
+
+def in_rounds(
+    run: Callable[[list[int]], list[Result | None]],
+    width: Callable[[list[Result]], float],
+    until: float,
+    most: int,
+) -> tuple[list[Result], float]:
+    """Runs round after round until the width is no more than `until`, or no seeds are left; the last width.
+
+    `run` simulates the seeds of one round and returns always as many results, in the same order; None where
+    the first round has said everything.
+    """
+    whole: list[Result] = []
+    reached = math.inf
+    for numbers in rounds(most):
+        parts = run(list(numbers))
+        if whole:
+            whole = [old if new is None else extend(old, new) for old, new in zip(whole, parts, strict=True)]
+        else:
+            whole = [part for part in parts if part is not None]
+        reached = width(whole)
+        if reached <= until:
+            break
+    return whole, reached
+
+
+def extend(result: Result, more: Result) -> Result:
+    """The result of all seeds of both, as if they had been asked for at once."""
+    return Result(
+        results=pl.concat([result.results, more.results]),
+        series=pl.concat([result.series, more.series]),
+        processes=pl.concat([result.processes, more.processes]),
+        notes=[*result.notes, *(note for note in more.notes if note not in result.notes)],
+        machine=result.machine,
+        provenance={**result.provenance, "seeds": [*result.seeds, *more.seeds]},
+    )
+
+
+def told(seeds: int, width: float, until: float, of: str, mean: str) -> str:
+    """One sentence about how far it went: half the width of the interval of something, over some mean."""
+    state = f"the interval of {of} is ±{100 * width:.3g}% of {mean}"
+    if math.isinf(width):
+        state = f"the interval of {of} has no relative width, as {mean} is 0"
+    if width <= until:
+        return f"{seeds} placements were enough: {state} (asked for: ±{100 * until:g}%)"
+    return (
+        f"the limit of {seeds} placements came first: {state}, not the ±{100 * until:g}% asked for; "
+        "allow more seeds, or ask for less"
+    )
+
+
+def simulate_until(
+    machine: Machine | str | os.PathLike[str],
+    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
+    *,
+    until: float | str,
+    seeds: int | None = None,
+    metric: str | None = None,
+    confidence: float = 0.95,
+    **plan: Any,
+) -> Result:
+    """Simulates more and more placements, until the mean is known well enough.
+
+    Args:
+        machine: As in `binhop.simulate`.
+        trace: As there.
+        until: The greatest half-width of the interval of the mean, as a share of the mean: 0.02 or "2%".
+        seeds: The most placements; default: 1024. They are numbered from 0.
+        metric: Whose mean; default: misses per instruction at the last level.
+        confidence: Of the interval.
+        **plan: Everything else that `binhop.simulate` takes.
+
+    Returns:
+        What `binhop.simulate` gives for so many seeds; a note says how many were needed, or that the limit
+        came first, and `provenance["until"]` has the figures.
+
+    >>> result = simulate_until("kh90", "lin", length=100_000, until="5%", seeds=64)
+    >>> len(result.seeds), result.provenance["until"]["reached"]
+    (32, True)
+    """
+    traces = [Trace.of(trace)]
+    return traces_until(machine, traces, until, most_seeds(seeds), metric, confidence, [plan])[0]
+
+
+def traces_until(
+    machine: Machine | str | os.PathLike[str],
+    traces: Sequence[Trace],
+    until: float | str,
+    most: int,
+    metric: str | None,
+    confidence: float,
+    plans: Sequence[dict[str, Any]],
+) -> list[Result]:
+    """As `simulate_until` for several traces, each with its plan; all go on until the last is known."""
+    until = share(until)
+    check_confidence(confidence)
+    machine = machine if isinstance(machine, Machine) else Machine.load(os.fspath(machine))
+    chosen = known_metric(metric, metrics_of(machine))
+    fixed = not machine.is_random and all(plan.get("policy") is None for plan in plans)
+
+    def run(numbers: list[int]) -> list[Result | None]:
+        return [
+            simulate(machine, trace, seeds=numbers, **plan) for trace, plan in zip(traces, plans, strict=True)
+        ]
+
+    def width(whole: list[Result]) -> float:
+        return max(_width(result.results, chosen, confidence) for result in whole)
+
+    if fixed:
+        whole = [result for result in run([0]) if result is not None]
+        note = "nothing is random here: one placement is enough, whatever the interval asked for"
+        reached = 0.0
+    else:
+        readable_again(traces)
+        whole, reached = in_rounds(run, width, until, most)
+        note = told(len(whole[0].seeds), reached, until, f"{chosen}'s mean", "it")
+    facts = {"share": until, "metric": chosen, "confidence": confidence, "most": most}
+    for result in whole:
+        result.provenance["until"] = {**facts, "reached": reached <= until}
+    whole[-1].notes.append(note)
+    return whole
+
+
+def _width(results: pl.DataFrame, metric: str, confidence: float) -> float:
+    """Half the interval's width over the mean."""
+    row = summarise(results.filter(metric=metric, phase="measured"), confidence).row(0, named=True)
+    if row["mean"] is None:
+        rule = "is undefined here: there is nothing to go on for"
+        raise RequestError(metric, "until", rule, "choose another metric, or leave until out")
+    half = (row["high"] - row["low"]) / 2 if row["low"] is not None else math.inf
+    return relative(half, row["mean"])
+
+
+def relative(half: float, mean: float) -> float:
+    """A half-width as a share of a mean; no width at all is narrow whatever the mean."""
+    if half == 0:
+        return 0.0
+    return half / abs(mean) if mean else math.inf
+
+
+__all__ = ["MOST", "extend", "in_rounds", "most_seeds", "readable_again", "relative", "rounds", "share"]
+__all__ += ["simulate_until", "told", "traces_until"]

@@ -1,0 +1,304 @@
+"""Comparisons: the arithmetic on small tables, and what a comparison is made of."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from scipy import stats
+
+import binhop
+from binhop.alternatives import alternatives
+from binhop.paired import pair, summarise_pairs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SMALL = "cache.l2.size=64KiB"
+
+
+def table(**values: list[float | None]) -> pl.DataFrame:
+    """Values of one metric: an alternative's name and its value under seed 0, 1, …"""
+    rows = [
+        ("w", name, seed, "l2.mpi", "misses/instruction", value)
+        for name, of in values.items()
+        for seed, value in enumerate(of)
+    ]
+    schema = {
+        "workload": pl.String,
+        "alternative": pl.String,
+        "seed": pl.UInt64,
+        "metric": pl.String,
+        "unit": pl.String,
+        "value": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def summary(values: pl.DataFrame, confidence: float = 0.95, constant: tuple[str, ...] = ()) -> dict:
+    differences = pair(values, ["l2.mpi"], "a", constant)
+    return summarise_pairs(differences, confidence, constant).row(0, named=True)
+
+
+def test_by_hand() -> None:
+    # differences -2, 0, -4, +2: mean -1, variance (1 + 1 + 9 + 9) / 3 = 20/3, t(0.975, 3) = 3.1824463
+    row = summary(table(a=[10, 12, 14, 4], b=[8, 12, 10, 6]))
+    assert (row["n"], row["mean"], row["baseline_mean"], row["difference"]) == (4, 9, 10, -1)
+    half = 3.182446305284263 * math.sqrt(20 / 3 / 4)
+    assert row["low"] == pytest.approx(-1 - half, rel=1e-12)
+    assert row["high"] == pytest.approx(-1 + half, rel=1e-12)
+    assert row["median"] == -1
+    assert (row["relative"], row["reduction"]) == (pytest.approx(-0.1), pytest.approx(0.1))
+    assert (row["wins"], row["ties"], row["losses"]) == (2, 1, 1)
+    assert row["chance"] == 0.625
+    assert (row["alternative"], row["baseline"], row["confidence"]) == ("b", "a", 0.95)
+
+
+A = [3.1, 2.7, 5.9, 4.4, 3.8, 9.1, 2.2, 3.3]
+B = [2.9, 2.8, 4.1, 4.4, 3.0, 5.2, 2.1, 3.6]
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
+def test_the_interval_is_that_of_the_paired_t_test(confidence: float) -> None:
+    row = summary(table(a=A, b=B), confidence)
+    interval = stats.ttest_rel(B, A).confidence_interval(confidence)
+    assert row["low"] == pytest.approx(interval.low, rel=1e-12)
+    assert row["high"] == pytest.approx(interval.high, rel=1e-12)
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+@pytest.mark.parametrize(("wins", "n"), [(0, 5), (5, 5), (3, 8), (63, 64)])
+def test_the_interval_of_the_chance_is_wilsons(wins: int, n: int, confidence: float) -> None:
+    row = summary(table(a=[1.0] * n, b=[0.5] * wins + [2.0] * (n - wins)), confidence)
+    interval = stats.binomtest(wins, n).proportion_ci(confidence, method="wilson")
+    assert row["chance"] == wins / n
+    assert row["chance_low"] == pytest.approx(interval.low, abs=1e-12)
+    assert row["chance_high"] == pytest.approx(interval.high, abs=1e-12)
+
+
+def test_the_reduction_knows_that_the_baseline_is_uncertain_too() -> None:
+    # Every value of b is 0.8 of a's: the reduction is 20% without any doubt, though the difference varies.
+    row = summary(table(a=A, b=[0.8 * value for value in A]))
+    assert row["low"] < row["difference"] < row["high"]
+    assert row["reduction"] == pytest.approx(0.2)
+    assert row["reduction_low"] == pytest.approx(0.2)
+    assert row["reduction_high"] == pytest.approx(0.2)
+
+
+def test_one_value_stands_beside_every_seed_of_the_others() -> None:
+    values = table(a=A, b=[4.0])
+    differences = pair(values, ["l2.mpi"], "a", ("b",))
+    assert differences["seed"].to_list() == list(range(8))
+    assert differences["difference"].to_list() == [4.0 - value for value in A]
+    row = summary(values, constant=("b",))
+    assert (row["n"], row["mean"], row["wins"]) == (8, 4.0, sum(value > 4.0 for value in A))
+    turned = pair(table(a=[4.0], b=A), ["l2.mpi"], "a", ("a",))
+    assert turned["difference"].to_list() == [value - 4.0 for value in A]
+
+
+def test_two_constants_have_a_difference_and_nothing_else() -> None:
+    row = summary(table(a=[4.0], b=[3.0]), constant=("a", "b"))
+    assert (row["n"], row["difference"], row["reduction"]) == (1, -1.0, 0.25)
+    assert [row[name] for name in ("low", "high", "chance_low", "chance_high", "reduction_low")] == [None] * 5
+
+
+def test_what_is_undefined_is_left_out_and_nought_has_no_share() -> None:
+    row = summary(table(a=[0.0, None, 0.0], b=[0.0, 1.0, 2.0]))
+    assert (row["n"], row["difference"], row["relative"], row["reduction"]) == (2, 1.0, None, None)
+
+
+def test_seeds_are_paired_by_their_number_not_by_their_place() -> None:
+    values = table(a=[1, 2, 3], b=[1, 2, 3])
+    turned = pl.concat([values.filter(alternative="a"), values.filter(alternative="b").reverse()])
+    assert pair(turned, ["l2.mpi"], "a")["difference"].to_list() == [0, 0, 0]
+
+
+# ---- what is compared
+
+
+def test_names_say_what_differs() -> None:
+    kh90 = binhop.Machine.load("kh90")
+    small = kh90.with_settings(SMALL)
+
+    def mine(request: binhop.Request, pool: binhop.Pool) -> int:
+        return pool[0]
+
+    def names(*machines: object) -> list[str]:
+        return [each.name for each in alternatives([*machines])]
+
+    assert names("kh90", "zen-4k") == ["kh90", "zen-4k"]
+    assert names(kh90, small) == ["l2 4MiB", "l2 64KiB"]
+    assert names(kh90, small, "two-level") == ["kh90 l2 4MiB", "kh90 l2 64KiB", "two-level"]
+    assert names(kh90, (kh90, mine)) == ["kh90", "mine"]
+    assert [each.name for each in alternatives({"old": kh90, "new": (kh90, mine)})] == ["old", "new"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"machines": ["kh90"]}, "needs two or more"),
+        ({"machines": []}, "needs two or more"),
+        ({"machines": "kh90"}, "several machines"),
+        ({"machines": ["kh90", "kh90"]}, "the same machine"),
+        ({"machines": ["kh90", "kh90", "zen-4k"]}, "one name"),
+        ({"machines": ["kh90", 7]}, "a machine is"),
+        ({"machines": ["kh90", ("kh90",)]}, "a pair"),
+        ({"machines": ["kh90", "zen-5k"]}, "zen-4k"),
+        ({"machines": [f"m{n}.toml" for n in range(65)]}, "cannot be read"),
+        ({"baseline": "kh09"}, "kh90"),
+        ({"baseline": 2}, "numbered from 0"),
+        ({"baseline": -1}, "numbered from 0"),
+        ({"metric": "l9.mpi"}, "l2.mpi"),
+        ({"confidence": 1.0}, "between 0 and 1"),
+        ({"until": 0}, "share of the mean"),
+        ({"until": "2"}, "share of the mean"),
+        ({"until": math.nan}, "share of the mean"),
+        ({"until": 0.02, "seeds": [1, 2]}, "the most of them"),
+        ({"until": 0.02, "seeds": 1}, "two placements"),
+        ({"until": 0.02, "seeds": 5000}, "at most 4096"),
+        ({"seeds": 0}, "at least one"),
+        ({"trace": []}, "there must be one"),
+        ({"trace": ["lin", "lin"]}, "two names"),
+    ],
+    ids=str,
+)
+def test_a_wrong_comparison_is_refused(arguments: dict[str, object], says: str) -> None:
+    whole = {"machines": ["kh90", "two-level"], "trace": "lin", "length": 10_000, **arguments}
+    with pytest.raises(binhop.RequestError, match=says):
+        binhop.compare(whole.pop("machines"), whole.pop("trace"), **whole)  # type: ignore[arg-type]
+
+
+# ---- comparisons
+
+
+@pytest.fixture(scope="module")
+def comparison(lin: Path) -> binhop.Comparison:
+    machine = binhop.Machine.load("kh90")
+    return binhop.compare([machine, machine.with_settings(SMALL)], lin, seeds=6, warmup=10_000)
+
+
+def test_every_value_is_that_of_a_run_of_its_own(comparison: binhop.Comparison, lin: Path) -> None:
+    for name, setting in [("l2 4MiB", []), ("l2 64KiB", [SMALL])]:
+        alone = binhop.simulate(binhop.Machine.load("kh90", setting), lin, seeds=6, warmup=10_000)
+        assert comparison.values.filter(alternative=name).drop("alternative").equals(alone.results)
+    own = comparison.each(0.9).filter(alternative="l2 64KiB", metric="l2.mpi").row(0, named=True)
+    expected = alone.summary(0.9).filter(metric="l2.mpi").row(0, named=True)
+    assert {name: own[name] for name in ("mean", "low", "high", "best_seed")} == {
+        name: expected[name] for name in ("mean", "low", "high", "best_seed")
+    }
+
+
+def test_the_summary_is_of_the_values(comparison: binhop.Comparison) -> None:
+    assert comparison.metrics == ["l2.mpi", "l1d.mpi", "l1i.mpi"]
+    assert comparison.baseline == "l2 4MiB"
+    of = comparison.values.filter(metric="l2.mpi", phase="measured")
+    a, b = (of.filter(alternative=name)["value"].to_list() for name in comparison.alternatives)
+    row = comparison.summary.filter(metric="l2.mpi").row(0, named=True)
+    interval = stats.ttest_rel(b, a).confidence_interval(0.95)
+    assert row["low"] == pytest.approx(interval.low, rel=1e-9)
+    assert row["losses"] == sum(y > x for x, y in zip(a, b, strict=True)) > 0
+    level1 = comparison.summary.filter(metric="l1d.mpi").row(0, named=True)
+    assert (level1["difference"], level1["ties"], level1["chance"]) == (0, 6, 0.5)
+
+
+def test_another_baseline_turns_the_sign(comparison: binhop.Comparison, lin: Path) -> None:
+    machines = {"old": "kh90", "new": binhop.Machine.load("kh90", [SMALL])}
+    turned = binhop.compare(machines, lin, seeds=6, warmup=10_000, baseline="new", metric="l2.mpi")
+    ours = comparison.differences.filter(metric="l2.mpi")["difference"]
+    assert turned.differences["difference"].to_list() == [-value for value in ours]
+    assert turned.summary["alternative"].to_list() == ["old"]
+
+
+def test_cpi_is_compared_where_there_are_costs(lin: Path) -> None:
+    machine = binhop.Machine.load("kh90", ["cost.l2=10", "cost.memory=100"])
+    comparison = binhop.compare([machine, machine.with_settings(SMALL)], lin, seeds=3)
+    assert comparison.metrics == ["l2.mpi", "l1d.mpi", "l1i.mpi", "cpi"]
+    assert comparison.summary.filter(metric="cpi")["difference"][0] > 0
+
+
+def test_a_policy_in_python_is_an_alternative(lin: Path) -> None:
+    def uniform(request: binhop.Request, pool: binhop.Pool) -> int:
+        return pool[request.draw(len(pool))]
+
+    comparison = binhop.compare(["kh90", ("kh90", uniform)], lin, seeds=4)
+    assert comparison.alternatives == ["kh90", "uniform"]
+    assert comparison.summary["ties"].to_list() == [4, 4, 4]  # it is the built-in `random`
+    assert comparison.provenance["alternatives"][1]["policy"] == "uniform"
+
+
+def test_a_machine_without_chance_is_a_constant_and_is_said_to_be(lin: Path) -> None:
+    comparison = binhop.compare(["kh90", "two-level"], lin, seeds=5)
+    assert comparison.constants == ["two-level"]
+    assert comparison.values.filter(alternative="two-level")["seed"].unique().to_list() == [0]
+    value = binhop.simulate("two-level", lin).value("l2.mpi")
+    of = comparison.differences.filter(metric="l2.mpi")
+    assert of["value"].to_list() == [value] * 5
+    assert of["seed"].to_list() == list(range(5))
+    assert any("two-level: nothing is random there" in note for note in comparison.notes)
+
+    both = binhop.compare(["two-level", binhop.Machine.load("two-level", [SMALL])], lin, seeds=5)
+    assert both.seeds == [0]
+    assert both.summary["low"].to_list() == [None] * 3
+    assert any("nothing is random in any of them" in note for note in both.notes)
+
+
+def test_a_cache_without_a_counterpart_is_said_to_have_none() -> None:
+    comparison = binhop.compare(["kh90", "zen-4k"], "lin", length=20_000, seeds=2)
+    assert "l3.mpi" not in comparison.metrics
+    assert any("zen-4k: its l3.mpi has no counterpart" in note for note in comparison.notes)
+
+
+def test_several_traces_are_compared_each_for_itself(lin: Path) -> None:
+    comparison = binhop.compare(["kh90", "two-level"], [lin, "tree"], length=50_000, seeds=3)
+    assert comparison.workloads == ["lin", "tree"]
+    alone = binhop.compare(["kh90", "two-level"], "tree", length=50_000, seeds=3)
+    assert comparison.summary.filter(workload="tree").equals(alone.summary)
+
+
+@pytest.mark.parametrize("seeds", [3, [7, 3, 11]])
+def test_no_thread_reaches_a_table(lin: Path, seeds: object) -> None:
+    one, two = (binhop.compare(["kh90", "two-level"], lin, seeds=seeds, threads=n) for n in (1, 2))
+    assert one.values.equals(two.values)
+    assert one.summary.equals(two.summary)
+    assert one.seeds == ([0, 1, 2] if seeds == 3 else seeds)
+
+
+def test_a_directory_holds_it_all(comparison: binhop.Comparison, tmp_path: Path) -> None:
+    names = comparison.write(tmp_path / "out")
+    tables = [
+        f"{name}.{kind}" for name in ("results", "differences", "summary") for kind in ("parquet", "csv")
+    ]
+    assert {*tables, "machines", "provenance.json", "run.json", "lin-l2.png", "lin-l2.svg"} == set(names)
+    for name, frame in [
+        ("results", comparison.values),
+        ("differences", comparison.differences),
+        ("summary", comparison.summary),
+    ]:
+        assert pl.read_parquet(tmp_path / "out" / f"{name}.parquet").equals(frame), name
+        assert pl.read_csv(tmp_path / "out" / f"{name}.csv").height == frame.height
+    machines = sorted((tmp_path / "out" / "machines").iterdir())
+    assert [file.name for file in machines] == ["1-l2-4MiB.toml", "2-l2-64KiB.toml"]
+    again = [binhop.Machine.load(str(file)) for file in machines]
+    assert again == [binhop.Machine.load("kh90"), binhop.Machine.load("kh90", [SMALL])]
+    assert (tmp_path / "out" / "lin-l2.png").read_bytes().startswith(b"\x89PNG")
+    provenance = json.loads((tmp_path / "out" / "provenance.json").read_text())
+    assert provenance["seeds"] == list(range(6))
+    assert provenance["traces"][0]["content_hash"]
+
+
+def test_json_holds_integers_the_summary_and_the_machines(comparison: binhop.Comparison) -> None:
+    whole = json.loads(comparison.to_json())
+    assert list(whole) == ["schema", "rows", "summary", "provenance"]
+    assert all(isinstance(row["value"], int) for row in whole["rows"] if "/" not in row["unit"])
+    assert {row["alternative"] for row in whole["rows"]} == {"l2 4MiB", "l2 64KiB"}
+    assert whole["summary"][0]["metric"] == "l2.mpi"
+    assert binhop.Machine.parse(whole["provenance"]["descriptions"]["l2 64KiB"]).name == "kh90"
+
+
+def test_it_reads_well(comparison: binhop.Comparison) -> None:
+    text = repr(comparison)
+    assert "lin: l2 4MiB, l2 64KiB; 6 placements" in text
+    assert "l2 64KiB against l2 4MiB" in text
