@@ -13,6 +13,7 @@ from binhop.comparing import compare
 from binhop.comparison import Comparison
 from binhop.details import conflicts, placements
 from binhop.errors import BinhopError, RequestError, RunError
+from binhop.faults import PagingResult, paging
 from binhop.lists import counters, events, formats, lint_rules, machine_keys, machines, policies, workloads
 from binhop.results import Result
 from binhop.run import explain, simulate, simulate_all
@@ -23,6 +24,7 @@ __all__ = [
     "BinhopError",
     "Comparison",
     "Machine",
+    "PagingResult",
     "Pool",
     "Request",
     "RequestError",
@@ -39,6 +41,7 @@ __all__ = [
     "lint_rules",
     "machine_keys",
     "machines",
+    "paging",
     "placements",
     "policies",
     "simulate",

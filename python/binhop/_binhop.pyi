@@ -9,6 +9,7 @@ __all__ = [
     "MOST_SEEDS",
     "Machine",
     "Outcome",
+    "PagingOutcome",
     "Pool",
     "Request",
     "Stream",
@@ -25,6 +26,7 @@ __all__ = [
     "lint_rules",
     "machine_keys",
     "machines",
+    "paging",
     "policies",
     "simulate",
     "unknown",
@@ -196,6 +198,42 @@ def simulate(
 
     Stages in which machines agree are done once. The interpreter is free meanwhile.
     """
+
+@final
+class PagingOutcome:
+    """What a pass over a trace finds."""
+
+    @property
+    def references(self) -> int:
+        """References read."""
+    @property
+    def instructions(self) -> int:
+        """Instructions fetched."""
+    @property
+    def faults(self) -> Table:
+        """Faults: size (bytes), colors, frames_per_color, faults."""
+    @property
+    def utilization(self) -> Table:
+        """Colors, frames_per_color, pages allocated when one color is full."""
+    @property
+    def first_touches(self) -> Table:
+        """The pages, in order of first touch: page (virtual number), asid."""
+    @property
+    def notes(self) -> list[str]:
+        """What the reader should know."""
+
+def paging(
+    stream: Stream,
+    *,
+    page: str,
+    sizes: list[str],
+    colors: list[int],
+    length: int | None,
+    pid_hash: bool,
+    ahead: bool,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> PagingOutcome:
+    """Reads a trace once and counts the page faults of every memory size with every color count."""
 
 def inspect(
     stream: Stream, length: int | None = None, progress: Callable[[int, int | None], object] | None = None

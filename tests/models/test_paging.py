@@ -38,7 +38,7 @@ def by_hand(colors: int, frames: int) -> float:
     def expected(counts: tuple[int, ...]) -> float:
         if max(counts) == frames:
             return 0.0
-        after = [counts[:color] + (counts[color] + 1,) + counts[color + 1 :] for color in range(colors)]
+        after = [(*counts[:c], counts[c] + 1, *counts[c + 1 :]) for c in range(colors)]
         return 1 + sum(map(expected, after)) / colors
 
     return expected((0,) * colors)

@@ -4,6 +4,7 @@
 mod checks;
 mod lists;
 mod machine;
+mod paging;
 mod panic;
 mod policy;
 mod problem;
@@ -31,6 +32,8 @@ mod _binhop {
     };
     #[pymodule_export]
     use super::machine::Machine;
+    #[pymodule_export]
+    use super::paging::{PagingOutcome, paging};
     #[pymodule_export]
     use super::policy::{PyPool, PyRequest};
     #[pymodule_export]

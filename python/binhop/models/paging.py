@@ -1,13 +1,13 @@
 """Effective memory utilization with colored free lists (LF91 §3).
 
 What counts: memory is c lists (colors) of k frames. Pages are allocated one after another, each to a color
-drawn at random; E(c, k) is how many are allocated on average when the first list is full, the one that fills
-it included. M_eff = E(c, k) / (c·k) compares that with a single list, which is full when all c·k are allocated.
+drawn at random; E(c, k) is how many are allocated on average when the first list is full, the one that
+fills it included. M_eff = E(c, k) / (c·k) compares that with one list, full when all c·k are allocated.
 
 Poissonised (Klamkin and Newman 1967): E(c, k) = c ∫₀^∞ Q(k, u)^c du, where Q(k, u) = e^(−u) Σ_{j<k} u^j / j!
 is the chance that a list has received fewer than k pages by the time u, the upper regularized incomplete
-gamma function. LF91 prints the sum up to j = k. That is the time at which a list of k would *overflow*, and gives
-M_eff = 1 + 1/k for one color, where the text asks for 1; `utilization_as_printed` is that formula.
+gamma function. LF91 prints the sum up to j = k. That is the time at which a list of k would *overflow*, and
+gives M_eff = 1 + 1/k for one color, where the text asks for 1; `utilization_as_printed` is that formula.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RUNS = 2000
 def allocations(colors: int, frames: int) -> float:
     """E(c, k): pages allocated on average until one of `colors` lists of `frames` is full.
 
-    >>> allocations(2, 1), round(allocations(2, 2), 4)  # the first page; or two of the first three
+    >>> round(allocations(2, 1), 6), round(allocations(2, 2), 6)  # the first page; the second or third
     (1.0, 2.5)
     """
     _at_least_one(colors=colors, frames=frames)
@@ -45,7 +45,13 @@ def allocations(colors: int, frames: int) -> float:
     wide = 12 * math.sqrt(frames)
     low, high = max(0.0, frames - wide), frames + wide + 60
     area, _ = quad(
-        lambda u: gammaincc(frames, u) ** colors, low, high, limit=500, epsabs=0, epsrel=1e-11, points=[frames]
+        lambda u: gammaincc(frames, u) ** colors,
+        low,
+        high,
+        limit=500,
+        epsabs=0,
+        epsrel=1e-11,
+        points=[frames],
     )
     return float(colors * (low + area))
 

@@ -1,0 +1,127 @@
+//! Page faults of many memories in one pass.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
+use binhop_base::{Bytes, Result};
+use binhop_sim::paging::{Paging, PagingPlan, Utilization, utilization};
+use pyo3::prelude::*;
+
+use crate::panic::caught;
+use crate::problem::OrRaise;
+use crate::progress::Progress;
+use crate::source::Stream;
+use crate::table::Table;
+
+/// What a pass over a trace finds.
+#[pyclass(frozen, get_all, module = "binhop._binhop")]
+pub(crate) struct PagingOutcome {
+    /// References read.
+    references: u64,
+    /// Instructions fetched.
+    instructions: u64,
+    /// Faults: size (bytes), colors, `frames_per_color`, faults.
+    faults: Py<Table>,
+    /// How evenly pages use the colors: colors, `frames_per_color`, allocated; without the color counts
+    /// that exceed the pages.
+    utilization: Py<Table>,
+    /// The pages, in order of first touch: page (virtual number), asid.
+    first_touches: Py<Table>,
+    /// What the reader should know.
+    notes: Vec<String>,
+}
+
+/// Reads a trace once and counts the page faults of every memory size with every color count.
+#[pyfunction]
+#[pyo3(signature = (stream, *, page, sizes, colors, length, pid_hash, ahead, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
+pub(crate) fn paging(
+    py: Python<'_>,
+    stream: &Stream,
+    page: &str,
+    sizes: Vec<String>,
+    colors: Vec<u64>,
+    length: Option<u64>,
+    pid_hash: bool,
+    ahead: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<PagingOutcome> {
+    let parsed: Result<Vec<Bytes>> = sizes.iter().map(|size| Bytes::parse(size, "sizes")).collect();
+    let (sizes, page) = (parsed.or_raise(py)?, Bytes::parse(page, "page").or_raise(py)?);
+    let plan = PagingPlan { page, sizes, colors, length, pid_hash, ahead };
+    let progress = Progress::new(progress, length);
+    let known = stream.references();
+    let source = stream.take().or_raise(py)?;
+    let found = py.detach(|| {
+        caught(|| {
+            binhop_sim::paging::paging(source, &plan, &mut |now| {
+                progress.tell_of(now.references, now.of.or(known))
+            })
+        })
+    });
+    let found = found.map_err(|problem| progress.raise(py, &problem))?;
+    Ok(PagingOutcome {
+        references: found.references,
+        instructions: found.instructions,
+        faults: Py::new(py, Table::new(faults(&plan, &found)))?,
+        utilization: Py::new(py, Table::new(used(&plan, &found)))?,
+        first_touches: Py::new(py, Table::new(first_touches(&found)))?,
+        notes: notes(&found),
+    })
+}
+
+fn table<const N: usize>(columns: [(&str, ArrayRef); N]) -> RecordBatch {
+    RecordBatch::try_from_iter(columns).expect("columns of one length")
+}
+
+fn numbers(values: impl Iterator<Item = u64>) -> ArrayRef {
+    Arc::new(UInt64Array::from_iter_values(values))
+}
+
+fn faults(plan: &PagingPlan, found: &Paging) -> RecordBatch {
+    let sizes = plan.sizes.iter().enumerate();
+    let cells: Vec<[u64; 4]> = sizes
+        .flat_map(|(at, size)| {
+            plan.colors
+                .iter()
+                .zip(&found.faults)
+                .map(move |(&colors, faults)| [size.0, colors, size.0 / plan.page.0 / colors, faults[at]])
+        })
+        .collect();
+    let column = |at: usize| numbers(cells.iter().map(move |cell| cell[at]));
+    table([
+        ("size", column(0)),
+        ("colors", column(1)),
+        ("frames_per_color", column(2)),
+        ("faults", column(3)),
+    ])
+}
+
+fn used(plan: &PagingPlan, found: &Paging) -> RecordBatch {
+    let used: Vec<Utilization> = plan
+        .colors
+        .iter()
+        .filter_map(|&colors| utilization(&found.first_touches, colors, plan.pid_hash))
+        .collect();
+    table([
+        ("colors", numbers(used.iter().map(|used| used.colors))),
+        ("frames_per_color", numbers(used.iter().map(|used| used.frames))),
+        ("allocated", numbers(used.iter().map(|used| used.allocated))),
+    ])
+}
+
+fn first_touches(found: &Paging) -> RecordBatch {
+    let asids = found.first_touches.iter().map(|touch| touch.asid.0);
+    table([
+        ("page", numbers(found.first_touches.iter().map(|touch| touch.page_no.0))),
+        ("asid", Arc::new(UInt32Array::from_iter_values(asids))),
+    ])
+}
+
+fn notes(found: &Paging) -> Vec<String> {
+    let parts = [
+        (found.outside, "pages lie outside every map of the trace: taken as private"),
+        (found.unaligned, "pages do not lie wholly in one segment of the trace: taken as private"),
+    ];
+    parts.iter().filter(|(pages, _)| *pages > 0).map(|(pages, what)| format!("{pages} {what}")).collect()
+}

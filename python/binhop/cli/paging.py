@@ -1,0 +1,122 @@
+"""The command that counts page faults."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from binhop import faults
+from binhop.cli import options, show
+from binhop.cli.progress import progress
+from binhop.errors import RequestError
+from binhop.numbers import count, like
+from binhop.output import OutputFile, ResultDirectory
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from binhop.faults import PagingResult
+
+ACROSS = 7
+"""Color counts side by side: what 80 columns hold."""
+
+
+def paging(
+    traces: Annotated[
+        list[str], typer.Argument(metavar="TRACE...", help="Trace files or built-in workloads; a file wins.")
+    ],
+    sizes: Annotated[str, typer.Option(help="Memory sizes, apart by commas.")] = ",".join(faults.SIZES),
+    colors: Annotated[str, typer.Option(help="Color counts, apart by commas; 1 is conventional LRU.")] = (
+        ",".join(map(str, faults.COLORS))
+    ),
+    page: Annotated[str, typer.Option(help="The page size.")] = faults.PAGE,
+    length: options.Length = None,
+    pid_hash: Annotated[
+        bool, typer.Option("--pid-hash", help="A page's color also depends on its address space.")
+    ] = False,
+    json_to: options.JsonTo = None,
+    out: Annotated[str | None, typer.Option(metavar="DIR", help="Write tables and provenance.")] = None,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Count page faults over memory sizes and colors, in one pass (LF91; docs/paging.md)."""
+    opened = options.opened(traces)
+    wanted: dict[str, Any] = {
+        "sizes": _parts(sizes),
+        "colors": [_color(part) for part in _parts(colors)],
+        "page": page,
+        "pid_hash": pid_hash,
+        "threads": options.positive(threads, "--threads"),
+    }
+    bound = options.positive(length, "--length")
+    with ExitStack() as stack:
+        file = stack.enter_context(OutputFile(json_to, "--json")) if json_to not in (None, "-") else None
+        directory = stack.enter_context(ResultDirectory(out, "--out")) if out is not None else None
+        results: list[PagingResult] = []
+        for trace in opened:
+            with progress(f"{trace.name}, page faults", quiet=quiet) as tell:
+                results.append(
+                    faults.paging(trace, length=options.length_of(bound, trace), progress=tell, **wanted)
+                )
+        whole = faults.join(results)
+        if directory is not None:
+            directory.fill_by(whole.write_tables, command=["binhop", *sys.argv[1:]])
+        if file is not None:
+            file.write(whole.to_json() + "\n")
+    if json_to == "-":
+        sys.stdout.write(whole.to_json() + "\n")
+    elif not quiet:
+        print_paging(whole)
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _color(text: str) -> int:
+    number = count(text, "--colors")
+    if number is None:
+        raise RequestError(text, "--colors", "must be a whole number", like("--colors"))
+    return number
+
+
+def print_paging(result: PagingResult) -> None:
+    """For each workload: faults per million references, and effective memory utilization, by color count."""
+    out = show.console()
+    for workload in result.workloads:
+        cells = result.faults.filter(workload=workload)
+        used = result.utilization.filter(workload=workload)
+        out.print(
+            f"{workload}: {show.grouped(cells['references'][0])} references, "
+            f"{show.grouped(used['pages'][0])} pages; faults per million, by colors"
+        )
+        out.print()
+        colors = used["colors"].to_list()
+        for first in range(0, len(colors), ACROSS):
+            _print_part(cells, used, colors[first : first + ACROSS])
+    for note in result.notes:
+        out.print(f"note: {note}")
+
+
+def _print_part(cells: pl.DataFrame, used: pl.DataFrame, colors: list[int]) -> None:
+    """A row for each memory size, a column for each of a few color counts."""
+    out = show.console()
+    table = show.table("memory", *map(str, colors), right=len(colors))
+    for (size,), row in cells.group_by("size", maintain_order=True):
+        rates = [row.filter(colors=color)["fault_rate"].item() for color in colors]
+        table.add_row(_bytes(size), *(f"{1e6 * rate:.2f}" for rate in rates))
+    shares = [used.filter(colors=color)["utilization"].item() for color in colors]
+    table.add_row("utilization", *("-" if share is None else f"{share:.3f}" for share in shares))
+    out.print(table)
+    out.print()
+
+
+def _bytes(size: int) -> str:
+    unit, name = next(((1 << log2, name) for log2, name in _UNITS if size % (1 << log2) == 0))
+    return f"{size // unit} {name}"
+
+
+_UNITS = ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B"))

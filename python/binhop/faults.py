@@ -1,0 +1,243 @@
+"""Page faults with colored free lists (LF91): every memory size and color count in one pass over a trace."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from binhop import _binhop
+from binhop.errors import RequestError
+from binhop.output import ResultDirectory, write_parquet, write_provenance
+from binhop.results import SCHEMA, exact
+from binhop.run import _threads, _whole
+from binhop.traces import ArrowStream, Trace
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+SIZES = ("1MiB", "2MiB", "4MiB", "8MiB", "16MiB", "32MiB", "64MiB")
+"""Memory sizes of LF91."""
+COLORS = (1, 2, 4, 8, 16, 32, 64)
+"""Color counts of LF91."""
+PAGE = "4KiB"
+"""LF91's page size."""
+
+UNITS = {
+    "paging.faults": "faults",
+    "paging.rate": "faults/reference",
+    "paging.pages": "pages",
+    "paging.allocated": "pages",
+    "paging.utilization": "pages/frame",
+}
+"""The metrics of the tidy table, and their units."""
+
+
+@dataclass(frozen=True)
+class PagingResult:
+    """What passes over traces found.
+
+    Attributes:
+        faults: One row for each workload, memory size (bytes) and color count: frames of each color, faults
+            (first touches included), references, and their quotient, the page-fault rate.
+        utilization: One row for each workload and color count: unique pages, frames of each color if memory
+            had as many frames as there are pages, pages allocated in order of first touch until one color
+            is full, and their share of the frames: effective memory utilization (LF91 §2). Null where
+            there are fewer pages than colors.
+        first_touches: The pages of each workload in order of first touch: virtual page number and asid.
+        notes: What the reader should know.
+        provenance: Versions, traces, parameters: enough to run it again.
+    """
+
+    faults: pl.DataFrame
+    utilization: pl.DataFrame
+    first_touches: pl.DataFrame
+    notes: list[str]
+    provenance: dict[str, Any]
+
+    @property
+    def workloads(self) -> list[str]:
+        """What was read, in order."""
+        return self.faults["workload"].unique(maintain_order=True).to_list()
+
+    @property
+    def results(self) -> pl.DataFrame:
+        """The tidy table: workload, size (null where it does not matter), colors, metric, unit, value."""
+        faults = _long(self.faults, {"paging.faults": "faults", "paging.rate": "fault_rate"})
+        columns = {
+            "paging.pages": "pages",
+            "paging.allocated": "allocated",
+            "paging.utilization": "utilization",
+        }
+        used = _long(self.utilization.with_columns(size=pl.lit(None, pl.UInt64)), columns)
+        return pl.concat([faults, used])
+
+    def to_json(self) -> str:
+        """The object that `binhop paging --json` prints: counts are integers, what is undefined is null."""
+        rows = self.results.to_dicts()
+        for row in rows:
+            row["value"] = exact(row["value"], row["unit"])
+        whole = {
+            "schema": SCHEMA,
+            "rows": rows,
+            "provenance": {**self.provenance, "notes": self.notes},
+        }
+        return json.dumps(whole, allow_nan=False, separators=(",", ":"))
+
+    def write(self, directory: str | os.PathLike[str]) -> list[str]:
+        """Writes tables and provenance into a directory, which appears complete or not at all.
+
+        Returns:
+            The names of the files.
+        """
+        with ResultDirectory(directory) as place:
+            return place.fill_by(self.write_tables)
+
+    def write_tables(self, directory: Path) -> None:
+        """Writes tables and provenance into a directory that is there."""
+        for name in ("results", "faults", "utilization", "first_touches"):
+            write_parquet(getattr(self, name), directory / f"{name}.parquet")
+        self.faults.write_csv(directory / "faults.csv")
+        self.utilization.write_csv(directory / "utilization.csv")
+        write_provenance(directory, self.provenance, self.notes)
+
+    def __repr__(self) -> str:
+        cells = self.faults.height // len(self.workloads)
+        return f"<PagingResult {', '.join(self.workloads)}: {cells} memories each>"
+
+
+def paging(
+    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
+    *,
+    sizes: Sequence[str | int] = SIZES,
+    colors: Iterable[int] = COLORS,
+    page: str | int = PAGE,
+    length: int | None = None,
+    pid_hash: bool = False,
+    threads: int | None = None,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> PagingResult:
+    """Counts the page faults of every memory size with every color count, in one pass over a trace.
+
+    Args:
+        trace: A trace, a file, the name of a built-in workload, or an Arrow table.
+        sizes: Memory sizes, as "4MiB" or in bytes. Default: LF91's, 1 to 64 MiB.
+        colors: Color counts, each of which divides the frames of every size. Default: LF91's, 1 to 64.
+        page: The page size.
+        length: References to read; default: the whole trace. A built-in workload needs it.
+        pid_hash: Whether a page's color also depends on its address space, so that the equal layouts of many
+            processes do not ask for the same colors.
+        threads: With 2 or more, the trace is decoded on a thread of its own. No result depends on it.
+        progress: Called some times a second with the references done and, if known, to do.
+
+    Returns:
+        The result: faults, utilization, notes, provenance.
+
+    Raises:
+        RequestError: The request is wrong; the message says what and how to mend it.
+
+    >>> result = paging("lin", sizes=["1MiB", "64MiB"], colors=[1, 64], length=200_000)
+    >>> result.faults.select("colors", "frames_per_color").rows()
+    [(1, 256), (64, 4), (1, 16384), (64, 256)]
+    >>> result.utilization["utilization"][0]
+    1.0
+    """
+    trace = Trace.of(trace)
+    if trace.endless and length is None:
+        rule = "a built-in workload never ends"
+        raise RequestError(trace.name, "length", rule, "say how many references, as in length=50_000_000")
+    written = [_size(size) for size in sizes]
+    counts = [_count(count) for count in colors]
+    outcome = _binhop.paging(
+        trace.stream(),
+        page=_size(page),
+        sizes=written,
+        colors=counts,
+        length=_whole(length, "length"),
+        pid_hash=pid_hash,
+        ahead=_threads(threads) > 1,
+        progress=progress,
+    )
+    named = pl.lit(trace.name).alias("workload")
+    faults = pl.DataFrame(outcome.faults).select(
+        named,
+        pl.all(),
+        pl.lit(outcome.references, pl.UInt64).alias("references"),
+        (pl.col("faults") / outcome.references).alias("fault_rate"),
+    )
+    touches = pl.DataFrame(outcome.first_touches)
+    used = pl.DataFrame({"colors": counts}, schema={"colors": pl.UInt64})
+    used = used.join(pl.DataFrame(outcome.utilization), on="colors", how="left", maintain_order="left")
+    utilization = used.select(
+        named,
+        "colors",
+        pl.lit(touches.height, pl.UInt64).alias("pages"),
+        "frames_per_color",
+        "allocated",
+        (pl.col("allocated") / (pl.col("colors") * pl.col("frames_per_color"))).alias("utilization"),
+    )
+    provenance = {
+        "binhop": _binhop.__version__,
+        "page": _size(page),
+        "sizes": written,
+        "colors": counts,
+        "pid_hash": pid_hash,
+        "length": length,
+        "traces": [
+            {
+                **trace.provenance(),
+                "references": outcome.references,
+                "instructions": outcome.instructions,
+                "pages": touches.height,
+            }
+        ],
+    }
+    return PagingResult(faults, utilization, touches.select(named, pl.all()), outcome.notes, provenance)
+
+
+def join(results: Sequence[PagingResult]) -> PagingResult:
+    """Results of several traces under the same parameters, as one."""
+    first = results[0]
+    notes = [
+        note if len(results) == 1 else f"{result.workloads[0]}: {note}"
+        for result in results
+        for note in result.notes
+    ]
+    return PagingResult(
+        pl.concat([result.faults for result in results]),
+        pl.concat([result.utilization for result in results]),
+        pl.concat([result.first_touches for result in results]),
+        notes,
+        {**first.provenance, "traces": [trace for one in results for trace in one.provenance["traces"]]},
+    )
+
+
+def _long(wide: pl.DataFrame, columns: dict[str, str]) -> pl.DataFrame:
+    """One row for each metric; `columns` says which column holds it."""
+    keys = [pl.col(name) for name in ("workload", "size", "colors")]
+    order = pl.int_range(pl.len()).alias("order")
+    parts = [
+        wide.select(
+            *keys,
+            pl.lit(metric).alias("metric"),
+            pl.lit(UNITS[metric]).alias("unit"),
+            pl.col(column).cast(pl.Float64).alias("value"),
+            order,
+        )
+        for metric, column in columns.items()
+    ]
+    return pl.concat(parts).sort("order", maintain_order=True).drop("order")
+
+
+def _size(size: str | int) -> str:
+    return f"{size}B" if isinstance(size, int) else size
+
+
+def _count(count: int) -> int:
+    if not 0 <= count < 2**63:
+        raise RequestError(str(count), "colors", "memory has at least one color", "ask for 1 or more")
+    return count

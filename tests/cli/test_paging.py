@@ -1,0 +1,46 @@
+"""binhop paging: the table, the files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+
+def test_the_table_fits_and_holds_every_cell(command: Command) -> None:
+    printed = command.ok("paging", "mult1", "lin", "--length", "2M").stdout.splitlines()
+    assert max(map(len, printed)) <= 80
+    assert [line.split()[0] for line in printed if line.endswith("by colors")] == ["mult1:", "lin:"]
+    rows = [line.split() for line in printed if "MiB" in line]
+    assert [row[0] for row in rows] == 2 * ["1", "2", "4", "8", "16", "32", "64"]
+    assert {len(row) for row in rows} == {2 + 7}
+
+
+def test_more_colors_than_fit_are_printed_below(command: Command) -> None:
+    colors = ",".join(str(1 << log2) for log2 in range(9))
+    printed = command.ok("paging", "lin", "--length", "1M", "--sizes", "1MiB", "--colors", colors).stdout
+    heads = [line.split()[1:] for line in printed.splitlines() if line.startswith("memory")]
+    assert heads == [["1", "2", "4", "8", "16", "32", "64"], ["128", "256"]]
+    assert "-" in printed  # fewer pages than 256 colors
+
+
+def test_json_and_files_say_the_same(command: Command, lin: object) -> None:
+    told = json.loads(command.ok("paging", str(lin), "--json", "-", "--out", "out").stdout)
+    assert told["schema"] == 1
+    assert told["provenance"]["traces"][0]["content_hash"]
+    written = pl.read_parquet(command.directory / "out" / "results.parquet")
+    assert [row["metric"] for row in told["rows"]] == written["metric"].to_list()
+    assert command.ok("paging", str(lin), "--quiet").stdout == ""
+
+
+def test_what_is_wrong_is_refused_with_its_remedy(command: Command) -> None:
+    assert "1MB" in command.refused("paging", "lin", "--sizes", "1MB")
+    assert "256 frames" in command.refused("paging", "lin", "--sizes", "1MiB", "--colors", "512")
+    assert "whole number" in command.refused("paging", "lin", "--colors", "1,x")
+    assert "at least one color count" in command.refused("paging", "lin", "--colors", ",")
+    assert "--length" in command.refused("paging", "lin", "--length", "0")
+    assert "lin" in command.refused("paging", "lin", "lin", "--length", "1M")
