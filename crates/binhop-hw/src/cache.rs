@@ -74,6 +74,17 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
+    /// What chooses the set of a cache, besides the offset within the page.
+    pub(crate) fn index_of(tree: &Tree, number: usize) -> Index {
+        let config = &tree.config().caches[number];
+        match (config.index, config.tag) {
+            _ if tree.index_is_inside_page(config) => Index::Offset,
+            (IndexBy::Physical, _) => Index::Frame,
+            (IndexBy::Virtual, TagBy::Global) => Index::GlobalPage,
+            (IndexBy::Virtual, _) => Index::VirtualPage,
+        }
+    }
+
     pub(crate) fn new(tree: &Tree, number: usize, rng: Rng) -> Self {
         let config: &CacheConfig = &tree.config().caches[number];
         let keyed_by_mapping = config.keyed_by_mapping();
@@ -83,12 +94,7 @@ impl Cache {
                 (next as u8, tree.config().caches[next].line.log2(), tree.takes_mapping(next))
             }
         };
-        let index = match (config.index, config.tag) {
-            _ if tree.index_is_inside_page(config) => Index::Offset,
-            (IndexBy::Physical, _) => Index::Frame,
-            (IndexBy::Virtual, TagBy::Global) => Index::GlobalPage,
-            (IndexBy::Virtual, _) => Index::VirtualPage,
-        };
+        let index = Self::index_of(tree, number);
         Self {
             lines: Lines::new(config, number, rng),
             counters: CacheCounters::default(),

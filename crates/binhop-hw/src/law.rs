@@ -3,13 +3,29 @@
 
 use binhop_base::{Kind, PerKind, Problem, Result};
 
-use crate::{Back, CacheCounters, Front, Next, Tree};
+use crate::{CacheCounters, Front, MemoryCounters, Next, Tree};
+
+/// What a back tells of itself: counts since the start.
+pub trait Counted {
+    /// What a cache of the back has counted.
+    ///
+    /// # Panics
+    /// The cache belongs to the front.
+    fn counters(&self, cache: usize) -> &CacheCounters;
+    /// How many lines a cache of the back holds, and how many of them are dirty: looked at, not counted along.
+    ///
+    /// # Panics
+    /// The cache belongs to the front.
+    fn resident(&self, cache: usize) -> (u64, u64);
+    /// What memory has counted.
+    fn memory(&self) -> &MemoryCounters;
+}
 
 /// Checks a front and a back that has seen everything the front sent.
 ///
 /// # Errors
 /// A law does not hold: the run is wrong, and says which cache and which law.
-pub fn check(tree: &Tree, front: &Front, back: &Back) -> Result<()> {
+pub fn check(tree: &Tree, front: &Front, back: &impl Counted) -> Result<()> {
     let config = tree.config();
     let counters = |cache| if tree.in_front(cache) { front.counters(cache) } else { back.counters(cache) };
     for (number, cache) in config.caches.iter().enumerate() {

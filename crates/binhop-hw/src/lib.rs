@@ -18,6 +18,7 @@ mod leaf;
 mod lines;
 mod replacement;
 mod request;
+mod stack;
 mod stage;
 
 pub use block::Access;
@@ -26,6 +27,7 @@ pub use choice::{CostRule, IndexBy, Replacement, TagBy, WritePolicy, WritebackOr
 pub use config::{CacheConfig, Next, Tree, TreeConfig, WriteBufferConfig};
 pub use counter::{CacheCounters, CounterInfo, MemoryCounters};
 pub use fan::{Alike, Fan};
-pub use law::check;
+pub use law::{Counted, check};
 pub use request::{Below, MEMORY, PART, Request};
+pub use stack::{Member, Stack, StackShape};
 pub use stage::{Back, Bound, Front, Hierarchy};

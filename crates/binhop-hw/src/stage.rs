@@ -6,7 +6,7 @@
 use binhop_base::{Kind, LineAddr, MappingId, PageId, Rng, Translation};
 
 use crate::{
-    Access, CacheCounters, CostRule, MemoryCounters, Tree,
+    Access, CacheCounters, CostRule, Counted, MemoryCounters, Tree,
     block::access_all,
     cache::{Cache, Resident},
     flow::{Flow, access},
@@ -246,11 +246,9 @@ impl Back {
     pub(crate) fn waiting(&mut self, act: impl FnOnce(&mut Cache, &mut MemoryCounters)) -> u64 {
         let (cache, add_costs) = self.caches.only().expect("one cache before memory");
         let cost = self.memory.cost;
-        let waited = |cache: &Cache, memory: &MemoryCounters| {
-            let (accesses, misses) = (cache.counters.accesses.demand(), cache.counters.misses.demand());
-            let passed = if add_costs { accesses } else { accesses - misses };
-            passed * cache.cost + memory.accesses.demand() * cost
-        };
+        let rule = if add_costs { CostRule::Add } else { CostRule::Total };
+        let waited =
+            |cache: &Cache, memory: &MemoryCounters| waited(&cache.counters, memory, cache.cost, cost, rule);
         let memory = &mut self.memory.counters;
         let before = waited(cache, memory);
         act(cache, memory);
@@ -275,6 +273,34 @@ impl Back {
     }
 
     cache_views!();
+}
+
+/// The cycles a processor waits for one cache before memory: each demand access waits for the cache if it
+/// hits, else for memory, or for both where costs add up.
+pub(crate) fn waited(
+    cache: &CacheCounters,
+    memory: &MemoryCounters,
+    cache_cost: u64,
+    memory_cost: u64,
+    rule: CostRule,
+) -> u64 {
+    let (accesses, misses) = (cache.accesses.demand(), cache.misses.demand());
+    let passed = if rule == CostRule::Add { accesses } else { accesses - misses };
+    passed * cache_cost + memory.accesses.demand() * memory_cost
+}
+
+impl Counted for Back {
+    fn counters(&self, cache: usize) -> &CacheCounters {
+        self.counters(cache)
+    }
+
+    fn resident(&self, cache: usize) -> (u64, u64) {
+        self.resident(cache)
+    }
+
+    fn memory(&self) -> &MemoryCounters {
+        self.memory()
+    }
 }
 
 /// A back with the translation its caches ask.

@@ -1,7 +1,9 @@
 //! What stands behind a lane's front for one cell: the back of its machine, and what was counted there.
 
-use binhop_base::{FrameNo, Kind, Result, Rng};
-use binhop_hw::{Access, Alike, Back, CacheConfig, CacheCounters, Fan, Front, IndexBy, Next, Request, Tree};
+use binhop_base::{FrameNo, Kind, MappingId, PageId, Result, Rng};
+use binhop_hw::{
+    Access, Alike, Back, CacheConfig, CacheCounters, Counted, Fan, Front, IndexBy, Next, Request, Stack, Tree,
+};
 
 use crate::account::{Account, Conflicts, Footprint, broken};
 use crate::prepare::{Block, Mark, Stream};
@@ -14,6 +16,7 @@ pub(crate) struct Common<'a> {
     pub(crate) front: Option<&'a Front>,
     /// The counters that a shared front sends with every mark.
     pub(crate) shared: Option<&'a Vec<CacheCounters>>,
+    pub(crate) stacks: &'a [Stack],
     pub(crate) stream: Stream,
     pub(crate) faults: u64,
     pub(crate) evictions: u64,
@@ -27,14 +30,24 @@ pub(crate) struct Behind {
     /// The machine's place in the list of the run.
     pub(crate) machine: usize,
     tree: Tree,
-    pub(crate) back: Back,
-    /// Cycles waited for this back.
-    pub(crate) waited: u64,
+    rear: Rear,
     /// For each cache, how frames divide it, if they do.
     sets: Vec<Option<Division>>,
     /// The cache whose repeated misses are counted by page.
     watched: Option<usize>,
     pub(crate) account: Account,
+}
+
+/// Where the back of a cell is simulated.
+#[derive(Debug)]
+enum Rear {
+    Own {
+        back: Box<Back>,
+        /// Cycles waited for it.
+        waited: u64,
+    },
+    /// In a stack of its lane, with caches of other ways.
+    Stacked { stack: usize, ways: u32 },
 }
 
 /// A cache as frames divide it: bins, each of some ways.
@@ -70,30 +83,61 @@ impl Behind {
         seed: u64,
         wants_series: bool,
         watched: Option<usize>,
+        stack: Option<(usize, u32)>,
     ) -> Self {
         let config = tree.config();
         let divide = |cache| Division::of(cache, config.page.bytes());
-        let mut back = Back::new(tree, Rng::new(seed));
-        if let Some(cache) = watched.filter(|&cache| !tree.in_front(cache)) {
-            back.watch(cache);
-        }
+        let own = || {
+            let mut back = Box::new(Back::new(tree, Rng::new(seed)));
+            if let Some(cache) = watched.filter(|&cache| !tree.in_front(cache)) {
+                back.watch(cache);
+            }
+            Rear::Own { back, waited: 0 }
+        };
         Self {
             machine,
             tree: tree.clone(),
-            back,
-            waited: 0,
+            rear: stack.map_or_else(own, |(stack, ways)| Rear::Stacked { stack, ways }),
             watched,
             sets: config.caches.iter().map(divide).collect(),
             account: Account::new(config.caches.len(), wants_series),
         }
     }
 
-    /// Simulates requests that a front let through.
+    /// Simulates requests that a front let through; what is in a stack is simulated there.
     pub(crate) fn replay(&mut self, requests: &[Request], alike: Option<&Alike>, view: &View<'_>) {
-        self.waited += match alike {
-            Some(alike) => self.back.replay_alike(requests, alike, view),
-            None => self.back.replay(requests, view),
-        };
+        if let Rear::Own { back, waited } = &mut self.rear {
+            *waited += match alike {
+                Some(alike) => back.replay_alike(requests, alike, view),
+                None => back.replay(requests, view),
+            };
+        }
+    }
+
+    /// The frame of a page changes hands: its lines leave this back.
+    pub(crate) fn purge(&mut self, page: PageId, mappings: &[MappingId], now: u64, view: &View<'_>) {
+        if let Rear::Own { back, .. } = &mut self.rear {
+            back.purge(page, mappings, now, view);
+        }
+    }
+
+    /// Its lines leave a front whose every request this back answers at once.
+    pub(crate) fn purge_front(
+        &mut self,
+        front: &mut Front,
+        page: PageId,
+        mappings: &[MappingId],
+        now: u64,
+        view: &View<'_>,
+    ) {
+        front.purge(page, mappings, now, view, &mut self.own().0.bind(view));
+    }
+
+    fn own(&mut self) -> (&mut Back, &mut u64) {
+        match &mut self.rear {
+            Rear::Own { back, waited } => (back, waited),
+            Rear::Stacked { .. } => unreachable!("a stack answers nothing at once, and works for no fan"),
+        }
     }
 
     /// Simulates rows whose every request must be answered before the next: behind a write buffer, or an
@@ -107,18 +151,19 @@ impl Behind {
         view: &View<'_>,
     ) {
         let rows = block.rows();
-        let mut below = self.back.bind(view);
+        let cache_of = [self.tree.config().fetch, self.tree.config().data, self.tree.config().data];
+        let (back, waited) = self.own();
+        let mut below = back.bind(view);
         if block.gaps.is_empty() {
-            self.waited += front.access_all(&rows[entries], view, &mut below);
+            *waited += front.access_all(&rows[entries], view, &mut below);
             return;
         }
-        let cache_of = [self.tree.config().fetch, self.tree.config().data, self.tree.config().data];
         for (&row, &gap) in rows[entries.clone()].iter().zip(&block.gaps[entries]) {
             clock.pass(gap);
             let cache = cache_of[row.kind() as usize];
             let waits = front.access(cache, row.kind(), row.at(), clock.now, view, &mut below);
             clock.now += waits;
-            self.waited += waits;
+            *waited += waits;
         }
     }
 
@@ -126,25 +171,32 @@ impl Behind {
     pub(crate) fn repeats<'a>(&'a self, front: Option<&'a Front>) -> Option<(&'a [u64], u64)> {
         let cache = self.watched?;
         let bins = self.sets[cache].map_or(1, |sets| sets.bins);
-        let misses = match front.filter(|_| self.tree.in_front(cache)) {
-            Some(front) => front.repeats(cache),
-            None => self.back.repeats(cache),
+        let misses = match (front.filter(|_| self.tree.in_front(cache)), &self.rear) {
+            (Some(front), _) => front.repeats(cache),
+            (None, Rear::Own { back, .. }) => back.repeats(cache),
+            (None, Rear::Stacked { .. }) => unreachable!("a cache that is watched is in no stack"),
         };
         Some((misses, bins))
     }
 
     /// Goes on without the fan that worked for all backs.
     pub(crate) fn leave(&mut self, fan: &Fan) {
-        self.back.leave(fan);
+        self.own().0.leave(fan);
     }
 
     pub(crate) fn mark(&mut self, mark: Mark, common: &Common<'_>) {
-        let tally = self.tally(common);
+        let tally = match &self.rear {
+            Rear::Own { back, waited } => self.tally(common, &**back, *waited),
+            Rear::Stacked { stack, ways } => {
+                let member = common.stacks[*stack].member(*ways, &self.tree);
+                self.tally(common, &member, member.waited())
+            }
+        };
         self.account.mark(mark, tally);
     }
 
     /// Everything counted so far.
-    fn tally(&self, common: &Common<'_>) -> Tally {
+    fn tally(&self, common: &Common<'_>, back: &impl Counted, waited: u64) -> Tally {
         let config = self.tree.config();
         let mut tally = Tally::zero(config.caches.len());
         for cache in 0..config.caches.len() {
@@ -153,17 +205,17 @@ impl Behind {
                 (None, true) => {
                     common.shared.expect("a shared front sends its counters with every mark")[cache]
                 }
-                (_, false) => *self.back.counters(cache),
+                (_, false) => *back.counters(cache),
             };
         }
         // A shared front's counters hold the dropped hits already; ones of the lane's own do not.
         if common.front.is_some() {
             add_dropped(&mut tally.caches, common.stream, config.fetch, config.data);
         }
-        tally.memory = *self.back.memory();
+        tally.memory = *back.memory();
         tally.faults = common.faults;
         tally.evictions = common.evictions;
-        tally.waited = common.waited + self.waited;
+        tally.waited = common.waited + waited;
         tally.stream = common.stream;
         tally
     }
@@ -185,8 +237,13 @@ impl Behind {
     ///
     /// # Errors
     /// The law that is broken, by name.
-    pub(crate) fn check(&self, front: &Front, seed: u64) -> Result<()> {
-        binhop_hw::check(&self.tree, front, &self.back)?;
+    pub(crate) fn check(&self, front: &Front, stacks: &[Stack], seed: u64) -> Result<()> {
+        match &self.rear {
+            Rear::Own { back, .. } => binhop_hw::check(&self.tree, front, &**back)?,
+            Rear::Stacked { stack, ways } => {
+                binhop_hw::check(&self.tree, front, &stacks[*stack].member(*ways, &self.tree))?;
+            }
+        }
         self.check_stream(self.account.end(), seed)?;
         self.account.check(seed)
     }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use binhop_base::{FrameNo, PageId, Result, Rng};
-use binhop_hw::{Front, Request};
+use binhop_hw::{Front, Request, Stack};
 use binhop_os::placement::Placement;
 use binhop_os::{Frames, Recency};
 
@@ -12,6 +12,7 @@ use crate::behind::{Behind, Clock, Common};
 use crate::detail::{Logged, Repeats};
 use crate::machine::Machine;
 use crate::plan::Plan;
+use crate::planner::Cells;
 use crate::prepare::{Block, Control, Tape};
 use crate::view::{Tables, View, Whereabouts};
 
@@ -24,6 +25,8 @@ pub(crate) struct Lane {
     front: Option<Front>,
     /// One for each cell: machines of one placement and one front.
     pub(crate) behind: Vec<Behind>,
+    /// Backs that differ in ways only, several in one.
+    stacks: Vec<Stack>,
     /// Whether each request must be answered at once: then there is one cell.
     immediate: bool,
     /// What the front let through of the stretch at hand.
@@ -40,7 +43,7 @@ pub(crate) struct Setup<'a> {
     /// All machines of the run.
     pub(crate) machines: &'a [Machine],
     /// Those that ride on this lane, by number: of one placement and one front.
-    pub(crate) cells: &'a [usize],
+    pub(crate) cells: &'a Cells,
     pub(crate) seed: u64,
     pub(crate) shared_front: bool,
     pub(crate) plan: &'a Plan,
@@ -49,11 +52,13 @@ pub(crate) struct Setup<'a> {
 impl Lane {
     pub(crate) fn new(setup: &Setup<'_>, custom: Option<Box<dyn Placement>>) -> Result<Self> {
         let Setup { machines, cells, seed, plan, .. } = *setup;
-        let machine = &machines[cells[0]];
+        let machine = &machines[cells.machines[0]];
         let tree = machine.tree();
         let watched = plan.watch.as_deref().map(|name| machine.cache(name)).transpose()?;
-        let behind =
-            |&cell: &usize| Behind::new(cell, machines[cell].tree(), seed, plan.interval.is_some(), watched);
+        let behind = |&cell: &usize| {
+            let stack = cells.stack_of(cell, machines);
+            Behind::new(cell, machines[cell].tree(), seed, plan.interval.is_some(), watched, stack)
+        };
         let mut front = (!setup.shared_front).then(|| Front::new(tree, Rng::new(seed)));
         if let (Some(front), Some(cache)) = (&mut front, watched.filter(|&cache| tree.in_front(cache))) {
             front.watch(cache);
@@ -63,7 +68,8 @@ impl Lane {
             frames: machine.frames(seed, custom)?,
             whereabouts: Whereabouts::default(),
             front,
-            behind: cells.iter().map(behind).collect(),
+            behind: cells.machines.iter().map(behind).collect(),
+            stacks: cells.stacks.iter().map(|stack| Stack::new(stack.shape, stack.ways)).collect(),
             immediate: tree.answers_at_once(),
             requests: Vec::new(),
             clock: Clock::default(),
@@ -74,7 +80,7 @@ impl Lane {
 
     /// What simulating it costs, to deal lanes out evenly: a front, and its backs.
     pub(crate) fn weight(&self) -> usize {
-        1 + self.behind.len()
+        1 + self.behind.len() + self.stacks.len()
     }
 
     /// Simulates a stretch of a block: these entries of its tape, with these controls between them.
@@ -103,9 +109,11 @@ impl Lane {
         let view = View { tables, frames: Some(&self.whereabouts) };
         match &block.tape {
             Tape::Requests(requests) => {
+                let requests = &requests[entries];
                 for behind in &mut self.behind {
-                    behind.replay(&requests[entries.clone()], block.alike.get(stretch), &view);
+                    behind.replay(requests, block.alike.get(stretch), &view);
                 }
+                self.stacks.iter_mut().for_each(|stack| stack.replay(requests, &view));
             }
             Tape::Rows(_) if entries.is_empty() => {}
             Tape::Rows(rows) => {
@@ -119,6 +127,7 @@ impl Lane {
                 for behind in &mut self.behind {
                     behind.replay(&self.requests, None, &view);
                 }
+                self.stacks.iter_mut().for_each(|stack| stack.replay(&self.requests, &view));
             }
         }
     }
@@ -156,6 +165,7 @@ impl Lane {
                 let common = Common {
                     front: self.front.as_ref(),
                     shared: shared.as_deref(),
+                    stacks: &self.stacks,
                     stream: *stream,
                     faults: self.frames.faults(),
                     evictions: self.frames.evictions(),
@@ -177,18 +187,20 @@ impl Lane {
             let (mappings, now) = (tables.mappings_of(held), self.clock.now);
             if let Some(front) = &mut self.front {
                 if let ([only], true) = (&mut *self.behind, self.immediate) {
-                    front.purge(held, mappings, now, &view, &mut only.back.bind(&view));
+                    only.purge_front(front, held, mappings, now, &view);
                 } else {
                     self.requests.clear();
                     front.purge(held, mappings, now, &view, &mut self.requests);
                     for behind in &mut self.behind {
                         behind.replay(&self.requests, None, &view);
                     }
+                    self.stacks.iter_mut().for_each(|stack| stack.replay(&self.requests, &view));
                 }
             }
             for behind in &mut self.behind {
-                behind.back.purge(held, mappings, now, &view);
+                behind.purge(held, mappings, now, &view);
             }
+            self.stacks.iter_mut().for_each(|stack| stack.purge(held, &view));
         }
         self.whereabouts.put(request.page, placed.frame);
         if let Some(log) = &mut self.log {
@@ -227,6 +239,6 @@ impl Lane {
             self.behind[0].add_hits(front);
         }
         let front = self.front.as_ref().or(shared).expect("a front is shared, or the lane's own");
-        self.behind.iter().try_for_each(|behind| behind.check(front, self.seed))
+        self.behind.iter().try_for_each(|behind| behind.check(front, &self.stacks, self.seed))
     }
 }

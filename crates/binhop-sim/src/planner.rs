@@ -11,12 +11,13 @@
 //! - **front**: machines with equal fronts form a group. If no set of it depends on a frame and no victim on
 //!   the seed, it is simulated once for all placements and seeds of the group, until a page may be evicted.
 //! - **place**: once per seed for machines of one group whose memory and placement are equal: a lane.
-//! - **back**: one for each machine of a lane, all behind the lane's front.
+//! - **back**: one for each machine of a lane, all behind the lane's front; where backs differ in ways only and
+//!   replace the least recently used, one stack serves them all ([`Stack`](binhop_hw::Stack)).
 //!
 //! Nothing is shared behind a write buffer or below an inclusive cache: there each request must be answered
 //! before the next access.
 
-use binhop_hw::Tree;
+use binhop_hw::{Fan, StackShape, Tree};
 
 use crate::front::Sharing;
 use crate::machine::Machine;
@@ -42,8 +43,52 @@ pub(crate) struct Stream {
 pub(crate) struct Group {
     /// Whether one front serves all lanes, or why not.
     pub(crate) sharing: Sharing,
-    /// Machines of equal placement: the cells of one lane for each seed.
-    pub(crate) lanes: Vec<Vec<usize>>,
+    /// Machines of equal placement: one lane for each seed.
+    pub(crate) lanes: Vec<Cells>,
+}
+
+/// The cells of a lane: machines of equal placement behind one front.
+#[derive(Debug)]
+pub(crate) struct Cells {
+    pub(crate) machines: Vec<usize>,
+    pub(crate) stacks: Vec<Stacked>,
+}
+
+/// Machines whose backs differ in ways only.
+#[derive(Debug)]
+pub(crate) struct Stacked {
+    pub(crate) shape: StackShape,
+    /// The most ways of any.
+    pub(crate) ways: u32,
+    machines: Vec<usize>,
+}
+
+impl Cells {
+    fn of(machines: &[Machine], cells: Vec<usize>, may_stack: bool) -> Self {
+        let shape = |cell: usize| StackShape::of(machines[cell].tree()).filter(|_| may_stack);
+        let able: Vec<usize> = cells.iter().copied().filter(|&cell| shape(cell).is_some()).collect();
+        let stacked = |riders: Vec<usize>| {
+            let shape = shape(riders[0]).filter(|_| riders.len() > 1)?;
+            let ways = riders.iter().map(|&cell| ways(&machines[cell])).max()?;
+            Some(Stacked { shape, ways, machines: riders })
+        };
+        let stacks = group(&able, |a, b| shape(a) == shape(b)).into_iter().filter_map(stacked).collect();
+        Self { machines: cells, stacks }
+    }
+
+    /// The stack a machine's back is in, and its ways there.
+    pub(crate) fn stack_of(&self, cell: usize, machines: &[Machine]) -> Option<(usize, u32)> {
+        let stack = self.stacks.iter().position(|stack| stack.machines.contains(&cell))?;
+        Some((stack, ways(&machines[cell])))
+    }
+}
+
+/// The ways of the only cache behind a front.
+fn ways(machine: &Machine) -> u32 {
+    let tree = machine.tree();
+    let mut caches = tree.config().caches.iter().enumerate();
+    let back = caches.find(|&(number, _)| !tree.in_front(number));
+    back.expect("a stack is of caches behind a front").1.ways
 }
 
 impl Stages {
@@ -75,12 +120,16 @@ impl Group {
         };
         let lanes = group(cells, equal);
         let sharing = if share { Sharing::of(tree, lanes.len() * seeds) } else { Sharing::Off };
+        let fans = cells.iter().all(|&cell| Fan::new(machines[cell].tree()).is_some());
+        // A fan works for backs that are simulated each by itself.
+        let may_stack = share && !tree.answers_at_once() && !(sharing == Sharing::Shared && fans);
+        let lanes = lanes.into_iter().map(|cells| Cells::of(machines, cells, may_stack)).collect();
         Self { sharing, lanes }
     }
 
     /// Its machines, in order.
     pub(crate) fn machines(&self) -> impl Iterator<Item = usize> {
-        self.lanes.iter().flatten().copied()
+        self.lanes.iter().flat_map(|cells| cells.machines.iter().copied())
     }
 
     /// Their trees.
@@ -141,9 +190,17 @@ pub fn explain(machines: &[Machine], seeds: usize, share: bool) -> Vec<String> {
                 if lanes == backs {
                     "machine".to_string()
                 } else {
-                    format!("{} backs", spread(group.lanes.iter().map(Vec::len)))
+                    format!("{} backs", spread(group.lanes.iter().map(|cells| cells.machines.len())))
                 }
             ));
+            let stacks: Vec<&Stacked> = group.lanes.iter().flat_map(|cells| &cells.stacks).collect();
+            if !stacks.is_empty() {
+                lines.push(format!(
+                    "  backs: {} of {} backs each: they differ in ways only and replace the least recently used",
+                    count(stacks.len() * seeds, "stack"),
+                    spread(stacks.iter().map(|stack| stack.machines.len()))
+                ));
+            }
             if group.trees(machines).iter().any(|tree| tree.answers_at_once()) {
                 lines.push(
                     "  backs: one for each lane: a write buffer or an inclusive cache answers every request before the next access"

@@ -6,7 +6,8 @@ mod common;
 
 use arrow::array::RecordBatch;
 use arrow::util::display::array_value_to_string;
-use binhop_sim::{Machine, Outcome, Plan, simulate_all};
+use binhop_base::Bytes;
+use binhop_sim::{Machine, Outcome, Plan, explain, simulate_all};
 use binhop_trace::Op;
 use common::{Event, Fixed, SMALL, batch, event, machine, reference, run};
 use proptest::prelude::*;
@@ -68,9 +69,17 @@ const CHANGES: &[&str] = &[
 /// A machine, its changes, and a machine that has nothing to do with it.
 fn family(number: usize) -> Vec<Machine> {
     let base = machine(number);
-    let changed = |change: &&str| Machine::parse(&base.resolved(), change, &[(*change).to_string()]).ok();
-    let mut family: Vec<Machine> = CHANGES.iter().filter_map(changed).collect();
+    let changed = |settings: &[String]| Machine::parse(&base.resolved(), &settings[0], settings).ok();
+    let mut family: Vec<Machine> =
+        CHANGES.iter().filter_map(|change| changed(&[(*change).to_string()])).collect();
     assert!(family.len() > CHANGES.len() / 2, "{}", base.name());
+    // The same sets with more ways: a stack, where LRU and what stands before it allow one.
+    let level2 = base.tree().config().caches.iter().find(|cache| cache.name == "l2").unwrap();
+    family.extend([1, 2, 4].into_iter().filter_map(|times| {
+        let size = format!("cache.l2.size={}", Bytes(times * level2.size.0));
+        let ways = format!("cache.l2.ways={}", times * u64::from(level2.ways));
+        changed(&[size, ways, "cache.l2.replacement=lru".to_string()])
+    }));
     family.extend([base, machine((number + 1) % SMALL.len())]);
     family
 }
@@ -96,6 +105,24 @@ fn compare_family(number: usize, events: &[Event]) {
         assert_same(&alone, &threads[number], &format!("{what}, two threads"));
         assert_same(&alone, &unshared[number], &format!("{what}, stages shared or not"));
     }
+}
+
+#[test]
+fn the_plan_says_what_is_shared_and_why_not() {
+    let explained = |number: usize| explain(&family(number), 2, true).join("\n");
+    let scarce = explained(1);
+    assert!(scarce.contains("the trace is decoded once"), "{scarce}");
+    assert!(scarce.contains("level 1 does not depend on placement"), "{scarce}");
+    assert!(scarce.contains("2 stacks of"), "{scarce}");
+    assert!(explained(0).contains("indexed by physical address bits above the page offset"));
+    assert!(explained(4).contains("a write buffer or an inclusive cache answers every request"));
+    assert!(explained(4).contains("a write buffer's stalls depend on each placement's misses"));
+    // One machine under one seed has nothing to share, and three machines that differ behind the front only
+    // make one placement for each seed.
+    assert!(explain(&family(0)[..1], 1, true).join("\n").contains("one seed: nothing to share"));
+    let level2: Vec<Machine> =
+        family(0).into_iter().filter(|machine| machine.name().contains("cache.l2.ways")).collect();
+    assert!(explain(&level2, 5, true).join("\n").contains("= 5 lanes"), "{:?}", explain(&level2, 5, true));
 }
 
 proptest! {

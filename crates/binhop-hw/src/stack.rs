@@ -1,0 +1,305 @@
+//! One LRU stack for caches of many ways: all caches that differ only in ways in one pass.
+//!
+//! # Rules
+//! - For the commonest back, as in [`crate::leaf`]: one cache before memory, write-back, allocating, not
+//!   inclusive, no buffer, plain index; and LRU, or one way, which is the same under every replacement. Caches of
+//!   equal sets and lines may share a stack.
+//! - LRU has inclusion: what a cache of A ways holds are the first A positions of each set's stack. A request
+//!   that finds its line at position p misses in the caches of fewer than p ways.
+//! - A line that is purged leaves a hole, which is a free way in every cache that reaches it. A line that comes in
+//!   moves the others down only as far as the first hole, or to the place its own line left: beyond, nothing moves
+//!   and nothing is evicted. A line found behind a hole leaves a hole where it was.
+//! - With each line goes the deepest position it has reached since it was written: in the caches of fewer ways it
+//!   has been evicted (and written back) since; in the others it is dirty. So all dirty states are one number.
+//!
+//! Source: Mattson et al., "Evaluation techniques for storage hierarchies" (1970); the dirty level after Thompson
+//! and Smith, "Efficient (stack) algorithms for analysis of write-back and sector memories" (1989); the holes are ours.
+//!
+//! # Cost
+//! One search of the set for all caches, as many positions as the line is deep; 9 B per position.
+
+use binhop_base::{Kind, PageId, PerKind, PowerOfTwo, Translation};
+
+use crate::{
+    CacheCounters, Counted, MemoryCounters, Next, Replacement, Request, Tree, WritePolicy,
+    cache::{Cache, Index},
+    leaf::is_first,
+    request::MEMORY,
+};
+
+/// No line.
+const HOLE: u64 = u64::MAX;
+/// The level of a line that no cache has dirty.
+const CLEAN: u8 = u8::MAX;
+/// The most ways one stack keeps: what is searched is searched one by one.
+const MOST_WAYS: u32 = 32;
+
+/// What caches must have in common to share a stack, besides the front before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackShape {
+    cache: usize,
+    sets: u64,
+    line: PowerOfTwo,
+    page: PowerOfTwo,
+    by_frame: bool,
+}
+
+impl StackShape {
+    /// For trees whose back is as described; `None` for others.
+    #[must_use]
+    pub fn of(tree: &Tree) -> Option<Self> {
+        let config = tree.config();
+        let mut back = (0..config.caches.len()).filter(|&cache| !tree.in_front(cache));
+        let (Some(number), None) = (back.next(), back.next()) else { return None };
+        let cache = &config.caches[number];
+        let lru = cache.replacement == Replacement::Lru || cache.ways == 1;
+        let simple = cache.write == WritePolicy::Back && cache.allocate && !cache.inclusive && !cache.hashed;
+        if !lru || !simple || cache.ways > MOST_WAYS || cache.next != Next::Memory {
+            return None;
+        }
+        if tree.takes_mapping(number) || cache.keyed_by_mapping() {
+            return None;
+        }
+        let by_frame = match Cache::index_of(tree, number) {
+            Index::Frame => true,
+            Index::Offset => false,
+            Index::VirtualPage | Index::GlobalPage => return None,
+        };
+        Some(Self { cache: number, sets: cache.sets(), line: cache.line, page: config.page, by_frame })
+    }
+}
+
+/// Counts of one kind of happening by the position it concerns, from 1; the last counts what lies deeper.
+type ByPosition = Vec<u64>;
+
+/// The stack of all sets, and what happened at which depth.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    shape: StackShape,
+    log2: u32,
+    ways: usize,
+    /// For each set, the most recently used first.
+    keys: Vec<u64>,
+    /// For each line, the fewest ways of a cache that has it dirty.
+    levels: Vec<u8>,
+    touched: Vec<u64>,
+    accesses: PerKind<u64>,
+    compulsory: PerKind<u64>,
+    /// Requests that went past this cache.
+    passed: PerKind<u64>,
+    /// Where each kind of request found its line.
+    found: Vec<PerKind<u64>>,
+    /// Where data smaller than the line found it: deeper than a cache reaches, that reads the rest.
+    found_in_part: ByPosition,
+    /// The first position that did not move when a line came in: caches that reach it evicted nothing.
+    stayed: ByPosition,
+    /// Lines that left the cache of so many ways dirty.
+    written_back: ByPosition,
+    /// The fewest ways of a cache that had a written line dirty already.
+    was_dirty: ByPosition,
+    /// Where purged lines were, and the fewest ways of a cache that had them dirty.
+    purged: ByPosition,
+    purged_dirty: ByPosition,
+}
+
+impl Stack {
+    /// A stack for caches of up to so many ways, empty.
+    ///
+    /// # Panics
+    /// More ways than a stack keeps, or none.
+    #[must_use]
+    pub fn new(shape: StackShape, ways: u32) -> Self {
+        assert!((1..=MOST_WAYS).contains(&ways), "{ways} ways");
+        let ways = ways as usize;
+        let positions = shape.sets as usize * ways;
+        let by_position = || vec![0; ways + 2];
+        Self {
+            shape,
+            log2: shape.page.log2() - shape.line.log2(),
+            ways,
+            keys: vec![HOLE; positions],
+            levels: vec![CLEAN; positions],
+            touched: Vec::new(),
+            accesses: PerKind::default(),
+            compulsory: PerKind::default(),
+            passed: PerKind::default(),
+            found: vec![PerKind::default(); ways + 2],
+            found_in_part: by_position(),
+            stayed: by_position(),
+            written_back: by_position(),
+            was_dirty: by_position(),
+            purged: by_position(),
+            purged_dirty: by_position(),
+        }
+    }
+
+    fn set<T: Translation>(&self, page: PageId, line: u32, translation: &T) -> usize {
+        let upper = if self.shape.by_frame { translation.frame(page).0 } else { 0 };
+        let set = (upper << self.log2 | u64::from(line)) & (self.shape.sets - 1);
+        set as usize * self.ways
+    }
+
+    /// Replays requests that a front let through.
+    pub fn replay<T: Translation>(&mut self, requests: &[Request], translation: &T) {
+        for &request in requests {
+            let kind = request.kind;
+            if request.to == MEMORY {
+                self.passed[kind] += 1;
+                continue;
+            }
+            let key = u64::from(request.at.id) << self.log2 | u64::from(request.at.line);
+            let start = self.set(PageId(request.at.id), request.at.line, translation);
+            let is_data = matches!(kind, Kind::Write | Kind::Writeback);
+            let position = self.bring_up(start, key, is_data);
+            self.accesses[kind] += 1;
+            self.found[position][kind] += 1;
+            if is_data && u32::from(request.data) != self.shape.line.log2() {
+                self.found_in_part[position] += 1;
+            }
+            if position > self.ways && is_first(&mut self.touched, key) {
+                self.compulsory[kind] += 1;
+            }
+        }
+    }
+
+    /// Brings a line to the top of its set; returns the position, from 1, at which it was found, or the one
+    /// behind the last.
+    fn bring_up(&mut self, start: usize, key: u64, is_data: bool) -> usize {
+        let (keys, levels) = (&mut self.keys[start..][..self.ways], &mut self.levels[start..][..self.ways]);
+        let deeper = self.ways + 1;
+        let mut hole = deeper;
+        let mut position = 1;
+        while position < deeper && keys[position - 1] != key {
+            if keys[position - 1] == HOLE && hole == deeper {
+                hole = position;
+            }
+            position += 1;
+        }
+        let found = position < deeper;
+        let old_level = if found { levels[position - 1] } else { CLEAN };
+        let stays = hole.min(position);
+        if found && hole < position {
+            (keys[position - 1], levels[position - 1]) = (HOLE, CLEAN);
+        }
+        // What stands at `stays` (a hole, the line itself, or nothing) is overwritten by what moves down.
+        for from in (1..stays).rev() {
+            let mut level = levels[from - 1];
+            if usize::from(level) == from {
+                self.written_back[from] += 1;
+                level += 1;
+            }
+            if from < self.ways {
+                (keys[from], levels[from]) = (keys[from - 1], level);
+            }
+        }
+        self.stayed[stays] += 1;
+        (keys[0], levels[0]) = (key, old_level);
+        if is_data {
+            self.was_dirty[usize::from(old_level).min(deeper)] += 1;
+            levels[0] = 1;
+        }
+        position
+    }
+
+    /// The frame of a page changes hands: see [`Front::purge`](crate::Front::purge).
+    pub fn purge<T: Translation>(&mut self, page: PageId, translation: &T) {
+        for line in 0..1 << self.log2 {
+            let start = self.set(page, line, translation);
+            let key = u64::from(page.0) << self.log2 | u64::from(line);
+            let keys = &mut self.keys[start..][..self.ways];
+            let Some(at) = keys.iter().position(|&other| other == key) else { continue };
+            keys[at] = HOLE;
+            let level = std::mem::replace(&mut self.levels[start + at], CLEAN);
+            self.purged[at + 1] += 1;
+            self.purged_dirty[usize::from(level).min(self.ways + 1)] += 1;
+        }
+    }
+
+    /// What the cache of so many ways has counted.
+    ///
+    /// # Panics
+    /// The stack does not reach so far.
+    #[must_use]
+    pub fn member(&self, ways: u32, tree: &Tree) -> Member {
+        let ways = ways as usize;
+        assert!((1..=self.ways).contains(&ways), "a stack of {} ways asked for {ways}", self.ways);
+        let deeper = |counts: &ByPosition| counts[ways + 1..].iter().sum::<u64>();
+        let within = |counts: &ByPosition| counts[..=ways].iter().sum::<u64>();
+        let mut counters = CacheCounters {
+            accesses: self.accesses,
+            compulsory: self.compulsory,
+            dirtied: deeper(&self.was_dirty),
+            evictions: deeper(&self.stayed),
+            evictions_dirty: self.written_back[ways],
+            purged: within(&self.purged),
+            purged_dirty: within(&self.purged_dirty),
+            ..CacheCounters::default()
+        };
+        for found in &self.found[ways + 1..] {
+            counters.misses += *found;
+        }
+        counters.fills = counters.misses.total();
+        counters.sent = counters.misses;
+        (counters.sent[Kind::Write], counters.sent[Kind::Writeback]) = (0, counters.evictions_dirty);
+        counters.sent[Kind::Fill] += deeper(&self.found_in_part);
+        let mut memory = MemoryCounters { accesses: counters.sent };
+        memory.accesses += self.passed;
+        counters.sent[Kind::System] += counters.purged_dirty;
+        memory.accesses[Kind::System] += counters.purged_dirty;
+        let config = tree.config();
+        let cache = self.shape.cache;
+        let waited = crate::stage::waited(
+            &counters,
+            &memory,
+            config.caches[cache].cost,
+            config.memory_cost,
+            config.cost_rule,
+        );
+        Member { cache, counters, memory, waited, resident: self.resident(ways) }
+    }
+
+    /// How many lines the cache of so many ways holds, and how many of them are dirty.
+    fn resident(&self, ways: usize) -> (u64, u64) {
+        let (mut resident, mut dirty) = (0, 0);
+        for (keys, levels) in self.keys.chunks(self.ways).zip(self.levels.chunks(self.ways)) {
+            for (&key, &level) in keys.iter().zip(levels).take(ways) {
+                resident += u64::from(key != HOLE);
+                dirty += u64::from(key != HOLE && usize::from(level) <= ways);
+            }
+        }
+        (resident, dirty)
+    }
+}
+
+/// What one cache of a stack has counted so far, as if it had been simulated alone.
+#[derive(Clone, Debug)]
+pub struct Member {
+    cache: usize,
+    counters: CacheCounters,
+    memory: MemoryCounters,
+    waited: u64,
+    resident: (u64, u64),
+}
+
+impl Member {
+    /// Cycles the processor waited for this cache and the memory behind it.
+    #[must_use]
+    pub fn waited(&self) -> u64 {
+        self.waited
+    }
+}
+
+impl Counted for Member {
+    fn counters(&self, cache: usize) -> &CacheCounters {
+        assert_eq!(cache, self.cache, "the only cache of its stage");
+        &self.counters
+    }
+
+    fn resident(&self, _cache: usize) -> (u64, u64) {
+        self.resident
+    }
+
+    fn memory(&self) -> &MemoryCounters {
+        &self.memory
+    }
+}
