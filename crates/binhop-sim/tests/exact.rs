@@ -120,9 +120,10 @@ fn the_plan_says_what_is_shared_and_why_not() {
     // One machine under one seed has nothing to share, and three machines that differ behind the front only
     // make one placement for each seed.
     assert!(explain(&family(0)[..1], 1, true).join("\n").contains("one seed: nothing to share"));
-    let level2: Vec<Machine> =
-        family(0).into_iter().filter(|machine| machine.name().contains("cache.l2.ways")).collect();
-    assert!(explain(&level2, 5, true).join("\n").contains("= 5 lanes"), "{:?}", explain(&level2, 5, true));
+    let ways = |ways: u32| Machine::parse(&machine(0).resolved(), "ways", &[format!("cache.l2.ways={ways}")]);
+    let level2 = [1, 2, 4].map(|number| ways(number).unwrap());
+    let lines = explain(&level2, 5, true).join("\n");
+    assert!(lines.contains("= 5 lanes; each page placement is made once for its 3 backs"), "{lines}");
 }
 
 proptest! {
