@@ -16,6 +16,8 @@ pub enum Domain {
     Victim = 3,
     /// A built-in workload's input data.
     Workload = 4,
+    /// What a placement draws once for a thing (a space's pointer, a segment's offset), not for a fault.
+    PlacementOf = 5,
     /// Tests.
     Test = 255,
 }

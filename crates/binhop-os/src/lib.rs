@@ -16,5 +16,5 @@ mod frame;
 pub mod placement;
 mod space;
 
-pub use frame::{Frames, Placed, Pool, Recency, Request};
+pub use frame::{Allocator, Counts, Frames, Placed, Pool, Recency, Request, Sharing};
 pub use space::{MapFlags, Owner, SegmentId, Spaces, Touch};

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use binhop_base::{Asid, Bin, Class, Domain, FrameNo, PageId, PageNo, PowerOfTwo, Result, Rng, Stream};
 use binhop_oracle::frames as oracle;
-use binhop_os::placement::{self, Draws, Placement};
-use binhop_os::{Frames, Pool, Recency, Request, SegmentId};
+use binhop_os::placement::{self, Draws, Placement, Settings};
+use binhop_os::{Counts, Frames, Pool, Recency, Request, SegmentId, Sharing};
 use proptest::prelude::*;
 
 type Seen = Arc<Mutex<Vec<(u64, Option<PageId>)>>>;
 
-/// For each bin: frames of the pool, the oldest of them, frames that each segment uses.
-type SeenBins = Arc<Mutex<Vec<(u64, Option<u64>, Vec<u64>)>>>;
+/// For each bin: frames of the pool, the oldest of them, frames that each segment of the space uses.
+type SeenBins = Arc<Mutex<Vec<(u32, Option<u64>, u32)>>>;
 
 /// More than some of the memories have frames.
 const BINS: PowerOfTwo = PowerOfTwo::from_log2(2);
@@ -51,15 +51,15 @@ impl Placement for Watching {
         "watching"
     }
 
-    fn bins(&self) -> Option<PowerOfTwo> {
-        Some(BINS)
+    fn counts(&self) -> Option<Counts> {
+        Some(Counts { bins: BINS, tree: false, used: Some(Sharing::Segment) })
     }
 
     fn choose(&mut self, _: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
-        let segments = (0..SEGMENTS).map(SegmentId);
-        let used = |bin| segments.clone().map(|segment| pool.used(segment, bin)).collect();
-        let ask = |bin| (pool.available(bin), pool.oldest_in(bin).map(|frame| frame.0), used(bin));
-        *self.bins.lock().unwrap() = (0..BINS.bytes() as u32).map(Bin).map(ask).collect();
+        let used = |bin: usize| pool.used_parts().map(|part| part[bin]).sum();
+        let oldest = |bin| pool.oldest_in(Bin(bin as u32)).map(|frame| frame.0);
+        let ask = |bin| (pool.available()[bin], oldest(bin), used(bin));
+        *self.bins.lock().unwrap() = (0..BINS.bytes() as usize).map(ask).collect();
         *self.seen.lock().unwrap() = pool.iter().map(|(frame, page)| (frame.0, page)).collect();
         Ok(match self.rule {
             Rule::Random => pool.frame(draws.below(0, pool.len() as u64) as usize),
@@ -71,7 +71,10 @@ impl Placement for Watching {
 
 fn request(page: u32) -> Request {
     let page_no = PageNo(u64::from(page) + 100);
-    Request { page: PageId(page), asid: Asid(3), page_no, segment: SegmentId(page % SEGMENTS) }
+    let segment = page % SEGMENTS;
+    // Its own segment and the one after.
+    let segments = [SegmentId(segment), SegmentId((segment + 1) % SEGMENTS)].into();
+    Request { page: PageId(page), asid: Asid(3), page_no, segment: SegmentId(segment), segments }
 }
 
 /// The fast model and the plain list, driven together.
@@ -143,7 +146,7 @@ impl Bench {
         let placed = self.frames.place(&request(page), &self.recency).unwrap();
         let shown = self.list.pool().iter().map(|frame| (frame.number, frame.page)).collect::<Vec<_>>();
         assert_eq!(*self.seen.lock().unwrap(), shown, "pool at fault {}", self.faults);
-        self.check_bins();
+        self.check_bins(&request(page));
         let rank = self.rule.rank(self.seed, self.faults, self.pool);
         assert_eq!(placed.frame.0, shown[rank].0);
         assert_eq!(placed.evicted, self.list.place(PageId(page), rank));
@@ -162,19 +165,15 @@ impl Bench {
     }
 
     /// The bins as the policy was shown them, counted in the plain list.
-    fn check_bins(&self) {
-        for (bin, (available, oldest, used)) in (0..).zip(&*self.bins.lock().unwrap()) {
+    fn check_bins(&self, request: &Request) {
+        for (bin, &(available, oldest, used)) in (0..).zip(&*self.bins.lock().unwrap()) {
             let inside = |frame: &&oracle::Frame| frame.number % BINS.bytes() == bin;
-            assert_eq!(*available, self.list.pool().iter().filter(inside).count() as u64, "bin {bin}");
-            assert_eq!(*oldest, self.list.pool().iter().find(inside).map(|frame| frame.number), "bin {bin}");
-            for (segment, &used) in (0..).zip(used) {
-                let frames = self.list.list.iter().filter(inside).filter_map(|frame| frame.page);
-                assert_eq!(
-                    used,
-                    frames.filter(|page| page.0 % SEGMENTS == segment).count() as u64,
-                    "bin {bin}"
-                );
-            }
+            let count = self.list.pool().iter().filter(inside).count();
+            assert_eq!(available as usize, count, "bin {bin}");
+            assert_eq!(oldest, self.list.pool().iter().find(inside).map(|frame| frame.number), "bin {bin}");
+            let pages = self.list.list.iter().filter(inside).filter_map(|frame| frame.page);
+            let count = pages.filter(|page| request.segments.contains(&SegmentId(page.0 % SEGMENTS))).count();
+            assert_eq!(used as usize, count, "bin {bin}");
         }
     }
 
@@ -330,7 +329,7 @@ fn built_in_policies_choose_as_they_say() {
     let (size, pool, seed) = (50, 9, 11);
     for (name, rule) in [("random", Rule::Random), ("first", Rule::First)] {
         let mut bench = Bench::new(size, pool, seed, rule);
-        let policy = placement::policy(name).unwrap().build().unwrap();
+        let policy = placement::policy(name).unwrap().build(&Settings::new(size, pool)).unwrap();
         let mut frames = Frames::new(size, pool, policy, seed).unwrap();
         let mut recency = Recency::new();
         for step in 0..2000u64 {
@@ -353,7 +352,7 @@ fn built_in_policies_choose_as_they_say() {
 #[test]
 fn the_size_of_the_pool_makes_no_difference_to_first() {
     let run = |pool| {
-        let policy = placement::policy("first").unwrap().build().unwrap();
+        let policy = placement::policy("first").unwrap().build(&Settings::new(16, pool)).unwrap();
         let mut frames = Frames::new(16, pool, policy, 3).unwrap();
         let mut recency = Recency::new();
         let place = |step: u64| {
@@ -409,7 +408,7 @@ fn a_policy_that_leaves_the_pool_is_named_with_its_choice_and_the_request() {
 #[test]
 fn impossible_memories_are_refused() {
     let build = |frames, pool| {
-        let policy = placement::policy("random").unwrap().build().unwrap();
+        let policy = placement::policy("random").unwrap().build(&Settings::new(frames, pool)).unwrap();
         Frames::new(frames, pool, policy, 0).map(|_| ()).unwrap_err()
     };
     for (frames, pool, value, place) in [

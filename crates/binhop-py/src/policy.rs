@@ -60,7 +60,7 @@ impl PyRequest {
     }
 
     fn __repr__(&self) -> String {
-        let Request { page, asid, page_no, segment } = &self.request;
+        let Request { page, asid, page_no, segment, .. } = &self.request;
         format!(
             "<Request {}: page {} of address space {}, segment {}, {}>",
             self.draws.fault(),
@@ -176,7 +176,7 @@ impl Placement for PythonPolicy {
         Python::attach(|py| {
             let shared = Arc::new(Mutex::new(Some(frames)));
             let lent = PyPool { frames: Arc::clone(&shared) };
-            let answer = self.choose.call1(py, (PyRequest { request: *request, draws }, lent));
+            let answer = self.choose.call1(py, (PyRequest { request: request.clone(), draws }, lent));
             let frames = shared.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
             let answer = match answer {
                 Ok(answer) => answer,

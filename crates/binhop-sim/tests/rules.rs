@@ -254,8 +254,8 @@ fn a_warm_up_that_leaves_nothing_is_refused() {
 #[test]
 fn a_policy_of_ones_own_needs_something_to_place() {
     let source = Box::new(Fixed::new(events(&[(Op::Load, 0x100, 4, 1)]), 10));
-    let make =
-        |_| binhop_os::placement::policy("random").and_then(binhop_os::placement::Policy::build).unwrap();
+    let settings = binhop_os::placement::Settings::new(16, 4);
+    let make = |_| binhop_os::placement::policy("random").unwrap().build(&settings).unwrap();
     let problem =
         simulate(&machine(&[]), source, &Plan::default(), Some(&make), &mut |_| Ok(())).unwrap_err();
     assert!(problem.rule.contains("nothing to place"), "{problem}");

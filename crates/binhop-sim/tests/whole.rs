@@ -65,7 +65,7 @@ impl Slow {
         let rng = Rng::new(seed);
         let mut order: Vec<u64> = (0..machine.memory().frames.unwrap()).collect();
         rng.shuffle(Stream::new(Domain::FrameOrder, 0), &mut order);
-        let pool = machine.placement().pool;
+        let pool = machine.placement().settings.pool;
         Self {
             machine: machine.clone(),
             seed,

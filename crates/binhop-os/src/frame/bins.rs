@@ -1,75 +1,300 @@
-//! Counts by bin, kept only for a policy that declares how many bins it tells apart.
+//! What is kept by bin, only for a policy that declares what it asks about ([`Counts`]): the frames of the
+//! pool in each, in order of age, and the frames that each segment or address space uses there.
 //!
-//! Cost: one counter for each frame that enters or leaves the pool, one for each page placed, evicted or
-//! dead. 4 B per bin, per frame, and per (segment, bin). A policy that declares none pays a test.
+//! Cost: a frame that enters or leaves the pool, a page placed, evicted or dead changes one count for each
+//! level kept (one, or log2 bins + 1), and a link. 8 B per frame and 12 B per bin; a policy that asks
+//! what is used pays 8 B per frame more, and 4 B per bin (8 B with a tree) for each segment or space that has
+//! a page in memory: when its last page leaves, its counts serve another.
 
-use alloc::{vec, vec::Vec};
+use alloc::{collections::BTreeMap, vec, vec::Vec};
 
 use binhop_base::{Bin, FrameNo, PowerOfTwo};
 
-use crate::SegmentId;
+use super::{Request, content::Content, tree::Shape};
+
+/// What a policy asks the pool about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// The number of bins it tells apart.
+    pub bins: PowerOfTwo,
+    /// Whether it asks about coarser divisions too ([`Pool::available_below`](crate::Pool::available_below)).
+    pub tree: bool,
+    /// By what it asks which frames are used, if it does.
+    pub used: Option<Sharing>,
+}
+
+/// By what a placement keeps state where address spaces share pages (KH90 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// By segment: what an address space uses is the sum over its segments, so that a shared page counts in
+    /// each of its sharers.
+    #[default]
+    Segment,
+    /// By address space: a page counts for the one whose touch placed it, and for no other.
+    Space,
+}
+
+impl Sharing {
+    /// Both.
+    pub const ALL: &'static [Self] = &[Self::Segment, Self::Space];
+
+    /// What users write.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Segment => "segment",
+            Self::Space => "space",
+        }
+    }
+}
+
+/// No frame.
+const NONE: u32 = u32::MAX;
+
+/// Neighbours of a frame in its bin's list, or a list's ends: the older and the younger.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Link {
+    older: u32,
+    younger: u32,
+}
+
+const LOOSE: Link = Link { older: NONE, younger: NONE };
 
 pub(super) struct Bins {
     bins: PowerOfTwo,
-    /// Frames of the pool in each bin.
+    shape: Shape,
+    links: Vec<Link>,
+    /// For each bin its youngest frame as `older` (what comes before the end), its oldest as `younger`.
+    ends: Vec<Link>,
     available: Vec<u32>,
-    /// Frames that hold a page, by segment × bins + bin; grows with the segments.
-    used: Vec<u32>,
-    /// The segment of the page in each frame.
-    segment: Vec<SegmentId>,
+    used: Option<Used>,
+}
+
+/// Frames used, by owner (a segment or a space) and bin.
+struct Used {
+    sharing: Sharing,
+    shape: Shape,
+    /// The slots of the owners that have a page in memory.
+    slots: BTreeMap<u32, u32>,
+    /// The trees, slot after slot.
+    counts: Vec<u32>,
+    /// For each slot its owner and its number of pages.
+    owners: Vec<(u32, u32)>,
+    /// Slots without an owner.
+    idle: Vec<u32>,
+    /// The slot that the page in each frame counts in.
+    slot_of: Vec<u32>,
+    /// Where the trees of the request at hand begin.
+    asked: Vec<usize>,
+}
+
+impl Used {
+    fn owner(&self, request: &Request) -> u32 {
+        match self.sharing {
+            Sharing::Segment => request.segment.0,
+            Sharing::Space => request.asid.0,
+        }
+    }
+
+    fn look_at(&mut self, request: &Request) {
+        self.asked.clear();
+        let len = self.shape.len();
+        let mut ask = |owner| self.asked.extend(self.slots.get(&owner).map(|&slot| slot as usize * len));
+        match self.sharing {
+            Sharing::Segment => request.segments.iter().for_each(|segment| ask(segment.0)),
+            Sharing::Space => ask(request.asid.0),
+        }
+    }
+
+    fn fill(&mut self, frame: u32, bin: Bin, request: &Request) {
+        let owner = self.owner(request);
+        let slot = match self.slots.get(&owner) {
+            Some(&slot) => slot,
+            None => {
+                let slot = self.idle.pop().unwrap_or(self.owners.len() as u32);
+                if slot as usize == self.owners.len() {
+                    self.owners.push((owner, 0));
+                    self.counts.resize(self.counts.len() + self.shape.len(), 0);
+                }
+                self.owners[slot as usize].0 = owner;
+                self.slots.insert(owner, slot);
+                slot
+            }
+        };
+        self.slot_of[frame as usize] = slot;
+        self.owners[slot as usize].1 += 1;
+        self.change(slot, bin, 1);
+    }
+
+    fn empty(&mut self, frame: u32, bin: Bin) {
+        let slot = self.slot_of[frame as usize];
+        self.change(slot, bin, -1);
+        let (owner, pages) = &mut self.owners[slot as usize];
+        *pages -= 1;
+        if *pages == 0 {
+            self.slots.remove(owner);
+            self.idle.push(slot);
+        }
+    }
+
+    fn change(&mut self, slot: u32, bin: Bin, change: i32) {
+        let start = slot as usize * self.shape.len();
+        self.shape.add(&mut self.counts[start..start + self.shape.len()], bin, change);
+    }
 }
 
 impl Bins {
-    pub(super) fn new(bins: PowerOfTwo, frames: usize, pool: &[u32]) -> Self {
-        let available = vec![0; bins.bytes() as usize];
-        let mut counts = Self { bins, available, used: Vec::new(), segment: vec![SegmentId(0); frames] };
-        for &frame in pool {
-            counts.enter(frame);
-        }
-        counts
+    pub(super) fn new(counts: Counts, frames: usize, pool: &[u32]) -> Self {
+        let shape = Shape::new(counts.bins, counts.tree);
+        let used = counts.used.map(|sharing| Used {
+            sharing,
+            shape,
+            slots: BTreeMap::new(),
+            counts: Vec::new(),
+            owners: Vec::new(),
+            idle: Vec::new(),
+            slot_of: vec![0; frames],
+            asked: Vec::new(),
+        });
+        let mut bins = Self {
+            bins: counts.bins,
+            shape,
+            links: vec![LOOSE; frames],
+            ends: vec![LOOSE; counts.bins.bytes() as usize],
+            available: vec![0; shape.len()],
+            used,
+        };
+        pool.iter().for_each(|&frame| bins.enter(frame));
+        bins
     }
 
-    pub(super) fn bin(&self, frame: u32) -> Bin {
+    fn bin(&self, frame: u32) -> Bin {
         FrameNo(u64::from(frame)).bin(self.bins)
     }
 
-    /// A frame enters the pool.
+    /// A frame enters the pool, as its youngest.
     pub(super) fn enter(&mut self, frame: u32) {
-        let bin = self.bin(frame).index();
-        self.available[bin] += 1;
+        let bin = self.bin(frame);
+        self.shape.add(&mut self.available, bin, 1);
+        let older = core::mem::replace(&mut self.ends[bin.index()].older, frame);
+        self.links[frame as usize] = Link { older, younger: NONE };
+        match older {
+            NONE => self.ends[bin.index()].younger = frame,
+            older => self.links[older as usize].younger = frame,
+        }
     }
 
     /// A frame leaves the pool.
     pub(super) fn leave(&mut self, frame: u32) {
-        let bin = self.bin(frame).index();
-        self.available[bin] -= 1;
+        let bin = self.bin(frame);
+        self.shape.add(&mut self.available, bin, -1);
+        let Link { older, younger } = core::mem::replace(&mut self.links[frame as usize], LOOSE);
+        match older {
+            NONE => self.ends[bin.index()].younger = younger,
+            older => self.links[older as usize].younger = younger,
+        }
+        match younger {
+            NONE => self.ends[bin.index()].older = older,
+            younger => self.links[younger as usize].older = older,
+        }
     }
 
-    /// A frame gets a page of a segment.
-    pub(super) fn fill(&mut self, frame: u32, segment: SegmentId) {
-        let slot = self.slot(segment, self.bin(frame));
-        if slot >= self.used.len() {
-            self.used.resize((segment.0 as usize + 1) << self.bins.log2(), 0);
+    /// A frame gets the page of a request.
+    pub(super) fn fill(&mut self, frame: u32, request: &Request) {
+        let bin = self.bin(frame);
+        if let Some(used) = &mut self.used {
+            used.fill(frame, bin, request);
         }
-        self.used[slot] += 1;
-        self.segment[frame as usize] = segment;
     }
 
     /// A frame loses its page.
     pub(super) fn empty(&mut self, frame: u32) {
-        let slot = self.slot(self.segment[frame as usize], self.bin(frame));
-        self.used[slot] -= 1;
+        let bin = self.bin(frame);
+        if let Some(used) = &mut self.used {
+            used.empty(frame, bin);
+        }
     }
 
-    pub(super) fn available(&self, bin: Bin) -> u32 {
-        self.available[bin.index()]
+    /// The questions that follow are about this request.
+    pub(super) fn look_at(&mut self, request: &Request) {
+        if let Some(used) = &mut self.used {
+            used.look_at(request);
+        }
     }
 
-    pub(super) fn used(&self, segment: SegmentId, bin: Bin) -> u32 {
-        self.used.get(self.slot(segment, bin)).copied().unwrap_or(0)
+    /// Frames of the pool in each bin.
+    #[inline]
+    pub(super) fn available(&self) -> &[u32] {
+        &self.available[self.shape.leaves()..]
     }
 
-    fn slot(&self, segment: SegmentId, bin: Bin) -> usize {
-        (segment.0 as usize) << self.bins.log2() | bin.index()
+    #[inline]
+    pub(super) fn available_below(&self, level: u32, low: u32) -> u32 {
+        self.available[self.shape.node(level, low)]
+    }
+
+    /// The least recently used frame of the pool in a bin.
+    #[inline]
+    pub(super) fn oldest_in(&self, bin: Bin) -> Option<u32> {
+        Some(self.ends[bin.index()].younger).filter(|&frame| frame != NONE)
+    }
+
+    #[inline]
+    pub(super) fn used_below(&self, level: u32, low: u32) -> u32 {
+        let used = self.used();
+        let node = used.shape.node(level, low);
+        used.asked.iter().map(|start| used.counts[start + node]).sum()
+    }
+
+    /// What is used in each bin, part by part: their sums, bin by bin, are what the request's space uses.
+    #[inline]
+    pub(super) fn used_parts(&self) -> impl Iterator<Item = &[u32]> {
+        let used = self.used();
+        let (leaves, len) = (used.shape.leaves(), used.shape.len());
+        used.asked.iter().map(move |start| &used.counts[start + leaves..start + len])
+    }
+
+    #[inline]
+    pub(super) fn bins(&self) -> PowerOfTwo {
+        self.bins
+    }
+
+    #[inline]
+    fn used(&self) -> &Used {
+        self.used.as_ref().expect("a policy that asks what is used declares by what")
+    }
+
+    /// Whether all of it agrees with the pool's frames, in order, and with what frames hold.
+    pub(super) fn are_true(&self, pool: impl Iterator<Item = u32>, content: &[Content]) -> bool {
+        let mut lists = vec![Vec::new(); self.ends.len()];
+        let mut available = vec![0; self.shape.len()];
+        for frame in pool {
+            lists[self.bin(frame).index()].push(frame);
+            self.shape.add(&mut available, self.bin(frame), 1);
+        }
+        let list = |ends: &Link| {
+            let after = |&frame: &u32| Some(self.links[frame as usize].younger).filter(|&next| next != NONE);
+            core::iter::successors(Some(ends.younger).filter(|&first| first != NONE), after)
+                .collect::<Vec<u32>>()
+        };
+        let listed = self.ends.iter().zip(&lists).all(|(ends, frames)| list(ends) == *frames);
+        let counted = self.used.as_ref().is_none_or(|used| {
+            let mut counts = vec![0; used.counts.len()];
+            let mut pages = vec![0; used.owners.len()];
+            for (frame, _) in content.iter().enumerate().filter(|(_, content)| content.page().is_some()) {
+                let slot = used.slot_of[frame];
+                let start = slot as usize * used.shape.len();
+                used.shape.add(&mut counts[start..start + used.shape.len()], self.bin(frame as u32), 1);
+                pages[slot as usize] += 1;
+            }
+            counts == used.counts && pages.iter().eq(used.owners.iter().map(|(_, pages)| pages))
+        });
+        listed && available == self.available && counted
+    }
+
+    /// Slots that exist, in use or not.
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> usize {
+        self.used().owners.len()
     }
 }

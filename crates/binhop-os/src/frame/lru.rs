@@ -7,159 +7,134 @@
 //!
 //! # How it is kept
 //! A frame that was never used stands before all used ones, in the initial order; a used one is as old as
-//! the last reference to the page it holds or held last. That time is kept outside, in [`Recency`], without
-//! a word to us. So the used part of the pool is *validated* at a placement: an entry whose time is no
-//! longer the page's has been touched since and leaves the pool. The gap is filled from a *reserve*: an
-//! eighth of memory, the oldest that stand outside the pool, sorted when it was laid in and validated in the
-//! same way as it is used. An empty reserve is laid in anew from the rest. What remains in the pool is older than what
-//! remains in the reserve, and that is older than the rest, since what stands outside can only have grown
-//! younger; so appending keeps the order.
+//! the last reference to the page it holds or held last. So the used part of the pool is *validated* at a
+//! placement: an entry whose page has been referenced since leaves the pool, and the gap is filled with the
+//! oldest that stand outside it ([`Aging`]). What remains in the pool is older than those, since what stands
+//! outside can only have grown younger; so appending keeps the order.
 //!
 //! # Cost
 //! Nothing at a reference. At a placement O(K) to validate; for each frame that was touched since it was
-//! last looked at O(log P), spread over placements: laying in looks at all frames, for an eighth of
-//! them. Nothing of either while K frames were never used. 28 B per frame.
+//! last looked at O(log P), spread over placements. Nothing of either while K frames were never used. 28 B
+//! per frame.
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
-use binhop_base::{Domain, PageId, PowerOfTwo, Rng, Stream};
+use binhop_base::{Domain, PageId, Rng, Stream};
 
-use super::{Recency, bins::Bins};
-use crate::SegmentId;
+use super::{
+    Recency, Request,
+    aging::{Aged, Aging},
+    bins::{Bins, Counts},
+    content::Content,
+};
 
-/// The order in which the list starts (KH90 §4.1.2).
-const ORDER: Stream = Stream::new(Domain::FrameOrder, 0);
-
-/// A used frame, the page it was last given to, and a time at which that was referenced: the last, or an
-/// earlier one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Aged {
-    time: u64,
-    pub(super) frame: u32,
-    page: PageId,
-}
-
-/// What a frame holds, or held last. A frame that was never used holds nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Content {
-    /// The page it was last given to; its last reference is the frame's. Meaningless if never used.
-    page: PageId,
-    held: bool,
-}
-
-impl Content {
-    pub(super) fn page(self) -> Option<PageId> {
-        self.held.then_some(self.page)
-    }
-}
-
-pub(super) struct Lru {
+pub(crate) struct Lru {
     size: usize,
-    /// Frames in initial order, those that have been used first: `..used` and `used..`. Drawn as far as
-    /// the pool reaches; what lies behind is not in order yet.
+    /// Frames in initial order, those that have been used first: `..used` and `used..`. What lies behind
+    /// `drawn` is not in order yet; the pool never reaches so far.
     order: Vec<u32>,
     used: usize,
+    drawn: usize,
     rng: Rng,
+    /// The order in which the list starts (KH90 §4.1.2).
+    stream: Stream,
     content: Vec<Content>,
     /// The used part of the pool, in order; exact since the last [`refresh`](Self::refresh).
     aged: Vec<Aged>,
-    /// Used frames older than the rest, the oldest last; their times were true when it was laid in.
-    reserve: Vec<Aged>,
-    /// The other used frames, in no order, with any earlier time. All three are empty until the first
-    /// placement that needs recency.
-    rest: Vec<Aged>,
+    /// The other used frames. It and `aged` are empty until the first placement that needs recency.
+    aging: Aging,
     following: bool,
-    /// Counts of the pool by bin, if the policy asks for any.
+    /// Counts by bin, if the policy asks for any.
     bins: Option<Bins>,
 }
 
 impl Lru {
-    /// A list of frames never used, in an order drawn from `rng`, with a pool of `size` (1 to all of them).
-    pub(super) fn new(frames: u32, rng: Rng, size: usize, bins: Option<PowerOfTwo>) -> Self {
+    /// A list of frames never used, in an order drawn from `rng` (the list's `number` among those of the
+    /// lane), with a pool of `size` (1 to all of them).
+    pub(crate) fn new(frames: u32, rng: Rng, number: u64, size: usize, counts: Option<Counts>) -> Self {
+        let stream = Stream::new(Domain::FrameOrder, number);
         let mut order: Vec<u32> = (0..frames).collect();
-        rng.shuffle_places(ORDER, &mut order, 0..size);
-        let content = alloc::vec![Content::default(); order.len()];
-        let bins = bins.map(|bins| Bins::new(bins, order.len(), &order[..size]));
-        let (aged, reserve, rest) = (Vec::new(), Vec::new(), Vec::new());
-        Self { size, order, used: 0, rng, content, aged, reserve, rest, following: false, bins }
+        rng.shuffle_places(stream, &mut order, 0..size);
+        let bins = counts.map(|counts| Bins::new(counts, order.len(), &order[..size]));
+        Self {
+            size,
+            used: 0,
+            drawn: size,
+            rng,
+            stream,
+            content: vec![Content::default(); order.len()],
+            order,
+            aged: Vec::new(),
+            aging: Aging::default(),
+            following: false,
+            bins,
+        }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
 
-    pub(super) fn needs_recency(&self) -> bool {
+    pub(crate) fn needs_recency(&self) -> bool {
         self.order.len() - self.used < self.size
     }
 
     /// The pool's frames that were never used, in order: the older part.
+    #[inline]
     pub(super) fn fresh(&self) -> &[u32] {
         &self.order[self.used..self.order.len().min(self.used + self.size)]
     }
 
     /// The pool's frames that were used, in order.
+    #[inline]
     pub(super) fn aged(&self) -> &[Aged] {
         &self.aged
     }
 
-    pub(super) fn content(&self, frame: u32) -> Content {
+    pub(crate) fn content(&self, frame: u32) -> Content {
         self.content[frame as usize]
     }
 
     /// The counts by bin.
+    #[inline]
     pub(super) fn bins(&self) -> Option<&Bins> {
         self.bins.as_ref()
     }
 
-    /// Makes the pool exact for now.
-    pub(super) fn refresh(&mut self, recency: &Recency) {
+    /// Makes the pool exact for now, and the counts ready for questions about a request.
+    pub(crate) fn refresh(&mut self, request: &Request, recency: &Recency) {
+        if let Some(bins) = &mut self.bins {
+            bins.look_at(request);
+        }
         if !self.needs_recency() {
             return;
         }
         if !self.following {
             self.following = true;
-            let followed = |&frame: &u32| Aged { time: 0, frame, page: self.content[frame as usize].page };
-            self.rest = self.order[..self.used].iter().map(followed).collect();
+            for &frame in &self.order[..self.used] {
+                self.aging.add(frame, self.content[frame as usize].last());
+            }
         }
-        let Self { rest, aged, bins, .. } = self;
+        let Self { aging, aged, bins, .. } = self;
         aged.retain(|entry| {
-            let stays = recency.last(entry.page) == entry.time;
+            let stays = entry.is_current(recency);
             if !stays {
-                rest.push(*entry);
+                aging.put_back(*entry);
                 if let Some(bins) = bins {
                     bins.leave(entry.frame);
                 }
             }
             stays
         });
-        while self.aged.len() < self.size - (self.order.len() - self.used) {
-            let Some(entry) = self.reserve.pop() else {
-                // Not empty: the list is no shorter than the pool.
-                self.lay_in(recency);
-                continue;
-            };
-            if recency.last(entry.page) != entry.time {
-                self.rest.push(entry);
-                continue;
-            }
-            self.aged.push(entry);
-            if let Some(bins) = &mut self.bins {
+        let wanted = self.size - (self.order.len() - self.used);
+        while aged.len() < wanted {
+            // There is one: the list is no shorter than the pool.
+            let entry = aging.take_oldest(recency, self.order.len() / 8);
+            aged.push(entry);
+            if let Some(bins) = bins {
                 bins.enter(entry.frame);
             }
         }
-    }
-
-    /// Lays in a reserve: the oldest of the rest, in order.
-    fn lay_in(&mut self, recency: &Recency) {
-        for entry in &mut self.rest {
-            entry.time = recency.last(entry.page);
-        }
-        let len = self.rest.len();
-        let wanted = (self.order.len() / 8).clamp(1, len);
-        // Youngest first, so that the reserve is the end of both.
-        self.rest.select_nth_unstable_by(len - wanted, |a, b| b.cmp(a));
-        self.reserve.extend(self.rest.drain(len - wanted..));
-        self.reserve.sort_unstable_by(|a, b| b.cmp(a));
     }
 
     /// The place of a frame in the pool, 0 for the least recently used.
@@ -175,8 +150,8 @@ impl Lru {
         block.and_then(within).or_else(aged)
     }
 
-    /// Gives the pool's frame at `rank` to a page of a segment; returns it and the page it held.
-    pub(super) fn take(&mut self, rank: usize, page: PageId, segment: SegmentId) -> (u32, Option<PageId>) {
+    /// Gives the pool's frame at `rank` to the page of a request; returns it and the page it held.
+    pub(crate) fn take(&mut self, rank: usize, request: &Request) -> (u32, Option<PageId>) {
         let fresh = self.fresh().len();
         let mut next = None;
         let frame = if rank < fresh {
@@ -184,7 +159,10 @@ impl Lru {
             self.used += 1;
             let entering = self.used + self.size - 1;
             if entering < self.order.len() {
-                self.rng.shuffle_places(ORDER, &mut self.order, entering..entering + 1);
+                if entering == self.drawn {
+                    self.rng.shuffle_places(self.stream, &mut self.order, entering..entering + 1);
+                    self.drawn += 1;
+                }
                 next = Some(self.order[entering]);
             }
             self.order[self.used - 1]
@@ -192,37 +170,37 @@ impl Lru {
             self.aged.remove(rank - fresh).frame
         };
         if self.following {
-            self.rest.push(Aged { time: 0, frame, page });
+            self.aging.add(frame, request.page);
         }
-        let old = core::mem::replace(&mut self.content[frame as usize], Content { page, held: true });
+        let old = core::mem::replace(&mut self.content[frame as usize], Content::of(request.page));
         if let Some(bins) = &mut self.bins {
             bins.leave(frame);
             next.into_iter().for_each(|next| bins.enter(next));
-            if old.held {
+            if old.page().is_some() {
                 bins.empty(frame);
             }
-            bins.fill(frame, segment);
+            bins.fill(frame, request);
         }
         (frame, old.page())
     }
 
     /// The frame's page has died; the frame stays where it is.
-    pub(super) fn release(&mut self, frame: u32) {
-        self.content[frame as usize].held = false;
+    pub(crate) fn release(&mut self, frame: u32) {
+        self.content[frame as usize].release();
         if let Some(bins) = &mut self.bins {
             bins.empty(frame);
         }
     }
 
     /// Number of frames that hold a page, counted.
-    pub(super) fn held(&self) -> usize {
-        self.content.iter().filter(|content| content.held).count()
+    pub(crate) fn held(&self) -> u64 {
+        self.content.iter().filter(|content| content.page().is_some()).count() as u64
     }
 
-    /// Whether every frame stands exactly once in the list.
-    pub(super) fn is_whole(&self) -> bool {
-        let mut seen = alloc::vec![0u8; self.order.len()];
-        let followed = self.aged.iter().chain(&self.reserve).chain(&self.rest).map(|entry| entry.frame);
+    /// Whether every frame stands exactly once in the list, and the counts are those of the frames.
+    pub(crate) fn is_whole(&self) -> bool {
+        let mut seen = vec![0u8; self.order.len()];
+        let followed = self.aged.iter().chain(self.aging.iter()).map(|entry| entry.frame);
         for frame in followed.chain(self.order[self.used..].iter().copied()) {
             seen[frame as usize] += 1;
         }
@@ -231,14 +209,25 @@ impl Lru {
                 seen[*frame as usize] += 1;
             }
         }
+        let pool = || self.fresh().iter().copied().chain(self.aged.iter().map(|entry| entry.frame));
         seen.iter().all(|&times| times == 1)
+            && self.bins.as_ref().is_none_or(|bins| bins.are_true(pool(), &self.content))
     }
 }
 
 #[cfg(test)]
 impl Lru {
+    /// A list in a given order.
+    pub(super) fn in_order(order: Vec<u32>, size: usize, counts: Option<Counts>) -> Self {
+        let mut list = Self::new(order.len() as u32, Rng::new(0), 0, size, None);
+        list.bins = counts.map(|counts| Bins::new(counts, order.len(), &order[..size]));
+        list.drawn = order.len();
+        list.order = order;
+        list
+    }
+
     /// Damages the list.
     pub(super) fn lose_one(&mut self) {
-        self.rest.pop();
+        self.aging.lose_one();
     }
 }

@@ -8,12 +8,18 @@
 //! - The frame of a page that dies stays where it is in the list, free.
 //! - Mapped + free = P, always, and no frame is in two places: [`Frames::check`].
 
+pub(crate) mod aging;
+mod allocator;
+#[cfg(test)]
+pub(crate) mod bench;
 mod bins;
-mod lru;
+pub(crate) mod content;
+pub(crate) mod lru;
 mod pool;
 mod recency;
+mod tree;
 
-use alloc::{boxed::Box, format, vec::Vec};
+use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
 
 use binhop_base::{Asid, FrameNo, PageId, PageNo, Problem, Result, Rng};
 
@@ -21,12 +27,15 @@ use crate::{
     SegmentId,
     placement::{Draws, Placement},
 };
+pub use allocator::Allocator;
+use allocator::Pooled;
+pub use bins::{Counts, Sharing};
 use lru::Lru;
 pub use pool::Pool;
 pub use recency::Recency;
 
 /// What a fault is about: the page, who touched it and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The page that needs a frame.
     pub page: PageId,
@@ -36,6 +45,9 @@ pub struct Request {
     pub page_no: PageNo,
     /// The segment it belongs to (see [`Spaces::segment_of`](crate::Spaces::segment_of)).
     pub segment: SegmentId,
+    /// All segments that the address space can have pages in, that one among them, each once
+    /// (see [`Spaces::segments_of_space`](crate::Spaces::segments_of_space)).
+    pub segments: Arc<[SegmentId]>,
 }
 
 /// What a placement did.
@@ -63,9 +75,8 @@ impl Slot {
 enum Memory {
     /// Frame = virtual page number: no size, no list, no eviction.
     Identity,
-    Pooled {
-        list: Box<Lru>,
-        policy: Box<dyn Placement>,
+    Sized {
+        allocator: Box<dyn Allocator>,
         rng: Rng,
     },
 }
@@ -74,16 +85,18 @@ enum Memory {
 ///
 /// ```
 /// use binhop_base::{Asid, PageId, PageNo};
-/// use binhop_os::{Frames, Recency, Request, SegmentId, placement};
+/// use binhop_os::placement::{self, Settings};
+/// use binhop_os::{Recency, Request, SegmentId};
 ///
-/// let policy = placement::policy("first").and_then(|policy| policy.build()).unwrap();
-/// let mut frames = Frames::new(2, 1, policy, 0)?; // two frames, a pool of one
+/// let first = placement::policy("first").unwrap();
+/// let mut frames = first.frames(&Settings::new(2, 1), 0)?; // two frames, a pool of one
 /// let mut recency = Recency::new();
 /// for number in 0..3 {
 ///     let page = PageId(number);
-///     let page_no = PageNo(number.into());
+///     let (asid, page_no, segment) = (Asid(0), PageNo(number.into()), SegmentId(0));
 ///     recency.note(page, u64::from(number) + 1);
-///     let placed = frames.place(&Request { page, asid: Asid(0), page_no, segment: SegmentId(0) }, &recency)?;
+///     let request = Request { page, asid, page_no, segment, segments: [segment].into() };
+///     let placed = frames.place(&request, &recency)?;
 ///     assert_eq!(placed.evicted, (number == 2).then_some(PageId(0)));
 /// }
 /// # Ok::<(), Box<binhop_base::Problem>>(())
@@ -100,17 +113,9 @@ impl Frames {
     /// `frames` frames, none used, in an order drawn from `seed`; placements choose from a pool of `pool`.
     ///
     /// # Errors
-    /// There is no frame, there are 2³² or more, or the pool is empty or larger than memory.
+    /// There is no frame, there are 2³² − 1 or more, or the pool is empty or larger than memory.
     pub fn new(frames: u64, pool: u64, policy: Box<dyn Placement>, seed: u64) -> Result<Self> {
-        let count =
-            u32::try_from(frames).ok().filter(|&count| count > 0 && count < u32::MAX).ok_or_else(|| {
-                Problem::request(
-                    &format!("{frames} frames"),
-                    "memory.size",
-                    "memory has at least one frame and fewer than 2^32 - 1",
-                    "change memory.size or memory.page",
-                )
-            })?;
+        let count = check_count(frames)?;
         if pool == 0 || pool > frames {
             return Err(Problem::request(
                 &format!("{pool} frames"),
@@ -119,9 +124,14 @@ impl Frames {
                 "change placement.pool or memory.size",
             ));
         }
-        let rng = Rng::new(seed);
-        let list = Box::new(Lru::new(count, rng, pool as usize, policy.bins()));
-        Ok(Self::of(Memory::Pooled { list, policy, rng }))
+        let list = Lru::new(count, Rng::new(seed), 0, pool as usize, policy.counts());
+        Ok(Self::with(Box::new(Pooled { list, policy }), seed))
+    }
+
+    /// Memory whose frames an allocator hands out.
+    #[must_use]
+    pub fn with(allocator: Box<dyn Allocator>, seed: u64) -> Self {
+        Self::of(Memory::Sized { allocator, rng: Rng::new(seed) })
     }
 
     /// Physical = virtual: every page lies in the frame of its virtual page number, at any address.
@@ -148,7 +158,7 @@ impl Frames {
     pub fn needs_recency(&self) -> bool {
         match &self.memory {
             Memory::Identity => false,
-            Memory::Pooled { list, .. } => list.needs_recency(),
+            Memory::Sized { allocator, .. } => allocator.needs_recency(),
         }
     }
 
@@ -166,13 +176,8 @@ impl Frames {
         assert!(self.frame_of(request.page).is_none(), "page {} has a frame already", request.page);
         let placed = match &mut self.memory {
             Memory::Identity => Placed { frame: FrameNo(request.page_no.0), evicted: None },
-            Memory::Pooled { list, policy, rng } => {
-                list.refresh(recency);
-                let chosen = policy.choose(request, &Pool::new(list), Draws::new(*rng, self.faults))?;
-                let rank = list.rank_of(chosen.0);
-                let rank = rank.ok_or_else(|| outside(chosen, policy.name(), request, self.faults, list))?;
-                let (frame, evicted) = list.take(rank, request.page, request.segment);
-                Placed { frame: FrameNo(u64::from(frame)), evicted }
+            Memory::Sized { allocator, rng } => {
+                allocator.place(request, recency, Draws::new(*rng, self.faults))?
             }
         };
         self.faults += 1;
@@ -195,8 +200,8 @@ impl Frames {
         let frame = self.frame_of(page)?;
         self.slots[page.index()] = Slot::NONE;
         self.mapped -= 1;
-        if let Memory::Pooled { list, .. } = &mut self.memory {
-            list.release(frame.0 as u32);
+        if let Memory::Sized { allocator, .. } = &mut self.memory {
+            allocator.release(frame);
         }
         Some(frame)
     }
@@ -218,7 +223,7 @@ impl Frames {
     pub fn frames(&self) -> Option<u64> {
         match &self.memory {
             Memory::Identity => None,
-            Memory::Pooled { list, .. } => Some(list.len() as u64),
+            Memory::Sized { allocator, .. } => Some(allocator.frames()),
         }
     }
 
@@ -254,57 +259,59 @@ impl Frames {
             let value = format!("{} faults, {} evictions, {resident} resident", self.faults, self.evictions);
             return broken(&value, "faults = evictions + pages that died + resident pages");
         }
-        let Memory::Pooled { list, .. } = &self.memory else { return Ok(()) };
-        if list.held() as u64 != self.mapped {
-            let value = format!("{} frames hold a page, {} are mapped", list.held(), self.mapped);
+        let Memory::Sized { allocator, .. } = &self.memory else { return Ok(()) };
+        if allocator.held() != self.mapped {
+            let value = format!("{} frames hold a page, {} are mapped", allocator.held(), self.mapped);
             return broken(&value, "mapped + free = all frames");
         }
         for (page, frame) in
             self.slots.iter().enumerate().filter_map(|(page, slot)| Some((page, slot.get()?)))
         {
-            if list.content(frame.0 as u32).page().map(PageId::index) != Some(page) {
+            if allocator.page_in(frame).map(PageId::index) != Some(page) {
                 return broken(
                     &format!("page {page} in frame {frame}"),
                     "the frame of a resident page holds it",
                 );
             }
         }
-        if list.is_whole() {
+        if allocator.is_whole() {
             Ok(())
         } else {
-            broken("the list of frames", "every frame is in it exactly once")
+            broken("the lists of frames", "every frame is in them exactly once, and all counts are true")
         }
     }
 }
 
-/// A policy broke the one rule it has.
-#[cold]
-fn outside(chosen: FrameNo, policy: &str, request: &Request, fault: u64, list: &Lru) -> Box<Problem> {
-    let Request { page, asid, page_no, .. } = request;
-    Problem::run(
-        &format!("frame {chosen}"),
-        &format!(
-            "placement policy {policy}, fault {fault}: page {page}, virtual page {page_no} of asid {asid}"
-        ),
-        &format!("a policy chooses one of the {} frames of the pool", Pool::new(list).len()),
-        "take one that the pool lists",
-    )
+/// The number of frames of a memory that can be had.
+///
+/// # Errors
+/// There is no frame, or there are 2³² − 1 or more.
+pub(crate) fn check_count(frames: u64) -> Result<u32> {
+    u32::try_from(frames).ok().filter(|&count| count > 0 && count < u32::MAX).ok_or_else(|| {
+        Problem::request(
+            &format!("{frames} frames"),
+            "memory.size",
+            "memory has at least one frame and fewer than 2^32 - 1",
+            "change memory.size or memory.page",
+        )
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement;
+    use crate::placement::{self, Settings};
 
     /// Six frames, eight pages placed, two evicted, one dead.
     fn lived_in() -> Frames {
-        let policy = placement::policy("first").and_then(placement::Policy::build).unwrap();
-        let mut frames = Frames::new(6, 2, policy, 0).unwrap();
+        let policy = placement::policy("first").unwrap();
+        let mut frames = policy.frames(&Settings::new(6, 2), 0).unwrap();
         let mut recency = Recency::new();
         for number in 0..8 {
             let page = PageId(number);
             recency.note(page, u64::from(number) + 1);
-            let request = Request { page, asid: Asid(0), page_no: PageNo(9), segment: SegmentId(0) };
+            let (asid, page_no, segment) = (Asid(0), PageNo(9), SegmentId(0));
+            let request = Request { page, asid, page_no, segment, segments: [segment].into() };
             frames.place(&request, &recency).unwrap();
         }
         frames.release(PageId(4));
@@ -312,9 +319,9 @@ mod tests {
         frames
     }
 
-    fn list(frames: &mut Frames) -> &mut Lru {
-        let Memory::Pooled { list, .. } = &mut frames.memory else { panic!("memory has a size") };
-        list
+    fn allocator(frames: &mut Frames) -> &mut dyn Allocator {
+        let Memory::Sized { allocator, .. } = &mut frames.memory else { panic!("memory has a size") };
+        &mut **allocator
     }
 
     #[test]
@@ -330,7 +337,7 @@ mod tests {
         broken(
             |frames| {
                 let frame = frames.frame_of(PageId(5)).unwrap();
-                list(frames).release(frame.0 as u32);
+                allocator(frames).release(frame);
             },
             "4 frames hold a page, 5 are mapped",
         );
@@ -341,6 +348,6 @@ mod tests {
             },
             &format!("page 5 in frame {}", lived_in().frame_of(PageId(6)).unwrap()),
         );
-        broken(|frames| list(frames).lose_one(), "the list of frames");
+        broken(|frames| allocator(frames).lose_one(), "the lists of frames");
     }
 }

@@ -1,11 +1,12 @@
 //! The pool as a placement policy sees it.
 
-use binhop_base::{Bin, FrameNo, PageId};
+use binhop_base::{Bin, FrameNo, PageId, PowerOfTwo};
 
 use super::{bins::Bins, lru::Lru};
-use crate::SegmentId;
 
 /// The K least recently used frames at one placement, in order: rank 0 is the least recently used.
+///
+/// What is asked by bin must have been declared ([`Placement::counts`](crate::placement::Placement::counts)).
 #[derive(Clone, Copy)]
 pub struct Pool<'a> {
     list: &'a Lru,
@@ -17,6 +18,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Number of frames, K.
+    #[inline]
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a pool is never empty")]
     pub fn len(&self) -> usize {
@@ -47,40 +49,70 @@ impl<'a> Pool<'a> {
         (0..self.len()).map(|rank| (self.frame(rank), self.holds(rank)))
     }
 
-    /// Frames of the pool in a bin.
+    /// The bins that the policy tells apart.
     ///
     /// # Panics
-    /// The policy declares no bins ([`Placement::bins`](crate::placement::Placement::bins)), or fewer.
+    /// The policy declares none.
+    #[inline]
     #[must_use]
-    pub fn available(&self, bin: Bin) -> u64 {
-        self.bins().available(bin).into()
+    pub fn bins(&self) -> PowerOfTwo {
+        self.by_bin().bins()
     }
 
-    /// The least recently used frame of the pool in a bin, if there is one. O(K).
+    /// Frames of the pool in each bin.
     ///
     /// # Panics
-    /// As [`available`](Self::available).
+    /// As [`bins`](Self::bins).
+    #[inline]
+    #[must_use]
+    pub fn available(&self) -> &'a [u32] {
+        self.by_bin().available()
+    }
+
+    /// The least recently used frame of the pool in a bin, if there is one. O(1).
+    ///
+    /// # Panics
+    /// As [`bins`](Self::bins), or there are fewer.
+    #[inline]
     #[must_use]
     pub fn oldest_in(&self, bin: Bin) -> Option<FrameNo> {
-        let bins = self.bins();
-        if bins.available(bin) == 0 {
-            return None;
-        }
-        let rank = (0..self.len()).find(|&rank| bins.bin(self.number(rank)) == bin)?;
-        Some(self.frame(rank))
+        self.by_bin().oldest_in(bin).map(|frame| FrameNo(u64::from(frame)))
     }
 
-    /// Frames in a bin, of all memory, that hold a page of a segment: in the pool too, until they are chosen.
+    /// Frames of all memory that hold pages of the address space that faults (by the declared
+    /// [`Sharing`](crate::Sharing)), in the pool too until they are chosen: for each part of it the frames in
+    /// each bin. The sums over the parts, bin by bin, are what it uses.
     ///
     /// # Panics
-    /// As [`available`](Self::available).
-    #[must_use]
-    pub fn used(&self, segment: SegmentId, bin: Bin) -> u64 {
-        self.bins().used(segment, bin).into()
+    /// The policy does not declare that it asks what is used.
+    #[inline]
+    pub fn used_parts(&self) -> impl Iterator<Item = &'a [u32]> {
+        self.by_bin().used_parts()
     }
 
-    fn bins(&self) -> &'a Bins {
-        self.list.bins().expect("a policy that asks about bins declares how many")
+    /// Frames of the pool in the bins whose lowest `level` bits are `low`.
+    ///
+    /// # Panics
+    /// The policy declares no tree, or one of fewer levels.
+    #[inline]
+    #[must_use]
+    pub fn available_below(&self, level: u32, low: u32) -> u64 {
+        self.by_bin().available_below(level, low).into()
+    }
+
+    /// Frames used (see [`used_parts`](Self::used_parts)) in the bins whose lowest `level` bits are `low`.
+    ///
+    /// # Panics
+    /// The policy does not declare that it asks what is used, or no tree, or one of fewer levels.
+    #[inline]
+    #[must_use]
+    pub fn used_below(&self, level: u32, low: u32) -> u64 {
+        self.by_bin().used_below(level, low).into()
+    }
+
+    #[inline]
+    fn by_bin(&self) -> &'a Bins {
+        self.list.bins().expect("a policy that asks about bins declares them")
     }
 
     #[inline]

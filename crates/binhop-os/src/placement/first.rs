@@ -15,7 +15,7 @@ pub(super) static POLICY: Policy = Policy {
     source: "binhop: the naive policy",
     cost: "No state; no draw.",
     parameters: &[],
-    manner: Manner::Pool(|| Box::new(First)),
+    manner: Manner::Pool(|_| Box::new(First)),
 };
 
 struct First;

@@ -2,16 +2,20 @@
 //! list below; names, help, parameters, documentation and tests derive from it.
 //!
 //! To add one: write `name.rs` with its rule, its source, its state and cost, its [`Policy`] and its tests,
-//! and put its name into the list. A policy that looks at bins declares how many ([`Placement::bins`]) and
-//! then asks the pool ([`Pool::available`], [`Pool::oldest_in`], [`Pool::used`]): page-coloring, bin-hopping,
-//! sequential and hierarchical need nothing else. A policy with lists and victims of its own (colored lists)
-//! is another [`Manner`].
+//! and put its name into the list. A policy that looks at bins declares what it asks
+//! ([`Placement::counts`]); the pool then keeps it up to date, and a decision costs what it reads. A policy with
+//! free lists and victims of its own is an [`Allocator`].
 
 use alloc::boxed::Box;
 
-use binhop_base::{Domain, FrameNo, PowerOfTwo, Result, Rng, Stream};
+use binhop_base::{Domain, FrameNo, Result, Rng, Stream};
 
-use crate::{Pool, Request};
+use crate::{Allocator, Counts, Frames, Pool, Request};
+
+mod color;
+mod settings;
+
+pub use settings::{Parameter, Settings};
 
 macro_rules! policies {
     ($($module:ident),* $(,)?) => {
@@ -22,15 +26,27 @@ macro_rules! policies {
     };
 }
 
-policies!(identity, random, first);
+policies!(
+    identity,
+    first,
+    random,
+    page_coloring_equal,
+    page_coloring_pid_hash,
+    page_coloring_offset,
+    bin_hopping,
+    sequential,
+    hierarchical,
+    colored_lists,
+    buddy,
+);
 
 /// A policy that picks from the pool. One instance serves one lane.
 pub trait Placement: Send {
     /// Its name, for messages.
     fn name(&self) -> &str;
 
-    /// The number of bins by which it asks the pool, if it does: counts by bin are kept only then.
-    fn bins(&self) -> Option<PowerOfTwo> {
+    /// What it asks the pool about bins, if it does: that is kept up to date only then.
+    fn counts(&self) -> Option<Counts> {
         None
     }
 
@@ -66,6 +82,21 @@ impl Draws {
     pub fn below(self, sub: u64, n: u64) -> u64 {
         self.rng.below(Stream::new(Domain::Placement, sub), self.fault, n)
     }
+
+    /// 64 fair coins of this fault.
+    #[inline]
+    #[must_use]
+    pub fn coins(self) -> u64 {
+        self.rng.draw(Stream::new(Domain::Placement, 0), self.fault)
+    }
+
+    /// A number below `n` (at least 1) that belongs to a thing, such as an address space, and stays its own
+    /// from fault to fault.
+    #[inline]
+    #[must_use]
+    pub fn of(self, thing: u32, n: u64) -> u64 {
+        self.rng.below(Stream::new(Domain::PlacementOf, 0), thing.into(), n)
+    }
 }
 
 /// What is known of a policy before a run.
@@ -85,46 +116,79 @@ pub struct Policy {
     pub manner: Manner,
 }
 
-/// A key under `placement` in a machine file.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Parameter {
-    /// The key.
-    pub name: &'static str,
-    /// What its value counts.
-    pub unit: &'static str,
-    /// What it means, in a sentence.
-    pub meaning: &'static str,
-}
-
 /// How a policy gets its frames.
 #[derive(Clone, Copy, Debug)]
 pub enum Manner {
-    /// It picks from the pool of the least recently used: [`Frames::new`](crate::Frames::new).
-    Pool(fn() -> Box<dyn Placement>),
-    /// Physical = virtual: [`Frames::identity`](crate::Frames::identity) and [`Spaces::identity`](crate::Spaces::identity).
+    /// It picks from the pool of the least recently used.
+    Pool(fn(&Settings) -> Box<dyn Placement>),
+    /// It has free lists and victims of its own.
+    Own(Own),
+    /// Physical = virtual: [`Frames::identity`] and [`Spaces::identity`](crate::Spaces::identity).
     Identity,
 }
 
-const POOL: Parameter = Parameter {
-    name: "pool",
-    unit: "bytes",
-    meaning: "The least recently used frames from which a placement chooses, even while all of memory is unused.",
-};
+/// What is known of a policy with free lists and victims of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Own {
+    /// An instance for one lane.
+    pub build: fn(&Settings, Rng) -> Box<dyn Allocator>,
+    /// As [`Policy::safe_frames`].
+    pub safe_frames: fn(&Settings) -> u64,
+    /// Whether the seed changes anything.
+    pub is_random: fn(&Settings) -> bool,
+}
 
 impl Policy {
+    /// The frames of one lane, none used. The settings that the policy does not use change nothing.
+    ///
+    /// # Errors
+    /// The settings break a rule ([`Settings::check`]).
+    pub fn frames(&self, settings: &Settings, seed: u64) -> Result<Frames> {
+        if !matches!(self.manner, Manner::Identity) {
+            settings.check()?;
+        }
+        match self.manner {
+            Manner::Pool(build) => Frames::new(settings.frames, settings.pool, build(settings), seed),
+            Manner::Own(own) => Ok(Frames::with((own.build)(settings, Rng::new(seed)), seed)),
+            Manner::Identity => Ok(Frames::identity()),
+        }
+    }
+
     /// An instance for one lane, if it picks from a pool.
     #[must_use]
-    pub fn build(&self) -> Option<Box<dyn Placement>> {
+    pub fn build(&self, settings: &Settings) -> Option<Box<dyn Placement>> {
         match self.manner {
-            Manner::Pool(build) => Some(build()),
+            Manner::Pool(build) => Some(build(settings)),
+            Manner::Own(_) | Manner::Identity => None,
+        }
+    }
+
+    /// A page is evicted only when at least so many other pages have been referenced since it was, not
+    /// counting the one that takes its frame; and no page is evicted before more than so many have been placed.
+    /// `None`: none is ever evicted.
+    #[must_use]
+    pub fn safe_frames(&self, settings: &Settings) -> Option<u64> {
+        match self.manner {
+            Manner::Pool(_) => Some(settings.frames - settings.pool),
+            Manner::Own(own) => Some((own.safe_frames)(settings)),
             Manner::Identity => None,
         }
     }
 
     /// Whether the seed changes anything: at least the order in which the list of frames starts.
     #[must_use]
-    pub const fn is_random(&self) -> bool {
-        matches!(self.manner, Manner::Pool(_))
+    pub fn is_random(&self, settings: &Settings) -> bool {
+        match self.manner {
+            Manner::Pool(_) => true,
+            Manner::Own(own) => (own.is_random)(settings),
+            Manner::Identity => false,
+        }
+    }
+
+    /// Whether a key under `placement` makes a difference to it.
+    #[must_use]
+    pub fn uses(&self, key: &str) -> bool {
+        self.parameters.iter().any(|parameter| parameter.name == key)
     }
 }
 
@@ -155,9 +219,18 @@ mod tests {
             for parameter in listed.parameters {
                 assert!(!parameter.unit.is_empty() && parameter.meaning.ends_with('.'), "{parameter:?}");
             }
-            if let Some(instance) = listed.build() {
+            let settings = Settings::new(64, 8);
+            if let Some(instance) = listed.build(&settings) {
                 assert_eq!(instance.name(), listed.name);
+                let asks = instance.counts();
+                assert_eq!(
+                    asks.is_some_and(|asks| asks.used.is_some()),
+                    listed.uses("sharing") && listed.name != "page-coloring-offset"
+                );
+                assert_eq!(asks.is_some(), listed.uses("bins"), "{}", listed.name);
             }
+            let frames = listed.frames(&settings, 0).unwrap();
+            assert_eq!(frames.frames(), (listed.name != "identity").then_some(64));
         }
         assert!(policy("randon").is_none());
     }

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use binhop_base::{FrameNo, Result};
 
-use super::{Draws, Manner, POOL, Placement, Policy};
+use super::{Draws, Manner, Placement, Policy, settings::POOL};
 use crate::{Pool, Request};
 
 pub(super) static POLICY: Policy = Policy {
@@ -13,7 +13,7 @@ pub(super) static POLICY: Policy = Policy {
     source: "KH90 §3.2",
     cost: "No state; one draw.",
     parameters: &[POOL],
-    manner: Manner::Pool(|| Box::new(Random)),
+    manner: Manner::Pool(|_| Box::new(Random)),
 };
 
 struct Random;

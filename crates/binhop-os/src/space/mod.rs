@@ -35,7 +35,7 @@ mod queries;
 mod segment;
 mod table;
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
 use binhop_base::{Asid, Bytes, MappingId, PageId, PageNo, PowerOfTwo, Result};
 
@@ -73,6 +73,12 @@ struct Own {
     outside: bool,
 }
 
+/// The segments of a space, true as long as its generation and private segment are these.
+struct Remembered {
+    when: (u64, Option<SegmentId>),
+    segments: Arc<[SegmentId]>,
+}
+
 struct Space {
     asid: Asid,
     areas: Areas,
@@ -81,6 +87,8 @@ struct Space {
     private: Option<SegmentId>,
     /// Private segments of its forefathers, handed down at a fork.
     inherited: Vec<SegmentId>,
+    /// What [`Spaces::shared_segments`] said last, and when.
+    segments: Option<Remembered>,
     /// The generation in which its present life began.
     born: u64,
     /// Counts the events that changed the space: what `Place` remembers holds within one of them.
@@ -196,6 +204,7 @@ impl Spaces {
                 own: BTreeMap::new(),
                 private: None,
                 inherited: Vec::new(),
+                segments: None,
                 born: 0,
                 generation: 0,
                 footprint: 0,

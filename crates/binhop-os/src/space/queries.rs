@@ -1,10 +1,10 @@
 //! What may be asked about pages, mappings, segments and spaces: by dense number, from flat tables.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
 
 use binhop_base::{Asid, MappingId, PageId, PageNo};
 
-use super::{Owner, SegmentId, Spaces, areas::Where};
+use super::{Owner, Remembered, SegmentId, Spaces, areas::Where};
 
 impl Spaces {
     /// Number of pages so far; page numbers lie below it.
@@ -89,7 +89,7 @@ impl Spaces {
     /// (Of these it may hold few pages: those that its forefathers made later are not its own.) Where
     /// physical = virtual: the one of all memory.
     ///
-    /// O(areas of the space). [`version_of_space`](Self::version_of_space) says when to ask again.
+    /// O(areas of the space).
     #[must_use]
     pub fn segments_of_space(&self, asid: Asid) -> Vec<SegmentId> {
         let Some(&space) = self.by_asid.get(&asid) else { return Vec::new() };
@@ -100,11 +100,19 @@ impl Spaces {
         all.into_iter().collect()
     }
 
-    /// A number that changes with [`segments_of_space`](Self::segments_of_space).
+    /// The same, remembered until it changes: what every placement of a space asks.
     #[must_use]
-    pub fn version_of_space(&self, asid: Asid) -> u64 {
-        let home = self.by_asid.get(&asid).map(|&space| &self.spaces[space as usize]);
-        home.map_or(0, |home| 1 + 2 * home.generation + u64::from(home.private.is_some()))
+    pub fn shared_segments(&mut self, asid: Asid) -> Arc<[SegmentId]> {
+        let Some(&space) = self.by_asid.get(&asid) else { return [].into() };
+        let home = &self.spaces[space as usize];
+        let now = (home.generation, home.private);
+        if let Some(known) = home.segments.as_ref().filter(|known| known.when == now) {
+            return Arc::clone(&known.segments);
+        }
+        let segments: Arc<[SegmentId]> = self.segments_of_space(asid).into();
+        self.spaces[space as usize].segments =
+            Some(Remembered { when: now, segments: Arc::clone(&segments) });
+        segments
     }
 
     /// The live pages that an address space has touched in its present life and would find again where it

@@ -2,15 +2,12 @@
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{CostRule, TreeConfig, WriteBufferConfig, WritePolicy};
-use binhop_os::placement::{POLICIES, policy};
 
 use super::cache::{Cache, no_such_cache, position, read_cache};
-use super::document::{Located, Section, Value, unknown};
+use super::document::{Located, Section, Value};
 use super::link::link;
+use super::placement::read_placement;
 use super::{Memory, PlacementConfig};
-
-/// Pages that one instruction can need at once: it straddles pages, and so does its operand.
-const LEAST_FRAMES: u64 = 4;
 
 /// Everything a description resolves to.
 pub(super) struct Checked {
@@ -154,111 +151,4 @@ fn read_cost(cost: Located, caches: &mut [Cache]) -> Result<(CostRule, u64)> {
         problem
     })?;
     Ok((rule, memory))
-}
-
-fn read_placement(
-    placement: Option<Located>,
-    page: PowerOfTwo,
-    size: Option<(Bytes, String)>,
-    tree: &TreeConfig,
-    place: &str,
-) -> Result<(PlacementConfig, Memory, Vec<String>)> {
-    let empty = Located { place: format!("{place}: placement"), value: Value::Table(Vec::new()) };
-    let mut section = Section::open("placement", placement.unwrap_or(empty))?;
-    let (name, at) = section.text("policy")?.unwrap_or(("random".to_string(), section.place().to_string()));
-    let Some(found) = policy(&name) else {
-        return Err(unknown(&name, &at, "the placement policies are", POLICIES.iter().map(|p| p.name)));
-    };
-    let pool = section.size("pool")?;
-    let tuned_for = section.text("tuned-for")?;
-    section.finish()?;
-    let mut notes = Vec::new();
-    if let Some((cache, at)) = &tuned_for
-        && !tree.caches.iter().any(|config| config.name == *cache)
-    {
-        let names: Vec<&str> = tree.caches.iter().map(|config| config.name.as_str()).collect();
-        let rule = format!("a policy is tuned for a cache of its machine: {}", names.join(", "));
-        return Err(Problem::request(cache, at, &rule, "name one of them"));
-    }
-    let given =
-        [("pool", pool.as_ref().map(|(_, at)| at)), ("tuned-for", tuned_for.as_ref().map(|(_, at)| at))];
-    for (key, at) in given {
-        if let Some(at) = at.filter(|_| !found.parameters.iter().any(|parameter| parameter.name == key)) {
-            notes.push(format!("{at}: placement {name} does not use {key}"));
-        }
-    }
-    let placement = |pool| PlacementConfig {
-        policy: found.name,
-        pool,
-        tuned_for: tuned_for.as_ref().map(|(c, _)| c.clone()),
-    };
-    if !found.is_random() {
-        if let Some((_, at)) = &size {
-            notes.push(format!("{at}: with placement {name}, physical = virtual: memory has no size"));
-        }
-        return Ok((placement(0), Memory { page, frames: None }, notes));
-    }
-    let frames = count_frames(size, page, place)?;
-    let pool = match pool {
-        None => frames.min(((4 << 20) / page.bytes()).max(1)),
-        Some((pool, at)) => check_pool(pool, &at, page, frames)?,
-    };
-    Ok((placement(pool), Memory { page, frames: Some(frames) }, notes))
-}
-
-fn count_frames(size: Option<(Bytes, String)>, page: PowerOfTwo, place: &str) -> Result<u64> {
-    let Some((size, at)) = size else {
-        return Err(Problem::request(
-            "missing",
-            &format!("{place}: memory.size"),
-            "a placement other than identity chooses among the frames of a memory of known size",
-            "add size = \"128MiB\" to [memory]",
-        ));
-    };
-    if !size.0.is_multiple_of(page.bytes()) || size.0 == 0 {
-        return Err(Problem::request(
-            &size.to_string(),
-            &at,
-            &format!("memory is a whole number of pages ({}), at least one", Bytes(page.bytes())),
-            "make it a multiple of memory.page",
-        ));
-    }
-    let frames = size.0 / page.bytes();
-    if frames < LEAST_FRAMES {
-        return Err(Problem::request(
-            &size.to_string(),
-            &at,
-            &format!(
-                "memory is too small: one instruction can touch {LEAST_FRAMES} pages (two of its own, two of its data)"
-            ),
-            &format!("take {} or more", Bytes(LEAST_FRAMES * page.bytes())),
-        ));
-    }
-    if frames > u64::from(u32::MAX) {
-        return Err(Problem::request(
-            &size.to_string(),
-            &at,
-            "memory has fewer than 2^32 frames",
-            "make it smaller, or its pages larger",
-        ));
-    }
-    Ok(frames)
-}
-
-fn check_pool(pool: Bytes, at: &str, page: PowerOfTwo, frames: u64) -> Result<u64> {
-    let memory = Bytes(frames * page.bytes());
-    let wrong = |rule: &str, remedy: &str| Err(Problem::request(&pool.to_string(), at, rule, remedy));
-    if !pool.0.is_multiple_of(page.bytes()) || pool.0 == 0 {
-        return wrong(
-            &format!("a pool is a whole number of frames ({}), at least one", Bytes(page.bytes())),
-            "make it a multiple of memory.page",
-        );
-    }
-    if pool > memory {
-        return wrong(
-            &format!("the pool is no larger than memory ({memory})"),
-            "make the pool smaller or memory larger",
-        );
-    }
-    Ok(pool.0 / page.bytes())
 }

@@ -148,6 +148,16 @@ impl Section {
         &self.place
     }
 
+    /// The keys that are there, known or not, with their places.
+    pub(crate) fn given(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.entries.iter().map(|(key, located)| (key.as_str(), located.place.as_str()))
+    }
+
+    /// Whether the list of keys has this one in this section.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.key(name).is_some()
+    }
+
     /// Takes a key out, whatever its value.
     pub(crate) fn take(&mut self, name: &'static str) -> Option<Located> {
         debug_assert!(self.key(name).is_some(), "{}.{name} is not in the list of keys", self.kind);

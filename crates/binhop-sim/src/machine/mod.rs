@@ -6,11 +6,13 @@ mod document;
 mod frames;
 mod keys;
 mod link;
+mod placement;
 
 use std::sync::Arc;
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{IndexBy, Next, TagBy, Tree, TreeConfig};
+use binhop_os::placement::{Policy, Settings, policy};
 
 pub use keys::{KEYS, Key};
 
@@ -25,15 +27,25 @@ pub struct Memory {
     pub frames: Option<u64>,
 }
 
-/// Which frame a page gets.
+/// Which frame a page gets. With [`Memory`], everything that decides it but the seed: equal values, equal
+/// placements. (What the policy does not use is the same in all.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementConfig {
     /// The policy's name.
     pub policy: &'static str,
-    /// Frames it may choose from: K. 0 with identity.
-    pub pool: u64,
-    /// The cache whose bins it spreads pages over.
-    pub tuned_for: Option<String>,
+    /// What it is told. Where physical = virtual: nothing that matters.
+    pub settings: Settings,
+}
+
+impl PlacementConfig {
+    /// The policy.
+    ///
+    /// # Panics
+    /// Never, for the placement of a machine: it names one of the list.
+    #[must_use]
+    pub fn policy(&self) -> &'static Policy {
+        policy(self.policy).expect("a checked machine names a policy of the list")
+    }
 }
 
 /// A machine: checked, immutable, cheap to clone.
@@ -178,10 +190,12 @@ impl Machine {
         &self.0.notes
     }
 
-    /// Frames that no placement may choose: memory less the pool. `None` where physical = virtual.
+    /// A page is evicted only when at least so many other pages have been referenced since it was, and none
+    /// before more than so many have been placed: memory less the pool, for a policy that picks from one.
+    /// `None` where physical = virtual.
     #[must_use]
     pub fn safe_frames(&self) -> Option<u64> {
-        self.0.memory.frames.map(|frames| frames - self.0.placement.pool)
+        self.0.placement.policy().safe_frames(&self.0.placement.settings)
     }
 
     /// Whether a seed changes anything.
@@ -190,7 +204,8 @@ impl Machine {
         let draws = |cache: &binhop_hw::CacheConfig| {
             cache.replacement == binhop_hw::Replacement::Random && cache.ways > 1
         };
-        self.0.memory.frames.is_some() || self.0.tree.config().caches.iter().any(draws)
+        self.0.placement.policy().is_random(&self.0.placement.settings)
+            || self.0.tree.config().caches.iter().any(draws)
     }
 
     /// The complete description, with what was left out filled in. Reading it gives the same machine.
@@ -206,11 +221,17 @@ impl Machine {
         }
         line(format_args!("page = \"{}\"\n\n[placement]", Bytes(page)));
         line(format_args!("policy = {:?}", self.0.placement.policy));
-        if self.0.memory.frames.is_some() {
-            line(format_args!("pool = \"{}\"", Bytes(self.0.placement.pool * page)));
-        }
-        if let Some(cache) = &self.0.placement.tuned_for {
-            line(format_args!("tuned-for = {cache:?}"));
+        let settings = &self.0.placement.settings;
+        for parameter in self.0.placement.policy().parameters {
+            match parameter.name {
+                "pool" => line(format_args!("pool = \"{}\"", Bytes(settings.pool * page))),
+                "bins" => line(format_args!("bins = {}", settings.bins.bytes())),
+                "colors" => line(format_args!("colors = {}", settings.colors)),
+                "pid-hash" => line(format_args!("pid-hash = {}", settings.pid_hash)),
+                "sharing" => line(format_args!("sharing = {:?}", settings.sharing.name())),
+                "fragmentation" => line(format_args!("fragmentation = {}", settings.fragmentation)),
+                _ => {} // tuned-for has become bins or colors
+            }
         }
         for (index, cache) in config.caches.iter().enumerate() {
             line(format_args!("\n[cache.{}]", toml_key(&cache.name)));

@@ -427,6 +427,7 @@ impl Prepare {
             asid: self.running.asid,
             page_no: PageNo(translated.page_no),
             segment: self.spaces.segment_of(page),
+            segments: self.spaces.shared_segments(self.running.asid),
         };
         let Some(safe) = self.safe else {
             // Physical = virtual: nothing is ever evicted.

@@ -1,0 +1,104 @@
+//! What hands out the frames of a lane: the pool and a policy that picks from it, or a policy with free
+//! lists and victims of its own.
+
+use alloc::{boxed::Box, format};
+
+use binhop_base::{FrameNo, PageId, Problem, Result};
+
+use super::{Placed, Pool, Recency, Request, lru::Lru};
+use crate::placement::{Draws, Placement};
+
+/// Hands out the frames of one lane, numbered from 0. One instance serves one lane.
+///
+/// [`Frames`](crate::Frames) keeps which page is in which frame; an allocator keeps what it needs to choose.
+pub trait Allocator: Send {
+    /// P, the frames of memory.
+    fn frames(&self) -> u64;
+
+    /// Whether the next [`place`](Self::place) reads its [`Recency`]. Once true it stays true.
+    fn needs_recency(&self) -> bool;
+
+    /// Gives a page a frame, and says what the frame held.
+    ///
+    /// # Errors
+    /// Whatever may go wrong in a policy that is not built in; the run stops.
+    fn place(&mut self, request: &Request, recency: &Recency, draws: Draws) -> Result<Placed>;
+
+    /// The page in a frame has died.
+    fn release(&mut self, frame: FrameNo);
+
+    /// The page in a frame.
+    fn page_in(&self, frame: FrameNo) -> Option<PageId>;
+
+    /// Frames that hold a page, counted one by one.
+    fn held(&self) -> u64;
+
+    /// Whether every frame is in its lists exactly once, and all it counts is true.
+    fn is_whole(&self) -> bool;
+
+    /// Loses a frame.
+    #[cfg(test)]
+    fn lose_one(&mut self) {}
+}
+
+/// Memory whose placements pick from the K least recently used frames.
+pub(super) struct Pooled {
+    pub(super) list: Lru,
+    pub(super) policy: Box<dyn Placement>,
+}
+
+impl Allocator for Pooled {
+    fn frames(&self) -> u64 {
+        self.list.len() as u64
+    }
+
+    fn needs_recency(&self) -> bool {
+        self.list.needs_recency()
+    }
+
+    fn place(&mut self, request: &Request, recency: &Recency, draws: Draws) -> Result<Placed> {
+        let Self { list, policy } = self;
+        list.refresh(request, recency);
+        let chosen = policy.choose(request, &Pool::new(list), draws)?;
+        let rank = list.rank_of(chosen.0);
+        let rank = rank.ok_or_else(|| outside(chosen, policy.name(), request, draws, list))?;
+        let (frame, evicted) = list.take(rank, request);
+        Ok(Placed { frame: FrameNo(u64::from(frame)), evicted })
+    }
+
+    fn release(&mut self, frame: FrameNo) {
+        self.list.release(frame.0 as u32);
+    }
+
+    fn page_in(&self, frame: FrameNo) -> Option<PageId> {
+        self.list.content(frame.0 as u32).page()
+    }
+
+    fn held(&self) -> u64 {
+        self.list.held()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.list.is_whole()
+    }
+
+    #[cfg(test)]
+    fn lose_one(&mut self) {
+        self.list.lose_one();
+    }
+}
+
+/// A policy broke the one rule it has.
+#[cold]
+fn outside(chosen: FrameNo, policy: &str, request: &Request, draws: Draws, list: &Lru) -> Box<Problem> {
+    let Request { page, asid, page_no, .. } = request;
+    let fault = draws.fault();
+    Problem::run(
+        &format!("frame {chosen}"),
+        &format!(
+            "placement policy {policy}, fault {fault}: page {page}, virtual page {page_no} of asid {asid}"
+        ),
+        &format!("a policy chooses one of the {} frames of the pool", Pool::new(list).len()),
+        "take one that the pool lists",
+    )
+}

@@ -1,0 +1,139 @@
+//! A bench for one policy: a memory in a state that a test spells out, and one decision at a time.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use binhop_base::{Asid, PageId, PageNo, Rng};
+
+use super::{Pool, Recency, Request, lru::Lru};
+use crate::{
+    SegmentId,
+    placement::{self, Draws, Placement, Settings},
+};
+
+/// A page of address space 1, in its one segment 1, at virtual page 0.
+pub(crate) fn page(number: u32) -> Request {
+    let (asid, segment) = (Asid(1), SegmentId(1));
+    Request { page: PageId(number), asid, page_no: PageNo(0), segment, segments: [segment].into() }
+}
+
+impl Request {
+    /// The same at another virtual page.
+    pub(crate) fn at(self, page_no: u64) -> Self {
+        Self { page_no: PageNo(page_no), ..self }
+    }
+
+    /// The same in another address space.
+    pub(crate) fn by(self, asid: u32) -> Self {
+        Self { asid: Asid(asid), ..self }
+    }
+
+    /// The same in the first of these segments, by a space that has them all.
+    pub(crate) fn of(self, segments: &[u32]) -> Self {
+        let segments: Vec<SegmentId> = segments.iter().copied().map(SegmentId).collect();
+        Self { segment: segments[0], segments: segments.into(), ..self }
+    }
+}
+
+/// Frames as a list, and a policy that is asked about it.
+pub(crate) struct Bench {
+    list: Lru,
+    policy: Box<dyn Placement>,
+    seed: u64,
+    faults: u64,
+    entered: Option<u32>,
+}
+
+impl Bench {
+    /// Frames in this order, least recently used first; the first `pool` may be chosen.
+    pub(crate) fn new(policy: &str, settings: Settings, order: &[u32], pool: usize) -> Self {
+        let settings = Settings { frames: order.len() as u64, pool: pool as u64, ..settings };
+        let policy = placement::policy(policy).unwrap().build(&settings).unwrap();
+        let list = Lru::in_order(order.to_vec(), pool, policy.counts());
+        Self { list, policy, seed: 0, faults: 0, entered: None }
+    }
+
+    /// The pairs <used, free> of KH90's figures, bin by bin: the segment 1 uses so many frames in each bin, and
+    /// so many others of it are the pool.
+    pub(crate) fn with_pairs(policy: &str, settings: Settings, pairs: &[(u32, u32)]) -> Self {
+        let bins = pairs.len() as u32;
+        let frames = |of: fn(&(u32, u32)) -> (u32, u32)| {
+            let of_bin = move |(bin, pair)| {
+                let (from, to) = of(pair);
+                (from..to).map(move |row| row * bins + bin)
+            };
+            (0..).zip(pairs).flat_map(of_bin).collect::<Vec<u32>>()
+        };
+        // All bins must have as many frames: what neither is used nor free is the most recently used.
+        let rows = pairs.iter().map(|(used, free)| used + free).max().unwrap();
+        let used = frames(|&(used, _)| (0, used));
+        let free = frames(|&(used, free)| (used, used + free));
+        let mut order = [&used[..], &free[..]].concat();
+        order.extend((0..rows * bins).filter(|frame| !order.contains(frame)).collect::<Vec<_>>());
+        let mut bench = Self::new(policy, settings, &order, free.len());
+        for (number, frame) in (0..).zip(used) {
+            bench.put(frame, &page(1000 + number));
+        }
+        bench
+    }
+
+    /// Other draws.
+    pub(crate) fn seeded(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    fn draws(&self) -> Draws {
+        Draws::new(Rng::new(self.seed), self.faults)
+    }
+
+    /// Puts a page into a frame of the pool.
+    pub(crate) fn put(&mut self, frame: u32, request: &Request) {
+        let recency = Recency::new();
+        self.list.refresh(request, &recency);
+        let rank = self.list.rank_of(frame.into()).unwrap();
+        let before = self.list.fresh().to_vec();
+        assert_eq!(self.list.take(rank, request).0, frame);
+        self.entered = self.list.fresh().iter().copied().find(|frame| !before.contains(frame));
+    }
+
+    /// What the policy would choose.
+    pub(crate) fn choose(&mut self, request: &Request) -> u32 {
+        self.list.refresh(request, &Recency::new());
+        let draws = self.draws();
+        self.policy.choose(request, &Pool::new(&self.list), draws).unwrap().0 as u32
+    }
+
+    /// Places a page by the policy.
+    pub(crate) fn place(&mut self, request: &Request) -> u32 {
+        let frame = self.choose(request);
+        self.faults += 1;
+        self.put(frame, request);
+        frame
+    }
+
+    /// The page in a frame dies.
+    pub(crate) fn release(&mut self, frame: u32) {
+        self.list.release(frame);
+    }
+
+    /// <used, free> of the bins whose lowest `level` bits are `low`, for a space of segment 1.
+    pub(crate) fn pair(&mut self, level: u32, low: u32) -> (u64, u64) {
+        self.list.refresh(&page(0), &Recency::new());
+        let pool = Pool::new(&self.list);
+        (pool.used_below(level, low), pool.available_below(level, low))
+    }
+
+    /// Trees of counts that exist.
+    pub(crate) fn slots(&self) -> usize {
+        self.list.bins().unwrap().slots()
+    }
+
+    /// The frame that filled the pool up to K again when the last page was put.
+    pub(crate) fn entered(&self) -> Option<u32> {
+        self.entered
+    }
+
+    /// Whether all lists and counts are true.
+    pub(crate) fn check(&self) {
+        assert!(self.list.is_whole());
+    }
+}

@@ -1,0 +1,399 @@
+//! `buddy`: frames as Linux hands them out (mm/page_alloc.c), which knows nothing of caches.
+//!
+//! # Rules
+//! - Free frames form blocks of 2^0 to 2^10, each aligned to its size, in a list for each order. A page is asked
+//!   for alone (order 0): the smallest block that there is is taken from the front of its list and halved, the
+//!   upper halves going to the front of their lists, until the lowest frame is alone.
+//! - A processor's list stands between: when it is empty it takes 63 frames at once, and hands them out in the
+//!   order in which they came. The frame of a page that dies goes to its front; when it holds 378, the
+//!   63 that were freed longest ago leave it.
+//! - A frame that leaves it joins its buddy, the other half of the block of the next order, if that is free
+//!   as a whole, and so on; what comes of it goes to the front of its list.
+//! - When no frame is free, the page of all memory that was referenced longest ago is evicted, and its frame reused.
+//!
+//! # The start
+//! All of memory free in blocks as large as they can be, lowest first, as after boot: then nothing is random.
+//! `fragmentation` makes it a memory after long use: so many percent of the frames, drawn by the seed, hold pages
+//! of other programs that nobody references; the others were freed one by one in a random order, so that what
+//! they form depends on what lies between. The old pages leave before any other, in random order, each when a
+//! frame is needed and none is free: at 100 % every frame is a random one.
+//!
+//! # Not modelled
+//! One zone, one node, one kind of page (migrate types), one processor; no watermarks, so no reclaim ahead
+//! of need and none in batches; the list's limits are those of a zone of 1 GiB or more in pages of 4 KiB before
+//! Linux 5.14, not tuned; no larger orders asked for, so no compaction and no huge pages; exact LRU in
+//! place of two generations and reference bits; a block always goes to the front of its list (Linux puts one to
+//! the end whose buddy's buddy is free).
+
+use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
+
+use binhop_base::{Domain, FrameNo, PageId, Result, Rng, Stream};
+
+use super::settings::FRAGMENTATION;
+use super::{Draws, Manner, Own, Policy};
+use crate::frame::{aging::Aging, content::Content};
+use crate::{Allocator, Placed, Recency, Request};
+
+pub(super) static POLICY: Policy = Policy {
+    name: "buddy",
+    rule: "The next frame of Linux's allocator: blocks of 2^n frames split and joined, lists last in, first out, 63 \
+           at a time; when none is free, the least recently used.",
+    source: "Linux mm/page_alloc.c",
+    cost: "17 B for each frame, 24 B more once memory has been full; O(1) amortised while frames are free, then \
+           O(log frames); no draw but the start's.",
+    parameters: &[FRAGMENTATION],
+    manner: Manner::Own(Own {
+        build: |settings, rng| Box::new(Buddy::new(settings.frames as u32, settings.fragmentation, rng)),
+        // A page leaves only when no frame is free: then all others hold pages referenced since.
+        safe_frames: |settings| settings.frames - 1,
+        is_random: |settings| settings.fragmentation > 0,
+    }),
+};
+
+/// Orders of blocks: 2^0 to 2^10 frames.
+const ORDERS: usize = 11;
+/// Frames that move between the blocks and the processor's list at once (`zone_batchsize`).
+const BATCH: usize = 63;
+/// Frames at which the processor's list gives a batch back.
+const HIGH: usize = 6 * BATCH;
+
+/// No frame.
+const NONE: u32 = u32::MAX;
+/// Not the first frame of a free block.
+const NO_BLOCK: u8 = u8::MAX;
+
+/// Free blocks, in a list for each order.
+struct Blocks {
+    frames: u32,
+    first: [u32; ORDERS],
+    /// For the first frame of a free block the ones before and after it in its list.
+    links: Vec<[u32; 2]>,
+    /// The order of the free block that begins at a frame.
+    order: Vec<u8>,
+}
+
+impl Blocks {
+    fn new(frames: u32) -> Self {
+        let len = frames as usize;
+        Self { frames, first: [NONE; ORDERS], links: vec![[NONE; 2]; len], order: vec![NO_BLOCK; len] }
+    }
+
+    /// All frames free, in blocks as large as they can be, the lowest in front.
+    fn as_after_boot(frames: u32) -> Self {
+        let mut blocks = Self::new(frames);
+        let mut all = Vec::new();
+        let mut start = 0;
+        while start < frames {
+            let fits = |order: &u32| start % (1 << order) == 0 && frames - start >= 1 << order;
+            let order = (0..ORDERS as u32).rev().find(fits).expect("a single frame fits");
+            all.push((start, order as usize));
+            start += 1 << order;
+        }
+        all.into_iter().rev().for_each(|(block, order)| blocks.push(block, order));
+        blocks
+    }
+
+    /// Puts a block to the front of its list.
+    fn push(&mut self, block: u32, order: usize) {
+        let next = core::mem::replace(&mut self.first[order], block);
+        self.links[block as usize] = [NONE, next];
+        self.order[block as usize] = order as u8;
+        if next != NONE {
+            self.links[next as usize][0] = block;
+        }
+    }
+
+    fn remove(&mut self, block: u32, order: usize) {
+        let [before, next] = self.links[block as usize];
+        match before {
+            NONE => self.first[order] = next,
+            before => self.links[before as usize][1] = next,
+        }
+        if next != NONE {
+            self.links[next as usize][0] = before;
+        }
+        self.order[block as usize] = NO_BLOCK;
+    }
+
+    /// A single frame out of the smallest block.
+    fn take(&mut self) -> Option<u32> {
+        let order = (0..ORDERS).find(|&order| self.first[order] != NONE)?;
+        let block = self.first[order];
+        self.remove(block, order);
+        for half in (0..order).rev() {
+            self.push(block + (1 << half), half);
+        }
+        Some(block)
+    }
+
+    /// A single frame comes back, and joins its buddies.
+    fn free(&mut self, frame: u32) {
+        let (mut block, mut order) = (frame, 0);
+        while order < ORDERS - 1 {
+            let buddy = block ^ (1 << order);
+            if buddy >= self.frames || self.order[buddy as usize] != order as u8 {
+                break;
+            }
+            self.remove(buddy, order);
+            block &= buddy;
+            order += 1;
+        }
+        self.push(block, order);
+    }
+
+    /// The blocks of each order, front first.
+    fn lists(&self) -> impl Iterator<Item = (usize, u32)> {
+        let some = |frame: u32| Some(frame).filter(|&frame| frame != NONE);
+        let after = move |&block: &u32| some(self.links[block as usize][1]);
+        (0..ORDERS).flat_map(move |order| {
+            core::iter::successors(some(self.first[order]), after).map(move |block| (order, block))
+        })
+    }
+}
+
+struct Buddy {
+    blocks: Blocks,
+    /// The processor's list, the next to hand out in front.
+    processor: VecDeque<u32>,
+    /// Frames that hold other programs' pages, the next to leave last.
+    old: Vec<u32>,
+    content: Vec<Content>,
+    /// Frames that hold a page.
+    held: u32,
+    /// Whether all of them did once: from then on it must be known which is the oldest.
+    full: bool,
+    aging: Aging,
+}
+
+impl Buddy {
+    fn new(frames: u32, fragmentation: u32, rng: Rng) -> Self {
+        let (mut blocks, mut old) = (Blocks::new(frames), Vec::new());
+        if fragmentation == 0 {
+            blocks = Blocks::as_after_boot(frames);
+        } else {
+            old.extend(0..frames);
+            rng.shuffle(Stream::new(Domain::FrameOrder, 0), &mut old);
+            let kept = u64::from(frames) * u64::from(fragmentation) / 100;
+            old.drain(kept as usize..).for_each(|frame| blocks.free(frame));
+        }
+        Self {
+            blocks,
+            processor: VecDeque::new(),
+            old,
+            content: vec![Content::default(); frames as usize],
+            held: 0,
+            full: false,
+            aging: Aging::default(),
+        }
+    }
+
+    /// A frame that holds no page of ours, if there is one.
+    fn take_free(&mut self) -> Option<u32> {
+        if self.processor.is_empty() {
+            let blocks = &mut self.blocks;
+            self.processor.extend(core::iter::from_fn(|| blocks.take()).take(BATCH));
+        }
+        self.processor.pop_front().or_else(|| self.old.pop())
+    }
+
+    /// The frame whose page was referenced longest ago.
+    fn oldest(&mut self, recency: &Recency) -> u32 {
+        let frames = self.content.len();
+        loop {
+            let entry = self.aging.take_oldest(recency, frames / 8);
+            // An entry outlives its page.
+            if self.content[entry.frame as usize].page() == Some(entry.page) {
+                return entry.frame;
+            }
+        }
+    }
+
+    /// Keeps the entry of a page that was placed, and no more entries than twice the frames.
+    fn follow(&mut self, frame: u32, page: PageId) {
+        if self.full {
+            self.aging.add(frame, page);
+        } else if self.held as usize == self.content.len() {
+            self.full = true;
+            for (frame, content) in (0..).zip(&self.content) {
+                self.aging.add(frame, content.last());
+            }
+        }
+        if self.aging.len() > 2 * self.content.len() {
+            let content = &self.content;
+            self.aging.retain(|entry| content[entry.frame as usize].page() == Some(entry.page));
+        }
+    }
+}
+
+impl Allocator for Buddy {
+    fn frames(&self) -> u64 {
+        self.content.len() as u64
+    }
+
+    fn needs_recency(&self) -> bool {
+        self.full
+    }
+
+    fn place(&mut self, request: &Request, recency: &Recency, _: Draws) -> Result<Placed> {
+        let free = self.take_free();
+        let frame = match free {
+            Some(frame) => frame,
+            None => self.oldest(recency),
+        };
+        self.held += u32::from(free.is_some());
+        let old = core::mem::replace(&mut self.content[frame as usize], Content::of(request.page));
+        self.follow(frame, request.page);
+        Ok(Placed { frame: FrameNo(frame.into()), evicted: old.page() })
+    }
+
+    fn release(&mut self, frame: FrameNo) {
+        let frame = frame.0 as u32;
+        self.content[frame as usize].release();
+        self.held -= 1;
+        self.processor.push_front(frame);
+        if self.processor.len() >= HIGH {
+            let keep = self.processor.len() - BATCH;
+            // The one freed longest ago first.
+            for frame in self.processor.drain(keep..).rev() {
+                self.blocks.free(frame);
+            }
+        }
+    }
+
+    fn page_in(&self, frame: FrameNo) -> Option<PageId> {
+        self.content[frame.0 as usize].page()
+    }
+
+    fn held(&self) -> u64 {
+        self.content.iter().filter(|content| content.page().is_some()).count() as u64
+    }
+
+    fn is_whole(&self) -> bool {
+        let frames = self.content.len();
+        let mut seen = vec![0u8; frames];
+        let blocks = self.blocks.lists().flat_map(|(order, block)| block..block + (1 << order));
+        let single = self.processor.iter().chain(&self.old).copied();
+        let held = (0..frames as u32).filter(|&frame| self.content[frame as usize].page().is_some());
+        for frame in blocks.chain(single).chain(held) {
+            seen[frame as usize] += 1;
+        }
+        let first = |&(order, block): &(usize, u32)| {
+            self.blocks.order[block as usize] == order as u8 && block % (1 << order) == 0
+        };
+        let followed = !self.full || {
+            let mut live = vec![0u8; frames];
+            for entry in self.aging.iter() {
+                let current = self.content[entry.frame as usize].page() == Some(entry.page);
+                live[entry.frame as usize] += u8::from(current);
+            }
+            (0..).zip(&live).all(|(frame, &entries)| entries == u8::from(self.page_in(FrameNo(frame)).is_some()))
+        };
+        seen.iter().all(|&times| times == 1)
+            && self.blocks.lists().all(|block| first(&block))
+            && u64::from(self.held) == self.held()
+            && followed
+    }
+
+    #[cfg(test)]
+    fn lose_one(&mut self) {
+        self.old.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Frames;
+    use crate::placement::Settings;
+    use crate::frame::bench::page;
+
+    fn free(blocks: &Blocks) -> Vec<(usize, u32)> {
+        blocks.lists().collect()
+    }
+
+    #[test]
+    fn a_block_is_halved_from_below_and_joined_again() {
+        let mut blocks = Blocks::as_after_boot(1024 + 8 + 2 + 1);
+        assert_eq!(free(&blocks), [(0, 1034), (1, 1032), (3, 1024), (10, 0)]);
+        let taken: Vec<u32> = (0..5).filter_map(|_| blocks.take()).collect();
+        assert_eq!(taken, [1034, 1032, 1033, 1024, 1025]);
+        assert_eq!(free(&blocks), [(1, 1026), (2, 1028), (10, 0)]);
+        blocks.free(1024);
+        assert_eq!(free(&blocks), [(0, 1024), (1, 1026), (2, 1028), (10, 0)]);
+        blocks.free(1033);
+        assert_eq!(free(&blocks), [(0, 1033), (0, 1024), (1, 1026), (2, 1028), (10, 0)]);
+        blocks.free(1025); // with 1024, then 1026, then 1028
+        assert_eq!(free(&blocks), [(0, 1033), (3, 1024), (10, 0)]);
+        blocks.free(1032);
+        blocks.free(1034); // has no buddy
+        assert_eq!(free(&blocks), [(0, 1034), (1, 1032), (3, 1024), (10, 0)]);
+    }
+
+    fn place(frames: &mut Frames, numbers: core::ops::Range<u32>) -> Vec<u64> {
+        numbers.map(|number| frames.place(&page(number), &Recency::new()).unwrap().frame.0).collect()
+    }
+
+    #[test]
+    fn after_boot_frames_come_in_order_and_the_last_freed_comes_first() {
+        let mut frames = POLICY.frames(&Settings::new(4096, 1), 1).unwrap();
+        let first = place(&mut frames, 0..200);
+        assert!(first.iter().copied().eq(0..200), "{first:?}");
+        // Of 252 = 4 batches taken, 200 were handed out.
+        for number in [17, 3] {
+            frames.release(PageId(number));
+        }
+        assert_eq!(place(&mut frames, 200..203), [3, 17, 200]);
+        frames.check().unwrap();
+    }
+
+    #[test]
+    fn the_processors_list_gives_back_what_was_freed_longest_ago() {
+        let mut frames = POLICY.frames(&Settings::new(4096, 1), 1).unwrap();
+        place(&mut frames, 0..630); // ten batches: the list is empty
+        for number in 0..378 {
+            frames.release(PageId(number));
+        }
+        // 0 to 62 have left: all other frames below 630 are held or in the list.
+        assert!(place(&mut frames, 630..630 + 315).into_iter().eq((63..378).rev()));
+        // The blocks of 0 to 62 are smaller than what is left above 630: those next to it go first.
+        let next = place(&mut frames, 1000..1063);
+        assert!(next.iter().all(|frame| (0..63).contains(frame) || *frame >= 630), "{next:?}");
+        assert_eq!(next.iter().filter(|&&frame| frame < 63).count(), 63 - next.iter().filter(|&&frame| frame >= 630).count());
+        frames.check().unwrap();
+    }
+
+    #[test]
+    fn fragmentation_scatters_what_is_handed_out() {
+        let neighbours = |fragmentation, seed| {
+            let settings = Settings { fragmentation, ..Settings::new(8192, 1) };
+            let mut frames = POLICY.frames(&settings, seed).unwrap();
+            let order = place(&mut frames, 0..1000);
+            frames.check().unwrap();
+            (order.windows(2).filter(|pair| pair[1] == pair[0] + 1).count(), order)
+        };
+        assert_eq!(neighbours(0, 1).0, 999);
+        assert_eq!(neighbours(0, 1), neighbours(0, 2));
+        assert_ne!(neighbours(50, 1), neighbours(50, 2));
+        // Frames without a free buddy come first: a quarter of memory at 50 %, 9 % at 10 %.
+        assert!(neighbours(50, 1).0 < 5, "{:?}", neighbours(50, 1));
+        assert!((50..400).contains(&neighbours(10, 1).0), "{:?}", neighbours(10, 1));
+        assert!(neighbours(100, 1).0 < 5);
+    }
+
+    #[test]
+    fn old_pages_leave_first_and_are_nobodys() {
+        let settings = Settings { fragmentation: 50, ..Settings::new(64, 1) };
+        let mut frames = POLICY.frames(&settings, 9).unwrap();
+        assert_eq!(frames.free(), Some(64));
+        let mut recency = Recency::new();
+        for number in 0..64 {
+            recency.note(PageId(number), 1 + u64::from(number));
+            assert!(!frames.needs_recency());
+            assert_eq!(frames.place(&page(number), &recency).unwrap().evicted, None);
+        }
+        assert!(frames.needs_recency());
+        recency.note(PageId(0), 100);
+        assert_eq!(frames.place(&page(64), &recency).unwrap().evicted, Some(PageId(1)));
+        frames.check().unwrap();
+    }
+}

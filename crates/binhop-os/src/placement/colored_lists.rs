@@ -1,0 +1,148 @@
+//! `colored-lists`: memory divided by color, each color with a free list and replacement of its own (LF91 §2).
+//!
+//! A frame's color is its number mod colors, a page's its virtual page number mod colors, exclusive-ored with
+//! a hash of the address space's number before if `pid-hash` says so. A page gets a frame of its color: a
+//! free one, as long as there is one, in random order; else the one whose page was referenced longest ago,
+//! which is evicted whatever other colors have free. The frame of a page that dies keeps its place in its
+//! color's order. One color is conventional global LRU.
+//!
+//! A color is a list with a pool of one, so each is exact at no cost to references.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use binhop_base::{FrameNo, PageId, Result, Rng};
+
+use super::color::fibonacci;
+use super::settings::{COLORS, PID_HASH, TUNED_FOR};
+use super::{Draws, Manner, Own, Policy, Settings};
+use crate::frame::lru::Lru;
+use crate::{Allocator, Placed, Recency, Request};
+
+pub(super) static POLICY: Policy = Policy {
+    name: "colored-lists",
+    rule: "A frame of the color of the page (virtual page number mod colors): a free one, else the least recently \
+           used of that color.",
+    source: "LF91 §2; the hash is binhop's",
+    cost: "28 B for each frame; O(1) while frames are free, then O(log frames) for each reused one; no draw \
+           but the order of free frames.",
+    parameters: &[COLORS, TUNED_FOR, PID_HASH],
+    manner: Manner::Own(Own { build, safe_frames, is_random: |_| true }),
+};
+
+fn build(settings: &Settings, rng: Rng) -> Box<dyn Allocator> {
+    let Settings { frames, colors, pid_hash, .. } = *settings;
+    // The lower colors have a frame more if it does not come out even.
+    let of = |color| ((frames - color - 1) / colors + 1) as u32;
+    let lists = (0..colors).map(|color| Lru::new(of(color), rng, color, 1, None)).collect();
+    Box::new(ColoredLists { lists, pid_hash })
+}
+
+/// A page leaves when as many others of its color have been referenced as the color has frames.
+fn safe_frames(settings: &Settings) -> u64 {
+    settings.frames / settings.colors - 1
+}
+
+struct ColoredLists {
+    /// By color. Frame f is number f / colors of list f mod colors.
+    lists: Vec<Lru>,
+    pid_hash: bool,
+}
+
+impl ColoredLists {
+    fn place_of(&self, frame: FrameNo) -> (usize, u32) {
+        let colors = self.lists.len() as u64;
+        ((frame.0 % colors) as usize, (frame.0 / colors) as u32)
+    }
+}
+
+impl Allocator for ColoredLists {
+    fn frames(&self) -> u64 {
+        self.lists.iter().map(|list| list.len() as u64).sum()
+    }
+
+    fn needs_recency(&self) -> bool {
+        self.lists.iter().any(Lru::needs_recency)
+    }
+
+    fn place(&mut self, request: &Request, recency: &Recency, _: Draws) -> Result<Placed> {
+        let colors = self.lists.len() as u64;
+        let hash = if self.pid_hash { fibonacci(request.asid) } else { 0 };
+        let color = (request.page_no.0 ^ hash) % colors;
+        let list = &mut self.lists[color as usize];
+        list.refresh(request, recency);
+        let (number, evicted) = list.take(0, request);
+        Ok(Placed { frame: FrameNo(u64::from(number) * colors + color), evicted })
+    }
+
+    fn release(&mut self, frame: FrameNo) {
+        let (color, number) = self.place_of(frame);
+        self.lists[color].release(number);
+    }
+
+    fn page_in(&self, frame: FrameNo) -> Option<PageId> {
+        let (color, number) = self.place_of(frame);
+        self.lists[color].content(number).page()
+    }
+
+    fn held(&self) -> u64 {
+        self.lists.iter().map(Lru::held).sum()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.lists.iter().all(Lru::is_whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Frames;
+    use crate::frame::bench::page;
+
+    fn frames(frames: u64, colors: u64, pid_hash: bool) -> Frames {
+        let settings = Settings { colors, pid_hash, ..Settings::new(frames, 1) };
+        POLICY.frames(&settings, 5).unwrap()
+    }
+
+    /// Six frames of three colors: two pages of a color fit, a third evicts the older though others are free.
+    #[test]
+    fn a_color_replaces_its_own_pages() {
+        let mut frames = frames(6, 3, false);
+        let mut recency = Recency::new();
+        let mut touch = |number: u32, page_no: u64, time: u64| {
+            recency.note(PageId(number), time);
+            if let Some(frame) = frames.frame_of(PageId(number)) {
+                return (frame.0 % 3, None);
+            }
+            let placed = frames.place(&page(number).at(page_no), &recency).unwrap();
+            (placed.frame.0 % 3, placed.evicted)
+        };
+        let table = [
+            // page, virtual page, color, evicted
+            (0, 7, 1, None),
+            (1, 4, 1, None),
+            (2, 9, 0, None),
+            (0, 7, 1, None),
+            (3, 1, 1, Some(1)),
+            (4, 2, 2, None),
+            (1, 4, 1, Some(0)),
+        ];
+        for (time, (number, page_no, color, evicted)) in (1..).zip(table) {
+            assert_eq!(touch(number, page_no, time), (color, evicted.map(PageId)), "line {time}");
+        }
+        frames.check().unwrap();
+        assert_eq!((frames.mapped(), frames.free()), (4, Some(2)));
+    }
+
+    #[test]
+    fn colors_may_be_uneven_and_the_hash_tells_spaces_apart() {
+        let mut frames = frames(16 * 3 + 5, 16, true);
+        assert_eq!(frames.frames(), Some(53));
+        let mut color = |number, asid| {
+            frames.place(&page(number).at(5).by(asid), &Recency::new()).unwrap().frame.0 % 16
+        };
+        // The hashes of 0 to 3 end in 0, 9, 2 and C.
+        assert_eq!([color(0, 0), color(1, 1), color(2, 2), color(3, 3)], [5, 5 ^ 9, 5 ^ 2, 5 ^ 0xC]);
+        assert_eq!(safe_frames(&Settings { colors: 16, ..Settings::new(53, 1) }), 2);
+    }
+}

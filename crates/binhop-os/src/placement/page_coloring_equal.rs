@@ -1,0 +1,60 @@
+//! `page-coloring-equal`: the frame's bin equals the page number's (KH90 §3.2.1), as in a virtually indexed
+//! cache. If the pool has no frame there, the least recently used of the pool (the document's "first
+//! available"). Equal addresses of different spaces meet in one bin; sharing at equal addresses does no harm.
+
+use alloc::boxed::Box;
+
+use binhop_base::{FrameNo, PowerOfTwo, Result};
+
+use super::color::match_or_first;
+use super::settings::{BINS, POOL, TUNED_FOR};
+use super::{Draws, Manner, Placement, Policy};
+use crate::{Counts, Pool, Request};
+
+pub(super) static POLICY: Policy = Policy {
+    name: "page-coloring-equal",
+    rule: "The oldest frame of the pool in bin (page number mod bins); if it has none, the oldest of the pool.",
+    source: "KH90 §3.2.1",
+    cost: "No state; O(1), no draw.",
+    parameters: &[POOL, BINS, TUNED_FOR],
+    manner: Manner::Pool(|settings| Box::new(Equal { bins: settings.bins })),
+};
+
+struct Equal {
+    bins: PowerOfTwo,
+}
+
+impl Placement for Equal {
+    fn name(&self) -> &str {
+        POLICY.name
+    }
+
+    fn counts(&self) -> Option<Counts> {
+        Some(Counts { bins: self.bins, tree: false, used: None })
+    }
+
+    fn choose(&mut self, request: &Request, pool: &Pool<'_>, _: Draws) -> Result<FrameNo> {
+        match_or_first(pool, self.bins, request.page_no.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::bench::{Bench, page};
+    use crate::placement::Settings;
+
+    #[test]
+    fn bins_match_while_the_pool_has_such_a_frame_and_then_its_oldest_goes() {
+        let settings = Settings { bins: PowerOfTwo::from_log2(2), ..Settings::new(1, 1) };
+        // Eight frames, four bins: the pool lacks bin 2.
+        let mut bench = Bench::new(POLICY.name, settings, &[7, 1, 5, 3, 0, 4, 2, 6], 6);
+        assert_eq!(bench.choose(&page(0).at(13)), 1);
+        assert_eq!(bench.choose(&page(0).at(15).by(9)), 7);
+        assert_eq!(bench.choose(&page(0).at(1 << 40 | 4)), 0);
+        assert_eq!(bench.choose(&page(0).at(6)), 7);
+        assert_eq!(bench.place(&page(0).at(13)), 1); // frame 2 enters the pool
+        assert_eq!(bench.choose(&page(1).at(13)), 5);
+        assert_eq!(bench.choose(&page(1).at(6)), 2);
+    }
+}

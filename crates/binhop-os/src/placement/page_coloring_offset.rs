@@ -1,0 +1,82 @@
+//! `page-coloring-offset`: as `page-coloring-equal`, for the page number plus a constant offset for each
+//! sharable segment, or for each address space (KH90 §3.2.1 and §5). Offsets are random. With one for each
+//! segment, all spaces would put a shared page mapped at one address into one bin.
+
+use alloc::boxed::Box;
+
+use binhop_base::{FrameNo, PowerOfTwo, Result};
+
+use super::color::match_or_first;
+use super::settings::{BINS, POOL, SHARING, TUNED_FOR};
+use super::{Draws, Manner, Placement, Policy};
+use crate::{Counts, Pool, Request, Sharing};
+
+pub(super) static POLICY: Policy = Policy {
+    name: "page-coloring-offset",
+    rule: "As page-coloring-equal, with page number + a random offset for each segment (or each address space).",
+    source: "KH90 §3.2.1, §5",
+    cost: "No state: an offset is drawn again each time, a function of seed and segment; O(1), one draw.",
+    parameters: &[POOL, BINS, TUNED_FOR, SHARING],
+    manner: Manner::Pool(|settings| Box::new(Offset { bins: settings.bins, sharing: settings.sharing })),
+};
+
+struct Offset {
+    bins: PowerOfTwo,
+    sharing: Sharing,
+}
+
+impl Placement for Offset {
+    fn name(&self) -> &str {
+        POLICY.name
+    }
+
+    fn counts(&self) -> Option<Counts> {
+        Some(Counts { bins: self.bins, tree: false, used: None })
+    }
+
+    fn choose(&mut self, request: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+        let unit = match self.sharing {
+            Sharing::Segment => request.segment.0,
+            Sharing::Space => request.asid.0,
+        };
+        let offset = draws.of(unit, self.bins.bytes());
+        match_or_first(pool, self.bins, request.page_no.0.wrapping_add(offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::frame::bench::{Bench, page};
+    use crate::placement::Settings;
+
+    fn bench(sharing: Sharing) -> Bench {
+        let settings = Settings { bins: PowerOfTwo::from_log2(10), sharing, ..Settings::new(1, 1) };
+        let order: Vec<u32> = (0..1024).collect();
+        Bench::new(POLICY.name, settings, &order, 1024)
+    }
+
+    #[test]
+    fn an_offset_belongs_to_a_segment_whoever_touches_it_and_differs_between_seeds() {
+        let mut bench = bench(Sharing::Segment);
+        let start = bench.choose(&page(0).of(&[7, 8]));
+        for (page_no, asid) in [(1, 1), (600, 2), (1 << 40, 3)] {
+            let there = bench.choose(&page(0).of(&[7]).at(page_no).by(asid));
+            assert_eq!(u64::from(there), (u64::from(start) + page_no) % 1024);
+        }
+        assert_ne!(bench.choose(&page(0).of(&[8])), start);
+        assert_ne!(bench.seeded(1).choose(&page(0).of(&[7])), start);
+    }
+
+    #[test]
+    fn or_to_an_address_space_whatever_it_touches() {
+        let mut bench = bench(Sharing::Space);
+        let start = bench.choose(&page(0).of(&[7]));
+        assert_eq!(bench.choose(&page(0).of(&[8]).at(1)), (start + 1) % 1024);
+        assert_ne!(bench.choose(&page(0).of(&[7]).by(2)), start);
+        bench.place(&page(0).of(&[9])); // nor does it change from fault to fault
+        assert_eq!(bench.choose(&page(1).of(&[7]).at(5)), (start + 5) % 1024);
+    }
+}
