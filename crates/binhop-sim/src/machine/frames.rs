@@ -2,7 +2,7 @@
 
 use binhop_base::{Problem, Result};
 use binhop_os::Frames;
-use binhop_os::placement::Placement;
+use binhop_os::placement::{Manner, Placement};
 
 use super::Machine;
 
@@ -19,7 +19,7 @@ impl Machine {
     pub fn frames(&self, seed: u64, custom: Option<Box<dyn Placement>>) -> Result<Frames> {
         let placement = self.placement();
         let Some(custom) = custom else { return placement.policy().frames(&placement.settings, seed) };
-        if !placement.policy().uses("pool") {
+        if !matches!(placement.policy().manner, Manner::Pool(_)) {
             return Err(Problem::request(
                 placement.policy,
                 &format!("{}: placement.policy, in place of which {} places", self.name(), custom.name()),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{IndexBy, Next, TagBy, Tree, TreeConfig};
-use binhop_os::placement::{Policy, Settings, policy};
+use binhop_os::placement::{Manner, Policy, Settings, policy};
 
 pub use keys::{KEYS, Key};
 
@@ -222,15 +222,17 @@ impl Machine {
         line(format_args!("page = \"{}\"\n\n[placement]", Bytes(page)));
         line(format_args!("policy = {:?}", self.0.placement.policy));
         let settings = &self.0.placement.settings;
+        if matches!(self.0.placement.policy().manner, Manner::Pool(_)) {
+            line(format_args!("pool = \"{}\"", Bytes(settings.pool * page)));
+        }
         for parameter in self.0.placement.policy().parameters {
             match parameter.name {
-                "pool" => line(format_args!("pool = \"{}\"", Bytes(settings.pool * page))),
                 "bins" => line(format_args!("bins = {}", settings.bins.bytes())),
                 "colors" => line(format_args!("colors = {}", settings.colors)),
                 "pid-hash" => line(format_args!("pid-hash = {}", settings.pid_hash)),
                 "sharing" => line(format_args!("sharing = {:?}", settings.sharing.name())),
                 "fragmentation" => line(format_args!("fragmentation = {}", settings.fragmentation)),
-                _ => {} // tuned-for has become bins or colors
+                _ => {} // pool stands above; tuned-for has become bins or colors
             }
         }
         for (index, cache) in config.caches.iter().enumerate() {

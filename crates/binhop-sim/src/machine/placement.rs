@@ -3,7 +3,7 @@
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{CacheConfig, IndexBy, TreeConfig};
 use binhop_os::Sharing;
-use binhop_os::placement::{POLICIES, Policy, Settings, policy};
+use binhop_os::placement::{Manner, POLICIES, Policy, Settings, policy};
 
 use super::document::{Located, Section, Value, unknown};
 use super::{Memory, PlacementConfig};
@@ -112,16 +112,17 @@ impl Typed {
             (Some(frames), None) => frames.min(((4 << 20) / page.bytes()).max(1)),
             (Some(frames), Some((pool, at))) => check_pool(*pool, at, page, frames)?,
         };
-        let mut settings = Settings::new(count, 1);
+        // A pool is there for a policy of one's own too, in place of one that makes no difference of it.
+        let picks = matches!(policy.manner, Manner::Pool(_));
+        let mut settings = Settings::new(count, if picks { pool } else { 1 });
         for parameter in policy.parameters {
             match parameter.name {
-                "pool" => settings.pool = pool,
                 "bins" => settings.bins = bins,
                 "colors" => settings.colors = colors,
                 "pid-hash" => settings.pid_hash = self.pid_hash,
                 "sharing" => settings.sharing = self.sharing,
                 "fragmentation" => settings.fragmentation = self.fragmentation,
-                "tuned-for" => {} // part of bins or colors
+                "pool" | "tuned-for" => {} // given above; part of bins or colors
                 other => unreachable!("{}: no such parameter: {other}", policy.name),
             }
         }
