@@ -10,7 +10,7 @@ use std::time::Instant;
 use binhop_base::{Bytes, Result};
 use binhop_sim::machine::Machine;
 use binhop_sim::paging::{PagingPlan, paging};
-use binhop_sim::{Plan, Prepared, simulate};
+use binhop_sim::{Plan, Prepared, simulate, simulate_all};
 use binhop_trace::{EventBatch, Meta, Op, Source, TraceReader};
 
 /// As in the Python extension.
@@ -130,6 +130,10 @@ fn main() {
     many_lanes(&table, &batches, &kh90, "kh90");
     let within = Machine::parse(WITHIN_PAGE, "within-page", &[]).unwrap();
     many_lanes(&table, &batches, &within, "level 1 within the page");
+    println!();
+    whole_runs(&table, &workload, held, &within);
+    println!();
+    many_backs(&table, &batches, &workload, held);
     std::fs::remove_file(&file).unwrap();
 }
 
@@ -201,6 +205,50 @@ fn lf91() -> PagingPlan {
 
 fn faults(batches: &Arc<[EventBatch]>) {
     black_box(paging(Box::new(Memory::new(batches)), &lf91(), &mut |_| Ok(())).unwrap());
+}
+
+/// One run of 64 placements against 64 runs of one, each as a user makes it: generate, prepare, simulate.
+fn whole_runs(table: &Table, workload: &str, references: u64, machine: &Machine) {
+    let runs = |seeds: u64| {
+        let plan = Plan { length: Some(references), ..plan(seeds, 1) };
+        seconds(|| run(machine, Box::new(binhop_workload::open(workload, 0).unwrap()), &plan))
+    };
+    let one = table.line("level 1 within the page: a whole run of 1 placement", runs(1));
+    let all = table.line("level 1 within the page: a whole run of 64 placements", runs(64));
+    println!("{:<62} {:>9.1} x", "64 placements in one run against 64 runs", 64.0 * one / all);
+}
+
+/// The nine level-2 caches of KH90 behind one front, against one of them.
+fn many_backs(table: &Table, batches: &Arc<[EventBatch]>, workload: &str, references: u64) {
+    let level2 = |size: &str, ways: u32| {
+        let settings = [format!("cache.l2.size={size}"), format!("cache.l2.ways={ways}")];
+        Machine::load("kh90", &settings).unwrap()
+    };
+    let nine: Vec<Machine> =
+        ["1MiB", "4MiB", "16MiB"].iter().flat_map(|size| [1, 2, 4].map(|ways| level2(size, ways))).collect();
+    let mut times = Vec::new();
+    for machines in [&nine[3..4], &nine[..]] {
+        let what = format!("kh90, {} level-2 cache(s) behind one front", machines.len());
+        let rows = Prepared::new(machines, &mut Memory::new(batches), &Plan::default()).unwrap();
+        let on_rows = table.line(
+            &format!("{what}, prepared rows"),
+            seconds(|| drop(black_box(rows.simulate(&plan(1, 1)).unwrap()))),
+        );
+        let plan = Plan { length: Some(references), ..plan(1, 1) };
+        let whole = table.line(
+            &format!("{what}, a whole run"),
+            seconds(|| {
+                let source = Box::new(binhop_workload::open(workload, 0).unwrap());
+                black_box(simulate_all(machines, source, &plan, None, &mut |_| Ok(())).unwrap());
+            }),
+        );
+        times.push((on_rows, whole));
+    }
+    let ratio = |what: &str, ratio: f64| {
+        println!("{:<62} {ratio:>9.2} x", format!("nine level-2 caches cost of one, {what}"));
+    };
+    ratio("prepared rows", times[1].0 / times[0].0);
+    ratio("a whole run", times[1].1 / times[0].1);
 }
 
 fn prepared(machine: &Machine, batches: &Arc<[EventBatch]>) -> Prepared {

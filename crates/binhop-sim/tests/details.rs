@@ -1,0 +1,162 @@
+//! What a run tells page by page: placements, repeated misses, and the pages of a process in conflict.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
+use binhop_sim::{Machine, Outcome, Plan};
+use binhop_trace::event::{EventBuilder, map_flags};
+use binhop_trace::{EventBatch, Op};
+use common::{SMALL, batch, event, machine, run};
+use proptest::prelude::*;
+
+fn longs(table: &RecordBatch, column: &str) -> Vec<Option<u64>> {
+    let column = table.column_by_name(column).unwrap();
+    match column.as_primitive_opt::<UInt64Type>() {
+        Some(values) => values.iter().collect(),
+        None => column.as_primitive::<UInt32Type>().iter().map(|value| value.map(u64::from)).collect(),
+    }
+}
+
+/// The sum of a metric's values that end so, for each seed, among the results.
+fn sum(outcome: &Outcome, metrics: &[String]) -> BTreeMap<u64, f64> {
+    let results = &outcome.results;
+    let names = results.column_by_name("metric").unwrap().as_string::<i32>();
+    let values = results.column_by_name("value").unwrap().as_primitive::<Float64Type>();
+    let mut sums = BTreeMap::new();
+    for (row, seed) in longs(results, "seed").into_iter().enumerate() {
+        let wanted = metrics.iter().any(|metric| metric == names.value(row)) && values.is_valid(row);
+        *sums.entry(seed.unwrap()).or_insert(0.0) += if wanted { values.value(row) } else { 0.0 };
+    }
+    sums
+}
+
+fn demand(cache: &str, what: &str) -> Vec<String> {
+    ["fetch", "load", "store"].iter().map(|kind| format!("{cache}.{kind}.{what}")).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// Of every cache, wherever it stands: repeated misses are the misses that are not compulsory, page by page;
+    /// and asking for details changes no result.
+    #[test]
+    fn repeated_misses_add_up(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..600)) {
+        let machine = machine(number);
+        let events = batch(&events);
+        let plan = Plan { seeds: vec![3, 4], ..Plan::default() };
+        let plain = run(&machine, &events, 500, &plan);
+        for cache in &machine.tree().config().caches {
+            let watching = Plan { watch: Some(cache.name.clone()), log: true, ..plan.clone() };
+            let outcome = run(&machine, &events, 500, &watching);
+            prop_assert_eq!(&plain.results, &outcome.results);
+            let misses = sum(&outcome, &demand(&cache.name, "misses"));
+            let compulsory = sum(&outcome, &demand(&cache.name, "compulsory"));
+            let pages = outcome.pages.unwrap();
+            let counted = longs(&pages, "misses");
+            for seed in [3, 4] {
+                let of_seed = longs(&pages, "seed").into_iter().zip(&counted);
+                let repeated: u64 = of_seed.filter(|(s, _)| *s == Some(seed)).map(|(_, n)| n.unwrap()).sum();
+                prop_assert_eq!(repeated as f64, misses[&seed] - compulsory[&seed], "{}, seed {}", cache.name, seed);
+            }
+        }
+    }
+
+    /// Every fault is in the log, in order; a frame is given away only with the page it held.
+    #[test]
+    fn the_log_of_placements_is_complete(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..600)) {
+        let machine = machine(number);
+        let outcome = run(&machine, &batch(&events), 500, &Plan { log: true, ..Plan::default() });
+        let log = outcome.placements.clone().unwrap();
+        if machine.memory().frames.is_some() {
+            prop_assert_eq!(log.num_rows() as f64, sum(&outcome, &["os.faults".to_string()])[&0]);
+        }
+        prop_assert_eq!(longs(&log, "fault"), (0..log.num_rows() as u64).map(Some).collect::<Vec<_>>());
+        let mut frame_of: BTreeMap<u64, u64> = BTreeMap::new();
+        for ((page, frame), evicted) in
+            longs(&log, "page").into_iter().zip(longs(&log, "frame")).zip(longs(&log, "evicted"))
+        {
+            if let Some(evicted) = evicted {
+                prop_assert_eq!(frame_of.remove(&evicted), frame);
+            }
+            frame_of.insert(page.unwrap(), frame.unwrap());
+        }
+    }
+}
+
+/// 32 frames, more than are touched with a pool to spare; level 2 of 4 bins and 2 ways.
+fn conflict_machine() -> Machine {
+    let settings = ["memory.size=128KiB", "cache.l2.size=32KiB", "placement.pool=64KiB"].map(String::from);
+    Machine::parse(&machine(0).resolved(), "conflicts", &settings).unwrap()
+}
+
+/// Space 0 touches pages 0..own of its own, spaces 0 and 1 the first pages of a shared segment; then 1 exits.
+fn two_spaces(own: u64, shared: [u64; 2]) -> EventBatch {
+    let mut rows = EventBuilder::default();
+    let flags = map_flags::READ | map_flags::SHARED;
+    let mut touch = |rows: &mut EventBuilder, page: u64| rows.push(Op::Load, page * 4096, 8, 1);
+    for (asid, pages) in shared.into_iter().enumerate() {
+        rows.push(Op::Switch, asid as u64, 0, 0);
+        rows.push_args(Op::Map, 100 * 4096, flags, 8, [Some(7), Some(0)]);
+        (0..pages).for_each(|page| touch(&mut rows, 100 + page));
+        if asid == 0 {
+            (0..own).for_each(|page| touch(&mut rows, page));
+        }
+    }
+    rows.push(Op::Fetch, 100 * 4096, 4, 1);
+    rows.push(Op::Exit, 1, 0, 0);
+    rows.finish()
+}
+
+/// A process's metric, among the processes.
+fn of_process(outcome: &Outcome, asid: u64, metric: &str) -> Option<f64> {
+    let table = &outcome.processes;
+    let names = table.column_by_name("metric").unwrap().as_string::<i32>();
+    let values = table.column_by_name("value").unwrap().as_primitive::<Float64Type>();
+    let asids = longs(table, "asid");
+    (0..table.num_rows())
+        .find(|&row| asids[row] == Some(asid) && names.value(row) == metric)
+        .map(|row| values.value(row))
+}
+
+#[test]
+fn a_process_s_pages_in_conflict_are_those_beyond_the_ways_of_each_bin() {
+    let machine = conflict_machine();
+    for seed in 0..20 {
+        let plan = Plan { log: true, seeds: vec![seed], ..Plan::default() };
+        let outcome = run(&machine, &two_spaces(5, [3, 4]), 500, &plan);
+        let log = outcome.placements.clone().unwrap();
+        let placed = longs(&log, "page_no").into_iter().zip(longs(&log, "frame"));
+        let frame_of: BTreeMap<u64, u64> =
+            placed.map(|(page, frame)| (page.unwrap(), frame.unwrap())).collect();
+        let pages = |asid| -> BTreeSet<u64> {
+            if asid == 0 { (0..5).chain(100..103).collect() } else { (100..104).collect() }
+        };
+        for asid in [0, 1] {
+            let mut bins = [0u64; 4];
+            pages(asid).iter().for_each(|page| bins[frame_of[page] as usize % 4] += 1);
+            let conflicts: u64 = bins.iter().map(|used| used.saturating_sub(2)).sum();
+            let metric = |name: &str| of_process(&outcome, asid, name);
+            assert_eq!(metric("os.pages"), Some(pages(asid).len() as f64), "seed {seed}, space {asid}");
+            assert_eq!(metric("l2.conflicts"), Some(conflicts as f64), "seed {seed}, space {asid}: {bins:?}");
+            assert_eq!(metric("l2.conflicts.minimum"), Some(0.0));
+            assert_eq!(
+                metric("os.pages.shared"),
+                Some(3.0),
+                "the fourth page of the segment is space 1's alone"
+            );
+        }
+    }
+}
+
+#[test]
+fn pages_beyond_what_the_cache_holds_are_in_conflict_whatever_the_placement() {
+    let outcome = run(&conflict_machine(), &two_spaces(8, [3, 0]), 500, &Plan::default());
+    assert_eq!(of_process(&outcome, 0, "os.pages"), Some(11.0));
+    assert_eq!(of_process(&outcome, 0, "l2.conflicts.minimum"), Some(3.0));
+    // Level 1 is two pages of one way.
+    assert_eq!(of_process(&outcome, 0, "l1d.conflicts.minimum"), Some(9.0));
+}
