@@ -7,7 +7,14 @@ from fractions import Fraction
 
 from binhop.errors import RequestError
 
-EXAMPLES = {"--seeds": "64", "--seed": "17", "--threads": "2", "--interval": "1M", "--warmup": "10M"}
+EXAMPLES = {
+    "--seeds": "64",
+    "--top-conflicts": "20",
+    "--seed": "17",
+    "--threads": "2",
+    "--interval": "1M",
+    "--warmup": "10M",
+}
 """What to write for an option; 50M for any other."""
 
 SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

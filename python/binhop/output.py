@@ -42,7 +42,7 @@ class Writable(Protocol):
 
 
 class OutputFile:
-    """A text file, written at once at the end; what is no regular file is written to, never replaced.
+    """A file, written at once at the end; what is no regular file is written to, never replaced.
 
     The place is checked, and taken, at the start: a long run must not end at a directory that is not there.
     """
@@ -66,13 +66,17 @@ class OutputFile:
 
     def write(self, text: str) -> None:
         """Writes the whole text."""
+        self.write_bytes(text.encode())
+
+    def write_bytes(self, content: bytes) -> None:
+        """Writes the whole content."""
         try:
             if self._partial is None:
-                with self._path.open("w", encoding="utf-8") as file:
-                    file.write(text)
+                with self._path.open("wb") as file:
+                    file.write(content)
                 return
-            with self._partial.open("w", encoding="utf-8") as file:
-                file.write(text)
+            with self._partial.open("wb") as file:
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             self._partial.replace(self._path)

@@ -29,6 +29,7 @@ class Result:
         notes: What the reader should know.
         machine: The machine, resolved, as TOML.
         provenance: Versions, seeds, traces: enough to run it again.
+        conflicts: Repeated misses by page under each placement, if they were counted (`binhop.conflicts`).
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Result:
         self.notes = notes
         self.machine = machine
         self.provenance = provenance
+        self.conflicts: pl.DataFrame | None = None
 
     @property
     def seeds(self) -> list[int]:
@@ -85,7 +87,9 @@ class Result:
         for row in rows:
             row["value"] = exact(row["value"], row["unit"])
         provenance = {**self.provenance, "description": self.machine, "notes": self.notes}
-        whole = {"schema": SCHEMA, "rows": rows, "provenance": provenance}
+        whole: dict[str, Any] = {"schema": SCHEMA, "rows": rows, "provenance": provenance}
+        if self.conflicts is not None:
+            whole["conflicts"] = self.conflicts.to_dicts()
         return json.dumps(whole, allow_nan=False, separators=(",", ":"))
 
     def write(self, directory: str | os.PathLike[str], *, figures: bool = True) -> list[str]:
@@ -104,6 +108,8 @@ class Result:
         for name in ("results", "series", "processes"):
             output.write_parquet(getattr(self, name), directory / f"{name}.parquet")
         output.write_values(self.results, directory / "results.csv")
+        if self.conflicts is not None:
+            output.write_parquet(self.conflicts, directory / "conflicts.parquet")
         (directory / "machine.toml").write_text(self.machine, encoding="utf-8")
         output.write_provenance(directory, self.provenance, self.notes)
 
@@ -162,7 +168,7 @@ def join(results: Sequence[Result]) -> Result:
         for result in results
         for note in result.notes
     ]
-    return Result(
+    joined = Result(
         results=pl.concat([result.results for result in results]),
         series=pl.concat([result.series for result in results]),
         processes=pl.concat([result.processes for result in results]),
@@ -170,3 +176,6 @@ def join(results: Sequence[Result]) -> Result:
         machine=first.machine,
         provenance={**first.provenance, "traces": traces},
     )
+    counted = [result.conflicts for result in results if result.conflicts is not None]
+    joined.conflicts = pl.concat(counted) if counted else None
+    return joined

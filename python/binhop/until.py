@@ -74,11 +74,11 @@ def most_seeds(seeds: object, place: str = "seeds") -> int:
     return seeds
 
 
-def readable_again(traces: Sequence[Trace]) -> None:
-    """Refuses a pipe: every round reads the trace anew."""
+def readable_again(traces: Sequence[Trace], why: str = "each round of --until reads the trace anew") -> None:
+    """Refuses a pipe where a trace is read several times."""
     for trace in traces:
         if trace.once:
-            rule = "a pipe is read once, and each round of --until reads the trace anew"
+            rule = f"a pipe is read once, and {why}"
             raise RequestError(trace.name, "TRACE", rule, "write it to a file first (binhop import)")
 
 

@@ -10,6 +10,7 @@ import typer
 
 import binhop
 from binhop.cli import options, show
+from binhop.cli.look import Look, Looker, look_of, seeds_to_run
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
 from binhop.numbers import count
@@ -17,6 +18,9 @@ from binhop.output import OutputFile, ResultDirectory
 from binhop.results import Result, join
 from binhop.summary import demand_misses
 from binhop.until import most_seeds, share, traces_until
+
+Job = tuple[binhop.Trace, dict[str, Any]]
+"""A trace, and how much of it is simulated in which manner."""
 
 
 def run(
@@ -26,7 +30,12 @@ def run(
     ],
     seeds: options.Seeds = None,
     seed: Annotated[
-        list[str] | None, typer.Option(help="The placement of this number; may be given several times.")
+        list[str] | None,
+        typer.Option(
+            metavar="N|best|worst",
+            help="The placement of this number, also several times. With --dump-placement or --top-conflicts "
+            "the one to look at: fewest or most misses at the last level.",
+        ),
     ] = None,
     until: options.Until = None,
     metric: Annotated[
@@ -38,6 +47,23 @@ def run(
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change the machine: cache.l2.size=1MiB."),
+    ] = None,
+    top: Annotated[
+        str | None,
+        typer.Option(
+            "--top-conflicts",
+            metavar="N",
+            help="Name the pages, segments and processes that missed most at the last level, beyond the "
+            "first touch, under one placement (--seed; default: the worst).",
+        ),
+    ] = None,
+    dump: Annotated[
+        str | None,
+        typer.Option(
+            "--dump-placement",
+            metavar="FILE",
+            help="Write every page of one placement (--seed; default: the worst) with its frame, as Parquet.",
+        ),
     ] = None,
     json_to: options.JsonTo = None,
     out: options.Out = None,
@@ -51,37 +77,73 @@ def run(
     opened = options.opened(traces)
     plan = options.plan_of(warmup, threads) | {"interval": options.positive(interval, "--interval")}
     bound = options.positive(length, "--length")
-    plans = [{**plan, "length": options.length_of(bound, trace)} for trace in opened]
-    numbers = _seeds(seeds, seed, until)
+    jobs = [(trace, {**plan, "length": options.length_of(bound, trace)}) for trace in opened]
+    look = look_of(seed or [], dump, top, opened)
+    numbers = _seeds(chosen, seeds, seed, until, look)
     narrow = _narrow(until, metric, numbers)
+    looker = Looker(look, chosen, plan, quiet=quiet) if look is not None else None
     with ExitStack() as stack:
         file = stack.enter_context(OutputFile(json_to, "--json")) if json_to not in (None, "-") else None
         directory = stack.enter_context(ResultDirectory(out, "--out")) if out is not None else None
-        results: list[Result] = []
+        dumped = stack.enter_context(looker.dump()) if looker is not None else None
         if narrow is not None:
-            goal, most = narrow
-            with progress(f"{' '.join(traces)} on {chosen.name}", quiet=quiet) as tell:
-                told = [{**each, "progress": tell} for each in plans]
-                results = traces_until(chosen, opened, goal, most, metric, confidence, told)
+            results = _until(chosen, jobs, narrow, metric, confidence, quiet=quiet)
         else:
-            for trace, each in zip(opened, plans, strict=True):
-                with progress(f"{trace.name} on {chosen.name}", quiet=quiet) as tell:
-                    results.append(binhop.simulate(chosen, trace, seeds=numbers, progress=tell, **each))
+            results = _each(chosen, jobs, numbers, quiet=quiet)
+        if looker is not None:
+            for result, (trace, of) in zip(results, jobs, strict=True):
+                looker.look(result, trace, of["length"], dumped)
         whole = join(results)
         names = directory.fill(whole, command=["binhop", *sys.argv[1:]]) if directory is not None else []
         if file is not None:
             file.write(whole.to_json() + "\n")
     if json_to == "-":
         sys.stdout.write(whole.to_json() + "\n")
-        return
-    if not quiet:
+    elif not quiet:
         print_result(whole, confidence)
+        if looker is not None:
+            looker.tell()
         show.written(out, names)
 
 
-def _seeds(seeds: str | None, seed: list[str] | None, until: str | None) -> int | list[int] | None:
+def _each(
+    machine: binhop.Machine, jobs: list[Job], seeds: int | list[int] | None, *, quiet: bool
+) -> list[Result]:
+    """Each trace with its plan, under these placements."""
+    results = []
+    for trace, plan in jobs:
+        with progress(f"{trace.name} on {machine.name}", quiet=quiet) as tell:
+            results.append(binhop.simulate(machine, trace, seeds=seeds, progress=tell, **plan))
+    return results
+
+
+def _until(
+    machine: binhop.Machine,
+    jobs: list[Job],
+    narrow: tuple[float, int],
+    metric: str | None,
+    confidence: float,
+    *,
+    quiet: bool,
+) -> list[Result]:
+    """All traces, until the interval of each is narrow."""
+    goal, most = narrow
+    names = " ".join(trace.name for trace, _ in jobs)
+    with progress(f"{names} on {machine.name}", quiet=quiet) as tell:
+        plans = [{**plan, "progress": tell} for _, plan in jobs]
+        traces = [trace for trace, _ in jobs]
+        return traces_until(machine, traces, goal, most, metric, confidence, plans)
+
+
+def _seeds(
+    machine: binhop.Machine, seeds: str | None, seed: list[str] | None, until: str | None, look: Look | None
+) -> int | list[int] | None:
+    """How many placements to run, or which."""
+    many = options.seeds_of(seeds)
+    if look is not None:
+        return seeds_to_run(look, many, machine, until=until is not None)
     if not seed:
-        return options.seeds_of(seeds)
+        return many
     other = f"--seeds {seeds}" if seeds is not None else f"--until {until}" if until is not None else None
     if other is not None:
         rule = "either a number of placements or the placements themselves"

@@ -1,0 +1,216 @@
+"""What `run` shows of single placements: one is dumped, and what cost most under one is named."""
+
+from __future__ import annotations
+
+import io
+import re
+import tomllib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+import binhop
+from binhop.cli import show
+from binhop.cli.options import positive
+from binhop.cli.progress import progress
+from binhop.costly import PAGE, PROCESS, SEGMENT, costliest
+from binhop.errors import RequestError
+from binhop.numbers import count
+from binhop.output import OutputFile
+from binhop.run import seed_numbers
+from binhop.until import readable_again
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from binhop import Machine, Result, Trace
+
+BEST, WORST = "best", "worst"
+
+
+@dataclass(frozen=True)
+class Look:
+    """The placement to look at, and what for.
+
+    Attributes:
+        which: A seed's number, or best or worst: fewest or most misses at the last level, in this run.
+        dump: Where its placements go.
+        top: How many pages to name.
+    """
+
+    which: int | str
+    dump: str | None
+    top: int | None
+
+    def seed(self, result: Result, metric: str) -> int:
+        """The number of the placement."""
+        if isinstance(self.which, int):
+            return self.which
+        row = result.summary().filter(metric=metric).row(0, named=True)
+        number: int = row[f"{self.which}_seed"]
+        return number
+
+
+def look_of(seed: Sequence[str], dump: str | None, top: str | None, traces: Sequence[Trace]) -> Look | None:
+    """What is to be looked at; None if nothing is."""
+    number = positive(top, "--top-conflicts")
+    if dump is None and number is None:
+        for word in seed:
+            if word in (BEST, WORST):
+                rule = "is known when all have run: it chooses for --dump-placement and --top-conflicts"
+                raise RequestError(word, "--seed", rule, "add one of them, or give the number of a placement")
+        return None
+    if len(seed) > 1:
+        rule = "one placement is looked at"
+        raise RequestError(" ".join(seed), "--seed", rule, "give --seed once: a number, best or worst")
+    if dump is not None and len(traces) > 1:
+        names = " ".join(trace.name for trace in traces)
+        rule = "one file holds the placement of one trace"
+        raise RequestError(names, "--dump-placement", rule, "run the traces one after the other")
+    if dump == "-":
+        rule = "Parquet is not written to the standard output"
+        raise RequestError(dump, "--dump-placement", rule, "name a file, as in worst.parquet")
+    readable_again(traces, "--dump-placement and --top-conflicts run one placement again")
+    return Look(_which(seed[0] if seed else WORST), dump, number)
+
+
+def _which(word: str) -> int | str:
+    """The number of a placement, or a word for one."""
+    if word in (BEST, WORST):
+        return word
+    if not word[:1].isdigit():
+        rule = "a placement is a number, best or worst"
+        raise RequestError(word, "--seed", rule, "write it like --seed 17 or --seed worst")
+    return count(word, "--seed") or 0
+
+
+def seeds_to_run(look: Look, seeds: int | None, machine: Machine, *, until: bool) -> int | list[int] | None:
+    """The placements to run: the one that is looked at alone, if nothing is asked of the others."""
+    if isinstance(look.which, int) and not until:
+        if look.top is None and seeds is None:
+            return [look.which]
+        check_among(look.which, seed_numbers(seeds, random=machine.is_random))
+    return seeds
+
+
+def check_among(seed: int, seeds: Sequence[int]) -> None:
+    """Refuses a placement that is not run."""
+    if seed not in seeds:
+        n = len(seeds)
+        rule = f"is none of the {n} placements of this run" if n > 1 else "the run has one placement, 0"
+        raise RequestError(
+            str(seed), "--seed", rule, f"give one of them, or ask for more: --seeds {seed + 1}"
+        )
+
+
+class Looker:
+    """Looks at placements once a run is done, and tells it in the end."""
+
+    def __init__(self, look: Look, machine: Machine, plan: dict[str, Any], *, quiet: bool) -> None:
+        self._look = look
+        self._machine = machine
+        self._plan = {name: plan[name] for name in ("warmup", "threads")}
+        self._quiet = quiet
+        self._said: list[Any] = []
+
+    @contextmanager
+    def dump(self) -> Iterator[OutputFile | None]:
+        """The file for the placement, its place taken before the run."""
+        if self._look.dump is None:
+            yield None
+            return
+        with OutputFile(self._look.dump, "--dump-placement") as file:
+            yield file
+
+    def look(self, result: Result, trace: Trace, length: int | None, file: OutputFile | None) -> None:
+        """Runs again what is to be looked at."""
+        seed = self._look.seed(result, f"{self._machine.last_level}.mpi")
+        check_among(seed, result.seeds)
+        plan = {**self._plan, "length": length}
+        called = self._called(seed, result)
+        with progress(f"looking at seed {seed}", quiet=self._quiet) as tell:
+            if file is not None:
+                table = binhop.placements(self._machine, trace, seed, progress=tell, **plan)
+                file.write_bytes(_parquet(table, self._machine, trace, seed))
+                placed = f"{show.grouped(table.height)} pages placed"
+                self._said.append(f"{called}: {placed}, written to {self._look.dump}")
+            if self._look.top is not None:
+                result.conflicts = binhop.conflicts(
+                    self._machine, trace, seeds=result.seeds, progress=tell, **plan
+                ).select(pl.lit(trace.name).alias("workload"), pl.all())
+                line, *tables = named(
+                    result.conflicts, result.seeds, seed, self._machine, trace, self._look.top
+                )
+                self._said += [f"{called}: {line}", *tables]
+
+    def tell(self) -> None:
+        """Prints what was found."""
+        out = show.console()
+        for each in self._said:
+            out.print()
+            out.print(each)
+
+    def _called(self, seed: int, result: Result) -> str:
+        n = len(result.seeds)
+        which = f", the {self._look.which} of {n}" if isinstance(self._look.which, str) and n > 1 else ""
+        return f"{result.workloads[0]}, seed {seed}{which}"
+
+
+def named(
+    conflicts: pl.DataFrame, seeds: Sequence[int], seed: int, machine: Machine, trace: Trace, top: int
+) -> list[Any]:
+    """What cost most under one placement: how much it was, then tables of pages, segments, processes."""
+    cache = machine.last_level
+    processes = costliest(conflicts, seeds, seed, PROCESS)
+    total = int(processes["misses"].sum())
+    if not total:
+        return [f"no line missed in {cache} but at its first touch"]
+    line = f"{show.grouped(total)} misses in {cache} beyond the first touch"
+    if len(seeds) > 1:
+        line += f"; {show.grouped(float(processes['others'].sum()))} on average under the others"
+    commands, size = trace.meta["processes"], page_bytes(machine)
+    pages = show.table("page", "segment", "process", "bin", "misses", "others", right=3)
+    for row in _first(costliest(conflicts, seeds, seed, PAGE), top):
+        place = [f"{row['page_no'] * size:#x}", row["segment"], _process(row["asid"], commands)]
+        pages.add_row(*place, "-" if row["bin"] is None else str(row["bin"]), *_counts(row))
+    segments = show.table("segment", "misses", "others", right=2)
+    for row in _first(costliest(conflicts, seeds, seed, SEGMENT), top):
+        segments.add_row(row["segment"], *_counts(row))
+    spaces = show.table("process", "misses", "others", right=2)
+    for row in _first(processes, top):
+        spaces.add_row(_process(row["asid"], commands), *_counts(row))
+    return [line, pages, segments, spaces]
+
+
+def _first(costs: pl.DataFrame, top: int) -> list[dict[str, Any]]:
+    return costs.filter(pl.col("misses") > 0).head(top).to_dicts()
+
+
+def _counts(row: dict[str, Any]) -> tuple[str, str]:
+    others = row["others"]
+    if others is None:
+        return show.grouped(row["misses"]), "-"
+    return show.grouped(row["misses"]), show.grouped(others) if others >= 100 else f"{others:.1f}"
+
+
+def page_bytes(machine: Machine) -> int:
+    """The size of the machine's pages."""
+    text = tomllib.loads(machine.resolved())["memory"]["page"]
+    found = re.fullmatch(r"(\d+)(B|KiB|MiB|GiB)", text)
+    assert found is not None, f"a resolved size is a number with its unit: {text}"
+    return int(found[1]) << {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30}[found[2]]
+
+
+def _process(asid: int, commands: dict[str, Any]) -> str:
+    command = (commands.get(str(asid)) or {}).get("command")
+    return f"{asid} {command[:24]}" if command else f"{asid}"
+
+
+def _parquet(table: pl.DataFrame, machine: Machine, trace: Trace, seed: int) -> bytes:
+    """A placement as a Parquet file that says what it is of."""
+    held = io.BytesIO()
+    facts = {"binhop": binhop.__version__, "machine": machine.name, "trace": trace.name, "seed": str(seed)}
+    table.write_parquet(held, compression="zstd", compression_level=3, metadata=facts)
+    return held.getvalue()
