@@ -126,8 +126,8 @@ def _called(names: dict[str, str]) -> dict[str, str]:
 def _all_differ(made: Sequence[tuple[str, str, binhop.Machine]]) -> None:
     """Refuses settings that change nothing: their difference would be 0, and read as a finding."""
     for place, (machine, words, loaded) in enumerate(made):
-        for _, others, other in made[:place]:
-            if loaded == other and words != others:
-                rule = f"is the same machine as {others or machine}"
+        for second, others, other in made[:place]:
+            if loaded == other:
+                rule = f"is the same machine as {f'{second} {others}'.strip()}"
                 remedy = "leave one of them out"
-                raise RequestError(words or machine, "binhop compare", rule, remedy)
+                raise RequestError(f"{machine} {words}".strip(), "binhop compare", rule, remedy)
