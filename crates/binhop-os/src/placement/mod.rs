@@ -15,6 +15,7 @@ use crate::{Allocator, Counts, Frames, Pool, Request};
 mod color;
 mod settings;
 
+pub use recorded::Recording;
 pub use settings::{Parameter, Settings};
 
 macro_rules! policies {
@@ -38,6 +39,7 @@ policies!(
     hierarchical,
     colored_lists,
     buddy,
+    recorded,
 );
 
 /// A policy that picks from the pool. One instance serves one lane.

@@ -1,9 +1,10 @@
 //! What a policy is built from, and the keys under `placement` by which users say it.
 
-use alloc::{format, string::ToString};
+use alloc::{format, string::ToString, sync::Arc};
 
 use binhop_base::{PowerOfTwo, Problem, Result};
 
+use super::Recording;
 use crate::{Sharing, frame::check_count};
 
 /// A key under `placement` in a machine file.
@@ -45,14 +46,16 @@ pub struct Settings {
     pub pid_hash: bool,
     /// Percent of memory that holds older pages at the start.
     pub fragmentation: u32,
+    /// The placement to repeat.
+    pub recording: Arc<Recording>,
 }
 
 impl Settings {
     /// A memory of so many frames and a pool; one bin, one color, sharing by segment, nothing else.
     #[must_use]
     pub fn new(frames: u64, pool: u64) -> Self {
-        let (bins, sharing) = (PowerOfTwo::ONE, Sharing::Segment);
-        Self { frames, pool, bins, colors: 1, sharing, pid_hash: false, fragmentation: 0 }
+        let (bins, sharing, recording) = (PowerOfTwo::ONE, Sharing::Segment, Arc::default());
+        Self { frames, pool, bins, colors: 1, sharing, pid_hash: false, fragmentation: 0, recording }
     }
 
     /// The most bins that may be told apart: a cache of 4 GiB in pages of 4 KiB.
@@ -149,3 +152,9 @@ mod tests {
         }
     }
 }
+
+pub(super) const FILE: Parameter = Parameter {
+    name: "file",
+    unit: "a path",
+    meaning: "The placements to repeat, as --dump-placement writes them.",
+};

@@ -104,6 +104,13 @@ pub const KEYS: &[Key] = &[
         "percent of memory scattered with older pages at the start (buddy)",
     ),
     key(
+        "placement",
+        "file",
+        "a path",
+        "must be given if placement.policy is recorded",
+        "the placements that a recorded placement repeats",
+    ),
+    key(
         "cache",
         "serves",
         "\"fetch\", \"data\" or \"all\"",

@@ -35,6 +35,8 @@ pub struct PlacementConfig {
     pub policy: &'static str,
     /// What it is told. Where physical = virtual: nothing that matters.
     pub settings: Settings,
+    /// The file of the recording that is repeated, if one is.
+    pub file: Option<String>,
 }
 
 impl PlacementConfig {
@@ -232,6 +234,10 @@ impl Machine {
                 "pid-hash" => line(format_args!("pid-hash = {}", settings.pid_hash)),
                 "sharing" => line(format_args!("sharing = {:?}", settings.sharing.name())),
                 "fragmentation" => line(format_args!("fragmentation = {}", settings.fragmentation)),
+                "file" => {
+                    let file = self.0.placement.file.as_deref().unwrap_or_default();
+                    line(format_args!("file = {}", toml_text(file)));
+                }
                 _ => {} // pool stands above; tuned-for has become bins or colors
             }
         }
@@ -276,6 +282,11 @@ impl Machine {
         }
         text
     }
+}
+
+/// A text as TOML wants it: a path may hold anything.
+fn toml_text(text: &str) -> String {
+    toml::Value::from(text).to_string()
 }
 
 /// A key as TOML wants it: bare where it can be.

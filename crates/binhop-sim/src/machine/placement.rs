@@ -1,9 +1,12 @@
 //! The section `[placement]`: which policy, what it is told, and the memory it places in.
 
-use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
+use std::sync::Arc;
+
+use binhop_base::{Asid, Bytes, FrameNo, PageNo, PowerOfTwo, Problem, Result};
 use binhop_hw::{CacheConfig, IndexBy, TreeConfig};
 use binhop_os::Sharing;
-use binhop_os::placement::{Manner, POLICIES, Policy, Settings, policy};
+use binhop_os::placement::{Manner, POLICIES, Policy, Recording, Settings, policy};
+use binhop_trace::{Placements, read_placements};
 
 use super::document::{Located, Section, Value, unknown};
 use super::{Memory, PlacementConfig};
@@ -20,6 +23,7 @@ struct Typed {
     pid_hash: bool,
     sharing: Sharing,
     fragmentation: u32,
+    file: Option<(String, String)>,
 }
 
 /// The policy and what it is told, the memory, and what the user should know.
@@ -50,6 +54,7 @@ pub(super) fn read_placement(
         pid_hash: section.boolean("pid-hash")?.unwrap_or(false),
         sharing: section.choice_or("sharing", Sharing::ALL, Sharing::name, Sharing::Segment)?,
         fragmentation: section.number("fragmentation", 100)?.map_or(0, |(percent, _)| percent),
+        file: section.text("file")?,
     };
     section.finish()?;
     let tuned = tuned_cache(typed.tuned_for.as_ref(), tree)?;
@@ -61,8 +66,17 @@ pub(super) fn read_placement(
         notes.push(format!("{at}: with placement {name}, physical = virtual: memory has no size"));
     }
     let frames = if is_identity { None } else { Some(count_frames(size, page, place)?) };
+    let file = typed.file.as_ref().filter(|_| found.uses("file")).map(|(path, _)| path.clone());
+    if found.uses("file") && file.is_none() {
+        return Err(Problem::request(
+            "missing",
+            &format!("{place}: placement.file"),
+            &format!("placement {name} repeats placements from a file"),
+            "add file = \"PLACEMENT.parquet\": one that `binhop run --dump-placement` wrote",
+        ));
+    }
     let settings = typed.resolve(found, frames, page, tuned, tree)?;
-    Ok((PlacementConfig { policy: found.name, settings }, Memory { page, frames }, notes))
+    Ok((PlacementConfig { policy: found.name, settings, file }, Memory { page, frames }, notes))
 }
 
 /// The cache that a policy is tuned for, if one is named.
@@ -122,6 +136,7 @@ impl Typed {
                 "pid-hash" => settings.pid_hash = self.pid_hash,
                 "sharing" => settings.sharing = self.sharing,
                 "fragmentation" => settings.fragmentation = self.fragmentation,
+                "file" => settings.recording = read_recording(self.file.as_ref(), count)?,
                 "pool" | "tuned-for" => {} // given above; part of bins or colors
                 other => unreachable!("{}: no such parameter: {other}", policy.name),
             }
@@ -130,6 +145,23 @@ impl Typed {
             settings.check()?;
         }
         Ok(settings)
+    }
+}
+
+/// The recording in a file, if one is named; its frames lie in memory.
+fn read_recording(file: Option<&(String, String)>, frames: u64) -> Result<Arc<Recording>> {
+    let Some((path, at)) = file else { return Ok(Arc::default()) };
+    let Placements { rows, evicts } = read_placements(path, at)?;
+    let rows = rows.into_iter().map(|(asid, page_no, frame)| (Asid(asid), PageNo(page_no), FrameNo(frame)));
+    let recording = Recording::new(rows, evicts);
+    match recording.last_frame() {
+        Some(last) if last.0 >= frames => Err(Problem::request(
+            &format!("frame {last}"),
+            &format!("{at}: {path}"),
+            &format!("the frames of a recording lie in memory, which has {frames} of them"),
+            "make memory.size what it was, or larger",
+        )),
+        _ => Ok(Arc::new(recording)),
     }
 }
 

@@ -1,0 +1,168 @@
+//! `recorded`: the frames that a placement made elsewhere gave: another run's, or a real machine's.
+//!
+//! The n-th placement of a page takes the n-th frame recorded for it (named by the address space and the virtual
+//! page that fault), and after the last one the last again. What else is in the frame leaves. A page that the
+//! recording does not know ends the run: nothing is made up. No state but how often each page was placed.
+
+use alloc::{boxed::Box, collections::BTreeMap, format, sync::Arc, vec::Vec};
+
+use binhop_base::{Asid, FrameNo, PageId, PageNo, Problem, Result};
+
+use super::settings::FILE;
+use super::{Draws, Manner, Own, Policy};
+use crate::{Allocator, Placed, Recency, Request};
+
+pub(super) static POLICY: Policy = Policy {
+    name: "recorded",
+    rule: "The frame that a recording gives for the page: its n-th placement takes the n-th frame recorded for it.",
+    source: "binhop",
+    cost: "16 B for each frame and a counter for each page; O(log pages); no draw.",
+    parameters: &[FILE],
+    manner: Manner::Own(Own {
+        build: |settings, _| Box::new(Recorded::new(settings.frames, Arc::clone(&settings.recording))),
+        // A recording may evict whatever it likes, unless it never does.
+        safe_frames: |settings| if settings.recording.evicts { 0 } else { settings.frames - 1 },
+        is_random: |_| false,
+    }),
+};
+
+/// Frames by the address space and virtual page that were given them, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recording {
+    frames: BTreeMap<(Asid, PageNo), Vec<FrameNo>>,
+    evicts: bool,
+}
+
+impl Recording {
+    /// One row for each placement, in order. `evicts`: whether a page may leave its frame for another.
+    #[must_use]
+    pub fn new(rows: impl IntoIterator<Item = (Asid, PageNo, FrameNo)>, evicts: bool) -> Self {
+        let mut frames: BTreeMap<_, Vec<FrameNo>> = BTreeMap::new();
+        for (asid, page_no, frame) in rows {
+            frames.entry((asid, page_no)).or_default().push(frame);
+        }
+        Self { frames, evicts }
+    }
+
+    /// The highest frame it gives, if it gives any.
+    #[must_use]
+    pub fn last_frame(&self) -> Option<FrameNo> {
+        self.frames.values().flatten().copied().max()
+    }
+}
+
+struct Recorded {
+    recording: Arc<Recording>,
+    /// How often each page was placed.
+    placed: BTreeMap<(Asid, PageNo), usize>,
+    /// By frame.
+    pages: Vec<Option<PageId>>,
+}
+
+impl Recorded {
+    fn new(frames: u64, recording: Arc<Recording>) -> Self {
+        Self { recording, placed: BTreeMap::new(), pages: alloc::vec![None; frames as usize] }
+    }
+}
+
+impl Allocator for Recorded {
+    fn frames(&self) -> u64 {
+        self.pages.len() as u64
+    }
+
+    fn needs_recency(&self) -> bool {
+        false
+    }
+
+    fn place(&mut self, request: &Request, _: &Recency, draws: Draws) -> Result<Placed> {
+        let key = (request.asid, request.page_no);
+        let problem = |value: &str, rule: &str, remedy: &str| {
+            let place = format!(
+                "placement policy recorded, fault {}: virtual page {} of asid {}",
+                draws.fault(),
+                key.1,
+                key.0
+            );
+            Problem::run(value, &place, rule, remedy)
+        };
+        let Some(frames) = self.recording.frames.get(&key) else {
+            let rule = "every page that is touched has a frame in the recording";
+            return Err(problem("no frame", rule, "replay the trace that the recording was made on"));
+        };
+        let ordinal = self.placed.entry(key).or_insert(0);
+        let frame = frames[(*ordinal).min(frames.len() - 1)];
+        *ordinal += 1;
+        let Some(held) = self.pages.get_mut(frame.0 as usize) else {
+            let rule = "the frames of a recording lie in memory";
+            return Err(problem(&format!("frame {frame}"), rule, "make memory.size what it was"));
+        };
+        let evicted = held.replace(request.page);
+        if let (Some(page), false) = (evicted, self.recording.evicts) {
+            let rule = "the recording says that no page leaves its frame for another";
+            let remedy = "replay the trace that it was made on, whole";
+            return Err(problem(&format!("frame {frame}, which holds page {page}"), rule, remedy));
+        }
+        Ok(Placed { frame, evicted })
+    }
+
+    fn release(&mut self, frame: FrameNo) {
+        self.pages[frame.0 as usize] = None;
+    }
+
+    fn page_in(&self, frame: FrameNo) -> Option<PageId> {
+        self.pages[frame.0 as usize]
+    }
+
+    fn held(&self) -> u64 {
+        self.pages.iter().flatten().count() as u64
+    }
+
+    fn is_whole(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Frames;
+    use crate::frame::bench::page;
+    use crate::placement::Settings;
+
+    fn frames(evicts: bool) -> Frames {
+        let rows = [(0, 7, 3), (1, 7, 0), (0, 7, 2), (0, 8, 3), (0, 9, 64)];
+        let rows = rows.map(|(asid, page, frame)| (Asid(asid), PageNo(page), FrameNo(frame)));
+        let recording = Arc::new(Recording::new(rows, evicts));
+        assert_eq!(recording.last_frame(), Some(FrameNo(64)));
+        POLICY.frames(&Settings { recording, ..Settings::new(8, 1) }, 0).unwrap()
+    }
+
+    #[test]
+    fn each_page_gets_its_frames_in_order_and_whoever_is_there_leaves() {
+        let mut frames = frames(true);
+        let mut place = |number: u32, page_no: u64, asid: u32| {
+            let placed = frames.place(&page(number).at(page_no).by(asid), &Recency::new()).unwrap();
+            (placed.frame.0, placed.evicted)
+        };
+        assert_eq!(place(0, 7, 0), (3, None));
+        assert_eq!(place(1, 7, 1), (0, None));
+        assert_eq!(place(2, 8, 0), (3, Some(PageId(0))));
+        assert_eq!(place(0, 7, 0), (2, None), "its second frame");
+        frames.release(PageId(0));
+        let mut place = |number: u32, page_no: u64| {
+            frames.place(&page(number).at(page_no).by(0), &Recency::new()).map(|placed| placed.frame.0)
+        };
+        assert_eq!(place(3, 7), Ok(2), "the last one again");
+        assert!(place(4, 11).unwrap_err().rule.contains("every page"));
+        assert!(place(5, 9).unwrap_err().rule.contains("lie in memory"));
+        frames.check().unwrap();
+    }
+
+    #[test]
+    fn a_recording_that_never_evicts_must_not() {
+        let mut frames = frames(false);
+        frames.place(&page(0).at(7).by(0), &Recency::new()).unwrap();
+        let problem = frames.place(&page(2).at(8).by(0), &Recency::new()).unwrap_err();
+        assert!(problem.rule.contains("no page leaves"), "{problem}");
+    }
+}
