@@ -241,7 +241,7 @@ impl Tree {
             Next::Cache(next) => Some((tree.config().caches[next].line, tree.takes_mapping(next))),
             Next::Memory => None,
         };
-        let front = |tree: &Self| -> Vec<(usize, CacheConfig, Option<(PowerOfTwo, bool)>)> {
+        let front = |tree: &Self| -> Vec<_> {
             let all = tree.config().caches.iter().enumerate().filter(|&(number, _)| tree.in_front(number));
             all.map(|(number, cache)| (number, cache.clone(), asked(tree, cache))).collect()
         };

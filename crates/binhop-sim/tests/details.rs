@@ -97,7 +97,7 @@ fn conflict_machine() -> Machine {
 fn two_spaces(own: u64, shared: [u64; 2]) -> EventBatch {
     let mut rows = EventBuilder::default();
     let flags = map_flags::READ | map_flags::SHARED;
-    let mut touch = |rows: &mut EventBuilder, page: u64| rows.push(Op::Load, page * 4096, 8, 1);
+    let touch = |rows: &mut EventBuilder, page: u64| rows.push(Op::Load, page * 4096, 8, 1);
     for (asid, pages) in shared.into_iter().enumerate() {
         rows.push(Op::Switch, asid as u64, 0, 0);
         rows.push_args(Op::Map, 100 * 4096, flags, 8, [Some(7), Some(0)]);

@@ -166,6 +166,8 @@ fn every_key_of_the_list_is_read() {
         ("pid-hash", "true"),
         ("sharing", "\"space\""),
         ("fragmentation", "50"),
+        // Read only where a placement is repeated.
+        ("file", "\"none\""),
         ("serves", "\"all\""),
         ("line", "\"32B\""),
         ("ways", "2"),
