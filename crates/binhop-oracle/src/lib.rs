@@ -4,4 +4,5 @@ pub mod cache;
 pub mod cache_tree;
 pub mod frames;
 pub mod paging;
+pub mod placements;
 pub mod spaces;

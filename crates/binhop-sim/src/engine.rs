@@ -161,6 +161,7 @@ pub(crate) fn preparation(stream: &Stream, plan: &Plan, source: &dyn Source) -> 
     let setup = Setup {
         needs: stream.needs.clone(),
         safe: stream.safe,
+        reuses: stream.reuses,
         trace_page: Bytes(source.meta().page_size.unwrap_or(4096)),
         cuts: plan.cuts(),
         collapse: plan.share,

@@ -35,6 +35,8 @@ pub(crate) struct Stream {
     pub(crate) needs: Needs,
     /// Frames that no placement of these machines may choose: the fewest.
     pub(crate) safe: Option<u64>,
+    /// Whether one of them gives the frames of dead pages away at once.
+    pub(crate) reuses: bool,
     pub(crate) groups: Vec<Group>,
 }
 
@@ -99,6 +101,7 @@ impl Stages {
         let stream = |cells: Vec<usize>| Stream {
             needs: needs[cells[0]].clone(),
             safe: cells.iter().filter_map(|&cell| machines[cell].safe_frames()).min(),
+            reuses: cells.iter().any(|&cell| machines[cell].reuses_frames()),
             groups: group(&cells, |a, b| share && machines[a].tree().has_front_of(machines[b].tree()))
                 .into_iter()
                 .map(|cells| Group::of(machines, &cells, seeds, share))

@@ -46,6 +46,7 @@ pub(super) static POLICY: Policy = Policy {
         build: |settings, rng| Box::new(Buddy::new(settings.frames as u32, settings.fragmentation, rng)),
         // A page leaves only when no frame is free: then all others hold pages referenced since.
         safe_frames: |settings| settings.frames - 1,
+        reuses_frames: true,
         is_random: |settings| settings.fragmentation > 0,
     }),
 };

@@ -136,6 +136,8 @@ pub struct Own {
     pub build: fn(&Settings, Rng) -> Box<dyn Allocator>,
     /// As [`Policy::safe_frames`].
     pub safe_frames: fn(&Settings) -> u64,
+    /// As [`Policy::reuses_frames`].
+    pub reuses_frames: bool,
     /// Whether the seed changes anything.
     pub is_random: fn(&Settings) -> bool,
 }
@@ -175,6 +177,13 @@ impl Policy {
             Manner::Own(own) => Some((own.safe_frames)(settings)),
             Manner::Identity => None,
         }
+    }
+
+    /// Whether the frame of a page that died may be given away before more than
+    /// [`safe_frames`](Self::safe_frames) pages have been placed. Otherwise it waits its turn among the used ones.
+    #[must_use]
+    pub fn reuses_frames(&self) -> bool {
+        matches!(self.manner, Manner::Own(Own { reuses_frames: true, .. }))
     }
 
     /// Whether the seed changes anything: at least the order in which the list of frames starts.

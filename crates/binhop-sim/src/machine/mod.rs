@@ -200,6 +200,12 @@ impl Machine {
         self.0.placement.policy().safe_frames(&self.0.placement.settings)
     }
 
+    /// Whether the frame of a page that died may be given away before memory has been used up.
+    #[must_use]
+    pub fn reuses_frames(&self) -> bool {
+        self.0.placement.policy().reuses_frames()
+    }
+
     /// Whether a seed changes anything.
     #[must_use]
     pub fn is_random(&self) -> bool {

@@ -92,6 +92,9 @@ pub(crate) struct Setup {
     /// P − K: frames that no placement may choose; the fewest, where several machines share a preparation.
     /// `None`: physical = virtual, nothing is ever evicted.
     pub(crate) safe: Option<u64>,
+    /// Whether some placement gives a dead page's frame to the next page, so that lanes differ in what
+    /// their caches lose from the first death on.
+    pub(crate) reuses: bool,
     pub(crate) trace_page: Bytes,
     pub(crate) cuts: Cuts,
     /// Whether rows are dropped where that is exact; `false` only to test that it is.
@@ -131,6 +134,8 @@ pub struct Prepare {
     /// Each filter believes a line accessed at or after this: the horizon, or never.
     trusted: [u64; 2],
     safe: Option<u64>,
+    reuses: bool,
+    died: bool,
     placed: u64,
     evicting: bool,
     clock: u64,
@@ -189,6 +194,8 @@ impl Prepare {
             trusted: [0; 2],
             horizon,
             safe: setup.safe,
+            reuses: setup.reuses,
+            died: false,
             placed: 0,
             evicting: false,
             clock: 0,
@@ -436,7 +443,8 @@ impl Prepare {
         };
         let fresh = self.horizon.is_new(page);
         self.note_all();
-        if fresh && self.placed > safe && !self.evicting {
+        let changes_hands = fresh && self.placed > safe || self.reuses && self.died;
+        if changes_hands && !self.evicting {
             self.evicting = true;
             let all = self.horizon.all();
             self.control(Control::Recency(all));
@@ -480,6 +488,7 @@ impl Prepare {
     /// Pages that died since the last call.
     fn bury(&mut self) {
         if self.spaces.has_dead() {
+            self.died = true;
             for page in self.spaces.drain_dead() {
                 self.control(Control::Died(page));
             }

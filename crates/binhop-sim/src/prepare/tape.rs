@@ -106,7 +106,8 @@ pub enum Control {
     /// Counters are read here. `Stream` counts up to here; the last part holds the counters of a shared
     /// front, one for each of the machine's caches.
     Mark(Mark, Stream, Option<Arc<Vec<CacheCounters>>>),
-    /// From here on a placement may evict a page: lanes no longer agree on what is resident.
+    /// From here on a placement may take a page's frame, evicted or dead: lanes no longer agree on what is resident,
+    /// nor on what their caches lose.
     Evictions,
     /// From here on first-level caches are simulated per placement; each starts as a copy of this one.
     Unshare(Arc<(Front, Option<Fan>)>),

@@ -1,0 +1,347 @@
+//! Placements, spelled out: every count is a sum over all frames, every list is walked from its front.
+
+use std::collections::BTreeMap;
+
+use binhop_base::{Domain, PageId, Rng, Stream};
+
+use crate::frames::{Frame, Frames};
+
+/// Whose page needs a frame.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The page.
+    pub page: PageId,
+    /// The address space that touched it.
+    pub asid: u32,
+    /// Its virtual page number there.
+    pub page_no: u64,
+    /// The segment it belongs to.
+    pub segment: u32,
+    /// All segments of the address space.
+    pub segments: Vec<u32>,
+}
+
+/// What a lane hands frames out by.
+pub trait Memory {
+    /// The frame of a page.
+    fn frame_of(&self, page: PageId) -> Option<u64>;
+    /// A reference to a resident page.
+    fn touch(&mut self, page: PageId);
+    /// Gives a page a frame, which is not yet touched; what had to leave.
+    fn place(&mut self, asked: &Asked) -> (u64, Option<PageId>);
+    /// A page dies.
+    fn release(&mut self, page: PageId);
+}
+
+/// The order in which list `number` of a seed starts.
+#[must_use]
+pub fn order(seed: u64, number: u64, mut frames: Vec<u64>) -> Vec<u64> {
+    Rng::new(seed).shuffle(Stream::new(Domain::FrameOrder, number), &mut frames);
+    frames
+}
+
+/// The upper 32 bits of asid × 2⁶⁴/φ, modulo 2⁶⁴.
+#[must_use]
+pub fn hash(asid: u32) -> u64 {
+    (u128::from(asid) * 11_400_714_819_323_198_485 % (1 << 64)) as u64 / (1 << 32)
+}
+
+/// A rule that picks from the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Any frame.
+    Random,
+    /// The least recently used.
+    First,
+    /// The bin of the page number.
+    Equal,
+    /// The bin of the page number and the space's hash.
+    PidHash,
+    /// The bin of the page number and an offset.
+    Offset,
+    /// The next bin.
+    BinHopping,
+    /// The best of all bins.
+    Sequential,
+    /// The better half, again and again.
+    Hierarchical,
+}
+
+/// Memory whose placements pick from a pool.
+pub struct Pooled {
+    rule: Rule,
+    bins: u64,
+    by_space: bool,
+    seed: u64,
+    faults: u64,
+    /// The list of frames.
+    pub frames: Frames,
+    /// Segment and space of each page, as placed.
+    owners: BTreeMap<PageId, (u32, u32)>,
+    pointers: BTreeMap<u32, u64>,
+}
+
+impl Pooled {
+    /// Unused frames, in the seed's order. State is kept `by_space`, or by segment.
+    #[must_use]
+    pub fn new(rule: Rule, frames: u64, pool: usize, bins: u64, by_space: bool, seed: u64) -> Self {
+        let frames = Frames::new(&order(seed, 0, (0..frames).collect()), pool);
+        let (owners, pointers) = (BTreeMap::new(), BTreeMap::new());
+        Self { rule, bins, by_space, seed, faults: 0, frames, owners, pointers }
+    }
+
+    fn draw(&self, n: u64) -> u64 {
+        Rng::new(self.seed).below(Stream::new(Domain::Placement, 0), self.faults, n)
+    }
+
+    fn draw_of(&self, thing: u32, n: u64) -> u64 {
+        Rng::new(self.seed).below(Stream::new(Domain::PlacementOf, 0), thing.into(), n)
+    }
+
+    /// Frames whose number is `low` modulo `modulus`: used by the space that asks, and available in the pool.
+    #[must_use]
+    pub fn pair(&self, asked: &Asked, modulus: u64, low: u64) -> (usize, usize) {
+        let here = |frame: &&Frame| frame.number % modulus == low;
+        let its = |page: &PageId| {
+            let (segment, asid) = self.owners[page];
+            if self.by_space { asid == asked.asid } else { asked.segments.contains(&segment) }
+        };
+        let used = self.frames.list.iter().filter(here).filter_map(|frame| frame.page).filter(its).count();
+        (used, self.frames.pool().iter().filter(here).count())
+    }
+
+    /// The bin that a tree of so many bins chooses now.
+    #[must_use]
+    pub fn hierarchical(&self, asked: &Asked, bins: u64) -> u64 {
+        let (mut modulus, mut low) = (1, 0);
+        while modulus < bins {
+            let (left, right) = (low, low + modulus);
+            let ((used_left, free_left), (used_right, free_right)) =
+                (self.pair(asked, modulus * 2, left), self.pair(asked, modulus * 2, right));
+            let coins = Rng::new(self.seed).draw(Stream::new(Domain::Placement, 0), self.faults);
+            low = if free_right == 0 {
+                left
+            } else if free_left == 0 {
+                right
+            } else if used_left != used_right {
+                if used_left < used_right { left } else { right }
+            } else if free_left != free_right {
+                if free_left > free_right { left } else { right }
+            } else if (coins / modulus).is_multiple_of(2) {
+                left
+            } else {
+                right
+            };
+            modulus *= 2;
+        }
+        low
+    }
+
+    fn sequential(&self, asked: &Asked) -> u64 {
+        let pairs: Vec<_> = (0..self.bins).map(|bin| self.pair(asked, self.bins, bin)).collect();
+        let mut left: Vec<usize> = (0..pairs.len()).filter(|&bin| pairs[bin].1 > 0).collect();
+        let fewest = left.iter().map(|&bin| pairs[bin].0).min().expect("a pool has a frame");
+        left.retain(|&bin| pairs[bin].0 == fewest);
+        let most = left.iter().map(|&bin| pairs[bin].1).max().expect("a pool has a frame");
+        left.retain(|&bin| pairs[bin].1 == most);
+        let chosen = if left.len() == 1 { 0 } else { self.draw(left.len() as u64) };
+        left[chosen as usize] as u64
+    }
+
+    fn bin_hopping(&mut self, asked: &Asked) -> u64 {
+        let start = self.draw_of(asked.asid, self.bins);
+        let pointer = *self.pointers.entry(asked.asid).or_insert(start);
+        let mut bin = (pointer + 1) % self.bins;
+        while self.pair(asked, self.bins, bin).1 == 0 {
+            bin = (bin + 1) % self.bins;
+        }
+        self.pointers.insert(asked.asid, bin);
+        bin
+    }
+
+    fn oldest_in(&self, bin: u64) -> Option<usize> {
+        self.frames.pool().iter().position(|frame| frame.number % self.bins == bin % self.bins)
+    }
+
+    fn choose(&mut self, asked: &Asked) -> usize {
+        let bin = match self.rule {
+            Rule::Random => return self.draw(self.frames.pool().len() as u64) as usize,
+            Rule::First => return 0,
+            Rule::Equal => asked.page_no,
+            Rule::PidHash => asked.page_no ^ hash(asked.asid),
+            Rule::Offset => {
+                let thing = if self.by_space { asked.asid } else { asked.segment };
+                asked.page_no % self.bins + self.draw_of(thing, self.bins)
+            }
+            Rule::BinHopping => self.bin_hopping(asked),
+            Rule::Sequential => self.sequential(asked),
+            Rule::Hierarchical => self.hierarchical(asked, self.bins),
+        };
+        self.oldest_in(bin).unwrap_or(0)
+    }
+}
+
+impl Memory for Pooled {
+    fn frame_of(&self, page: PageId) -> Option<u64> {
+        self.frames.frame_of(page)
+    }
+
+    fn touch(&mut self, page: PageId) {
+        self.frames.touch(page);
+    }
+
+    fn place(&mut self, asked: &Asked) -> (u64, Option<PageId>) {
+        let rank = self.choose(asked);
+        let frame = self.frames.pool()[rank].number;
+        let evicted = self.frames.place(asked.page, rank);
+        self.owners.insert(asked.page, (asked.segment, asked.asid));
+        self.faults += 1;
+        (frame, evicted)
+    }
+
+    fn release(&mut self, page: PageId) {
+        self.frames.release(page);
+    }
+}
+
+/// Colored lists (LF91 §2): a list of frames for each color, each as all of memory.
+pub struct Colors {
+    lists: Vec<Frames>,
+    pid_hash: bool,
+}
+
+impl Colors {
+    /// Unused frames, each color's in the seed's order.
+    #[must_use]
+    pub fn new(frames: u64, colors: u64, pid_hash: bool, seed: u64) -> Self {
+        let of = |color| (0..frames).filter(|frame| frame % colors == color).collect();
+        let list = |color| Frames::new(&order(seed, color, of(color)), 1);
+        Self { lists: (0..colors).map(list).collect(), pid_hash }
+    }
+}
+
+impl Memory for Colors {
+    fn frame_of(&self, page: PageId) -> Option<u64> {
+        self.lists.iter().find_map(|list| list.frame_of(page))
+    }
+
+    fn touch(&mut self, page: PageId) {
+        let list = self.lists.iter_mut().find(|list| list.frame_of(page).is_some());
+        list.expect("the page is resident").touch(page);
+    }
+
+    fn place(&mut self, asked: &Asked) -> (u64, Option<PageId>) {
+        let color = if self.pid_hash { asked.page_no ^ hash(asked.asid) } else { asked.page_no };
+        let color = (color % self.lists.len() as u64) as usize;
+        let list = &mut self.lists[color];
+        (list.pool()[0].number, list.place(asked.page, 0))
+    }
+
+    fn release(&mut self, page: PageId) {
+        self.lists.iter_mut().for_each(|list| list.release(page));
+    }
+}
+
+/// Linux's allocator: free blocks of each order, the front first.
+pub struct Buddy {
+    frames: u64,
+    free: [Vec<u64>; 11],
+    processor: Vec<u64>,
+    /// Frames with others' pages; the last leaves first.
+    old: Vec<u64>,
+    /// Resident pages, least recently used first.
+    pages: Vec<(PageId, u64)>,
+}
+
+impl Buddy {
+    /// Memory at the start: as after boot, or so many percent scattered with old pages.
+    #[must_use]
+    pub fn new(frames: u64, fragmentation: u64, seed: u64) -> Self {
+        let empty = || (Vec::new(), Vec::new());
+        let ((processor, old), pages) = (empty(), Vec::new());
+        let mut buddy = Self { frames, free: Default::default(), processor, old, pages };
+        if fragmentation == 0 {
+            let mut start = 0;
+            while start < frames {
+                let mut order = 10;
+                while start % (1 << order) != 0 || start + (1 << order) > frames {
+                    order -= 1;
+                }
+                buddy.free[order].push(start);
+                start += 1 << order;
+            }
+            return buddy;
+        }
+        let order = order(seed, 0, (0..frames).collect());
+        let (old, free) = order.split_at((frames * fragmentation / 100) as usize);
+        buddy.old = old.to_vec();
+        free.iter().for_each(|&frame| buddy.give_back(frame));
+        buddy
+    }
+
+    fn give_back(&mut self, mut block: u64) {
+        for order in 0..10 {
+            let buddy = block ^ (1 << order);
+            let Some(at) = self.free[order].iter().position(|&other| other == buddy) else {
+                self.free[order].insert(0, block);
+                return;
+            };
+            self.free[order].remove(at);
+            block = block.min(buddy);
+        }
+        assert!(block + 1024 <= self.frames);
+        self.free[10].insert(0, block);
+    }
+
+    fn split_off(&mut self) -> Option<u64> {
+        let order = (0..11).find(|&order| !self.free[order].is_empty())?;
+        let block = self.free[order].remove(0);
+        for half in (0..order).rev() {
+            self.free[half].insert(0, block + (1 << half));
+        }
+        Some(block)
+    }
+}
+
+impl Memory for Buddy {
+    fn frame_of(&self, page: PageId) -> Option<u64> {
+        self.pages.iter().find(|(other, _)| *other == page).map(|&(_, frame)| frame)
+    }
+
+    fn touch(&mut self, page: PageId) {
+        let at = self.pages.iter().position(|(other, _)| *other == page).expect("the page is resident");
+        let entry = self.pages.remove(at);
+        self.pages.push(entry);
+    }
+
+    fn place(&mut self, asked: &Asked) -> (u64, Option<PageId>) {
+        if self.processor.is_empty() {
+            while self.processor.len() < 63 {
+                let Some(frame) = self.split_off() else { break };
+                self.processor.push(frame);
+            }
+        }
+        let (frame, evicted) = if !self.processor.is_empty() {
+            (self.processor.remove(0), None)
+        } else if let Some(frame) = self.old.pop() {
+            (frame, None)
+        } else {
+            let (page, frame) = self.pages.remove(0);
+            (frame, Some(page))
+        };
+        self.pages.push((asked.page, frame));
+        (frame, evicted)
+    }
+
+    fn release(&mut self, page: PageId) {
+        let Some(frame) = self.frame_of(page) else { return };
+        self.pages.retain(|(other, _)| *other != page);
+        self.processor.insert(0, frame);
+        if self.processor.len() >= 378 {
+            for _ in 0..63 {
+                let frame = self.processor.pop().expect("it holds 378");
+                self.give_back(frame);
+            }
+        }
+    }
+}

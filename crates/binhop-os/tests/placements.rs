@@ -1,0 +1,397 @@
+//! Every policy against the spelled-out one: each choice, each eviction, and all of memory after each step.
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
+use std::collections::BTreeMap;
+
+use binhop_base::{Asid, Domain, PageId, PageNo, PowerOfTwo, Rng, Stream};
+use binhop_oracle::placements::{self as oracle, Asked, Memory, Rule};
+use binhop_os::placement::{POLICIES, Settings, policy};
+use binhop_os::{Frames, Recency, Request, SegmentId, Sharing};
+use proptest::prelude::*;
+
+/// The spelled-out memory of a policy, or none: physical = virtual needs no oracle.
+fn spelled_out(name: &str, settings: &Settings, seed: u64) -> Option<Box<dyn Memory>> {
+    let Settings { frames, pool, bins, colors, sharing, pid_hash, fragmentation } = *settings;
+    let rule = match name {
+        "identity" => return None,
+        "colored-lists" => return Some(Box::new(oracle::Colors::new(frames, colors, pid_hash, seed))),
+        "buddy" => return Some(Box::new(oracle::Buddy::new(frames, fragmentation.into(), seed))),
+        "first" => Rule::First,
+        "random" => Rule::Random,
+        "page-coloring-equal" => Rule::Equal,
+        "page-coloring-pid-hash" => Rule::PidHash,
+        "page-coloring-offset" => Rule::Offset,
+        "bin-hopping" => Rule::BinHopping,
+        "sequential" => Rule::Sequential,
+        "hierarchical" => Rule::Hierarchical,
+        other => panic!("{other} has no oracle"),
+    };
+    let by_space = sharing == Sharing::Space;
+    Some(Box::new(oracle::Pooled::new(rule, frames, pool as usize, bins.bytes(), by_space, seed)))
+}
+
+fn request(asked: &Asked) -> Request {
+    let segments: Vec<SegmentId> = asked.segments.iter().copied().map(SegmentId).collect();
+    Request {
+        page: asked.page,
+        asid: Asid(asked.asid),
+        page_no: PageNo(asked.page_no),
+        segment: SegmentId(asked.segment),
+        segments: segments.into(),
+    }
+}
+
+/// The fast model and the slow one, driven together.
+struct Bench {
+    frames: Frames,
+    slow: Box<dyn Memory>,
+    recency: Recency,
+    now: u64,
+    /// Distinct pages placed; and for each page when it was last referenced.
+    placed: u64,
+    last: BTreeMap<PageId, u64>,
+    safe: u64,
+}
+
+impl Bench {
+    fn new(name: &str, settings: &Settings, seed: u64) -> Self {
+        let policy = policy(name).unwrap();
+        Self {
+            frames: policy.frames(settings, seed).unwrap(),
+            slow: spelled_out(name, settings, seed).unwrap(),
+            recency: Recency::new(),
+            now: 0,
+            placed: 0,
+            last: BTreeMap::new(),
+            safe: policy.safe_frames(settings).unwrap(),
+        }
+    }
+
+    /// A reference; whether it evicted a page.
+    fn touch(&mut self, asked: &Asked) -> bool {
+        let page = asked.page;
+        let frame = self.slow.frame_of(page);
+        assert_eq!(self.frames.frame_of(page).map(|frame| frame.0), frame);
+        let mut evicted = None;
+        if frame.is_none() {
+            if self.frames.needs_recency() {
+                assert!(self.placed > self.safe, "asks for recency after {} placements", self.placed);
+            }
+            let placed = self.frames.place(&request(asked), &self.recency).unwrap();
+            assert_eq!((placed.frame.0, placed.evicted), self.slow.place(asked), "{asked:?}");
+            evicted = placed.evicted;
+            self.placed += u64::from(!self.last.contains_key(&page));
+        }
+        if let Some(evicted) = evicted {
+            let then = self.last[&evicted];
+            let others = self.last.iter().filter(|(other, time)| **time > then && **other != page).count();
+            assert!(others as u64 >= self.safe, "evicted after {others} other pages, {} are safe", self.safe);
+        }
+        self.slow.touch(page);
+        self.now += 1;
+        self.recency.note(page, self.now);
+        self.last.insert(page, self.now);
+        evicted.is_some()
+    }
+
+    fn release(&mut self, page: PageId) {
+        assert_eq!(self.frames.release(page).map(|frame| frame.0), self.slow.frame_of(page));
+        self.slow.release(page);
+    }
+
+    fn check(&self, pages: u32) {
+        self.frames.check().unwrap();
+        for page in (0..pages).map(PageId) {
+            let frame = self.frames.frame_of(page).map(|frame| frame.0);
+            assert_eq!(frame, self.slow.frame_of(page), "page {page}");
+        }
+    }
+}
+
+/// Spaces 0 to 3 have their own segments 0 to 3 and share 4; the odd ones share 5.
+fn segments_of(space: u32) -> Vec<u32> {
+    if space % 2 == 1 { vec![space, 4, 5] } else { vec![space, 4] }
+}
+
+/// Pages by (segment, index in it); a dead one's place gets another.
+#[derive(Default)]
+struct World {
+    pages: BTreeMap<(u32, u64), PageId>,
+    next: u32,
+}
+
+impl World {
+    fn asked(&mut self, space: u32, which: usize, index: u64) -> Asked {
+        let segments = segments_of(space);
+        let segment = segments[which % segments.len()];
+        let page = *self.pages.entry((segment, index)).or_insert_with(|| {
+            self.next += 1;
+            PageId(self.next - 1)
+        });
+        // A shared segment lies elsewhere in each space.
+        let page_no = (u64::from(segment) << 8) + index + u64::from(space * (segment / 4));
+        Asked { page, asid: space * 1000 + 7, page_no, segment, segments }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Touch {
+        space: u32,
+        which: usize,
+        index: u64,
+    },
+    Die {
+        space: u32,
+        which: usize,
+        index: u64,
+    },
+    /// All pages of a space's own segment die.
+    Exit {
+        space: u32,
+    },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let place = || (0..4u32, 0..3usize, 0..24u64);
+    let step = prop_oneof![
+        30 => place().prop_map(|(space, which, index)| Step::Touch { space, which, index }),
+        2 => place().prop_map(|(space, which, index)| Step::Die { space, which, index }),
+        1 => (0..4u32).prop_map(|space| Step::Exit { space }),
+    ];
+    // From a few pages for each segment to more than memory.
+    (1..24u64, proptest::collection::vec(step, 1..250)).prop_map(|(footprint, mut steps)| {
+        for step in &mut steps {
+            if let Step::Touch { index, .. } | Step::Die { index, .. } = step {
+                *index %= footprint;
+            }
+        }
+        steps
+    })
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let frames = prop_oneof![3 => 1..50u64, 1 => 50..130u64];
+    let fragmentation = prop_oneof![Just(0), Just(30), Just(100)];
+    (frames, 0..5u32, any::<bool>(), any::<bool>(), fragmentation).prop_flat_map(
+        |(frames, bins, by_space, pid_hash, fragmentation)| {
+            let sharing = if by_space { Sharing::Space } else { Sharing::Segment };
+            let bins = PowerOfTwo::from_log2(bins);
+            let pool = prop_oneof![3 => 1..=frames, 1 => Just(1), 1 => Just(frames)];
+            (pool, 1..=frames.min(9)).prop_map(move |(pool, colors)| Settings {
+                bins,
+                colors,
+                sharing,
+                pid_hash,
+                fragmentation,
+                ..Settings::new(frames, pool)
+            })
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_policy_places_and_evicts_as_the_spelled_out_one(
+        settings in settings(),
+        seed in 0..1000u64,
+        steps in steps(),
+    ) {
+        for policy in POLICIES.iter().filter(|policy| policy.name != "identity") {
+            let mut bench = Bench::new(policy.name, &settings, seed);
+            let mut world = World::default();
+            for step in &steps {
+                match *step {
+                    Step::Touch { space, which, index } => {
+                        let asked = world.asked(space, which, index);
+                        bench.touch(&asked);
+                    }
+                    Step::Die { space, which, index } => {
+                        let asked = world.asked(space, which, index);
+                        bench.release(asked.page);
+                        world.pages.remove(&(asked.segment, index));
+                    }
+                    Step::Exit { space } => {
+                        let gone: Vec<_> = world.pages.extract_if(.., |(segment, _), _| *segment == space).collect();
+                        gone.into_iter().for_each(|(_, page)| bench.release(page));
+                    }
+                }
+                bench.check(world.next);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Hundreds of pages born and dead at once, so that blocks of all orders split and join and the processor's
+    /// list overflows.
+    #[test]
+    fn buddies_split_and_join_as_spelled_out(
+        frames in prop_oneof![Just(64u64), 600..800u64, 2000..2200u64],
+        fragmentation in prop_oneof![Just(0u32), Just(10), Just(60), Just(100)],
+        seed in 0..1000u64,
+        bursts in proptest::collection::vec((any::<bool>(), 1..400u32), 1..25),
+    ) {
+        let settings = Settings { fragmentation, ..Settings::new(frames, 1) };
+        let mut bench = Bench::new("buddy", &settings, seed);
+        let (mut alive, mut next): (Vec<Asked>, u32) = (Vec::new(), 0);
+        for (born, count) in bursts {
+            for i in 0..count {
+                if born {
+                    let asked = Asked { page: PageId(next), asid: 1, page_no: 0, segment: 1, segments: vec![1] };
+                    bench.touch(&asked);
+                    alive.push(asked);
+                    next += 1;
+                } else if !alive.is_empty() {
+                    let at = Rng::new(seed).below(Stream::new(Domain::Test, next.into()), i.into(), alive.len() as u64);
+                    bench.release(alive.swap_remove(at as usize).page);
+                }
+            }
+            bench.check(next);
+        }
+    }
+
+    /// KH90 §3.1.4, in one decision: from one state the tree of fewer bins chooses the low bits of what the tree
+    /// of 1024 chooses.
+    #[test]
+    fn a_smaller_tree_decides_what_the_larger_ones_lowest_bits_are(
+        // Memory that is never full, and one that is all the time.
+        (size, pool) in prop_oneof![Just(1500), 40..300u64].prop_flat_map(|size| (Just(size), 1..=size)),
+        by_space in any::<bool>(),
+        seed in 0..1000u64,
+        touches in proptest::collection::vec((0..4u32, 0..3usize, 0..60u64), 200),
+    ) {
+        let sharing = if by_space { Sharing::Space } else { Sharing::Segment };
+        let settings = Settings { bins: PowerOfTwo::from_log2(10), sharing, ..Settings::new(size, pool) };
+        let mut frames = policy("hierarchical").unwrap().frames(&settings, seed).unwrap();
+        let mut slow = oracle::Pooled::new(Rule::Hierarchical, size, pool as usize, 1024, by_space, seed);
+        let (mut world, mut recency) = (World::default(), Recency::new());
+        for (now, (space, which, index)) in (1..).zip(touches) {
+            let asked = world.asked(space, which, index);
+            if frames.frame_of(asked.page).is_none() {
+                let smaller: Vec<u64> = (0..10).map(|j| slow.hierarchical(&asked, 1 << j)).collect();
+                let frame = frames.place(&request(&asked), &recency).unwrap().frame.0;
+                for (j, bin) in smaller.into_iter().enumerate() {
+                    prop_assert_eq!(bin, frame % (1 << j), "a tree of {} bins", 1 << j);
+                }
+                slow.place(&asked);
+            }
+            slow.touch(asked.page);
+            recency.note(asked.page, now);
+        }
+    }
+
+    /// And over a whole run: trees of all sizes use equally many frames of each coarse bin, as long as no mapped
+    /// page is evicted. Spaces are told apart by segment, pages die, and frames of dead pages are used again
+    /// only when memory was used up: not here.
+    #[test]
+    fn over_a_run_trees_of_all_sizes_use_equally_many_frames_of_each_coarse_bin(
+        pool in 1..800u64,
+        by_space in any::<bool>(),
+        seed in 0..1000u64,
+        touches in proptest::collection::vec((0..4u32, 0..3usize, 0..150u64, 0..12u8), 300),
+    ) {
+        let sharing = if by_space { Sharing::Space } else { Sharing::Segment };
+        // No more placements than frames that no pool reaches back to.
+        let size = 300 + pool;
+        let settings = |log2| Settings { bins: PowerOfTwo::from_log2(log2), sharing, ..Settings::new(size, pool) };
+        let hierarchical = policy("hierarchical").unwrap();
+        let mut all: Vec<Frames> =
+            (0..=10).map(|log2| hierarchical.frames(&settings(log2), seed).unwrap()).collect();
+        let mut world = World::default();
+        let mut alive: BTreeMap<PageId, Asked> = BTreeMap::new();
+        for (space, which, index, dies) in touches {
+            let asked = world.asked(space, which, index);
+            for frames in &mut all {
+                if frames.frame_of(asked.page).is_none() {
+                    assert_eq!(frames.place(&request(&asked), &Recency::new()).unwrap().evicted, None);
+                }
+            }
+            alive.entry(asked.page).or_insert_with(|| asked.clone());
+            if dies == 0 {
+                for frames in &mut all {
+                    frames.release(asked.page);
+                }
+                alive.remove(&asked.page);
+                world.pages.remove(&(asked.segment, index));
+            }
+            let used = |frames: &Frames, log2: usize| {
+                let mut counts: BTreeMap<(u32, u64), u32> = BTreeMap::new();
+                for (page, asked) in &alive {
+                    let owner = if by_space { asked.asid } else { asked.segment };
+                    let bin = frames.frame_of(*page).unwrap().0 % (1 << log2);
+                    *counts.entry((owner, bin)).or_default() += 1;
+                }
+                counts
+            };
+            for log2 in 1..10 {
+                let coarse = used(&all[log2], log2);
+                prop_assert_eq!(&used(&all[10], log2), &coarse, "{} bins", 1 << log2);
+            }
+        }
+    }
+}
+
+/// Which free frame a color hands out first changes neither how often pages fault nor how full memory gets
+/// before a color runs out (LF91 §2).
+#[test]
+fn the_initial_order_of_colored_lists_changes_neither_faults_nor_utilization() {
+    let run = |seed: u64, colors: u64| {
+        let settings = Settings { colors, ..Settings::new(256, 1) };
+        let mut frames = policy("colored-lists").unwrap().frames(&settings, seed).unwrap();
+        let (mut recency, mut faults, mut full) = (Recency::new(), 0, None);
+        for now in 1..20_000u64 {
+            // A sweep over 300 pages, with a working set of its own every other time.
+            let page = if now % 2 == 0 { now / 2 % 300 } else { 400 + now * now % 61 };
+            let asked = Asked {
+                page: PageId(page as u32),
+                asid: 1,
+                page_no: page * page,
+                segment: 1,
+                segments: vec![1],
+            };
+            if frames.frame_of(asked.page).is_none() {
+                let placed = frames.place(&request(&asked), &recency).unwrap();
+                faults += 1;
+                if placed.evicted.is_some() && full.is_none() {
+                    full = Some(frames.mapped());
+                }
+            }
+            recency.note(asked.page, now);
+        }
+        (faults, full, frames.frame_of(PageId(400)))
+    };
+    for colors in [1, 2, 16, 64] {
+        let (faults, full, _) = run(0, colors);
+        assert!(faults > 1000 && full.is_some());
+        for seed in 1..8 {
+            assert_eq!((faults, full), (run(seed, colors).0, run(seed, colors).1), "{colors} colors");
+        }
+        let places: Vec<_> = (0..8).map(|seed| run(seed, colors).2).collect();
+        assert!(colors == 64 || places.iter().any(|place| place != &places[0]), "the order does differ");
+    }
+}
+
+/// One color is conventional memory: `first` places and evicts alike.
+#[test]
+fn one_color_is_the_naive_policy() {
+    let settings = Settings::new(64, 1);
+    let frames = |name: &str| policy(name).unwrap().frames(&settings, 3).unwrap();
+    let (mut one, mut other) = (frames("colored-lists"), frames("first"));
+    let mut recency = Recency::new();
+    for now in 1..3000u64 {
+        let page = Rng::new(5).below(Stream::new(Domain::Test, 0), now, 100);
+        let asked =
+            Asked { page: PageId(page as u32), asid: 1, page_no: page, segment: 1, segments: vec![1] };
+        if one.frame_of(asked.page).is_none() {
+            let placed = one.place(&request(&asked), &recency).unwrap();
+            assert_eq!(placed, other.place(&request(&asked), &recency).unwrap());
+        }
+        recency.note(asked.page, now);
+    }
+    assert!(one.evictions() > 500);
+}
