@@ -128,6 +128,12 @@ pub(super) const FRAGMENTATION: Parameter = Parameter {
     meaning: "How much of memory is scattered with older pages at the start.",
 };
 
+pub(super) const FILE: Parameter = Parameter {
+    name: "file",
+    unit: "a path",
+    meaning: "The placements to repeat, as --dump-placement writes them.",
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,9 +158,3 @@ mod tests {
         }
     }
 }
-
-pub(super) const FILE: Parameter = Parameter {
-    name: "file",
-    unit: "a path",
-    meaning: "The placements to repeat, as --dump-placement writes them.",
-};
