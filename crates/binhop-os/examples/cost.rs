@@ -183,7 +183,8 @@ fn main() {
         fragmentation: 50,
         ..Settings::new(FRAMES, 256)
     };
-    for policy in placement::POLICIES.iter().filter(|policy| policy.name != "identity") {
+    for policy in placement::POLICIES.iter().filter(|policy| !matches!(policy.name, "identity" | "recorded"))
+    {
         let (fill, evict) = (filling(policy, &settings), evicting(policy, &settings, 10));
         println!("{:24} {fill:12.0} {evict:12.0}", policy.name);
     }

@@ -22,6 +22,8 @@ pub(super) static POLICY: Policy = Policy {
         build: |settings, _| Box::new(Recorded::new(settings.frames, Arc::clone(&settings.recording))),
         // A recording may evict whatever it likes, unless it never does.
         safe_frames: |settings| if settings.recording.evicts { 0 } else { settings.frames - 1 },
+        // A real machine gives away a dead page's frame when it likes.
+        reuses_frames: true,
         is_random: |_| false,
     }),
 };
