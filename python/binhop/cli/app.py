@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from binhop import __version__
-from binhop.cli import compare, lists, paging, run, sweep, traces
+from binhop.cli import compare, lists, paging, reproduce, run, sweep, traces
 
 app = typer.Typer(
     name="binhop",
@@ -39,6 +39,8 @@ app.command("run")(run.run)
 app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)
 app.command("paging")(paging.paging)
+app.command("reproduce")(reproduce.reproduce)
+app.command("report")(reproduce.report)
 app.command("import")(traces.import_)
 app.command("inspect")(traces.inspect)
 app.command("lint")(traces.lint)

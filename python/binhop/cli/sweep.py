@@ -52,7 +52,7 @@ def sweep(
             with watch(quiet=quiet) as told:
                 result = study.run(plan, threads=used, watch=told)
         else:
-            with ResultDirectory(out, "--out") as place, keeping(out) as kept:
+            with telling(out), ResultDirectory(out, "--out") as place, study.keeping(out) as kept:
                 with watch(quiet=quiet) as told:
                     result = study.run(plan, threads=used, kept=kept, watch=told)
                 place.fill_by(lambda directory: _fill(result, directory, document), command=_command())
@@ -77,23 +77,24 @@ def _command() -> list[str]:
 
 def _fill(result: StudyResult, directory: Path, document: str) -> None:
     result.write(directory)
+    result.summary().write_csv(directory / "summary.csv")
     shutil.copyfile(document, directory / "study.toml")
 
 
 @contextmanager
-def keeping(out: str) -> Iterator[Path]:
-    """The place beside `out` for finished runs: it goes when all is finished, and stays when not."""
-    path = Path(out).absolute()
-    kept = path.with_name(f".{path.name}.finished")
+def telling(out: str) -> Iterator[None]:
+    """Says, when a study ends early, what of it was kept and how to go on."""
+    from binhop.study.run import kept_beside
+
     try:
-        yield kept
+        yield
     except BaseException:
+        kept = kept_beside(out)
         if kept.is_dir():
             finished = len([one for one in kept.iterdir() if not one.name.startswith(".")])
             runs = f"{finished} finished run{'s are' if finished != 1 else ' is'}"
             print(f"binhop: {runs} kept in {kept}; the same command goes on from there", file=sys.stderr)
         raise
-    shutil.rmtree(kept, ignore_errors=True)
 
 
 def _amount(seeds: str | None, length: str | None) -> Amount:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,7 @@ def probability(pages: int, cache: Cache) -> NDArray[np.float64]:
     return np.asarray(law.pmf(np.arange(most + 1)), dtype=np.float64)
 
 
+@lru_cache(maxsize=4096)
 def average(pages: int, cache: Cache) -> float:
     """C_avg: conflicts that a random placement of U pages leaves on average. Equation 2 of KH90.
 

@@ -63,7 +63,14 @@ class Document:
         return import_module(self.module)
 
 
-DOCUMENTS: dict[str, Document] = {}
+DOCUMENTS: dict[str, Document] = {
+    one.key: one
+    for one in (
+        Document(
+            "kh90", "careful page mapping into large real-indexed caches (1990)", "binhop.reproduce.kh90"
+        ),
+    )
+}
 """Every document that can be reproduced, by key."""
 
 

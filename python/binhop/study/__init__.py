@@ -20,6 +20,6 @@
 from binhop.study.cells import Plan, plan
 from binhop.study.document import Amount, Study, load, parse
 from binhop.study.result import StudyResult
-from binhop.study.run import explain, run
+from binhop.study.run import explain, keeping, run
 
-__all__ = ["Amount", "Plan", "Study", "StudyResult", "explain", "load", "parse", "plan", "run"]
+__all__ = ["Amount", "Plan", "Study", "StudyResult", "explain", "keeping", "load", "parse", "plan", "run"]

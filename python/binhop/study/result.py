@@ -79,15 +79,15 @@ class StudyResult:
         keys = [*KEYS, *self.axes, "phase", "metric", "unit"]
         return summarise(self.results.filter(phase=phase), level, keys)
 
-    def write(self, directory: Path) -> None:
-        """Writes tables and provenance into a directory that is there."""
+    def write(self, directory: Path, also: dict[str, Any] | None = None) -> None:
+        """Writes tables and provenance, and what else is to stand in it, into a directory that is there."""
         for name in ("results", "series", "processes", "cells"):
             frame: pl.DataFrame = getattr(self, name)
             path = directory / f"{name}.parquet"
             frame.write_parquet(path, compression="zstd", compression_level=12, statistics=True)
-        self.summary().write_csv(directory / "summary.csv")
         facts = {
             **self.provenance,
+            **(also or {}),
             "tables": {"polars": pl.__version__, "schema": SCHEMA},
             "notes": self.notes,
         }

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from binhop import _binhop
 from binhop.study.result import StudyResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from binhop.results import Result
     from binhop.study.cells import Plan, Run
@@ -144,6 +145,20 @@ def _key(run: Run, plan: Plan) -> str:
     }
     text = json.dumps(facts, sort_keys=True)
     return f"{run.workload}-{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"
+
+
+@contextmanager
+def keeping(out: str | os.PathLike[str]) -> Iterator[Path]:
+    """The place beside `out` for finished runs: it goes when all is finished, and stays when not."""
+    kept = kept_beside(out)
+    yield kept
+    shutil.rmtree(kept, ignore_errors=True)
+
+
+def kept_beside(out: str | os.PathLike[str]) -> Path:
+    """Where finished runs are kept while `out` is not complete."""
+    path = Path(out).absolute()
+    return path.parent / f".{path.name}.finished"
 
 
 @cache

@@ -90,6 +90,8 @@ bundled! {
     "kh90", "Kessler and Hill 1990: 128 MiB in 16 KiB pages, split 32 KiB level 1, 4 MiB level 2, random placement";
     "two-level", "Split 32 KiB level 1 and 1 MiB level 2, direct-mapped, physical = virtual: what plain cache simulators model";
     "zen-4k", "A present-day core: 4 KiB pages, 32 + 48 KiB level 1, 1 MiB 16-way level 2, 16 MiB 16-way level 3, random placement";
+    "apple-m1", "A present-day core with 16 KiB pages: 192 + 128 KiB level 1, 12 MiB 12-way level 2, random placement";
+    "skylake", "A present-day core whose last level has a hashed index: 4 KiB pages, 256 KiB 4-way level 2, 8 MiB 16-way level 3, random placement";
 }
 
 impl Machine {

@@ -1,0 +1,130 @@
+"""How claims are judged: means with intervals, conditions that are true, false or open, and the verdict.
+
+A condition is true or false where its interval says so, and open where it does not. A claim holds if all of
+its conditions are true, fails if one is false, and is undecided otherwise. Placements (seeds) are the
+independent samples: what is compared is compared placement by placement, with common random numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import t
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from binhop.reproduce.claims import Verdict
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A mean over samples and Student's interval around it."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def half(self) -> float:
+        """Half the interval's width."""
+        return (self.high - self.low) / 2
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Both ends."""
+        return (self.low, self.high)
+
+    def text(self, digits: int = 3) -> str:
+        """Mean and interval, as prose has them."""
+        return f"{self.mean:.{digits}f} ({self.low:.{digits}f} to {self.high:.{digits}f})"
+
+
+def measure(samples: ArrayLike, confidence: float) -> Measure:
+    """The mean of samples and its interval.
+
+    >>> measure([1.0, 2.0, 3.0, 4.0], 0.9).text()  # t = 2.3534 on 3 degrees of freedom: KH90's
+    '2.500 (0.981 to 4.019)'
+    """
+    values = np.asarray(samples, dtype=np.float64)
+    mean = float(values.mean())
+    if len(values) < 2:
+        return Measure(mean, -np.inf, np.inf, len(values))
+    half = float(t.ppf((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return Measure(mean, mean - half, mean + half, len(values))
+
+
+def ratios(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
+    """Samples whose mean is mean(above) / mean(below), one for each placement.
+
+    The ratio of two means has no sample of its own; this is its linearisation (the delta method), so that
+    ratios of several cells may be averaged placement by placement, and their interval taken.
+
+    >>> [round(float(x), 6) for x in ratios([1.0, 3.0], [2.0, 2.0])]
+    [0.5, 1.5]
+    """
+    a, b = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
+    ratio = a.mean() / b.mean()
+    made: NDArray[np.float64] = ratio * (1 + a / a.mean() - b / b.mean())
+    return made
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a claim rests on: its words, and whether it is true, false or open (None)."""
+
+    text: str
+    truth: bool | None
+
+    def __str__(self) -> str:
+        return f"{self.text}: {'open' if self.truth is None else 'yes' if self.truth else 'no'}"
+
+
+def positive(text: str, value: Measure, digits: int = 4) -> Condition:
+    """Whether a mean is above zero."""
+    truth = True if value.low > 0 else False if value.high < 0 else None
+    return Condition(f"{text} ({value.text(digits)})", truth)
+
+
+def less(text: str, small: ArrayLike, large: ArrayLike, confidence: float) -> Condition:
+    """Whether one mean is below another: by the interval of the difference, placement by placement."""
+    difference = measure(np.asarray(large, np.float64) - np.asarray(small, np.float64), confidence)
+    return positive(text, difference)
+
+
+def within(text: str, value: Measure, low: float, high: float, digits: int = 3) -> Condition:
+    """Whether a mean lies between two bounds."""
+    inside = low <= value.low and value.high <= high
+    outside = value.high < low or value.low > high
+    truth = True if inside else False if outside else None
+    return Condition(f"{text} ({value.text(digits)})", truth)
+
+
+def like(text: str, one: Measure, other: Measure, share: float = 0.02) -> Condition:
+    """Whether two means are within a share of each other, or their intervals overlap."""
+    near = abs(one.mean - other.mean) <= share * min(one.mean, other.mean)
+    overlap = one.low <= other.high and other.low <= one.high
+    return Condition(f"{text} ({one.text()} and {other.text()})", near or overlap)
+
+
+def counted(text: str, count: int, of: int, least: int) -> Condition:
+    """Whether so many of a number of cells are what they should be."""
+    return Condition(f"{text} in {count} of {of}, at least {least}", count >= least)
+
+
+def verdict(conditions: Iterable[Condition]) -> Verdict:
+    """All true: holds; one false: fails; else undecided."""
+    truths = [condition.truth for condition in conditions]
+    if False in truths:
+        return "fails"
+    return "holds" if all(truths) and truths else "undecided"
+
+
+def told(rule: str, conditions: Iterable[Condition]) -> str:
+    """The rule, and what each condition came to."""
+    return f"{rule} {'; '.join(str(condition) for condition in conditions)}."

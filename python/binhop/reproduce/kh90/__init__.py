@@ -1,0 +1,72 @@
+"""KH90: Kessler and Hill, Miss Reduction in Large, Real-Indexed Caches, 1990.
+
+`study.toml` says what is simulated, `expected.csv` what the document gives. `rates` and `spaces` judge the
+claims (see `binhop.reproduce.judge` for how), `tables` and `figures` make what their names say, `today` asks
+the same of present-day machines, and `page` puts it all together: everything from a run's tables alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from binhop import study
+from binhop.output import ResultDirectory
+from binhop.report.style import save
+from binhop.reproduce import claims as verdicts
+from binhop.reproduce.kh90 import claims, figures, page, spaces, tables, today
+from binhop.reproduce.kh90.data import HERE, Data
+from binhop.study.run import keeping
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+    from binhop.reproduce import Watch
+
+STUDY = HERE / "study.toml"
+
+
+def run(
+    scale: str,
+    out: Path,
+    *,
+    threads: int | None = None,
+    progress: Watch | None = None,
+    override: study.Amount | None = None,
+) -> Path:
+    """Runs the study and fills `out`. `override` shortens it, for tests."""
+    plan = study.plan(study.load(STUDY), scale=scale, override=override)
+    with ResultDirectory(out, "--out") as place, keeping(out) as kept:
+        result = study.run(plan, threads=threads, kept=kept, watch=progress)
+
+        def fill(directory: Path) -> None:
+            result.write(directory, {"document": "kh90"})
+            (directory / "study.toml").write_bytes(STUDY.read_bytes())
+            report(directory)
+
+        place.fill_by(fill, command=["binhop", "reproduce", "kh90", "--scale", scale])
+    return out
+
+
+def report(directory: Path) -> list[Path]:
+    """Makes page, tables, claims and figures anew from the tables of a run."""
+    data = Data.read(directory)
+    judged = claims.judge(data)
+    made = [verdicts.write(judged, directory)]
+    every = tables.all_tables(data)
+    made += tables.write(every, directory)
+    luck = today.luck(data)
+    luck.write_csv(directory / "today.csv", float_precision=6)
+    made += [*figures.draw(data, directory), *save(today.figure(data), directory, "today")]
+    drawn = {path.stem for path in made if path.suffix == ".png"}
+    text = page.page(data, judged, every, drawn, today.section(luck))
+    (directory / "report.md").write_text(text, encoding="utf-8")
+    (directory / "model.csv").write_text(_model(), encoding="utf-8")
+    return [*made, *(directory / name for name in ("today.csv", "report.md", "model.csv"))]
+
+
+def _model() -> str:
+    """The model's points beside the Monte Carlo's."""
+    table: pl.DataFrame = spaces.drawn()
+    return table.write_csv(float_precision=6)

@@ -1,0 +1,345 @@
+"""Figures 3, 4, 10 to 13, and that of K12; the document's values as open marks where it gives any."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from binhop.models import conflicts
+from binhop.models.conflicts import Cache
+from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, finish, save
+from binhop.reproduce.judge import measure
+from binhop.reproduce.kh90.data import LARGE, MAIN, SIZES, WAYS, Data, Document
+from binhop.reproduce.kh90.rates import POOLS
+from binhop.reproduce.kh90.spaces import CACHE, FIRST, LAST, drawn, groups
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MISSES = "level-2 misses per 1000 instructions"
+PAIR = {"random": ORANGE, "hierarchical": BLUE}
+POOLED = {"random": ORANGE, "bin-hopping": PINK, "sequential": GREEN, "hierarchical": BLUE}
+
+
+def draw(data: Data, directory: Path) -> list[Path]:
+    """Draws every figure; the files made."""
+    made = []
+    for stem, chart in all_figures(data).items():
+        if chart is not None:
+            made += save(chart, directory, stem)
+    return made
+
+
+def all_figures(data: Data) -> dict[str, Any]:
+    """Every figure by the name of its file; None where the run has nothing to show."""
+    document = Document()
+    return {
+        "figure-3": figure_3(),
+        "figure-4": figure_4(),
+        "figure-10": figure_10(data),
+        "figure-11": figure_11(data, document),
+        "figure-12": figure_12(data),
+        "figure-13": figure_13(data),
+        "pools": pools(data, document),
+    }
+
+
+def _colors(of: dict[str, str], **options: Any) -> Any:
+    legend = alt.Legend(title=None, orient="top-left", symbolOpacity=1, labelFontSize=12, **options)
+    return alt.Scale(domain=[*of], range=[*of.values()]), legend
+
+
+def _pages(most: int) -> Any:
+    axis = alt.Axis(values=[*range(0, most + 1, 32)], grid=False)
+    return alt.X(
+        "pages:Q", title="U, pages of the address space", scale=alt.Scale(domain=[0, most]), axis=axis
+    )
+
+
+def figure_3() -> Any:
+    """Conflicts of a random placement and their bounds."""
+    names = {"worst, C max": ORANGE, "random, C avg": BLACK, "best, C min": BLUE}
+    rows = []
+    for pages in range(257):
+        values = (
+            conflicts.maximum(pages, CACHE),
+            conflicts.average(pages, CACHE),
+            conflicts.minimum(pages, CACHE),
+        )
+        rows += [(pages, name, float(value)) for name, value in zip(names, values, strict=True)]
+    table = pl.DataFrame(rows, schema=["pages", "curve", "value"], orient="row")
+    scale, legend = _colors(names, symbolType="stroke", symbolStrokeWidth=3)
+    y = alt.Y("value:Q", title="C, pages in conflict", axis=alt.Axis(tickCount=6))
+    lines = (
+        alt.Chart(table)
+        .mark_line(strokeWidth=2)
+        .encode(x=_pages(256), y=y, color=alt.Color("curve:N", scale=scale, legend=legend, sort=[*names]))
+    )
+    dots = _drawn(drawn().filter(ways=1), pl.col("mean"))
+    chart = alt.layer(lines, dots).properties(width=560, height=300)
+    return finish(
+        chart,
+        "Figure 3: conflicts of a random placement, and their bounds",
+        "1 MiB direct-mapped (N = 64), 8192 frames. Circles: placements drawn (Monte Carlo).",
+    )
+
+
+def _drawn(table: pl.DataFrame, value: pl.Expr) -> Any:
+    """Monte Carlo means as open circles."""
+    dots = table.with_columns(value=value)
+    return (
+        alt.Chart(dots)
+        .mark_point(size=55, color=BLACK, filled=False, strokeWidth=1.4, opacity=1)
+        .encode(x="pages:Q", y="value:Q")
+    )
+
+
+def figure_4() -> Any:
+    """Mapping conflicts by ways."""
+    names = {"1 way": ORANGE, "2 ways": GREEN, "4 ways": BLUE}
+    rows = [
+        (pages, name, conflicts.mapping(pages, Cache.of("1MiB", ways)))
+        for (name, ways), pages in product(zip(names, WAYS, strict=True), range(257))
+    ]
+    table = pl.DataFrame(rows, schema=["pages", "curve", "value"], orient="row")
+    legend = alt.Legend(
+        title=None,
+        orient="top-right",
+        symbolType="stroke",
+        symbolStrokeWidth=3,
+        labelFontSize=12,
+        symbolOpacity=1,
+    )
+    scale = alt.Scale(domain=[*names], range=[*names.values()])
+    y = alt.Y("value:Q", title="C avg − C min, pages", axis=alt.Axis(tickCount=6))
+    lines = (
+        alt.Chart(table)
+        .mark_line(strokeWidth=2)
+        .encode(x=_pages(256), y=y, color=alt.Color("curve:N", scale=scale, legend=legend, sort=[*names]))
+    )
+    least = (pl.col("pages") - CACHE.capacity).clip(lower_bound=0)
+    full = pl.DataFrame({"pages": [64], "label": ["U = N: 23.27 of 64 pages, 36.4% (§6 says 30%)"]})
+    peak = full.with_columns(value=pl.lit(conflicts.mapping(64, CACHE)))
+    note = (
+        alt.Chart(peak)
+        .mark_text(align="left", dx=12, dy=-4, fontSize=11, color="#333333")
+        .encode(x="pages:Q", y="value:Q", text="label:N")
+    )
+    chart = alt.layer(lines, _drawn(drawn(), pl.col("mean") - least), note).properties(width=560, height=300)
+    return finish(
+        chart,
+        "Figure 4: conflicts that a careful placement could avoid",
+        "1 MiB (N = 64), 8192 frames. Circles: placements drawn (Monte Carlo).",
+    )
+
+
+def figure_10(data: Data) -> Any:
+    """Misses over time, one line for each placement."""
+    table = data.frame("series", "over-time").filter(metric="l2.mpi").drop_nulls("value")
+    if table.is_empty():
+        return None
+    table = table.sort("heuristic", "size", "seed", "interval").with_columns(
+        at=pl.col("instructions").cum_sum().over("heuristic", "size", "seed") / 1e6,
+        rate=1000 * pl.col("value"),
+    )
+    x = alt.X("at:Q", title="instructions executed, millions", axis=alt.Axis(grid=False, tickCount=10))
+    scale, _ = _colors(PAIR)
+    legend = alt.Legend(
+        title=None,
+        orient="bottom",
+        symbolType="stroke",
+        symbolStrokeWidth=3,
+        labelFontSize=12,
+        symbolOpacity=1,
+    )
+    panels = []
+    for size in SIZES:
+        of = table.filter(size=size).select("heuristic", "seed", "at", "rate")
+        y = alt.Y("rate:Q", title=None, axis=alt.Axis(tickCount=5), scale=alt.Scale(zero=True))
+        base = alt.Chart(of).encode(
+            x=x if size == SIZES[-1] else alt.X("at:Q", title=None, axis=alt.Axis(grid=False, tickCount=10)),
+            y=y,
+            color=alt.Color("heuristic:N", scale=scale, legend=legend, sort=[*PAIR]),
+            detail="seed:N",
+        )
+        random = base.transform_filter("datum.heuristic == 'random'").mark_line(
+            strokeWidth=1.2, strokeDash=[3, 2], point=alt.OverlayMarkDef(size=10)
+        )
+        careful = base.transform_filter("datum.heuristic != 'random'").mark_line(
+            strokeWidth=1.4, point=alt.OverlayMarkDef(size=10)
+        )
+        panels.append(alt.layer(random, careful).properties(width=720, height=150, title=_panel(size)))
+    every = _interval(table)
+    return finish(
+        alt.vconcat(*panels, spacing=14),
+        f"Figure 10: {MAIN} under {table['seed'].n_unique()} random and as many hierarchical placements",
+        f"{MISSES.capitalize()}, every {every} instructions; direct-mapped; one line for each placement.",
+    )
+
+
+def _panel(size: str) -> str:
+    return f"{size.replace('MiB', ' MiB')} direct-mapped"
+
+
+def _interval(table: pl.DataFrame) -> str:
+    return f"{round(max(table['instructions'].to_list()) / 1e6)} M"
+
+
+def figure_11(data: Data, document: Document) -> Any:
+    """Misses over ways, and over size."""
+    rows = []
+    for name, size, ways in product(PAIR, SIZES, WAYS):
+        ours = measure(data.table(MAIN, name, size, ways), data.confidence)
+        megabytes = int(size.removesuffix("MiB"))
+        rows.append((name, megabytes, ways, ours.mean, document.cell(MAIN, name, size, ways, "mean")))
+    table = pl.DataFrame(rows, schema=["heuristic", "size", "ways", "ours", "document"], orient="row")
+    left = _against(table, "ways", "size", [1, 2, 4], "ways", "MiB")
+    right = _against(table, "size", "ways", [1, 4, 16], "size, MiB", "way")
+    return finish(
+        alt.hconcat(left, right, spacing=30).resolve_scale(y="shared"),
+        f"Figure 11: what ways, size and a careful placement buy ({MAIN})",
+        "Filled marks and lines: ours; open marks: the document's.",
+    )
+
+
+def _against(table: pl.DataFrame, by: str, other: str, at: list[int], title: str, unit: str) -> Any:
+    """One panel: a line for each of the other parameter's values."""
+    shown = table.with_columns(label=pl.format(f"{{}} {unit}", other))
+    scale, _ = _colors(PAIR)
+    legend = alt.Legend(title=None, orient="bottom", labelFontSize=12, symbolOpacity=1, symbolType="circle")
+    x = alt.X(
+        f"{by}:Q", title=title, scale=alt.Scale(type="log", base=2), axis=alt.Axis(values=at, grid=False)
+    )
+    base = alt.Chart(shown).encode(
+        x=x, color=alt.Color("heuristic:N", scale=scale, legend=legend, sort=[*PAIR]), detail="label:N"
+    )
+    y = alt.Y("ours:Q", title=MISSES, scale=alt.Scale(zero=True))
+    lines = base.mark_line(strokeWidth=1.8, point=alt.OverlayMarkDef(size=45, filled=True)).encode(y=y)
+    theirs = base.mark_point(size=70, filled=False, strokeWidth=1.5, shape="diamond", opacity=1).encode(
+        y="document:Q"
+    )
+    last = shown.filter((pl.col(by) == at[-1]) & (pl.col("heuristic") == "random"))
+    labels = (
+        alt.Chart(last)
+        .mark_text(align="left", dx=9, fontSize=11, color="#333333")
+        .encode(x=x, y="ours:Q", text="label:N")
+    )
+    return alt.layer(lines, theirs, labels).properties(width=330, height=300)
+
+
+def figure_12(data: Data) -> Any:
+    """Conflicts in each address space, against the model."""
+    table = data.processes("conflicts")
+    if table.is_empty():
+        return None
+    one = table.filter(pl.col("seed").eq(0) & pl.col("pages").le(256)).select("heuristic", "pages", "excess")
+    curve = pl.DataFrame(
+        {"pages": [*range(257)], "value": [conflicts.mapping(pages, CACHE) for pages in range(257)]}
+    )
+    scale, legend = _colors(PAIR)
+    legend["orient"] = "top-right"
+    y = alt.Y("excess:Q", title="C − C min, pages", axis=alt.Axis(tickCount=6))
+    points = (
+        alt.Chart(one)
+        .mark_point(size=32, filled=True, opacity=0.65)
+        .encode(
+            x=_pages(256),
+            y=y,
+            color=alt.Color("heuristic:N", scale=scale, legend=legend, sort=[*PAIR]),
+            shape=alt.Shape(
+                "heuristic:N", scale=alt.Scale(domain=[*PAIR], range=["square", "triangle-up"]), legend=legend
+            ),
+        )
+    )
+    line = alt.Chart(curve).mark_line(color=BLACK, strokeWidth=1.4).encode(x="pages:Q", y="value:Q")
+    layers = [line, points]
+    grouped = groups(table.filter(heuristic="random")).filter(pl.col("pages") <= 256)
+    if grouped.height:
+        base = alt.Chart(grouped).encode(x="pages:Q")
+        layers.append(base.mark_rule(color=BLACK, strokeWidth=2).encode(y="low:Q", y2="high:Q"))
+        layers.append(base.mark_point(color=BLACK, filled=True, size=40, opacity=1).encode(y="mean:Q"))
+    return finish(
+        alt.layer(*layers).properties(width=640, height=320),
+        f"Figure 12: conflicts in the address spaces of {MAIN}",
+        [
+            "1 MiB direct-mapped (N = 64); one mark for each process, placement 0. Line: the model (Figure "
+            "4).",
+            f"Black: random's mean over {table['seed'].n_unique()} placements in groups of like U, 95% "
+            "interval (K3).",
+        ],
+    )
+
+
+def figure_13(data: Data) -> Any:
+    """A process's misses against its conflicts."""
+    table = data.processes("conflicts").filter(
+        pl.col("heuristic").eq("random")
+        & pl.col("pages").is_between(FIRST, LAST)
+        & pl.col("mpi").is_not_null()
+    )
+    one = table.filter(seed=0)
+    if one.height < 3:
+        return None
+    x, y = one["conflicts"].to_numpy(), one["mpi"].to_numpy()
+    slope, start = np.polyfit(x, y, 1)
+    ends = np.array([x.min(), x.max()])
+    line = pl.DataFrame({"conflicts": ends, "mpi": start + slope * ends})
+    across = alt.X(
+        "conflicts:Q", title="C, pages in conflict", axis=alt.Axis(grid=False), scale=alt.Scale(zero=True)
+    )
+    up = alt.Y("mpi:Q", title="the process's level-2 misses per 1000 instructions")
+    points = alt.Chart(one).mark_square(size=36, color=ORANGE, opacity=0.8).encode(x=across, y=up)
+    fit = alt.Chart(line).mark_line(color=BLACK, strokeWidth=1.6).encode(x="conflicts:Q", y="mpi:Q")
+    return finish(
+        alt.layer(points, fit).properties(width=560, height=300),
+        f"Figure 13: misses against conflicts, {MAIN}, random placement",
+        f"{one.height} processes of 0.5 to 1 MiB, 1 MiB direct-mapped, placement 0. Line: least squares.",
+    )
+
+
+def pools(data: Data, document: Document) -> Any:
+    """Misses over the size of the pool (K12)."""
+    rows = []
+    for name, pool in product(POOLED, POOLS):
+        found = measure(data.samples(MAIN, name, "4MiB", 1, pool), data.confidence)
+        frames = 2 ** (4 + POOLS.index(pool))
+        theirs = document("Table 3", MAIN, name, "4MiB", 1, "mean", pool)
+        rows.append((name, frames, found.mean, *found.interval, theirs))
+    schema = ["heuristic", "frames", "mean", "low", "high", "document"]
+    table = pl.DataFrame(rows, schema=schema, orient="row", infer_schema_length=None)
+    scale = alt.Scale(domain=[*POOLED], range=[*POOLED.values()])
+    legend = alt.Legend(title=None, orient="bottom", symbolType="circle", labelFontSize=12, symbolOpacity=1)
+    x = alt.X(
+        "frames:Q",
+        title="K, frames to choose from (256: one for each bin)",
+        scale=alt.Scale(type="log", base=2),
+        axis=alt.Axis(values=[16, 32, 64, 128, 256, 512, 1024], grid=False),
+    )
+    base = alt.Chart(table).encode(
+        x=x, color=alt.Color("heuristic:N", scale=scale, legend=legend, sort=[*POOLED])
+    )
+    y = alt.Y("mean:Q", title=MISSES, scale=alt.Scale(zero=False))
+    lines = base.mark_line(strokeWidth=1.8, point=alt.OverlayMarkDef(size=45, filled=True)).encode(y=y)
+    bars = base.mark_rule(strokeWidth=1.2, opacity=0.6).encode(y="low:Q", y2="high:Q")
+    theirs = (
+        base.transform_filter("isValid(datum.document)")
+        .mark_point(size=70, filled=False, shape="diamond", strokeWidth=1.5, opacity=1)
+        .encode(y="document:Q")
+    )
+    knee = (
+        alt.Chart(pl.DataFrame({"frames": [256]}))
+        .mark_rule(color=GREY, strokeDash=[3, 3])
+        .encode(x="frames:Q")
+    )
+    return finish(
+        alt.layer(knee, bars, lines, theirs).properties(width=560, height=320),
+        f"K12: how many frames a placement may choose from ({MAIN}, 4 MiB direct-mapped)",
+        f"Filled: ours, with {data.confidence:.0%} intervals; open: the document's Table 3.",
+    )
+
+
+__all__ = ["LARGE", "all_figures", "draw"]

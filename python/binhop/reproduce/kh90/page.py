@@ -1,0 +1,95 @@
+"""The page: claims, figures and tables of a run, from its Parquet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from binhop.reproduce.kh90 import tables as tabular
+from binhop.reproduce.kh90.data import MAIN, SAMPLES, WORKLOADS, Data
+from binhop.reproduce.kh90.tables import grid
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from binhop.reproduce.claims import Claim
+
+FIGURES = {
+    "figure-3": "Conflicts of a random placement and their bounds (model).",
+    "figure-4": "Conflicts that a careful placement could avoid (model).",
+    "figure-10": "How far placements differ over time.",
+    "figure-11": "What ways, size and a careful placement buy.",
+    "figure-12": "Conflicts inside address spaces, against the model.",
+    "figure-13": "A process's misses against its conflicts.",
+    "pools": "How many frames a placement may choose from (K12).",
+}
+CAPTIONS = {
+    "table-1": f"Table 1: {MAIN}, mean ± half-width and median",
+    "table-2": "Table 2: hierarchical's reduction in direct-mapped caches",
+    "table-3": f"Table 3: {MAIN}, 4 MiB direct-mapped; misses per 1000 instructions, and relative to "
+    "hierarchical",
+    "table-4": f"Table 4: {MAIN}, pool of 4 MiB; bold where all are tuned",
+}
+
+
+def page(
+    data: Data, claims: list[Claim], tables: dict[str, pl.DataFrame], figures: set[str], today: str
+) -> str:
+    """The page as Markdown."""
+    parts = [
+        "# KH90: careful page mapping into large real-indexed caches\n",
+        _scope(data),
+        "## Claims\n",
+        _claims(claims),
+        "## Figures\n",
+        *(f"{text}\n\n![{text}]({stem}.png)\n" for stem, text in FIGURES.items() if stem in figures),
+        "## Tables\n",
+        f"Ours (the document's). Misses of level 2 per 1000 instructions; {SAMPLES} placements, "
+        f"{data.confidence:.0%} intervals, as in the document.\n",
+        *(f"### {caption}\n\n{tabular.markdown(name, tables[name])}" for name, caption in CAPTIONS.items()),
+        "### Appendix A\n",
+        *(
+            "#### "
+            f"{workload}\n\n{tabular.markdown(f'appendix-a-{workload}', tables[f'appendix-a-{workload}'])}"
+            for workload in WORKLOADS
+            if workload != MAIN
+        ),
+        today,
+        "## How each claim was judged\n",
+        *(f"**{claim.id}** {claim.how}\n" for claim in claims),
+    ]
+    return "\n".join(parts)
+
+
+def _scope(data: Data) -> str:
+    """What was simulated, and what may be concluded from it."""
+    lengths = ", ".join(f"{name} {count / 1e6:,.0f} M" for name, count in data.instructions.items())
+    what = {
+        "smoke": "This is a smoke run: it shows that everything runs. Its figures mean nothing.",
+        "quick": "These are the figures of a prefix of each program, not of the whole: caches start cold.",
+        "paper": "",
+    }.get(data.scale, "")
+    return (
+        f"Scale `{data.scale}`. Instructions executed: {lengths}. {what}\n\n"
+        "The document's traces are gone; built-in programs of the same kind and size stand in for them. Its "
+        "claims "
+        "carry over, not its digits: both stand side by side here.\n"
+    )
+
+
+def _claims(claims: list[Claim]) -> str:
+    rows = [[claim.id, claim.statement, _shown(claim.measured), f"**{claim.verdict}**"] for claim in claims]
+    return grid(["", "claim", "measured", "verdict"], rows, left=4)
+
+
+def _shown(measured: Any) -> str:
+    if measured is None:
+        return ""
+    if isinstance(measured, dict):
+        return "; ".join(f"{name} {_number(value)}" for name, value in measured.items())
+    return _number(measured)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return str(value) if isinstance(value, int) or float(value).is_integer() else f"{value:.4g}"

@@ -1,0 +1,205 @@
+"""Tables 1 to 4 and Appendix A: ours, and the document's figures beside them."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from binhop.reproduce.judge import measure
+from binhop.reproduce.kh90.data import (
+    HEURISTICS,
+    LARGE,
+    MAIN,
+    SIZES,
+    SMALL,
+    WAYS,
+    WORKLOADS,
+    Data,
+    Document,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+
+def confidence_table(data: Data, document: Document, workload: str) -> pl.DataFrame:
+    """Table 1 (mult2.2) or one of Appendix A: mean, half-width and median of both, and the reduction."""
+    rows = []
+    for size, ways in product(SIZES, WAYS):
+        row: dict[str, Any] = {"size": size, "ways": ways}
+        means = {}
+        for name in ("random", "hierarchical"):
+            samples = data.table(workload, name, size, ways)
+            found = measure(samples, data.confidence)
+            ours = {"mean": found.mean, "half-width": found.half, "median": float(np.median(samples))}
+            means[name] = found.mean
+            for quantity, value in ours.items():
+                row[f"{name} {quantity}"] = value
+                row[f"{name} {quantity}, document"] = document.cell(workload, name, size, ways, quantity)
+        row["reduction"] = 1 - means["hierarchical"] / means["random"]
+        row["reduction, document"] = document.cell(workload, "hierarchical", size, ways, "reduction")
+        rows.append(row)
+    return pl.DataFrame(rows)
+
+
+def reductions(data: Data, document: Document) -> pl.DataFrame:
+    """Table 2: the reduction in direct-mapped caches."""
+    rows = []
+    for workload in WORKLOADS:
+        row: dict[str, Any] = {"workload": workload}
+        for size in SIZES:
+            careful, random = (data.table(workload, name, size, 1) for name in ("hierarchical", "random"))
+            row[size] = 1 - float(careful.mean() / random.mean())
+            row[f"{size}, document"] = document("Table 2", workload, "hierarchical", size, 1, "reduction")
+        rows.append(row)
+    return pl.DataFrame(rows)
+
+
+def _row(
+    data: Data, document: Document, table: str, name: str, cells: Iterable[tuple[str, int, str]]
+) -> dict[str, Any]:
+    """A heuristic's means in some cells, and relative to hierarchical."""
+    row: dict[str, Any] = {}
+    for size, ways, pool in cells:
+        mean = float(data.table(MAIN, name, size, ways, pool).mean())
+        base = float(data.table(MAIN, "hierarchical", size, ways, pool).mean())
+        row |= {"mean": mean, "relative": mean / base - 1}
+        row |= {
+            f"{quantity}, document": document(table, MAIN, name, size, ways, quantity, pool)
+            for quantity in ("mean", "relative")
+        }
+    return row
+
+
+def heuristics(data: Data, document: Document) -> pl.DataFrame:
+    """Table 3: six heuristics, two pools, 4 MiB direct-mapped."""
+    rows = [
+        {"heuristic": name, "pool": pool, **_row(data, document, "Table 3", name, [("4MiB", 1, pool)])}
+        for name, pool in product(HEURISTICS, (LARGE, SMALL))
+    ]
+    return pl.DataFrame(rows)
+
+
+def configurations(data: Data, document: Document) -> pl.DataFrame:
+    """Table 4: the careful heuristics in all nine caches."""
+    rows = [
+        {
+            "size": size,
+            "ways": ways,
+            "heuristic": name,
+            **_row(data, document, "Table 4", name, [(size, ways, LARGE)]),
+        }
+        for size, ways, name in product(SIZES, WAYS, HEURISTICS[1:])
+    ]
+    return pl.DataFrame(rows)
+
+
+def all_tables(data: Data) -> dict[str, pl.DataFrame]:
+    """Every table by the name of its file."""
+    document = Document()
+    made = {"table-1": confidence_table(data, document, MAIN), "table-2": reductions(data, document)}
+    made |= {"table-3": heuristics(data, document), "table-4": configurations(data, document)}
+    for workload in WORKLOADS:
+        if workload != MAIN:
+            made[f"appendix-a-{workload}"] = confidence_table(data, document, workload)
+    return made
+
+
+def write(tables: dict[str, pl.DataFrame], directory: Path) -> list[Path]:
+    """Writes the tables as CSV."""
+    paths = []
+    for name, frame in tables.items():
+        path = directory / f"{name}.csv"
+        frame.write_csv(path, float_precision=6)
+        paths.append(path)
+    return paths
+
+
+def markdown(name: str, frame: pl.DataFrame) -> str:
+    """A table as the page has it: ours, the document's in brackets."""
+    if name == "table-2":
+        return _reductions(frame)
+    if name == "table-3":
+        return _heuristics(frame)
+    if name == "table-4":
+        return _configurations(frame)
+    return _confidence(frame)
+
+
+def grid(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    """A Markdown table; all but the first `left` columns are numbers."""
+    rule = ["---"] * left + ["---:"] * (len(header) - left)
+    lines = [header, rule, *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _both(ours: str, document: str) -> str:
+    return f"{ours} ({document})"
+
+
+def percent(value: float | None, digits: int = 0) -> str:
+    """A share as a percentage; nothing where there is none."""
+    return "" if value is None else f"{100 * value:.{digits}f}%"
+
+
+def _confidence(frame: pl.DataFrame) -> str:
+    rows = []
+    for row in frame.iter_rows(named=True):
+        cells = [row["size"], str(row["ways"])]
+        for name in ("random", "hierarchical"):
+            ours, theirs = (
+                f"{row[f'{name} mean{end}']:.4f} ± {row[f'{name} half-width{end}']:.4f}"
+                for end in ("", ", document")
+            )
+            cells += [_both(ours, theirs)]
+            cells += [_both(f"{row[f'{name} median']:.4f}", f"{row[f'{name} median, document']:.4f}")]
+        cells.append(_both(percent(row["reduction"], 1), percent(row["reduction, document"], 1)))
+        rows.append(cells)
+    header = ["size", "ways", "random", "median", "hierarchical", "median", "reduction"]
+    return grid(header, rows, left=1)
+
+
+def _reductions(frame: pl.DataFrame) -> str:
+    rows = [
+        [
+            row["workload"],
+            *(_both(percent(row[size]), percent(row[f"{size}, document"])) for size in SIZES),
+        ]
+        for row in frame.iter_rows(named=True)
+    ]
+    return grid(["workload", *SIZES], rows)
+
+
+def _relative(row: dict[str, Any]) -> str:
+    ours = f"{row['mean']:.3f}, {row['relative']:+.1%}"
+    if row["mean, document"] is None:
+        return ours
+    relative = row["relative, document"]
+    theirs = f"{row['mean, document']:.2f}" + ("" if relative is None else f", {relative:+.0%}")
+    return _both(ours, theirs)
+
+
+def _heuristics(frame: pl.DataFrame) -> str:
+    rows = [
+        [name, *(_relative(frame.row(by_predicate=_at(name, pool), named=True)) for pool in (LARGE, SMALL))]
+        for name in HEURISTICS
+    ]
+    return grid(["heuristic", "large pool (4 MiB)", "small pool (256 KiB)"], rows)
+
+
+def _at(name: str, pool: str) -> pl.Expr:
+    return pl.col("heuristic").eq(name) & pl.col("pool").eq(pool)
+
+
+def _configurations(frame: pl.DataFrame) -> str:
+    rows = []
+    for (size, ways), of in frame.group_by("size", "ways", maintain_order=True):
+        cells = [_relative(row) for row in of.iter_rows(named=True)]
+        if (size, ways) in (("4MiB", 1), ("16MiB", 4)):
+            cells = [f"**{cell}**" for cell in cells]
+        rows.append([str(size), str(ways), *cells])
+    return grid(["size", "ways", *HEURISTICS[1:]], rows)
