@@ -151,7 +151,17 @@ def test_calibration_shows_target_beside_measured(command: Command) -> None:
 
 def test_help_names_every_command(command: Command) -> None:
     out = command.ok("--help").stdout
-    for name in ("run", "import", "inspect", "lint", "machines", "workloads", "policies", "counters"):
+    for name in (
+        "run",
+        "compare",
+        "import",
+        "inspect",
+        "lint",
+        "machines",
+        "workloads",
+        "policies",
+        "counters",
+    ):
         assert re.search(rf"\b{name}\b", out)
         assert command.ok(name, "--help").stdout
 

@@ -55,7 +55,7 @@ def test_the_table_shows_what_the_api_computes(command: Command, lin: Path) -> N
     bounds = [round(100 * row[name]) for name in ("chance", "chance_low", "chance_high")]
     assert chance == "{}% ({}-{})".format(*bounds)
     assert table["l1d MPI×1000", "l2 128KiB"][1:] == ["the same", "-", "-", "-"]
-    assert [metric for metric, name in table if name == "l2 64KiB"][0] == "l2 MPI×1000", "last level first"
+    assert next(metric for metric, name in table if name == "l2 64KiB") == "l2 MPI×1000", "last level first"
     assert "90% interval" in out
     assert "under the same seed" in out
     assert "a tie as half" in " ".join(out.split())

@@ -28,7 +28,7 @@ def table(*columns: str, right: int = 0) -> Table:
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, column in enumerate(columns):
         number = index >= len(columns) - right
-        made.add_column(column, justify="right" if number else "left", no_wrap=number)
+        made.add_column(column, justify="right" if number else "left", no_wrap=number, overflow="fold")
     return made
 
 

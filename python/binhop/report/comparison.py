@@ -20,7 +20,7 @@ COLUMNS = 44
 
 
 def draw_comparison(directory: str | os.PathLike[str]) -> list[Path]:
-    """Draws each workload of a comparison's directory at its first metric; the files made."""
+    """Draws each workload of a comparison's directory at the first metric that is not the same throughout."""
     place = Path(directory)
     values = pl.read_parquet(place / "results.parquet").filter(phase="measured")
     differences = pl.read_parquet(place / "differences.parquet")
@@ -28,13 +28,20 @@ def draw_comparison(directory: str | os.PathLike[str]) -> list[Path]:
     made: list[Path] = []
     for workload in summary["workload"].unique(maintain_order=True):
         of = summary.filter(workload=workload)
-        metric = of["metric"][0]
-        parts = [frame.filter(workload=workload, metric=metric) for frame in (values, differences, of)]
-        if parts[1]["seed"].n_unique() < 2:
+        several = differences.filter(workload=workload)["seed"].n_unique() > 1
+        names = of["metric"].unique(maintain_order=True).to_list()
+        varied = [name for name in names if _varies(values, workload, name)]
+        if not (varied and several):
             continue  # a number each needs no picture
+        metric = varied[0]
+        parts = [frame.filter(workload=workload, metric=metric) for frame in (values, differences, of)]
         chart = _figure(workload, metric, *parts)
         made += save(chart, place, f"{workload}-{metric.removesuffix('.mpi')}")
     return made
+
+
+def _varies(values: pl.DataFrame, workload: str, metric: str) -> bool:
+    return values.filter(workload=workload, metric=metric)["value"].n_unique() > 1
 
 
 def _figure(
