@@ -64,7 +64,7 @@ def compare(
     >>> from binhop import Machine
     >>> small = Machine.load("kh90", ["cache.l2.size=64KiB"])
     >>> comparison = compare(["kh90", small], "lin", length=100_000, seeds=8)
-    >>> comparison.alternatives, comparison.summary["losses"][0]
+    >>> comparison.alternatives, comparison.summary["n"][0]
     (['l2 4MiB', 'l2 64KiB'], 8)
     """
     given: list[Any] = [*trace] if isinstance(trace, list | tuple) else [trace]
