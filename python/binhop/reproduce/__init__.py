@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SCALES = {
     "smoke": "20 M references a workload: only to see that it runs",
     "quick": "1 G references a workload: figures are those of a prefix",
-    "paper": "3 G instructions a workload",
+    "paper": "3 G instructions a workload (kh90), the document's own 1.2 to 1.5 G references (lf91)",
 }
 """How much is simulated."""
 
@@ -69,6 +69,7 @@ DOCUMENTS: dict[str, Document] = {
         Document(
             "kh90", "careful page mapping into large real-indexed caches (1990)", "binhop.reproduce.kh90"
         ),
+        Document("lf91", "paging performance with page coloring (1991)", "binhop.reproduce.lf91"),
     )
 }
 """Every document that can be reproduced, by key."""

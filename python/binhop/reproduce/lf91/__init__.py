@@ -1,0 +1,44 @@
+"""LF91: paging with page coloring (Lynch and Flynn, 1991), its tables, figures and claims.
+
+`study` runs it and `data` reads what it left; `claims`, `figures` and `page` are made from that alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from binhop.output import ResultDirectory
+from binhop.reproduce import claims as claim_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from binhop.reproduce import Watch
+
+
+def run(scale: str, out: Path, *, threads: int | None = None, progress: Watch | None = None) -> Path:
+    """Runs the study at a scale and fills the directory `out`."""
+    from binhop.reproduce.lf91 import study
+
+    with ResultDirectory(out, "--out") as place:
+        tables = study.run(scale, threads=threads, progress=progress)
+
+        def write(directory: Path) -> None:
+            tables.write(directory)
+            report(directory)
+
+        place.fill_by(write, command=["binhop", *sys.argv[1:]])
+    return out
+
+
+def report(directory: Path) -> list[Path]:
+    """Makes page, comparison, claims and figures from the Parquet of a directory; the files made."""
+    from binhop.reproduce.lf91 import figures, page
+    from binhop.reproduce.lf91.claims import judge
+    from binhop.reproduce.lf91.data import Data
+
+    data = Data.read(directory)
+    judged = judge(data)
+    made = [claim_files.write(judged, directory), *figures.draw(data, directory)]
+    return [*made, *page.write(data, judged, directory)]
