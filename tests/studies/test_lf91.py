@@ -1,10 +1,10 @@
-"""LF91 reproduced: its numbers as the document has them, its claims judged by their rules, its page redrawn."""
+"""LF91 reproduced: the document's numbers, claims judged by their rules, the page redrawn."""
 
 from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -16,6 +16,9 @@ from binhop.reproduce.lf91 import report, study
 from binhop.reproduce.lf91.claims import judge
 from binhop.reproduce.lf91.data import HASHED, MIB, REASONABLE, SIZES, WORKLOADS, Data, Document, expected
 from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SEED = ROOT.parent / "shared" / "seeds" / "001_c9e77e97ea19bcab.txt"
 

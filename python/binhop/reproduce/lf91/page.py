@@ -58,8 +58,8 @@ def _about(data: Data) -> str:
     return (
         "W. L. Lynch and M. J. Flynn, *Paging Performance with Page Coloring*, Stanford CSL-TR-91-492, "
         f"October 1991. Repeated by binhop {data.provenance['binhop']} at scale `{data.scale}`: pages "
-        "of 4 KiB, 7 memory sizes × 7 numbers of colors, all of them in one pass over each program. The traces of the "
-        "document are gone: binhop's built-in workloads of the same names stand in (mult1 for mult), so "
+        "of 4 KiB, 7 memory sizes × 7 numbers of colors, all in one pass over each program. The traces of "
+        "the document are gone: binhop's built-in workloads of the same names stand in (mult1 for mult), so "
         "absolute rates are not expected to agree. All numbers but the Monte Carlo's are exact counts of one "
         f"deterministic run.\n\nReferences read: {told}.\n\n"
         "Everything here is made from `faults.parquet`, `utilization.parquet` and `model.parquet`; "
@@ -104,8 +104,10 @@ def _model(data: Data) -> str:
     return (
         "Effective memory utilization M_eff = E(c, k) / (c·k) by the number of colors. The document prints "
         "the sum in E(c, k) up to j = k; that is the time at which a list of k *overflows*, and gives "
-        "1 + 1/k for one color, where the text asks for 1. The model sums to k − 1; the printed formula stands "
-        "below it.\n\n" + _table(["memory", *map(str, COLORS)], rows) + "\n![the model](figure-1.png)\n"
+        "1 + 1/k for one color, where the text asks for 1. The model sums to k − 1; the printed formula "
+        "stands below it.\n\n"
+        + _table(["memory", *map(str, COLORS)], rows)
+        + "\n![the model](figure-1.png)\n"
     )
 
 
