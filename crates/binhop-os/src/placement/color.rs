@@ -5,8 +5,10 @@ use binhop_base::{Asid, Bin, FrameNo, PowerOfTwo, Result};
 use crate::Pool;
 
 /// The hash of an address space's number: Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4),
-/// the upper half of the product with 2⁶⁴/φ. Neighbouring numbers come far apart.
-pub(super) fn fibonacci(asid: Asid) -> u64 {
+/// the upper half of the product with 2⁶⁴/φ. Neighbouring numbers come far apart. Every policy that hashes one uses it.
+#[inline]
+#[must_use]
+pub fn fibonacci(asid: Asid) -> u64 {
     u64::from(asid.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }
 

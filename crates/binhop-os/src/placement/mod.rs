@@ -15,6 +15,7 @@ use crate::{Allocator, Counts, Frames, Pool, Request};
 mod color;
 mod settings;
 
+pub use color::fibonacci;
 pub use recorded::Recording;
 pub use settings::{Parameter, Settings};
 

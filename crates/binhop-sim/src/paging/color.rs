@@ -1,6 +1,7 @@
 //! A page's color, and how evenly pages use the colors.
 
 use binhop_base::{Asid, PageNo};
+use binhop_os::placement::fibonacci;
 
 /// Where a page was first touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,12 +13,12 @@ pub struct FirstTouch {
 }
 
 impl FirstTouch {
-    /// The page's color among `colors`.
+    /// The page's color among `colors`: that of the policy colored-lists, if it places the page at this touch.
     #[inline]
     #[must_use]
     pub fn color(self, colors: u64, pid_hash: bool) -> u64 {
-        let number = if pid_hash { self.page_no.0 ^ u64::from(self.asid.0) } else { self.page_no.0 };
-        number % colors
+        let hash = if pid_hash { fibonacci(self.asid) } else { 0 };
+        (self.page_no.0 ^ hash) % colors
     }
 }
 

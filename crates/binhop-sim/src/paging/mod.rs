@@ -2,7 +2,8 @@
 //!
 //! Counting rules
 //! - Memory has F frames, in c colors of k = F / c frames each. A page's color is the virtual page number of
-//!   its first touch mod c, or, with the pid hash, that of `binhop_os::placement::hashed`.
+//!   its first touch mod c; with the pid hash, exclusive-ored before with [`binhop_os::placement::fibonacci`] of
+//!   the address space that made the touch. A page keeps its color (LF91 §4).
 //! - A page comes into a frame of its color; when none is free it takes the frame of the least recently
 //!   referenced page *of that color*. c = 1 is global LRU, as without colors (LF91 §1).
 //! - A fault is a touch of a page that is not in memory, the first touch included. Instruction fetches and data
