@@ -77,7 +77,7 @@ def test_everything_is_there(smoke: Path) -> None:
     figures = {f"figure-{number}.{kind}" for number in range(1, 8) for kind in ("png", "svg")}
     assert names == figures | {
         *("results.parquet", "faults.parquet", "utilization.parquet", "model.parquet"),
-        *("page.md", "comparison.csv", "claims.json", "provenance.json", "run.json"),
+        *("report.md", "comparison.csv", "claims.json", "provenance.json", "run.json"),
     }
     told = json.loads((smoke / "claims.json").read_text())
     assert [claim["id"] for claim in told] == [f"L{number}" for number in range(1, 9)]
@@ -94,7 +94,7 @@ def test_a_short_prefix_decides_nothing_about_programs(smoke: Path) -> None:
 
 
 def test_the_page_holds_every_number_of_both(smoke: Path) -> None:
-    page = (smoke / "page.md").read_text()
+    page = (smoke / "report.md").read_text()
     compared = pl.read_csv(smoke / "comparison.csv")
     assert compared.height == 5 + 5 * 49
     for row in compared.filter(pl.col("size").is_not_null()).iter_rows(named=True):

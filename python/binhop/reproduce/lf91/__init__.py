@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from binhop.output import ResultDirectory
@@ -28,7 +27,7 @@ def run(scale: str, out: Path, *, threads: int | None = None, progress: Watch | 
             tables.write(directory)
             report(directory)
 
-        place.fill_by(write, command=["binhop", *sys.argv[1:]])
+        place.fill_by(write, command=["binhop", "reproduce", "lf91", "--scale", scale])
     return out
 
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from binhop.reproduce.claims import Claim
 
-PAGE = "page.md"
+PAGE = "report.md"
 
 
 def write(data: Data, claims: list[Claim], directory: Path) -> list[Path]:
-    """Writes page.md and comparison.csv; the files made."""
+    """Writes report.md and comparison.csv; the files made."""
     page, table = directory / PAGE, directory / "comparison.csv"
     page.write_text(_page(data, claims), encoding="utf-8")
     _comparison(data).write_csv(table)
