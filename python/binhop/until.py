@@ -50,8 +50,11 @@ def share(until: float | str, place: str = "until") -> float:
     >>> share("2%"), share(0.02)
     (0.02, 0.02)
     """
-    found = _SHARE.fullmatch(str(until).strip())
-    number = float(found[1]) / (100 if found[2] else 1) if found else math.nan
+    if isinstance(until, str):
+        found = _SHARE.fullmatch(until.strip())
+        number = float(found[1]) / (100 if found[2] else 1) if found else math.nan
+    else:
+        number = float(until)
     if not 0 < number < 1:
         rule = "must be a share of the mean, above 0 and below 100%"
         example = f"{place} 2%" if place.startswith("-") else "until=0.02"

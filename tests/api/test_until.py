@@ -36,6 +36,7 @@ def test_rounds_are_fixed_and_together_all_seeds(most: int) -> None:
 def test_a_share_is_read_as_people_write_it() -> None:
     assert share("2%") == share("0.02") == share(0.02) == 0.02
     assert share(".5 %") == 0.005
+    assert share(1e-6) == 1e-6
     for wrong in ("0", "0%", "100%", "1", "2", "-2%", "2%%", "", "two", "1e-2"):
         with pytest.raises(binhop.RequestError, match="share of the mean"):
             share(wrong)

@@ -220,9 +220,12 @@ def _small_files() -> None:
     [
         ["run", "kh90", "TRACE", "--seeds", "4", "--json", "x.json"],
         ["run", "kh90", "TRACE", "--seeds", "4", "--interval", "10k", "--out", "out"],
+        ["compare", "kh90", "two-level", "TRACE", "--seeds", "4", "--json", "x.json"],
+        ["compare", "kh90", "two-level", "TRACE", "--seeds", "4", "--out", "out"],
+        ["run", "kh90", "TRACE", "--seeds", "4", "--top-conflicts", "3", "--out", "out"],
         ["import", "big.din", "-o", "big.parquet"],
     ],
-    ids=["json", "out", "import"],
+    ids=["json", "out", "compare json", "compare out", "conflicts", "import"],
 )
 def test_no_room_on_the_disk(command: Command, lin: Path, arguments: list[str]) -> None:
     lines = [

@@ -58,3 +58,32 @@ def test_an_import_stops_and_leaves_nothing(tmp_path: Path) -> None:
     assert "interrupted" in errors
     assert seconds < 5
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compare", "kh90", "lin", "--set", "cache.l2.ways=1,2", "--length", "1T", "--out", "out"],
+        ["compare", "kh90", "lin", "--set", "cache.l2.ways=1,2", "--length", "1T", "--json", "x.json"],
+        ["run", "kh90", "lin", "--length", "1T", "--until", "1%", "--out", "out"],
+        ["run", "kh90", "lin", "--length", "1T", "--seed", "3", "--dump-placement", "x.parquet"],
+    ],
+    ids=["compare --out", "compare --json", "until", "dump"],
+)
+def test_what_takes_long_stops_and_leaves_nothing(tmp_path: Path, arguments: list[str]) -> None:
+    code, errors, seconds = interrupted(tmp_path, *arguments)
+    assert code == 130
+    assert errors == "binhop: interrupted; nothing unfinished was kept\n"
+    assert seconds < 5
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_search_for_a_narrow_interval_stops_between_rounds_too(tmp_path: Path) -> None:
+    # Short rounds: the signal meets Python as well as the simulation.
+    arguments = ["compare", "kh90", "lin", "--set", "cache.l2.ways=1,2", "--length", "100k"]
+    code, _, seconds = interrupted(
+        tmp_path, *arguments, "--until", "0.0001%", "--seeds", "4096", "--json", "x.json"
+    )
+    assert code == 130
+    assert seconds < 5
+    assert list(tmp_path.iterdir()) == []

@@ -161,3 +161,74 @@ def test_a_pipe_cannot_be_looked_at(command: Command) -> None:
 def test_a_full_disk_leaves_no_placement(command: Command, lin: Path) -> None:
     message = command.refused("run", "two-level", str(lin), "--dump-placement", "/dev/full")
     assert "No space left" in message
+
+
+# ---- replay
+
+EVICTING = ["--set", "memory.page=4KiB", "--set", "memory.size=32KiB", "--set", "placement.pool=16KiB"]
+L2_RANDOM = ["--set", "cache.l2.size=64KiB", "--set", "cache.l2.ways=4"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "settings"),
+    [
+        ("kh90", SMALL),
+        ("kh90", [*SMALL, *EVICTING]),
+        ("kh90", [*L2_RANDOM, "--set", "placement.policy=bin-hopping", "--set", "placement.tuned-for=l2"]),
+        ("kh90", [*SMALL, "--set", "placement.policy=hierarchical", "--warmup", "20k"]),
+        ("zen-4k", ["--set", "cache.l2.size=32KiB", "--set", "cache.l3.size=64KiB"]),
+        ("two-level", []),
+    ],
+    ids=lambda value: " ".join(value).replace("--set ", "") if isinstance(value, list) else value,
+)
+def test_a_replay_counts_the_same_to_the_last_integer(
+    command: Command, lin: Path, machine: str, settings: list[str]
+) -> None:
+    plain = ["run", machine, str(lin), *settings]
+    seed = "0" if machine == "two-level" else "5"
+    dumped = command.ok(*plain, "--seed", seed, "--dump-placement", "p.parquet", "--json", "-")
+    memory = ["--set", "memory.size=4GiB"] if machine == "two-level" else []
+    replay = ["--set", "placement.policy=recorded", "--set", "placement.file=p.parquet", *memory]
+    replayed = command.ok(*plain, *replay, "--seed", seed, "--json", "-")
+    ours, theirs = (
+        {
+            (row["phase"], row["metric"]): row["value"]
+            for row in json.loads(done.stdout)["rows"]
+            if not (machine == "two-level" and row["metric"].startswith("os."))
+        }
+        for done in (dumped, replayed)
+    )
+    assert {key: value for key, value in theirs.items() if key in ours} == ours
+    assert ours["measured", "l2.mpi"] > 0
+    if EVICTING[3] in settings:
+        assert ours["measured", "os.evictions"] > 0
+
+
+@pytest.mark.parametrize(
+    ("trace", "file", "says"),
+    [
+        ("lin", None, ["placement.file", "--dump-placement"]),
+        ("lin", "gone.parquet", ["gone.parquet", "No such file"]),
+        ("lin", "TRACE", ["no column"]),
+        ("lin", "text", ["text", "Parquet"]),
+    ],
+)
+def test_a_wrong_replay(command: Command, lin: Path, trace: str, file: str | None, says: list[str]) -> None:
+    (command.directory / "text").write_text("no Parquet at all " * 99)
+    command.ok("run", "kh90", str(lin), "--seed", "3", "--dump-placement", "p.parquet", "--quiet")
+    target = [] if file is None else ["--set", f"placement.file={lin if file == 'TRACE' else file}"]
+    arguments = ["run", "kh90", trace, "--length", "90k", "--set", "placement.policy=recorded", *target]
+    message = command.refused(*arguments)
+    for word in says:
+        assert word in message, message
+
+
+def test_a_replay_of_another_trace_says_so_and_leaves_nothing(command: Command, lin: Path) -> None:
+    command.ok("run", "kh90", str(lin), "--seed", "3", "--dump-placement", "p.parquet", "--quiet")
+    replay = ["--set", "placement.policy=recorded", "--set", "placement.file=p.parquet"]
+    done = command("run", "kh90", "tree", "--length", "90k", *replay, "--out", "out")
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert "placement policy recorded, fault " in done.stderr
+    assert "replay the trace that the recording was made on" in done.stderr
+    assert [file.name for file in command.directory.iterdir()] == ["p.parquet"]
