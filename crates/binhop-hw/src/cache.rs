@@ -5,7 +5,7 @@ use binhop_base::{Kind, LineAddr, MappingId, PageId, Rng, Translation};
 use crate::{
     CacheConfig, CacheCounters, IndexBy, Next, TagBy, Tree, WritePolicy, WritebackOrder,
     buffer::WriteBuffer,
-    leaf::is_first,
+    leaf::{fold, is_first},
     lines::{EMPTY, Lines, Word},
     request::MEMORY,
 };
@@ -188,12 +188,7 @@ impl Cache {
         if !self.hashed || self.sets_log2 == 0 {
             return (block & self.set_mask) as usize;
         }
-        let (mut folded, mut rest) = (0, block);
-        while rest != 0 {
-            folded ^= rest;
-            rest >>= self.sets_log2;
-        }
-        (folded & self.set_mask) as usize
+        fold(block, self.sets_log2)
     }
 
     /// The sets that may hold a line of the page, whatever the virtual page it was reached by.
@@ -266,6 +261,16 @@ impl Cache {
             };
             self.lines.remove(set, gone, |word| removed(&mut self.counters, word));
         }
+    }
+
+    /// Where the set comes from.
+    pub(crate) fn index(&self) -> Index {
+        self.index
+    }
+
+    /// Logarithm of the number of sets.
+    pub(crate) fn sets_log2(&self) -> u32 {
+        self.sets_log2
     }
 
     /// Where the set comes from, if it is not hashed.

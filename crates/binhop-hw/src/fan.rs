@@ -139,7 +139,8 @@ impl Back {
         alike: &Alike,
         translation: &T,
     ) -> u64 {
-        self.waiting(|cache, memory| {
+        self.waiting(|back| {
+            let (cache, memory) = back.only();
             let (log2, mask) = cache.geometry();
             let array = Array::<Fifo, 1>::of(&mut cache.lines).expect("a fan is for direct-mapped caches");
             let (words, _) = array.parts();
@@ -196,6 +197,6 @@ impl Back {
     /// # Panics
     /// The tree is none for a [`Fan`].
     pub fn leave(&mut self, fan: &Fan) {
-        self.waiting(|cache, _| cache.touched.clone_from(&fan.touched));
+        self.only().0.touched.clone_from(&fan.touched);
     }
 }

@@ -1,9 +1,9 @@
-//! Requests replayed into the commonest back: one cache before memory.
+//! Requests replayed into the commonest backs: one cache before memory, or a chain of them.
 //!
 //! A front that many placements share is simulated once, so nearly all of a study's time is spent here: the
-//! rules are those of [`crate::flow`], written out for a cache that is write-back, allocates, is not
-//! inclusive and has no buffer, whose every request ends at memory. Then nothing depends on the order
-//! within a miss, and cycles follow from the counts.
+//! rules are those of [`crate::flow`], written out for caches that are write-back, allocate, are not inclusive and
+//! have no buffer. Then nothing a cache does depends on what those behind it do, so each goes through all
+//! requests by itself and notes what it asks of the next, in the order in which it asks. Cycles follow from the counts.
 
 use binhop_base::{Kind, LineAddr, PageId, Translation};
 
@@ -17,129 +17,250 @@ use crate::{
 
 /// Where lines of pages belong.
 trait Locate: Copy {
-    /// The page number that chooses the set together with the offset.
-    fn upper<T: Translation>(page: PageId, translation: &T) -> u64;
+    fn set<T: Translation>(self, page: PageId, line: u32, translation: &T) -> usize;
 }
 
 #[derive(Clone, Copy)]
-struct ByFrame;
+struct ByFrame {
+    log2: u32,
+    mask: u64,
+}
 
 impl Locate for ByFrame {
     #[inline(always)]
-    fn upper<T: Translation>(page: PageId, translation: &T) -> u64 {
-        translation.frame(page).0
+    fn set<T: Translation>(self, page: PageId, line: u32, translation: &T) -> usize {
+        ((translation.frame(page).0 << self.log2 | u64::from(line)) & self.mask) as usize
     }
 }
 
 #[derive(Clone, Copy)]
-struct ByOffset;
+struct ByOffset {
+    mask: u64,
+}
 
 impl Locate for ByOffset {
     #[inline(always)]
-    fn upper<T: Translation>(_page: PageId, _translation: &T) -> u64 {
-        0
+    fn set<T: Translation>(self, _page: PageId, line: u32, _translation: &T) -> usize {
+        (u64::from(line) & self.mask) as usize
     }
 }
 
-/// Replays requests into a cache and the memory behind it, if they are as this file wants them; then
-/// returns true.
-pub(crate) fn replay<T: Translation>(
-    cache: &mut Cache,
-    memory: &mut MemoryCounters,
-    requests: &[Request],
-    translation: &T,
-) -> bool {
-    let simple = cache.write_back && cache.allocate && cache.buffer.is_none() && cache.takes_along.is_empty();
-    if !simple || cache.takes_mapping || cache.next != MEMORY {
-        return false;
-    }
-    match cache.plain_index() {
-        Some(Index::Frame) => replay_by::<ByFrame, T>(cache, memory, requests, translation),
-        Some(Index::Offset) => replay_by::<ByOffset, T>(cache, memory, requests, translation),
-        _ => false,
+#[derive(Clone, Copy)]
+struct ByFold {
+    log2: u32,
+    sets_log2: u32,
+    by_frame: bool,
+}
+
+impl Locate for ByFold {
+    #[inline(always)]
+    fn set<T: Translation>(self, page: PageId, line: u32, translation: &T) -> usize {
+        let upper = if self.by_frame { translation.frame(page).0 } else { 0 };
+        fold(upper << self.log2 | u64::from(line), self.sets_log2)
     }
 }
 
-fn replay_by<L: Locate, T: Translation>(
-    cache: &mut Cache,
-    memory: &mut MemoryCounters,
-    requests: &[Request],
-    translation: &T,
-) -> bool {
-    replay_if::<L, Fifo, 1, T>(cache, memory, requests, translation)
-        || replay_if::<L, Lru, 2, T>(cache, memory, requests, translation)
-        || replay_if::<L, Lru, 4, T>(cache, memory, requests, translation)
-        || replay_if::<L, Lru, 8, T>(cache, memory, requests, translation)
-        || replay_if::<L, Lru, 16, T>(cache, memory, requests, translation)
-        || replay_if::<L, Random, 2, T>(cache, memory, requests, translation)
-        || replay_if::<L, Random, 4, T>(cache, memory, requests, translation)
-        || replay_if::<L, Lru, 0, T>(cache, memory, requests, translation)
-        || replay_if::<L, Fifo, 0, T>(cache, memory, requests, translation)
-        || replay_if::<L, Random, 0, T>(cache, memory, requests, translation)
-        || replay_if::<L, Plru, 0, T>(cache, memory, requests, translation)
-        || replay_if::<L, Srrip, 0, T>(cache, memory, requests, translation)
+/// A hashed index: all bits above the index folded into it by exclusive or, in pieces as wide as it is.
+#[inline(always)]
+pub(crate) fn fold(block: u64, sets_log2: u32) -> usize {
+    let (mut folded, mut rest) = (0, block);
+    while rest != 0 {
+        folded ^= rest;
+        rest >>= sets_log2;
+    }
+    (folded & ((1 << sets_log2) - 1)) as usize
 }
 
-/// The loop, if the cache stores its lines as `Array<P, W>`.
-fn replay_if<L: Locate, P: Policy, const W: usize, T: Translation>(
+/// Where what a cache asks goes.
+trait Onward {
+    /// It asks for a line of its own, or writes it back.
+    fn ask(&mut self, kind: Kind, at: LineAddr);
+    /// Something that was not for it.
+    fn pass(&mut self, request: Request);
+}
+
+impl Onward for &mut MemoryCounters {
+    #[inline(always)]
+    fn ask(&mut self, kind: Kind, _at: LineAddr) {
+        self.accesses[kind] += 1;
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, request: Request) {
+        debug_assert_eq!(request.to, MEMORY);
+        self.accesses[request.kind] += 1;
+    }
+}
+
+/// To the next cache of a chain.
+struct Notes<'a> {
+    notes: &'a mut Vec<Request>,
+    to: u8,
+    unit: u8,
+    /// Logarithm of the lines of the cache that asks in one of the cache asked.
+    shift: u32,
+    data: u8,
+}
+
+impl Onward for Notes<'_> {
+    #[inline(always)]
+    fn ask(&mut self, kind: Kind, at: LineAddr) {
+        let at = LineAddr { line: at.line >> self.shift, ..at };
+        self.notes.push(Request { at, to: self.to, kind, unit: self.unit, data: self.data });
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, request: Request) {
+        self.notes.push(request);
+    }
+}
+
+/// Whether a cache is one that this file can replay requests into.
+pub(crate) fn is_simple(cache: &Cache) -> bool {
+    cache.write_back
+        && cache.allocate
+        && cache.buffer.is_none()
+        && cache.takes_along.is_empty()
+        && !cache.takes_mapping
+        && !cache.keyed_by_mapping
+        && matches!(cache.index(), Index::Frame | Index::Offset)
+}
+
+/// Replays requests into a cache before memory: simple, and the only one.
+pub(crate) fn replay_last<T: Translation>(
     cache: &mut Cache,
+    number: u8,
     memory: &mut MemoryCounters,
     requests: &[Request],
     translation: &T,
-) -> bool
-where
-    Array<P, W>: InLines,
-{
+) {
+    debug_assert_eq!(cache.next, MEMORY);
+    replay(cache, number, memory, requests, translation);
+}
+
+/// Replays requests into a simple cache before another; what that is asked, and what was not for this one, is
+/// noted in order.
+pub(crate) fn replay_on<T: Translation>(
+    cache: &mut Cache,
+    number: u8,
+    notes: &mut Vec<Request>,
+    requests: &[Request],
+    translation: &T,
+) {
+    let onward = Notes {
+        notes,
+        to: cache.next,
+        unit: cache.next_unit as u8,
+        shift: cache.next_unit - cache.line_log2,
+        data: cache.line_log2 as u8,
+    };
+    replay(cache, number, onward, requests, translation);
+}
+
+fn replay<T: Translation, O: Onward>(
+    cache: &mut Cache,
+    number: u8,
+    mut onward: O,
+    requests: &[Request],
+    translation: &T,
+) {
     let (log2, mask) = cache.geometry();
-    let line_log2 = cache.line_log2 as u8;
-    let Some(array) = Array::<P, W>::of(&mut cache.lines) else { return false };
-    let number_of_ways = array.ways();
-    let (words, policy) = array.parts();
-    let (counters, touched, repeats) = (&mut cache.counters, &mut cache.touched, &mut cache.repeats);
-    for &request in requests {
-        let kind = request.kind;
-        if request.to == MEMORY {
-            memory.accesses[kind] += 1;
-            continue;
-        }
-        let LineAddr { id, line } = request.at;
-        let upper = L::upper(PageId(id), translation);
-        let set = ((upper << log2 | u64::from(line)) & mask) as usize;
-        let key = u64::from(id) << log2 | u64::from(line);
-        let is_data = matches!(kind, Kind::Write | Kind::Writeback);
-        counters.accesses[kind] += 1;
-        let ways = &mut words[set * number_of_ways..][..number_of_ways];
-        if touch(ways, policy, set, key, u64::from(is_data), &mut counters.dirtied) {
-            continue;
-        }
-        counters.misses[kind] += 1;
-        let first = is_first(touched, key);
-        counters.compulsory[kind] += u64::from(first);
-        if !first && kind.is_demand() {
-            note_repeat(repeats, u64::from(id));
-        }
-        if !is_data {
-            ask(counters, memory, kind);
-        } else if request.data != line_log2 {
-            ask(counters, memory, Kind::Fill);
-        }
-        counters.fills += 1;
-        counters.dirtied += u64::from(is_data);
-        if let Some(victim) = put(ways, policy, set, Word::new(key, is_data)) {
-            counters.evictions += 1;
-            if victim.dirty() {
-                counters.evictions_dirty += 1;
-                ask(counters, memory, Kind::Writeback);
+    let by_frame = cache.index() == Index::Frame;
+    let mut go = Go { cache, number, onward: &mut onward, requests, translation };
+    match go.cache.plain_index() {
+        Some(Index::Offset) => go.located(ByOffset { mask }),
+        Some(_) => go.located(ByFrame { log2, mask }),
+        None => go.located(ByFold { log2, sets_log2: go.cache.sets_log2(), by_frame }),
+    }
+}
+
+/// Everything the loop needs but the types that make it fast.
+struct Go<'a, T, O> {
+    cache: &'a mut Cache,
+    number: u8,
+    onward: &'a mut O,
+    requests: &'a [Request],
+    translation: &'a T,
+}
+
+impl<T: Translation, O: Onward> Go<'_, T, O> {
+    fn located<L: Locate>(&mut self, locate: L) {
+        let done = self.as_array::<L, Fifo, 1>(locate)
+            || self.as_array::<L, Lru, 2>(locate)
+            || self.as_array::<L, Lru, 4>(locate)
+            || self.as_array::<L, Lru, 8>(locate)
+            || self.as_array::<L, Lru, 16>(locate)
+            || self.as_array::<L, Random, 2>(locate)
+            || self.as_array::<L, Random, 4>(locate)
+            || self.as_array::<L, Lru, 0>(locate)
+            || self.as_array::<L, Fifo, 0>(locate)
+            || self.as_array::<L, Random, 0>(locate)
+            || self.as_array::<L, Plru, 0>(locate)
+            || self.as_array::<L, Srrip, 0>(locate);
+        assert!(done, "every way to store lines is listed");
+    }
+
+    /// The loop, if the cache stores its lines as `Array<P, W>`.
+    fn as_array<L: Locate, P: Policy, const W: usize>(&mut self, locate: L) -> bool
+    where
+        Array<P, W>: InLines,
+    {
+        let Self { cache, number, onward, requests, translation } = self;
+        let (log2, _) = cache.geometry();
+        let (line_log2, evict_first) = (cache.line_log2 as u8, cache.evict_first);
+        let line_mask = (1u64 << log2) - 1;
+        let Some(array) = Array::<P, W>::of(&mut cache.lines) else { return false };
+        let number_of_ways = array.ways();
+        let (words, policy) = array.parts();
+        let (counters, touched, repeats) = (&mut cache.counters, &mut cache.touched, &mut cache.repeats);
+        for &request in *requests {
+            if request.to != *number {
+                onward.pass(request);
+                continue;
+            }
+            let (kind, at) = (request.kind, request.at);
+            let set = locate.set(PageId(at.id), at.line, *translation);
+            let key = u64::from(at.id) << log2 | u64::from(at.line);
+            let is_data = matches!(kind, Kind::Write | Kind::Writeback);
+            counters.accesses[kind] += 1;
+            let ways = &mut words[set * number_of_ways..][..number_of_ways];
+            if touch(ways, policy, set, key, u64::from(is_data), &mut counters.dirtied) {
+                continue;
+            }
+            counters.misses[kind] += 1;
+            let first = is_first(touched, key);
+            counters.compulsory[kind] += u64::from(first);
+            if !first && kind.is_demand() {
+                note_repeat(repeats, u64::from(at.id));
+            }
+            let read = if !is_data { Some(kind) } else { (request.data != line_log2).then_some(Kind::Fill) };
+            counters.fills += 1;
+            counters.dirtied += u64::from(is_data);
+            let victim = put(ways, policy, set, Word::new(key, is_data));
+            counters.evictions += u64::from(victim.is_some());
+            let dirty = victim.filter(|victim| victim.dirty()).map(|victim| {
+                let key = victim.key();
+                LineAddr { id: (key >> log2) as u32, line: (key & line_mask) as u32 }
+            });
+            counters.evictions_dirty += u64::from(dirty.is_some());
+            if let (Some(victim), true) = (dirty, evict_first) {
+                ask(counters, *onward, Kind::Writeback, victim);
+            }
+            if let Some(kind) = read {
+                ask(counters, *onward, kind, at);
+            }
+            if let (Some(victim), false) = (dirty, evict_first) {
+                ask(counters, *onward, Kind::Writeback, victim);
             }
         }
+        true
     }
-    true
 }
 
 #[inline(always)]
-fn ask(counters: &mut CacheCounters, memory: &mut MemoryCounters, kind: Kind) {
+fn ask<O: Onward>(counters: &mut CacheCounters, onward: &mut O, kind: Kind, at: LineAddr) {
     counters.sent[kind] += 1;
-    memory.accesses[kind] += 1;
+    onward.ask(kind, at);
 }
 
 /// Whether a line is accessed for the first time ever; from now on it is not.

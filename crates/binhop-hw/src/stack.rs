@@ -21,7 +21,7 @@
 use binhop_base::{Kind, PageId, PerKind, PowerOfTwo, Translation};
 
 use crate::{
-    CacheCounters, Counted, MemoryCounters, Next, Replacement, Request, Tree, WritePolicy,
+    CacheCounters, CostRule, Counted, MemoryCounters, Next, Replacement, Request, Tree, WritePolicy,
     cache::{Cache, Index},
     leaf::is_first,
     request::MEMORY,
@@ -248,13 +248,9 @@ impl Stack {
         memory.accesses[Kind::System] += counters.purged_dirty;
         let config = tree.config();
         let cache = self.shape.cache;
-        let waited = crate::stage::waited(
-            &counters,
-            &memory,
-            config.caches[cache].cost,
-            config.memory_cost,
-            config.cost_rule,
-        );
+        let add = config.cost_rule == CostRule::Add;
+        let waited = crate::stage::waited(&counters, config.caches[cache].cost, add)
+            + memory.accesses.demand() * config.memory_cost;
         Member { cache, counters, memory, waited, resident: self.resident(ways) }
     }
 

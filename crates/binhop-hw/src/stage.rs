@@ -9,7 +9,7 @@ use crate::{
     Access, CacheCounters, CostRule, Counted, MemoryCounters, Tree,
     block::access_all,
     cache::{Cache, Resident},
-    flow::{Flow, access},
+    flow::{Flow, access, cache},
     leaf,
     request::{Below, MEMORY, Request},
 };
@@ -36,11 +36,20 @@ impl Caches {
         Flow { caches: &mut self.caches, translation, below, add_costs: self.add_costs }
     }
 
-    /// The only cache of the stage, if there is one, and whether costs add up.
-    fn only(&mut self) -> Option<(&mut Cache, bool)> {
-        let mut present = self.caches.iter_mut().flatten();
-        let only = present.next()?;
-        if present.next().is_some() { None } else { Some((only, self.add_costs)) }
+    /// The caches in the order in which they ask each other, if each is a simple one that asks the next and the
+    /// last asks memory.
+    fn chain(&self) -> Option<Box<[usize]>> {
+        let present: Vec<usize> =
+            (0..self.caches.len()).filter(|&number| self.caches[number].is_some()).collect();
+        let next = |number: usize| usize::from(self.get(number).next);
+        let mut starts =
+            present.iter().copied().filter(|&number| !present.iter().any(|&other| next(other) == number));
+        let (Some(start), None) = (starts.next(), starts.next()) else { return None };
+        let chain: Vec<usize> =
+            std::iter::successors(Some(start), |&at| Some(next(at)).filter(|at| present.contains(at)))
+                .collect();
+        let whole = chain.len() == present.len() && next(*chain.last()?) == usize::from(MEMORY);
+        (whole && chain.iter().all(|&number| leaf::is_simple(self.get(number)))).then(|| chain.into())
     }
 
     fn get(&self, cache: usize) -> &Cache {
@@ -192,7 +201,14 @@ impl Front {
 pub struct Back {
     caches: Caches,
     memory: Memory,
+    /// Its caches in the order in which they ask each other, if each is a simple one that asks the next.
+    chain: Option<Box<[usize]>>,
+    /// What one level of the chain asks of the next.
+    notes: [Vec<Request>; 2],
 }
+
+/// Requests that go through all levels of a chain before the next do: they stay in the nearest cache.
+const CHUNK: usize = 4096;
 
 /// Memory of a fixed latency.
 #[derive(Clone, Debug)]
@@ -215,7 +231,9 @@ impl Back {
     #[must_use]
     pub fn new(tree: &Tree, rng: Rng) -> Self {
         let memory = Memory { counters: MemoryCounters::default(), cost: tree.config().memory_cost };
-        Self { caches: Caches::new(tree, false, rng), memory }
+        let caches = Caches::new(tree, false, rng);
+        let chain = caches.chain();
+        Self { caches, memory, chain, notes: [Vec::new(), Vec::new()] }
     }
 
     /// Handles a request of the front made at cycle `now`; returns the cycles the processor waits.
@@ -230,29 +248,53 @@ impl Back {
     /// Handles stored requests; returns the cycles the processor waits for all of them. Only for trees
     /// without write buffers, whose stalls depend on when each request is made.
     pub fn replay<T: Translation>(&mut self, requests: &[Request], translation: &T) -> u64 {
-        let mut replayed = false;
-        if self.caches.only().is_some() {
-            let waited =
-                self.waiting(|only, memory| replayed = leaf::replay(only, memory, requests, translation));
-            if replayed {
-                return waited;
-            }
+        if self.chain.is_none() {
+            return requests.iter().map(|&request| self.request(request, 0, translation)).sum();
         }
-        requests.iter().map(|&request| self.request(request, 0, translation)).sum()
+        self.waiting(|back| {
+            for requests in requests.chunks(CHUNK) {
+                back.replay_chunk(requests, translation);
+            }
+        })
     }
 
-    /// Lets the only cache of the stage do something with memory; returns the cycles the processor waits.
-    /// They follow from counts: each demand access waits for the cache if it hits, else for memory.
-    pub(crate) fn waiting(&mut self, act: impl FnOnce(&mut Cache, &mut MemoryCounters)) -> u64 {
-        let (cache, add_costs) = self.caches.only().expect("one cache before memory");
-        let cost = self.memory.cost;
-        let rule = if add_costs { CostRule::Add } else { CostRule::Total };
-        let waited =
-            |cache: &Cache, memory: &MemoryCounters| waited(&cache.counters, memory, cache.cost, cost, rule);
-        let memory = &mut self.memory.counters;
-        let before = waited(cache, memory);
-        act(cache, memory);
-        waited(cache, memory) - before
+    /// Replays requests level by level.
+    fn replay_chunk<T: Translation>(&mut self, requests: &[Request], translation: &T) {
+        let Self { caches, memory, chain, notes: [asked, asking] } = self;
+        let chain = chain.as_deref().expect("called for a chain");
+        let (&last, before) = chain.split_last().expect("a chain has a cache");
+        let mut first = Some(requests);
+        for &number in before {
+            asking.clear();
+            let requests = first.take().unwrap_or(asked);
+            leaf::replay_on(cache(&mut caches.caches, number), number as u8, asking, requests, translation);
+            std::mem::swap(asked, asking);
+        }
+        let requests = first.take().unwrap_or(asked);
+        let memory = &mut memory.counters;
+        leaf::replay_last(cache(&mut caches.caches, last), last as u8, memory, requests, translation);
+    }
+
+    /// Lets a chain do something; returns the cycles the processor waits. They follow from counts: each demand
+    /// access waits for the level that serves it, and for those it passed where costs add up.
+    pub(crate) fn waiting(&mut self, act: impl FnOnce(&mut Self)) -> u64 {
+        let before = self.waited();
+        act(self);
+        self.waited() - before
+    }
+
+    fn waited(&self) -> u64 {
+        let add = self.caches.add_costs;
+        let levels =
+            self.caches.caches.iter().flatten().map(|cache| waited(&cache.counters, cache.cost, add));
+        levels.sum::<u64>() + self.memory.counters.accesses.demand() * self.memory.cost
+    }
+
+    /// The only cache of the stage, and what memory counts.
+    pub(crate) fn only(&mut self) -> (&mut Cache, &mut MemoryCounters) {
+        let mut present = self.caches.caches.iter_mut().flatten();
+        let (Some(only), None) = (present.next(), present.next()) else { panic!("one cache before memory") };
+        (only, &mut self.memory.counters)
     }
 
     /// This back as a front sees it.
@@ -275,18 +317,11 @@ impl Back {
     cache_views!();
 }
 
-/// The cycles a processor waits for one cache before memory: each demand access waits for the cache if it
-/// hits, else for memory, or for both where costs add up.
-pub(crate) fn waited(
-    cache: &CacheCounters,
-    memory: &MemoryCounters,
-    cache_cost: u64,
-    memory_cost: u64,
-    rule: CostRule,
-) -> u64 {
+/// The cycles a processor waits for one level: once for each demand access that it serves, or that it passes on
+/// as well where costs add up.
+pub(crate) fn waited(cache: &CacheCounters, cost: u64, add_costs: bool) -> u64 {
     let (accesses, misses) = (cache.accesses.demand(), cache.misses.demand());
-    let passed = if rule == CostRule::Add { accesses } else { accesses - misses };
-    passed * cache_cost + memory.accesses.demand() * memory_cost
+    cost * if add_costs { accesses } else { accesses - misses }
 }
 
 impl Counted for Back {

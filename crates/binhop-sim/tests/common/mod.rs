@@ -366,6 +366,46 @@ pub const SMALL: &[(&str, &str)] = &[
            "#,
     ),
     (
+        "three levels behind level 1, the last two hashed, lines that grow, costs",
+        r#"memory = { size = "256KiB", page = "4KiB" }
+           placement = { policy = "random", pool = "64KiB" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "2KiB"
+           line = "32B"
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "2KiB"
+           line = "32B"
+           ways = 2
+           next = "l2"
+           [cache.l2]
+           size = "16KiB"
+           line = "32B"
+           ways = 2
+           writeback-order = "before-fill"
+           next = "l3"
+           [cache.l3]
+           size = "32KiB"
+           line = "64B"
+           ways = 4
+           hash = true
+           replacement = "random"
+           next = "l4"
+           [cache.l4]
+           size = "64KiB"
+           line = "128B"
+           ways = 8
+           hash = true
+           next = "memory"
+           [cost]
+           l2 = 13
+           l3 = 30
+           l4 = 50
+           memory = 200"#,
+    ),
+    (
         "physical = virtual",
         r#"memory = { page = "4KiB" }
            placement = { policy = "identity" }
