@@ -32,6 +32,7 @@ def compare(
     until: float | str | None = None,
     threads: int | None = None,
     length: int | None = None,
+    instructions: int | None = None,
     warmup: int = 0,
     progress: Callable[[int, int | None], object] | None = None,
 ) -> Comparison:
@@ -51,6 +52,7 @@ def compare(
             mean, is no more than this (0.02 or "2%"): for the first metric, all alternatives, all traces.
         threads: How many threads; default: all there are. No result depends on it.
         length: References to simulate; default: the whole trace. A built-in workload needs it.
+        instructions: Stop before the row that would exceed so many instructions; default: no such bound.
         warmup: References at the start that are simulated but not compared.
         progress: Called some times a second with the references done and, if known, to do.
 
@@ -68,7 +70,13 @@ def compare(
     (['l2 4MiB', 'l2 64KiB'], 8)
     """
     given: list[Any] = [*trace] if isinstance(trace, list | tuple) else [trace]
-    plan = {"threads": threads, "length": length, "warmup": warmup, "progress": progress}
+    plan = {
+        "threads": threads,
+        "length": length,
+        "instructions": instructions,
+        "warmup": warmup,
+        "progress": progress,
+    }
     return compare_chosen(
         alternatives(machines),
         [(Trace.of(each), plan) for each in given],
@@ -180,8 +188,8 @@ def _compared(
     results = {each.name: whole[place :: len(chosen)] for place, each in enumerate(chosen)}
     seeds = max((result.seeds for result in whole), key=len)
     traces = [
-        {**facts, "length": plan["length"]}
-        for (_, plan), result in zip(jobs, results[base], strict=True)
+        {**facts, **{name: result.provenance[name] for name in ("length", "instructions")}}
+        for result in results[base]
         for facts in result.provenance["traces"]
     ]
     provenance = {

@@ -302,3 +302,21 @@ def test_it_reads_well(comparison: binhop.Comparison) -> None:
     text = repr(comparison)
     assert "lin: l2 4MiB, l2 64KiB; 6 placements" in text
     assert "l2 64KiB against l2 4MiB" in text
+
+
+def test_a_length_in_instructions(lin: Path) -> None:
+    comparison = binhop.compare(["kh90", "two-level"], lin, seeds=2, instructions=30_000)
+    alone = binhop.simulate("kh90", lin, seeds=2, instructions=30_000)
+    assert comparison.values.filter(alternative="kh90").drop("alternative").equals(alone.results)
+    assert comparison.provenance["traces"][0]["instructions"] == 30_000
+
+
+def test_nothing_to_compare_is_an_empty_summary_not_an_error(tmp_path: Path) -> None:
+    from tests.conftest import LOAD, events
+
+    comparison = binhop.compare(["kh90", "two-level"], events([(LOAD, 64, 4, 1)]), seeds=2)
+    assert comparison.summary.is_empty()
+    assert comparison.differences["difference"].null_count() == comparison.differences.height == 6
+    assert "table: kh90, two-level" in repr(comparison)
+    assert json.loads(comparison.to_json())["summary"] == []
+    assert not [name for name in comparison.write(tmp_path / "out") if name.endswith(".png")]

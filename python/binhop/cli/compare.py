@@ -33,7 +33,7 @@ def compare(
         typer.Option(
             "--set",
             metavar="KEY=VALUE[,VALUE...]",
-            help="Change the machines; a comma makes alternatives: placement.policy=random,hierarchical.",
+            help="Change the machines; a comma makes alternatives: placement.policy=random,first.",
         ),
     ] = None,
     baseline: Annotated[
@@ -102,7 +102,7 @@ def print_comparison(comparison: Comparison) -> None:
     for workload in comparison.workloads:
         _print_workload(comparison, workload)
     base, level = comparison.baseline, f"{100 * comparison.confidence:g}%"
-    if comparison.summary["n"].max() != 1:
+    if (comparison.summary["n"].max() or 1) != 1:
         out.print(
             f"difference: from {base} under the same seed, and the {level} interval of its mean (Student's "
             f"t). chance: in how many of the seeds it has less than {base}, a tie as half, and the {level} "
@@ -121,6 +121,9 @@ def _print_workload(comparison: Comparison, workload: str) -> None:
         f"{workload}: {show.grouped(totals['references'])} references, "
         f"{show.grouped(totals['instructions'])} instructions, {n} placement{'s' * (n != 1)}"
     )
+    if comparison.summary.filter(workload=workload).is_empty():
+        out.print("\nnothing to compare: every metric is undefined here\n")
+        return
     level = f"{100 * comparison.confidence:g}% interval"
     table = show.table("", "mean", "difference", level, "reduction", "chance", right=5)
     for metric in comparison.metrics:
