@@ -88,6 +88,9 @@ class Request:
     def segment(self) -> int:
         """The segment it lies in: what it shares with other pages of one mapping."""
     @property
+    def segments(self) -> list[int]:
+        """All segments its address space can have pages in, in increasing order."""
+    @property
     def ordinal(self) -> int:
         """How many pages were placed before it."""
     def draw(self, n: int, sub: int = 0) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 import binhop
@@ -20,13 +22,62 @@ def uniform(request: binhop.Request, pool: binhop.Pool) -> int:
     return pool[request.draw(len(pool))]
 
 
-@pytest.mark.parametrize(("name", "policy"), [("first", least_recent), ("random", uniform)])
+def equal_color(request: binhop.Request, pool: binhop.Pool) -> int:
+    return next((frame for frame in pool.frames() if frame % 256 == request.page_no % 256), pool[0])
+
+
+class Fewest:
+    """Of the bins with a frame in the pool, the one with fewest pages; then most available; then by lot."""
+
+    def __init__(self) -> None:
+        self.bin_of: dict[int, int] = {}
+
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        used, available = [0] * 16, [0] * 16
+        frames = pool.frames()
+        for bin in self.bin_of.values():
+            used[bin] += 1
+        for frame in frames:
+            available[frame % 16] += 1
+        best = min((used[bin], -available[bin]) for bin in range(16) if available[bin])
+        ties = [bin for bin in range(16) if (used[bin], -available[bin]) == best]
+        bin = ties[request.draw(len(ties))] if len(ties) > 1 else ties[0]
+        frame = next(frame for frame in frames if frame % 16 == bin)
+        evicted = pool.holds(frames.index(frame))
+        if evicted is not None:
+            del self.bin_of[evicted]
+        self.bin_of[request.page] = bin
+        return frame
+
+
+@pytest.mark.parametrize(
+    ("name", "policy"),
+    [
+        ("first", least_recent),
+        ("random", uniform),
+        ("page-coloring-equal", equal_color),
+    ],
+)
 def test_a_built_in_policy_written_in_python_gives_the_same_counts(
     lin: Path, name: str, policy: object
 ) -> None:
     machine = binhop.Machine.load("kh90", [f"placement.policy={name}"])
     built_in = binhop.simulate(machine, lin, seeds=3)
     written = binhop.simulate(machine, lin, seeds=3, policy=policy)
+    assert written.results.equals(built_in.results)
+
+
+def test_a_policy_that_counts_pages_by_bin_is_sequential_under_scarce_memory() -> None:
+    draw = random.Random(1)
+    pages = [draw.randrange(100) for _ in range(20_000)]
+    columns = {"op": pl.UInt8, "addr": pl.UInt64, "size": pl.UInt32, "count": pl.UInt32}
+    rows = [(op, page * 4096, 8, 1) for page in pages for op in (0, 1)]
+    trace = pl.DataFrame(rows, schema=columns, orient="row")
+    scarce = ["memory.page=4KiB", "memory.size=256KiB", "placement.pool=64KiB", "placement.bins=16"]
+    machine = binhop.Machine.load("kh90", ["placement.policy=sequential", *scarce])
+    built_in = binhop.simulate(machine, trace, seeds=2)
+    assert built_in.value("os.evictions", seed=0) > 1000
+    written = binhop.simulate(machine, trace, seeds=2, policy=Fewest)
     assert written.results.equals(built_in.results)
 
 
@@ -62,6 +113,8 @@ def test_the_request_and_the_pool_say_what_there_is(lin: Path) -> None:
         assert pool.holds(0) is None
         with pytest.raises(IndexError):
             pool[256]
+        assert request.segment in request.segments
+        assert request.segments == sorted(set(request.segments))
         seen.append((request.page, request.asid, request.page_no, request.segment, repr(request), repr(pool)))
         return frames[0]
 
@@ -141,6 +194,14 @@ def test_ctrl_c_in_a_policy_is_ctrl_c(lin: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         binhop.simulate("kh90", lin, seeds=1, policy=stop)
+
+
+@pytest.mark.parametrize("name", ["buddy", "colored-lists"])
+def test_a_policy_needs_a_machine_with_a_pool(lin: Path, name: str) -> None:
+    with pytest.raises(binhop.RequestError, match="has none") as caught:
+        binhop.simulate(binhop.Machine.load("kh90", [f"placement.policy={name}"]), lin, policy=least_recent)
+    assert caught.value.value == name
+    assert "least_recent" in caught.value.place
 
 
 def test_a_class_that_cannot_be_made_is_named(lin: Path) -> None:

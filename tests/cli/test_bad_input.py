@@ -49,6 +49,28 @@ def test_a_wrong_schema_version(command: Command) -> None:
     assert "version" in message
 
 
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (["policy=page-coloring-equal", "bins=100"], ["100", "power of two", "take 64 or 128"]),
+        (["policy=hierarchical", "bins=0"], ["0", "at least one bin"]),
+        (["policy=sequential", "tuned-for=l3"], ["l3", "l1i, l1d, l2", "name one of them"]),
+        (["policy=colored-lists", "colors=9000"], ["9000", "memory has 8192", "8192 colors or fewer"]),
+        (["policy=bin-hopping", "pool=0MiB"], ["0B", "at least one", "memory.page"]),
+        (["policy=buddy", "fragmentation=101"], ["101", "between 0 and 100"]),
+        (["policy=hierarchical", "sharing=pid"], ["pid", "segment, space"]),
+    ],
+    ids=lambda value: value[-1] if isinstance(value[0], str) and "=" in value[0] else "",
+)
+def test_a_placement_that_cannot_be(
+    command: Command, lin: Path, settings: list[str], says: list[str]
+) -> None:
+    given = [part for setting in settings for part in ("--set", f"placement.{setting}")]
+    message = command.refused("run", "kh90", str(lin), *given)
+    for part in [f"--set placement.{settings[-1]}", *says]:
+        assert part in message, message
+
+
 @pytest.mark.parametrize("kept", [0.999, 0.9, 0.5, 0.01])
 def test_a_truncated_file(command: Command, lin: Path, kept: float) -> None:
     whole = lin.read_bytes()

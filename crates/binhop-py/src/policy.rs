@@ -43,6 +43,12 @@ impl PyRequest {
         self.request.segment.0
     }
 
+    /// All segments that the address space can have pages in, in increasing order; that one among them.
+    #[getter]
+    fn segments(&self) -> Vec<u32> {
+        self.request.segments.iter().map(|segment| segment.0).collect()
+    }
+
     /// How many pages were placed before it.
     #[getter]
     fn ordinal(&self) -> u64 {

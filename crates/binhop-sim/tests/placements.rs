@@ -122,6 +122,7 @@ fn keys_that_a_policy_does_not_use_are_reported_and_make_no_difference() {
         ("pid-hash", "true"),
         ("sharing", "space"),
         ("fragmentation", "7"),
+        ("file", "none.parquet"),
     ];
     for policy in built_in() {
         let chosen = format!("placement.policy={}", policy.name);

@@ -22,17 +22,14 @@ pub(super) static POLICY: Policy = Policy {
     }),
 };
 
+/// Bins that are counted together.
+const BLOCK: usize = 64;
+
 struct Sequential {
     bins: PowerOfTwo,
     sharing: Sharing,
-    /// What the address space uses in each bin.
+    /// Room for the sums over several segments.
     used: Vec<u32>,
-}
-
-/// Less is better: few used, many available; without any available, worst.
-#[inline]
-fn rank(used: u32, available: u32) -> u64 {
-    if available == 0 { u64::MAX } else { u64::from(used) << 32 | u64::from(!available) }
 }
 
 impl Placement for Sequential {
@@ -45,20 +42,50 @@ impl Placement for Sequential {
     }
 
     fn choose(&mut self, _: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+        let (used, free) = (self.sum(pool), pool.available());
+        // Passes over 32-bit numbers, of which the compiler does several at once.
+        let pairs = || used.iter().zip(free);
+        let open = pairs().map(|(&used, &free)| if free == 0 { u32::MAX } else { used });
+        let fewest = open.min().expect("there is a bin");
+        let best = pairs().map(|(&used, &free)| if used == fewest { free } else { 0 });
+        let most = best.max().expect("there is a bin");
+        let tied = |(&used, &free): (&u32, &u32)| (used == fewest) & (free == most);
+        let count = |used: &[u32], free: &[u32]| used.iter().zip(free).map(|pair| u32::from(tied(pair))).sum();
+        let ties: u32 = count(used, free);
+        let mut left = if ties == 1 { 0 } else { draws.below(0, ties.into()) as u32 };
+        // The block with that tie, then the tie in it: few branches depend on single bins.
+        let mut start = 0;
+        for (used, free) in used.chunks(BLOCK).zip(free.chunks(BLOCK)) {
+            let here: u32 = count(used, free);
+            if left < here {
+                break;
+            }
+            left -= here;
+            start += BLOCK;
+        }
+        let within = (start..used.len()).filter(|&bin| tied((&used[bin], &free[bin])));
+        let bin = { within }.nth(left as usize).expect("the tie has so many bins");
+        Ok(pool.oldest_in(Bin(bin as u32)).expect("the bin has a frame in the pool"))
+    }
+}
+
+impl Sequential {
+    /// What the address space uses in each bin.
+    fn sum<'a>(&'a mut self, pool: &Pool<'a>) -> &'a [u32] {
+        let mut parts = pool.used_parts();
+        let first = parts.next();
+        let mut rest = parts.peekable();
+        if let (Some(only), None) = (first, rest.peek()) {
+            return only;
+        }
         self.used.clear();
         self.used.resize(self.bins.bytes() as usize, 0);
-        for part in pool.used_parts() {
+        for part in first.into_iter().chain(rest) {
             for (sum, used) in self.used.iter_mut().zip(part) {
                 *sum += used;
             }
         }
-        let ranks = || self.used.iter().zip(pool.available()).map(|(&used, &free)| rank(used, free));
-        let best = ranks().min().expect("there is a bin");
-        let ties = ranks().filter(|&rank| rank == best).count();
-        let chosen = if ties == 1 { 0 } else { draws.below(0, ties as u64) };
-        let equal = ranks().enumerate().filter(|&(_, rank)| rank == best);
-        let (bin, _) = equal.clone().nth(chosen as usize).expect("the tie has so many bins");
-        Ok(pool.oldest_in(Bin(bin as u32)).expect("the bin has a frame in the pool"))
+        &self.used
     }
 }
 
