@@ -222,10 +222,12 @@ def _against(table: pl.DataFrame, by: str, other: str, at: list[int], title: str
     theirs = base.mark_point(size=70, filled=False, strokeWidth=1.5, shape="diamond", opacity=1).encode(
         y="document:Q"
     )
-    last = shown.filter((pl.col(by) == at[-1]) & (pl.col("heuristic") == "random"))
+    # Names stand where lines are apart: at the right end over ways, at the left end over sizes.
+    place = {"x": at[-1], "dx": 9, "dy": 0} if by == "ways" else {"x": at[0], "dx": 7, "dy": -7}
+    named = shown.filter((pl.col(by) == place["x"]) & (pl.col("heuristic") == "random"))
     labels = (
-        alt.Chart(last)
-        .mark_text(align="left", dx=9, fontSize=11, color="#333333")
+        alt.Chart(named)
+        .mark_text(align="left", dx=place["dx"], dy=place["dy"], fontSize=11, color="#333333")
         .encode(x=x, y="ours:Q", text="label:N")
     )
     return alt.layer(lines, theirs, labels).properties(width=330, height=300)

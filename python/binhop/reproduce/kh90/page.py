@@ -92,4 +92,4 @@ def _shown(measured: Any) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
-    return str(value) if isinstance(value, int) or float(value).is_integer() else f"{value:.4g}"
+    return str(int(value)) if float(value).is_integer() else f"{value:.4g}"

@@ -6,6 +6,7 @@ the last level's misses over placements is placement luck and nothing else.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -17,43 +18,55 @@ from binhop.reproduce.kh90.tables import grid, percent
 if TYPE_CHECKING:
     from binhop.reproduce.kh90.data import Data
 
-PARTS = {"today-zen-4k": "l3", "today-apple-m1": "l2", "today-skylake": "l3"}
-"""The parts, and the last level of each one's machine."""
-NAMES = {
-    "today-zen-4k": "zen-4k: 4 KiB pages, 16 MiB",
-    "today-apple-m1": "apple-m1: 16 KiB pages, 12 MiB",
-    "today-skylake true": "skylake: 4 KiB pages, 8 MiB, hashed index",
-    "today-skylake false": "skylake, index not hashed",
-}
+
+@dataclass(frozen=True)
+class Level:
+    """A cache of a part's machine, and what the page calls it."""
+
+    part: str
+    cache: str
+    title: str
+    hashed: str | None = None
+
+
+LEVELS = (
+    Level("today-zen-4k", "l3", "zen-4k (4 KiB pages), last level: 16 MiB, 16-way"),
+    Level("today-apple-m1", "l2", "apple-m1 (16 KiB pages), last level: 12 MiB, 12-way"),
+    Level("today-skylake", "l3", "skylake (4 KiB pages), last level: 8 MiB, 16-way, hashed index", "true"),
+    Level("today-skylake", "l3", "skylake, last level, were its index not hashed", "false"),
+    Level("today-zen-4k", "l2", "zen-4k, level 2: 1 MiB, 16-way"),
+    Level("today-skylake", "l2", "skylake, level 2: 256 KiB, 4-way", "true"),
+)
+"""Last levels first, then the private second levels before them, whose sets depend on the frame as well."""
 BASE = "random"
+LEAST = 1e-4
+"""A variation below this is none: a hundredth of a per cent."""
 
 
 def samples(data: Data) -> pl.DataFrame:
-    """Misses per 1000 instructions at the last level: machine, workload, policy, seed, rate."""
+    """Misses per 1000 instructions: level, workload, policy, seed, rate."""
     frames = []
-    for part, cache in PARTS.items():
-        rows = data.frame("results", part).filter(metric=f"{cache}.mpi")
-        hashed = rows["cache.l3.hash"] if part == "today-skylake" else None
-        name = pl.lit(part) if hashed is None else pl.format("{} {}", pl.lit(part), hashed)
+    for level in LEVELS:
+        rows = data.frame("results", level.part).filter(metric=f"{level.cache}.mpi")
+        if level.hashed is not None:
+            rows = rows.filter(pl.col("cache.l3.hash") == level.hashed)
         frames.append(
-            rows.with_columns(machine=name.replace_strict(NAMES, return_dtype=pl.String)).select(
-                "machine", "workload", "policy", "seed", rate=1000 * pl.col("value")
-            )
+            rows.select("workload", "policy", "seed", level=pl.lit(level.title), rate=1000 * pl.col("value"))
         )
     return pl.concat(frames)
 
 
 def luck(data: Data) -> pl.DataFrame:
-    """Per machine, workload and policy: mean, variation (deviation / mean), relative (mean over random's)."""
-    keys = ["machine", "workload", "policy"]
+    """Per level, workload and policy: mean, variation (deviation / mean), relative (mean over random's)."""
+    keys = ["level", "workload", "policy"]
     table = (
         samples(data)
         .group_by(keys, maintain_order=True)
         .agg(n=pl.len(), mean=pl.col("rate").mean(), deviation=pl.col("rate").std(ddof=1))
         .with_columns(variation=pl.when(pl.col("mean") > 0).then(pl.col("deviation") / pl.col("mean")))
     )
-    base = table.filter(policy=BASE).select("machine", "workload", base="mean")
-    joined = table.join(base, on=["machine", "workload"], how="left", maintain_order="left")
+    base = table.filter(policy=BASE).select("level", "workload", base="mean")
+    joined = table.join(base, on=["level", "workload"], how="left", maintain_order="left")
     return joined.with_columns(relative=pl.col("mean") / pl.col("base")).drop("base", "deviation")
 
 
@@ -62,18 +75,17 @@ def section(table: pl.DataFrame) -> str:
     parts = [
         "## Today's machines\n",
         "How much of a run-to-run difference is placement luck, and which policy removes it? Nothing differs "
-        f"between two runs but the placement ({max(table['n'].to_list())} of each). {_said(table)}\n",
-        "![Last-level misses of each placement, relative to random's mean](today.png)\n",
-        "Coefficient of variation of last-level misses over placements; in brackets the mean, relative to "
-        "random's.\n",
+        f"between two runs but the placement ({max(table['n'].to_list())} of each).\n\n{_said(table)}\n",
+        "![Misses of each placement, relative to random's mean](today.png)\n",
+        "Coefficient of variation of misses over placements; in brackets the mean, relative to random's.\n",
     ]
     workloads = table["workload"].unique(maintain_order=True).to_list()
-    for (machine,), of in table.group_by("machine", maintain_order=True):
+    for (level,), of in table.group_by("level", maintain_order=True):
         rows = []
         for (policy,), cells in of.group_by("policy", maintain_order=True):
             values = {row["workload"]: row for row in cells.iter_rows(named=True)}
             rows.append([str(policy), *(_cell(values[name]) for name in workloads)])
-        parts.append(f"### {machine}\n\n{grid(['policy', *workloads], rows)}")
+        parts.append(f"### {level}\n\n{grid(['policy', *workloads], rows)}")
     return "\n".join(parts)
 
 
@@ -84,62 +96,57 @@ def _cell(row: dict[str, Any]) -> str:
 
 
 def _said(table: pl.DataFrame) -> str:
-    """What the table says, machine by machine."""
+    """What the table says, level by level."""
     sentences = []
-    for (machine,), of in table.group_by("machine", maintain_order=True):
-        random = of.filter(policy=BASE).drop_nulls("variation")
+    for (level,), of in table.group_by("level", maintain_order=True):
+        random = of.filter((pl.col("policy") == BASE) & (pl.col("variation") >= LEAST))
         if random.is_empty():
+            sentences.append(f"*{level}*: under random placement no workload's misses vary.")
             continue
-        low, high = min(random["variation"].to_list()), max(random["variation"].to_list())
-        worst = random.sort("variation").row(-1, named=True)["workload"]
-        others = of.filter((pl.col("policy") != BASE) & (pl.col("policy") != "buddy-fresh"))
-        best = (
-            others.join(random.select("workload", base="variation"), on="workload")
-            .with_columns(left=pl.col("variation") / pl.col("base"))
+        worst = random.sort("variation").row(-1, named=True)
+        others = of.filter(~pl.col("policy").is_in([BASE, "buddy-fresh"]))
+        left = (
+            others.join(random.select("workload"), on="workload", maintain_order="left")
             .group_by("policy", maintain_order=True)
-            .agg(left=pl.col("left").median(), relative=pl.col("relative").median())
-            .sort("left", maintain_order=True)
+            .agg(pl.col("variation").sum(), pl.col("relative").mean())
+            .sort("variation", maintain_order=True)
             .row(0, named=True)
         )
+        share = left["variation"] / sum(random["variation"].to_list())
         sentences.append(
-            f"On {machine}, random placement makes misses vary by {percent(low, 2)} to {percent(high, 2)} "
-            f"(most: {worst}); "
-            f"{best['policy']} leaves least of it, {percent(best['left'])} in the median of workloads, at "
-            f"{best['relative'] - 1:+.1%} misses."
+            f"*{level}*: under random placement misses vary by up to {percent(worst['variation'], 2)} "
+            f"({worst['workload']}); {left['policy']} leaves least of it, {percent(share)}, at "
+            f"{left['relative'] - 1:+.1%} misses."
         )
     sentences.append(
-        "A buddy allocator on a fresh system (buddy-fresh) starts from the same free lists every time, so "
-        "it has no luck "
-        "at all: whether what it always gives is good or bad is in its mean."
+        "A buddy allocator on a fresh system (buddy-fresh) starts from the same free lists every time, so it "
+        "has no luck at all: whether what it always gives is good or bad is in its mean."
     )
-    return " ".join(sentences)
+    return "\n\n".join(sentences)
 
 
 def figure(data: Data) -> Any:
     """Every placement a mark: machines down, workloads across, policies on the rows of each panel."""
     table = samples(data)
-    base = table.filter(policy=BASE).group_by("machine", "workload").agg(base=pl.col("rate").mean())
-    table = table.join(base, on=["machine", "workload"], maintain_order="left").with_columns(
+    base = table.filter(policy=BASE).group_by("level", "workload").agg(base=pl.col("rate").mean())
+    table = table.join(base, on=["level", "workload"], maintain_order="left").with_columns(
         relative=100 * (pl.col("rate") / pl.col("base") - 1)
     )
     policies = table["policy"].unique(maintain_order=True).to_list()
     workloads = table["workload"].unique(maintain_order=True).to_list()
     rows = []
-    for (machine,), of in table.group_by("machine", maintain_order=True):
+    for (level,), of in table.group_by("level", maintain_order=True):
         panels = [
-            _panel(
-                of.filter(workload=workload), policies, f"{machine}: {workload}" if first else workload, first
-            )
+            _panel(of.filter(workload=workload), policies, workload, workload == workloads[0])
             for workload in workloads
-            for first in [workload == workloads[0]]
         ]
-        rows.append(alt.hconcat(*panels, spacing=14))
+        heading = alt.TitleParams(str(level), anchor="start", fontSize=12, fontWeight="bold", offset=4)
+        rows.append(alt.hconcat(*panels, spacing=14, title=heading))
     return finish(
         alt.vconcat(*rows, spacing=22),
         "Placement luck on today's machines",
         [
-            "Last-level misses under each placement, against random's mean, in per cent; one mark for each "
-            "placement.",
+            "Misses under each placement, against random's mean, in per cent; one mark for each placement.",
             "Black: the mean. Nothing differs between the marks of a row but the placement.",
         ],
     )
