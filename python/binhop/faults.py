@@ -88,14 +88,16 @@ class PagingResult:
         }
         return json.dumps(whole, allow_nan=False, separators=(",", ":"))
 
-    def write(self, directory: str | os.PathLike[str]) -> list[str]:
-        """Writes tables and provenance into a directory, which appears complete or not at all.
+    def write(self, directory: str | os.PathLike[str], *, figures: bool = True) -> list[str]:
+        """Writes tables, provenance and figures into a directory, which appears complete or not at all.
+
+        A directory of an earlier result is replaced; any other that holds something is refused.
 
         Returns:
             The names of the files.
         """
         with ResultDirectory(directory) as place:
-            return place.fill_by(self.write_tables)
+            return place.fill(self, figures=figures)
 
     def write_tables(self, directory: Path) -> None:
         """Writes tables and provenance into a directory that is there."""
@@ -104,6 +106,12 @@ class PagingResult:
         self.faults.write_csv(directory / "faults.csv")
         self.utilization.write_csv(directory / "utilization.csv")
         write_provenance(directory, self.provenance, self.notes)
+
+    def draw(self, directory: Path) -> list[Path]:
+        """Draws the figures from the tables in a directory; the files."""
+        from binhop.report import draw_paging  # it takes a while to load
+
+        return draw_paging(directory)
 
     def __repr__(self) -> str:
         cells = self.faults.height // len(self.workloads)

@@ -44,3 +44,27 @@ def test_what_is_wrong_is_refused_with_its_remedy(command: Command) -> None:
     assert "at least one color count" in command.refused("paging", "lin", "--colors", ",")
     assert "--length" in command.refused("paging", "lin", "--length", "0")
     assert "lin" in command.refused("paging", "lin", "lin", "--length", "1M")
+
+
+def test_a_result_is_drawn_anew_from_its_tables(command: Command) -> None:
+    command.ok("paging", "lin", "sor", "--length", "1M", "--out", "out")
+    names = {f"out/{workload}-paging.{kind}" for workload in ("lin", "sor") for kind in ("png", "svg")}
+    before = {name: (command.directory / name).read_bytes() for name in names}
+    for name in names:
+        (command.directory / name).unlink()
+    command.ok("report", "out")
+    assert {name: (command.directory / name).read_bytes() for name in names} == before
+    # One memory and one number of colors: nothing to draw.
+    command.ok("paging", "lin", "--length", "1M", "--sizes", "1MiB", "--colors", "4", "--out", "one")
+    assert not [*(command.directory / "one").glob("*.png")]
+
+
+def test_a_comparison_is_drawn_anew_too(command: Command) -> None:
+    command.ok(
+        *("compare", "kh90", "lin", "--length", "200k", "--seeds", "3", "--out", "out"),
+        *("--set", "placement.policy=random,first"),
+    )
+    figures = {path: path.read_bytes() for path in (command.directory / "out").glob("*.png")}
+    assert figures
+    command.ok("report", "out", "--quiet")
+    assert {path: path.read_bytes() for path in figures} == figures

@@ -169,7 +169,7 @@ fn placed(source: Box<dyn Source>, length: Option<u64>, frames: u64, colors: u64
         4 * frames
     );
     let machine = Machine::parse(&toml, "colored", &[]).unwrap();
-    let plan = Plan { seeds: vec![0, 1, 2], length, ..Plan::default() };
+    let plan = Plan { seeds: vec![0, 1], length, ..Plan::default() };
     let results = simulate(&machine, source, &plan, None, &mut |_| Ok(())).unwrap().results;
     let metric = results.column_by_name("metric").unwrap().as_string::<i32>();
     let value = results.column_by_name("value").unwrap().as_primitive::<Float64Type>();
@@ -190,14 +190,14 @@ proptest! {
         let found = pass(&events, 1000, &plan(PAGE, &frames, &[1]));
         for (&frames, &faults) in frames.iter().zip(&found.faults[0]) {
             let source = Box::new(Fixed::new(events.clone(), 1000));
-            prop_assert_eq!(placed(source, None, frames, 1), vec![faults as f64; 3], "{} frames", frames);
+            prop_assert_eq!(placed(source, None, frames, 1), vec![faults as f64; 2], "{} frames", frames);
         }
     }
 }
 
 #[test]
 fn the_simulators_own_placement_faults_as_often() {
-    // Three seeds: the order in which free lists start, and so every frame, differs; faults do not.
+    // Two seeds: the order in which free lists start, and so every frame, differs; faults do not.
     let (frames, colors) = ([32, 64, 96, 1024], [1, 2, 8, 32]);
     for (workload, length) in [("sor", 400_000), ("tree", 1_500_000), ("tv", 1_500_000), ("mult1", 1_500_000)]
     {
@@ -207,7 +207,7 @@ fn the_simulators_own_placement_faults_as_often() {
         for (&colors, faults) in colors.iter().zip(&found.faults) {
             for (&frames, &faults) in frames.iter().zip(faults) {
                 let placed = placed(open(), Some(length), frames, colors);
-                assert_eq!(placed, vec![faults as f64; 3], "{workload}, {frames} frames, {colors} colors");
+                assert_eq!(placed, vec![faults as f64; 2], "{workload}, {frames} frames, {colors} colors");
             }
         }
         assert!(found.faults[3][0] > found.faults[3][3], "{workload}: pages were replaced");

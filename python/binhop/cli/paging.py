@@ -38,7 +38,7 @@ def paging(
         bool, typer.Option("--pid-hash", help="A page's color also depends on its address space.")
     ] = False,
     json_to: options.JsonTo = None,
-    out: Annotated[str | None, typer.Option(metavar="DIR", help="Write tables and provenance.")] = None,
+    out: options.Out = None,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -62,14 +62,14 @@ def paging(
                     faults.paging(trace, length=options.length_of(bound, trace), progress=tell, **wanted)
                 )
         whole = faults.join(results)
-        if directory is not None:
-            directory.fill_by(whole.write_tables, command=["binhop", *sys.argv[1:]])
+        names = directory.fill(whole, command=["binhop", *sys.argv[1:]]) if directory is not None else []
         if file is not None:
             file.write(whole.to_json() + "\n")
     if json_to == "-":
         sys.stdout.write(whole.to_json() + "\n")
     elif not quiet:
         print_paging(whole)
+        show.written(out, names)
 
 
 def _parts(text: str) -> list[str]:

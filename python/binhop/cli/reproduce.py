@@ -71,8 +71,8 @@ def report(
         made = [place / "summary.csv"]
         StudyResult.read(place).summary().write_csv(made[0])
     else:
-        from binhop.report import draw
+        from binhop.report import redraw
 
-        made = draw(place)
+        made = redraw(place, facts)
     if not quiet:
         print(f"written: {', '.join(str(path) for path in made)}")

@@ -153,9 +153,5 @@ def _rates(data: Data, workload: str) -> Any:
 
 
 def _length(data: Data, workload: str) -> str:
-    references = data.references(workload)
-    return (
-        f"{references / 1e9:.3g} G references"
-        if references >= 1e9
-        else f"{references / 1e6:.3g} M references"
-    )
+    references = data.references(workload) / 1e6
+    return f"{references / 1000:.3g} G references" if references >= 500 else f"{references:.3g} M references"
