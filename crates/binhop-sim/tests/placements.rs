@@ -145,6 +145,19 @@ fn keys_that_a_policy_does_not_use_are_reported_and_make_no_difference() {
 }
 
 #[test]
+fn a_key_that_is_not_used_need_not_fit_the_memory() {
+    for name in ["buddy", "colored-lists"] {
+        let machine = placed(&[&format!("placement.policy={name}"), "placement.pool=1MiB"]);
+        assert_eq!(machine.notes().len(), 1);
+    }
+    assert!(
+        with(&["placement.policy=first", "placement.pool=1MiB"]).is_err(),
+        "a policy of one's own has it"
+    );
+    assert!(with(&["placement.policy=hierarchical", "placement.colors=1000"]).is_ok());
+}
+
+#[test]
 fn a_resolved_placement_reads_back_as_the_same() {
     for policy in built_in() {
         let chosen = format!("placement.policy={}", policy.name);

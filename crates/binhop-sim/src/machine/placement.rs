@@ -117,18 +117,19 @@ impl Typed {
             None => PowerOfTwo::new(Bytes(natural)).expect("the bins of a cache are a power of two"),
             Some((bins, at)) => check_bins(*bins, at)?,
         };
+        // A key that the policy does not use need not fit this memory.
         let colors = match &self.colors {
             None => natural.min(count),
-            Some((colors, at)) => check_colors(*colors, at, frames)?,
+            Some((colors, at)) => check_colors(*colors, at, frames.filter(|_| policy.uses("colors")))?,
         };
-        let pool = match (frames, &self.pool) {
+        // A pool is there for a policy of one's own too, in place of one to which it makes no difference.
+        let picks = matches!(policy.manner, Manner::Pool(_));
+        let pool = match (frames.filter(|_| picks), &self.pool) {
             (None, _) => 1,
             (Some(frames), None) => frames.min(((4 << 20) / page.bytes()).max(1)),
             (Some(frames), Some((pool, at))) => check_pool(*pool, at, page, frames)?,
         };
-        // A pool is there for a policy of one's own too, in place of one that makes no difference of it.
-        let picks = matches!(policy.manner, Manner::Pool(_));
-        let mut settings = Settings::new(count, if picks { pool } else { 1 });
+        let mut settings = Settings::new(count, pool);
         for parameter in policy.parameters {
             match parameter.name {
                 "bins" => settings.bins = bins,
