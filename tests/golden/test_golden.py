@@ -30,7 +30,30 @@ RUNS = [
         ["cache.l1d.size=1KiB", "cache.l1d.write=through", "cache.l1d.allocate=false"],
     ),
     ("strides.din", "two-level", ["cache.l1d.ways=4", "cache.l1d.replacement=plru", "cache.l2.size=8KiB"]),
+    *(
+        (
+            "mult.parquet",
+            "kh90",
+            ["memory.page=4KiB", "memory.size=256KiB", "cache.l2.size=64KiB", *placement],
+        )
+        for placement in [
+            ["placement.policy=page-coloring-equal", "placement.pool=64KiB"],
+            ["placement.policy=page-coloring-pid-hash", "placement.pool=64KiB"],
+            ["placement.policy=page-coloring-offset", "placement.pool=64KiB"],
+            ["placement.policy=bin-hopping", "placement.pool=64KiB"],
+            ["placement.policy=sequential", "placement.pool=64KiB"],
+            ["placement.policy=hierarchical", "placement.pool=64KiB"],
+            ["placement.policy=colored-lists", "placement.colors=4", "placement.pid-hash=true"],
+            ["placement.policy=buddy", "placement.fragmentation=50"],
+        ]
+    ),
 ]
+
+
+def test_every_policy_has_its_counts() -> None:
+    run = {setting.removeprefix("placement.policy=") for _, _, settings in RUNS for setting in settings}
+    # random is kh90's, identity is two-level's; a recording is what another placement was.
+    assert set(binhop.policies()["name"]) - run == {"random", "identity", "recorded"}
 
 
 def file(trace: str, machine: str, settings: list[str]) -> Path:
