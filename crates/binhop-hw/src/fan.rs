@@ -18,6 +18,7 @@ use crate::{
     lines::{Array, EMPTY, InLines},
     replacement::Fifo,
     request::Request,
+    sieve::{Last, is_data},
 };
 
 /// What a stretch of requests does alike in every back.
@@ -32,18 +33,13 @@ pub struct Alike {
 pub struct Fan {
     /// Logarithm of the lines in a page.
     log2: u32,
-    /// Word of the line requested last in each slot.
-    last: Vec<u64>,
+    /// The line requested last in each slot.
+    last: Last,
     /// Lines requested so far.
     touched: Vec<u64>,
     /// For [`Fan::sort`]: where each slot's requests go, and the requests in order.
     starts: Vec<usize>,
     sorted: Vec<Request>,
-}
-
-/// Whether a request brings data, and so leaves its line dirty.
-const fn is_data(kind: Kind) -> bool {
-    matches!(kind, Kind::Write | Kind::Writeback)
 }
 
 impl Fan {
@@ -68,7 +64,7 @@ impl Fan {
         }
         let log2 = config.page.log2() - cache.line.log2();
         let (touched, starts, sorted) = (Vec::new(), Vec::new(), Vec::new());
-        Some(Self { log2, last: vec![EMPTY; 1 << log2], touched, starts, sorted })
+        Some(Self { log2, last: Last::new(1 << log2), touched, starts, sorted })
     }
 
     /// Counts the requests from `from` on, and takes out those that change nothing in any back.
@@ -79,13 +75,9 @@ impl Fan {
             let request = requests[at];
             alike.accesses[request.kind] += 1;
             let key = u64::from(request.at.id) << self.log2 | u64::from(request.at.line);
-            let (clean, data) = (key << 1, u64::from(is_data(request.kind)));
-            let last = &mut self.last[request.at.line as usize];
-            let again = *last ^ clean <= 1;
-            if again && *last & 1 >= data {
+            if self.last.repeats(request.at.line as usize, key, request.kind) {
                 continue;
             }
-            *last = clean | data | if again { *last & 1 } else { 0 };
             alike.compulsory[request.kind] += u64::from(is_first(&mut self.touched, key));
             requests[kept] = request;
             kept += 1;
@@ -98,12 +90,12 @@ impl Fan {
     /// Puts requests in order of their slots, each slot's in the order they came. No set holds lines of two
     /// slots, so this changes no count; and the sets that a lane goes through stay in the nearest cache.
     fn sort(&mut self, requests: &mut [Request]) {
-        if requests.len() < self.last.len() {
+        if requests.len() < self.last.slots() {
             return;
         }
         let Self { starts, sorted, last, .. } = self;
         starts.clear();
-        starts.resize(last.len() + 1, 0);
+        starts.resize(last.slots() + 1, 0);
         for request in &*requests {
             starts[request.at.line as usize + 1] += 1;
         }

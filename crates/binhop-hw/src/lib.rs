@@ -18,6 +18,7 @@ mod leaf;
 mod lines;
 mod replacement;
 mod request;
+mod sieve;
 mod stack;
 mod stage;
 
@@ -29,5 +30,6 @@ pub use counter::{CacheCounters, CounterInfo, MemoryCounters};
 pub use fan::{Alike, Fan};
 pub use law::{Counted, check};
 pub use request::{Below, MEMORY, PART, Request};
+pub use sieve::Sieve;
 pub use stack::{Member, Stack, StackShape};
 pub use stage::{Back, Bound, Front, Hierarchy};

@@ -162,6 +162,12 @@ impl Stack {
         }
     }
 
+    /// Adds accesses that were proved to find their line at the top of its set, and to change nothing.
+    pub fn add_hits(&mut self, hits: &PerKind<u64>) {
+        self.accesses += *hits;
+        self.found[1] += *hits;
+    }
+
     /// Brings a line to the top of its set; returns the position, from 1, at which it was found, or the one
     /// behind the last.
     fn bring_up(&mut self, start: usize, key: u64, is_data: bool) -> usize {

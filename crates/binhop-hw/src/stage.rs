@@ -3,7 +3,7 @@
 //! The *front* is what every reference touches, the *back* what a front lets through. A front that does not
 //! depend on the placement is simulated once; its requests are stored and replayed into many backs.
 
-use binhop_base::{Kind, LineAddr, MappingId, PageId, Rng, Translation};
+use binhop_base::{Kind, LineAddr, MappingId, PageId, PerKind, Rng, Translation};
 
 use crate::{
     Access, CacheCounters, CostRule, Counted, MemoryCounters, Tree,
@@ -256,6 +256,17 @@ impl Back {
                 back.replay_chunk(requests, translation);
             }
         })
+    }
+
+    /// Adds accesses that were proved to be hits to the count of the only cache; returns the cycles the
+    /// processor waits for them.
+    ///
+    /// # Panics
+    /// There is not one cache.
+    pub fn add_hits(&mut self, hits: &PerKind<u64>) -> u64 {
+        let cache = self.only().0;
+        cache.counters.accesses += *hits;
+        hits.demand() * cache.cost
     }
 
     /// Replays requests level by level.

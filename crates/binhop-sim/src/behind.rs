@@ -1,6 +1,6 @@
 //! What stands behind a lane's front for one cell: the back of its machine, and what was counted there.
 
-use binhop_base::{FrameNo, Kind, MappingId, PageId, Result, Rng};
+use binhop_base::{FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng};
 use binhop_hw::{
     Access, Alike, Back, CacheConfig, CacheCounters, Counted, Fan, Front, IndexBy, Next, Request, Stack, Tree,
 };
@@ -111,6 +111,13 @@ impl Behind {
                 Some(alike) => back.replay_alike(requests, alike, view),
                 None => back.replay(requests, view),
             };
+        }
+    }
+
+    /// Counts requests that were proved to be hits here and to change nothing.
+    pub(crate) fn add_known_hits(&mut self, hits: &PerKind<u64>) {
+        if let Rear::Own { back, waited } = &mut self.rear {
+            *waited += back.add_hits(hits);
         }
     }
 

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use binhop_base::{FrameNo, PageId, Result, Rng};
-use binhop_hw::{Front, Request, Stack};
+use binhop_hw::{Front, Request, Sieve, Stack};
 use binhop_os::placement::Placement;
 use binhop_os::{Frames, Recency};
 
@@ -27,6 +27,8 @@ pub(crate) struct Lane {
     pub(crate) behind: Vec<Behind>,
     /// Backs that differ in ways only, several in one.
     stacks: Vec<Stack>,
+    /// Behind a front of the lane's own, what takes out requests that change nothing in any back.
+    sieve: Option<Sieve>,
     /// Whether each request must be answered at once: then there is one cell.
     immediate: bool,
     /// What the front let through of the stretch at hand.
@@ -69,6 +71,7 @@ impl Lane {
             whereabouts: Whereabouts::default(),
             front,
             behind: cells.machines.iter().map(behind).collect(),
+            sieve: if plan.shares_stages() { Sieve::new(&cells.trees(machines)) } else { None },
             stacks: cells.stacks.iter().map(|stack| Stack::new(stack.shape, stack.ways)).collect(),
             immediate: tree.answers_at_once(),
             requests: Vec::new(),
@@ -124,6 +127,11 @@ impl Lane {
                 }
                 self.requests.clear();
                 self.waited += front.access_all(&rows[entries], &view, &mut self.requests);
+                if let Some(sieve) = &mut self.sieve {
+                    let hits = sieve.sift(&mut self.requests, &view);
+                    self.behind.iter_mut().for_each(|behind| behind.add_known_hits(&hits));
+                    self.stacks.iter_mut().for_each(|stack| stack.add_hits(&hits));
+                }
                 for behind in &mut self.behind {
                     behind.replay(&self.requests, None, &view);
                 }
@@ -201,6 +209,9 @@ impl Lane {
                 behind.purge(held, mappings, now, &view);
             }
             self.stacks.iter_mut().for_each(|stack| stack.purge(held, &view));
+            if let Some(sieve) = &mut self.sieve {
+                sieve.forget();
+            }
         }
         self.whereabouts.put(request.page, placed.frame);
         if let Some(log) = &mut self.log {

@@ -78,6 +78,11 @@ impl Cells {
         Self { machines: cells, stacks }
     }
 
+    /// The trees of its machines.
+    pub(crate) fn trees<'a>(&self, machines: &'a [Machine]) -> Vec<&'a Tree> {
+        self.machines.iter().map(|&machine| machines[machine].tree()).collect()
+    }
+
     /// The stack a machine's back is in, and its ways there.
     pub(crate) fn stack_of(&self, cell: usize, machines: &[Machine]) -> Option<(usize, u32)> {
         let stack = self.stacks.iter().position(|stack| stack.machines.contains(&cell))?;

@@ -85,7 +85,7 @@ impl Allocator for Recorded {
                 key.1,
                 key.0
             );
-            Problem::run(value, &place, rule, remedy)
+            Problem::request(value, &place, rule, remedy)
         };
         let Some(frames) = self.recording.frames.get(&key) else {
             let rule = "every page that is touched has a frame in the recording";

@@ -1,0 +1,118 @@
+//! Requests that change nothing in any of the caches behind one front: worked out once for all of them.
+//!
+//! Of all lines that may share a set in the cache of fewest sets, the one requested last is present in every cache,
+//! whatever its ways and replacement: nothing has come into its set since. Another request for it hits
+//! everywhere. Under LRU, FIFO, random and tree-PLRU it changes nothing but, if it brings data, the dirty bit.
+//!
+//! A cache whose lines are larger than those above is asked for neighbours one after another, so this takes out
+//! a good part of all requests. The sieve costs one table look-up a request, whatever the number of caches.
+
+use binhop_base::{Kind, PageId, PerKind, Translation};
+
+use crate::{
+    IndexBy, Next, Replacement, Tree, WritePolicy,
+    request::{MEMORY, Request},
+};
+
+/// Lines requested last, each in its slot: word of a line is its key × 2, plus whether it is dirty.
+#[derive(Clone, Debug)]
+pub(crate) struct Last(Vec<u64>);
+
+impl Last {
+    const NOTHING: u64 = u64::MAX;
+
+    pub(crate) fn new(slots: usize) -> Self {
+        Self(vec![Self::NOTHING; slots])
+    }
+
+    pub(crate) fn slots(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether a request repeats the last one of its slot, to no effect. From now on it is the last.
+    #[inline(always)]
+    pub(crate) fn repeats(&mut self, slot: usize, key: u64, kind: Kind) -> bool {
+        let (clean, data) = (key << 1, u64::from(is_data(kind)));
+        let last = &mut self.0[slot];
+        let again = *last ^ clean <= 1;
+        if again && *last & 1 >= data {
+            return true;
+        }
+        *last = clean | data | if again { *last & 1 } else { 0 };
+        false
+    }
+
+    fn forget(&mut self) {
+        self.0.fill(Self::NOTHING);
+    }
+}
+
+/// Whether a request brings data, and so leaves its line dirty.
+pub(crate) const fn is_data(kind: Kind) -> bool {
+    matches!(kind, Kind::Write | Kind::Writeback)
+}
+
+/// Takes out what changes nothing behind the front of one lane.
+#[derive(Clone, Debug)]
+pub struct Sieve {
+    cache: u8,
+    log2: u32,
+    mask: u64,
+    last: Last,
+}
+
+impl Sieve {
+    /// For several trees of one front, each with one cache behind it: before memory, write-back, allocating, not
+    /// inclusive, indexed by plain physical address, of the same line; `None` for others, or for a single tree.
+    #[must_use]
+    pub fn new(trees: &[&Tree]) -> Option<Self> {
+        let sets = trees.iter().map(|tree| sets_behind(tree)).collect::<Option<Vec<(usize, u64)>>>()?;
+        let (&(cache, _), _) = sets.split_first().filter(|(_, more)| !more.is_empty())?;
+        let fewest = sets.iter().map(|&(_, sets)| sets).min()?;
+        let config = trees[0].config();
+        let line = config.caches[cache].line;
+        if trees.iter().any(|tree| tree.config().caches[cache].line != line) {
+            return None;
+        }
+        Some(Self {
+            cache: cache as u8,
+            log2: config.page.log2() - line.log2(),
+            mask: fewest - 1,
+            last: Last::new(fewest as usize),
+        })
+    }
+
+    /// Takes out what changes nothing: so many hits in each cache.
+    pub fn sift<T: Translation>(&mut self, requests: &mut Vec<Request>, translation: &T) -> PerKind<u64> {
+        let mut hits = PerKind::default();
+        requests.retain(|request| {
+            if request.to != self.cache {
+                debug_assert_eq!(request.to, MEMORY);
+                return true;
+            }
+            let (id, line) = (request.at.id, u64::from(request.at.line));
+            let slot = (translation.frame(PageId(id)).0 << self.log2 | line) & self.mask;
+            let again = self.last.repeats(slot as usize, u64::from(id) << self.log2 | line, request.kind);
+            hits[request.kind] += u64::from(again);
+            !again
+        });
+        hits
+    }
+
+    /// A frame changes hands: what was present need not be any more.
+    pub fn forget(&mut self) {
+        self.last.forget();
+    }
+}
+
+/// The only cache behind a tree's front and its sets, if it is as a sieve wants it.
+fn sets_behind(tree: &Tree) -> Option<(usize, u64)> {
+    let config = tree.config();
+    let mut back = (0..config.caches.len()).filter(|&cache| !tree.in_front(cache));
+    let (Some(number), None) = (back.next(), back.next()) else { return None };
+    let cache = &config.caches[number];
+    let simple = cache.write == WritePolicy::Back && cache.allocate && !cache.inclusive && !cache.hashed;
+    let known = cache.replacement != Replacement::Srrip && cache.index == IndexBy::Physical;
+    let by_page = !tree.takes_mapping(number) && !cache.keyed_by_mapping();
+    (simple && known && by_page && cache.next == Next::Memory).then(|| (number, cache.sets()))
+}
