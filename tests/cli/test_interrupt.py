@@ -87,3 +87,54 @@ def test_a_search_for_a_narrow_interval_stops_between_rounds_too(tmp_path: Path)
     assert code == 130
     assert seconds < 5
     assert list(tmp_path.iterdir()) == []
+
+
+STUDY = """
+name = "s"
+title = "One workload that ends and one that does not"
+[[part]]
+name = "short"
+workloads = ["lin"]
+machine = "kh90"
+length = "10k"
+seeds = 2
+[[part]]
+name = "long"
+workloads = ["tree"]
+machine = "kh90"
+length = "1T"
+seeds = 2
+"""
+
+
+def test_a_study_stops_and_keeps_what_is_finished(tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "s.toml").write_text(STUDY)
+    process = subprocess.Popen(
+        [COMMAND, "sweep", "s.toml", "--out", "../out"],
+        cwd=tmp_path / "study",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 30
+    kept = tmp_path / ".out.finished"
+    while not (kept.is_dir() and any(not path.name.startswith(".") for path in kept.iterdir())):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "nothing was finished"
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == (
+        f"binhop: 1 finished run is kept in {kept}; the same command goes on from there\n"
+        "binhop: interrupted; nothing unfinished was kept\n"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.finished", "study"]
+    assert sorted(path.name for path in next(kept.iterdir()).iterdir()) == [
+        "notes.json",
+        "processes.parquet",
+        "results.parquet",
+        "series.parquet",
+    ]

@@ -157,7 +157,7 @@ def keeping(out: str | os.PathLike[str]) -> Iterator[Path]:
 
 def kept_beside(out: str | os.PathLike[str]) -> Path:
     """Where finished runs are kept while `out` is not complete."""
-    path = Path(out).absolute()
+    path = Path(out).resolve()
     return path.parent / f".{path.name}.finished"
 
 
