@@ -88,11 +88,17 @@ def monte_carlo(colors: int, frames: int, *, runs: int = RUNS, seed: int = 0) ->
     if runs < 2:
         raise RequestError(str(runs), "runs", "a standard error needs two", "ask for 2 or more")
     generator = np.random.default_rng([seed, colors, frames])
-    number = np.uint8 if colors <= 256 else np.uint16 if colors <= 65536 else np.uint32
     most = colors * (frames - 1) + 1  # then one list must be full
-    ratios = [_full(generator.integers(colors, size=most, dtype=number), colors, frames) for _ in range(runs)]
+    ratios = [_full(_drawn(generator, colors, most), colors, frames) for _ in range(runs)]
     used = np.array(ratios) / (colors * frames)
     return Estimate(float(used.mean()), float(used.std(ddof=1) / math.sqrt(runs)))
+
+
+def _drawn(generator: np.random.Generator, colors: int, number: int) -> np.ndarray:
+    """So many random colors; the low bits of a byte each where that is even, which is many times faster."""
+    if colors <= 256 and 256 % colors == 0:
+        return np.frombuffer(generator.bytes(number), dtype=np.uint8) & np.uint8(colors - 1)
+    return generator.integers(colors, size=number, dtype=np.uint16 if colors <= 65536 else np.uint32)
 
 
 def _full(drawn: np.ndarray, colors: int, frames: int) -> int:
