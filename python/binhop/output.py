@@ -99,6 +99,7 @@ class ResultDirectory:
         self._place = place
         self._partial = self.path.parent / f".{self.path.name}.partial-{os.getpid()}"
         self._complete = False
+        self._began = time.monotonic()
 
     def __enter__(self) -> Self:
         if self.path.exists() and not self.path.is_dir():
@@ -131,6 +132,8 @@ class ResultDirectory:
                 "command": command,
                 "python": sys.version.split()[0],
                 "finished": time.time(),
+                "seconds": round(time.monotonic() - self._began, 1),
+                "peak-memory-bytes": _peak_memory(),
             }
             _write_json(self._partial / "run.json", sidecar)
         except (OSError, pl.exceptions.ComputeError) as error:
@@ -175,6 +178,16 @@ def write_provenance(directory: Path, provenance: dict[str, Any], notes: list[st
     """What identifies the tables: the same bytes for the same trace, machine and seeds."""
     tables = {"polars": pl.__version__, "schema": 1}
     _write_json(directory / MARK, {**provenance, "tables": tables, "notes": notes})
+
+
+def _peak_memory() -> int | None:
+    """The most memory that this process has held; None where the system does not say."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    # Kilobytes, but for macOS.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

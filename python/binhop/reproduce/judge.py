@@ -67,10 +67,12 @@ def ratios(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
 
     >>> [round(float(x), 6) for x in ratios([1.0, 3.0], [2.0, 2.0])]
     [0.5, 1.5]
+    >>> ratios([0.0, 0.0], [2.0, 4.0]).tolist()
+    [0.0, 0.0]
     """
     a, b = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
     ratio = a.mean() / b.mean()
-    made: NDArray[np.float64] = ratio * (1 + a / a.mean() - b / b.mean())
+    made: NDArray[np.float64] = ratio + (a - ratio * b) / b.mean()
     return made
 
 

@@ -290,8 +290,9 @@ def figure_13(data: Data) -> Any:
     slope, start = np.polyfit(x, y, 1)
     ends = np.array([x.min(), x.max()])
     line = pl.DataFrame({"conflicts": ends, "mpi": start + slope * ends})
+    margin = alt.Scale(domain=[float(ends[0]) - 1, float(ends[1]) + 1], nice=False)
     across = alt.X(
-        "conflicts:Q", title="C, pages in conflict", axis=alt.Axis(grid=False), scale=alt.Scale(zero=True)
+        "conflicts:Q", title="C, pages in conflict", axis=alt.Axis(grid=False, tickMinStep=1), scale=margin
     )
     up = alt.Y("mpi:Q", title="the process's level-2 misses per 1000 instructions")
     points = alt.Chart(one).mark_square(size=36, color=ORANGE, opacity=0.8).encode(x=across, y=up)
