@@ -125,7 +125,7 @@ def _print_workload(comparison: Comparison, workload: str) -> None:
         out.print("\nnothing to compare: every metric is undefined here\n")
         return
     level = f"{100 * comparison.confidence:g}% interval"
-    table = show.table("", "mean", "difference", level, "reduction", "chance", right=5)
+    table = show.table("", "mean", "difference", level, "reduction", "chance", right=5, gap=1)
     for metric in comparison.metrics:
         rows = comparison.summary.filter(workload=workload, metric=metric)
         if rows.is_empty():

@@ -23,9 +23,9 @@ def console() -> Console:
     return Console(width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
 
 
-def table(*columns: str, right: int = 0) -> Table:
-    """A table without rules; the last `right` columns are numbers."""
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+def table(*columns: str, right: int = 0, gap: int = 2) -> Table:
+    """A table without rules, `gap` blanks between columns; the last `right` columns are numbers."""
+    made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for index, column in enumerate(columns):
         number = index >= len(columns) - right
         made.add_column(column, justify="right" if number else "left", no_wrap=number, overflow="fold")
