@@ -153,6 +153,18 @@ def test_the_command(command: Command) -> None:
         assert first.read_bytes() == second.read_bytes(), name
 
 
+def test_a_result_is_reported_anew(command: Command) -> None:
+    (command.directory / "two.toml").write_text(TEXT)
+    command.ok("sweep", "two.toml", "--out", "study", "-q")
+    command.ok("run", "kh90", "lin", "--length", "500k", "--seeds", "3", "--out", "run", "-q")
+    for made in ("study/summary.csv", "run/lin-l2.svg"):
+        path = command.directory / made
+        before = path.read_bytes()
+        path.unlink()
+        assert made in command.ok("report", made.split("/")[0]).stdout
+        assert path.read_bytes() == before
+
+
 def test_the_command_refuses(command: Command) -> None:
     (command.directory / "two.toml").write_text(TEXT)
     assert "three.toml: cannot be read" in command.refused("sweep", "three.toml")
