@@ -149,16 +149,25 @@ class ResultDirectory:
             shutil.rmtree(self._partial, ignore_errors=True)
             return
         try:
-            if self.path.is_dir():
-                old = self.path.parent / (f".{self.path.name}.old-{os.getpid()}")
-                self.path.rename(old)
-                self._partial.rename(self.path)
-                shutil.rmtree(old, ignore_errors=True)
-            else:
-                self._partial.rename(self.path)
+            _put(self._partial, self.path)
         except OSError as failure:
             shutil.rmtree(self._partial, ignore_errors=True)
             raise refuse(failure, self._given, self._place) from None
+
+
+def _put(partial: Path, path: Path) -> None:
+    """Moves a complete directory to its place; if that fails, what was there before is still there."""
+    if not path.is_dir():
+        partial.rename(path)
+        return
+    old = path.with_name(f".{path.name}.old-{os.getpid()}")
+    path.rename(old)
+    try:
+        partial.rename(path)
+    except OSError:
+        old.rename(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:

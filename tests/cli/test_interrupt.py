@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from binhop import cli
 from tests.conftest import COMMAND
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def interrupted(directory: Path, *arguments: str, stdin: int | None = None) -> tuple[int, str, float]:
@@ -138,3 +137,31 @@ def test_a_study_stops_and_keeps_what_is_finished(tmp_path: Path) -> None:
         "results.parquet",
         "series.parquet",
     ]
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["a new place", "an earlier result"])
+def test_a_result_that_cannot_be_put_in_place_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], before: bool
+) -> None:
+    (tmp_path / "s.toml").write_text(STUDY.replace("1T", "10k"))
+    sweep = ["sweep", str(tmp_path / "s.toml"), "--quiet", "--out", str(tmp_path / "out")]
+    if before:
+        assert cli.main(sweep) == 0
+    old = {file: file.read_bytes() for file in (tmp_path / "out").glob("*")}
+    rename = Path.rename
+
+    def full(self: Path, target: Path) -> Path:
+        if self.name.startswith(".out.partial"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", full)
+    assert cli.main(sweep) == 2
+    errors = capsys.readouterr().err
+    assert "2 finished runs are kept" in errors
+    assert "cannot be written: No space left on device" in errors
+    assert len([*(tmp_path / ".out.finished").iterdir()]) == 2
+    assert {file: file.read_bytes() for file in (tmp_path / "out").glob("*")} == old
+    monkeypatch.undo()
+    assert cli.main(sweep) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "s.toml"]

@@ -52,7 +52,8 @@ def sweep(
             with watch(quiet=quiet) as told:
                 result = study.run(plan, threads=used, watch=told)
         else:
-            with telling(out), ResultDirectory(out, "--out") as place, study.keeping(out) as kept:
+            # The result is moved into place before what was kept of its runs goes.
+            with telling(out), study.keeping(out) as kept, ResultDirectory(out, "--out") as place:
                 with watch(quiet=quiet) as told:
                     result = study.run(plan, threads=used, kept=kept, watch=told)
                 place.fill_by(lambda directory: _fill(result, directory, document), command=_command())

@@ -37,7 +37,7 @@ def run(
 ) -> Path:
     """Runs the study and fills `out`. `override` shortens it, for tests."""
     plan = study.plan(study.load(STUDY), scale=scale, override=override)
-    with ResultDirectory(out, "--out") as place, keeping(out) as kept:
+    with keeping(out) as kept, ResultDirectory(out, "--out") as place:
         result = study.run(plan, threads=threads, kept=kept, watch=progress)
 
         def fill(directory: Path) -> None:
