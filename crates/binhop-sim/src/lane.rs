@@ -154,9 +154,10 @@ impl Lane {
                 }
             }
             Control::Footprint(asid, pages) => {
-                let frames: Vec<_> = pages.iter().filter_map(|&page| self.frames.frame_of(page)).collect();
-                let resident = pages.iter().filter(|&&page| self.frames.frame_of(page).is_some());
-                let shared = resident.filter(|&&page| tables.mappings_of(page).len() > 1).count() as u64;
+                let resident =
+                    pages.iter().filter_map(|&(page, shared)| Some((self.frames.frame_of(page)?, shared)));
+                let (frames, shared): (Vec<_>, Vec<bool>) = resident.unzip();
+                let shared = shared.into_iter().filter(|&shared| shared).count() as u64;
                 for behind in &mut self.behind {
                     behind.footprint(*asid, &frames, shared);
                 }

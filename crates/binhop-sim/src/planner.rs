@@ -191,8 +191,8 @@ pub fn explain(machines: &[Machine], seeds: usize, share: bool) -> Vec<String> {
             ));
             lines.push(format!("  front: {}", group.sharing.reason()));
             lines.push(format!(
-                "  placements: {} × {} = {}; each page placement is made once for its {}",
-                count(lanes, "policy or memory").replace("memorys", "memories"),
+                "  placements: {} (policy, pool, memory) × {} = {}; each page placement is made once for its {}",
+                count(lanes, "kind"),
                 count(seeds, "seed"),
                 count(lanes * seeds, "lane"),
                 if lanes == backs {

@@ -56,7 +56,7 @@ fn bins_are_those_given_or_of_the_cache_tuned_for_or_the_most_there_are() {
     assert_eq!(bins(&[]), 8);
     assert_eq!(bins(&["placement.tuned-for=l3"]), 4);
     assert_eq!(bins(&["placement.tuned-for=l1"]), 1);
-    assert_eq!(bins(&["placement.bins=1024"]), 1024);
+    assert_eq!(bins(&["placement.bins=64"]), 64);
     let both = ["placement.policy=hierarchical", "placement.bins=16", "placement.tuned-for=l3"];
     assert_eq!(bins(&both), 16);
     assert_eq!(placed(&both).notes(), ["--set placement.tuned-for=l3: placement.bins is given, and holds"]);
@@ -77,6 +77,7 @@ fn bins_are_those_given_or_of_the_cache_tuned_for_or_the_most_there_are() {
 fn wrong_placements_are_answered_with_value_place_rule_and_remedy() {
     for (settings, value, rule, remedy) in [
         (&["placement.policy=sequential", "placement.bins=3"], "3", "a power of two", "take 2 or 4"),
+        (&["placement.policy=sequential", "placement.bins=128"], "128", "memory has 64", "fewer bins"),
         (&["placement.policy=sequential", "placement.bins=0"], "0", "at least one bin", "take 1 or more"),
         (&["placement.policy=sequential", "placement.bins=2097152"], "2097152", "at most 1048576", "fewer"),
         (&["placement.policy=random", "placement.bins=6"], "6", "a power of two", "take 4 or 8"),

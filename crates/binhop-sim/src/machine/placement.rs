@@ -115,7 +115,7 @@ impl Typed {
         let natural = tuned.map_or_else(most, |cache| bins_of(cache, page));
         let bins = match &self.bins {
             None => PowerOfTwo::new(Bytes(natural)).expect("the bins of a cache are a power of two"),
-            Some((bins, at)) => check_bins(*bins, at)?,
+            Some((bins, at)) => check_bins(*bins, at, frames)?,
         };
         // A key that the policy does not use need not fit this memory.
         let colors = match &self.colors {
@@ -166,11 +166,15 @@ fn read_recording(file: Option<&(String, String)>, frames: u64) -> Result<Arc<Re
     }
 }
 
-fn check_bins(bins: u32, at: &str) -> Result<PowerOfTwo> {
+fn check_bins(bins: u32, at: &str, frames: Option<u64>) -> Result<PowerOfTwo> {
     let most = Settings::MOST_BINS.bytes();
     let wrong = |rule: &str, remedy: &str| Err(Problem::request(&bins.to_string(), at, rule, remedy));
     match PowerOfTwo::new(Bytes(bins.into())) {
-        Some(power) if power.bytes() <= most => Ok(power),
+        Some(power) if power.bytes() <= frames.unwrap_or(most).min(most) => Ok(power),
+        Some(power) if power.bytes() <= most => wrong(
+            &format!("every bin has a frame, and memory has {}", frames.unwrap_or_default()),
+            "take fewer bins, or make memory.size larger",
+        ),
         _ if bins == 0 => {
             wrong("there is at least one bin, and their number is a power of two", "take 1 or more")
         }

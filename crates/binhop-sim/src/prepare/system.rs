@@ -55,7 +55,9 @@ impl Prepare {
     /// Tells lanes which pages a space maps, if any.
     fn footprint(&mut self, asid: Asid) {
         if self.safe.is_some() {
-            let pages: Arc<[_]> = self.spaces.pages_of_space(asid).into();
+            let shared = |page| self.spaces.mappings_of(page).nth(1).is_some();
+            let pages = self.spaces.pages_of_space(asid).into_iter();
+            let pages: Arc<[_]> = pages.map(|page| (page, shared(page))).collect();
             if !pages.is_empty() {
                 self.control(Control::Footprint(asid, pages));
             }

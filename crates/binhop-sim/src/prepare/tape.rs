@@ -101,8 +101,9 @@ pub enum Control {
     Place(PageRequest),
     /// This page's last mapping ended.
     Died(PageId),
-    /// The pages an address space maps at its exit, or at the end of the stream.
-    Footprint(Asid, Arc<[PageId]>),
+    /// The pages an address space maps at its exit, or at the end of the stream, each with whether another
+    /// mapping leads to it, or led.
+    Footprint(Asid, Arc<[(PageId, bool)]>),
     /// Counters are read here. `Stream` counts up to here; the last part holds the counters of a shared
     /// front, one for each of the machine's caches.
     Mark(Mark, Stream, Option<Arc<Vec<CacheCounters>>>),
