@@ -148,6 +148,7 @@ def test_the_page_shows_both_and_links_to_what_is_there(tiny: Path) -> None:
     assert "(0.64, +8%)" in page
     assert "Scale `smoke`" in page
     assert "nan" not in page
+    assert "- page-coloring-equal: garbled scan" in page
     for number in range(1, 16):
         assert f"| K{number} |" in page
     for size, heuristic in (("1MiB", "random mean"), ("16MiB", "hierarchical median")):

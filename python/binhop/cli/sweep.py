@@ -26,7 +26,7 @@ def sweep(
     explain: Annotated[
         bool, typer.Option("--explain", help="Print the plan, what is shared and what not; run nothing.")
     ] = False,
-    scale: Annotated[str | None, typer.Option(help="The amounts of this [scale.NAME] of the study.")] = None,
+    scale: Annotated[str | None, typer.Option(help="A scale of the study, as its document names it.")] = None,
     seeds: Annotated[str | None, typer.Option(help="How many placements, in place of the study's.")] = None,
     length: Annotated[
         str | None, typer.Option(help="References of each workload, in place of the study's amounts.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from binhop.reproduce.kh90 import tables as tabular
-from binhop.reproduce.kh90.data import MAIN, SAMPLES, WORKLOADS, Data
+from binhop.reproduce.kh90.data import MAIN, SAMPLES, WORKLOADS, Data, expected
 from binhop.reproduce.kh90.tables import grid
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ def page(
         "## Tables\n",
         f"Ours (the document's). Misses of level 2 per 1000 instructions; {SAMPLES} placements, "
         f"{data.confidence:.0%} intervals, as in the document.\n",
-        *(f"### {caption}\n\n{tabular.markdown(name, tables[name])}" for name, caption in CAPTIONS.items()),
+        *(
+            f"### {caption}\n\n{tabular.markdown(name, tables[name])}{_notes(name)}"
+            for name, caption in CAPTIONS.items()
+        ),
         "### Appendix A\n",
         *(
             "#### "
@@ -58,6 +61,14 @@ def page(
         *(f"**{claim.id}** {claim.how}\n" for claim in claims),
     ]
     return "\n".join(parts)
+
+
+def _notes(name: str) -> str:
+    """What is uncertain in the document's figures of a table."""
+    notes = expected().filter(table=name.replace("-", " ").capitalize()).drop_nulls("note")
+    found = notes.unique(["heuristic", "note"], maintain_order=True)
+    lines = [f"- {row['heuristic']}: {row['note']}." for row in found.iter_rows(named=True)]
+    return "\n" + "\n".join(lines) + "\n" if lines else ""
 
 
 def _scope(data: Data) -> str:
