@@ -16,7 +16,7 @@ import polars as pl
 from binhop.errors import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
 MARK = "provenance.json"
@@ -170,6 +170,32 @@ def _put(partial: Path, path: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def make_anew(directory: Path, make: Callable[[Path], Iterable[Path]], place: str) -> list[Path]:
+    """Has `make` make files from the Parquet of a result alone; all replace what was there, or none does.
+
+    `make` is given another directory, which holds the result's Parquet and provenance and nothing else, and
+    returns the files that it made there.
+    """
+    partial = directory / f".anew.partial-{os.getpid()}"
+    try:
+        partial.mkdir()
+    except OSError as error:
+        raise refuse(error, directory, place) from None
+    try:
+        for source in (*directory.glob("*.parquet"), directory / MARK):
+            (partial / source.name).symlink_to(source.resolve())
+        made = [path.relative_to(partial) for path in make(partial)]
+        for name in made:
+            (partial / name).replace(directory / name)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        why = str(getattr(error, "strerror", None) or error)
+        remedy = "look whether its Parquet files are there and whole, and whether there is room"
+        raise RequestError(str(directory), place, f"cannot be made anew: {why}", remedy) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return [directory / name for name in made]
+
+
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
     """A table as Parquet, written the same way everywhere."""
     frame.write_parquet(path, compression="zstd", compression_level=3, statistics=True)
@@ -203,5 +229,5 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
     path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
-__all__ = ["MARK", "OutputFile", "ResultDirectory", "Writable", "refuse"]
+__all__ = ["MARK", "OutputFile", "ResultDirectory", "Writable", "make_anew", "refuse"]
 __all__ += ["write_parquet", "write_provenance", "write_values"]

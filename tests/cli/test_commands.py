@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import lzma
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import binhop
+from binhop import cli
+from binhop.report.style import save
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,3 +183,51 @@ def test_an_error_of_our_own_is_told_without_a_traceback(
     assert "ZeroDivisionError: oops" in told
     assert "please report it" in told
     assert "Traceback" not in told
+
+
+# ---- report
+
+
+def test_report_makes_all_or_nothing(
+    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command.ok("run", "kh90", "lin", "tree", "--length", "200k", "--seeds", "3", "--out", "out")
+    figures = sorted(
+        path for path in (command.directory / "out").iterdir() if path.suffix in (".png", ".svg")
+    )
+    assert len(figures) == 4
+    for figure in figures:
+        figure.write_text("an earlier figure")
+    before = {path.name for path in (command.directory / "out").iterdir()}
+    calls: list[str] = []
+
+    def full(chart: object, directory: Path, stem: str) -> list[Path]:
+        calls.append(stem)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return save(chart, directory, stem)
+
+    monkeypatch.setattr("binhop.report.figures.save", full)
+    assert cli.main(["report", str(command.directory / "out")]) == 2
+    assert "cannot be made anew: No space left on device" in capsys.readouterr().err
+    assert calls == ["lin-l2", "tree-l2"]
+    assert {figure.read_text() for figure in figures} == {"an earlier figure"}
+    assert {path.name for path in (command.directory / "out").iterdir()} == before
+    command.ok("report", "out")
+    assert all(figure.read_bytes() != b"an earlier figure" for figure in figures)
+    assert {path.name for path in (command.directory / "out").iterdir()} == before
+
+
+def test_report_of_a_damaged_result_changes_nothing(command: Command) -> None:
+    command.ok("run", "kh90", "lin", "--length", "200k", "--seeds", "3", "--out", "out")
+    table = command.directory / "out" / "results.parquet"
+    whole = table.read_bytes()
+    table.write_bytes(whole[: len(whole) // 2])
+    assert "cannot be made anew" in command.refused("report", "out")
+    table.unlink()
+    assert "No such file" in command.refused("report", "out")
+
+
+def test_report_says_when_there_is_nothing_to_draw(command: Command) -> None:
+    command.ok("run", "two-level", "lin", "--length", "20k", "--out", "out")
+    assert command.ok("report", "out").stdout.startswith("nothing to draw")

@@ -1,4 +1,4 @@
-"""Commands about documents: reproduce one, and draw a result's page and figures anew."""
+"""Commands about documents: reproduce one; and make anew what was made from a result's Parquet."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from binhop.cli.options import positive
 from binhop.cli.progress import watch
 from binhop.cli.sweep import telling
 from binhop.errors import RequestError
-from binhop.output import MARK
+from binhop.output import MARK, make_anew
 from binhop.reproduce import DOCUMENTS, SCALES, document
 from binhop.reproduce import claims as verdicts
 
 KEYS = "; ".join(f"{one.key}: {one.title}" for one in DOCUMENTS.values())
+NOTHING = "nothing to draw: one value each needs no figure"
 SCALE_HELP = "; ".join(f"{name}: {what}" for name, what in SCALES.items())
 
 
@@ -56,23 +57,32 @@ def report(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A directory of results.")],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not name the files made.")] = False,
 ) -> None:
-    """Make page, tables, claims and figures anew from the Parquet of a result, without a run."""
+    """Make what was made from the Parquet of a result anew, without a run.
+
+    Of reproduce: page, tables, claims, figures. Of run, compare, paging: figures.
+    Of sweep: summary.csv. All of it is replaced or, on an error, nothing.
+    """
     place = Path(directory)
     try:
         facts: dict[str, Any] = json.loads((place / MARK).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         rule = f"is no directory of results (it has no {MARK})"
         raise RequestError(directory, "binhop report", rule, "name what --out made") from None
+    made = make_anew(place, lambda partial: _made(partial, facts), "binhop report")
+    if not quiet:
+        print(f"written: {', '.join(map(str, made))}" if made else NOTHING)
+
+
+def _made(directory: Path, facts: dict[str, Any]) -> list[Path]:
+    """Makes what belongs to a result of this provenance."""
     if "document" in facts:
-        made = document(facts["document"]).report(place)
-    elif "study" in facts:
+        return document(facts["document"]).report(directory)
+    if "study" in facts:
         from binhop.study import StudyResult
 
-        made = [place / "summary.csv"]
-        StudyResult.read(place).summary().write_csv(made[0])
-    else:
-        from binhop.report import redraw
+        summary = directory / "summary.csv"
+        StudyResult.read(directory).summary().write_csv(summary)
+        return [summary]
+    from binhop.report import redraw
 
-        made = redraw(place, facts)
-    if not quiet:
-        print(f"written: {', '.join(str(path) for path in made)}")
+    return redraw(directory, facts)
