@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+import polars as pl
 import pytest
 
 from binhop.models import conflicts
 from binhop.models.conflicts import Cache
 from binhop.reproduce import claims as verdicts
 from binhop.reproduce.claims import Claim
-from binhop.reproduce.kh90 import claims, rates, spaces
+from binhop.reproduce.kh90 import claims, figures, rates, spaces, trend
 from tests.studies import made_up
 from tests.studies.made_up import SEEDS, Cell, Row
 
-RULES = {rule.__name__.upper(): rule for rule in (*rates.ALL, *spaces.ALL)}
+RULES = {rule.__name__.upper(): rule for rule in (*rates.ALL, *spaces.ALL, *trend.ALL)}
 CACHE = Cache.of("1MiB", 1)
 
 
@@ -79,6 +81,7 @@ def test_it_is_undecided_where_placements_scatter(claim: str) -> None:
 
 def test_nothing_that_needs_a_trace_is_decided_at_smoke_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spaces, "ALL", (spaces.k1, spaces.k2))
+    monkeypatch.setattr(trend, "ALL", ())
     judged = {claim.id: claim for claim in claims.judge(made_up.rates(scale="smoke"))}
     assert {name for name, claim in judged.items() if claim.verdict != "undecided"} == {"K1", "K2"}
     assert "the prefix is too short" in judged["K5"].how
@@ -140,24 +143,68 @@ def test_k4() -> None:
     assert spaces.k4(made_up.processes(hierarchical(11))).verdict == "undecided"
 
 
-def sloping(slope: float, asids: int = 30, alternating: bool = False) -> list[Row]:
+def trending(slope: float, by_size: float = 0.0, asids: int = 40, noise: float = 0.3) -> list[Row]:
+    """Processes of 32 to 64 pages: conflicts around the model, misses by conflicts, size and program."""
+    draw = np.random.default_rng(9)
     rows: list[Row] = []
-    for seed in range(SEEDS):
-        sign = -1 if alternating and seed % 2 else 1
-        for asid in range(asids):
-            found = 5 + asid % 7
-            mpi = 3 + sign * slope * found + 0.01 * wave(seed, asid)
-            rows.append(("conflicts", "random", None, seed, asid, 50, 0, found, mpi))
+    for asid in range(asids):
+        pages = 32 + asid * 33 // asids
+        own = 1 + by_size * pages + noise * draw.normal()
+        for seed in range(SEEDS):
+            found = int(draw.poisson(conflicts.average(pages, CACHE)))
+            mpi = own + slope * found + noise * draw.normal()
+            rows.append(("conflicts", "random", None, seed, asid, pages, 0, found, mpi))
     return rows
 
 
 def test_k9() -> None:
-    holding = spaces.k9(made_up.processes(sloping(0.05)))
+    holding = trend.k9(made_up.processes(trending(0.05)))
     assert holding.verdict == "holds"
-    assert holding.measured == pytest.approx(0.05, abs=0.002)
-    assert spaces.k9(made_up.processes(sloping(-0.05))).verdict == "fails"
-    assert spaces.k9(made_up.processes(sloping(0.05, alternating=True))).verdict == "undecided"
-    assert spaces.k9(made_up.processes(sloping(0.05, asids=10))).verdict == "undecided"
+    assert holding.measured["within processes"] == pytest.approx(0.05, abs=0.01)
+    low, high = holding.interval["within processes"]
+    assert low < 0.05 < high
+    assert trend.k9(made_up.processes(trending(-0.05))).verdict == "fails"
+    assert trend.k9(made_up.processes(trending(0.05, noise=20))).verdict == "undecided"
+    few = trend.k9(made_up.processes(trending(0.05, asids=19)))
+    assert few.verdict == "undecided"
+    assert "too short" in few.how
+
+
+def test_k9_does_not_hold_where_conflicts_do_nothing() -> None:
+    nothing = trend.k9(made_up.processes(trending(0.0, by_size=0.05)))
+    assert nothing.interval["Figure 13's line, placement 0"][0] > 0, "both rise with U, as in Figure 13"
+    assert nothing.verdict == "undecided"
+    hidden = trend.k9(made_up.processes(trending(-0.05, by_size=0.2)))
+    assert hidden.interval["Figure 13's line, placement 0"][0] > 0
+    assert hidden.verdict == "fails"
+
+
+def test_the_interval_within_processes_takes_processes_as_independent() -> None:
+    """Every point twice makes the estimate no surer."""
+    rows = trending(0.05)
+    table = trend.chosen(made_up.processes(rows))
+    twice = pl.concat([table, table])
+    one, two = (trend.within_processes(of, 0.9) for of in (table, twice))
+    assert one is not None
+    assert two is not None
+    assert (two.mean, two.low, two.high) == pytest.approx((one.mean, one.low, one.high))
+    assert trend.within_processes(table.filter(asid=0), 0.9) is None
+
+
+def test_figures_12_and_13_are_drawn_with_all_their_layers() -> None:
+    random = trending(0.05, by_size=0.1)
+    careful = [("conflicts", "hierarchical", None, *row[3:7], 0, 2.0) for row in random]
+    data = made_up.processes([*random, *careful])  # type: ignore[list-item]
+    line = figures.figure_13(data).to_dict()
+    assert len(line["layer"]) == 2
+    found = trend.plain(trend.chosen(data), 0.9)
+    assert found is not None
+    assert found.slope.text() in line["title"]["subtitle"][0]
+    within = RULES["K9"](data).measured["within processes"]
+    assert f"slope {within:.3f} (" in line["title"]["subtitle"][1]
+    assert len(figures.figure_12(data).to_dict()["layer"]) == 4, "model, processes, groups and their bars"
+    assert len(figures.figure_12(made_up.processes(trending(0.0, asids=3))).to_dict()["layer"]) == 2
+    assert figures.figure_13(made_up.processes(trending(0.0, asids=2))) is None
 
 
 def sharing(hurt: int, mended: int, wild: int = 0, sharers: int = 10) -> list[Row]:

@@ -13,9 +13,10 @@ from binhop.models import conflicts
 from binhop.models.conflicts import Cache
 from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, finish, save
 from binhop.reproduce.judge import measure
-from binhop.reproduce.kh90.data import LARGE, MAIN, SIZES, WAYS, Data, Document
+from binhop.reproduce.kh90 import trend
+from binhop.reproduce.kh90.data import MAIN, SIZES, WAYS, Data, Document
 from binhop.reproduce.kh90.rates import POOLS
-from binhop.reproduce.kh90.spaces import CACHE, FIRST, LAST, drawn, groups
+from binhop.reproduce.kh90.spaces import CACHE, drawn, groups
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,8 +123,10 @@ def figure_4() -> Any:
         .encode(x=_pages(256), y=y, color=alt.Color("curve:N", scale=scale, legend=legend, sort=[*names]))
     )
     least = (pl.col("pages") - CACHE.capacity).clip(lower_bound=0)
-    full = pl.DataFrame({"pages": [64], "label": ["U = N: 23.27 of 64 pages, 36.4% (§6 says 30%)"]})
-    peak = full.with_columns(value=pl.lit(conflicts.mapping(64, CACHE)))
+    size = CACHE.capacity
+    most = conflicts.mapping(size, CACHE)
+    said = f"U = N: {most:.2f} of {size} pages, {most / size:.1%} (§6 says 30%)"
+    peak = pl.DataFrame({"pages": [size], "label": [said], "value": [most]})
     note = (
         alt.Chart(peak)
         .mark_text(align="left", dx=12, dy=-4, fontSize=11, color="#333333")
@@ -278,29 +281,34 @@ def figure_12(data: Data) -> Any:
 
 def figure_13(data: Data) -> Any:
     """A process's misses against its conflicts."""
-    table = data.processes("conflicts").filter(
-        pl.col("heuristic").eq("random")
-        & pl.col("pages").is_between(FIRST, LAST)
-        & pl.col("mpi").is_not_null()
-    )
-    one = table.filter(seed=0)
-    if one.height < 3:
+    table = trend.chosen(data)
+    line = trend.plain(table, data.confidence)
+    if line is None:
         return None
-    x, y = one["conflicts"].to_numpy(), one["mpi"].to_numpy()
-    slope, start = np.polyfit(x, y, 1)
-    ends = np.array([x.min(), x.max()])
-    line = pl.DataFrame({"conflicts": ends, "mpi": start + slope * ends})
+    one = table.filter(seed=0)
+    ends = np.array([one["conflicts"].min(), one["conflicts"].max()])
+    ruled = pl.DataFrame({"conflicts": ends, "mpi": line.start + line.slope.mean * ends})
     margin = alt.Scale(domain=[float(ends[0]) - 1, float(ends[1]) + 1], nice=False)
     across = alt.X(
         "conflicts:Q", title="C, pages in conflict", axis=alt.Axis(grid=False, tickMinStep=1), scale=margin
     )
     up = alt.Y("mpi:Q", title="the process's level-2 misses per 1000 instructions")
     points = alt.Chart(one).mark_square(size=36, color=ORANGE, opacity=0.8).encode(x=across, y=up)
-    fit = alt.Chart(line).mark_line(color=BLACK, strokeWidth=1.6).encode(x="conflicts:Q", y="mpi:Q")
+    fit = alt.Chart(ruled).mark_line(color=BLACK, strokeWidth=1.6).encode(x="conflicts:Q", y="mpi:Q")
+    said = [
+        f"{one.height} processes of 0.5 to 1 MiB, 1 MiB direct-mapped, placement 0. Line: least squares, "
+        f"slope {line.slope.text()}.",
+    ]
+    own = trend.within_processes(table, data.confidence)
+    if own is not None:
+        said.append(
+            f"Within a process, from placement to placement (K9): slope {own.text()}, "
+            f"{table['seed'].n_unique()} placements. {data.confidence:.0%} intervals."
+        )
     return finish(
         alt.layer(points, fit).properties(width=560, height=300),
         f"Figure 13: misses against conflicts, {MAIN}, random placement",
-        f"{one.height} processes of 0.5 to 1 MiB, 1 MiB direct-mapped, placement 0. Line: least squares.",
+        said,
     )
 
 
@@ -343,6 +351,3 @@ def pools(data: Data, document: Document) -> Any:
         f"K12: how many frames a placement may choose from ({MAIN}, 4 MiB direct-mapped)",
         f"Filled: ours, with {data.confidence:.0%} intervals; open: the document's Table 3.",
     )
-
-
-__all__ = ["LARGE", "all_figures", "draw"]

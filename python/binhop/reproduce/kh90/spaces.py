@@ -1,28 +1,27 @@
-"""Claims about conflicts inside address spaces: K1 to K4, K9, K15."""
+"""Claims about conflicts inside address spaces: K1 to K4, K15."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from binhop.models import conflicts
 from binhop.models.conflicts import Cache
 from binhop.reproduce.claims import Claim
-from binhop.reproduce.judge import Condition, Measure, less, measure, positive, ratios, told, verdict
+from binhop.reproduce.judge import Condition, less, measure, positive, ratios, told, verdict
 from binhop.reproduce.kh90.data import WAYS
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from binhop.reproduce.kh90.data import Data
 
 CACHE = Cache.of("1MiB", ways=1)
-"""Figures 3, 4, 12, 13: 64 bins of 128 frames."""
+"""Figures 3, 4, 12: 64 bins of 128 frames."""
 DRAWN_AT = (8, 16, 32, 48, 64, 96, 128, 192, 256)
 DRAWS = 4000
-FIRST, LAST = 32, 64
-"""Processes of 0.5 to 1 MiB, in pages of 16 KiB (Figure 13)."""
 FEWEST = 5
 """Processes of a group (K3), and processes and groups below which nothing is concluded."""
 CURVE = 0.95
@@ -186,36 +185,6 @@ def _sharers(data: Data) -> list[int]:
     return shared["asid"].unique().to_list()
 
 
-def slopes(table: pl.DataFrame) -> tuple[Measure | None, int]:
-    """The slope of misses over conflicts: one for each placement, and how many processes there are."""
-    chosen = table.filter(pl.col("pages").is_between(FIRST, LAST) & pl.col("mpi").is_not_null())
-    found = []
-    for _, of in chosen.group_by("seed", maintain_order=True):
-        x, y = of["conflicts"].to_numpy(), of["mpi"].to_numpy()
-        if len(x) >= FEWEST and np.ptp(x) > 0:
-            found.append(float(np.polyfit(x, y, 1)[0]))
-    return (measure(found, 0.90) if len(found) >= 2 else None), chosen["asid"].n_unique()
-
-
-def k9(data: Data) -> Claim:
-    """Misses over conflicts."""
-    found, processes = slopes(data.processes("conflicts").filter(heuristic="random"))
-    statement = (
-        "mult2.2: MPI rises with conflicts: slope > 0 with its interval (the document: a slight trend, large "
-        "variability)."
-    )
-    rule = (
-        "Processes of 0.5 to 1 MiB, random placement, 1 MiB direct-mapped: the least-squares slope of a "
-        "process's misses "
-        "per 1000 instructions over its conflicts C, for each placement; the interval of their mean."
-    )
-    if found is None or processes < 4 * FEWEST:
-        how = f"{rule} There are {processes} such processes: the prefix is too short for a verdict."
-        return Claim("K9", statement, None, None, "undecided", how)
-    conditions = [positive(f"slope, {processes} processes, {found.n} placements", found)]
-    return Claim("K9", statement, found.mean, found.interval, verdict(conditions), told(rule, conditions))
-
-
 def k15(data: Data) -> Claim:
     """Sharing."""
     careless = data.processes("sharing")
@@ -268,4 +237,4 @@ def k15(data: Data) -> Claim:
     return Claim("K15", statement, measured, intervals, verdict(conditions), told(rule, conditions))
 
 
-ALL = (k1, k2, k3, k4, k9, k15)
+ALL = (k1, k2, k3, k4, k15)
