@@ -12,19 +12,19 @@ from binhop.models import conflicts
 from binhop.models.conflicts import Cache
 from binhop.reproduce import claims as verdicts
 from binhop.reproduce.claims import Claim
-from binhop.reproduce.kh90 import claims, figures, rates, spaces, trend
+from binhop.reproduce.judge import measure, ratios
+from binhop.reproduce.kh90 import claims, figures, rates, spaces, trend, worth
 from tests.studies import made_up
 from tests.studies.made_up import SEEDS, Cell, Row
 
-RULES = {rule.__name__.upper(): rule for rule in (*rates.ALL, *spaces.ALL, *trend.ALL)}
+RULES = {rule.__name__.upper(): rule for rule in (*rates.ALL, *spaces.ALL, *trend.ALL, *worth.ALL)}
 CACHE = Cache.of("1MiB", 1)
 
 
 def test_a_world_like_the_document_s_bears_every_claim_out() -> None:
     data = made_up.rates()
-    assert {rule.__name__: rule(data).verdict for rule in rates.ALL} == {
-        rule.__name__: "holds" for rule in rates.ALL
-    }
+    rules = (*rates.ALL, *worth.ALL)
+    assert {rule.__name__: rule(data).verdict for rule in rules} == {rule.__name__: "holds" for rule in rules}
 
 
 def worse(cell: Cell) -> float:
@@ -42,6 +42,37 @@ def equal_is_good(cell: Cell) -> float:
 
 def any_pool_will_do(cell: Cell) -> float:
     return made_up.mean((*cell[:4], "4MiB"))
+
+
+def knee_at_32(cell: Cell) -> float:
+    """Nothing changes from 32 frames up; 16 cost as much as in the document."""
+    return made_up.mean(cell if cell[4] == "256KiB" else (*cell[:4], "4MiB"))
+
+
+def knee_at_1024(cell: Cell) -> float:
+    """The document's knee, two steps higher."""
+    up = dict(zip(rates.POOLS[2:], rates.POOLS, strict=False)) | {"512KiB": "256KiB"}
+    return made_up.mean((*cell[:4], up.get(cell[4], cell[4])))
+
+
+def falling_on(cell: Cell) -> float:
+    """Misses that fall with each doubling alike: no knee at all."""
+    return made_up.mean((*cell[:4], "4MiB")) * (1.02 ** (6 - rates.POOLS.index(cell[4])))
+
+
+def sequential_needs_frames(cell: Cell) -> float:
+    fewer = cell[1] == "sequential" and rates.FRAMES[cell[4]] < 128
+    return made_up.mean(cell) * (1.08 if fewer else 1)
+
+
+def scaled(factor: float) -> made_up.Mean:
+    """Hierarchical's misses at 1 MiB direct-mapped as a multiple of random's."""
+
+    def mean(cell: Cell) -> float:
+        own = cell[1] == "hierarchical" and cell[2:4] == ("1MiB", 1)
+        return factor * made_up.mean((cell[0], "random", *cell[2:])) if own else made_up.mean(cell)
+
+    return mean
 
 
 def careful_scatters(cell: Cell) -> float:
@@ -62,7 +93,14 @@ FAILING = [
     ("K10", equal_is_good, made_up.noise),
     ("K11", made_up.mean, ways_scatter),
     ("K12", any_pool_will_do, made_up.noise),
+    ("K12", knee_at_32, made_up.noise),
+    ("K12", knee_at_1024, made_up.noise),
+    ("K12", falling_on, made_up.noise),
+    ("K12", sequential_needs_frames, made_up.noise),
     ("K13", worse, made_up.noise),
+    ("K13", scaled(0.9999), made_up.noise),
+    ("K13", scaled(0.5), made_up.noise),
+    ("K13", scaled(0.1), made_up.noise),
     ("K14", worse, made_up.noise),
 ]
 
@@ -77,6 +115,26 @@ def test_it_is_undecided_where_placements_scatter(claim: str) -> None:
     judged = RULES[claim](made_up.rates(noise=lambda cell: 0.8))
     assert judged.verdict == "undecided"
     assert "open" in judged.how
+
+
+@pytest.mark.parametrize("factor", [1.05, 0.62])
+def test_k13_is_open_where_its_interval_reaches_back(factor: float) -> None:
+    judged = RULES["K13"](made_up.rates(scaled(factor), lambda cell: 0.9))
+    assert judged.verdict == "undecided"
+    assert judged.measured["ways"] is None
+    assert "outside 1 to 4" in judged.how
+
+
+def test_an_equivalent_s_interval_is_student_s() -> None:
+    """Against the delta method, which has the same limit where scatter is small."""
+    draw = np.random.default_rng(3)
+    careful = 1.26 + 0.001 * draw.normal(size=8)
+    at = {1: 1.5 + 0.002 * draw.normal(size=8), 2: 1.05 + 0.001 * draw.normal(size=8)}
+    found = worth.worth(careful, at, 0.9)
+    assert found.interval is not None
+    share = ratios(at[1] - careful, at[1] - at[2])
+    delta = 2 ** np.array(measure(share, 0.9).interval)
+    assert found.interval == pytest.approx(tuple(delta), rel=2e-3)
 
 
 def test_nothing_that_needs_a_trace_is_decided_at_smoke_scale(monkeypatch: pytest.MonkeyPatch) -> None:

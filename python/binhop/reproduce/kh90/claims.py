@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from binhop.reproduce.kh90 import rates, spaces, trend
+from binhop.reproduce.kh90 import rates, spaces, trend, worth
 
 if TYPE_CHECKING:
     from binhop.reproduce.claims import Claim
@@ -16,7 +16,7 @@ MODEL = ("K1", "K2")
 
 def judge(data: Data) -> list[Claim]:
     """K1 to K15, in order. At smoke scale none that needs a trace has a verdict."""
-    claims = [rule(data) for rule in (*spaces.ALL, *trend.ALL, *rates.ALL)]
+    claims = [rule(data) for rule in (*spaces.ALL, *trend.ALL, *rates.ALL, *worth.ALL)]
     if data.scale == "smoke":
         reason = "Undecided at smoke scale: the prefix is too short for a verdict."
         claims = [claim if claim.id in MODEL else claim.undecided(reason) for claim in claims]

@@ -15,7 +15,7 @@ from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, finish, 
 from binhop.reproduce.judge import measure
 from binhop.reproduce.kh90 import trend
 from binhop.reproduce.kh90.data import MAIN, SIZES, WAYS, Data, Document
-from binhop.reproduce.kh90.rates import POOLS
+from binhop.reproduce.kh90.rates import FRAMES, POOLS
 from binhop.reproduce.kh90.spaces import CACHE, drawn, groups
 
 if TYPE_CHECKING:
@@ -317,9 +317,8 @@ def pools(data: Data, document: Document) -> Any:
     rows = []
     for name, pool in product(POOLED, POOLS):
         found = measure(data.samples(MAIN, name, "4MiB", 1, pool), data.confidence)
-        frames = 2 ** (4 + POOLS.index(pool))
         theirs = document("Table 3", MAIN, name, "4MiB", 1, "mean", pool)
-        rows.append((name, frames, found.mean, *found.interval, theirs))
+        rows.append((name, FRAMES[pool], found.mean, *found.interval, theirs))
     schema = ["heuristic", "frames", "mean", "low", "high", "document"]
     table = pl.DataFrame(rows, schema=schema, orient="row", infer_schema_length=None)
     scale = alt.Scale(domain=[*POOLED], range=[*POOLED.values()])
@@ -328,7 +327,7 @@ def pools(data: Data, document: Document) -> Any:
         "frames:Q",
         title="K, frames to choose from (256: one for each bin)",
         scale=alt.Scale(type="log", base=2),
-        axis=alt.Axis(values=[16, 32, 64, 128, 256, 512, 1024], grid=False),
+        axis=alt.Axis(values=[*FRAMES.values()], grid=False),
     )
     base = alt.Chart(table).encode(
         x=x, color=alt.Color("heuristic:N", scale=scale, legend=legend, sort=[*POOLED])

@@ -24,6 +24,10 @@ DRAWN_AT = (8, 16, 32, 48, 64, 96, 128, 192, 256)
 DRAWS = 4000
 FEWEST = 5
 """Processes of a group (K3), and processes and groups below which nothing is concluded."""
+EXPECTED = 10
+"""Conflicts to be expected in all placements together, below which a mean has no interval worth the name."""
+LEAST = 2
+"""Pages with which there can be a conflict (K3)."""
 CURVE = 0.95
 """K3's interval."""
 
@@ -36,7 +40,7 @@ def drawn() -> pl.DataFrame:
         cache = Cache.of("1MiB", ways)
         for number, pages in enumerate(DRAWN_AT):
             exact = conflicts.average(pages, cache)
-            if exact * DRAWS < 10:
+            if exact * DRAWS < EXPECTED:
                 continue  # a mean over so few conflicts has no standard error worth the name
             estimate = conflicts.monte_carlo(pages, cache, samples=DRAWS, seed=100 * ways + number)
             agrees = conflicts.agrees(exact, estimate)
@@ -50,10 +54,12 @@ def k1(_: Data) -> Claim:
     off = table.filter(~pl.col("agrees"))
     worst = max(abs(table["mean"] / table["model"] - 1).to_list())
     conditions = [Condition(f"{table.height - off.height} of {table.height} agree", off.is_empty())]
+    skipped = len(WAYS) * len(DRAWN_AT) - table.height
     rule = (
-        f"1 MiB, 1, 2 and 4 ways, U of {DRAWN_AT[0]} to {DRAWN_AT[-1]} pages, {DRAWS} placements drawn for "
-        "each: "
-        "the mean is within 1% or 3 standard errors of Equation 2, whichever is larger. No trace is needed."
+        f"1 MiB, 1, 2 and 4 ways, U of {', '.join(map(str, DRAWN_AT))} pages, {DRAWS} placements drawn for "
+        "each: the mean is within 1% or 3 standard errors of Equation 2, whichever is larger. Left out, for "
+        f"want of a standard error worth the name: {skipped} of {len(WAYS) * len(DRAWN_AT)} points at which "
+        f"fewer than {EXPECTED} conflicts are to be expected in all placements together. No trace is needed."
     )
     return Claim(
         "K1",
@@ -102,13 +108,13 @@ def groups(table: pl.DataFrame) -> pl.DataFrame:
     ).with_columns(off=pl.col("excess") - pl.col("model"))
     by_process = off.group_by("asid").agg(size=pl.col("pages").median()).sort("size", "asid")
     rows = []
-    left = [row for row in by_process.iter_rows() if row[1] >= 2]
+    left = [row for row in by_process.iter_rows() if row[1] >= LEAST]
     while left:
         first = left[0][1]
         chosen = [asid for asid, size in left if size <= max(1.25 * first, first + 1)]
         left = left[len(chosen) :]
         of = off.filter(pl.col("asid").is_in(chosen))
-        if len(chosen) < FEWEST or of["model"].sum() < 10:
+        if len(chosen) < FEWEST or of["model"].sum() < EXPECTED:
             continue
         by_seed = of.group_by("seed").agg(pl.col("off").mean()).sort("seed")
         found = measure(by_seed["off"].to_numpy(), CURVE)
@@ -133,7 +139,10 @@ def k3(data: Data) -> Claim:
         "holds "
         "processes within a quarter of each other's U; each is compared with the model at its own U; the "
         "samples "
-        "of the group's mean are the placements."
+        "of the group's mean are the placements. Groups go up from the smallest U of at least "
+        f"{LEAST} pages, each to a quarter more than its smallest; one of fewer than {FEWEST} processes, or "
+        f"with fewer than {EXPECTED} conflicts to expect in all of its processes and placements together, "
+        "is left out."
     )
     if found.height < FEWEST:
         how = f"{rule} There are {found.height} such groups: the prefix is too short for a verdict."
