@@ -11,6 +11,7 @@ import polars as pl
 
 from binhop.models import conflicts
 from binhop.models.conflicts import Cache
+from binhop.reproduce.kh90.claims import WHOLE
 from binhop.reproduce.kh90.data import HEURISTICS, LARGE, MAIN, SIZES, SMALL, WAYS, WORKLOADS, Data
 from binhop.reproduce.kh90.rates import POOLS, TUNED
 from binhop.study import StudyResult
@@ -58,8 +59,8 @@ def samples(cell: Cell, mean: Mean, noise: Mean, seeds: int) -> list[float]:
     return [mean(cell) * (1 + noise(cell) * (wave - middle)) for wave in waves]
 
 
-def rates(mean: Mean = mean, noise: Mean = noise, scale: str = "paper") -> Data:
-    """A study's result with these misses; no processes."""
+def rates(mean: Mean = mean, noise: Mean = noise, instructions: float = WHOLE) -> Data:
+    """A study's result with these misses, of so many instructions; no processes."""
     rows: list[dict[str, Any]] = []
 
     def add(part: str, cell: Cell, seeds: int) -> None:
@@ -69,13 +70,16 @@ def rates(mean: Mean = mean, noise: Mean = noise, scale: str = "paper") -> Data:
         for seed, value in enumerate(samples(cell, mean, noise, seeds)):
             rows.append({**fixed, "seed": seed, "metric": "l2.mpi", "value": value / 1000})
 
+    for workload in WORKLOADS:
+        fixed = {"part": "careful", "workload": workload, "phase": "measured", "seed": 0}
+        rows.append({**fixed, "metric": "instructions", "value": float(instructions)})
     for workload, heuristic, size, ways in product(WORKLOADS, ("random", "hierarchical"), SIZES, WAYS):
         add("careful", (workload, heuristic, size, ways, LARGE), 4)
     for heuristic, size, ways, pool in product(HEURISTICS, SIZES, WAYS, (LARGE, SMALL)):
         add("heuristics", (MAIN, heuristic, size, ways, pool), SEEDS)
     for heuristic, pool in product(("random", "bin-hopping", "sequential", "hierarchical"), POOLS):
         add("pools", (MAIN, heuristic, "4MiB", 1, pool), SEEDS)
-    return _data(pl.DataFrame(rows), pl.DataFrame(schema=PROCESSES), scale)
+    return _data(pl.DataFrame(rows, infer_schema_length=None), pl.DataFrame(schema=PROCESSES))
 
 
 PROCESSES: dict[str, Any] = dict.fromkeys(("part", "heuristic", "placement.sharing", "metric"), pl.String)
@@ -85,7 +89,7 @@ Row = tuple[str, str, str | None, int, int, int, int, int, float]
 """part, heuristic, sharing, seed, asid, pages, shared pages, conflicts, misses per 1000 instructions."""
 
 
-def processes(rows: list[Row], scale: str = "paper") -> Data:
+def processes(rows: list[Row]) -> Data:
     """A study's result with these processes; no misses of the whole."""
     cache = Cache.of("1MiB", 1)
     made = []
@@ -102,10 +106,10 @@ def processes(rows: list[Row], scale: str = "paper") -> Data:
             for metric, value in values.items()
         ]
     frame = pl.DataFrame(made, schema=PROCESSES, orient="row")
-    return _data(pl.DataFrame(), frame, scale)
+    return _data(pl.DataFrame(), frame)
 
 
-def _data(results: pl.DataFrame, table: pl.DataFrame, scale: str) -> Data:
+def _data(results: pl.DataFrame, table: pl.DataFrame) -> Data:
     result = StudyResult(
         results=results,
         series=pl.DataFrame(),
@@ -113,6 +117,6 @@ def _data(results: pl.DataFrame, table: pl.DataFrame, scale: str) -> Data:
         cells=pl.DataFrame(),
         axes=[],
         notes=[],
-        provenance={"scale": scale, "confidence": 0.9},
+        provenance={"scale": "paper", "confidence": 0.9},
     )
     return Data(result)

@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from binhop import study
 from binhop.models import conflicts
 from binhop.models.conflicts import Cache
 from binhop.reproduce import claims as verdicts
 from binhop.reproduce.claims import Claim
 from binhop.reproduce.judge import measure, ratios
-from binhop.reproduce.kh90 import claims, figures, rates, spaces, trend, worth
+from binhop.reproduce.kh90 import STUDY, claims, figures, rates, spaces, trend, worth
 from tests.studies import made_up
 from tests.studies.made_up import SEEDS, Cell, Row
 
@@ -137,15 +138,20 @@ def test_an_equivalent_s_interval_is_student_s() -> None:
     assert found.interval == pytest.approx(tuple(delta), rel=2e-3)
 
 
-def test_nothing_that_needs_a_trace_is_decided_at_smoke_scale(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spaces, "ALL", (spaces.k1, spaces.k2))
+def test_a_prefix_decides_nothing_about_misses(monkeypatch: pytest.MonkeyPatch) -> None:
+    none = Claim("K4", "", None, None, "holds", "rule")
+    monkeypatch.setattr(spaces, "ALL", (spaces.k1, spaces.k2, lambda data: none))
     monkeypatch.setattr(trend, "ALL", ())
-    judged = {claim.id: claim for claim in claims.judge(made_up.rates(scale="smoke"))}
-    assert {name for name, claim in judged.items() if claim.verdict != "undecided"} == {"K1", "K2"}
-    assert "the prefix is too short" in judged["K5"].how
-    at_paper = claims.judge(made_up.rates())
-    assert {claim.verdict for claim in at_paper} == {"holds"}
-    assert [int(claim.id[1:]) for claim in at_paper] == [1, 2, 5, 6, 7, 8, 10, 11, 12, 13, 14]
+    half, tenth = claims.PART * claims.WHOLE, claims.SOME * claims.WHOLE
+    for count, decided in ((half, 12), (half - 1, 3), (tenth, 3), (tenth - 1, 2)):
+        judged = claims.judge(made_up.rates(instructions=count))
+        assert [int(claim.id[1:]) for claim in judged] == [1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14]
+        assert sum(claim.verdict == "holds" for claim in judged) == decided
+        assert all("prefix is too short" in claim.how for claim in judged if claim.verdict != "holds")
+
+
+def test_paper_scale_is_the_whole() -> None:
+    assert study.load(STUDY).scale["paper"].instructions == claims.WHOLE
 
 
 def test_the_model_s_own_claims_hold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +163,21 @@ def test_the_model_s_own_claims_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conflicts, "agrees", lambda exact, estimate: False)
     assert spaces.k1(data).verdict == "fails"
     spaces.drawn.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("bend", "said"),
+    [
+        (lambda pages, cache: -abs(pages - 96) / cache.ways, "peaks at U = 96, 96, 96; N = 64: no"),
+        (lambda pages, cache: 1 / (1 + abs(pages - 64)), "fewer with more ways: no"),
+        (lambda pages, cache: cache.ways / (1 + abs(pages - 64)), "fewer with more ways: no"),
+    ],
+)
+def test_k2_can_fail(monkeypatch: pytest.MonkeyPatch, bend: object, said: str) -> None:
+    monkeypatch.setattr(conflicts, "mapping", bend)
+    judged = spaces.k2(made_up.rates())
+    assert judged.verdict == "fails"
+    assert said in judged.how
 
 
 def wave(seed: int, asid: int) -> int:

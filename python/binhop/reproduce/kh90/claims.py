@@ -1,4 +1,4 @@
-"""Every claim of KH90, judged."""
+"""Every claim of KH90, judged, and how much of the study a verdict needs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,32 @@ if TYPE_CHECKING:
 
 MODEL = ("K1", "K2")
 """Claims about the model alone: no prefix is too short for them."""
+CONFLICTS = ("K3", "K4", "K15")
+"""Claims about the pages that lie in memory at a moment."""
+WHOLE = 3_000_000_000
+"""Instructions of a workload at paper scale: the shortest trace of the document has as many (§4.1.1)."""
+PART = 0.5
+"""Of `WHOLE`: with less, a claim about misses is undecided. As for LF91: caches, above all of 16 MiB, start
+cold, and a prefix is not the program."""
+SOME = 0.1
+"""Of `WHOLE`: with less, a claim about conflicts is undecided. They are counted where pages lie, and nothing
+is cold there; enough processes must have been, and of them each rule asks its own number."""
 
 
 def judge(data: Data) -> list[Claim]:
-    """K1 to K15, in order. At smoke scale none that needs a trace has a verdict."""
+    """K1 to K15, in order; undecided where the run is too short."""
     claims = [rule(data) for rule in (*spaces.ALL, *trend.ALL, *rates.ALL, *worth.ALL)]
-    if data.scale == "smoke":
-        reason = "Undecided at smoke scale: the prefix is too short for a verdict."
-        claims = [claim if claim.id in MODEL else claim.undecided(reason) for claim in claims]
-    return sorted(claims, key=lambda claim: int(claim.id[1:]))
+    run, workload = min((count, name) for name, count in data.instructions.items())
+    return sorted((_long_enough(one, run, workload) for one in claims), key=lambda one: int(one.id[1:]))
+
+
+def _long_enough(claim: Claim, run: int, workload: str) -> Claim:
+    """The claim, undecided if the shortest run of a workload is too short for it."""
+    least = 0 if claim.id in MODEL else SOME if claim.id in CONFLICTS else PART
+    if run >= least * WHOLE:
+        return claim
+    about = "where pages lie" if claim.id in CONFLICTS else "misses"
+    return claim.undecided(
+        f"Undecided: the prefix is too short. Of {workload} {run / 1e6:,.0f} M instructions were executed, "
+        f"{run / WHOLE:.2g} of the {WHOLE / 1e9:g} G of paper scale; a verdict about {about} needs {least:g}."
+    )
