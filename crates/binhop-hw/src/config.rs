@@ -233,23 +233,32 @@ impl Tree {
         self.has_write_buffer() || self.config().caches.iter().any(|cache| cache.inclusive)
     }
 
-    /// Whether another tree has the same front, and asks the same of what stands behind it: then one front
-    /// serves the backs of both.
+    /// Why the front of another tree is not this one's, asking the same of what stands behind it; `None`: it is, and
+    /// one front serves the backs of both.
     #[must_use]
-    pub fn has_front_of(&self, other: &Self) -> bool {
-        let asked = |tree: &Self, cache: &CacheConfig| match cache.next {
-            Next::Cache(next) => Some((tree.config().caches[next].line, tree.takes_mapping(next))),
-            Next::Memory => None,
-        };
+    pub fn front_differs(&self, other: &Self) -> Option<&'static str> {
         let front = |tree: &Self| -> Vec<_> {
             let all = tree.config().caches.iter().enumerate().filter(|&(number, _)| tree.in_front(number));
-            all.map(|(number, cache)| (number, cache.clone(), asked(tree, cache))).collect()
+            all.map(|(number, cache)| (number, cache.clone())).collect()
+        };
+        let asked = |tree: &Self| -> Vec<_> {
+            let behind = |cache: &CacheConfig| match cache.next {
+                Next::Cache(next) => Some((tree.config().caches[next].line, tree.takes_mapping(next))),
+                Next::Memory => None,
+            };
+            tree.front().map(behind).collect()
         };
         let rest = |tree: &Self| {
             let config = tree.config();
             (config.page, config.fetch, config.data, config.cost_rule)
         };
-        rest(self) == rest(other) && front(self) == front(other)
+        if rest(self) != rest(other) || front(self) != front(other) {
+            Some("the caches of the front differ, or the rule of costs")
+        } else if asked(self) != asked(other) {
+            Some("the front asks for lines of another size")
+        } else {
+            None
+        }
     }
 
     pub(crate) fn above(&self, cache: usize) -> &[usize] {

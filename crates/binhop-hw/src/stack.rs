@@ -45,27 +45,36 @@ pub struct StackShape {
 }
 
 impl StackShape {
-    /// For trees whose back is as described; `None` for others.
-    #[must_use]
-    pub fn of(tree: &Tree) -> Option<Self> {
+    /// For trees whose back is as described; for others why it is not.
+    ///
+    /// # Errors
+    /// What a stack cannot stand for, in words.
+    pub fn of(tree: &Tree) -> Result<Self, &'static str> {
         let config = tree.config();
         let mut back = (0..config.caches.len()).filter(|&cache| !tree.in_front(cache));
-        let (Some(number), None) = (back.next(), back.next()) else { return None };
+        let (Some(number), None) = (back.next(), back.next()) else {
+            return Err("not one cache stands behind the front");
+        };
         let cache = &config.caches[number];
-        let lru = cache.replacement == Replacement::Lru || cache.ways == 1;
-        let simple = cache.write == WritePolicy::Back && cache.allocate && !cache.inclusive && !cache.hashed;
-        if !lru || !simple || cache.ways > MOST_WAYS || cache.next != Next::Memory {
-            return None;
+        if cache.replacement != Replacement::Lru && cache.ways > 1 {
+            return Err("they do not replace the least recently used");
         }
-        if tree.takes_mapping(number) || cache.keyed_by_mapping() {
-            return None;
+        let plain = cache.write == WritePolicy::Back && cache.allocate && cache.write_buffer.is_none();
+        if !plain || cache.inclusive || cache.next != Next::Memory {
+            return Err("they are inclusive, or not write-back and allocating");
+        }
+        if cache.hashed || cache.ways > MOST_WAYS {
+            return Err("a hashed index, or too many ways");
         }
         let by_frame = match Cache::index_of(tree, number) {
             Index::Frame => true,
             Index::Offset => false,
-            Index::VirtualPage | Index::GlobalPage => return None,
+            Index::VirtualPage | Index::GlobalPage => return Err("a virtual index"),
         };
-        Some(Self { cache: number, sets: cache.sets(), line: cache.line, page: config.page, by_frame })
+        if tree.takes_mapping(number) || cache.keyed_by_mapping() {
+            return Err("a virtual tag");
+        }
+        Ok(Self { cache: number, sets: cache.sets(), line: cache.line, page: config.page, by_frame })
     }
 }
 
@@ -226,7 +235,7 @@ impl Stack {
     /// # Panics
     /// The stack does not reach so far.
     #[must_use]
-    pub fn member(&self, ways: u32, tree: &Tree) -> Member {
+    pub fn member(&self, ways: u32, tree: &Tree) -> Member<'_> {
         let ways = ways as usize;
         assert!((1..=self.ways).contains(&ways), "a stack of {} ways asked for {ways}", self.ways);
         let deeper = |counts: &ByPosition| counts[ways + 1..].iter().sum::<u64>();
@@ -257,7 +266,7 @@ impl Stack {
         let add = config.cost_rule == CostRule::Add;
         let waited = crate::stage::waited(&counters, config.caches[cache].cost, add)
             + memory.accesses.demand() * config.memory_cost;
-        Member { cache, counters, memory, waited, resident: self.resident(ways) }
+        Member { stack: self, ways, counters, memory, waited }
     }
 
     /// How many lines the cache of so many ways holds, and how many of them are dirty.
@@ -275,15 +284,15 @@ impl Stack {
 
 /// What one cache of a stack has counted so far, as if it had been simulated alone.
 #[derive(Clone, Debug)]
-pub struct Member {
-    cache: usize,
+pub struct Member<'a> {
+    stack: &'a Stack,
+    ways: usize,
     counters: CacheCounters,
     memory: MemoryCounters,
     waited: u64,
-    resident: (u64, u64),
 }
 
-impl Member {
+impl Member<'_> {
     /// Cycles the processor waited for this cache and the memory behind it.
     #[must_use]
     pub fn waited(&self) -> u64 {
@@ -291,14 +300,14 @@ impl Member {
     }
 }
 
-impl Counted for Member {
+impl Counted for Member<'_> {
     fn counters(&self, cache: usize) -> &CacheCounters {
-        assert_eq!(cache, self.cache, "the only cache of its stage");
+        assert_eq!(cache, self.stack.shape.cache, "the only cache of its stage");
         &self.counters
     }
 
     fn resident(&self, _cache: usize) -> (u64, u64) {
-        self.resident
+        self.stack.resident(self.ways)
     }
 
     fn memory(&self) -> &MemoryCounters {

@@ -57,7 +57,7 @@ fn event() -> impl Strategy<Value = Event> {
 fn compare(sets: u64, rule: CostRule, events: &[Event]) {
     let trees: Vec<Tree> = WAYS.iter().map(|&ways| machine(sets, ways, rule)).collect();
     let shape = StackShape::of(&trees[0]).unwrap();
-    assert!(trees.iter().all(|tree| StackShape::of(tree) == Some(shape)));
+    assert!(trees.iter().all(|tree| StackShape::of(tree) == Ok(shape)));
     let mut stack = Stack::new(shape, 8);
     let mut alone: Vec<(Back, u64)> = trees.iter().map(|tree| (Back::new(tree, Rng::new(1)), 0)).collect();
     let mut world = World::identity(PAGES);
@@ -110,7 +110,7 @@ fn what_a_stack_cannot_stand_for_it_refuses() {
     let refused = |change: fn(&mut CacheConfig)| {
         let mut config = machine(8, 2, CostRule::Total).config().clone();
         change(&mut config.caches[1]);
-        StackShape::of(&Tree::new(config)).is_none()
+        StackShape::of(&Tree::new(config)).is_err()
     };
     assert!(!refused(|_| {}));
     assert!(refused(|cache| cache.replacement = Replacement::Random));

@@ -161,7 +161,6 @@ pub(crate) fn preparation(stream: &Stream, plan: &Plan, source: &dyn Source) -> 
     let setup = Setup {
         needs: stream.needs.clone(),
         safe: stream.safe,
-        reuses: stream.reuses,
         trace_page: Bytes(source.meta().page_size.unwrap_or(4096)),
         cuts: plan.cuts(),
         collapse: plan.share,
@@ -265,8 +264,8 @@ pub(crate) fn report(
         return Err(Problem::request(
             &plan.warmup.to_string(),
             "warmup",
-            &format!("the trace holds {references} references: nothing is left to measure"),
-            "make the warm-up shorter than the trace",
+            &format!("the run holds {references} references: nothing is left to measure"),
+            "make the warm-up shorter, or the run longer",
         ));
     }
     let mut stream_of = Vec::new();

@@ -265,14 +265,20 @@ fn notes(run: &Run<'_>) -> Vec<String> {
     }
     if run.plan.seeds.len() > 1 {
         // As if the machine ran alone: what else ran beside it is no concern of its results.
-        let sharing = match run.plan.share {
+        let sharing = match run.plan.shares_stages() {
             true => Sharing::of(run.machine.tree(), run.plan.seeds.len()),
             false => Sharing::Off,
         };
         notes.push(sharing.reason().to_string());
-        if ends.iter().any(|tally| tally.evictions > 0) && sharing == Sharing::Shared {
+        let whole = run.parts.iter().map(|part| part.account().end());
+        if sharing == Sharing::Shared && whole.into_iter().any(|tally| tally.evictions > 0) {
             notes.push(
                 "since pages were evicted, level 1 was simulated for each seed from there on".to_string(),
+            );
+        } else if sharing == Sharing::Shared && run.machine.reuses_frames() && run.prepare.saw_death() {
+            notes.push(
+                "since the frames of dead pages go to the next pages, level 1 was simulated for each seed from the first death on"
+                    .to_string(),
             );
         }
     }

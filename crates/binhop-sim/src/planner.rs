@@ -17,7 +17,7 @@
 //! Nothing is shared behind a write buffer or below an inclusive cache: there each request must be answered
 //! before the next access.
 
-use binhop_hw::{Fan, StackShape, Tree};
+use binhop_hw::{Fan, Sieve, StackShape, Tree};
 
 use crate::front::Sharing;
 use crate::machine::Machine;
@@ -35,8 +35,6 @@ pub(crate) struct Stream {
     pub(crate) needs: Needs,
     /// Frames that no placement of these machines may choose: the fewest.
     pub(crate) safe: Option<u64>,
-    /// Whether one of them gives the frames of dead pages away at once.
-    pub(crate) reuses: bool,
     pub(crate) groups: Vec<Group>,
 }
 
@@ -67,7 +65,7 @@ pub(crate) struct Stacked {
 
 impl Cells {
     fn of(machines: &[Machine], cells: Vec<usize>, may_stack: bool) -> Self {
-        let shape = |cell: usize| StackShape::of(machines[cell].tree()).filter(|_| may_stack);
+        let shape = |cell: usize| StackShape::of(machines[cell].tree()).ok().filter(|_| may_stack);
         let able: Vec<usize> = cells.iter().copied().filter(|&cell| shape(cell).is_some()).collect();
         let stacked = |riders: Vec<usize>| {
             let shape = shape(riders[0]).filter(|_| riders.len() > 1)?;
@@ -100,17 +98,17 @@ fn ways(machine: &Machine) -> u32 {
 
 impl Stages {
     pub(crate) fn of(machines: &[Machine], seeds: usize, share: bool) -> Self {
-        let needs: Vec<Needs> =
-            machines.iter().map(|m| Needs::of(m.tree(), m.memory().frames.is_none())).collect();
+        let needs: Vec<Needs> = machines.iter().map(Needs::of).collect();
         let all: Vec<usize> = (0..machines.len()).collect();
         let stream = |cells: Vec<usize>| Stream {
             needs: needs[cells[0]].clone(),
             safe: cells.iter().filter_map(|&cell| machines[cell].safe_frames()).min(),
-            reuses: cells.iter().any(|&cell| machines[cell].reuses_frames()),
-            groups: group(&cells, |a, b| share && machines[a].tree().has_front_of(machines[b].tree()))
-                .into_iter()
-                .map(|cells| Group::of(machines, &cells, seeds, share))
-                .collect(),
+            groups: group(&cells, |a, b| {
+                share && machines[a].tree().front_differs(machines[b].tree()).is_none()
+            })
+            .into_iter()
+            .map(|cells| Group::of(machines, &cells, seeds, share))
+            .collect(),
         };
         let streams = group(&all, |a, b| needs[a] == needs[b]).into_iter().map(stream).collect();
         Self { streams }
@@ -162,62 +160,87 @@ fn group(numbers: &[usize], equal: impl Fn(usize, usize) -> bool) -> Vec<Vec<usi
 #[must_use]
 pub fn explain(machines: &[Machine], seeds: usize, share: bool) -> Vec<String> {
     let stages = Stages::of(machines, seeds, share);
-    let count = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
+    let streams = &stages.streams;
+    let times = if streams.len() == 1 { "once".to_string() } else { format!("{} times", streams.len()) };
     let mut lines = vec![format!(
-        "{} × {}: the trace is decoded once and prepared {}",
+        "{} × {}: the trace is decoded once and prepared {times}",
         count(machines.len(), "machine"),
         count(seeds, "seed"),
-        if stages.streams.len() == 1 {
-            "once".to_string()
-        } else {
-            format!(
-                "{} times: pages, or the lines, sets or write policy of level 1, differ",
-                stages.streams.len()
-            )
-        }
     )];
-    for (number, stream) in stages.streams.iter().enumerate() {
+    for (number, stream) in streams.iter().enumerate() {
+        if number > 0 {
+            let differences = streams[0].needs.differences(&stream.needs).join("; ");
+            lines.push(format!("preparation {} is another than the first: {differences}", number + 1));
+        }
         for (at, group) in stream.groups.iter().enumerate() {
-            let (lanes, backs) = (group.lanes.len(), group.machines().count());
-            let names: Vec<&str> = group.machines().map(|machine| machines[machine].name()).collect();
-            let mut named = names.clone();
+            let mut named: Vec<&str> = group.machines().map(|machine| machines[machine].name()).collect();
             named.dedup();
+            let why = stream.groups[0].trees(machines)[0].front_differs(group.trees(machines)[0]);
             lines.push(format!(
-                "preparation {}, front {}: {} ({})",
+                "preparation {}, front {}{}: {} ({})",
                 number + 1,
                 at + 1,
-                count(backs, "machine"),
+                why.map_or_else(String::new, |why| format!(" (another than front 1: {why})")),
+                count(group.machines().count(), "machine"),
                 named.join(", ")
             ));
-            lines.push(format!("  front: {}", group.sharing.reason()));
-            lines.push(format!(
-                "  placements: {} (policy, pool, memory) × {} = {}; each page placement is made once for its {}",
-                count(lanes, "kind"),
-                count(seeds, "seed"),
-                count(lanes * seeds, "lane"),
-                if lanes == backs {
-                    "machine".to_string()
-                } else {
-                    format!("{} backs", spread(group.lanes.iter().map(|cells| cells.machines.len())))
-                }
-            ));
-            let stacks: Vec<&Stacked> = group.lanes.iter().flat_map(|cells| &cells.stacks).collect();
-            if !stacks.is_empty() {
-                lines.push(format!(
-                    "  backs: {} of {} backs each: they differ in ways only and replace the least recently used",
-                    count(stacks.len() * seeds, "stack"),
-                    spread(stacks.iter().map(|stack| stack.machines.len()))
-                ));
-            }
-            if group.trees(machines).iter().any(|tree| tree.answers_at_once()) {
-                lines.push(
-                    "  backs: one for each lane: a write buffer or an inclusive cache answers every request before the next access"
-                        .to_string(),
-                );
-            }
+            group.explain(machines, seeds, share, &mut lines);
         }
     }
     lines
+}
+
+impl Group {
+    /// What is shared behind its preparation, and what not.
+    fn explain(&self, machines: &[Machine], seeds: usize, share: bool, lines: &mut Vec<String>) {
+        let trees = self.trees(machines);
+        let until = match self.sharing {
+            Sharing::Shared => ", until a frame may change hands",
+            _ => "",
+        };
+        lines.push(format!("  front: {}{until}", self.sharing.reason()));
+        let most = self.lanes.iter().map(|cells| cells.machines.len()).max().unwrap_or(0);
+        let each = match most {
+            1 => "machine".to_string(),
+            _ => format!("{} backs", spread(self.lanes.iter().map(|cells| cells.machines.len()))),
+        };
+        lines.push(format!(
+            "  placements: {} (policy, pool, memory) × {} = {}; each page placement is made once for its {each}",
+            count(self.lanes.len(), "kind"),
+            count(seeds, "seed"),
+            count(self.lanes.len() * seeds, "lane"),
+        ));
+        if trees.iter().any(|tree| tree.answers_at_once()) {
+            let why = "a write buffer or an inclusive cache answers every request before the next access";
+            lines.push(format!("  backs: one for each lane: {why}"));
+            return;
+        }
+        let fan = self.sharing == Sharing::Shared && trees.iter().all(|tree| Fan::new(tree).is_some());
+        let sieve = share && self.lanes.iter().any(|cells| Sieve::new(&cells.trees(machines)).is_some());
+        if fan || sieve {
+            let whose = if fan { "all lanes" } else { "the backs of a lane" };
+            lines.push(format!("  requests that change nothing in any of {whose} are taken out once"));
+        }
+        let stacks: Vec<&Stacked> = self.lanes.iter().flat_map(|cells| &cells.stacks).collect();
+        if !stacks.is_empty() {
+            lines.push(format!(
+                "  backs: {} of {} backs each: they differ in ways only and replace the least recently used",
+                count(stacks.len() * seeds, "stack"),
+                spread(stacks.iter().map(|stack| stack.machines.len()))
+            ));
+        } else if most > 1 {
+            let why = match StackShape::of(trees[0]) {
+                Err(why) => why,
+                Ok(_) if fan => "direct-mapped ones are replayed without a branch",
+                Ok(_) => "their sets differ",
+            };
+            lines.push(format!("  backs: each by itself, in no stack: {why}"));
+        }
+    }
+}
+
+fn count(n: usize, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }
 
 /// The range of some counts.

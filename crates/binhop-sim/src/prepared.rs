@@ -33,7 +33,7 @@ impl Prepared {
     /// The machines have no preparation or no front in common, or there is none.
     pub fn new(machines: &[Machine], source: &mut dyn Source, plan: &Plan) -> Result<Self> {
         plan.check()?;
-        let stages = Stages::of(machines, plan.seeds.len(), true);
+        let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages());
         let ([stream], 1) = (&*stages.streams, stages.streams.iter().map(|s| s.groups.len()).sum()) else {
             panic!("the machines share a preparation and a front")
         };
@@ -65,14 +65,18 @@ impl Prepared {
     /// As [`simulate`](crate::simulate).
     ///
     /// # Panics
-    /// If the plan cuts the stream elsewhere than the one it was prepared with.
+    /// If the plan cuts the stream elsewhere than the one it was prepared with, or lets several machines share
+    /// nothing.
     pub fn simulate(&self, plan: &Plan) -> Result<Vec<Outcome>> {
         plan.check()?;
         assert_eq!((self.cuts, self.collapsed), (plan.cuts(), plan.share), "prepared for another plan");
-        let stages = Stages::of(&self.machines, plan.seeds.len(), true);
-        let group = &stages.streams[0].groups[0];
-        let shares = plan.share && group.sharing == Sharing::Shared;
-        let mut front = shares.then(|| SharedFront::new(&group.trees(&self.machines), plan.seeds[0]));
+        let stages = Stages::of(&self.machines, plan.seeds.len(), plan.shares_stages());
+        let ([stream], 1) = (&*stages.streams, stages.streams.iter().map(|s| s.groups.len()).sum()) else {
+            panic!("the machines share a preparation and a front")
+        };
+        let group = &stream.groups[0];
+        let mut front = (group.sharing == Sharing::Shared)
+            .then(|| SharedFront::new(&group.trees(&self.machines), plan.seeds[0]));
         let mut worker = Worker::new(lanes(&self.machines, &stages, plan, None)?);
         for block in &self.blocks {
             match &mut front {

@@ -47,6 +47,7 @@ pub(super) static POLICY: Policy = Policy {
         // A page leaves only when no frame is free: then all others hold pages referenced since.
         safe_frames: |settings| settings.frames - 1,
         reuses_frames: true,
+        reads_recency: true,
         is_random: |settings| settings.fragmentation > 0,
     }),
 };

@@ -26,7 +26,13 @@ pub(super) static POLICY: Policy = Policy {
     cost: "28 B for each frame; O(1) while frames are free, then O(log frames) for each reused one; no draw \
            but the order of free frames.",
     parameters: &[COLORS, TUNED_FOR, PID_HASH],
-    manner: Manner::Own(Own { build, safe_frames, reuses_frames: false, is_random: |_| true }),
+    manner: Manner::Own(Own {
+        build,
+        safe_frames,
+        reuses_frames: false,
+        reads_recency: true,
+        is_random: |_| true,
+    }),
 };
 
 fn build(settings: &Settings, rng: Rng) -> Box<dyn Allocator> {

@@ -139,6 +139,8 @@ pub struct Own {
     pub safe_frames: fn(&Settings) -> u64,
     /// As [`Policy::reuses_frames`].
     pub reuses_frames: bool,
+    /// As [`Policy::reads_recency`].
+    pub reads_recency: bool,
     /// Whether the seed changes anything.
     pub is_random: fn(&Settings) -> bool,
 }
@@ -177,6 +179,16 @@ impl Policy {
             Manner::Pool(_) => Some(settings.frames - settings.pool),
             Manner::Own(own) => Some((own.safe_frames)(settings)),
             Manner::Identity => None,
+        }
+    }
+
+    /// Whether a placement may ask when pages were referenced last: not where a recording says it all.
+    #[must_use]
+    pub fn reads_recency(&self) -> bool {
+        match self.manner {
+            Manner::Pool(_) => true,
+            Manner::Own(own) => own.reads_recency,
+            Manner::Identity => false,
         }
     }
 

@@ -24,6 +24,7 @@ pub(super) static POLICY: Policy = Policy {
         safe_frames: |settings| if settings.recording.evicts { 0 } else { settings.frames - 1 },
         // A real machine gives away a dead page's frame when it likes.
         reuses_frames: true,
+        reads_recency: false,
         is_random: |_| false,
     }),
 };

@@ -28,9 +28,14 @@ pub(crate) struct Horizon {
 /// could already evict each other.
 const FEWEST_SAFE: u64 = 8;
 
+/// Whether so few frames are safe that nothing is believed.
+pub(super) fn is_tight(safe: u64) -> bool {
+    safe < FEWEST_SAFE
+}
+
 impl Horizon {
     pub(crate) fn new(safe: Option<u64>) -> Self {
-        let horizon = if safe.is_some_and(|safe| safe < FEWEST_SAFE) { u64::MAX } else { 0 };
+        let horizon = if safe.is_some_and(is_tight) { u64::MAX } else { 0 };
         Self { safe, last: Vec::new(), news: Vec::new(), told: 0, collect: false, horizon, recent: 0 }
     }
 

@@ -21,9 +21,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use binhop_base::{Asid, Bytes, Kind, MappingId, PageId, PageNo, PowerOfTwo, Result};
-use binhop_hw::{Next, Tree};
+use binhop_hw::Next;
 use binhop_os::{Request as PageRequest, Spaces};
 use binhop_trace::EventBatch;
+
+use crate::machine::Machine;
 
 pub use cuts::Cuts;
 use filter::{Filter, Shape};
@@ -65,10 +67,18 @@ pub(crate) struct Needs {
     timed: bool,
     /// Whether what each filter knows is true of its cache.
     believe: [bool; 2],
+    /// Whether a dead page's frame goes to the next page, so that lanes differ in what their caches lose from
+    /// the first death on.
+    reuses: bool,
+    /// Whether so few frames lie outside the pool that no page is surely resident, and no filter believed.
+    tight: bool,
+    /// Whether a placement may ask when pages were referenced last.
+    follows: bool,
 }
 
 impl Needs {
-    pub(crate) fn of(tree: &Tree, identity: bool) -> Self {
+    pub(crate) fn of(machine: &Machine) -> Self {
+        let (tree, placement) = (machine.tree(), machine.placement().policy());
         let config = tree.config();
         let caches = [config.fetch, config.data];
         // A cache that takes lines out of those above it makes their filters liars; so does one that asks a
@@ -77,12 +87,36 @@ impl Needs {
         let asked = |front: usize| config.caches.iter().any(|cache| cache.next == Next::Cache(front));
         Self {
             page: config.page,
-            identity,
+            identity: machine.memory().frames.is_none(),
             shapes: caches.map(|cache| Shape::of(&config.caches[cache], config.page)),
             split: config.fetch != config.data,
             timed: tree.has_write_buffer(),
             believe: caches.map(|front| !inclusive && !asked(front)),
+            reuses: placement.reuses_frames(),
+            tight: machine.safe_frames().is_some_and(horizon::is_tight),
+            follows: placement.reads_recency(),
         }
+    }
+
+    /// In what two machines differ that cannot share a preparation; empty if they can.
+    pub(crate) fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let level1 = (self.shapes, self.split) != (other.shapes, other.split);
+        [
+            (self.page != other.page, "the size of pages"),
+            (self.identity != other.identity, "whether physical = virtual"),
+            (level1, "the lines, sets or write policy of the caches that the processor asks"),
+            (self.timed != other.timed, "a write buffer"),
+            (
+                self.believe != other.believe,
+                "a cache that is inclusive, or asked by the processor and by another",
+            ),
+            (self.reuses != other.reuses, "whether a dead page's frame goes to the next page"),
+            (self.tight != other.tight, "whether any page is surely in memory"),
+            (self.follows != other.follows, "whether placements ask when pages were referenced"),
+        ]
+        .into_iter()
+        .filter_map(|(differs, what)| differs.then_some(what))
+        .collect()
     }
 }
 
@@ -92,9 +126,6 @@ pub(crate) struct Setup {
     /// P − K: frames that no placement may choose; the fewest, where several machines share a preparation.
     /// `None`: physical = virtual, nothing is ever evicted.
     pub(crate) safe: Option<u64>,
-    /// Whether some placement gives a dead page's frame to the next page, so that lanes differ in what
-    /// their caches lose from the first death on.
-    pub(crate) reuses: bool,
     pub(crate) trace_page: Bytes,
     pub(crate) cuts: Cuts,
     /// Whether rows are dropped where that is exact; `false` only to test that it is.
@@ -135,6 +166,8 @@ pub struct Prepare {
     trusted: [u64; 2],
     safe: Option<u64>,
     reuses: bool,
+    /// Whether times of last reference are of use to anyone.
+    follows: bool,
     died: bool,
     placed: u64,
     evicting: bool,
@@ -194,7 +227,8 @@ impl Prepare {
             trusted: [0; 2],
             horizon,
             safe: setup.safe,
-            reuses: setup.reuses,
+            reuses: needs.reuses,
+            follows: needs.follows || !needs.tight,
             died: false,
             placed: 0,
             evicting: false,
@@ -245,6 +279,12 @@ impl Prepare {
     pub fn stream(&self) -> Stream {
         let dropped = std::array::from_fn(|kind| self.stream.accesses[kind] - self.passed[kind]);
         Stream { dropped, ..self.stream }
+    }
+
+    /// Whether a page has died.
+    #[must_use]
+    pub(crate) fn saw_death(&self) -> bool {
+        self.died
     }
 
     /// The address spaces as they are now.
@@ -442,12 +482,16 @@ impl Prepare {
             return;
         };
         let fresh = self.horizon.is_new(page);
-        self.note_all();
+        if self.follows {
+            self.note_all();
+        }
         let changes_hands = fresh && self.placed > safe || self.reuses && self.died;
         if changes_hands && !self.evicting {
             self.evicting = true;
-            let all = self.horizon.all();
-            self.control(Control::Recency(all));
+            if self.follows {
+                let all = self.horizon.all();
+                self.control(Control::Recency(all));
+            }
             self.control(Control::Evictions);
         }
         self.placed += u64::from(fresh);
