@@ -9,8 +9,8 @@ The answer is a distribution, not a point: the same trace under many page placem
 """
 
 from binhop._binhop import Machine, Pool, Request, __version__
-from binhop.comparing import compare
-from binhop.comparison import Comparison
+from binhop.comparison.result import Comparison
+from binhop.comparison.run import compare
 from binhop.details import conflicts, placements
 from binhop.errors import BinhopError, RequestError, RunError
 from binhop.faults import PagingResult, paging

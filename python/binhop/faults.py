@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from binhop import _binhop
+from binhop.arguments import thread_count, whole_number
 from binhop.errors import RequestError
 from binhop.output import ResultDirectory, write_parquet, write_provenance
 from binhop.results import SCHEMA, exact
-from binhop.run import _threads, _whole
 from binhop.traces import ArrowStream, Trace
 
 if TYPE_CHECKING:
@@ -165,9 +165,9 @@ def paging(
         page=_size(page),
         sizes=written,
         colors=counts,
-        length=_whole(length, "length"),
+        length=whole_number(length, "length"),
         pid_hash=pid_hash,
-        ahead=_threads(threads) > 1,
+        ahead=thread_count(threads) > 1,
         progress=progress,
     )
     named = pl.lit(trace.name).alias("workload")
@@ -194,10 +194,10 @@ def paging(
         "sizes": written,
         "colors": counts,
         "pid_hash": pid_hash,
-        "length": length,
         "traces": [
             {
                 **trace.provenance(),
+                "length": length,
                 "references": outcome.references,
                 "instructions": outcome.instructions,
                 "pages": touches.height,

@@ -1,4 +1,4 @@
-"""Numbers as people write them: 50M references, 1.5G, 200k."""
+"""Numbers as people write them: 50M references, 1.5G, 200k; and sizes, 16KiB."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ EXAMPLES = {
 """What to write for an option; 50M for any other."""
 
 SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+UNITS = {"TiB": 40, "GiB": 30, "MiB": 20, "KiB": 10, "B": 0}
+"""Of sizes: the power of two that each stands for."""
 _NUMBER = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([kKMGT]?)")
+_SIZE = re.compile(r"(\d+) ?(B|[KMGT]iB)")
 
 
 def count(text: str | None, option: str) -> int | None:
@@ -39,6 +42,19 @@ def count(text: str | None, option: str) -> int | None:
     if exact >= 2**63:
         raise RequestError(text, option, "must be less than 9.2 × 10^18", like(option))
     return int(exact)
+
+
+def size_in_bytes(text: str, place: str = "size") -> int:
+    """A size with its binary unit, as in a machine description.
+
+    >>> size_in_bytes("16KiB"), size_in_bytes("64B")
+    (16384, 64)
+    """
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        rule = "a size is a whole number with a unit: B, KiB, MiB, GiB or TiB"
+        raise RequestError(text, place, rule, "write it like 4MiB")
+    return int(found[1]) << UNITS[found[2]]
 
 
 def like(option: str) -> str:

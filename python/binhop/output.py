@@ -9,7 +9,7 @@ import stat
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
 import polars as pl
 
@@ -196,9 +196,9 @@ def make_anew(directory: Path, make: Callable[[Path], Iterable[Path]], place: st
     return [directory / name for name in made]
 
 
-def write_parquet(frame: pl.DataFrame, path: Path) -> None:
-    """A table as Parquet, written the same way everywhere."""
-    frame.write_parquet(path, compression="zstd", compression_level=3, statistics=True)
+def write_parquet(frame: pl.DataFrame, to: Path | IO[bytes], metadata: dict[str, str] | None = None) -> None:
+    """A table as Parquet, written the same way everywhere; `metadata` says in the file what it is of."""
+    frame.write_parquet(to, compression="zstd", compression_level=3, statistics=True, metadata=metadata)
 
 
 def write_values(frame: pl.DataFrame, path: Path) -> None:

@@ -11,6 +11,7 @@ import polars as pl
 
 from binhop import _binhop
 from binhop._binhop import Machine
+from binhop.arguments import thread_count, whole_number
 from binhop.errors import RequestError
 from binhop.results import Result
 from binhop.traces import ArrowStream, Trace
@@ -160,10 +161,12 @@ def run_all(
         raise RequestError(trace.name, "length", rule, "say how many references, as in length=50_000_000")
     given = seeds if seeds is None or isinstance(seeds, int) else list(islice(seeds, _binhop.MOST_SEEDS + 1))
     plan: dict[str, Any] = {
-        "length": _whole(length, "length"),
-        "instructions": _whole(instructions, "instructions"),
-        "warmup": _whole(warmup, "warmup") or 0,
-        "interval": _whole(interval, "interval"),
+        "warmup": whole_number(warmup, "warmup") or 0,
+        "interval": whole_number(interval, "interval"),
+    }
+    end: dict[str, Any] = {
+        "length": whole_number(length, "length"),
+        "instructions": whole_number(instructions, "instructions"),
     }
     name = None if policy is None else getattr(policy, "__name__", type(policy).__name__)
     runs: dict[int, tuple[Result, Outcome]] = {}
@@ -173,11 +176,12 @@ def run_all(
             trace.stream(),
             workload=trace.name,
             seeds=numbers,
-            threads=_threads(threads),
+            threads=thread_count(threads),
             log=log,
             watch=watch,
             policy=policy,
             progress=progress,
+            **end,
             **plan,
         )
         for cell, outcome in zip(cells, outcomes, strict=True):
@@ -187,7 +191,7 @@ def run_all(
                 "seeds": numbers,
                 **plan,
                 "policy": name,
-                "traces": [trace.provenance()],
+                "traces": [{**trace.provenance(), **end}],
             }
             result = Result(
                 results=pl.DataFrame(outcome.results),
@@ -276,19 +280,3 @@ def _not_too_many(seeds: int) -> None:
         raise RequestError(
             str(seeds), "seeds", rule, "ask for fewer, or make several runs with seeds of their own"
         )
-
-
-def _threads(threads: int | None) -> int:
-    if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if threads < 1:
-        raise RequestError(str(threads), "threads", "a run needs a thread", "ask for 1 thread or more")
-    return threads
-
-
-def _whole(number: int | None, name: str) -> int | None:
-    if number is not None and not 0 <= number < 2**63:
-        raise RequestError(
-            str(number), name, "must be a whole number, not negative", "give a number like 50_000_000"
-        )
-    return number

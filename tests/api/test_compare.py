@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import binhop
-from binhop.alternatives import alternatives
-from binhop.paired import pair, summarise_pairs
+from binhop.comparison.alternatives import alternatives
+from binhop.comparison.pairs import pair, summarise_pairs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,6 +105,13 @@ def test_two_constants_have_a_difference_and_nothing_else() -> None:
     assert [row[name] for name in ("low", "high", "chance_low", "chance_high", "reduction_low")] == [None] * 5
 
 
+def test_one_seed_has_a_difference_and_no_interval() -> None:
+    row = summary(table(a=[4.0], b=[3.0]))
+    assert (row["n"], row["difference"], row["chance"]) == (1, -1.0, 1.0)
+    names = ("low", "high", "chance_low", "chance_high", "reduction_low", "reduction_high")
+    assert [row[name] for name in names] == [None] * 6
+
+
 def test_what_is_undefined_is_left_out_and_nought_has_no_share() -> None:
     row = summary(table(a=[0.0, None, 0.0], b=[0.0, 1.0, 2.0]))
     assert (row["n"], row["difference"], row["relative"], row["reduction"]) == (2, 1.0, None, None)
@@ -152,6 +159,11 @@ def test_names_say_what_differs() -> None:
         ({"baseline": 2}, "numbered from 0"),
         ({"baseline": -1}, "numbered from 0"),
         ({"metric": "l9.mpi"}, "l2.mpi"),
+        ({"machines": ["kh90", "zen-4k"], "metric": "l3.mpi"}, "only zen-4k has it"),
+        (
+            {"machines": ["kh90", "zen-4k", "skylake"], "metric": "l3.mpi"},
+            "the baseline, kh90, does not have it; .* --baseline zen-4k",
+        ),
         ({"confidence": 1.0}, "between 0 and 1"),
         ({"until": 0}, "share of the mean"),
         ({"until": "2"}, "share of the mean"),
@@ -243,6 +255,19 @@ def test_a_machine_without_chance_is_a_constant_and_is_said_to_be(lin: Path) -> 
     assert both.seeds == [0]
     assert both.summary["low"].to_list() == [None] * 3
     assert any("nothing is random in any of them" in note for note in both.notes)
+
+
+def test_a_key_that_several_policies_do_not_use_is_said_once() -> None:
+    machines = {
+        policy: binhop.Machine.load("kh90", [f"placement.policy={policy}", "placement.colors=4"])
+        for policy in ("random", "bin-hopping", "first")
+    }
+    notes = binhop.compare(machines, "lin", length=20_000, seeds=2).notes
+    unused = [note for note in notes if "does not use" in note]
+    assert unused == [
+        "--set placement.colors=4: the policy does not use colors",
+        "first: kh90: line 4: placement.pool: the policy does not use pool",
+    ]
 
 
 def test_a_cache_without_a_counterpart_is_said_to_have_none() -> None:

@@ -281,3 +281,10 @@ def test_no_room_for_standard_output(command: Command, lin: Path) -> None:
     assert done.returncode == 2
     assert "No space left" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_scale_of_a_study_that_has_none(command: Command) -> None:
+    part = '[[part]]\nname = "p"\nworkloads = ["lin"]\nmachine = "kh90"\nlength = "9k"\n'
+    (command.directory / "s.toml").write_text('name = "s"\ntitle = "t"\n' + part)
+    message = command.refused("sweep", "s.toml", "--scale", "y")
+    assert message == "binhop: scale: y: the study s has no scales; leave --scale out"

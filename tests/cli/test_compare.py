@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 SIZES = ["--set", "cache.l2.size=64KiB,128KiB"]
 
 
+CELL = re.compile(r"the same|\S+ to \S+|\S+ \(\S+\)|\S+")
+"""What stands in one column of the table."""
+
+
 def rows(out: str) -> dict[tuple[str, str], list[str]]:
     """The table: (metric, alternative) and the rest of its line."""
     found: dict[tuple[str, str], list[str]] = {}
@@ -31,8 +36,8 @@ def rows(out: str) -> dict[tuple[str, str], list[str]]:
         if line.startswith("   ") and line.split()[0] == "mean":
             continue  # the head
         if line.startswith("  ") and metric:
-            name, *rest = line.strip().split("  ")
-            found[metric, name] = [word.strip() for word in rest if word.strip()]
+            name, rest = re.split(r" {2,}", line.strip(), maxsplit=1)
+            found[metric, name] = CELL.findall(rest)
         elif line.strip():
             metric = line.strip()
     return found

@@ -166,6 +166,14 @@ def test_equal_seeds_give_equal_bytes_whatever_the_threads(command: Command, lin
         assert len(contents) == 1, file
 
 
+def test_each_trace_says_how_much_of_it_was_read(command: Command, lin: Path) -> None:
+    for words in (["run", "two-level"], ["paging"]):
+        done = command.ok(*words, str(lin), "tree", "--json", "-")
+        provenance = json.loads(done.stdout)["provenance"]
+        assert [trace["length"] for trace in provenance["traces"]] == [None, 50_000_000]
+        assert "length" not in provenance
+
+
 def test_several_traces_make_one_table(command: Command, lin: Path) -> None:
     done = command.ok("run", "kh90", str(lin), "tree", "--length", "50k", "--seeds", "2", "--json", "-")
     whole = json.loads(done.stdout)

@@ -9,6 +9,7 @@ import pytest
 from binhop.errors import RequestError
 from binhop.models import conflicts
 from binhop.models.conflicts import Cache
+from binhop.models.estimate import agrees
 
 MIB1 = {ways: Cache.of("1MiB", ways) for ways in (1, 2, 4)}
 
@@ -68,13 +69,13 @@ def test_every_placement_of_a_tiny_memory_counted(pages: int, ways: int) -> None
 def test_drawn_placements_agree_with_the_model(pages: int, ways: int) -> None:
     drawn = conflicts.monte_carlo(pages, MIB1[ways], samples=4000, seed=1)
     assert drawn.error > 0
-    assert conflicts.agrees(conflicts.average(pages, MIB1[ways]), drawn)
+    assert agrees(conflicts.average(pages, MIB1[ways]), drawn)
 
 
 def test_agreement_is_no_formality() -> None:
     drawn = conflicts.monte_carlo(64, MIB1[1], samples=4000, seed=1)
-    assert not conflicts.agrees(conflicts.average(64, MIB1[2]), drawn)
-    assert not conflicts.agrees(1.02 * conflicts.average(64, MIB1[1]), drawn)
+    assert not agrees(conflicts.average(64, MIB1[2]), drawn)
+    assert not agrees(1.02 * conflicts.average(64, MIB1[1]), drawn)
 
 
 def test_mapping_conflicts_peak_where_the_application_fills_the_cache() -> None:
@@ -98,5 +99,5 @@ def test_what_cannot_be_asked() -> None:
         Cache(frames=8, bins=3, ways=1)
     with pytest.raises(RequestError, match="samples: 1"):
         conflicts.monte_carlo(4, MIB1[1], samples=1)
-    with pytest.raises(RequestError, match="size: 4M: is no size"):
+    with pytest.raises(RequestError, match="size: 4M: a size is a whole number with a unit"):
         Cache.of("4M", 1)

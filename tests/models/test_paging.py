@@ -7,7 +7,8 @@ from itertools import product
 import pytest
 
 from binhop.errors import RequestError
-from binhop.models.paging import agrees, allocations, monte_carlo, utilization, utilization_as_printed
+from binhop.models.estimate import agrees
+from binhop.models.paging import allocations, monte_carlo, utilization, utilization_as_printed
 
 COLORS = [1, 2, 4, 8, 16, 32, 64]
 MIB = 256  # frames of 4 KiB

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from binhop import study
-from binhop.models import conflicts
+from binhop.models import conflicts, estimate
 from binhop.models.conflicts import Cache
 from binhop.reproduce import claims as verdicts
 from binhop.reproduce.claims import Claim
@@ -160,7 +160,7 @@ def test_the_model_s_own_claims_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     assert spaces.k2(data).verdict == "holds"
     spaces.drawn.cache_clear()
     monkeypatch.setattr(spaces, "DRAWS", 500)
-    monkeypatch.setattr(conflicts, "agrees", lambda exact, estimate: False)
+    monkeypatch.setattr(estimate, "agrees", lambda exact, estimate: False)
     assert spaces.k1(data).verdict == "fails"
     spaces.drawn.cache_clear()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import binhop
-from binhop.alternatives import MOST, Alternative, checked, label
+from binhop.comparison.alternatives import MOST, Alternative, checked, label
 from binhop.errors import RequestError
 
 if TYPE_CHECKING:

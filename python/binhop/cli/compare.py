@@ -12,7 +12,7 @@ import binhop
 from binhop.cli import options, show
 from binhop.cli.alternatives import alternatives_of, sorted_apart
 from binhop.cli.progress import progress
-from binhop.comparing import compare_chosen
+from binhop.comparison.run import compare_chosen
 from binhop.output import OutputFile, ResultDirectory
 from binhop.until import most_seeds, share
 
@@ -45,7 +45,14 @@ def compare(
         typer.Option(help="What to compare; may be given several times. Default: each cache, and CPI."),
     ] = None,
     seeds: options.Seeds = None,
-    until: options.Until = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Go on with more placements until half the width of the interval of the difference in the "
+            "first metric is this share of the baseline's mean, or less: 2%.",
+        ),
+    ] = None,
     length: options.Length = None,
     warmup: options.Warmup = "0",
     json_to: options.JsonTo = None,
@@ -155,7 +162,9 @@ def _against(row: dict[str, Any], unit: str) -> list[str]:
     if row["low"] is not None:
         span = f"{show.signed(row['low'], unit)} to {show.signed(row['high'], unit)}"
     reduction = "-" if row["reduction"] is None else f"{100 * row['reduction']:.1f}%"
-    chance = f"{100 * row['chance']:.0f}%"
+    chance = "-"
+    if row["n"] > 1:
+        chance = f"{100 * row['chance']:.0f}%"
     if row["chance_low"] is not None:
         chance += f" ({100 * row['chance_low']:.0f}-{100 * row['chance_high']:.0f})"
     return [show.signed(row["difference"], unit), span, reduction, chance]

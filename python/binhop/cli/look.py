@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,8 +16,8 @@ from binhop.cli.options import positive
 from binhop.cli.progress import progress
 from binhop.costly import PAGE, PROCESS, SEGMENT, costliest
 from binhop.errors import RequestError
-from binhop.numbers import count
-from binhop.output import OutputFile
+from binhop.numbers import count, size_in_bytes
+from binhop.output import OutputFile, write_parquet
 from binhop.run import seed_numbers
 from binhop.until import readable_again
 
@@ -170,7 +169,7 @@ def named(
     line = f"{show.grouped(total)} misses in {cache} beyond the first touch"
     if len(seeds) > 1:
         line += f"; {show.grouped(float(processes['others'].sum()))} on average under the others"
-    commands, size = trace.meta["processes"], page_bytes(machine)
+    commands, size = trace.meta["processes"], _page_bytes(machine)
     pages = show.table("page", "segment", "process", "bin", "misses", "others", right=3)
     for row in _first(costliest(conflicts, seeds, seed, PAGE), top):
         place = [f"{row['page_no'] * size:#x}", row["segment"], _process(row["asid"], commands)]
@@ -195,12 +194,8 @@ def _counts(row: dict[str, Any]) -> tuple[str, str]:
     return show.grouped(row["misses"]), show.grouped(others) if others >= 100 else f"{others:.1f}"
 
 
-def page_bytes(machine: Machine) -> int:
-    """The size of the machine's pages."""
-    text = tomllib.loads(machine.resolved())["memory"]["page"]
-    found = re.fullmatch(r"(\d+)(B|KiB|MiB|GiB)", text)
-    assert found is not None, f"a resolved size is a number with its unit: {text}"
-    return int(found[1]) << {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30}[found[2]]
+def _page_bytes(machine: Machine) -> int:
+    return size_in_bytes(tomllib.loads(machine.resolved())["memory"]["page"])
 
 
 def _process(asid: int, commands: dict[str, Any]) -> str:
@@ -212,5 +207,5 @@ def _parquet(table: pl.DataFrame, machine: Machine, trace: Trace, seed: int) -> 
     """A placement as a Parquet file that says what it is of."""
     held = io.BytesIO()
     facts = {"binhop": binhop.__version__, "machine": machine.name, "trace": trace.name, "seed": str(seed)}
-    table.write_parquet(held, compression="zstd", compression_level=3, metadata=facts)
+    write_parquet(table, held, facts)
     return held.getvalue()

@@ -27,7 +27,8 @@ Until = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE",
-        help="Go on with more placements until the interval is as narrow as this share of the mean: 2%.",
+        help="Go on with more placements until half the width of the interval is this share of the mean, or "
+        "less: 2%.",
     ),
 ]
 Length = Annotated[

@@ -12,7 +12,7 @@ from binhop import faults
 from binhop.cli import options, show
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
-from binhop.numbers import count, like
+from binhop.numbers import UNITS, count, like
 from binhop.output import OutputFile, ResultDirectory
 
 if TYPE_CHECKING:
@@ -115,8 +115,5 @@ def _print_part(cells: pl.DataFrame, used: pl.DataFrame, colors: list[int]) -> N
 
 
 def _bytes(size: int) -> str:
-    unit, name = next(((1 << log2, name) for log2, name in _UNITS if size % (1 << log2) == 0))
+    unit, name = next(((1 << log2, name) for name, log2 in UNITS.items() if size % (1 << log2) == 0))
     return f"{size // unit} {name}"
-
-
-_UNITS = ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B"))

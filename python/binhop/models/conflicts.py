@@ -17,6 +17,8 @@ import numpy as np
 from scipy.stats import hypergeom
 
 from binhop.errors import RequestError
+from binhop.models.estimate import Estimate
+from binhop.numbers import size_in_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,8 +56,8 @@ class Cache:
     @classmethod
     def of(cls, size: str, ways: int, *, memory: str = "128MiB", page: str = "16KiB") -> Cache:
         """The cache of this size and ways; memory and pages are KH90's unless given."""
-        pages = _bytes(size) // _bytes(page)
-        return cls(frames=_bytes(memory) // _bytes(page), bins=pages // ways, ways=ways)
+        pages = size_in_bytes(size) // size_in_bytes(page)
+        return cls(frames=size_in_bytes(memory) // size_in_bytes(page), bins=pages // ways, ways=ways)
 
     @property
     def capacity(self) -> int:
@@ -114,14 +116,6 @@ def mapping(pages: int, cache: Cache) -> float:
     return average(pages, cache) - minimum(pages, cache)
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over samples, and its standard error."""
-
-    mean: float
-    error: float
-
-
 def monte_carlo(pages: int, cache: Cache, *, samples: int = 1000, seed: int = 0) -> Estimate:
     """Conflicts over random placements that are really drawn: what `average` must equal."""
     _placeable(pages, cache)
@@ -133,11 +127,6 @@ def monte_carlo(pages: int, cache: Cache, *, samples: int = 1000, seed: int = 0)
     )
     conflicts = np.maximum(draws - cache.ways, 0).sum(axis=1)
     return Estimate(float(conflicts.mean()), float(conflicts.std(ddof=1) / math.sqrt(samples)))
-
-
-def agrees(exact: float, estimate: Estimate) -> bool:
-    """Whether an estimate lies within 1% or three standard errors of the exact value, whichever is larger."""
-    return abs(estimate.mean - exact) <= max(0.01 * abs(exact), 3 * estimate.error)
 
 
 def equivalent(value: float, measured: Mapping[float, float]) -> float | None:
@@ -168,11 +157,3 @@ def _placeable(pages: int, cache: Cache) -> None:
     if not 0 <= pages <= cache.frames:
         rule = f"memory has {cache.frames} frames"
         raise RequestError(str(pages), "pages", rule, f"give a number from 0 to {cache.frames}")
-
-
-def _bytes(size: str) -> int:
-    """A size in bytes: 16KiB, 4MiB."""
-    for unit, scale in (("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30)):
-        if size.endswith(unit) and size.removesuffix(unit).isdigit():
-            return int(size.removesuffix(unit)) * scale
-    raise RequestError(size, "size", "is no size", "write it like 4MiB")

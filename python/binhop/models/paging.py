@@ -19,16 +19,7 @@ from scipy.integrate import quad
 from scipy.special import gammaincc
 
 from binhop.errors import RequestError
-from binhop.models.conflicts import Estimate, agrees
-
-__all__ = [
-    "Estimate",
-    "agrees",
-    "allocations",
-    "monte_carlo",
-    "utilization",
-    "utilization_as_printed",
-]
+from binhop.models.estimate import Estimate
 
 RUNS = 2000
 """Runs of a Monte Carlo: "a few thousand" (LF91 §3)."""
@@ -81,6 +72,7 @@ def utilization_as_printed(colors: int, frames: int) -> float:
 def monte_carlo(colors: int, frames: int, *, runs: int = RUNS, seed: int = 0) -> Estimate:
     """M_eff over runs that really allocate page after page at random until one list is full.
 
+    >>> from binhop.models.estimate import agrees
     >>> agrees(utilization(8, 16), monte_carlo(8, 16))
     True
     """

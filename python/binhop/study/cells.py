@@ -101,6 +101,8 @@ def plan(
         override: What wins over every amount of the document.
         directory: Where machines and traces that are paths start from; default: here.
     """
+    if scale is not None and not study.scale:
+        raise RequestError(scale, "scale", f"the study {study.name} has no scales", "leave --scale out")
     if scale is not None and scale not in study.scale:
         raise _binhop.unknown(scale, "scale", "the study has no scale of this name", [*study.scale])
     traces: dict[str, Trace] = {}

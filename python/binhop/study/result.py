@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from binhop import _binhop
-from binhop.output import MARK
+from binhop.output import MARK, write_parquet, write_provenance
 from binhop.results import SCHEMA, exact
 from binhop.summary import summarise
 
@@ -82,16 +81,8 @@ class StudyResult:
     def write(self, directory: Path, also: dict[str, Any] | None = None) -> None:
         """Writes tables and provenance, and what else is to stand in it, into a directory that is there."""
         for name in ("results", "series", "processes", "cells"):
-            frame: pl.DataFrame = getattr(self, name)
-            path = directory / f"{name}.parquet"
-            frame.write_parquet(path, compression="zstd", compression_level=12, statistics=True)
-        facts = {
-            **self.provenance,
-            **(also or {}),
-            "tables": {"polars": pl.__version__, "schema": SCHEMA},
-            "notes": self.notes,
-        }
-        (directory / MARK).write_text(json.dumps(facts, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+            write_parquet(getattr(self, name), directory / f"{name}.parquet")
+        write_provenance(directory, {**self.provenance, **(also or {})}, self.notes)
 
     def to_json(self) -> str:
         """The rows as one JSON object: counts are integers, what is undefined is null."""
@@ -142,8 +133,3 @@ def _join(frame: pl.DataFrame, cells: pl.DataFrame, plan: Plan, table: str) -> p
     first = [*KEYS, *plan.axes]
     rest = [name for name in frame.columns if name not in first]
     return joined.select(first + rest)
-
-
-def copy_document(source: Path, directory: Path) -> None:
-    """The study's document beside its tables."""
-    shutil.copyfile(source, directory / "study.toml")

@@ -9,12 +9,13 @@ import shutil
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 import binhop
 from binhop import _binhop
+from binhop.output import write_parquet
 from binhop.study.result import StudyResult
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ def explain(plan: Plan) -> list[str]:
 def _shared(run: Run) -> list[str]:
     """What the planner says of the run's machines."""
     machines = [cell.machine for cell in run.cells]
-    speak: Any = getattr(binhop, "explain", None)
-    return list(speak(machines, seeds=list(run.seeds))) if speak else []
+    return binhop.explain(machines, seeds=run.seeds)
 
 
 def _simulate(
@@ -105,18 +105,16 @@ def _simulate(
             told(title, done, of)
 
     end = run.end
-    # An end in instructions is passed only where one is asked for.
-    by_instructions: dict[str, Any] = {} if end.instructions is None else {"instructions": end.instructions}
     results = binhop.simulate_all(
         [cell.machine for cell in run.cells],
         plan.traces[run.workload],
         seeds=run.seeds,
         threads=threads,
         length=end.length,
+        instructions=end.instructions,
         warmup=end.warmup,
         interval=end.interval,
         progress=tell,
-        **by_instructions,
     )
     notes = [note for result in results for note in result.notes]
     return _tables(run, results), list(dict.fromkeys(notes))
@@ -174,7 +172,7 @@ def _keep(tables: dict[str, pl.DataFrame], notes: list[str], place: Path) -> Non
     partial.mkdir(parents=True)
     try:
         for name, frame in tables.items():
-            frame.write_parquet(partial / f"{name}.parquet", compression="zstd", compression_level=3)
+            write_parquet(frame, partial / f"{name}.parquet")
         (partial / "notes.json").write_text(json.dumps(notes), encoding="utf-8")
         partial.rename(place)
     finally:

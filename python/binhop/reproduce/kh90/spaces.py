@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from binhop.models import conflicts
+from binhop.models import estimate as estimates
 from binhop.models.conflicts import Cache
 from binhop.reproduce.claims import Claim
 from binhop.reproduce.judge import Condition, less, measure, positive, ratios, told, verdict
@@ -43,7 +44,7 @@ def drawn() -> pl.DataFrame:
             if exact * DRAWS < EXPECTED:
                 continue  # a mean over so few conflicts has no standard error worth the name
             estimate = conflicts.monte_carlo(pages, cache, samples=DRAWS, seed=100 * ways + number)
-            agrees = conflicts.agrees(exact, estimate)
+            agrees = estimates.agrees(exact, estimate)
             rows.append((ways, pages, exact, estimate.mean, estimate.error, agrees))
     return pl.DataFrame(rows, schema=["ways", "pages", "model", "mean", "error", "agrees"], orient="row")
 

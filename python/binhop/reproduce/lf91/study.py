@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from binhop import faults
+from binhop.arguments import thread_count
 from binhop.models import paging as model
 from binhop.output import write_parquet, write_provenance
-from binhop.run import _threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,6 @@ class Tables:
         write_parquet(_with_model(self.result.utilization), directory / "utilization.parquet")
         write_parquet(self.model, directory / "model.parquet")
         provenance = {**self.result.provenance, "document": "lf91", "scale": self.scale}
-        provenance.pop("length")  # each program has its own: `traces` tells it
         provenance.pop("pid_hash")
         write_provenance(directory, provenance, self.result.notes)
 
@@ -84,7 +83,7 @@ def run(scale: str, *, threads: int | None = None, progress: Watch | None = None
     jobs = [_Job(name, program, False, lengths[name]) for name, program in PROGRAMS.items()]
     jobs.append(_Job("mult+hash", PROGRAMS["mult"], True, lengths["mult"]))
     told = _Total(sum(job.length for job in jobs), progress)
-    with ThreadPoolExecutor(min(_threads(threads), len(jobs))) as pool:
+    with ThreadPoolExecutor(min(thread_count(threads), len(jobs))) as pool:
         try:
             running = [pool.submit(_pass, job, told.of(job.name)) for job in jobs]
             table = model_table()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from binhop import output
-from binhop.paired import pair, summarise_pairs
+from binhop.comparison.pairs import pair, summarise_pairs
 from binhop.results import SCHEMA, Result, cache_metrics, exact
 from binhop.summary import summarise
 
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from binhop.alternatives import Alternative
+    from binhop.comparison.alternatives import Alternative
+
+
+_UNUSED = re.compile(r"placement \S+ does not use (\S+)$")
+"""A note that several policies share but for their names."""
 
 
 class Comparison:
@@ -32,7 +36,7 @@ class Comparison:
         values: One row for each workload, alternative, phase, seed and metric: everything that was counted.
         differences: One row for each workload, metric, alternative but the baseline, and seed.
         summary: One row for each workload, metric and alternative but the baseline: see
-            `binhop.paired.summarise_pairs`.
+            `binhop.comparison.pairs.summarise_pairs`.
         machines: The machine of each alternative, resolved, as TOML.
         notes: What the reader should know.
         provenance: Versions, seeds, traces: enough to run it again.
@@ -152,7 +156,7 @@ def _notes(results: Mapping[str, Sequence[Result]], constants: Sequence[str]) ->
         who: dict[str, list[str]] = {}
         for name, result in zip(results, of, strict=True):
             for note in result.notes:
-                who.setdefault(note, []).append(name)
+                who.setdefault(_UNUSED.sub(r"the policy does not use \1", note), []).append(name)
         for note, names in who.items():
             of_whom = "" if len(names) == len(results) else f"{', '.join(names)}: "
             said.setdefault((of_whom, note), []).append(of[0].workloads[0])

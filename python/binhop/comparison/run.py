@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop
-from binhop.alternatives import Alternative, alternatives
-from binhop.comparison import Comparison
+from binhop.comparison.alternatives import Alternative, alternatives
+from binhop.comparison.result import Comparison
 from binhop.errors import RequestError
 from binhop.results import Result, cache_metrics, known_metric
 from binhop.run import metrics_of, seed_numbers, simulate_all
@@ -187,11 +188,7 @@ def _compared(
     """The comparison of results that come trace by trace, and for each trace alternative by alternative."""
     results = {each.name: whole[place :: len(chosen)] for place, each in enumerate(chosen)}
     seeds = max((result.seeds for result in whole), key=len)
-    traces = [
-        {**facts, **{name: result.provenance[name] for name in ("length", "instructions")}}
-        for result in results[base]
-        for facts in result.provenance["traces"]
-    ]
+    traces = [trace for result in results[base] for trace in result.provenance["traces"]]
     provenance = {
         "binhop": _binhop.__version__,
         "alternatives": [
@@ -236,11 +233,22 @@ def _metrics(chosen: Sequence[Alternative], base: str, wanted: Sequence[str] | N
             raise RequestError(base, "baseline", rule, "name what to compare: metric, or another baseline")
         return names
     for name in wanted:
-        known_metric(name, have[base])
-        if name not in others:
-            rule = f"only {base} has it: there is nothing to compare it with"
-            raise RequestError(name, "metric", rule, "choose a metric of both (binhop counters)")
+        _check_comparable(name, have, base)
     return [*dict.fromkeys(wanted)]
+
+
+def _check_comparable(metric: str, have: Mapping[str, Sequence[str]], base: str) -> None:
+    """Refuses a metric that the baseline or all the others lack."""
+    having = [name for name, of in have.items() if metric in of]
+    if not having:
+        known_metric(metric, have[base])
+    if len(having) == 1:
+        rule = f"only {having[0]} has it: there is nothing to compare it with"
+        raise RequestError(metric, "metric", rule, "choose a metric of two or more (binhop counters)")
+    if base not in having:
+        rule = f"the baseline, {base}, does not have it"
+        remedy = f"compare with one that has it, as in --baseline {shlex.quote(having[0])}"
+        raise RequestError(metric, "metric", rule, remedy)
 
 
 def _width(comparison: Comparison) -> float:

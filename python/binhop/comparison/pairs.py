@@ -102,6 +102,7 @@ def summarise_pairs(
     defined = pl.col("baseline_mean") != 0
     half, slack = t * pl.col("deviation") / root, t * pl.col("scatter") / root
     fixed = pl.col("alternative").is_in(list(constant)) & pl.col("baseline").is_in(list(constant))
+    several = n > 1
     low, high = _wilson((pl.col("wins") + pl.col("ties") / 2) / n, n, confidence)
     return summary.select(
         *KEYS,
@@ -117,8 +118,8 @@ def summarise_pairs(
         reduction_low=pl.when(defined).then(pl.col("reduction") - slack),
         reduction_high=pl.when(defined).then(pl.col("reduction") + slack),
         chance=(pl.col("wins") + pl.col("ties") / 2) / n,
-        chance_low=pl.when(~fixed).then(low),
-        chance_high=pl.when(~fixed).then(high),
+        chance_low=pl.when(several & ~fixed).then(low),
+        chance_high=pl.when(several & ~fixed).then(high),
         wins="wins",
         ties="ties",
         losses="losses",
