@@ -16,7 +16,7 @@ use crate::lane::{self, Lane};
 use crate::machine::Machine;
 use crate::outcome::{Outcome, Part, Run};
 use crate::plan::Plan;
-use crate::planner::{Stages, Stream};
+use crate::planner::{Branch, Stages};
 use crate::prepare::{Block, Control, Flow, Prepare, Setup};
 use crate::view::Tables;
 
@@ -116,7 +116,7 @@ pub(crate) fn lanes(
         for cells in &group.lanes {
             for &seed in &plan.seeds {
                 let shared_front = group.sharing == Sharing::Shared;
-                let setup = lane::Setup { machines, cells, seed, shared_front, plan };
+                let setup = lane::LaneSetup { machines, cells, seed, shared_front, plan };
                 lanes.push((number, Lane::new(&setup, policy.map(|make| make(seed)))?));
             }
         }
@@ -139,25 +139,25 @@ fn deal(mut lanes: Vec<Numbered>, workers: usize) -> Vec<Vec<Numbered>> {
 /// Reads, prepares and, where it is shared, simulates fronts.
 pub(crate) struct Producer {
     source: Box<dyn Source>,
-    streams: Vec<Prepared>,
+    streams: Vec<Preparation>,
     length: Option<u64>,
     instructions: Option<u64>,
 }
 
 /// One preparation, and the fronts behind it.
-struct Prepared {
+struct Preparation {
     prepare: Prepare,
-    fronts: Vec<Behind>,
+    fronts: Vec<Outlet>,
 }
 
 /// A group of machines behind a preparation: with a front shared by its lanes, or none.
-struct Behind {
+struct Outlet {
     group: usize,
     shared: Option<SharedFront>,
 }
 
 /// The preparation of a stream.
-pub(crate) fn preparation(stream: &Stream, plan: &Plan, source: &dyn Source) -> Prepare {
+pub(crate) fn preparation(stream: &Branch, plan: &Plan, source: &dyn Source) -> Prepare {
     let setup = Setup {
         needs: stream.needs.clone(),
         safe: stream.safe,
@@ -174,12 +174,12 @@ impl Producer {
         let streams = stages
             .streams
             .iter()
-            .map(|stream| Prepared {
+            .map(|stream| Preparation {
                 prepare: preparation(stream, plan, source.as_ref()),
                 fronts: stream
                     .groups
                     .iter()
-                    .map(|group| Behind {
+                    .map(|group| Outlet {
                         group: numbers.next().expect("numbers do not end"),
                         shared: (group.sharing == Sharing::Shared)
                             .then(|| SharedFront::new(&group.trees(machines), plan.seeds[0])),
@@ -193,7 +193,7 @@ impl Producer {
     fn run(&mut self, deliver: Deliver<'_>, progress: &mut dyn FnMut(&Progress) -> Result<()>) -> Result<()> {
         while let Some(batch) = self.source.next_batch()? {
             let mut flow = Flow::Done;
-            for Prepared { prepare, fronts } in &mut self.streams {
+            for Preparation { prepare, fronts } in &mut self.streams {
                 if prepare.feed(&batch, &mut |block| pass(fronts, block, deliver))? == Flow::On {
                     flow = Flow::On;
                 }
@@ -203,7 +203,7 @@ impl Producer {
                 break;
             }
         }
-        for Prepared { prepare, fronts } in &mut self.streams {
+        for Preparation { prepare, fronts } in &mut self.streams {
             prepare.finish(&mut |block| pass(fronts, block, deliver))?;
         }
         Ok(())
@@ -222,8 +222,8 @@ impl Producer {
 }
 
 /// Passes a block on to every group: through the front its lanes share, if they do.
-fn pass(fronts: &mut [Behind], block: Arc<Block>, deliver: Deliver<'_>) -> Result<()> {
-    for Behind { group, shared } in fronts {
+fn pass(fronts: &mut [Outlet], block: Arc<Block>, deliver: Deliver<'_>) -> Result<()> {
+    for Outlet { group, shared } in fronts {
         match shared {
             Some(front) => front.pass(Arc::clone(&block), &mut |block| deliver(*group, block))?,
             None => deliver(*group, Arc::clone(&block))?,
@@ -242,7 +242,7 @@ fn conclude(
     let Producer { source, streams, .. } = producer;
     let mut groups = Vec::new();
     let mut prepared = Vec::new();
-    for (number, Prepared { prepare, fronts }) in streams.into_iter().enumerate() {
+    for (number, Preparation { prepare, fronts }) in streams.into_iter().enumerate() {
         groups.extend(fronts.into_iter().map(|behind| (number, behind.shared)));
         prepared.push(prepare);
     }

@@ -41,7 +41,7 @@ pub(crate) struct Lane {
 }
 
 /// How a lane is set up.
-pub(crate) struct Setup<'a> {
+pub(crate) struct LaneSetup<'a> {
     /// All machines of the run.
     pub(crate) machines: &'a [Machine],
     /// Those that ride on this lane, by number: of one placement and one front.
@@ -52,8 +52,8 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Lane {
-    pub(crate) fn new(setup: &Setup<'_>, custom: Option<Box<dyn Placement>>) -> Result<Self> {
-        let Setup { machines, cells, seed, plan, .. } = *setup;
+    pub(crate) fn new(setup: &LaneSetup<'_>, custom: Option<Box<dyn Placement>>) -> Result<Self> {
+        let LaneSetup { machines, cells, seed, plan, .. } = *setup;
         let machine = &machines[cells.machines[0]];
         let tree = machine.tree();
         let watched = plan.watch.as_deref().map(|name| machine.cache(name)).transpose()?;

@@ -26,12 +26,12 @@ use crate::prepare::Needs;
 /// Machines by the stages they share. Numbers are places in the list of machines.
 #[derive(Debug)]
 pub(crate) struct Stages {
-    pub(crate) streams: Vec<Stream>,
+    pub(crate) streams: Vec<Branch>,
 }
 
 /// Machines that share a preparation.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct Branch {
     pub(crate) needs: Needs,
     /// Frames that no placement of these machines may choose: the fewest.
     pub(crate) safe: Option<u64>,
@@ -100,7 +100,7 @@ impl Stages {
     pub(crate) fn of(machines: &[Machine], seeds: usize, share: bool) -> Self {
         let needs: Vec<Needs> = machines.iter().map(Needs::of).collect();
         let all: Vec<usize> = (0..machines.len()).collect();
-        let stream = |cells: Vec<usize>| Stream {
+        let stream = |cells: Vec<usize>| Branch {
             needs: needs[cells[0]].clone(),
             safe: cells.iter().filter_map(|&cell| machines[cell].safe_frames()).min(),
             groups: group(&cells, |a, b| {

@@ -14,6 +14,7 @@
 mod cuts;
 mod filter;
 mod horizon;
+mod needs;
 mod system;
 mod tape;
 
@@ -21,15 +22,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use binhop_base::{Asid, Bytes, Kind, MappingId, PageId, PageNo, PowerOfTwo, Result};
-use binhop_hw::Next;
 use binhop_os::{Request as PageRequest, Spaces};
 use binhop_trace::EventBatch;
 
-use crate::machine::Machine;
-
 pub use cuts::Cuts;
-use filter::{Filter, Shape};
+use filter::Filter;
 use horizon::Horizon;
+pub(crate) use needs::Needs;
 pub use tape::{Block, Control, Mapped, Mark, Row, Stream, Tape};
 
 /// Who executes: an address space, in user mode or in the kernel on its behalf.
@@ -52,72 +51,6 @@ pub struct Seen {
     pub outside: u64,
     /// Data references that touch two lines, and of those the ones that touch two pages.
     pub straddling: [u64; 2],
-}
-
-/// What preparation must know of a machine: machines of equal needs share one preparation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Needs {
-    page: PowerOfTwo,
-    /// Physical = virtual.
-    identity: bool,
-    /// The caches asked for instructions and for data; one, where one cache serves all.
-    shapes: [Shape; 2],
-    split: bool,
-    /// Whether the instructions between rows matter.
-    timed: bool,
-    /// Whether what each filter knows is true of its cache.
-    believe: [bool; 2],
-    /// Whether a dead page's frame goes to the next page, so that lanes differ in what their caches lose from
-    /// the first death on.
-    reuses: bool,
-    /// Whether so few frames lie outside the pool that no page is surely resident, and no filter believed.
-    tight: bool,
-    /// Whether a placement may ask when pages were referenced last.
-    follows: bool,
-}
-
-impl Needs {
-    pub(crate) fn of(machine: &Machine) -> Self {
-        let (tree, placement) = (machine.tree(), machine.placement().policy());
-        let config = tree.config();
-        let caches = [config.fetch, config.data];
-        // A cache that takes lines out of those above it makes their filters liars; so does one that asks a
-        // cache the processor asks too, behind that one's filter.
-        let inclusive = config.caches.iter().any(|cache| cache.inclusive);
-        let asked = |front: usize| config.caches.iter().any(|cache| cache.next == Next::Cache(front));
-        Self {
-            page: config.page,
-            identity: machine.memory().frames.is_none(),
-            shapes: caches.map(|cache| Shape::of(&config.caches[cache], config.page)),
-            split: config.fetch != config.data,
-            timed: tree.has_write_buffer(),
-            believe: caches.map(|front| !inclusive && !asked(front)),
-            reuses: placement.reuses_frames(),
-            tight: machine.safe_frames().is_some_and(horizon::is_tight),
-            follows: placement.reads_recency(),
-        }
-    }
-
-    /// In what two machines differ that cannot share a preparation; empty if they can.
-    pub(crate) fn differences(&self, other: &Self) -> Vec<&'static str> {
-        let level1 = (self.shapes, self.split) != (other.shapes, other.split);
-        [
-            (self.page != other.page, "the size of pages"),
-            (self.identity != other.identity, "whether physical = virtual"),
-            (level1, "the lines, sets or write policy of the caches that the processor asks"),
-            (self.timed != other.timed, "a write buffer"),
-            (
-                self.believe != other.believe,
-                "a cache that is inclusive, or asked by the processor and by another",
-            ),
-            (self.reuses != other.reuses, "whether a dead page's frame goes to the next page"),
-            (self.tight != other.tight, "whether any page is surely in memory"),
-            (self.follows != other.follows, "whether placements ask when pages were referenced"),
-        ]
-        .into_iter()
-        .filter_map(|(differs, what)| differs.then_some(what))
-        .collect()
-    }
 }
 
 /// How a preparation is set up.
