@@ -77,7 +77,15 @@ def test_everything_is_there(smoke: Path) -> None:
     figures = {f"figure-{number}.{kind}" for number in range(1, 8) for kind in ("png", "svg")}
     assert names == figures | {
         *("results.parquet", "faults.parquet", "utilization.parquet", "model.parquet"),
-        *("report.md", "comparison.csv", "claims.json", "provenance.json", "run.json"),
+        *(
+            "report.md",
+            "comparison.csv",
+            "figure-1.csv",
+            "figure-2.csv",
+            "claims.json",
+            "provenance.json",
+            "run.json",
+        ),
     }
     told = json.loads((smoke / "claims.json").read_text())
     assert [claim["id"] for claim in told] == [f"L{number}" for number in range(1, 9)]
@@ -220,4 +228,36 @@ def test_a_pass_that_fails_stops_the_others(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setitem(study.LENGTHS, "smoke", lengths | {"sor": 1000, "tree": 1000})
     with pytest.raises(ValueError, match="tv"):
         reproduce.document("lf91").run("smoke", tmp_path / "out", threads=3)
-    assert [*tmp_path.iterdir()] == []
+    assert not (tmp_path / "out").exists()
+    kept = tmp_path / ".out.finished"
+    assert [*tmp_path.iterdir()] == [kept]
+    assert {path.name.rsplit("-", 1)[0] for path in kept.iterdir()} <= {"sor", "tree"}
+
+
+def test_a_stopped_study_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, smoke: Path) -> None:
+    whole = study.faults.paging
+    passes: list[tuple[str, object]] = []
+    stop = ["tv"]
+
+    def counted(trace: str, **options: object) -> PagingResult:
+        if trace in stop:
+            raise KeyboardInterrupt
+        passes.append((trace, options["pid_hash"]))
+        return whole(trace, **options)
+
+    monkeypatch.setattr(study.faults, "paging", counted)
+    monkeypatch.setitem(study.LENGTHS, "smoke", dict.fromkeys(study.REFERENCES, 200_000))
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        reproduce.document("lf91").run("smoke", out, threads=1)
+    finished = [*passes]
+    assert ("sor", False) in finished
+    stop.clear()
+    reproduce.document("lf91").run("smoke", out, threads=1)
+    every = [*((name, False) for name in study.PROGRAMS.values()), ("mult1", True)]
+    assert sorted(passes) == sorted(every), "each once, in both goes together"
+    assert ("tv", False) in passes[len(finished) :]
+    assert [*tmp_path.iterdir()] == [out], "what was kept goes when all is finished"
+    for made in smoke.iterdir():
+        if made.name != "run.json":
+            assert (out / made.name).read_bytes() == made.read_bytes(), made.name

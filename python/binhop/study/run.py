@@ -139,7 +139,7 @@ def _key(run: Run, plan: Plan) -> str:
         "machines": [cell.machine.resolved() for cell in run.cells],
         "seeds": run.seeds,
         "end": vars(run.end),
-        "binhop": _build(),
+        "binhop": this_binhop(),
     }
     text = json.dumps(facts, sort_keys=True)
     return f"{run.workload}-{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"
@@ -160,7 +160,7 @@ def kept_beside(out: str | os.PathLike[str]) -> Path:
 
 
 @cache
-def _build() -> str:
+def this_binhop() -> str:
     """This very binhop: its version, and its extension's bytes."""
     with Path(str(_binhop.__file__)).open("rb") as file:
         return f"{_binhop.__version__} {hashlib.file_digest(file, 'blake2b').hexdigest()}"

@@ -50,7 +50,11 @@ def run(
 
 
 def report(directory: Path) -> list[Path]:
-    """Makes page, tables, claims and figures anew from the tables of a run."""
+    """Makes page, tables, claims and figures anew from the tables of a run.
+
+    The Monte Carlo of the model (model.csv, Figures 3 and 4, K1) is no table of the run: it depends on no
+    trace and no machine, its seeds are fixed, and it takes less than a second, so it is drawn here.
+    """
     data = Data.read(directory)
     judged = claims.judge(data)
     made = [verdicts.write(judged, directory)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from binhop.reproduce.kh90 import tables as tabular
 from binhop.reproduce.kh90.data import MAIN, SAMPLES, WORKLOADS, Data, expected
-from binhop.reproduce.kh90.tables import grid
+from binhop.reproduce.markdown import claims_table, judged
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,7 +39,7 @@ def page(
         "# KH90: careful page mapping into large real-indexed caches\n",
         _scope(data),
         "## Claims\n",
-        _claims(claims),
+        claims_table(claims),
         "## Figures\n",
         *(f"{text}\n\n![{text}]({stem}.png)\n" for stem, text in FIGURES.items() if stem in figures),
         "## Tables\n",
@@ -58,7 +58,7 @@ def page(
         ),
         today,
         "## How each claim was judged\n",
-        *(f"**{claim.id}** {claim.how}\n" for claim in claims),
+        judged(claims),
     ]
     return "\n".join(parts)
 
@@ -85,22 +85,3 @@ def _scope(data: Data) -> str:
         "claims "
         "carry over, not its digits: both stand side by side here.\n"
     )
-
-
-def _claims(claims: list[Claim]) -> str:
-    rows = [[claim.id, claim.statement, _shown(claim.measured), f"**{claim.verdict}**"] for claim in claims]
-    return grid(["", "claim", "measured", "verdict"], rows, left=4)
-
-
-def _shown(measured: Any) -> str:
-    if measured is None:
-        return ""
-    if isinstance(measured, dict):
-        return "; ".join(f"{name} {_number(value)}" for name, value in measured.items())
-    return _number(measured)
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return str(int(value)) if float(value).is_integer() else f"{value:.4g}"

@@ -20,9 +20,11 @@ from binhop.reproduce.kh90.data import (
     Data,
     Document,
 )
+from binhop.reproduce.kh90.rates import TUNED
+from binhop.reproduce.markdown import grid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
 
@@ -130,13 +132,6 @@ def markdown(name: str, frame: pl.DataFrame) -> str:
     return _confidence(frame)
 
 
-def grid(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """A Markdown table; all but the first `left` columns are numbers."""
-    rule = ["---"] * left + ["---:"] * (len(header) - left)
-    lines = [header, rule, *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-
-
 def _both(ours: str, document: str) -> str:
     return f"{ours} ({document})"
 
@@ -199,7 +194,7 @@ def _configurations(frame: pl.DataFrame) -> str:
     rows = []
     for (size, ways), of in frame.group_by("size", "ways", maintain_order=True):
         cells = [_relative(row) for row in of.iter_rows(named=True)]
-        if (size, ways) in (("4MiB", 1), ("16MiB", 4)):
+        if (size, ways) in TUNED:
             cells = [f"**{cell}**" for cell in cells]
         rows.append([str(size), str(ways), *cells])
     return grid(["size", "ways", *HEURISTICS[1:]], rows)

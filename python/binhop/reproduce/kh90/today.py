@@ -13,7 +13,8 @@ import altair as alt
 import polars as pl
 
 from binhop.report.style import BLUE, GREY, ORANGE, finish
-from binhop.reproduce.kh90.tables import grid, percent
+from binhop.reproduce.kh90.tables import percent
+from binhop.reproduce.markdown import grid
 
 if TYPE_CHECKING:
     from binhop.reproduce.kh90.data import Data

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 def run(scale: str, out: Path, *, threads: int | None = None, progress: Watch | None = None) -> Path:
     """Runs the study at a scale and fills the directory `out`."""
     from binhop.reproduce.lf91 import study
+    from binhop.study.run import keeping
 
-    with ResultDirectory(out, "--out") as place:
-        tables = study.run(scale, threads=threads, progress=progress)
+    # The result is moved into place before what was kept of its passes goes.
+    with keeping(out) as kept, ResultDirectory(out, "--out") as place:
+        tables = study.run(scale, threads=threads, kept=kept, progress=progress)
 
         def write(directory: Path) -> None:
             tables.write(directory)

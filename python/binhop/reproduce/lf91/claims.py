@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from binhop.models.estimate import Estimate, agrees
 from binhop.reproduce.claims import Claim
 from binhop.reproduce.lf91.data import COLORS, HASHED, MIB, MOST, REASONABLE, SIZES, WORKLOADS, Document, mib
 
@@ -56,12 +57,7 @@ def _l1(data: Data) -> Claim:
     cells = list(data.model.iter_rows(named=True))
     off = [abs(cell["monte_carlo"] / cell["model"] - 1) for cell in cells]
     errors = [abs(cell["monte_carlo"] - cell["model"]) / cell["error"] for cell in cells if cell["error"] > 0]
-    allowed = [max(0.01 * cell["model"], 3 * cell["error"]) for cell in cells]
-    far = [
-        cell
-        for cell, most in zip(cells, allowed, strict=True)
-        if abs(cell["monte_carlo"] - cell["model"]) > most
-    ]
+    far = [cell for cell in cells if not agrees(cell["model"], Estimate(cell["monte_carlo"], cell["error"]))]
     return _claim(
         "L1",
         "The analytic model of effective memory utilization agrees with simulator runs of the model (§3).",

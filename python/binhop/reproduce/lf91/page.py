@@ -9,9 +9,9 @@ import polars as pl
 
 from binhop.models import paging as model
 from binhop.reproduce.lf91.data import COLORS, HASHED, SIZES, TABLES, WORKLOADS, Data, Document, mib
+from binhop.reproduce.markdown import claims_table, grid, judged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from binhop.reproduce.claims import Claim
@@ -20,11 +20,15 @@ PAGE = "report.md"
 
 
 def write(data: Data, claims: list[Claim], directory: Path) -> list[Path]:
-    """Writes report.md and comparison.csv; the files made."""
-    page, table = directory / PAGE, directory / "comparison.csv"
+    """Writes report.md, comparison.csv and what Figures 1 and 2 show; the files made."""
+    page = directory / PAGE
     page.write_text(_page(data, claims), encoding="utf-8")
-    _comparison(data).write_csv(table)
-    return [page, table]
+    tables = {"comparison": _comparison(data), "figure-1": data.model, "figure-2": data.utilization}
+    made = [page]
+    for stem, table in tables.items():
+        made.append(directory / f"{stem}.csv")
+        table.write_csv(made[-1])
+    return made
 
 
 def _page(data: Data, claims: list[Claim]) -> str:
@@ -32,7 +36,7 @@ def _page(data: Data, claims: list[Claim]) -> str:
         "# LF91: paging performance with page coloring\n",
         _about(data),
         "## Claims\n",
-        _claims(claims),
+        claims_table(claims),
         "## The model (Figure 1)\n",
         _model(data),
         "## Programs (Table 1) and utilization (Figure 2)\n",
@@ -45,6 +49,7 @@ def _page(data: Data, claims: list[Claim]) -> str:
     for name, number in TABLES.items():
         parts += [f"### Table {number} and Figure {number + 1}: {name}\n", _rates(data, name)]
         parts.append(f"![{name}: page faults relative to one color](figure-{number + 1}.png)\n")
+    parts += ["## How each claim was judged\n", judged(claims)]
     return "\n".join(parts)
 
 
@@ -63,33 +68,9 @@ def _about(data: Data) -> str:
         "absolute rates are not expected to agree. All numbers but the Monte Carlo's are exact counts of one "
         f"deterministic run.\n\nReferences read: {told}.\n\n"
         "Everything here is made from `faults.parquet`, `utilization.parquet` and `model.parquet`; "
-        "`comparison.csv` has each of the document's numbers beside ours.\n"
+        "`comparison.csv` has each of the document's numbers beside ours, `figure-1.csv` and "
+        "`figure-2.csv` have what those figures show.\n"
     )
-
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]], left: int = 1) -> str:
-    head = [*head]
-    align = ["---"] * left + ["---:"] * (len(head) - left)
-    lines = [head, align, *([*row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-
-
-def _claims(claims: list[Claim]) -> str:
-    rows = [
-        [claim.id, claim.statement, _measured(claim), f"**{claim.verdict}**", claim.how] for claim in claims
-    ]
-    return _table(["", "claim", "measured", "verdict", "how"], rows, left=5)
-
-
-def _measured(claim: Claim) -> str:
-    measured: Mapping[str, float | None] | float | None = claim.measured
-    if isinstance(measured, float | int) or measured is None:
-        return _number(measured)
-    return "; ".join(f"{name}: {_number(value)}" for name, value in measured.items())
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
 
 
 def _model(data: Data) -> str:
@@ -105,9 +86,7 @@ def _model(data: Data) -> str:
         "Effective memory utilization M_eff = E(c, k) / (c·k) by the number of colors. The document prints "
         "the sum in E(c, k) up to j = k; that is the time at which a list of k *overflows*, and gives "
         "1 + 1/k for one color, where the text asks for 1. The model sums to k − 1; the printed formula "
-        "stands below it.\n\n"
-        + _table(["memory", *map(str, COLORS)], rows)
-        + "\n![the model](figure-1.png)\n"
+        "stands below it.\n\n" + grid(["memory", *map(str, COLORS)], rows) + "\n![the model](figure-1.png)\n"
     )
 
 
@@ -124,7 +103,7 @@ def _programs(data: Data) -> str:
         for name in WORKLOADS
     ]
     head = ["program", "G references", "document's", "unique pages", "document's"]
-    return _table(head, rows)
+    return grid(head, rows)
 
 
 def _used(data: Data) -> str:
@@ -141,7 +120,7 @@ def _used(data: Data) -> str:
         "Effective memory utilization, by the number of colors: simulated, and by the model for memory of "
         f"the program's own size. (The model at 64 colors for the document's sizes: {theirs}.) `{HASHED}` is "
         "mult with colors that also depend on the process.\n\n"
-        + _table(["program", *map(str, COLORS)], rows)
+        + grid(["program", *map(str, COLORS)], rows)
         + "\n![utilization](figure-2.png)\n"
     )
 
@@ -159,7 +138,7 @@ def _rates(data: Data, name: str) -> str:
         ]
         for size in SIZES
     ]
-    return _table(["memory", *map(str, COLORS)], rows)
+    return grid(["memory", *map(str, COLORS)], rows)
 
 
 def _comparison(data: Data) -> pl.DataFrame:

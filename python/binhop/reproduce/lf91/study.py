@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,6 +17,7 @@ from binhop import faults
 from binhop.arguments import thread_count
 from binhop.models import paging as model
 from binhop.output import write_parquet, write_provenance
+from binhop.study.run import this_binhop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +44,8 @@ LENGTHS = {
 MODEL_SIZES = (8 << 20, 16 << 20, 32 << 20, 64 << 20)
 """The memories of Figure 1."""
 PAGE = 4096
+KEPT = ("faults", "utilization", "first_touches")
+"""Tables of a finished pass."""
 
 
 @dataclass(frozen=True)
@@ -77,21 +84,56 @@ class _Job:
     length: int
 
 
-def run(scale: str, *, threads: int | None = None, progress: Watch | None = None) -> Tables:
-    """Runs every program, some at a time, and evaluates the model meanwhile."""
+def run(
+    scale: str, *, threads: int | None = None, kept: Path | None = None, progress: Watch | None = None
+) -> Tables:
+    """Runs every program, some at a time, and evaluates the model meanwhile.
+
+    What `kept` holds of an earlier attempt at the same pass, by the same binhop, is taken in place of the
+    pass; a finished pass is kept there. The caller removes it.
+    """
     lengths = LENGTHS[scale]
     jobs = [_Job(name, program, False, lengths[name]) for name, program in PROGRAMS.items()]
     jobs.append(_Job("mult+hash", PROGRAMS["mult"], True, lengths["mult"]))
     told = _Total(sum(job.length for job in jobs), progress)
     with ThreadPoolExecutor(min(thread_count(threads), len(jobs))) as pool:
         try:
-            running = [pool.submit(_pass, job, told.of(job.name)) for job in jobs]
+            running = [pool.submit(_once, job, kept, told.of(job.name)) for job in jobs]
             table = model_table()
             results = [one.result() for one in running]
         except BaseException:
             told.stop.set()  # the other passes end at their next report
             raise
     return Tables(faults.join(results), table, scale)
+
+
+def _once(job: _Job, kept: Path | None, tell: Callable[[int, int | None], None]) -> faults.PagingResult:
+    """A pass, or what was kept of it."""
+    if kept is None:
+        return _pass(job, tell)
+    facts = json.dumps([asdict(job), this_binhop()])
+    place = kept / f"{job.name}-{hashlib.blake2b(facts.encode(), digest_size=12).hexdigest()}"
+    if place.is_dir():
+        tell(job.length, job.length)
+        return _kept(place)
+    found = _pass(job, tell)
+    partial = place.with_name(f".{place.name}.partial-{os.getpid()}")
+    partial.mkdir(parents=True)
+    try:
+        for name in KEPT:
+            write_parquet(getattr(found, name), partial / f"{name}.parquet")
+        facts = json.dumps({"notes": found.notes, "provenance": found.provenance})
+        (partial / "facts.json").write_text(facts, encoding="utf-8")
+        partial.rename(place)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return found
+
+
+def _kept(place: Path) -> faults.PagingResult:
+    told, used, touches = (pl.read_parquet(place / f"{name}.parquet") for name in KEPT)
+    facts = json.loads((place / "facts.json").read_text(encoding="utf-8"))
+    return faults.PagingResult(told, used, touches, facts["notes"], facts["provenance"])
 
 
 def _pass(job: _Job, tell: Callable[[int, int | None], None]) -> faults.PagingResult:
