@@ -17,9 +17,7 @@ pub(super) static POLICY: Policy = Policy {
     cost: "A pointer for each address space (24 B); O(1) while every bin has a frame, O(bins) at worst; one draw \
            for each space.",
     parameters: &[POOL, BINS, TUNED_FOR],
-    manner: Manner::Pool(|settings| {
-        Box::new(BinHopping { bins: settings.bins, pointers: BTreeMap::new() })
-    }),
+    manner: Manner::Pool(|settings| Box::new(BinHopping { bins: settings.bins, pointers: BTreeMap::new() })),
 };
 
 struct BinHopping {

@@ -144,9 +144,8 @@ mod tests {
     fn colors_may_be_uneven_and_the_hash_tells_spaces_apart() {
         let mut frames = frames(16 * 3 + 5, 16, true);
         assert_eq!(frames.frames(), Some(53));
-        let mut color = |number, asid| {
-            frames.place(&page(number).at(5).by(asid), &Recency::new()).unwrap().frame.0 % 16
-        };
+        let mut color =
+            |number, asid| frames.place(&page(number).at(5).by(asid), &Recency::new()).unwrap().frame.0 % 16;
         // The hashes of 0 to 3 end in 0, 9, 2 and C.
         assert_eq!([color(0, 0), color(1, 1), color(2, 2), color(3, 3)], [5, 5 ^ 9, 5 ^ 2, 5 ^ 0xC]);
         assert_eq!(safe_frames(&Settings { colors: 16, ..Settings::new(53, 1) }), 2);

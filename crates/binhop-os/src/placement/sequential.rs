@@ -50,7 +50,8 @@ impl Placement for Sequential {
         let best = pairs().map(|(&used, &free)| if used == fewest { free } else { 0 });
         let most = best.max().expect("there is a bin");
         let tied = |(&used, &free): (&u32, &u32)| (used == fewest) & (free == most);
-        let count = |used: &[u32], free: &[u32]| used.iter().zip(free).map(|pair| u32::from(tied(pair))).sum();
+        let count =
+            |used: &[u32], free: &[u32]| used.iter().zip(free).map(|pair| u32::from(tied(pair))).sum();
         let ties: u32 = count(used, free);
         let mut left = if ties == 1 { 0 } else { draws.below(0, ties.into()) as u32 };
         // The block with that tie, then the tie in it: few branches depend on single bins.
