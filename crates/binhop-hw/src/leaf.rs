@@ -13,6 +13,7 @@ use crate::{
     lines::{Array, InLines, Word, put, touch},
     replacement::{Fifo, Lru, Plru, Policy, Random, Srrip},
     request::{MEMORY, Request},
+    sieve::is_data,
 };
 
 /// Where lines of pages belong.
@@ -221,7 +222,7 @@ impl<T: Translation, O: Onward> Go<'_, T, O> {
             let (kind, at) = (request.kind, request.at);
             let set = locate.set(PageId(at.id), at.line, *translation);
             let key = u64::from(at.id) << log2 | u64::from(at.line);
-            let is_data = matches!(kind, Kind::Write | Kind::Writeback);
+            let is_data = is_data(kind);
             counters.accesses[kind] += 1;
             let ways = &mut words[set * number_of_ways..][..number_of_ways];
             if touch(ways, policy, set, key, u64::from(is_data), &mut counters.dirtied) {

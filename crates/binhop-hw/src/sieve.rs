@@ -63,7 +63,7 @@ pub struct Sieve {
 
 impl Sieve {
     /// For several trees of one front, each with one cache behind it: before memory, write-back, allocating, not
-    /// inclusive, indexed by plain physical address, of the same line; `None` for others, or for a single tree.
+    /// inclusive, without a write buffer, indexed by plain physical address, of the same line; `None` for others, or for a single tree.
     #[must_use]
     pub fn new(trees: &[&Tree]) -> Option<Self> {
         let sets = trees.iter().map(|tree| sets_behind(tree)).collect::<Option<Vec<(usize, u64)>>>()?;
@@ -111,7 +111,8 @@ fn sets_behind(tree: &Tree) -> Option<(usize, u64)> {
     let mut back = (0..config.caches.len()).filter(|&cache| !tree.in_front(cache));
     let (Some(number), None) = (back.next(), back.next()) else { return None };
     let cache = &config.caches[number];
-    let simple = cache.write == WritePolicy::Back && cache.allocate && !cache.inclusive && !cache.hashed;
+    let allocates = cache.write == WritePolicy::Back && cache.allocate;
+    let simple = allocates && !cache.inclusive && !cache.hashed && cache.write_buffer.is_none();
     let known = cache.replacement != Replacement::Srrip && cache.index == IndexBy::Physical;
     let by_page = !tree.takes_mapping(number) && !cache.keyed_by_mapping();
     (simple && known && by_page && cache.next == Next::Memory).then(|| (number, cache.sets()))

@@ -1,0 +1,156 @@
+//! Backs behind a sieve against the same backs without one: every count, what is resident and where, and the
+//! cycles, after every few requests.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use binhop_base::{Kind, LineAddr, PageId, Rng};
+use binhop_hw::{
+    Back, CacheConfig, IndexBy, MEMORY, Next, PART, Replacement, Request, Sieve, TagBy, Tree, TreeConfig,
+    WritePolicy,
+};
+use common::{World, plain, power, tree};
+use proptest::prelude::*;
+
+const PAGE: u64 = 512;
+const LINE: u64 = 64;
+const PAGES: u32 = 10;
+
+fn machine(sets: u64, ways: u32, replacement: Replacement) -> Tree {
+    let level1 = plain("l1", 64, 32, 1, Next::Cache(1));
+    let level2 = CacheConfig {
+        cost: 13,
+        replacement,
+        ..plain("l2", sets * u64::from(ways) * LINE, LINE, ways, Next::Memory)
+    };
+    Tree::new(TreeConfig { memory_cost: 200, ..tree(vec![level1, level2], PAGE, 0, 0) })
+}
+
+/// What may stand behind one sieve: any sets and ways, every replacement that a repeated hit leaves as it is.
+fn shape() -> impl Strategy<Value = (u64, u32, Replacement)> {
+    let known = vec![Replacement::Lru, Replacement::Fifo, Replacement::Random, Replacement::Plru];
+    let sets = prop::sample::select(vec![1u64, 2, 4, 8, 32, 128]);
+    (sets, prop::sample::select(vec![1u32, 2, 4, 8]), prop::sample::select(known))
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Request(Request),
+    /// Requests up to here are sifted and replayed together.
+    Replay,
+    Purge(u32),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let kinds = vec![Kind::Fetch, Kind::Load, Kind::Store, Kind::Fill, Kind::Write, Kind::Writeback];
+    let data = prop::sample::select(vec![PART, 5, 6]);
+    let to = prop_oneof![12 => Just(1u8), 1 => Just(MEMORY)];
+    // Few lines: repeats are common.
+    let line = 0u32..(PAGE / LINE) as u32;
+    let line = prop_oneof![2 => Just(0u32), 1 => line];
+    let request =
+        (prop::sample::select(kinds), data, to, 0..PAGES, line).prop_map(|(kind, data, to, id, line)| {
+            Request { at: LineAddr { id, line }, to, kind, unit: 6, data }
+        });
+    prop_oneof![
+        20 => request.prop_map(Event::Request),
+        3 => Just(Event::Replay),
+        1 => (0..PAGES).prop_map(Event::Purge),
+    ]
+}
+
+/// One back with the sieve before it and its like without, and the cycles the processor waited for each.
+struct Pair {
+    with: Back,
+    without: Back,
+    waited: [u64; 2],
+}
+
+/// Requests that the sieve took out.
+fn compare(shapes: &[(u64, u32, Replacement)], events: &[Event]) -> u64 {
+    let trees: Vec<Tree> =
+        shapes.iter().map(|&(sets, ways, replacement)| machine(sets, ways, replacement)).collect();
+    let mut sieve = Sieve::new(&trees.iter().collect::<Vec<_>>()).unwrap();
+    let back = |tree: &Tree| Back::new(tree, Rng::new(1));
+    let pair = |tree: &Tree| Pair { with: back(tree), without: back(tree), waited: [0; 2] };
+    let mut pairs: Vec<Pair> = trees.iter().map(pair).collect();
+    let mut world = World::identity(PAGES);
+    let (mut next_frame, mut sifted) = (3, 0);
+    let mut requests: Vec<Request> = Vec::new();
+    for (step, event) in events.iter().chain([&Event::Replay]).enumerate() {
+        if let Event::Request(request) = *event {
+            requests.push(request);
+            continue;
+        }
+        let mut left = requests.clone();
+        let hits = sieve.sift(&mut left, &world);
+        sifted += (requests.len() - left.len()) as u64;
+        for (shape, pair) in shapes.iter().zip(&mut pairs) {
+            pair.waited[0] += pair.with.add_hits(&hits) + pair.with.replay(&left, &world);
+            pair.waited[1] += pair.without.replay(&requests, &world);
+            assert_eq!(pair.with.counters(1), pair.without.counters(1), "{shape:?}, step {step}");
+            assert_eq!(pair.with.memory(), pair.without.memory(), "{shape:?}, step {step}");
+            assert_eq!(pair.with.contents(1), pair.without.contents(1), "{shape:?}, step {step}");
+            assert_eq!(pair.waited[0], pair.waited[1], "{shape:?}, step {step}");
+        }
+        requests.clear();
+        if let Event::Purge(page) = *event {
+            for pair in &mut pairs {
+                pair.with.purge(PageId(page), &[], 0, &world);
+                pair.without.purge(PageId(page), &[], 0, &world);
+            }
+            sieve.forget();
+            next_frame += 7;
+            world.frames[page as usize] = next_frame;
+        }
+    }
+    sifted
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_a_sieve_takes_out_changes_nothing_but_the_count_of_hits(
+        shapes in prop::collection::vec(shape(), 2..6),
+        events in prop::collection::vec(event(), 1..500),
+    ) {
+        compare(&shapes, &events);
+    }
+}
+
+#[test]
+fn a_repeat_is_taken_out_until_another_line_or_purge_comes_between() {
+    let shapes = [(4, 1, Replacement::Lru), (8, 4, Replacement::Plru)];
+    let ask =
+        |kind, id, line| Event::Request(Request { at: LineAddr { id, line }, to: 1, kind, unit: 6, data: 6 });
+    // Pages have eight lines: line 0 of every page is in set 0 of the four.
+    let taken = |events: &[Event]| compare(&shapes, events);
+    assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 0), ask(Kind::Fetch, 0, 0)]), 2);
+    assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 1), ask(Kind::Load, 0, 0)]), 1);
+    assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 4), ask(Kind::Load, 0, 0)]), 0);
+    assert_eq!(taken(&[ask(Kind::Load, 0, 0), Event::Purge(5), ask(Kind::Load, 0, 0)]), 0);
+    // The first data makes the line dirty, which is no repeat; more data changes nothing.
+    let written = [Kind::Load, Kind::Write, Kind::Writeback, Kind::Store];
+    assert_eq!(taken(&written.map(|kind| ask(kind, 0, 0))), 2);
+}
+
+#[test]
+fn what_a_sieve_cannot_stand_before_it_refuses() {
+    let base = machine(8, 2, Replacement::Lru);
+    let refused = |change: fn(&mut CacheConfig)| {
+        let mut config = base.config().clone();
+        change(&mut config.caches[1]);
+        Sieve::new(&[&base, &Tree::new(config)]).is_none()
+    };
+    assert!(!refused(|_| {}));
+    assert!(!refused(|cache| cache.replacement = Replacement::Random));
+    assert!(refused(|cache| cache.replacement = Replacement::Srrip));
+    assert!(refused(|cache| cache.allocate = false));
+    assert!(refused(|cache| cache.write = WritePolicy::Through));
+    assert!(refused(|cache| cache.hashed = true));
+    assert!(refused(|cache| cache.inclusive = true));
+    assert!(refused(|cache| cache.line = power(128)));
+    assert!(refused(|cache| (cache.index, cache.tag) = (IndexBy::Virtual, TagBy::Global)));
+    assert!(Sieve::new(&[&base]).is_none(), "a single tree");
+}
