@@ -60,6 +60,8 @@ fn bins_are_those_given_or_of_the_cache_tuned_for_or_the_most_there_are() {
     let both = ["placement.policy=hierarchical", "placement.bins=16", "placement.tuned-for=l3"];
     assert_eq!(bins(&both), 16);
     assert_eq!(placed(&both).notes(), ["--set placement.tuned-for=l3: placement.bins is given, and holds"]);
+    let both = ["placement.policy=colored-lists", "placement.colors=5", "placement.tuned-for=l3"];
+    assert_eq!(placed(&both).notes(), ["--set placement.tuned-for=l3: placement.colors is given, and holds"]);
     // A virtually indexed cache has no bins to offer.
     let virtual_l2 =
         ["cache.l1.index=virtual", "cache.l1.tag=asid", "cache.l2.index=virtual", "cache.l2.tag=asid"];
@@ -170,10 +172,18 @@ fn a_resolved_placement_reads_back_as_the_same() {
             "placement.fragmentation=30",
             "placement.pool=12KiB",
         ];
-        let machine = placed(&[&[&*chosen], &settings[..]].concat());
-        let again = Machine::parse(&machine.resolved(), "resolved", &[]).unwrap();
-        assert_eq!(machine.placement(), again.placement());
-        assert_eq!(machine.resolved(), again.resolved());
+        for given in [&settings[..], &[], &["placement.tuned-for=l3"], &["placement.pool=12KiB"]] {
+            let machine = placed(&[&[&*chosen], given].concat());
+            let again = Machine::parse(&machine.resolved(), "resolved", &[]).unwrap();
+            assert_eq!(machine.placement(), again.placement());
+            assert_eq!(machine.resolved(), again.resolved());
+            // Of a key that makes no difference nobody is told who did not give it.
+            let unused = policy.name == "first" && given.contains(&"placement.pool=12KiB");
+            let notes: Vec<&str> =
+                again.notes().iter().map(|note| note.rsplit_once(": ").unwrap().1).collect();
+            let expected = ["placement first does not use pool"].into_iter().filter(|_| unused);
+            assert!(notes.iter().copied().eq(expected), "{} {given:?}: {notes:?}", policy.name);
+        }
     }
 }
 
@@ -210,22 +220,25 @@ fn a_policy_of_ones_own_needs_a_pool() {
     }
 }
 
-/// Machines of the small ones that take every policy, in turn.
+/// One of the small machines under every policy that needs no file, and some under other settings.
 fn family(number: usize) -> Vec<Machine> {
-    let base = machine(number).resolved();
+    let base = machine(number);
+    // Where physical = virtual memory has no size: the other policies need one.
+    let size = base.memory().frames.is_none().then_some("memory.size=160KiB");
+    let base = base.resolved();
     let with = |settings: &[&str]| {
-        let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
-        Machine::parse(&base, &settings.join(" "), &settings).ok()
+        let settings: Vec<String> = settings.iter().copied().chain(size).map(String::from).collect();
+        Machine::parse(&base, &settings.join(" "), &settings).unwrap()
     };
-    let named = POLICIES.iter().map(|policy| format!("placement.policy={}", policy.name));
-    let mut family: Vec<Machine> = named.filter_map(|name| with(&[&name])).collect();
+    let named = built_in().map(|policy| format!("placement.policy={}", policy.name));
+    let mut family: Vec<Machine> = named.map(|name| with(&[&name])).collect();
     for settings in [
         &["placement.policy=hierarchical", "placement.bins=16", "placement.sharing=space"][..],
         &["placement.policy=sequential", "placement.bins=8", "placement.sharing=space"],
         &["placement.policy=colored-lists", "placement.colors=3", "placement.pid-hash=true"],
         &["placement.policy=buddy", "placement.fragmentation=40"],
     ] {
-        family.extend(with(settings));
+        family.push(with(settings));
     }
     family
 }

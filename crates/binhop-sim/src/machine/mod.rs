@@ -218,6 +218,16 @@ impl Machine {
             || self.0.tree.config().caches.iter().any(draws)
     }
 
+    /// Whether a description says what the pool is: where the policy uses one, and where the user gave another
+    /// than the usual to a policy that a policy of one's own may stand in for. (Elsewhere a reader would be
+    /// told that it makes no difference.)
+    fn has_pool_to_tell(&self) -> bool {
+        let Inner { placement, memory, .. } = &*self.0;
+        let usual = |frames| placement::usual_pool(memory.page, frames) == placement.settings.pool;
+        matches!(placement.policy().manner, Manner::Pool(_))
+            && (placement.policy().uses("pool") || !memory.frames.is_some_and(usual))
+    }
+
     /// The complete description, with what was left out filled in. Reading it gives the same machine.
     #[must_use]
     pub fn resolved(&self) -> String {
@@ -232,7 +242,7 @@ impl Machine {
         line(format_args!("page = \"{}\"\n\n[placement]", Bytes(page)));
         line(format_args!("policy = {:?}", self.0.placement.policy));
         let settings = &self.0.placement.settings;
-        if matches!(self.0.placement.policy().manner, Manner::Pool(_)) {
+        if self.has_pool_to_tell() {
             line(format_args!("pool = \"{}\"", Bytes(settings.pool * page)));
         }
         for parameter in self.0.placement.policy().parameters {

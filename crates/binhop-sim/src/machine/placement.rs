@@ -58,8 +58,11 @@ pub(super) fn read_placement(
     };
     section.finish()?;
     let tuned = tuned_cache(typed.tuned_for.as_ref(), tree)?;
-    if let (Some((_, at)), true) = (&typed.tuned_for, typed.bins.is_some() && found.uses("bins")) {
-        notes.push(format!("{at}: placement.bins is given, and holds"));
+    if let Some((_, at)) = &typed.tuned_for {
+        let given = [("bins", typed.bins.is_some()), ("colors", typed.colors.is_some())];
+        for (key, _) in given.iter().filter(|(key, given)| *given && found.uses(key)) {
+            notes.push(format!("{at}: placement.{key} is given, and holds"));
+        }
     }
     let is_identity = found.name == "identity";
     if let (Some((_, at)), true) = (&size, is_identity) {
@@ -126,7 +129,7 @@ impl Typed {
         let picks = matches!(policy.manner, Manner::Pool(_));
         let pool = match (frames.filter(|_| picks), &self.pool) {
             (None, _) => 1,
-            (Some(frames), None) => frames.min(((4 << 20) / page.bytes()).max(1)),
+            (Some(frames), None) => usual_pool(page, frames),
             (Some(frames), Some((pool, at))) => check_pool(*pool, at, page, frames)?,
         };
         let mut settings = Settings::new(count, pool);
@@ -240,6 +243,11 @@ fn count_frames(size: Option<(Bytes, String)>, page: PowerOfTwo, place: &str) ->
         ));
     }
     Ok(frames)
+}
+
+/// The pool of a machine that names none, in frames: 4 MiB, or all of a smaller memory.
+pub(super) fn usual_pool(page: PowerOfTwo, frames: u64) -> u64 {
+    frames.min(((4 << 20) / page.bytes()).max(1))
 }
 
 fn check_pool(pool: Bytes, at: &str, page: PowerOfTwo, frames: u64) -> Result<u64> {
