@@ -249,6 +249,14 @@ fn what_cannot_be_is_refused() {
     };
     let right = plan(PAGE, &[8], &[1]);
     assert!(wrong(&PagingPlan { page: Bytes(5000), ..right.clone() }).contains("4KiB and 8KiB"));
+    for (page, refused) in [(1, true), (8, true), (16, false)] {
+        let plan = PagingPlan { page: Bytes(page), ..right.clone() };
+        let result = paging(Box::new(Fixed::new(four_loads(), 10)), &plan, &mut |_| Ok(()));
+        assert_eq!(
+            result.map_err(|problem| (problem.value, problem.rule)).err(),
+            refused.then(|| { (Bytes(page).to_string(), "a page has at least 16 bytes".to_string()) })
+        );
+    }
     assert!(wrong(&PagingPlan { sizes: vec![], ..right.clone() }).contains("at least one memory size"));
     assert!(wrong(&PagingPlan { sizes: vec![Bytes(5000)], ..right.clone() }).contains("5000B"));
     assert!(wrong(&PagingPlan { sizes: vec![Bytes(4096); 2], ..right.clone() }).contains("once"));

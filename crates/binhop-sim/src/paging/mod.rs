@@ -70,6 +70,8 @@ pub struct Paging {
 pub const MOST_COLOR_COUNTS: usize = 64;
 /// Memory sizes that one pass follows.
 pub const MOST_SIZES: usize = 128;
+/// Bytes of the smallest page: numbers of such pages leave room above for one that stands for none.
+const LEAST_PAGE: u64 = 16;
 
 /// Reads a trace once and counts the page faults of every memory size with every color count.
 ///
@@ -103,6 +105,10 @@ fn refuse<T>(value: &str, place: &str, rule: &str, remedy: &str) -> Result<T> {
 /// Checks a plan; the page size.
 fn check(plan: &PagingPlan) -> Result<PowerOfTwo> {
     let page = PowerOfTwo::check(plan.page, "a page", "page")?;
+    if page.bytes() < LEAST_PAGE {
+        let rule = format!("a page has at least {LEAST_PAGE} bytes");
+        return refuse(&plan.page.to_string(), "page", &rule, "ask for, say, 4KiB");
+    }
     if plan.length == Some(0) {
         return refuse("0", "length", "a pass reads at least one reference", "ask for, say, 50M");
     }
