@@ -55,7 +55,23 @@ def metrics() -> str:
         "caused the access: a level-2 access made by a level-1 store miss is a `store` there. Counts are whole "
         "numbers; a ratio without a denominator is null, never 0.\n\n"
     )
-    return text + table(binhop.counters())
+    text += table(binhop.counters())
+    text += (
+        "\n## By process\n\n"
+        "`processes` (`processes.parquet`) has `instructions`, `references`, `<cache>.misses` and `<cache>.mpi` "
+        "of each process (an address space, in its kernel or not) over all that was measured, and for address "
+        "spaces what follows: about the pages that one had in memory when it exited, or at the end. Where a "
+        "number is used again after an exit, they are the pages of its last life that had any. `exec` gives up "
+        "the old pages without a look at them.\n\n"
+        "| name | unit | meaning |\n|---|---|---|\n"
+        "| `os.pages` | pages | Its pages in memory. |\n"
+        "| `os.pages.shared` | pages | Those of them that have, or had, another mapping. |\n"
+        "| `<cache>.conflicts` | pages | In each bin those beyond the cache's ways, summed (KH90 §2). Only where "
+        "the frame chooses the bin. |\n"
+        "| `<cache>.conflicts.minimum` | pages | The fewest that so many pages can have: those beyond bins × "
+        "ways. |\n"
+    )
+    return text
 
 
 def traces() -> str:

@@ -80,7 +80,7 @@ class Request:
         """A number that stands for this page, whatever address it has."""
     @property
     def asid(self) -> int:
-        """The address space that touched it."""
+        """The address space that faults: its touch brings the page in, the first time or when it returns."""
     @property
     def page_no(self) -> int:
         """Its virtual page number there."""

@@ -25,7 +25,8 @@ class Result:
     Attributes:
         results: One row for each workload, phase, seed and metric: the value, null where undefined.
         series: The same per interval of instructions; empty unless an interval was asked for.
-        processes: The same per process.
+        processes: The same per process, and its pages in conflict when it exited or at the end (the last
+            time, where a number is used again).
         notes: What the reader should know.
         machine: The machine, resolved, as TOML.
         provenance: Versions, seeds, traces: enough to run it again.

@@ -25,7 +25,7 @@ impl PyRequest {
         self.request.page.0
     }
 
-    /// The address space that touched it first.
+    /// The address space that faults: its touch brings the page in, the first time or when it returns.
     #[getter]
     fn asid(&self) -> u32 {
         self.request.asid.0
