@@ -11,7 +11,7 @@ The answer is a distribution, not a point: the same trace under many page placem
 from binhop._binhop import Machine, Pool, Request, __version__
 from binhop.comparison.result import Comparison
 from binhop.comparison.run import compare
-from binhop.details import conflicts, placements
+from binhop.details import placements, repeated_misses
 from binhop.errors import BinhopError, RequestError, RunError
 from binhop.faults import PagingResult, paging
 from binhop.lists import counters, events, formats, lint_rules, machine_keys, machines, policies, workloads
@@ -33,7 +33,6 @@ __all__ = [
     "Trace",
     "__version__",
     "compare",
-    "conflicts",
     "counters",
     "events",
     "explain",
@@ -44,6 +43,7 @@ __all__ = [
     "paging",
     "placements",
     "policies",
+    "repeated_misses",
     "simulate",
     "simulate_all",
     "simulate_until",

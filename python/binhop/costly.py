@@ -13,14 +13,14 @@ PAGE, SEGMENT, PROCESS = ["asid", "page_no", "segment"], ["segment"], ["asid"]
 """What misses are summed over."""
 
 
-def costliest(conflicts: pl.DataFrame, seeds: Sequence[int], seed: int, by: Sequence[str]) -> pl.DataFrame:
+def costliest(repeated: pl.DataFrame, seeds: Sequence[int], seed: int, by: Sequence[str]) -> pl.DataFrame:
     """Repeated misses under one placement, the most first, beside the mean over the other placements.
 
     What is alike in both columns is the program's doing; where one placement has far more than the others
     have on average, it is luck.
 
     Args:
-        conflicts: The table of `binhop.conflicts`.
+        repeated: The table of `binhop.repeated_misses`.
         seeds: All placements it is about: one without a row had no such miss.
         seed: The placement to look at.
         by: What to sum over: PAGE, SEGMENT or PROCESS.
@@ -34,7 +34,7 @@ def costliest(conflicts: pl.DataFrame, seeds: Sequence[int], seed: int, by: Sequ
     mean = pl.col("misses").filter(~own).sum() / others if others else pl.lit(None, dtype=pl.Float64)
     bins = {"bin": pl.col("bin").filter(own).first()} if "page_no" in by else {}
     return (
-        conflicts.group_by(by, maintain_order=True)
+        repeated.group_by(by, maintain_order=True)
         .agg(**bins, misses=pl.col("misses").filter(own).sum(), others=mean)
         .sort("misses", "others", descending=True, nulls_last=True, maintain_order=True)
     )

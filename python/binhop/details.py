@@ -44,7 +44,7 @@ def placements(
     return pl.DataFrame(outcome.placements)
 
 
-def conflicts(
+def repeated_misses(
     machine: Machine | str | os.PathLike[str],
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
     *,
@@ -68,7 +68,7 @@ def conflicts(
         One row for each seed and page that missed again: seed, page, asid and page_no (where it was touched
         first), segment, frame (the last it was in), bin (of the cache), misses.
 
-    >>> conflicts("kh90", "lin", seeds=2, length=100_000).columns
+    >>> repeated_misses("kh90", "lin", seeds=2, length=100_000).columns
     ['seed', 'page', 'asid', 'page_no', 'segment', 'frame', 'bin', 'misses']
     """
     checked = machine if isinstance(machine, Machine) else Machine.load(os.fspath(machine))

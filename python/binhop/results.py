@@ -30,7 +30,8 @@ class Result:
         notes: What the reader should know.
         machine: The machine, resolved, as TOML.
         provenance: Versions, seeds, traces: enough to run it again.
-        conflicts: Repeated misses by page under each placement, if they were counted (`binhop.conflicts`).
+        repeated_misses: The table of `binhop.repeated_misses`, with the workload, if it was asked for. It is
+            written as `conflicts.parquet`, and stands in the JSON as `conflicts`: `--top-conflicts` makes it.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Result:
         self.notes = notes
         self.machine = machine
         self.provenance = provenance
-        self.conflicts: pl.DataFrame | None = None
+        self.repeated_misses: pl.DataFrame | None = None
 
     @property
     def seeds(self) -> list[int]:
@@ -89,8 +90,8 @@ class Result:
             row["value"] = exact(row["value"], row["unit"])
         provenance = {**self.provenance, "description": self.machine, "notes": self.notes}
         whole: dict[str, Any] = {"schema": SCHEMA, "rows": rows, "provenance": provenance}
-        if self.conflicts is not None:
-            whole["conflicts"] = self.conflicts.to_dicts()
+        if self.repeated_misses is not None:
+            whole["conflicts"] = self.repeated_misses.to_dicts()
         return json.dumps(whole, allow_nan=False, separators=(",", ":"))
 
     def write(self, directory: str | os.PathLike[str], *, figures: bool = True) -> list[str]:
@@ -109,8 +110,8 @@ class Result:
         for name in ("results", "series", "processes"):
             output.write_parquet(getattr(self, name), directory / f"{name}.parquet")
         output.write_values(self.results, directory / "results.csv")
-        if self.conflicts is not None:
-            output.write_parquet(self.conflicts, directory / "conflicts.parquet")
+        if self.repeated_misses is not None:
+            output.write_parquet(self.repeated_misses, directory / "conflicts.parquet")
         (directory / "machine.toml").write_text(self.machine, encoding="utf-8")
         output.write_provenance(directory, self.provenance, self.notes)
 
@@ -177,6 +178,6 @@ def join(results: Sequence[Result]) -> Result:
         machine=first.machine,
         provenance={**first.provenance, "traces": traces},
     )
-    counted = [result.conflicts for result in results if result.conflicts is not None]
-    joined.conflicts = pl.concat(counted) if counted else None
+    counted = [result.repeated_misses for result in results if result.repeated_misses is not None]
+    joined.repeated_misses = pl.concat(counted) if counted else None
     return joined

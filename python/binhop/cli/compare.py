@@ -33,7 +33,8 @@ def compare(
         typer.Option(
             "--set",
             metavar="KEY=VALUE[,VALUE...]",
-            help="Change the machines; a comma makes alternatives: placement.policy=random,first.",
+            help="Change the machines, also several times; a comma makes alternatives: "
+            "placement.policy=random,first.",
         ),
     ] = None,
     baseline: Annotated[

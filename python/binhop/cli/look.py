@@ -136,11 +136,11 @@ class Looker:
                 placed = f"{show.grouped(table.height)} pages placed"
                 self._said.append(f"{called}: {placed}, written to {self._look.dump}")
             if self._look.top is not None:
-                result.conflicts = binhop.conflicts(
+                result.repeated_misses = binhop.repeated_misses(
                     self._machine, trace, seeds=result.seeds, progress=tell, **plan
                 ).select(pl.lit(trace.name).alias("workload"), pl.all())
                 line, *tables = named(
-                    result.conflicts, result.seeds, seed, self._machine, trace, self._look.top
+                    result.repeated_misses, result.seeds, seed, self._machine, trace, self._look.top
                 )
                 self._said += [f"{called}: {line}", *tables]
 
@@ -158,11 +158,11 @@ class Looker:
 
 
 def named(
-    conflicts: pl.DataFrame, seeds: Sequence[int], seed: int, machine: Machine, trace: Trace, top: int
+    repeated: pl.DataFrame, seeds: Sequence[int], seed: int, machine: Machine, trace: Trace, top: int
 ) -> list[Any]:
     """What cost most under one placement: how much it was, then tables of pages, segments, processes."""
     cache = machine.last_level
-    processes = costliest(conflicts, seeds, seed, PROCESS)
+    processes = costliest(repeated, seeds, seed, PROCESS)
     total = int(processes["misses"].sum())
     if not total:
         return [f"no line missed in {cache} but at its first touch"]
@@ -171,11 +171,11 @@ def named(
         line += f"; {show.grouped(float(processes['others'].sum()))} on average under the others"
     commands, size = trace.meta["processes"], _page_bytes(machine)
     pages = show.table("page", "segment", "process", "bin", "misses", "others", right=3)
-    for row in _first(costliest(conflicts, seeds, seed, PAGE), top):
+    for row in _first(costliest(repeated, seeds, seed, PAGE), top):
         place = [f"{row['page_no'] * size:#x}", row["segment"], _process(row["asid"], commands)]
         pages.add_row(*place, "-" if row["bin"] is None else str(row["bin"]), *_counts(row))
     segments = show.table("segment", "misses", "others", right=2)
-    for row in _first(costliest(conflicts, seeds, seed, SEGMENT), top):
+    for row in _first(costliest(repeated, seeds, seed, SEGMENT), top):
         segments.add_row(row["segment"], *_counts(row))
     spaces = show.table("process", "misses", "others", right=2)
     for row in _first(processes, top):

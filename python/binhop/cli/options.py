@@ -34,16 +34,26 @@ Until = Annotated[
 Length = Annotated[
     str | None,
     typer.Option(
-        help=f"References to simulate, in whole rows, as in 50M. Default: all; {ENDLESS} of a workload."
+        help="How many references to read, as in 50M. Default: all of a file, "
+        f"{ENDLESS} of a built-in workload."
     ),
 ]
-Warmup = Annotated[str, typer.Option(help="References of it that are simulated first and reported apart.")]
-JsonTo = Annotated[
-    str | None, typer.Option("--json", metavar="FILE|-", help="Write one JSON object with every row.")
+Warmup = Annotated[
+    str, typer.Option(help="So many references at the start are simulated, but reported apart.")
 ]
-Out = Annotated[str | None, typer.Option(metavar="DIR", help="Write tables, provenance, figures.")]
+JsonTo = Annotated[
+    str | None,
+    typer.Option(
+        "--json",
+        metavar="FILE|-",
+        help="Write one JSON object with every row; - is standard output, in place of the table.",
+    ),
+]
+Out = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Write tables, provenance, figures into this directory.")
+]
 Threads = Annotated[str | None, typer.Option(help="How many threads. Default: all there are.")]
-Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
+Confidence = Annotated[float, typer.Option(help="The confidence of the intervals.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")]
 
 

@@ -26,10 +26,13 @@ ACROSS = 7
 
 def paging(
     traces: Annotated[
-        list[str], typer.Argument(metavar="TRACE...", help="Trace files or built-in workloads; a file wins.")
+        list[str],
+        typer.Argument(
+            metavar="TRACE...", help="Trace files or built-in workloads (binhop workloads); a file wins."
+        ),
     ],
-    sizes: Annotated[str, typer.Option(help="Memory sizes, apart by commas.")] = ",".join(faults.SIZES),
-    colors: Annotated[str, typer.Option(help="Color counts, apart by commas; 1 is conventional LRU.")] = (
+    sizes: Annotated[str, typer.Option(help="Memory sizes, separated by commas.")] = ",".join(faults.SIZES),
+    colors: Annotated[str, typer.Option(help="Color counts, separated by commas; 1 is conventional LRU.")] = (
         ",".join(map(str, faults.COLORS))
     ),
     page: Annotated[str, typer.Option(help="The page size.")] = faults.PAGE,

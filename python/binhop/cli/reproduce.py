@@ -57,7 +57,7 @@ def report(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A directory of results.")],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not name the files made.")] = False,
 ) -> None:
-    """Make what was made from the Parquet of a result anew, without a run.
+    """Make the figures, tables and page of a result anew from its Parquet, without a run.
 
     Of reproduce: page, tables, claims, figures. Of run, compare, paging: figures.
     Of sweep: summary.csv. All of it is replaced or, on an error, nothing.

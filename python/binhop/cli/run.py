@@ -24,9 +24,14 @@ Job = tuple[binhop.Trace, dict[str, Any]]
 
 
 def run(
-    machine: Annotated[str, typer.Argument(help="A bundled machine's name, or a description's path.")],
+    machine: Annotated[
+        str, typer.Argument(help="A bundled machine (binhop machines), or the path of a description.")
+    ],
     traces: Annotated[
-        list[str], typer.Argument(metavar="TRACE...", help="Trace files or built-in workloads; a file wins.")
+        list[str],
+        typer.Argument(
+            metavar="TRACE...", help="Trace files or built-in workloads (binhop workloads); a file wins."
+        ),
     ],
     seeds: options.Seeds = None,
     seed: Annotated[
@@ -46,7 +51,9 @@ def run(
     interval: Annotated[str | None, typer.Option(help="Instructions in an interval of the series.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change the machine: cache.l2.size=1MiB."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Change the machine, also several times: cache.l2.size=1MiB."
+        ),
     ] = None,
     top: Annotated[
         str | None,

@@ -32,7 +32,9 @@ def sweep(
         str | None, typer.Option(help="References of each workload, in place of the study's amounts.")
     ] = None,
     json_to: options.JsonTo = None,
-    out: Annotated[str | None, typer.Option(metavar="DIR", help="Write tables and provenance.")] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Write tables and provenance into this directory.")
+    ] = None,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
 ) -> None:

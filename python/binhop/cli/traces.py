@@ -15,8 +15,11 @@ from binhop.errors import RequestError
 from binhop.numbers import count
 from binhop.output import OutputFile
 
+FORMATS = ", ".join(binhop.formats()["name"])
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
-Json = Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="Write it as JSON.")]
+Json = Annotated[
+    str | None, typer.Option("--json", metavar="FILE|-", help="Write it as JSON; - is standard output.")
+]
 Length = Annotated[str | None, typer.Option(help="Read so many references only, as in 50M.")]
 
 
@@ -27,7 +30,7 @@ def import_(
         str, typer.Option("--output", "-o", metavar="OUTPUT", help="The trace file to make.")
     ] = "",
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help="The format; default: what the name says.")
+        str | None, typer.Option("--format", "-f", help=f"One of {FORMATS}. Default: what the name says.")
     ] = None,
     length: Length = None,
     quiet: Quiet = False,
