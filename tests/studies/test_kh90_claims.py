@@ -15,6 +15,7 @@ from binhop.reproduce import claims as verdicts
 from binhop.reproduce.claims import Claim
 from binhop.reproduce.judge import measure, ratios
 from binhop.reproduce.kh90 import STUDY, claims, figures, rates, spaces, trend, worth
+from binhop.reproduce.kh90.data import Document
 from tests.studies import made_up
 from tests.studies.made_up import SEEDS, Cell, Row
 
@@ -268,6 +269,22 @@ def test_the_interval_within_processes_takes_processes_as_independent() -> None:
     assert two is not None
     assert (two.mean, two.low, two.high) == pytest.approx((one.mean, one.low, one.high))
     assert trend.within_processes(table.filter(asid=0), 0.9) is None
+
+
+def test_figure_11_shows_what_hierarchical_is_worth() -> None:
+    data = made_up.rates()
+    judged = RULES["K13"](data).measured
+    chart = figures.figure_11(data, Document()).to_dict()
+    for panel, unit, column in zip(chart["hconcat"], ("ways", "MiB"), ("ways", "size"), strict=True):
+        line, label, *others = panel["layer"]
+        assert line["mark"]["strokeDash"]
+        turns = chart["datasets"][line["data"]["name"]]
+        # The figure has the document's four placements, the claim all.
+        assert [row[column] for row in turns] == pytest.approx([1, judged[unit], judged[unit]], rel=0.02)
+        assert chart["datasets"][label["data"]["name"]][0]["label"] == f"{turns[1][column]:.1f}"
+        assert len(others) == 3
+    bad = figures.figure_11(made_up.rates(scaled(1.2)), Document()).to_dict()["hconcat"]
+    assert [len(panel["layer"]) for panel in bad] == [3, 3], "worth nothing: no line"
 
 
 def test_figures_12_and_13_are_drawn_with_all_their_layers() -> None:

@@ -64,7 +64,7 @@ def report(directory: Path) -> list[Path]:
     luck.write_csv(directory / "today.csv", float_precision=6)
     made += [*figures.draw(data, directory), *save(today.figure(data), directory, "today")]
     drawn = {path.stem for path in made if path.suffix == ".png"}
-    text = page.page(data, judged, every, drawn, today.section(luck))
+    text = page.page(data, judged, every, drawn, today.section(data, luck))
     (directory / "report.md").write_text(text, encoding="utf-8")
     (directory / "model.csv").write_text(_model(), encoding="utf-8")
     return [*made, *(directory / name for name in ("today.csv", "report.md", "model.csv"))]

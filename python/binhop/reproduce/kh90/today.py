@@ -1,7 +1,8 @@
 """Beyond the document: placement luck on today's machines, and which policy removes it.
 
-Between two runs of a cell only the placement differs (replacement is LRU): the coefficient of variation of
-the last level's misses over placements is placement luck and nothing else.
+Between two runs of a cell only the placement differs: the study gives these machines LRU throughout. The
+coefficient of variation of misses over placements is placement luck and nothing else, a share of 100% by
+construction; what replacement at random, other programs and the like would add to it is not asked.
 """
 
 from __future__ import annotations
@@ -71,12 +72,26 @@ def luck(data: Data) -> pl.DataFrame:
     return joined.with_columns(relative=pl.col("mean") / pl.col("base")).drop("base", "deviation")
 
 
-def section(table: pl.DataFrame) -> str:
-    """The page's section: a paragraph, the figure, a table for each machine."""
+def _ran(data: Data, table: pl.DataFrame) -> str:
+    """How much was simulated: references of a workload, and placements, of all machines together."""
+    parts = dict.fromkeys(level.part for level in LEVELS)
+    lengths = [data.frame("results", part).filter(metric="references")["value"] for part in parts]
+    ends = (of(of(values.to_list()) for values in lengths) for of in (min, max))
+    read = " to ".join(dict.fromkeys(f"{count / 1e6:,.4g} M" for count in ends))
+    counts = sorted({*table["n"].to_list()})
+    return f"{read} references of each workload, {' or '.join(map(str, counts))} placements of each cell"
+
+
+def section(data: Data, table: pl.DataFrame) -> str:
+    """The page's section: what is asked and of what, the figure, a table for each machine."""
     parts = [
         "## Today's machines\n",
-        "How much of a run-to-run difference is placement luck, and which policy removes it? Nothing differs "
-        f"between two runs but the placement ({max(table['n'].to_list())} of each).\n\n{_said(table)}\n",
+        "By how much do misses differ from run to run by placement luck, and which policy removes it? "
+        f"Simulated: {_ran(data, table)}.\n\n"
+        "How much of a run-to-run difference *is* luck is not measured here: all caches replace by LRU and "
+        "the program is the same, so that nothing but the placement differs, and luck's share is 100% by "
+        "construction. What is measured is how large that difference is.\n\n"
+        f"{_said(table)}\n",
         "![Misses of each placement, relative to random's mean](today.png)\n",
         "Coefficient of variation of misses over placements; in brackets the mean, relative to random's.\n",
     ]
