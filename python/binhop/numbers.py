@@ -57,6 +57,15 @@ def size_in_bytes(text: str, place: str = "size") -> int:
     return int(found[1]) << UNITS[found[2]]
 
 
+def several(number: int, noun: str) -> str:
+    """So many of something.
+
+    >>> several(1, "cell"), several(10_000, "run")
+    ('1 cell', '10,000 runs')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def like(option: str) -> str:
     """The remedy for a number that is none.
 

@@ -13,6 +13,7 @@ import typer
 from binhop.cli import options, show
 from binhop.cli.options import positive
 from binhop.cli.progress import watch
+from binhop.numbers import several
 from binhop.output import OutputFile, ResultDirectory
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def telling(out: str) -> Iterator[None]:
         kept = kept_beside(out)
         if kept.is_dir():
             finished = len([one for one in kept.iterdir() if not one.name.startswith(".")])
-            runs = f"{finished} finished run{'s are' if finished != 1 else ' is'}"
+            runs = f"{several(finished, 'finished run')} {'are' if finished != 1 else 'is'}"
             print(f"binhop: {runs} kept in {kept}; the same command goes on from there", file=sys.stderr)
         raise
 
@@ -128,7 +129,7 @@ def print_study(result: StudyResult) -> None:
         for row in of.filter(metric=f"{cache}.mpi").iter_rows(named=True):
             low = "-" if row["low"] is None else f"{show.rate(row['low'])}-{show.rate(row['high'])}"
             table.add_row(row["workload"], *(row[axis] or "" for axis in axes), show.rate(row["mean"]), low)
-        out.print(f"{part}: {cache}, {of['n'].to_list()[0]} placements")
+        out.print(f"{part}: {cache}, {several(of['n'].to_list()[0], 'placement')}")
         out.print(table)
         out.print()
     for note in result.notes:

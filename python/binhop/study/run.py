@@ -15,6 +15,7 @@ import polars as pl
 
 import binhop
 from binhop import _binhop
+from binhop.numbers import several
 from binhop.output import write_parquet
 from binhop.study.result import StudyResult
 
@@ -69,15 +70,15 @@ def explain(plan: Plan) -> list[str]:
     """The plan in words: the cells, the runs, and what each run shares and what not, and why."""
     merged = sum(len(run.cells) for run in plan.runs)
     lines = [
-        f"{plan.study.name}: {len(plan.places)} cells in {len(plan.study.part)} parts; "
-        f"{merged} are different, in {len(plan.runs)} runs"
+        f"{plan.study.name}: {several(len(plan.places), 'cell')} in {several(len(plan.study.part), 'part')}; "
+        f"{merged} {'are' if merged != 1 else 'is'} different, in {several(len(plan.runs), 'run')}"
     ]
     said: dict[tuple[str, ...], int] = {}
     for number, run in enumerate(plan.runs):
         end = run.end
         amount = f"{end.length:,} references" if end.length else "the whole trace"
         amount = f"{end.instructions:,} instructions" if end.instructions else amount
-        size = f"{len(run.cells)} cell{'s' * (len(run.cells) != 1)} × {len(run.seeds)} placements"
+        size = f"{several(len(run.cells), 'cell')} × {several(len(run.seeds), 'placement')}"
         lines.append(f"run {number + 1}: {run.workload}, {amount}: {size}")
         shared = tuple(_shared(run))
         if not shared:
