@@ -96,7 +96,9 @@ def traces() -> str:
 def policies_and_workloads() -> str:
     """What can be chosen by name."""
     text = "# Placement policies and workloads\n\n" + MADE
-    text += "## Placement policies\n\n`placement.policy` of a machine.\n\n" + table(binhop.policies())
+    text += "## Placement policies\n\n`placement.policy` of a machine. The cost is that of a decision; "
+    text += "what a whole placement costs is told in [placement](placement.md#what-a-decision-costs).\n\n"
+    text += table(binhop.policies())
     text += "\n## Built-in workloads\n\nReal algorithms on instrumented memory; they never end.\n\n"
     return text + table(binhop.workloads())
 

@@ -1,15 +1,19 @@
 //! What a decision, a placement and a touch cost: `cargo run --release -p binhop-os --example cost`.
 //!
-//! - A *decision* is [`Placement::choose`] alone, asked again and again about one state of memory: half full, one
-//!   segment, by bins and by the size of the pool. A decision changes nothing but a pointer, so the
-//!   state stays as it is; the request and the draws differ each time.
-//! - A *placement* is the whole of [`Frames::place`], under steady eviction: 8192 frames, ten random pages of the last
-//!   8192 touched between two faults (the touches' own time, measured alone, taken off), and in a memory never
-//!   full. A policy with lists of its own has no other decision.
+//! - A *decision* is [`Placement::choose`] alone, in a memory half full and in one that evicts, both filled by the
+//!   policy itself; by bins and by the size of the pool. *In a row*: at some faults it is asked many times, each
+//!   time about another page and with the draws of another fault, of which none comes twice. A decision changes
+//!   nothing but a pointer, so what it reads stays as it is meanwhile, and is near. *Alone*: the decision that
+//!   places the page, once at each fault, in the midst of its placement; what two looks at the clock cost is
+//!   taken off. Nothing overlaps with it, and nothing can be learned but from other states.
+//! - A *placement* is the whole of [`Frames::place`]: in a memory never full, and under steady eviction, ten random
+//!   pages of the last placed touched between two faults (the touches' own time, measured alone, taken off). A
+//!   policy with lists of its own has no other decision.
 //! - A *touch* is a page looked up by its address.
 //!
-//! Each figure is the median over pieces of some thousand, each too short for other programs on the machine to
-//! come between.
+//! Each figure is the median over pieces of some hundred or thousand, each too short for other programs on the
+//! machine to come between; of decisions alone it is the mean, without the shortest and the longest twentieth,
+//! since a clock may count in steps of 10 ns.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,27 +22,111 @@ use binhop_base::{Asid, Bytes, Domain, FrameNo, PageId, PageNo, PowerOfTwo, Resu
 use binhop_os::placement::{self, Draws, Placement, Policy, Settings};
 use binhop_os::{Counts, Frames, Pool, Recency, Request, SegmentId, Spaces};
 
-const FRAMES: u64 = 8192;
-const PLACEMENTS: u64 = 400_000;
+/// A memory and its pool, in frames.
+#[derive(Clone, Copy)]
+struct Size {
+    frames: u64,
+    pool: u64,
+}
+
+/// The last is KH90's proportion in pages of 4 KiB: 512 MiB, of which 256 MiB are the pool.
+const SIZES: [Size; 3] = [
+    Size { frames: 8192, pool: 16 },
+    Size { frames: 8192, pool: 256 },
+    Size { frames: 131_072, pool: 65_536 },
+];
+const BINS: [u64; 4] = [64, 256, 1024, 4096];
+
+/// Decisions timed in a row, how often at a fault, and at how many faults of each state.
+const PIECE: usize = 256;
+const PIECES: usize = 4;
+const FAULTS: u64 = 32;
+/// Faults of each state at which one is timed alone.
+const ALONE: u64 = 1000;
+/// Half full, and evicting.
+const STATES: usize = 2;
 
 fn request(page: u32) -> Request {
     let (page_no, segment) = (PageNo(page.into()), SegmentId(0));
     Request { page: PageId(page), asid: Asid(0), page_no, segment, segments: Arc::new([segment]) }
 }
 
-/// The median, over the pieces of `total`, of the nanoseconds for each. `piece` does what is measured a number
-/// of times and says how long that took.
-fn median(total: u64, length: u64, mut piece: impl FnMut(u64) -> Duration) -> f64 {
-    let nanoseconds = |time: Duration| time.as_nanos() as f64 / length as f64;
-    let mut times: Vec<f64> = (0..total / length).map(|_| nanoseconds(piece(length))).collect();
+fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }
 
-/// A policy that, asked once, asks another a thousand times over and notes how long one answer takes.
+/// The mean of all but the shortest and the longest twentieth, in which another program came between.
+fn mean(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    let most = &times[times.len() / 20..times.len() * 19 / 20];
+    most.iter().sum::<f64>() / most.len() as f64
+}
+
+/// The median, over `pieces`, of the nanoseconds for each of `length`. `piece` does what is measured that often
+/// and says how long it took.
+fn median_of(pieces: u64, length: u64, mut piece: impl FnMut(u64) -> Duration) -> f64 {
+    median((0..pieces).map(|_| piece(length).as_nanos() as f64 / length as f64).collect())
+}
+
+/// A policy that keeps the draws it is given.
+struct Collecting(Arc<Mutex<Vec<Draws>>>);
+
+impl Placement for Collecting {
+    fn name(&self) -> &str {
+        "collecting"
+    }
+
+    fn choose(&mut self, _: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(draws);
+        Ok(pool.frame(0))
+    }
+}
+
+/// The draws of so many faults.
+fn collect(faults: usize) -> Vec<Draws> {
+    let draws = Arc::default();
+    let policy = Box::new(Collecting(Arc::clone(&draws)));
+    let mut frames = Frames::new(faults as u64, 1, policy, 1).expect("a pool smaller than memory");
+    for page in 0..faults as u32 {
+        frames.place(&request(page), &Recency::new()).expect("the oldest is in the pool");
+    }
+    std::mem::take(&mut draws.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// What one decision took each time it was timed, in a state of memory.
+#[derive(Default)]
+struct Times {
+    in_a_row: Vec<f64>,
+    alone: Vec<f64>,
+    /// What the clock shows where nothing is timed.
+    nothing: Vec<f64>,
+}
+
+/// A policy that times another.
 struct Timing {
     inner: Box<dyn Placement>,
-    took: Arc<Mutex<f64>>,
+    /// Enough that each is used once.
+    draws: std::vec::IntoIter<Draws>,
+    /// The first fault of each state.
+    starts: [u64; STATES],
+    times: Arc<Mutex<[Times; STATES]>>,
+}
+
+impl Timing {
+    /// The nanoseconds of one answer among many.
+    fn in_a_row(&mut self, of: &Request, pool: &Pool<'_>) -> f64 {
+        let ask = |draws: Draws| {
+            (Request { page_no: PageNo(draws.below(u64::from(u32::MAX), 1 << 30)), ..of.clone() }, draws)
+        };
+        let questions: Vec<(Request, Draws)> = self.draws.by_ref().take(PIECE).map(ask).collect();
+        assert_eq!(questions.len(), PIECE, "enough draws were collected");
+        let start = Instant::now();
+        for (request, draws) in &questions {
+            std::hint::black_box(self.inner.choose(request, pool, *draws).is_ok());
+        }
+        start.elapsed().as_nanos() as f64 / PIECE as f64
+    }
 }
 
 impl Placement for Timing {
@@ -51,60 +139,69 @@ impl Placement for Timing {
     }
 
     fn choose(&mut self, of: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
-        if draws.fault() < FRAMES / 2 {
-            return self.inner.choose(of, pool, draws);
-        }
-        let mut requests: Vec<Request> = (0..1000).map(request).collect();
-        requests
-            .iter_mut()
-            .for_each(|request| request.page_no.0 = draws.below(request.page_no.0 + 9, 1 << 30));
-        let time = median(20_000, 1000, |_| {
-            let start = Instant::now();
-            for request in &requests {
-                std::hint::black_box(self.inner.choose(request, pool, draws).is_ok());
+        // The first look at the clock is for the caches.
+        let (_, early, start) = (Instant::now(), Instant::now(), Instant::now());
+        let chosen = self.inner.choose(of, pool, draws);
+        let (alone, nothing) = (start.elapsed().as_nanos() as f64, (start - early).as_nanos() as f64);
+        for (state, start) in self.starts.into_iter().enumerate() {
+            let since = draws.fault().wrapping_sub(start);
+            if since >= ALONE {
+                continue;
             }
-            start.elapsed()
-        });
-        *self.took.lock().unwrap_or_else(PoisonError::into_inner) = time;
-        self.inner.choose(of, pool, draws)
+            let in_a_row: Vec<f64> =
+                match since.is_multiple_of(ALONE / FAULTS) && since / (ALONE / FAULTS) < FAULTS {
+                    true => (0..PIECES).map(|_| self.in_a_row(of, pool)).collect(),
+                    false => Vec::new(),
+                };
+            let times = &mut self.times.lock().unwrap_or_else(PoisonError::into_inner)[state];
+            times.in_a_row.extend(in_a_row);
+            times.alone.push(alone);
+            times.nothing.push(nothing);
+        }
+        chosen
     }
 }
 
-/// One decision in a memory half full of one segment's pages; the median over some faults.
-fn deciding(policy: &Policy, settings: &Settings) -> f64 {
-    let took = Arc::new(Mutex::new(0.0));
+/// One decision in a row, and alone, in each state of memory, filled with one segment's pages.
+fn deciding(policy: &Policy, settings: &Settings, draws: Vec<Draws>) -> [[f64; STATES]; 2] {
+    let times = Arc::default();
     let inner = policy.build(settings).expect("it picks from a pool");
-    let timing = Timing { inner, took: Arc::clone(&took) };
+    let starts = [settings.frames / 2, settings.frames + 64];
+    let timing = Box::new(Timing { inner, draws: draws.into_iter(), starts, times: Arc::clone(&times) });
     let mut frames =
-        Frames::new(FRAMES, settings.pool, Box::new(timing), 1).expect("a pool smaller than memory");
-    let recency = Recency::new();
-    let mut times = Vec::new();
-    for page in 0..(FRAMES / 2 + 15) as u32 {
-        frames.place(&request(page), &recency).expect("built-in policies stay in the pool");
-        times.push(*took.lock().unwrap_or_else(PoisonError::into_inner));
+        Frames::new(settings.frames, settings.pool, timing, 1).expect("a pool smaller than memory");
+    let mut recency = Recency::new();
+    for page in 0..(starts[1] + ALONE) as u32 {
+        recency.note(PageId(page), u64::from(page) + 1);
+        // A page somewhere: next to the last one is what a coloring would learn.
+        let page_no = PageNo(Rng::new(5).below(Stream::new(Domain::Test, 0), page.into(), 1 << 30));
+        let request = Request { page_no, ..request(page) };
+        frames.place(&request, &recency).expect("built-in policies stay in the pool");
     }
-    let mut times = times.split_off((FRAMES / 2) as usize);
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+    assert!(frames.evictions() > ALONE);
+    let times = std::mem::take(&mut *times.lock().unwrap_or_else(PoisonError::into_inner));
+    let [half, full] = times.map(|times| [median(times.in_a_row), mean(times.alone) - mean(times.nothing)]);
+    [[half[0], full[0]], [half[1], full[1]]]
 }
 
 /// A placement in a memory never full; making the memories is not counted.
 fn filling(policy: &Policy, settings: &Settings) -> f64 {
     let recency = Recency::new();
     let mut seed = 0;
-    let requests: Vec<Request> = (0..FRAMES as u32).map(request).collect();
-    median(PLACEMENTS, FRAMES / 2, |count| {
+    let length = settings.frames - settings.pool;
+    let requests: Vec<Request> = (0..length as u32).map(request).collect();
+    median_of((400_000 / length).max(5), length, |_| {
         seed += 1;
         let mut frames = policy.frames(settings, seed).expect("the settings are good");
         let start = Instant::now();
-        for request in &requests[..count as usize] {
+        for request in &requests {
             frames.place(request, &recency).expect("built-in policies stay in the pool");
         }
         start.elapsed()
     })
 }
 
-/// A placement under eviction, `between` random pages of the last 8192 touched before it.
+/// A placement under eviction, `between` random pages of the last touched before it.
 fn evicting(policy: &Policy, settings: &Settings, between: u64) -> f64 {
     let run = |placing: bool| {
         let mut frames = policy.frames(settings, 1).expect("the settings are good");
@@ -116,7 +213,8 @@ fn evicting(policy: &Policy, settings: &Settings, between: u64) -> f64 {
             for request in &requests {
                 for _ in 0..between.min(page) {
                     now += 1;
-                    let back = Rng::new(3).below(Stream::new(Domain::Test, 0), now, page.min(FRAMES)) + 1;
+                    let last = page.min(settings.frames);
+                    let back = Rng::new(3).below(Stream::new(Domain::Test, 0), now, last) + 1;
                     recency.note(PageId((page - back) as u32), now);
                 }
                 now += 1;
@@ -128,8 +226,10 @@ fn evicting(policy: &Policy, settings: &Settings, between: u64) -> f64 {
             }
             start.elapsed()
         };
-        piece(2 * FRAMES);
-        median(PLACEMENTS, 2_000, piece)
+        piece(settings.frames + 8192);
+        // As many frames of pools looked at, whatever their size.
+        let length = (400_000 / settings.pool).clamp(50, 2_000);
+        median_of(50, length, piece)
     };
     run(true) - run(false)
 }
@@ -142,7 +242,7 @@ fn touching(pages: u64) -> f64 {
         sum += u64::from(spaces.touch(Asid(1), PageNo(page), false).expect("few pages").page.0);
     }
     let mut index = 0;
-    let time = median(1_000_000, 10_000, |count| {
+    let time = median_of(100, 10_000, |count| {
         let order: Vec<PageNo> = (0..count)
             .map(|i| PageNo(Rng::new(4).below(Stream::new(Domain::Test, 0), index + i, pages)))
             .collect();
@@ -157,37 +257,58 @@ fn touching(pages: u64) -> f64 {
     time
 }
 
-fn main() {
-    let bins = [64, 256, 1024, 4096].map(|bins| PowerOfTwo::new(Bytes(bins)).expect("a power of two"));
-    println!("One decision, ns, one segment, by the number of bins:");
-    for pool in [16, 256] {
-        println!(
-            "{:24} {}",
-            format!("pool of {pool}"),
-            bins.map(|bins| format!("{:>8}", bins.bytes())).join("")
-        );
+fn head(text: &str, columns: impl IntoIterator<Item = String>) {
+    println!("{text:24}{}", columns.into_iter().map(|column| format!("{column:>8}")).collect::<String>());
+}
+
+fn decisions() {
+    let draws = collect(STATES * FAULTS as usize * PIECES * PIECE);
+    println!("One decision, ns, one segment, by bins:");
+    println!(
+        "{:24}{:32}{:32}{:32}{:32}",
+        "", "  in a row, half full", "  evicting", "  alone, half full", "  evicting"
+    );
+    for Size { frames, pool } in SIZES {
+        let title = format!("pool of {pool} of {frames}");
+        head(&title, [BINS; 4].concat().iter().map(ToString::to_string));
         for policy in placement::POLICIES {
-            let settings = bins.map(|bins| Settings { bins, ..Settings::new(FRAMES, pool) });
+            let settings = BINS.map(|bins| {
+                let bins = PowerOfTwo::new(Bytes(bins)).expect("a power of two");
+                Settings { bins, ..Settings::new(frames, pool) }
+            });
             if policy.build(&settings[0]).is_none() {
                 continue;
             }
-            let times = settings.map(|settings| format!("{:8.1}", deciding(policy, &settings)));
-            println!("{:24} {}", policy.name, times.join(""));
+            let times = settings.map(|settings| deciding(policy, &settings, draws.clone()));
+            let columns = [(0, 0), (0, 1), (1, 0), (1, 1)].into_iter();
+            let columns =
+                columns.flat_map(|(how, state)| times.map(|time| format!("{:.1}", time[how][state])));
+            head(policy.name, columns);
         }
     }
-    println!("\nOne placement, ns, 8192 frames, pool of 256, 256 bins or colors:");
-    println!("{:24} {:>12} {:>12}", "", "never full", "evicting");
-    let settings = Settings {
-        bins: PowerOfTwo::from_log2(8),
-        colors: 256,
-        fragmentation: 50,
-        ..Settings::new(FRAMES, 256)
-    };
-    for policy in placement::POLICIES.iter().filter(|policy| !matches!(policy.name, "identity" | "recorded"))
-    {
-        let (fill, evict) = (filling(policy, &settings), evicting(policy, &settings, 10));
-        println!("{:24} {fill:12.0} {evict:12.0}", policy.name);
+}
+
+fn placements() {
+    println!("\nOne placement, ns, 256 bins or colors:");
+    for Size { frames, pool } in SIZES {
+        head(&format!("pool of {pool} of {frames}"), ["filling", "evicts"].map(String::from));
+        let settings = Settings {
+            bins: PowerOfTwo::from_log2(8),
+            colors: 256,
+            fragmentation: 50,
+            ..Settings::new(frames, pool)
+        };
+        let sized = |policy: &&&Policy| !matches!(policy.name, "identity" | "recorded");
+        for policy in placement::POLICIES.iter().filter(sized) {
+            let (fill, evict) = (filling(policy, &settings), evicting(policy, &settings, 10));
+            head(policy.name, [fill, evict].map(|time| format!("{time:.0}")));
+        }
     }
+}
+
+fn main() {
+    decisions();
+    placements();
     println!("\nOne touch, ns:");
     for pages in [1_000, 100_000] {
         println!("{pages:7} known pages at random {:5.1}", touching(pages));

@@ -14,8 +14,8 @@ pub(super) static POLICY: Policy = Policy {
     name: "bin-hopping",
     rule: "The oldest frame of the pool in the next bin that has one, counting on from the space's last.",
     source: "KH90 §3.2.2",
-    cost: "A pointer for each address space (24 B); O(1) while every bin has a frame, O(bins) at worst; one draw \
-           for each space.",
+    cost: "A pointer for each address space (24 B); O(1) to decide while every bin has a frame, O(bins) at worst; \
+           one draw for each space.",
     parameters: &[POOL, BINS, TUNED_FOR],
     manner: Manner::Pool(|settings| Box::new(BinHopping { bins: settings.bins, pointers: BTreeMap::new() })),
 };

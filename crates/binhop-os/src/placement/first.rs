@@ -13,7 +13,7 @@ pub(super) static POLICY: Policy = Policy {
     name: "first",
     rule: "The least recently used frame of memory.",
     source: "binhop: the naive policy",
-    cost: "No state; no draw.",
+    cost: "No state; O(1) to decide, no draw.",
     parameters: &[],
     manner: Manner::Pool(|_| Box::new(First)),
 };

@@ -21,7 +21,7 @@ pub(super) static POLICY: Policy = Policy {
            used, then most in the pool, then random; the oldest frame there.",
     source: "KH90 §3.2.4, §5",
     cost: "8 B for each bin and segment (or space) with a page in memory, 8 B for each bin; O(log2 bins × \
-           segments), at most one draw.",
+           segments) to decide, at most one draw.",
     parameters: &[POOL, BINS, TUNED_FOR, SHARING],
     manner: Manner::Pool(|settings| {
         Box::new(Hierarchical { bins: settings.bins, sharing: settings.sharing })

@@ -3,8 +3,9 @@
 //!
 //! To add one: write `name.rs` with its rule, its source, its state and cost, its [`Policy`] and its tests,
 //! and put its name into the list. A policy that looks at bins declares what it asks
-//! ([`Placement::counts`]); the pool then keeps it up to date, and a decision costs what it reads. A policy with
-//! free lists and victims of its own is an [`Allocator`].
+//! ([`Placement::counts`]); the pool then keeps it up to date, and a decision costs what it reads. (A placement costs
+//! more: up to O(K) to keep a pool of K frames exact, whatever the policy.) A policy with free lists and victims
+//! of its own is an [`Allocator`].
 
 use alloc::boxed::Box;
 
@@ -111,7 +112,7 @@ pub struct Policy {
     pub rule: &'static str,
     /// Where it comes from: document and section, or "binhop".
     pub source: &'static str,
-    /// The state it keeps and what one placement costs.
+    /// The state it keeps and what one decision costs (see the top for what a placement costs).
     pub cost: &'static str,
     /// The keys under `placement` that it uses; others are legal and change nothing.
     pub parameters: &'static [Parameter],

@@ -15,7 +15,7 @@ pub(super) static POLICY: Policy = Policy {
     name: "page-coloring-equal",
     rule: "The oldest frame of the pool in bin (page number mod bins); if it has none, the oldest of the pool.",
     source: "KH90 §3.2.1",
-    cost: "No state; O(1), no draw.",
+    cost: "No state; O(1) to decide, no draw.",
     parameters: &[POOL, BINS, TUNED_FOR],
     manner: Manner::Pool(|settings| Box::new(Equal { bins: settings.bins })),
 };

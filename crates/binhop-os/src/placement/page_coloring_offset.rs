@@ -15,7 +15,7 @@ pub(super) static POLICY: Policy = Policy {
     name: "page-coloring-offset",
     rule: "As page-coloring-equal, with page number + a random offset for each segment (or each address space).",
     source: "KH90 §3.2.1, §5",
-    cost: "No state: an offset is drawn again each time, a function of seed and segment; O(1), one draw.",
+    cost: "No state: an offset is drawn again each time, a function of seed and segment; O(1) to decide, one draw.",
     parameters: &[POOL, BINS, TUNED_FOR, SHARING],
     manner: Manner::Pool(|settings| Box::new(Offset { bins: settings.bins, sharing: settings.sharing })),
 };

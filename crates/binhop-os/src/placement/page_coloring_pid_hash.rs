@@ -16,7 +16,7 @@ pub(super) static POLICY: Policy = Policy {
     name: "page-coloring-pid-hash",
     rule: "As page-coloring-equal, with page number xor hash(asid); the hash is the upper half of asid × 2⁶⁴/φ.",
     source: "KH90 §3.2.1; the hash is binhop's",
-    cost: "No state; O(1), no draw.",
+    cost: "No state; O(1) to decide, no draw.",
     parameters: &[POOL, BINS, TUNED_FOR],
     manner: Manner::Pool(|settings| Box::new(PidHash { bins: settings.bins })),
 };

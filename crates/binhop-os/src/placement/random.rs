@@ -11,7 +11,7 @@ pub(super) static POLICY: Policy = Policy {
     name: "random",
     rule: "Any frame of the pool, uniformly.",
     source: "KH90 §3.2",
-    cost: "No state; one draw.",
+    cost: "No state; O(1) to decide, one draw.",
     parameters: &[POOL],
     manner: Manner::Pool(|_| Box::new(Random)),
 };

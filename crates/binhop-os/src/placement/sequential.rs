@@ -14,8 +14,8 @@ pub(super) static POLICY: Policy = Policy {
     rule: "Of the bins with a frame in the pool: fewest used by the address space, then most in the pool, then \
            random; the oldest frame there.",
     source: "KH90 §3.2.3, §5",
-    cost: "4 B for each bin and segment (or space) with a page in memory, 4 B for each bin; O(bins × segments), at \
-           most one draw.",
+    cost: "4 B for each bin and segment (or space) with a page in memory, 4 B for each bin; O(bins × segments) to \
+           decide, at most one draw.",
     parameters: &[POOL, BINS, TUNED_FOR, SHARING],
     manner: Manner::Pool(|settings| {
         Box::new(Sequential { bins: settings.bins, sharing: settings.sharing, used: Vec::new() })
