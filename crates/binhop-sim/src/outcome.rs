@@ -31,7 +31,9 @@ pub struct Outcome {
     /// One row for each seed, interval, cache and metric; empty without an interval. `instructions` are
     /// those of the interval. Intervals count from the start, warm-up included.
     pub series: RecordBatch,
-    /// One row for each seed, process and metric of the measured part.
+    /// One row for each seed, process and metric of the measured part. What it says of pages (`os.pages`,
+    /// conflicts) is about those in memory at the exit of the address space, or at the end; of a number used
+    /// again, those of its last life that had any. An exec takes no sample.
     pub processes: RecordBatch,
     /// Every placement in order, if the plan logs them: seed, fault, asid, page_no, page, segment, frame, and
     /// the page evicted, if one was.
