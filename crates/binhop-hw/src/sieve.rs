@@ -63,7 +63,8 @@ pub struct Sieve {
 
 impl Sieve {
     /// For several trees of one front, each with one cache behind it: before memory, write-back, allocating, not
-    /// inclusive, without a write buffer, indexed by plain physical address, of the same line; `None` for others, or for a single tree.
+    /// inclusive, without a write buffer, not SRRIP, indexed by plain physical address, of the same line; `None`
+    /// for others, or for a single tree.
     #[must_use]
     pub fn new(trees: &[&Tree]) -> Option<Self> {
         let sets = trees.iter().map(|tree| sets_behind(tree)).collect::<Option<Vec<(usize, u64)>>>()?;

@@ -7,7 +7,8 @@
 //! - **decode**: once.
 //! - **prepare**: once for machines that need the same of it ([`Needs`]: pages, and the lines, sets and write
 //!   policy of the caches the processor asks). The pool may differ: the smallest number of frames outside a
-//!   pool is safe for all.
+//!   pool is safe for all, unless it is so small that no page is surely in memory. Policies that give a dead page's
+//!   frame away at once (buddy, recorded) have a preparation of their own, so as not to end others' shared front.
 //! - **front**: machines with equal fronts form a group. If no set of it depends on a frame and no victim on
 //!   the seed, it is simulated once for all placements and seeds of the group, until a page may be evicted.
 //! - **place**: once per seed for machines of one group whose memory and placement are equal: a lane.
