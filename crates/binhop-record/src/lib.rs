@@ -1,0 +1,5 @@
+//! Recordings of real programs: from the recorder's pipes to one trace.
+
+pub mod piece;
+
+pub use piece::{Piece, ProcessStream, Streams};
