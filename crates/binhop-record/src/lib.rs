@@ -1,5 +1,6 @@
 //! Recordings of real programs: from the recorder's pipes to one trace.
 
 pub mod piece;
+pub mod schedule;
 
-pub use piece::{Piece, ProcessStream, Streams};
+pub use piece::{Piece, ProcessStream, Streams, Waits};

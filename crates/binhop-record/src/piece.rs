@@ -17,6 +17,8 @@ pub enum Piece {
         tid: u32,
         /// The call's number.
         number: u32,
+        /// What it may wait for: [`crate::schedule::calls::waits`] tells by number and arguments.
+        waits: Waits,
         /// Nanoseconds on the recorder's monotonic clock.
         time: u64,
     },
@@ -30,6 +32,12 @@ pub enum Piece {
         time: u64,
         /// What the call returned; negative: an error's number.
         result: i64,
+    },
+    /// All before here was done by this time, and nothing after it was before. Wanted now and then in a long
+    /// stretch without a system call, so that others need not wait for its end; may be left out.
+    Time {
+        /// Nanoseconds on the recorder's monotonic clock.
+        time: u64,
     },
     /// From here another thread of the process runs.
     Thread {
@@ -55,6 +63,20 @@ pub enum Piece {
         /// Nanoseconds on the recorder's monotonic clock.
         time: u64,
     },
+}
+
+/// What a system call may wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// It returns as soon as its work is done.
+    Nothing,
+    /// A child that ends.
+    Child,
+    /// Something that another process gives: bytes in a pipe, a connection, a signal, a lock. Even where it returns at
+    /// once, what it returns was given before.
+    Given,
+    /// Room in a pipe, a program that starts, a device: it waited if it took long.
+    Room,
 }
 
 /// The stream of one process, over every program it runs.

@@ -1,0 +1,142 @@
+//! Which system calls may wait, and for what: Linux, x86-64 (`arch/x86/entry/syscalls/syscall_64.tbl`).
+
+use crate::piece::Waits;
+
+/// What the file behind a call's first argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Descriptor {
+    /// A regular file or directory: its reads and writes do not wait for another process.
+    File,
+    /// A pipe, a socket, a terminal, an event: or it is not known.
+    Other,
+}
+
+/// How a call of the table waits.
+#[derive(Clone, Copy)]
+enum Rule {
+    /// Always as said.
+    Always(Waits),
+    /// As said, unless the first argument is a regular file.
+    UnlessFile(Waits),
+    /// For a child, unless the argument of this position holds `WNOHANG`.
+    Child(usize),
+    /// A futex: as its operation (argument 1) says.
+    Futex,
+    /// `clone`: the parent waits if argument 0 holds `CLONE_VFORK`.
+    Clone,
+    /// `fcntl`: waits for a lock where argument 1 is one of the waiting commands.
+    Lock,
+}
+
+use Rule::{Always, UnlessFile};
+use Waits::{Given, Room};
+
+/// Number, name, rule; in order of the number. What is not here does not wait, or for a short time only.
+const CALLS: &[(u32, &str, Rule)] = &[
+    (0, "read", UnlessFile(Given)),
+    (1, "write", UnlessFile(Room)),
+    (7, "poll", Always(Given)),
+    (19, "readv", UnlessFile(Given)),
+    (20, "writev", UnlessFile(Room)),
+    (23, "select", Always(Given)),
+    (34, "pause", Always(Given)),
+    (35, "nanosleep", Always(Room)),
+    (42, "connect", Always(Given)),
+    (43, "accept", Always(Given)),
+    (44, "sendto", Always(Room)),
+    (45, "recvfrom", Always(Given)),
+    (46, "sendmsg", Always(Room)),
+    (47, "recvmsg", Always(Given)),
+    (56, "clone", Rule::Clone),
+    (58, "vfork", Always(Room)),
+    (61, "wait4", Rule::Child(2)),
+    (65, "semop", Always(Given)),
+    (69, "msgsnd", Always(Room)),
+    (70, "msgrcv", Always(Given)),
+    (72, "fcntl", Rule::Lock),
+    (73, "flock", Always(Room)),
+    (74, "fsync", Always(Room)),
+    (75, "fdatasync", Always(Room)),
+    (128, "rt_sigtimedwait", Always(Given)),
+    (130, "rt_sigsuspend", Always(Given)),
+    (202, "futex", Rule::Futex),
+    (208, "io_getevents", Always(Room)),
+    (220, "semtimedop", Always(Given)),
+    (230, "clock_nanosleep", Always(Room)),
+    (232, "epoll_wait", Always(Given)),
+    (242, "mq_timedsend", Always(Room)),
+    (243, "mq_timedreceive", Always(Given)),
+    (247, "waitid", Rule::Child(3)),
+    (270, "pselect6", Always(Given)),
+    (271, "ppoll", Always(Given)),
+    (275, "splice", UnlessFile(Given)),
+    (276, "tee", Always(Given)),
+    (281, "epoll_pwait", Always(Given)),
+    (288, "accept4", Always(Given)),
+    (299, "recvmmsg", Always(Given)),
+    (307, "sendmmsg", Always(Room)),
+    (426, "io_uring_enter", Always(Room)),
+    (441, "epoll_pwait2", Always(Given)),
+];
+
+/// `WNOHANG` of `wait4` and `waitid` (`linux/wait.h`).
+const WNOHANG: u64 = 1;
+/// `CLONE_VFORK` (`linux/sched.h`).
+const CLONE_VFORK: u64 = 0x4000;
+/// The operation within a futex call's second argument, without its flags (`linux/futex.h`).
+const FUTEX_OPERATION: u64 = 0x7f;
+/// `FUTEX_WAIT`, `FUTEX_LOCK_PI`, `FUTEX_WAIT_BITSET`, `FUTEX_WAIT_REQUEUE_PI`, `FUTEX_LOCK_PI2`.
+const FUTEX_WAITS: [u64; 5] = [0, 6, 9, 11, 13];
+/// `F_SETLKW` and `F_OFD_SETLKW` (`linux/fcntl.h`).
+const LOCK_WAITS: [u64; 2] = [7, 38];
+
+/// What a call may wait for, by its number and arguments as the program gave them.
+#[must_use]
+pub fn waits(number: u32, args: [u64; 6], descriptor: Descriptor) -> Waits {
+    let Ok(at) = CALLS.binary_search_by_key(&number, |call| call.0) else { return Waits::Nothing };
+    let when = |waits: bool, what: Waits| if waits { what } else { Waits::Nothing };
+    match CALLS[at].2 {
+        Always(what) => what,
+        UnlessFile(what) => when(descriptor == Descriptor::Other, what),
+        Rule::Child(options) => when(args[options] & WNOHANG == 0, Waits::Child),
+        Rule::Futex => when(FUTEX_WAITS.contains(&(args[1] & FUTEX_OPERATION)), Given),
+        Rule::Clone => when(args[0] & CLONE_VFORK != 0, Room),
+        Rule::Lock => when(LOCK_WAITS.contains(&args[1]), Room),
+    }
+}
+
+/// The name of a call that may wait.
+#[must_use]
+pub fn name(number: u32) -> Option<&'static str> {
+    CALLS.binary_search_by_key(&number, |call| call.0).ok().map(|at| CALLS[at].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_order_of_the_numbers() {
+        assert!(CALLS.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert_eq!((name(61), name(62)), (Some("wait4"), None));
+    }
+
+    #[test]
+    fn arguments_decide_where_the_number_does_not() {
+        let told = |number, args| waits(number, args, Descriptor::Other);
+        assert_eq!(waits(0, [3, 0, 0, 0, 0, 0], Descriptor::File), Waits::Nothing);
+        assert_eq!(told(0, [3, 0, 0, 0, 0, 0]), Waits::Given);
+        assert_eq!(told(1, [1, 0, 0, 0, 0, 0]), Waits::Room);
+        assert_eq!(told(61, [u64::MAX, 0, 0, 0, 0, 0]), Waits::Child);
+        assert_eq!(told(61, [u64::MAX, 0, 3, 0, 0, 0]), Waits::Nothing);
+        assert_eq!(told(247, [0, 0, 0, 4, 0, 0]), Waits::Child);
+        assert_eq!(told(247, [0, 0, 0, 5, 0, 0]), Waits::Nothing);
+        assert_eq!(told(202, [0, 128, 0, 0, 0, 0]), Waits::Given); // FUTEX_WAIT_PRIVATE
+        assert_eq!(told(202, [0, 129, 0, 0, 0, 0]), Waits::Nothing); // FUTEX_WAKE_PRIVATE
+        assert_eq!(told(56, [0x4111, 0, 0, 0, 0, 0]), Waits::Room);
+        assert_eq!(told(56, [0x0120_0011, 0, 0, 0, 0, 0]), Waits::Nothing);
+        assert_eq!(told(72, [3, 7, 0, 0, 0, 0]), Waits::Room);
+        assert_eq!(told(72, [3, 6, 0, 0, 0, 0]), Waits::Nothing);
+        assert_eq!(told(5, [3, 0, 0, 0, 0, 0]), Waits::Nothing);
+    }
+}
