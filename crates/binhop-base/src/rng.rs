@@ -18,6 +18,8 @@ pub enum Domain {
     Workload = 4,
     /// What a placement draws once for a thing (a space's pointer, a segment's offset), not for a fault.
     PlacementOf = 5,
+    /// How long a process runs in a schedule that was not observed.
+    Schedule = 6,
     /// Tests.
     Test = 255,
 }

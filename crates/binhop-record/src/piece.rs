@@ -7,6 +7,7 @@ use binhop_trace::event::Cause;
 
 /// A piece of a process's stream, in the order in which its threads ran.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "most pieces are rows, and few pieces exist at a time")]
 pub enum Piece {
     /// Rows in final form: references, system calls with their ranges, mappings of the running thread. Never a
     /// switch, fork, exec or exit: those are the merge's.

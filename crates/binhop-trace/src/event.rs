@@ -378,6 +378,9 @@ pub struct Meta {
     pub command: Option<String>,
     /// `"exact"` or `"assumed"`: whether access sizes were recorded or filled in by an importer.
     pub sizes: Option<String>,
+    /// What decided the order between processes, if something of ours did: `"built-in"`, `"native"`, `"round-robin"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
     /// asid → (pid, command).
     pub processes: std::collections::BTreeMap<u32, Process>,
     /// segment → (file, kind).
@@ -393,6 +396,9 @@ pub struct Process {
     pub pid: Option<u64>,
     /// Its command.
     pub command: Option<String>,
+    /// The address space that forked it, if one of the trace did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u32>,
 }
 
 /// A sharable unit of an address space.

@@ -354,7 +354,7 @@ mod tests {
     /// Two processes and the kernel, pages of 1 KiB, one straddle.
     fn trace() -> (Meta, EventBatch) {
         let mut meta = Meta { page_size: Some(1024), sizes: Some("exact".into()), ..Meta::default() };
-        meta.processes.insert(7, Process { pid: Some(99), command: Some("cc".into()) });
+        meta.processes.insert(7, Process { pid: Some(99), command: Some("cc".into()), parent: None });
         let mut events = EventBuilder::default();
         events.push(Op::Fetch, 1000, 48, 12); // pages 0 and 1
         events.push(Op::Load, 1024, 8, 1);

@@ -76,7 +76,7 @@ fn batch(events: &[Event]) -> EventBatch {
 
 fn meta() -> Meta {
     let mut meta = Meta { page_size: Some(4096), command: Some("sort words".into()), ..Meta::default() };
-    meta.processes.insert(1, Process { pid: Some(4711), command: Some("sort".into()) });
+    meta.processes.insert(1, Process { pid: Some(4711), command: Some("sort".into()), parent: None });
     meta
 }
 

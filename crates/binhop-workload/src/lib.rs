@@ -151,7 +151,7 @@ fn meta(info: &Info, seed: u64) -> Meta {
     };
     let images: &[Image] = match &info.kind {
         Kind::Single(image, _) => {
-            let process = Process { pid: None, command: Some(image.name.to_owned()) };
+            let process = Process { command: Some(image.name.to_owned()), ..Process::default() };
             meta.processes.insert(0, process);
             for (kind, name) in ["data", "heap", "stack"].into_iter().enumerate() {
                 let segment = Segment { file: None, kind: Some(name.to_owned()) };

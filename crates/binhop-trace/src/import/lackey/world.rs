@@ -332,7 +332,7 @@ impl World {
         self.living.entry(pid).or_insert_with(|| {
             let asid = *next_asid;
             *next_asid += 1;
-            processes.insert(asid, Process { pid: Some(pid), command: None });
+            processes.insert(asid, Process { pid: Some(pid), ..Process::default() });
             Living { asid, tid: 1, runs: false, named: 0, execs: false, heap: None }
         })
     }

@@ -1,0 +1,377 @@
+//! One stream out of many processes: as one processor would have run them.
+//!
+//! **Numbers.** The command's own process is address space 0, and the stream starts with it, without a switch. Each
+//! process that is forked gets the next number, also where its process id was used before.
+//!
+//! **Who may run.** Each process has a clock: the recorder's time of its last system call (or time piece) that the
+//! merged stream has passed. A process that returns at time t from a call that brings something from others
+//! ([`Waits::Given`], [`Waits::Child`]), or that waited in one ([`Waits::Room`], longer than [`Merge::patience`]),
+//! goes on only once every other process has done all it did before t. So nothing is read before it was written, and
+//! nobody sees a child end before it does. A process that waits for a child of which none has ended holds nobody up.
+//! Since the one that returns first waits for nobody, somebody may always run.
+//!
+//! **Switches.** A process leaves the processor when it must wait (cause: system call, with its number), when its turn is over
+//! and another may run (involuntary), and when it ends (exit). Where it waited and nobody else may run, the processor
+//! was idle: a switch from the process to itself says so.
+//!
+//! **Timing.** What comes out is a function of the pieces and the schedule, not of when pieces arrive. The merge reads
+//! on only as far as it must: a piece that is not there yet is waited for, and never one that needs another
+//! process to be read first, since the program runs on by itself.
+
+use std::collections::BTreeMap;
+
+use binhop_base::{Problem, Result};
+use binhop_trace::event::{Cause, Process};
+use binhop_trace::{EventBatch, Meta, Op, Source};
+
+use crate::member::{Member, Wait};
+use crate::piece::{Piece, ProcessStream, Streams, Waits};
+use crate::schedule::{Ready, Schedule};
+use crate::weave::{Weave, cut};
+
+/// The processes of a recording as one stream of events.
+pub struct Merge {
+    meta: Meta,
+    streams: Box<dyn Streams>,
+    schedule: Box<dyn Schedule>,
+    weave: Weave,
+    /// The live processes, by address space.
+    members: BTreeMap<u32, Member>,
+    /// Who runs; `None` before the start and after the end.
+    running: Option<u32>,
+    born: u32,
+    started: bool,
+    turns: u64,
+    /// Instructions left of the turn, and whether none of it ran yet.
+    left: u64,
+    fresh: bool,
+    /// An error that waits until the rows before it are handed out.
+    failed: Option<Box<Problem>>,
+}
+
+impl Merge {
+    /// How long a call may take before it counts as one that waited: 20 µs, and 1 ns for each 4 bytes it moved.
+    ///
+    /// Under the recorder a call that does not wait takes some 5 µs; waking another process takes longer (ours).
+    #[must_use]
+    pub const fn patience(result: i64) -> u64 {
+        20_000 + if result > 0 { result as u64 / 4 } else { 0 }
+    }
+
+    /// Merges the processes of a recording. Of `meta`, what the merge knows better is replaced: processes, schedule.
+    #[must_use]
+    pub fn new(streams: Box<dyn Streams>, schedule: Box<dyn Schedule>, meta: Meta) -> Self {
+        let meta = Meta { processes: BTreeMap::new(), schedule: Some(schedule.name().to_owned()), ..meta };
+        Self {
+            meta,
+            streams,
+            schedule,
+            weave: Weave::default(),
+            members: BTreeMap::new(),
+            running: None,
+            born: 0,
+            started: false,
+            turns: 0,
+            left: 0,
+            fresh: true,
+            failed: None,
+        }
+    }
+
+    /// What is known about the whole, to add to: segments and files become known on the way.
+    pub fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.meta
+    }
+
+    /// How many processes live at this point of the merged stream.
+    #[must_use]
+    pub fn live(&self) -> usize {
+        self.members.len()
+    }
+
+    fn member(&mut self, asid: u32) -> &mut Member {
+        self.members.get_mut(&asid).expect("it lives")
+    }
+
+    fn start(&mut self) -> Result<()> {
+        self.started = true;
+        if let Some(stream) = self.streams.root()? {
+            let asid = self.admit(stream, None, 0);
+            self.begin_turn(asid);
+        }
+        Ok(())
+    }
+
+    /// A process is born.
+    fn admit(&mut self, stream: Box<dyn ProcessStream>, parent: Option<u32>, clock: u64) -> u32 {
+        let asid = self.born;
+        self.born += 1;
+        let command = Some(stream.command().to_owned()).filter(|command| !command.is_empty());
+        self.meta.processes.insert(asid, Process { pid: Some(stream.pid()), command, parent });
+        self.members.insert(asid, Member::new(stream, asid, parent, clock));
+        asid
+    }
+
+    fn begin_turn(&mut self, asid: u32) {
+        self.turns += 1;
+        self.running = Some(asid);
+        self.left = self.schedule.turn(asid);
+        self.fresh = true;
+        let turn = self.turns;
+        self.member(asid).resume(turn);
+    }
+
+    /// Takes one piece of whoever runs.
+    fn step(&mut self, asid: u32) -> Result<()> {
+        let member = self.member(asid);
+        match member.take()? {
+            Some(Piece::Rows(rows)) => self.rows(asid, &rows),
+            Some(Piece::Enter { tid, number, waits, time }) => {
+                self.hand_over(asid);
+                self.member(asid).enter(tid, number, waits, time);
+                self.entered(asid, number, waits)
+            }
+            Some(Piece::Leave { tid, number, time, result }) => {
+                if let Some((number, wait)) = self.must_wait(asid, tid, time, result)? {
+                    let member = self.member(asid);
+                    member.hold(Some(Piece::Leave { tid, number, time, result }));
+                    return self.wait(asid, number, wait);
+                }
+                self.passed(asid, tid, number, time, result);
+                Ok(())
+            }
+            Some(Piece::Time { time }) => {
+                member.reached(time);
+                Ok(())
+            }
+            Some(Piece::Thread { tid, cause, number }) => {
+                member.hand_over(tid, cause, number);
+                Ok(())
+            }
+            Some(Piece::Fork { child }) => self.fork(asid, child),
+            Some(Piece::Exec { command }) => {
+                member.exec();
+                self.weave.event(Op::Exec, asid.into(), 0, [None; 2]);
+                self.meta.processes.entry(asid).or_default().command = Some(command);
+                Ok(())
+            }
+            Some(Piece::Exit { .. }) | None => self.exit(asid),
+        }
+    }
+
+    /// If another thread of the running process goes on: says so.
+    fn hand_over(&mut self, asid: u32) {
+        let member = self.member(asid);
+        if let Some((tid, cause, number)) = member.thread.take() {
+            member.tid = tid;
+            self.weave.switch(asid, tid, cause, number);
+        }
+    }
+
+    fn rows(&mut self, asid: u32, rows: &EventBatch) -> Result<()> {
+        self.hand_over(asid);
+        self.member(asid).idle = None;
+        if self.members.len() == 1 {
+            self.weave.rows(rows.clone());
+            return Ok(());
+        }
+        let (end, ran) = cut(rows, self.left, self.fresh);
+        self.fresh &= ran == 0;
+        self.left = self.left.saturating_sub(ran);
+        if end > 0 {
+            self.weave.rows(rows.slice(0, end));
+        }
+        if end == rows.len() {
+            return Ok(());
+        }
+        self.member(asid).hold(Some(Piece::Rows(rows.slice(end, rows.len() - end))));
+        self.next_turn(Some(asid), Cause::Involuntary, None)
+    }
+
+    /// The running process is in a call. It leaves at once if it cannot go past it before others have run, whenever it returns.
+    fn entered(&mut self, asid: u32, number: u32, waits: Waits) -> Result<()> {
+        let member = self.member(asid);
+        let entered = member.clock;
+        let parked = waits == Waits::Child && member.children > 0 && member.ended == 0;
+        let mut others = self.members.values().filter(|member| member.asid != asid);
+        if parked || waits == Waits::Given && others.any(|member| member.is_behind(entered)) {
+            return self.wait(asid, number, Wait { entered, leave: None, child: waits == Waits::Child });
+        }
+        Ok(())
+    }
+
+    /// Whether a call that returns must let others run first; then in which call the process waits.
+    fn must_wait(&mut self, asid: u32, tid: u32, time: u64, result: i64) -> Result<Option<(u32, Wait)>> {
+        let member = self.member(asid);
+        let Some((number, entered)) = member.idle else { return Ok(None) };
+        let (time, waits) = (time.max(entered), member.returns(tid));
+        let waited = time - entered > Self::patience(result);
+        let wait = match waits {
+            Waits::Nothing => false,
+            Waits::Room => waited,
+            Waits::Given | Waits::Child => waited || self.others_settled_at(asid, time)? < time,
+        };
+        Ok(wait.then_some((number, Wait { entered, leave: Some(time), child: false })))
+    }
+
+    fn passed(&mut self, asid: u32, tid: u32, number: u32, time: u64, result: i64) {
+        self.hand_over(asid);
+        self.member(asid).leave(tid, number, time, result);
+    }
+
+    fn wait(&mut self, asid: u32, number: u32, wait: Wait) -> Result<()> {
+        self.member(asid).wait = Some(wait);
+        self.next_turn(Some(asid), Cause::SystemCall, Some(number))
+    }
+
+    /// A child is born; before any row of its own.
+    fn fork(&mut self, asid: u32, child: u64) -> Result<()> {
+        let Some(stream) = self.streams.child(child)? else { return Ok(()) };
+        let clock = self.member(asid).clock;
+        let born = self.admit(stream, Some(asid), clock);
+        self.member(asid).children += 1;
+        self.weave.event(Op::Fork, born.into(), 0, [Some(asid.into()), None]);
+        Ok(())
+    }
+
+    fn exit(&mut self, asid: u32) -> Result<()> {
+        self.weave.event(Op::Exit, asid.into(), 0, [None; 2]);
+        let member = self.members.remove(&asid).expect("it lives");
+        if let Some(parent) = member.parent.and_then(|parent| self.members.get_mut(&parent)) {
+            parent.children -= 1;
+            parent.ended += 1;
+        }
+        self.next_turn(None, Cause::Exit, None)
+    }
+
+    /// Whoever runs leaves, or would, for `cause`: the next one's turn. `None`: it ended.
+    fn next_turn(&mut self, leaving: Option<u32>, cause: Cause, number: Option<u32>) -> Result<()> {
+        self.running = None;
+        let ready = self.ready()?;
+        if ready.is_empty() {
+            return Ok(()); // all have ended
+        }
+        let next = ready[self.schedule.choose(&ready)].asid;
+        if leaving != Some(next) {
+            let member = self.member(next);
+            if let Some((tid, ..)) = member.thread.take() {
+                member.tid = tid;
+            }
+            let tid = member.tid;
+            self.weave.switch(next, tid, cause, number);
+        } else if cause == Cause::SystemCall {
+            let tid = self.member(next).tid;
+            self.weave.switch(next, tid, cause, number);
+        }
+        self.begin_turn(next);
+        Ok(())
+    }
+
+    /// Who may run, in order of the address space; asks those that wait until when, where it matters.
+    fn ready(&mut self) -> Result<Vec<Ready>> {
+        loop {
+            let settled = self.members.values().map(Member::settled).min();
+            let Some(settled) = settled else { return Ok(Vec::new()) };
+            if settled == u64::MAX {
+                // Only parents that wait for children of which nothing is heard: a signal ended their call.
+                self.members
+                    .values_mut()
+                    .filter_map(|member| member.wait.as_mut())
+                    .for_each(|wait| wait.child = false);
+                continue;
+            }
+            if !self.ask_until(None, settled)? {
+                let ready = self.members.values().filter(|member| match member.wait {
+                    Some(wait) => wait.leave.is_some_and(|leave| leave <= settled),
+                    None => true,
+                });
+                return Ok(ready
+                    .map(|member| Ready { asid: member.asid, last_turn: member.last_turn })
+                    .collect());
+            }
+        }
+    }
+
+    /// Up to which time all but one have done everything, as far as is known.
+    fn others_settled(&self, asid: u32) -> u64 {
+        let others = self.members.values().filter(|member| member.asid != asid);
+        others.map(Member::settled).min().unwrap_or(u64::MAX)
+    }
+
+    /// As [`Merge::others_settled`], exact below `time`.
+    fn others_settled_at(&mut self, asid: u32, time: u64) -> Result<u64> {
+        loop {
+            let settled = self.others_settled(asid);
+            if settled >= time || !self.ask_until(Some(asid), settled)? {
+                return Ok(settled);
+            }
+        }
+    }
+
+    /// Asks one of those (but one) that wait since `time` or earlier when they return; `false` if nobody is left to ask.
+    fn ask_until(&mut self, but: Option<u32>, time: u64) -> Result<bool> {
+        let asked = self.members.values().filter(|member| Some(member.asid) != but && member.may_be_asked());
+        let first = asked
+            .filter(|member| member.settled() <= time)
+            .map(|member| (member.settled(), member.asid))
+            .min();
+        let Some((_, asid)) = first else { return Ok(false) };
+        let leave = loop {
+            let member = self.member(asid);
+            match member.take()? {
+                Some(Piece::Thread { tid, cause, number }) => member.hand_over(tid, cause, number),
+                Some(Piece::Time { .. }) => {}
+                Some(Piece::Fork { child }) => self.fork(asid, child)?,
+                piece => {
+                    let leave = match &piece {
+                        Some(Piece::Leave { time, .. } | Piece::Exit { time }) => *time,
+                        _ => 0, // another thread runs on, or nothing more is known of it
+                    };
+                    member.hold(piece);
+                    break leave;
+                }
+            }
+        };
+        let wait = self.member(asid).wait.as_mut().expect("it waits");
+        wait.leave = Some(leave.max(wait.entered));
+        Ok(true)
+    }
+
+    fn run(&mut self) -> Result<()> {
+        if !self.started {
+            self.start()?;
+        }
+        while let Some(asid) = self.running.filter(|_| !self.weave.is_ready()) {
+            self.step(asid)?;
+        }
+        Ok(())
+    }
+}
+
+impl Source for Merge {
+    fn name(&self) -> &str {
+        "recording"
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if !self.weave.is_ready()
+            && self.failed.is_none()
+            && let Err(problem) = self.run()
+        {
+            self.failed = Some(problem);
+            self.running = None;
+        }
+        if let Some(batch) = self.weave.next() {
+            return Ok(Some(batch));
+        }
+        self.weave.flush();
+        match self.weave.next() {
+            Some(batch) => Ok(Some(batch)),
+            None => self.failed.take().map_or(Ok(None), Err),
+        }
+    }
+}

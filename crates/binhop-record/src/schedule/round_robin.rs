@@ -1,0 +1,32 @@
+//! Equal turns, one after the other.
+
+use super::{Ready, Schedule, longest_ago};
+
+/// Each process in turn for the same number of instructions.
+#[derive(Clone, Debug)]
+pub struct RoundRobin {
+    quantum: u64,
+}
+
+impl RoundRobin {
+    /// Turns of `quantum` instructions (1 or more).
+    #[must_use]
+    pub fn new(quantum: u64) -> Self {
+        assert!(quantum > 0, "a turn has at least one instruction");
+        Self { quantum }
+    }
+}
+
+impl Schedule for RoundRobin {
+    fn name(&self) -> &str {
+        "round-robin"
+    }
+
+    fn choose(&mut self, ready: &[Ready]) -> usize {
+        longest_ago(ready)
+    }
+
+    fn turn(&mut self, _: u32) -> u64 {
+        self.quantum
+    }
+}
