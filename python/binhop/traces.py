@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import polars as pl
 
 from binhop import _binhop
+from binhop.arguments import thread_count
 from binhop.errors import RequestError
 
 if TYPE_CHECKING:
@@ -159,14 +160,23 @@ class Trace:
         return findings
 
     def write(
-        self, path: str | os.PathLike[str], length: int | None = None, progress: Any = None
+        self,
+        path: str | os.PathLike[str],
+        length: int | None = None,
+        progress: Any = None,
+        *,
+        threads: int | None = None,
     ) -> tuple[dict[str, Any], list[str]]:
         """Writes the events (at most `length` references) into a trace file, complete or not at all.
+
+        The file's bytes do not depend on the number of threads (default: all there are).
 
         Returns:
             The totals, and what an importer skipped or assumed, one sentence each.
         """
-        summary, notes = self.stream().write(os.fspath(path), self._bounded(length), progress)
+        summary, notes = self.stream().write(
+            os.fspath(path), self._bounded(length), thread_count(threads), progress
+        )
         return json.loads(summary), notes
 
     def _bounded(self, length: int | None) -> int | None:

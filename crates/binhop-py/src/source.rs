@@ -212,18 +212,20 @@ impl Stream {
         Ok(batch.map(|batch| Table::new(batch.to_record_batch())))
     }
 
-    /// Writes the events (at most `length` references) into a trace file, complete or not at all. Returns
-    /// the totals and the hash as JSON, and the importer's notes.
-    #[pyo3(signature = (path, length=None, progress=None))]
+    /// Writes the events (at most `length` references) into a trace file on so many threads,
+    /// complete or not at all. Returns the totals and the hash as JSON, and the importer's notes.
+    #[pyo3(signature = (path, length=None, threads=1, progress=None))]
     fn write(
         &self,
         py: Python<'_>,
         path: &str,
         length: Option<u64>,
+        threads: usize,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(String, Vec<String>)> {
         self.read(py, length, progress, |source, _, progress| {
-            let written = copy(source, Path::new(path), &mut |totals| progress.tell(totals.references))?;
+            let written =
+                copy(source, Path::new(path), threads, &mut |totals| progress.tell(totals.references))?;
             let summary = serde_json::json!({
                 "totals": written.totals,
                 "content_hash": format!("{:016x}", written.content_hash),

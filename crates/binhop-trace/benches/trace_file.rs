@@ -1,6 +1,6 @@
 //! The trace file's speed and size on a synthetic program: loops over arrays, a call stack, a heap.
 //!
-//! Prints bytes per row, and rows and references per second (medians of 5, one thread) of writing, reading, and
+//! Prints bytes per row, and rows and references per second (medians of 5, one thread unless said) of writing, reading, and
 //! reading ahead. A trace of yours takes its place with `BINHOP_BENCH_TRACE=cc1.parquet`; foreign
 //! formats are known by their extension.
 //! Run: `cargo bench -p binhop-trace --bench trace_file`.
@@ -25,24 +25,25 @@ fn main() {
         Ok(given) => drain(&mut *import::open(&given, None).expect("a foreign trace")),
         Err(_) => synthetic(ROWS),
     };
-    let write = || {
-        let mut writer = TraceWriter::create(&path, &Meta::default()).expect("created");
+    let write = |threads| {
+        let mut writer = TraceWriter::create(&path, &Meta::default(), threads).expect("created");
         for batch in &batches {
             writer.push(batch).expect("pushed");
         }
         writer.finish().expect("finished")
     };
-    let written = write();
+    let written = write(1);
     let (rows, references) = (written.totals.rows() as f64, written.totals.references as f64);
     println!("{rows} rows, {references} references, {:.3} bytes/row", written.bytes as f64 / rows);
     let report = |what: &str, seconds: f64| {
         println!(
-            "{what:<12} {:>7.1} M rows/s {:>7.1} M references/s",
+            "{what:<16} {:>7.1} M rows/s {:>7.1} M references/s",
             rows / seconds / 1e6,
             references / seconds / 1e6
         );
     };
-    report("write", median(|| assert_eq!(write(), written)));
+    report("write", median(|| assert_eq!(write(1), written)));
+    report("write, 2 threads", median(|| assert_eq!(write(2), written)));
     let open = || TraceReader::open(&path).expect("opened");
     report("read", median(|| assert_eq!(scan(&mut open()), rows as usize)));
     report("read ahead", median(|| assert_eq!(scan(&mut Ahead::new(Box::new(open()))), rows as usize)));

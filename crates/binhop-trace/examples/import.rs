@@ -1,4 +1,4 @@
-//! Imports a foreign trace: `cargo run --release -p binhop-trace --example import -- lackey - sort.parquet`.
+//! Imports a foreign trace: `cargo run --release -p binhop-trace --example import -- lackey - sort.parquet [THREADS]`.
 
 use std::path::Path;
 
@@ -7,12 +7,15 @@ use binhop_trace::write::copy;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [format, input, output] = arguments.as_slice() else {
-        eprintln!("usage: import FORMAT FILE|- OUT.parquet");
+    let threads = arguments.get(3).map_or(Some(1), |text| text.parse().ok());
+    let ([format, input, output] | [format, input, output, _], Some(threads)) =
+        (arguments.as_slice(), threads)
+    else {
+        eprintln!("usage: import FORMAT FILE|- OUT.parquet [THREADS]");
         std::process::exit(2);
     };
     let outcome = import::open(input, Some(format)).and_then(|mut importer| {
-        let written = copy(importer.as_mut(), Path::new(output), &mut |_| Ok(()))?;
+        let written = copy(importer.as_mut(), Path::new(output), threads, &mut |_| Ok(()))?;
         Ok((importer.notes(), written))
     });
     match outcome {

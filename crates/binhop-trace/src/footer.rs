@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn another_version_is_named() {
         let path = std::env::temp_dir().join(format!("binhop-version-{}.parquet", std::process::id()));
-        TraceWriter::create(&path, &Meta::default()).unwrap().finish().unwrap();
+        TraceWriter::create(&path, &Meta::default(), 1).unwrap().finish().unwrap();
         let mut bytes = std::fs::read(&path).unwrap();
         let mark = [SCHEMA.as_bytes(), &[0x18, 1]].concat();
         let at = bytes.windows(mark.len()).position(|text| text == mark).unwrap() + mark.len();

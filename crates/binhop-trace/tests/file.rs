@@ -81,7 +81,11 @@ fn meta() -> Meta {
 }
 
 fn write(path: &Path, events: &[Event], row_group: usize, chunk: usize) -> Written {
-    let mut writer = TraceWriter::with_row_groups(path, &meta(), row_group).unwrap();
+    write_on(1, path, events, row_group, chunk)
+}
+
+fn write_on(threads: usize, path: &Path, events: &[Event], row_group: usize, chunk: usize) -> Written {
+    let mut writer = TraceWriter::with_row_groups(path, &meta(), threads, row_group).unwrap();
     for part in events.chunks(chunk) {
         writer.push(&batch(part)).unwrap();
     }
@@ -149,12 +153,12 @@ proptest! {
     }
 
     #[test]
-    fn content_hash_and_bytes_do_not_depend_on_batches(rows in 1u64..600, row_group in 1usize..400, chunks in [1usize..300, 1usize..300]) {
+    fn content_hash_and_bytes_do_not_depend_on_batches_and_threads(rows in 1u64..600, row_group in 1usize..400, chunks in [(1usize..300, 1usize..5), (1usize..300, 1usize..5)]) {
         let place = Place::new("chunks");
         let all = events(rows);
-        let [a, b] = chunks.map(|chunk| {
+        let [a, b] = chunks.map(|(chunk, threads)| {
             let path = place.file(&format!("{chunk}.parquet"));
-            (write(&path, &all, row_group, chunk), fs::read(&path).unwrap())
+            (write_on(threads, &path, &all, row_group, chunk), fs::read(&path).unwrap())
         });
         prop_assert_eq!(&a, &b);
         let path = place.file("one.parquet");
@@ -237,9 +241,9 @@ fn what_is_no_file_is_refused() {
     let link = place.file("null");
     std::os::unix::fs::symlink("/dev/null", &link).unwrap();
     assert_eq!(refused(&link).value, "not a regular file");
-    let problem = TraceWriter::create(&link, &meta()).err().unwrap();
+    let problem = TraceWriter::create(&link, &meta(), 1).err().unwrap();
     assert_eq!((problem.class, problem.value.as_str()), (Class::Request, "not a regular file"));
-    let problem = TraceWriter::create(&place.file("no/such/t.parquet"), &meta()).err().unwrap();
+    let problem = TraceWriter::create(&place.file("no/such/t.parquet"), &meta(), 1).err().unwrap();
     assert!(problem.value.contains("No such file"), "{problem}");
 }
 
@@ -369,7 +373,7 @@ fn a_writer_dropped_leaves_what_was_there() {
     let place = Place::new("drop");
     let path = place.file("t.parquet");
     fs::write(&path, "before").unwrap();
-    let mut writer = TraceWriter::with_row_groups(&path, &meta(), 10).unwrap();
+    let mut writer = TraceWriter::with_row_groups(&path, &meta(), 2, 10).unwrap();
     writer.push(&batch(&events(100))).unwrap();
     assert_eq!(place.names().len(), 2);
     drop(writer);
@@ -382,7 +386,7 @@ fn a_writer_dropped_leaves_what_was_there() {
 #[test]
 fn the_writer_refuses_an_unknown_operation() {
     let place = Place::new("op");
-    let mut writer = TraceWriter::create(&place.file("t.parquet"), &meta()).unwrap();
+    let mut writer = TraceWriter::create(&place.file("t.parquet"), &meta(), 1).unwrap();
     writer.push(&batch(&events(10))).unwrap();
     let columns = RecordBatch::try_from_iter(vec![
         ("op", Arc::new(UInt8Array::from(vec![1, 99])) as ArrayRef),
@@ -393,4 +397,37 @@ fn the_writer_refuses_an_unknown_operation() {
     let problem = writer.push(&EventBatch::from_record_batch(&columns.unwrap(), "x").unwrap()).unwrap_err();
     assert_eq!(problem.value, "99");
     assert!(problem.place.ends_with("t.parquet: row 11"), "{problem}");
+}
+
+/// Columns of one value, of few, of more than a byte can count, of more than two bytes can; arguments nowhere, in
+/// few rows, in every other row, in all.
+#[test]
+fn every_encoding_of_a_column_is_read_back() {
+    let place = Place::new("encodings");
+    let path = place.file("t.parquet");
+    let arg = |row: u32, every: u32| row.is_multiple_of(every).then_some(u64::from(row) << 20);
+    for (different, every) in [(1, 200_000), (3, 1000), (256, 7), (257, 2), (65_535, 1), (65_536, 3)] {
+        let values = (0..70_000u32).map(|row| (row, row % different * 65_521));
+        let all: Vec<Event> = values
+            .map(|(row, value)| (15, u64::from(row), value, !value, arg(row, every), arg(row + 1, every)))
+            .collect();
+        for row_group in [70_000, 69_999, 33_000] {
+            let written = write_on(2, &path, &all, row_group, 4000);
+            assert!(read(&path).unwrap() == all, "{different} values, an argument every {every} rows");
+            let present = all.iter().filter(|event| event.4.is_some()).count() as u64;
+            let arguments: u64 =
+                row_groups_said(&path).iter().map(|said| said["arg0"].as_u64().unwrap()).sum();
+            assert_eq!(arguments, present);
+            assert_eq!(written.totals.rows(), 70_000);
+        }
+    }
+}
+
+/// What our footer says about each row group.
+fn row_groups_said(path: &Path) -> Vec<serde_json::Value> {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+    let entries = reader.metadata().file_metadata().key_value_metadata().unwrap();
+    let entry = entries.iter().find(|entry| entry.key == "binhop.row-groups").unwrap();
+    serde_json::from_str(entry.value.as_deref().unwrap()).unwrap()
 }

@@ -10,6 +10,7 @@ import typer
 
 import binhop
 from binhop.cli import show
+from binhop.cli.options import Threads, positive
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
 from binhop.numbers import count
@@ -33,6 +34,7 @@ def import_(
         str | None, typer.Option("--format", "-f", help=f"One of {FORMATS}. Default: what the name says.")
     ] = None,
     length: Length = None,
+    threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Make a trace file from a foreign trace, compressed or not."""
@@ -45,7 +47,9 @@ def import_(
             raise binhop._binhop.unknown(format, "--format", "no foreign format has this name", known)
     trace = _foreign(source, format)
     with progress(f"importing {trace.name}", quiet=quiet) as tell:
-        written, notes = trace.write(target, count(length, "--length"), tell)
+        written, notes = trace.write(
+            target, count(length, "--length"), tell, threads=positive(threads, "--threads")
+        )
     if not quiet:
         totals = written["totals"]
         rows = sum(totals["events"].values())

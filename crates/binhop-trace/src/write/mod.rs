@@ -1,28 +1,34 @@
 //! Writing a trace file: streaming, in constant memory, appearing complete or not at all.
 //!
-//! Events are gathered into row groups of [`ROW_GROUP_ROWS`] rows whatever batches they come in, so the same events
-//! always make the same bytes. The file grows under a temporary name beside its target and takes the target's
-//! place when it is finished.
+//! Events are gathered into row groups of [`ROW_GROUP_ROWS`] rows whatever batches they come in, and a row group's bytes
+//! are a function of its rows (`columns.rs`): the same events always make the same bytes, on any number of threads
+//! (`pool.rs`). The file grows under a temporary name beside its target and takes the target's place when it is finished.
+
+mod columns;
+mod pool;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow::array::{Array, UInt64Array};
 use binhop_base::{Problem, Result};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::schema::types::ColumnPath;
-use xxhash_rust::xxh3::Xxh3Default;
+use parquet::arrow::ArrowSchemaConverter;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
 
 use crate::event::{EventBatch, EventBuilder, Meta, Op, Source, schema};
 use crate::footer::{self, Own, RowGroup};
 use crate::totals::{ContentHash, Totals};
+use columns::Encoded;
+use pool::Encoders;
 
 /// Rows in each row group but the last.
 pub const ROW_GROUP_ROWS: usize = 1 << 20;
+
+/// Batches of fewer rows are copied together: handing a batch on costs as much as copying some hundred rows.
+const SMALL_BATCH: usize = 1 << 10;
 
 /// What a finished file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,11 +43,16 @@ pub struct Written {
 
 /// Writes one trace file. Dropped before [`TraceWriter::finish`], it leaves nothing behind.
 pub struct TraceWriter {
-    // Field order: the encoder closes its file before the temporary file is removed.
-    encoder: ArrowWriter<Sink>,
+    // Field order: the file is closed before it is removed.
+    file: SerializedFileWriter<File>,
     temporary: Temporary,
+    encoders: Encoders,
     meta: Meta,
-    pending: EventBuilder,
+    /// The rows of the next row group: batches as they came, and behind them small ones copied together.
+    pieces: Vec<EventBatch>,
+    small: EventBuilder,
+    /// Rows in `pieces` and `small`.
+    pending: usize,
     row_group_rows: usize,
     totals: Totals,
     content: ContentHash,
@@ -49,33 +60,34 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Starts a file that will stand at `path`, replacing what is there once it is finished.
+    /// Starts a file that will stand at `path`, replacing what is there once it is finished. Row groups are encoded
+    /// on `threads` threads (at least 1), the caller's among them; memory holds about 20 MB of rows for each and two more.
     ///
     /// # Errors
     /// The directory does not exist or cannot be written; `path` is there and is no regular file.
-    pub fn create(path: &Path, meta: &Meta) -> Result<Self> {
-        Self::with_row_groups(path, meta, ROW_GROUP_ROWS)
+    pub fn create(path: &Path, meta: &Meta, threads: usize) -> Result<Self> {
+        Self::with_row_groups(path, meta, threads, ROW_GROUP_ROWS)
     }
 
     /// As [`TraceWriter::create`], with row groups of another length (1 or more): for tests and experiments.
     ///
     /// # Errors
     /// As [`TraceWriter::create`].
-    pub fn with_row_groups(path: &Path, meta: &Meta, rows: usize) -> Result<Self> {
+    pub fn with_row_groups(path: &Path, meta: &Meta, threads: usize, rows: usize) -> Result<Self> {
         assert!(rows > 0, "a row group has at least one row");
         let (temporary, file) = Temporary::create(path)?;
-        let sink = Sink { file, sum: Xxh3Default::new() };
-        // The Arrow schema that ArrowWriter would add says nothing the Parquet types do not.
-        let options = ArrowWriterOptions::new().with_properties(properties()).with_skip_arrow_metadata(true);
-        let mut encoder = ArrowWriter::try_new_with_options(sink, schema(), options)
+        let schema = ArrowSchemaConverter::new().convert(&schema()).expect("the schema is one of Parquet's");
+        let properties = WriterProperties::builder().set_created_by(footer::created_by()).build();
+        let file = SerializedFileWriter::new(file, schema.root_schema_ptr(), Arc::new(properties))
             .map_err(|error| temporary.cannot_write(&error.to_string()))?;
-        encoder.sync().map_err(|error| temporary.cannot_write(&error.to_string()))?;
-        encoder.inner_mut().sum.reset();
         Ok(Self {
-            encoder,
+            file,
             temporary,
+            encoders: Encoders::new(threads, Arc::new(schema)),
             meta: meta.clone(),
-            pending: EventBuilder::default(),
+            pieces: Vec::new(),
+            small: EventBuilder::default(),
+            pending: 0,
             row_group_rows: rows,
             totals: Totals::default(),
             content: ContentHash::new(),
@@ -86,18 +98,19 @@ impl TraceWriter {
     /// Appends events.
     ///
     /// # Errors
-    /// An operation code that has no meaning; the disk is full.
+    /// An operation code that has no meaning; the disk is full (which may show some row groups later).
     pub fn push(&mut self, batch: &EventBatch) -> Result<()> {
         check_ops(batch, self.totals.rows(), &self.temporary.place())?;
         self.totals.add(batch);
         self.content.add(batch);
         let mut start = 0;
         while start < batch.len() {
-            let rows = (self.row_group_rows - self.pending.len()).min(batch.len() - start);
-            self.pending.append(&batch.slice(start, rows));
+            let rows = (self.row_group_rows - self.pending).min(batch.len() - start);
+            self.gather(batch.slice(start, rows));
             start += rows;
-            if self.pending.len() == self.row_group_rows {
-                self.encode()?;
+            if self.pending == self.row_group_rows {
+                self.end_row_group();
+                self.append(false)?;
             }
         }
         Ok(())
@@ -119,7 +132,8 @@ impl TraceWriter {
     /// # Errors
     /// The disk is full, or the target cannot be replaced.
     pub fn finish(mut self) -> Result<Written> {
-        self.encode()?;
+        self.end_row_group();
+        self.append(true)?;
         let own = Own {
             totals: self.totals.clone(),
             content: self.content.finish(),
@@ -127,11 +141,10 @@ impl TraceWriter {
         };
         let entries = footer::entries(&self.meta, &own).expect("metadata has string keys only");
         for entry in entries {
-            self.encoder.append_key_value_metadata(entry);
+            self.file.append_key_value_metadata(entry);
         }
         let temporary = self.temporary;
-        let sink = self.encoder.into_inner().map_err(|error| temporary.cannot_write(&error.to_string()))?;
-        let mut file = sink.file;
+        let mut file = self.file.into_inner().map_err(|error| temporary.cannot_write(&said(&error)))?;
         let sealed = footer::seal(&mut file).and_then(|()| file.metadata());
         let bytes = sealed.map_err(|error| temporary.cannot_write(&error.to_string()))?.len();
         drop(file);
@@ -139,26 +152,65 @@ impl TraceWriter {
         Ok(Written { totals: own.totals, content_hash: own.content, bytes })
     }
 
-    /// Writes the pending rows as a row group: the one place where rows become bytes.
-    fn encode(&mut self) -> Result<()> {
-        if self.pending.is_empty() {
-            return Ok(());
+    /// Adds rows that the row group has room for.
+    fn gather(&mut self, batch: EventBatch) {
+        self.pending += batch.len();
+        if batch.len() < SMALL_BATCH {
+            self.small.append(&batch);
+        } else {
+            self.end_small();
+            self.pieces.push(batch);
         }
-        let rows = self.pending.finish();
-        let present = |column: Option<&UInt64Array>| column.map_or(0, |c| (c.len() - c.null_count()) as u64);
-        let (arg0, arg1) = (present(rows.arg0_column()), present(rows.arg1_column()));
-        let cannot_write = |error: &dyn std::fmt::Display| self.temporary.cannot_write(&error.to_string());
-        self.encoder.write(&rows.to_record_batch()).map_err(|error| cannot_write(&error))?;
-        self.encoder.flush().map_err(|error| cannot_write(&error))?;
-        self.encoder.sync().map_err(|error| cannot_write(&error))?;
-        let sum = &mut self.encoder.inner_mut().sum;
-        self.row_groups.push(RowGroup { xxh3: footer::digits(sum.digest()), arg0, arg1 });
-        sum.reset();
+    }
+
+    fn end_small(&mut self) {
+        if !self.small.is_empty() {
+            self.pieces.push(self.small.finish());
+        }
+    }
+
+    /// Hands the pending rows to the encoders.
+    fn end_row_group(&mut self) {
+        self.end_small();
+        if !self.pieces.is_empty() {
+            self.encoders.give(std::mem::take(&mut self.pieces));
+            self.pending = 0;
+        }
+    }
+
+    /// Appends the row groups that are encoded, in order; `all` of them, or as many as must not wait any longer.
+    fn append(&mut self, all: bool) -> Result<()> {
+        while let Some(encoded) = self.encoders.take(all) {
+            let appended = encoded.and_then(|encoded| append(&mut self.file, encoded));
+            self.row_groups.push(appended.map_err(|error| self.temporary.cannot_write(&said(&error)))?);
+        }
         Ok(())
     }
 }
 
-/// Drains a source into a file at `path`. `progress` hears of the totals after each batch; its error stops the
+/// Appends a row group to the file, and to the disk: an error must not wait for the file's end.
+fn append(
+    file: &mut SerializedFileWriter<File>,
+    encoded: Encoded,
+) -> std::result::Result<RowGroup, ParquetError> {
+    let mut row_group = file.next_row_group()?;
+    for column in encoded.columns {
+        row_group.append_column(&encoded.bytes, column)?;
+    }
+    row_group.close()?;
+    file.flush()?;
+    Ok(encoded.facts)
+}
+
+/// What the operating system said, if it was not the encoder.
+fn said(error: &ParquetError) -> String {
+    match error {
+        ParquetError::External(cause) => cause.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Drains a source into a file at `path`, encoding on `threads` threads. `progress` hears of the totals after each batch; its error stops the
 /// copy, and nothing is left behind.
 ///
 /// # Errors
@@ -166,9 +218,10 @@ impl TraceWriter {
 pub fn copy(
     source: &mut dyn Source,
     path: &Path,
+    threads: usize,
     progress: &mut dyn FnMut(&Totals) -> Result<()>,
 ) -> Result<Written> {
-    let mut writer = TraceWriter::create(path, source.meta())?;
+    let mut writer = TraceWriter::create(path, source.meta(), threads)?;
     while let Some(batch) = source.next_batch()? {
         writer.push(&batch)?;
         progress(writer.totals())?;
@@ -191,44 +244,6 @@ pub(crate) fn check_ops(batch: &EventBatch, first_row: u64, place: &str) -> Resu
         "no operation has this code",
         &format!("the codes are {}", known.join(", ")),
     ))
-}
-
-/// Chosen by measurement. On 12 M references of a compiler (6.7 M rows) this makes 0.295 bytes a row, of which the
-/// addresses are 0.215, and decodes at 172 M rows/s. Address pages of 128 KiB take 0.48 bytes a row and decode a tenth
-/// slower; level 9 saves 30%, decodes no faster and takes twice as long to write. On a synthetic trace, plain instead
-/// of dictionaries for the narrow columns takes a quarter more bytes and decodes a sixth slower.
-fn properties() -> WriterProperties {
-    let addr = ColumnPath::from("addr");
-    WriterProperties::builder()
-        .set_created_by(footer::created_by())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).expect("zstd has a level 3")))
-        .set_column_dictionary_enabled(addr, false)
-        .set_data_page_size_limit(8 << 20)
-        .set_data_page_row_count_limit(usize::MAX)
-        .set_dictionary_page_size_limit(64 << 10)
-        .set_max_row_group_row_count(None)
-        // Nothing asks for them, and all they say is covered by checksums of our own.
-        .set_statistics_enabled(EnabledStatistics::None)
-        .set_offset_index_disabled(true)
-        .build()
-}
-
-/// The file, summing up what is written to it.
-struct Sink {
-    file: File,
-    sum: Xxh3Default,
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.sum.update(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
 }
 
 /// A file under a temporary name, removed unless it takes its target's place.
@@ -310,19 +325,20 @@ mod tests {
         let mut events = EventBuilder::default();
         (0..100).for_each(|row| events.push(Op::Load, row, 8, 1));
         let batch = events.finish();
-        for full_after in [0, 1] {
-            let mut writer = TraceWriter::with_row_groups(&path, &Meta::default(), 100).unwrap();
-            (0..full_after).for_each(|_| writer.push(&batch).unwrap());
-            writer.encoder.inner_mut().file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-            let problem = if full_after == 0 {
-                let problem = writer.push(&batch).unwrap_err();
-                drop(writer);
-                problem
-            } else {
-                writer.finish().unwrap_err()
-            };
-            assert_eq!(problem.class, Class::Request);
-            assert!(problem.value.contains("No space left on device"), "{problem}");
+        for threads in [1, 3] {
+            for full_after in [0, 1] {
+                let mut writer = TraceWriter::with_row_groups(&path, &Meta::default(), threads, 100).unwrap();
+                (0..full_after).for_each(|_| writer.push(&batch).unwrap());
+                *writer.file.inner_mut() = OpenOptions::new().write(true).open("/dev/full").unwrap();
+                // On several threads it shows once a row group can wait no longer.
+                let pushed = (full_after == 0).then(|| (0..9).find_map(|_| writer.push(&batch).err()));
+                let problem = match pushed {
+                    Some(problem) => problem.expect("nine row groups are more than may be on their way"),
+                    None => writer.finish().unwrap_err(),
+                };
+                assert_eq!(problem.class, Class::Request);
+                assert!(problem.value.contains("No space left on device"), "{problem}");
+            }
         }
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
         fs::remove_dir_all(&directory).unwrap();
