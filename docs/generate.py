@@ -29,6 +29,38 @@ def _cell(value: object) -> str:
     return str(value).replace("|", "\\|").replace("\n", " ")
 
 
+CACHEGRIND = """\
+## rules = "cachegrind"
+
+Counts as `valgrind --tool=cachegrind` does, to compare with it. A reference that straddles two lines is one access,
+and one miss if either line is absent; both are brought in. The last level is asked once for each miss of level 1, with
+the whole reference. A modify is one load. No line is ever dirty: a store is looked up and brings its line in, as a load
+does, and nothing is written back. A reference longer than the smallest line of the three caches ends there. Least
+recently used leaves.
+
+The machine has one cache for instructions, one for data, one behind both, and `placement.policy = "identity"`;
+what else contradicts these rules is refused by name. Sizes, lines, ways and costs are free: bundled is
+[cachegrind-like](#cachegrind-like). Cachegrind's nine counts, where the caches are called `l1i`, `l1d` and `ll`:
+
+| cachegrind | here | |
+|---|---|---|
+| `Ir` | `l1i.fetch.accesses` | instructions executed |
+| `I1mr` | `l1i.fetch.misses` | |
+| `ILmr` | `ll.fetch.misses` | |
+| `Dr` | `l1d.load.accesses` | loads and modifies |
+| `D1mr` | `l1d.load.misses` | |
+| `DLmr` | `ll.load.misses` | |
+| `Dw` | `l1d.store.accesses` | stores that are no part of a modify |
+| `D1mw` | `l1d.store.misses` | |
+| `DLmw` | `ll.store.misses` | |
+
+They are cachegrind's own, to the last digit, if the trace has one row for each instruction
+(`binhop record --fetch instruction`), of one process in the same environment: variables lie on the stack and move it. In
+rows of several instructions it is not known where each begins, so neither which of them straddle: there each line
+of the row is asked for by itself.
+"""
+
+
 def machine_file() -> str:
     """Keys of a machine description."""
     text = "# The machine file\n\n" + MADE
@@ -40,6 +72,7 @@ def machine_file() -> str:
     for (section,), keys in binhop.machine_keys().group_by("section", maintain_order=True):
         title = {"": "Top level", "cache": "[cache.NAME]", "write-buffer": "[write-buffer.CACHE]"}
         text += f"\n## {title.get(str(section), f'[{section}]')}\n\n{table(keys.drop('section'))}"
+    text += "\n" + CACHEGRIND
     text += "\n## Bundled machines\n"
     for row in binhop.machines().iter_rows(named=True):
         text += f"\n### {row['name']}\n\n{row['about']}\n\n```toml\n{row['toml'].strip()}\n```\n"

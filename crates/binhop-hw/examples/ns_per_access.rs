@@ -9,8 +9,8 @@ use binhop_base::{
     Bytes, Domain, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Stream, Translation,
 };
 use binhop_hw::{
-    Back, Below, CacheConfig, CostRule, Front, IndexBy, Next, Replacement, Request, TagBy, Tree, TreeConfig,
-    WritePolicy, WritebackOrder,
+    Back, Below, CacheConfig, CostRule, Front, IndexBy, Next, Replacement, Request, Rules, TagBy, Tree,
+    TreeConfig, WritePolicy, WritebackOrder,
 };
 
 const PAGE: u64 = 16 << 10;
@@ -101,6 +101,7 @@ fn main() {
     let world = World(frames);
     let tree = |caches: Vec<CacheConfig>| {
         Tree::new(TreeConfig {
+            rules: Rules::Lines,
             caches,
             page: power(PAGE),
             fetch: 0,

@@ -23,6 +23,11 @@ pub trait Access: Copy {
     fn kind(self) -> Kind;
     /// The line: a mapping's, in lines of the cache that serves the kind.
     fn at(self) -> LineAddr;
+    /// Whether the access after it is the rest of the same reference: only under cachegrind's rules, where a
+    /// reference that straddles two lines is one access.
+    fn goes_on(self) -> bool {
+        false
+    }
 }
 
 impl Access for (Kind, LineAddr) {

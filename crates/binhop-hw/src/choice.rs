@@ -33,6 +33,14 @@ macro_rules! choices {
 }
 
 choices! {
+    /// By what rules references become accesses.
+    Rules {
+        Lines = "lines", "Every line that a reference touches is one access, and a modify is a load and a store; written data waits or goes down as each cache is told.";
+        Cachegrind = "cachegrind", "As Valgrind's cachegrind counts: a reference is one access and at most one miss, a modify is one load, and written data leaves no trace.";
+    }
+}
+
+choices! {
     /// Which line of a full set leaves.
     Replacement {
         Lru = "lru", "The line whose last access lies furthest back.";

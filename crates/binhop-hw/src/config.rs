@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use binhop_base::{Bytes, PowerOfTwo};
 
-use crate::{CostRule, IndexBy, Replacement, TagBy, WritePolicy, WritebackOrder};
+use crate::{CostRule, IndexBy, Replacement, Rules, TagBy, WritePolicy, WritebackOrder, cachegrind};
 
 /// Where a cache's requests go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub struct CacheConfig {
 /// A tree of caches with memory at its root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeConfig {
+    /// By what rules references become accesses.
+    pub rules: Rules,
     /// The caches, in any order.
     pub caches: Vec<CacheConfig>,
     /// Bytes of a page.
@@ -146,6 +148,9 @@ impl Tree {
     /// virtually with a physical tag) behind one that knows only pages.
     #[must_use]
     pub fn new(config: TreeConfig) -> Self {
+        if config.rules == Rules::Cachegrind {
+            cachegrind::assert_sound(&config);
+        }
         let caches = &config.caches;
         assert!((1..=255).contains(&caches.len()), "1 to 255 caches");
         for cache in caches {
@@ -226,11 +231,14 @@ impl Tree {
         self.config().caches.iter().any(|cache| cache.write_buffer.is_some())
     }
 
-    /// Whether each request of the front must be answered before its next access: a write buffer stalls, or
-    /// an inclusive cache takes lines out of those above. Otherwise requests may be recorded and replayed.
+    /// Whether each request of the front must be answered before its next access: a write buffer stalls, an
+    /// inclusive cache takes lines out of those above, or front and back are one loop, as under cachegrind's rules.
+    /// Otherwise requests may be recorded and replayed.
     #[must_use]
     pub fn answers_at_once(&self) -> bool {
-        self.has_write_buffer() || self.config().caches.iter().any(|cache| cache.inclusive)
+        self.config().rules == Rules::Cachegrind
+            || self.has_write_buffer()
+            || self.config().caches.iter().any(|cache| cache.inclusive)
     }
 
     /// Why the front of another tree is not this one's, asking the same of what stands behind it; `None`: it is, and
@@ -250,10 +258,10 @@ impl Tree {
         };
         let rest = |tree: &Self| {
             let config = tree.config();
-            (config.page, config.fetch, config.data, config.cost_rule)
+            (config.rules, config.page, config.fetch, config.data, config.cost_rule)
         };
         if rest(self) != rest(other) || front(self) != front(other) {
-            Some("the caches of the front differ, or the rule of costs")
+            Some("the caches of the front differ, or the rules of counting or of costs")
         } else if asked(self) != asked(other) {
             Some("the front asks for lines of another size")
         } else {

@@ -78,10 +78,10 @@ macro_rules! counters {
 counters! {
     /// What one cache counts. Two snapshots can be subtracted.
     CacheCounters {
-        accesses: PerKind<u64> = "accesses", "accesses", "Accesses to this cache, one per line touched.";
-        misses: PerKind<u64> = "misses", "accesses", "Accesses that did not find their line here.";
+        accesses: PerKind<u64> = "accesses", "accesses", "Accesses to this cache, one per line touched (with rules = cachegrind one per reference).";
+        misses: PerKind<u64> = "misses", "accesses", "Accesses that did not find their line here (or one of their two, with rules = cachegrind).";
         compulsory: PerKind<u64> = "compulsory", "accesses", "Misses that are the first access ever to that line of that page at this cache; a page that returns to memory is no first access.";
-        sent: PerKind<u64> = "sent", "requests", "Requests this cache made of the level behind it, one per line.";
+        sent: PerKind<u64> = "sent", "requests", "Requests this cache made of the level behind it, one per line (with rules = cachegrind one per miss).";
         fills: u64 = "fills", "lines", "Lines brought in.";
         evictions: u64 = "evictions", "lines", "Lines that left because another needed the room.";
         evictions_dirty: u64 = "evictions.dirty", "lines", "Evicted lines that were written back.";
@@ -98,7 +98,7 @@ counters! {
 counters! {
     /// What memory counts.
     MemoryCounters {
-        accesses: PerKind<u64> = "accesses", "accesses", "Accesses to memory, one per line of the cache that asks.";
+        accesses: PerKind<u64> = "accesses", "accesses", "Accesses to memory, one per line of the cache that asks (with rules = cachegrind one per miss).";
     }
 }
 

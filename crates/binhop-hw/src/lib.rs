@@ -8,6 +8,7 @@
 mod block;
 mod buffer;
 mod cache;
+mod cachegrind;
 mod choice;
 mod config;
 mod counter;
@@ -24,7 +25,7 @@ mod stage;
 
 pub use block::Access;
 pub use cache::Resident;
-pub use choice::{CostRule, IndexBy, Replacement, TagBy, WritePolicy, WritebackOrder};
+pub use choice::{CostRule, IndexBy, Replacement, Rules, TagBy, WritePolicy, WritebackOrder};
 pub use config::{CacheConfig, Next, Tree, TreeConfig, WriteBufferConfig};
 pub use counter::{CacheCounters, CounterInfo, MemoryCounters};
 pub use fan::{Alike, Fan};

@@ -113,9 +113,9 @@ macro_rules! cache_views {
 /// The caches the processor asks, with the inclusive caches behind them and all above those.
 #[derive(Clone, Debug)]
 pub struct Front {
-    caches: Caches,
+    pub(crate) caches: Caches,
     /// The caches asked for instructions and for data.
-    serving: [usize; 2],
+    pub(crate) serving: [usize; 2],
 }
 
 impl Front {

@@ -2,6 +2,7 @@
 
 pub mod cache;
 pub mod cache_tree;
+pub mod cachegrind;
 pub mod frames;
 pub mod paging;
 pub mod placements;

@@ -2,7 +2,8 @@
 
 use binhop_base::{FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng};
 use binhop_hw::{
-    Access, Alike, Back, CacheConfig, CacheCounters, Counted, Fan, Front, IndexBy, Next, Request, Stack, Tree,
+    Access, Alike, Back, CacheConfig, CacheCounters, Counted, Fan, Front, IndexBy, Next, Request, Rules,
+    Stack, Tree,
 };
 
 use crate::account::{Account, Conflicts, Footprint, broken};
@@ -147,8 +148,8 @@ impl Behind {
         }
     }
 
-    /// Simulates rows whose every request must be answered before the next: behind a write buffer, or an
-    /// inclusive cache. Moves the lane's clock on.
+    /// Simulates rows whose every request must be answered before the next: behind a write buffer or an
+    /// inclusive cache, or under cachegrind's rules. Moves the lane's clock on.
     pub(crate) fn answer(
         &mut self,
         front: &mut Front,
@@ -159,7 +160,12 @@ impl Behind {
     ) {
         let rows = block.rows();
         let cache_of = [self.tree.config().fetch, self.tree.config().data, self.tree.config().data];
+        let rules = self.tree.config().rules;
         let (back, waited) = self.own();
+        if rules == Rules::Cachegrind {
+            *waited += front.refer_all(back, &rows[entries], view);
+            return;
+        }
         let mut below = back.bind(view);
         if block.gaps.is_empty() {
             *waited += front.access_all(&rows[entries], view, &mut below);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use binhop_base::{Result, Rng};
-use binhop_hw::{Alike, CacheCounters, Fan, Front, Request, Tree};
+use binhop_hw::{Alike, CacheCounters, Fan, Front, Request, Rules, Tree};
 
 use crate::prepare::{Block, Control, Emit, Mapped, Row, Stream, Tape};
 use crate::tally::{add_dropped, add_hits};
@@ -25,6 +25,8 @@ pub enum Sharing {
     Seed,
     /// A write buffer's stalls depend on when each lane's misses end.
     Time,
+    /// Cachegrind's rules ask level 1 and what is behind it in one go.
+    Rules,
 }
 
 impl Sharing {
@@ -33,6 +35,8 @@ impl Sharing {
     pub fn of(tree: &Tree, lanes: usize) -> Self {
         if lanes == 1 {
             Self::OneLane
+        } else if tree.config().rules == Rules::Cachegrind {
+            Self::Rules
         } else if tree.front_depends_on_placement() {
             Self::Placement
         } else if tree.front_depends_on_seed() {
@@ -57,6 +61,9 @@ impl Sharing {
             Self::Seed => "level 1 draws random victims: it is simulated for each seed",
             Self::Time => {
                 "a write buffer's stalls depend on each placement's misses: level 1 is simulated for each seed"
+            }
+            Self::Rules => {
+                "cachegrind's rules ask for whole references at every level: level 1 is simulated for each seed"
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What a run reports: names, units and meanings, and which of them a machine has.
 
 use binhop_base::Kind;
-use binhop_hw::{CacheCounters, MemoryCounters, Next, TreeConfig, WritePolicy};
+use binhop_hw::{CacheCounters, MemoryCounters, Next, Rules, TreeConfig, WritePolicy};
 
 use crate::machine::Machine;
 use crate::tally::Tally;
@@ -68,7 +68,7 @@ impl Reach {
         arriving[tree.data][Kind::Load as usize] = true;
         arriving[tree.data][Kind::Store as usize] = true;
         arriving[memory][Kind::System as usize] =
-            tree.caches.iter().any(|cache| cache.write == WritePolicy::Back);
+            tree.rules == Rules::Lines && tree.caches.iter().any(|cache| cache.write == WritePolicy::Back);
         // Requests only travel towards memory: as many rounds as there are levels reach a fixed point.
         for _ in 0..=memory {
             for (index, cache) in tree.caches.iter().enumerate() {
@@ -100,6 +100,9 @@ impl Reach {
 fn sent(tree: &TreeConfig, index: usize, arriving: &[bool]) -> Vec<Kind> {
     let cache = &tree.caches[index];
     let here = |kind: Kind| arriving[kind as usize];
+    if tree.rules == Rules::Cachegrind {
+        return Kind::ALL.iter().copied().filter(|&kind| here(kind)).collect();
+    }
     let through = cache.write == WritePolicy::Through;
     // A store is data only at the level the processor asks; behind it, a fill that a store caused.
     let data = index == tree.data && here(Kind::Store);

@@ -15,10 +15,10 @@
 //! - **back**: one for each machine of a lane, all behind the lane's front; where backs differ in ways only and
 //!   replace the least recently used, one stack serves them all ([`Stack`](binhop_hw::Stack)).
 //!
-//! Nothing is shared behind a write buffer or below an inclusive cache: there each request must be answered
-//! before the next access.
+//! Nothing is shared behind a write buffer, below an inclusive cache or under cachegrind's rules: there each request
+//! must be answered before the next access.
 
-use binhop_hw::{Fan, Sieve, StackShape, Tree};
+use binhop_hw::{Fan, Rules, Sieve, StackShape, Tree};
 
 use crate::front::Sharing;
 use crate::machine::Machine;
@@ -212,7 +212,12 @@ impl Group {
             count(self.lanes.len() * seeds, "lane"),
         ));
         if trees.iter().any(|tree| tree.answers_at_once()) {
-            let why = "a write buffer or an inclusive cache answers every request before the next access";
+            let why = match trees[0].config().rules {
+                Rules::Cachegrind => "cachegrind's rules ask for whole references at every level",
+                Rules::Lines => {
+                    "a write buffer or an inclusive cache answers every request before the next access"
+                }
+            };
             lines.push(format!("  backs: one for each lane: {why}"));
             return;
         }

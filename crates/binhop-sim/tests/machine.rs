@@ -156,6 +156,7 @@ fn a_key_the_policy_does_not_use_is_legal_and_reported() {
 fn every_key_of_the_list_is_read() {
     let values = [
         ("name", "\"all\""),
+        ("rules", "\"lines\""),
         ("size", "\"64KiB\""),
         ("page", "\"4KiB\""),
         ("policy", "\"random\""),

@@ -4,8 +4,8 @@
 
 use binhop_base::{Bytes, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Translation};
 use binhop_hw::{
-    CacheConfig, CacheCounters, CostRule, Hierarchy, IndexBy, Next, Replacement, TagBy, Tree, TreeConfig,
-    WriteBufferConfig, WritePolicy, WritebackOrder,
+    CacheConfig, CacheCounters, CostRule, Hierarchy, IndexBy, Next, Replacement, Rules, TagBy, Tree,
+    TreeConfig, WriteBufferConfig, WritePolicy, WritebackOrder,
 };
 use binhop_oracle::{
     cache::{Config, Name},
@@ -78,7 +78,8 @@ pub fn plain(name: &str, size: u64, line: u64, ways: u32, next: Next) -> CacheCo
 /// A tree over pages of `page` bytes whose fetches ask the first cache and whose data asks the last
 /// cache named in `data`.
 pub fn tree(caches: Vec<CacheConfig>, page: u64, fetch: usize, data: usize) -> TreeConfig {
-    TreeConfig { caches, page: power(page), fetch, data, memory_cost: 0, cost_rule: CostRule::Total }
+    let (memory_cost, cost_rule) = (0, CostRule::Total);
+    TreeConfig { rules: Rules::Lines, caches, page: power(page), fetch, data, memory_cost, cost_rule }
 }
 
 pub fn power(value: u64) -> PowerOfTwo {
@@ -289,6 +290,7 @@ pub fn build(shape: usize, raw: &[Raw], add_costs: bool, buffers: bool) -> TreeC
         });
     }
     TreeConfig {
+        rules: Rules::Lines,
         caches,
         page: power(PAGE),
         fetch,

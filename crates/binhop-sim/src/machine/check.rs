@@ -1,9 +1,10 @@
 //! From a description as typed to a machine that can be built: every rule is checked here, once.
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
-use binhop_hw::{CostRule, TreeConfig, WriteBufferConfig, WritePolicy};
+use binhop_hw::{CostRule, Rules, TreeConfig, WriteBufferConfig, WritePolicy};
 
 use super::cache::{Cache, no_such_cache, position, read_cache};
+use super::cachegrind;
 use super::document::{Located, Section, Value};
 use super::link::link;
 use super::placement::read_placement;
@@ -22,6 +23,7 @@ pub(super) struct Checked {
 pub(super) fn check(root: Located) -> Result<Checked> {
     let mut top = Section::open("", root)?;
     let name = top.text("name")?.map(|(name, _)| name);
+    let rules = top.choice_or("rules", Rules::ALL, Rules::name, Rules::Lines)?;
     let memory = top.take("memory");
     let memory = Section::open("memory", top.required("memory", memory)?)?;
     let placement = top.take("placement");
@@ -34,6 +36,9 @@ pub(super) fn check(root: Located) -> Result<Checked> {
 
     let (page, size) = read_memory(memory)?;
     let mut caches = read_caches(caches, page)?;
+    if let (Some(buffers), Rules::Cachegrind) = (&buffers, rules) {
+        return Err(cachegrind::no_buffers(&buffers.place));
+    }
     if let Some(buffers) = buffers {
         read_buffers(buffers, &mut caches)?;
     }
@@ -42,8 +47,12 @@ pub(super) fn check(root: Located) -> Result<Checked> {
         Some(cost) => read_cost(cost, &mut caches)?,
         None => (CostRule::Total, 0),
     };
-    let tree = link(caches, page, &place, cost_rule, memory_cost)?;
+    let places = caches.iter().map(|cache| cache.place.clone()).collect::<Vec<_>>();
+    let tree = link(caches, rules, page, &place, cost_rule, memory_cost)?;
     let (placement, memory, notes) = read_placement(placement, page, size, &tree, &place)?;
+    if rules == Rules::Cachegrind {
+        cachegrind::check(&tree, &places, &placement, &place)?;
+    }
     Ok(Checked { name, memory, placement, tree, has_cost, notes })
 }
 

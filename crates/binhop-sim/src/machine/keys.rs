@@ -28,6 +28,13 @@ const fn key(
 /// Every key, section by section.
 pub const KEYS: &[Key] = &[
     key("", "name", "text", "the file's name", "what results call this machine"),
+    key(
+        "",
+        "rules",
+        "\"lines\" or \"cachegrind\"",
+        "lines",
+        "by what rules references become accesses; cachegrind: see below",
+    ),
     key("", "memory", "a section", "", "physical memory and its pages"),
     key("", "placement", "a section", "{ policy = \"random\" }", "which frame a page gets"),
     key("", "cache", "sections", "", "the caches: one [cache.NAME] for each"),

@@ -1,13 +1,14 @@
 //! From caches that name each other to a tree, and the rules that only the whole can break.
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
-use binhop_hw::{CostRule, IndexBy, Next, TagBy, TreeConfig};
+use binhop_hw::{CostRule, IndexBy, Next, Rules, TagBy, TreeConfig};
 
 use super::cache::{Cache, Serves, no_such_cache, position};
 
 /// Resolves names into a tree and checks what only the whole shows.
 pub(super) fn link(
     mut caches: Vec<Cache>,
+    rules: Rules,
     page: PowerOfTwo,
     place: &str,
     cost_rule: CostRule,
@@ -48,6 +49,7 @@ pub(super) fn link(
     }
     refuse_virtual_behind_physical(&caches)?;
     Ok(TreeConfig {
+        rules,
         caches: caches.into_iter().map(|cache| cache.config).collect(),
         page,
         fetch,

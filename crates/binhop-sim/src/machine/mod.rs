@@ -1,6 +1,7 @@
 //! Machines: what a user writes, checked once, and what the engine builds from it.
 
 mod cache;
+mod cachegrind;
 mod check;
 mod document;
 mod frames;
@@ -11,7 +12,7 @@ mod placement;
 use std::sync::Arc;
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
-use binhop_hw::{IndexBy, Next, TagBy, Tree, TreeConfig};
+use binhop_hw::{IndexBy, Next, Rules, TagBy, Tree, TreeConfig};
 use binhop_os::placement::{Manner, Policy, Settings, policy};
 
 pub use keys::{KEYS, Key};
@@ -89,6 +90,7 @@ macro_rules! bundled {
 bundled! {
     "kh90", "Kessler and Hill 1990: 128 MiB in 16 KiB pages, split 32 KiB level 1, 4 MiB level 2, random placement";
     "two-level", "Split 32 KiB level 1 and 1 MiB level 2, direct-mapped, physical = virtual: what plain cache simulators model";
+    "cachegrind-like", "What valgrind --tool=cachegrind simulates, counted as it counts: split 32 KiB 8-way level 1, 1 MiB 16-way last level, physical = virtual";
     "zen-4k", "A present-day core: 4 KiB pages, 32 + 48 KiB level 1, 1 MiB 16-way level 2, 16 MiB 16-way level 3, random placement";
     "apple-m1", "A present-day core with 16 KiB pages: 192 + 128 KiB level 1, 12 MiB 12-way level 2, random placement";
     "skylake", "A present-day core whose last level has a hashed index: 4 KiB pages, 256 KiB 4-way level 2, 8 MiB 16-way level 3, random placement";
@@ -234,7 +236,7 @@ impl Machine {
         use std::fmt::Write;
         let config: &TreeConfig = self.0.tree.config();
         let page = self.0.memory.page.bytes();
-        let mut text = format!("name = {:?}\n\n[memory]\n", self.0.name);
+        let mut text = format!("name = {:?}\nrules = {:?}\n\n[memory]\n", self.0.name, config.rules.name());
         let mut line = |args: std::fmt::Arguments<'_>| writeln!(text, "{args}").expect("a String takes all");
         if let Some(frames) = self.0.memory.frames {
             line(format_args!("size = \"{}\"", Bytes(frames * page)));
@@ -272,11 +274,15 @@ impl Machine {
             }
             line(format_args!("size = \"{}\"\nline = \"{}\"", cache.size, Bytes(cache.line.bytes())));
             line(format_args!("ways = {}", cache.ways));
-            line(format_args!("index = {:?}\nhash = {}", IndexBy::name(cache.index), cache.hashed));
-            line(format_args!("tag = {:?}\nwrite = {:?}", TagBy::name(cache.tag), cache.write.name()));
-            line(format_args!("allocate = {}\nreplacement = {:?}", cache.allocate, cache.replacement.name()));
-            line(format_args!("writeback-order = {:?}", cache.writeback_order.name()));
-            line(format_args!("inclusive = {}", cache.inclusive));
+            if config.rules == Rules::Lines {
+                // Cachegrind's leave no choice of these.
+                line(format_args!("index = {:?}\nhash = {}", IndexBy::name(cache.index), cache.hashed));
+                line(format_args!("tag = {:?}\nwrite = {:?}", TagBy::name(cache.tag), cache.write.name()));
+                line(format_args!("allocate = {}", cache.allocate));
+                line(format_args!("replacement = {:?}", cache.replacement.name()));
+                line(format_args!("writeback-order = {:?}", cache.writeback_order.name()));
+                line(format_args!("inclusive = {}", cache.inclusive));
+            }
             let next = match cache.next {
                 Next::Cache(next) => &config.caches[next].name,
                 Next::Memory => "memory",

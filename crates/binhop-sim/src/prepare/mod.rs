@@ -9,6 +9,7 @@
 //! - An interval, the warm-up and the length own the row in which their first instruction or reference lies.
 //! - A row is taken at its word: a size of 0 is one byte, a fetch's count of 0 no instruction; a data reference's
 //!   count is not read. `binhop lint` finds such rows.
+//! - Under cachegrind's rules it is otherwise: see `whole.rs`.
 //! - Before any page is referenced that some lane may not hold, every lane is asked to place it.
 
 mod cuts;
@@ -17,6 +18,7 @@ mod horizon;
 mod needs;
 mod system;
 mod tape;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -92,6 +94,8 @@ pub struct Prepare {
     data: usize,
     line_log2: [u32; 2],
     timed: bool,
+    /// Under cachegrind's rules, the bytes of the longest reference.
+    whole: Option<u64>,
     believe: [bool; 2],
     translations: Vec<Translated>,
     horizon: Horizon,
@@ -155,6 +159,7 @@ impl Prepare {
             data: usize::from(needs.split),
             line_log2: needs.shapes.map(|shape| shape.line_log2),
             timed: needs.timed,
+            whole: needs.whole,
             believe: needs.believe.map(|believe| setup.collapse && believe),
             translations: vec![NOTHING; TRANSLATIONS],
             trusted: [0; 2],
@@ -228,13 +233,22 @@ impl Prepare {
 
     /// Takes in a batch; full blocks go to `emit`.
     pub(crate) fn feed(&mut self, batch: &EventBatch, emit: Emit<'_>) -> Result<Flow> {
-        if self.finished {
-            return Ok(Flow::Done);
+        match self.whole {
+            _ if self.finished => Ok(Flow::Done),
+            None => self.feed_by::<false>(batch, emit),
+            Some(_) => self.feed_by::<true>(batch, emit),
         }
+    }
+
+    /// Whether references go on whole, as cachegrind's rules want them, is known to the compiler.
+    fn feed_by<const WHOLE: bool>(&mut self, batch: &EventBatch, emit: Emit<'_>) -> Result<Flow> {
         let (op, addr, size, count) = (batch.op(), batch.addr(), batch.size(), batch.count());
         for row in 0..batch.len() {
             let (addr, size) = (addr[row], size[row]);
             let cut = match op[row] {
+                0 if WHOLE && count[row] == 1 => self.instruction(addr, size)?,
+                1 | 3 if WHOLE => self.whole_reference(addr, size, Kind::Load)?,
+                2 if WHOLE => self.whole_reference(addr, size, Kind::Store)?,
                 0 => self.fetch(addr, size, u64::from(count[row]))?,
                 1 => self.data_reference(addr, size, true, false)?,
                 2 => self.data_reference(addr, size, false, true)?,
@@ -339,27 +353,43 @@ impl Prepare {
     /// An access that a first-level cache must be asked about.
     #[inline(never)]
     fn pass(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
-        let in_page = self.page.log2() - self.line_log2[port];
-        let store = kind == Kind::Store;
+        let mapping = self.reach(port, line, kind)?;
         self.passed[kind as usize] += 1;
-        let translated = self.translate(line >> in_page, store)?;
-        let page = PageId(translated.page);
-        if self.horizon.may_be_gone(page) {
-            self.ask_for(&translated);
-        }
         if self.timed {
             self.gaps.push(self.stream.instructions - self.instructions_at_row);
             self.instructions_at_row = self.stream.instructions;
         }
-        self.rows.push(Row::new(MappingId(translated.mapping), (line & ((1 << in_page) - 1)) as u32, kind));
-        if let Some((left, time)) =
-            self.filters[port].pass(line, translated.mapping, store, self.clock, self.trusted[port])
-        {
-            self.note(MappingId(left), time);
+        let row = self.row(port, line, mapping, kind);
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// The mapping of a line that is referenced next, whose page every lane has been asked to place if some may
+    /// not hold it.
+    #[inline]
+    fn reach(&mut self, port: usize, line: u64, kind: Kind) -> Result<MappingId> {
+        let in_page = self.page.log2() - self.line_log2[port];
+        let translated = self.translate(line >> in_page, kind == Kind::Store)?;
+        let page = PageId(translated.page);
+        if self.horizon.may_be_gone(page) {
+            self.ask_for(&translated);
         }
         // Known to be resident from now on, even before its line leaves the filter.
         self.horizon.note(page, self.clock);
-        Ok(())
+        Ok(MappingId(translated.mapping))
+    }
+
+    /// The row of an access: its line is from now on its filter's.
+    #[inline]
+    fn row(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) -> Row {
+        let in_page = self.page.log2() - self.line_log2[port];
+        let store = kind == Kind::Store;
+        if let Some((left, time)) =
+            self.filters[port].pass(line, mapping.0, store, self.clock, self.trusted[port])
+        {
+            self.note(MappingId(left), time);
+        }
+        Row::new(mapping, (line & ((1 << in_page) - 1)) as u32, kind)
     }
 
     #[inline]

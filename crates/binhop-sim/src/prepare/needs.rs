@@ -1,7 +1,7 @@
 //! What preparation must know of a machine, and so which machines can share one.
 
 use binhop_base::PowerOfTwo;
-use binhop_hw::Next;
+use binhop_hw::{Next, Rules};
 
 use super::filter::Shape;
 use super::horizon::is_tight;
@@ -27,6 +27,8 @@ pub(crate) struct Needs {
     pub(super) tight: bool,
     /// Whether a placement may ask when pages were referenced last.
     pub(super) follows: bool,
+    /// Under cachegrind's rules, the bytes of the longest reference: those of the smallest line.
+    pub(super) whole: Option<u64>,
 }
 
 impl Needs {
@@ -48,6 +50,8 @@ impl Needs {
             reuses: placement.reuses_frames(),
             tight: machine.safe_frames().is_some_and(is_tight),
             follows: placement.reads_recency(),
+            whole: (config.rules == Rules::Cachegrind)
+                .then(|| config.caches.iter().map(|cache| cache.line.bytes()).min().unwrap_or(1)),
         }
     }
 
@@ -66,6 +70,7 @@ impl Needs {
             (self.reuses != other.reuses, "whether a dead page's frame goes to the next page"),
             (self.tight != other.tight, "whether any page is surely in memory"),
             (self.follows != other.follows, "whether placements ask when pages were referenced"),
+            (self.whole != other.whole, "the rules of counting, or the longest reference they know"),
         ]
         .into_iter()
         .filter_map(|(differs, what)| differs.then_some(what))

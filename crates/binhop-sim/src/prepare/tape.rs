@@ -17,6 +17,7 @@ impl Row {
     /// Lines of a page that a row can name: 2²⁴, enough for 1 GiB pages of 64-byte lines.
     pub const MOST_LINES: u64 = 1 << 24;
     const LINE: u32 = (1 << 24) - 1;
+    const GOES_ON: u32 = 1 << 31;
 
     /// An access to line `line` (in lines of the cache that serves `kind`) of a mapping's page.
     #[inline]
@@ -25,12 +26,18 @@ impl Row {
         debug_assert!(line <= Self::LINE && kind.is_demand());
         Self { id: mapping.0, word: line | (kind as u32) << 24 }
     }
+
+    /// The same, with the next row the rest of its reference: under cachegrind's rules.
+    #[must_use]
+    pub fn going_on(self) -> Self {
+        Self { word: self.word | Self::GOES_ON, ..self }
+    }
 }
 
 impl Access for Row {
     #[inline]
     fn kind(self) -> Kind {
-        match self.word >> 24 {
+        match self.word >> 24 & 3 {
             0 => Kind::Fetch,
             1 => Kind::Load,
             _ => Kind::Store,
@@ -40,6 +47,11 @@ impl Access for Row {
     #[inline]
     fn at(self) -> LineAddr {
         LineAddr { id: self.id, line: self.word & Self::LINE }
+    }
+
+    #[inline]
+    fn goes_on(self) -> bool {
+        self.word & Self::GOES_ON != 0
     }
 }
 

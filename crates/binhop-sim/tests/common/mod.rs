@@ -406,6 +406,33 @@ pub const SMALL: &[(&str, &str)] = &[
            memory = 200"#,
     ),
     (
+        "cachegrind's rules, lines that grow, costs",
+        r#"rules = "cachegrind"
+           memory = { page = "4KiB" }
+           placement = { policy = "identity" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "2KiB"
+           line = "16B"
+           ways = 2
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "1KiB"
+           line = "32B"
+           ways = 2
+           next = "l2"
+           [cache.l2]
+           size = "16KiB"
+           line = "64B"
+           ways = 4
+           next = "memory"
+           [cost]
+           mode = "add"
+           l2 = 13
+           memory = 200"#,
+    ),
+    (
         "physical = virtual",
         r#"memory = { page = "4KiB" }
            placement = { policy = "identity" }

@@ -1,0 +1,134 @@
+//! Cachegrind's rules of counting, in its own terms: references of an address and a size, and three lists of
+//! lines, each with the time it was last used.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One cache.
+#[derive(Clone, Debug)]
+pub struct Level {
+    /// Bytes of a line.
+    pub line: u64,
+    /// Number of sets.
+    pub sets: u64,
+    /// Lines of a set.
+    pub ways: usize,
+    /// Its lines: number, and when it was last used.
+    pub lines: Vec<(u64, u64)>,
+    /// Lines that were ever here.
+    pub seen: BTreeSet<u64>,
+    /// `accesses`, `misses`, `compulsory` of `fetch`, `load`, `store`.
+    pub counts: BTreeMap<(&'static str, &'static str), u64>,
+    /// Lines brought in.
+    pub fills: u64,
+    /// Lines that made room.
+    pub evictions: u64,
+    time: u64,
+}
+
+impl Level {
+    /// An empty cache.
+    #[must_use]
+    pub fn new(line: u64, sets: u64, ways: usize) -> Self {
+        let (lines, seen, counts) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+        Self { line, sets, ways, lines, seen, counts, fills: 0, evictions: 0, time: 0 }
+    }
+
+    /// A count; nought if it never counted.
+    #[must_use]
+    pub fn count(&self, what: &'static str, kind: &'static str) -> u64 {
+        self.counts.get(&(what, kind)).copied().unwrap_or(0)
+    }
+
+    /// The lines of a set, the one used last first.
+    #[must_use]
+    pub fn set(&self, set: u64) -> Vec<u64> {
+        let mut lines: Vec<_> = self.lines.iter().filter(|(line, _)| line % self.sets == set).collect();
+        lines.sort_by_key(|(_, used)| std::cmp::Reverse(*used));
+        lines.into_iter().map(|(line, _)| *line).collect()
+    }
+
+    /// Bytes `first` to `last` are asked for: whether one of their lines was absent.
+    fn asked(&mut self, kind: &'static str, first: u64, last: u64) -> bool {
+        let (mut absent, mut new) = (false, false);
+        for line in first / self.line..=last / self.line {
+            self.time += 1;
+            let was_here = self.lines.iter_mut().find(|(held, _)| *held == line);
+            if let Some((_, used)) = was_here {
+                *used = self.time;
+                continue;
+            }
+            absent = true;
+            new |= self.seen.insert(line);
+            if let (true, Some(oldest)) =
+                (self.set(line % self.sets).len() == self.ways, self.set(line % self.sets).last())
+            {
+                self.lines.retain(|(held, _)| held != oldest);
+                self.evictions += 1;
+            }
+            self.lines.push((line, self.time));
+            self.fills += 1;
+        }
+        for (what, is) in [("accesses", true), ("misses", absent), ("compulsory", new)] {
+            *self.counts.entry((what, kind)).or_default() += u64::from(is);
+        }
+        absent
+    }
+}
+
+/// The three caches.
+#[derive(Clone, Debug)]
+pub struct Cachegrind {
+    /// For instructions.
+    pub i1: Level,
+    /// For data.
+    pub d1: Level,
+    /// Behind both.
+    pub ll: Level,
+}
+
+impl Cachegrind {
+    /// One instruction of `size` bytes is executed.
+    pub fn instruction(&mut self, address: u64, size: u64) {
+        let last = self.last(address, size);
+        if self.i1.asked("fetch", address, last) {
+            self.ll.asked("fetch", address, last);
+        }
+    }
+
+    /// Data is read; also where it is then written by the same instruction.
+    pub fn read(&mut self, address: u64, size: u64) {
+        self.data("load", address, size);
+    }
+
+    /// Data is written.
+    pub fn write(&mut self, address: u64, size: u64) {
+        self.data("store", address, size);
+    }
+
+    fn data(&mut self, kind: &'static str, address: u64, size: u64) {
+        let last = self.last(address, size);
+        if self.d1.asked(kind, address, last) {
+            self.ll.asked(kind, address, last);
+        }
+    }
+
+    /// The last byte of a reference that is no longer than any line.
+    fn last(&self, address: u64, size: u64) -> u64 {
+        let most = self.i1.line.min(self.d1.line).min(self.ll.line);
+        address.saturating_add(size.clamp(1, most) - 1)
+    }
+
+    /// Ir, I1mr, ILmr, Dr, D1mr, DLmr, Dw, D1mw, DLmw.
+    #[must_use]
+    pub fn nine(&self) -> [u64; 9] {
+        let mut nine = Vec::new();
+        for (first, kind) in [(&self.i1, "fetch"), (&self.d1, "load"), (&self.d1, "store")] {
+            nine.extend([
+                first.count("accesses", kind),
+                first.count("misses", kind),
+                self.ll.count("misses", kind),
+            ]);
+        }
+        nine.try_into().expect("three of each kind")
+    }
+}

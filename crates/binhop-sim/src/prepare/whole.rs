@@ -1,0 +1,78 @@
+//! References that stay whole: what preparation hands on under cachegrind's rules.
+//!
+//! Counting rules
+//! - A reference is one access, of one line or of two; one that is longer than the smallest line of the machine's
+//!   caches ends there.
+//! - A modify is one load. A fetch of one instruction is a reference; of a run of several, each line is one, and what
+//!   instructions exceed its lines hit: where one begins is not known there, and so neither which straddle.
+//! - A reference may be dropped if each of its lines may: then it hits, and what stands behind is not asked. If
+//!   either passes, both do: the level behind is asked for the whole.
+
+use binhop_base::{Kind, Result};
+
+use super::{FETCH, Prepare};
+
+impl Prepare {
+    /// One instruction. Returns whether the stream ends before it.
+    #[inline(always)]
+    pub(super) fn instruction(&mut self, addr: u64, size: u32) -> Result<bool> {
+        if self.stream.references + 1 > self.next_cut && self.cut(1) {
+            return Ok(true);
+        }
+        if self.stream.instructions + 1 > self.next_interval && self.cut_interval(1) {
+            return Ok(true);
+        }
+        self.refer(FETCH, addr, size, Kind::Fetch)?;
+        self.stream.instructions += 1;
+        self.stream.references += 1;
+        Ok(false)
+    }
+
+    /// A load, a store, or a modify, which is a load. Returns whether the stream ends before it.
+    #[inline(always)]
+    pub(super) fn whole_reference(&mut self, addr: u64, size: u32, kind: Kind) -> Result<bool> {
+        if self.stream.references + 1 > self.next_cut && self.cut(1) {
+            return Ok(true);
+        }
+        self.refer(self.data, addr, size, kind)?;
+        self.stream.references += 1;
+        Ok(false)
+    }
+
+    #[inline(always)]
+    fn refer(&mut self, port: usize, addr: u64, size: u32, kind: Kind) -> Result<()> {
+        let longest = self.whole.unwrap_or(u64::MAX);
+        let log2 = self.line_log2[port];
+        let end = addr.saturating_add(u64::from(size.max(1)).min(longest) - 1);
+        let (first, last) = (addr >> log2, end >> log2);
+        self.stream.accesses[kind as usize] += 1;
+        self.clock += 1;
+        // No line is ever dirty: a store is as good as a load.
+        let sure = self.filters[port].drops_read(first, self.clock, self.trusted[port]);
+        if first == last {
+            return if sure { Ok(()) } else { self.pass(port, first, kind) };
+        }
+        let two_pages = addr >> self.page.log2() != end >> self.page.log2();
+        if kind != Kind::Fetch {
+            self.seen.straddling[0] += 1;
+            self.seen.straddling[1] += u64::from(two_pages);
+        }
+        if sure && self.filters[port].drops_read(last, self.clock, self.trusted[port]) {
+            return Ok(());
+        }
+        self.pass_both(port, [first, last], kind)
+    }
+
+    /// A reference of two lines that level 1 must be asked about: two rows with nothing between them.
+    #[inline(never)]
+    fn pass_both(&mut self, port: usize, lines: [u64; 2], kind: Kind) -> Result<()> {
+        self.passed[kind as usize] += 1;
+        let [first, last] = lines;
+        let mappings = [self.reach(port, first, kind)?, self.reach(port, last, kind)?];
+        let row = self.row(port, first, mappings[0], kind).going_on();
+        self.rows.push(row);
+        let row = self.row(port, last, mappings[1], kind);
+        self.rows.push(row);
+        Ok(())
+    }
+}
