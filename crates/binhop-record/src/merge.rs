@@ -7,7 +7,8 @@
 //! merged stream has passed. A process that returns at time t from a call that brings something from others
 //! ([`Waits::Given`], [`Waits::Child`]), or that waited in one ([`Waits::Room`], longer than [`Merge::patience`]),
 //! goes on only once every other process has done all it did before t. So nothing is read before it was written, and
-//! nobody sees a child end before it does. A process that waits for a child of which none has ended holds nobody up.
+//! nobody sees a child end before it does. A process that waits for a child of which none has ended holds nobody
+//! up, and others do not wait to hear when it returns: where a signal ended its call, it goes on late.
 //! Since the one that returns first waits for nobody, somebody may always run.
 //!
 //! **Switches.** A process leaves the processor when it must wait (cause: system call, with its number), when its turn is over

@@ -1,0 +1,272 @@
+//! The merge on made-up worlds: what it must keep, and the slow model it must equal.
+
+#![allow(clippy::unwrap_used, reason = "in a test, to panic is to fail")]
+
+mod model;
+mod world;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::mpsc::channel;
+
+use binhop_record::schedule::{BuiltIn, RoundRobin, Schedule};
+use binhop_record::{Merge, Piece};
+use binhop_trace::event::{Cause, EventBatch};
+use binhop_trace::{Meta, Op, Source, lint};
+use proptest::prelude::*;
+use world::{FUTEX, Given, REAPED, RECEIVED, SENT, Script, Size, WAIT4, World, play};
+
+/// op, addr, size, count, arg0, arg1.
+type Row = (u8, u64, u32, u32, Option<u64>, Option<u64>);
+
+fn rows_of(batch: &EventBatch) -> impl Iterator<Item = Row> + '_ {
+    (0..batch.len()).map(|row| {
+        let columns = (batch.op()[row], batch.addr()[row], batch.size()[row], batch.count()[row]);
+        (columns.0, columns.1, columns.2, columns.3, batch.arg0(row), batch.arg1(row))
+    })
+}
+
+fn drain(merge: &mut Merge) -> Vec<Row> {
+    let mut rows = Vec::new();
+    while let Some(batch) = merge.next_batch().unwrap() {
+        rows.extend(rows_of(&batch));
+    }
+    rows
+}
+
+fn merged(world: &World, schedule: Box<dyn Schedule>) -> (Vec<Row>, Meta) {
+    let mut merge = Merge::new(Given::new(world), schedule, Meta::default());
+    let rows = drain(&mut merge);
+    (rows, merge.meta().clone())
+}
+
+fn short_turns(seed: u64) -> Box<dyn Schedule> {
+    // One instruction a microsecond: turns of about a thousand, as long as a few system calls are apart.
+    Box::new(BuiltIn::new(seed, 1))
+}
+
+fn is(row: &Row, op: Op) -> bool {
+    row.0 == op as u8
+}
+
+/// Who made each row that is no switch.
+fn owners(rows: &[Row]) -> Vec<u32> {
+    let mut running = 0;
+    rows.iter()
+        .map(|row| {
+            if is(row, Op::Switch) {
+                running = row.1 as u32;
+            }
+            running
+        })
+        .collect()
+}
+
+fn own_rows(script: &Script) -> Vec<Row> {
+    let rows = script.pieces.iter().filter_map(|(_, piece)| match piece {
+        Piece::Rows(batch) => Some(rows_of(batch).collect::<Vec<_>>()),
+        _ => None,
+    });
+    rows.flatten().collect()
+}
+
+fn worlds(signals: bool) -> impl Strategy<Value = World> {
+    let drawn = (any::<u64>(), 1u64..9, 1u64..4, 1u32..60);
+    drawn.prop_map(move |(seed, processes, channels, acts)| {
+        play(seed, Size { processes, channels, acts, signals })
+    })
+}
+
+/// Every process's rows are all there and in order, and its life is told.
+fn check_lives(world: &World, rows: &[Row], meta: &Meta) {
+    let mut by_asid: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
+    let (mut born, mut ended) = (vec![0], Vec::new());
+    for (row, &asid) in rows.iter().zip(&owners(rows)) {
+        match Op::from_code(row.0).unwrap() {
+            Op::Switch => assert!(born.contains(&asid) && !ended.contains(&asid)),
+            Op::Fork => {
+                assert_eq!(
+                    (row.1, row.4),
+                    (born.len() as u64, Some(u64::from(asid))),
+                    "numbers in order of birth"
+                );
+                assert_eq!(meta.processes[&(row.1 as u32)].parent, Some(asid));
+                born.push(row.1 as u32);
+            }
+            Op::Exec => assert_eq!(row.1, u64::from(asid)),
+            Op::Exit => {
+                assert_eq!(row.1, u64::from(asid));
+                ended.push(asid);
+            }
+            _ => by_asid.entry(asid).or_default().push(*row),
+        }
+    }
+    assert_eq!((born.len(), ended.len(), meta.processes.len()), (world.len(), world.len(), world.len()));
+    for (asid, process) in &meta.processes {
+        let script = &world[&process.pid.unwrap()];
+        assert_eq!(by_asid.remove(asid).unwrap_or_default(), own_rows(script), "address space {asid}");
+    }
+}
+
+/// Nothing is received before it is sent, and no child is waited for before it ended.
+fn check_causes(rows: &[Row], meta: &Meta) {
+    let asids: HashMap<u64, u64> =
+        meta.processes.iter().map(|(&asid, process)| (process.pid.unwrap(), asid.into())).collect();
+    let (mut sent, mut ended) = (Vec::new(), Vec::new());
+    for row in rows.iter().filter(|row| is(row, Op::Syscall) || is(row, Op::Exit)) {
+        let number = row.1 & 0xff_ffff_ffff;
+        match row.1 & !0xff_ffff_ffff {
+            _ if is(row, Op::Exit) => ended.push(row.1),
+            SENT => sent.push(number),
+            RECEIVED => {
+                assert!(sent.contains(&number), "message {number:#x} was received before it was sent")
+            }
+            REAPED => assert!(ended.contains(&asids[&number]), "{number} was waited for before it ended"),
+            _ => {}
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_merge_keeps_every_process_and_every_cause(world in worlds(false), seed: u64) {
+        let (rows, meta) = merged(&world, short_turns(seed));
+        prop_assert_eq!(meta.schedule.as_deref(), Some("built-in"));
+        check_lives(&world, &rows, &meta);
+        check_causes(&rows, &meta);
+    }
+
+    #[test]
+    fn signals_that_end_a_wait_for_a_child_lose_nobody(world in worlds(true), seed: u64) {
+        let (rows, meta) = merged(&world, short_turns(seed));
+        check_lives(&world, &rows, &meta);
+    }
+
+    #[test]
+    fn a_merge_equals_the_slow_model(world in worlds(true), seed: u64, quantum in 1u64..3000) {
+        for schedule in [|seed, _| short_turns(seed), |_, quantum| Box::new(RoundRobin::new(quantum)) as Box<dyn Schedule>] {
+            let (rows, _) = merged(&world, schedule(seed, quantum));
+            let model = model::merge(&world, schedule(seed, quantum).as_mut());
+            prop_assert_eq!(rows, model);
+        }
+    }
+
+    #[test]
+    fn lint_finds_nothing(world in worlds(false), seed: u64) {
+        let mut merge = Merge::new(Given::new(&world), short_turns(seed), Meta::default());
+        prop_assert_eq!(lint::lint(&mut merge, None, &mut |_| Ok(())).unwrap(), []);
+    }
+
+    #[test]
+    fn a_turn_that_is_over_was_no_longer_than_it_may_be(world in worlds(false), quantum in 30u64..3000) {
+        let (rows, _) = merged(&world, Box::new(RoundRobin::new(quantum)));
+        let mut ran = 0u64;
+        for row in &rows {
+            if is(row, Op::Switch) {
+                // A process that found nobody else at the end of its turn had another one.
+                if row.4 == Some(Cause::Involuntary as u64) {
+                    prop_assert!(ran > quantum - 23, "{} of {}", ran, quantum);
+                }
+                ran = 0;
+            } else if is(row, Op::Fetch) {
+                ran += u64::from(row.3);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    /// The recorder writes in the order of time; the merge may not need what comes after what it withholds.
+    #[test]
+    fn pieces_that_come_late_make_the_same_rows(world in worlds(false), seed: u64, pauses: u8) {
+        let (rows, _) = merged(&world, short_turns(seed));
+        let mut all: Vec<(u64, u64, usize)> = Vec::new();
+        let (mut senders, mut arriving) = (BTreeMap::new(), BTreeMap::new());
+        for (&pid, script) in &world {
+            let (sender, receiver) = channel();
+            senders.insert(pid, sender);
+            arriving.insert(pid, receiver);
+            all.extend(script.pieces.iter().enumerate().map(|(at, (time, _))| (*time, pid, at)));
+        }
+        all.sort_by_key(|&(time, pid, at)| (time, at, pid));
+        let given = Given { world: world.clone(), arriving: Some(arriving) };
+        let recorded = world.clone();
+        let recorder = std::thread::spawn(move || {
+            for (n, (_, pid, at)) in all.into_iter().enumerate() {
+                if n % 64 == usize::from(pauses % 64) {
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                }
+                senders[&pid].send(recorded[&pid].pieces[at].1.clone()).unwrap();
+            }
+        });
+        let mut merge = Merge::new(Box::new(given), short_turns(seed), Meta::default());
+        prop_assert_eq!(drain(&mut merge), rows);
+        recorder.join().unwrap();
+    }
+}
+
+fn switches(rows: &[Row]) -> Vec<(u64, u32, Option<u64>, Option<u64>)> {
+    rows.iter().filter(|row| is(row, Op::Switch)).map(|row| (row.1, row.2, row.4, row.5)).collect()
+}
+
+#[test]
+fn threads_of_a_process_are_switches_within_it() {
+    let script = world::with_threads();
+    let world = World::from([(100, script)]);
+    let (rows, _) = merged(&world, short_turns(0));
+    let call = Some(Cause::SystemCall as u64);
+    let expected = [(0, 7, call, Some(u64::from(FUTEX))), (0, 100, Some(Cause::Involuntary as u64), None)];
+    assert_eq!(switches(&rows), expected);
+}
+
+/// Alone, a process that waits leaves the processor to nobody: a switch to itself.
+#[test]
+fn an_idle_processor_is_a_switch_to_oneself() {
+    let piece = |time, piece| (time, piece);
+    let waits = binhop_record::Waits::Given;
+    let pieces = vec![
+        piece(0, Piece::Enter { tid: 5, number: 0, waits, time: 0 }),
+        piece(20_000, Piece::Leave { tid: 5, number: 0, time: 20_000, result: 0 }),
+        piece(30_000, Piece::Enter { tid: 5, number: 0, waits, time: 30_000 }),
+        piece(50_001, Piece::Leave { tid: 5, number: 0, time: 50_001, result: 0 }),
+        piece(50_001, Piece::Exit { time: 50_001 }),
+    ];
+    let world = World::from([(5, Script { pid: 5, pieces })]);
+    let (rows, _) = merged(&world, short_turns(0));
+    // The first call took 20 µs, which is no wait yet.
+    assert_eq!(switches(&rows), [(0, 5, Some(0), Some(0))]);
+}
+
+/// A parent that waits for its child does not hold it up: the child's rows come before the parent's call returns.
+#[test]
+fn a_parent_that_waits_for_a_child_is_not_waited_for() {
+    let (sender, receiver) = channel::<Piece>();
+    let mut batch = binhop_trace::event::EventBuilder::default();
+    (0..100_000u64).for_each(|row| batch.push(Op::Fetch, row, 4, 1));
+    let child = vec![(0, Piece::Rows(batch.finish())), (9, Piece::Exit { time: 9 })];
+    let world =
+        World::from([(1, Script { pid: 1, pieces: Vec::new() }), (2, Script { pid: 2, pieces: child })]);
+    let given = Given { world, arriving: Some(BTreeMap::from([(1, receiver)])) };
+    sender.send(Piece::Fork { child: 2 }).unwrap();
+    let waits = binhop_record::Waits::Child;
+    sender.send(Piece::Enter { tid: 1, number: WAIT4, waits, time: 1 }).unwrap();
+    let mut merge = Merge::new(Box::new(given), short_turns(0), Meta::default());
+    // The parent's stream says nothing more for now, and yet there are rows.
+    let mut seen = 0;
+    while seen < 90_000 {
+        seen += merge.next_batch().unwrap().unwrap().len();
+    }
+    sender.send(Piece::Leave { tid: 1, number: WAIT4, time: 10, result: 2 }).unwrap();
+    sender.send(Piece::Exit { time: 11 }).unwrap();
+    let rows = drain(&mut merge);
+    assert_eq!(rows.last().map(|row| (row.0, row.1)), Some((Op::Exit as u8, 0)));
+}
+
+#[test]
+fn a_recording_of_nothing_is_empty() {
+    let (rows, meta) = merged(&World::new(), short_turns(0));
+    assert_eq!((rows, meta.processes.len()), (Vec::new(), 0));
+}

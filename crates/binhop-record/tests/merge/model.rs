@@ -1,0 +1,203 @@
+//! The slow model: all pieces in memory, every time known, every question asked anew of everybody.
+
+use std::collections::BTreeMap;
+
+use binhop_record::schedule::{Ready, Schedule};
+use binhop_record::{Merge, Piece, Waits};
+use binhop_trace::Op;
+use binhop_trace::event::Cause;
+
+use crate::world::{WAIT4, World};
+use crate::{Row, is, rows_of};
+
+/// One thing a process does: a row, or what lies between rows.
+#[derive(Clone)]
+enum Act {
+    Row(Row),
+    Enter { number: u32, waits: Waits, time: u64 },
+    Leave { number: u32, time: u64, result: i64 },
+    Time(u64),
+    Fork(u64),
+    Exec,
+    Exit,
+}
+
+struct Process {
+    pid: u64,
+    acts: Vec<Act>,
+    at: usize,
+    clock: u64,
+    parent: Option<usize>,
+    waits: bool,
+    for_child: bool,
+    live_children: u32,
+    zombies: u32,
+    last_turn: u64,
+    ended: bool,
+}
+
+impl Process {
+    fn born(world: &World, pid: u64, parent: Option<usize>, clock: u64) -> Self {
+        let mut acts = Vec::new();
+        for (_, piece) in &world[&pid].pieces {
+            match piece {
+                Piece::Rows(batch) => acts.extend(rows_of(batch).map(Act::Row)),
+                &Piece::Enter { number, waits, time, .. } => acts.push(Act::Enter { number, waits, time }),
+                &Piece::Leave { number, time, result, .. } => acts.push(Act::Leave { number, time, result }),
+                &Piece::Time { time } => acts.push(Act::Time(time)),
+                &Piece::Fork { child } => acts.push(Act::Fork(child)),
+                Piece::Exec { .. } => acts.push(Act::Exec),
+                Piece::Exit { .. } => acts.push(Act::Exit),
+                Piece::Thread { .. } => unreachable!("worlds have one thread in a process"),
+            }
+        }
+        Self {
+            pid,
+            acts,
+            at: 0,
+            clock,
+            parent,
+            waits: false,
+            for_child: false,
+            live_children: 0,
+            zombies: 0,
+            last_turn: 0,
+            ended: false,
+        }
+    }
+
+    /// Up to when it has done everything, knowing the future.
+    fn settled(&self) -> u64 {
+        match &self.acts[self.at] {
+            _ if self.for_child && self.live_children > 0 && self.zombies == 0 => u64::MAX,
+            Act::Leave { time, .. } if self.waits => *time,
+            _ => self.clock,
+        }
+    }
+}
+
+struct Model<'a> {
+    world: &'a World,
+    all: Vec<Process>,
+    rows: Vec<Row>,
+    running: usize,
+    turns: u64,
+    ran: u64,
+    turn: u64,
+}
+
+/// The merged rows of a world.
+pub(crate) fn merge(world: &World, schedule: &mut dyn Schedule) -> Vec<Row> {
+    let Some(&first) = world.keys().next() else { return Vec::new() };
+    let all = vec![Process::born(world, first, None, 0)];
+    let mut model = Model { world, all, rows: Vec::new(), running: 0, turns: 0, ran: 0, turn: 0 };
+    model.begin(0, schedule);
+    while !model.all[model.running].ended {
+        model.step(schedule);
+    }
+    model.rows
+}
+
+impl Model<'_> {
+    fn begin(&mut self, asid: usize, schedule: &mut dyn Schedule) {
+        self.turns += 1;
+        self.running = asid;
+        self.all[asid].last_turn = self.turns;
+        self.turn = schedule.turn(asid as u32);
+        self.ran = 0;
+    }
+
+    fn step(&mut self, schedule: &mut dyn Schedule) {
+        let me = self.running;
+        let act = self.all[me].acts[self.all[me].at].clone();
+        match act {
+            Act::Row(row) => {
+                if is(&row, Op::Fetch) && self.living().count() > 1 {
+                    if self.ran > 0 && self.ran + u64::from(row.3) > self.turn {
+                        return self.next(Cause::Involuntary, None, schedule);
+                    }
+                    self.ran += u64::from(row.3);
+                }
+                self.rows.push(row);
+            }
+            Act::Enter { number, waits, time } => return self.enter(number, waits, time, schedule),
+            Act::Leave { number, time, result } => {
+                let me = &mut self.all[me];
+                me.clock = me.clock.max(time);
+                me.waits = false;
+                me.for_child = false;
+                if number == WAIT4 && result > 0 {
+                    me.zombies = me.zombies.saturating_sub(1);
+                }
+            }
+            Act::Time(time) => self.all[me].clock = self.all[me].clock.max(time),
+            Act::Fork(pid) => {
+                let clock = self.all[me].clock;
+                let born = self.all.len() as u64;
+                self.all.push(Process::born(self.world, pid, Some(me), clock));
+                self.all[me].live_children += 1;
+                self.rows.push((Op::Fork as u8, born, 0, 0, Some(me as u64), None));
+            }
+            Act::Exec => self.rows.push((Op::Exec as u8, me as u64, 0, 0, None, None)),
+            Act::Exit => {
+                self.rows.push((Op::Exit as u8, me as u64, 0, 0, None, None));
+                self.all[me].ended = true;
+                if let Some(parent) = self.all[me].parent {
+                    self.all[parent].live_children -= 1;
+                    self.all[parent].zombies += 1;
+                }
+                return self.next(Cause::Exit, None, schedule);
+            }
+        }
+        self.all[me].at += 1;
+    }
+
+    /// A call is judged as a whole when it is entered: the model knows when it returns.
+    fn enter(&mut self, number: u32, waits: Waits, time: u64, schedule: &mut dyn Schedule) {
+        let me = self.running;
+        self.all[me].clock = self.all[me].clock.max(time);
+        self.all[me].at += 1;
+        let Act::Leave { time: leave, result, .. } = self.all[me].acts[self.all[me].at] else { return };
+        let long = leave - self.all[me].clock > Merge::patience(result);
+        let others = self.living().filter(|&other| other != me).map(|other| self.all[other].settled()).min();
+        let behind = others.is_some_and(|settled| settled < leave);
+        let no_child_ended = self.all[me].live_children > 0 && self.all[me].zombies == 0;
+        let must_wait = match waits {
+            Waits::Nothing => false,
+            Waits::Room => long,
+            Waits::Given => long || behind,
+            Waits::Child => long || behind || no_child_ended,
+        };
+        if must_wait {
+            self.all[me].waits = true;
+            self.all[me].for_child = waits == Waits::Child && no_child_ended;
+            self.next(Cause::SystemCall, Some(number.into()), schedule);
+        }
+    }
+
+    fn living(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.all.len()).filter(|&at| !self.all[at].ended)
+    }
+
+    fn next(&mut self, cause: Cause, number: Option<u64>, schedule: &mut dyn Schedule) {
+        if self.living().next().is_none() {
+            return;
+        }
+        let mut settled: BTreeMap<usize, u64> =
+            self.living().map(|at| (at, self.all[at].settled())).collect();
+        if settled.values().all(|&time| time == u64::MAX) {
+            self.all.iter_mut().for_each(|process| process.for_child = false);
+            settled = self.living().map(|at| (at, self.all[at].settled())).collect();
+        }
+        let least = *settled.values().min().expect("somebody lives");
+        let may_run = settled.iter().filter(|&(&at, &time)| !self.all[at].waits || time <= least);
+        let ready: Vec<Ready> =
+            may_run.map(|(&at, _)| Ready { asid: at as u32, last_turn: self.all[at].last_turn }).collect();
+        let next = ready[schedule.choose(&ready)].asid as usize;
+        if next != self.running || cause != Cause::Involuntary {
+            let tid = self.all[next].pid as u32;
+            self.rows.push((Op::Switch as u8, next as u64, tid, 0, Some(cause as u64), number));
+        }
+        self.begin(next, schedule);
+    }
+}
