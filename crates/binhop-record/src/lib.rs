@@ -2,9 +2,11 @@
 
 mod member;
 pub mod merge;
+pub mod mix;
 pub mod piece;
 pub mod schedule;
 mod weave;
 
 pub use merge::Merge;
+pub use mix::{Ends, Input, Latencies, Mix};
 pub use piece::{Piece, ProcessStream, Streams, Waits};

@@ -39,10 +39,15 @@ impl Weave {
 
     /// Appends an event in the life of a process.
     pub(crate) fn event(&mut self, op: Op, addr: u64, size: u32, args: [Option<u64>; 2]) {
+        self.row(op, addr, size, 0, args);
+    }
+
+    /// Appends any one row.
+    pub(crate) fn row(&mut self, op: Op, addr: u64, size: u32, count: u32, args: [Option<u64>; 2]) {
         if args == [None; 2] {
-            self.gathering.push(op, addr, size, 0);
+            self.gathering.push(op, addr, size, count);
         } else {
-            self.gathering.push_args(op, addr, size, 0, args);
+            self.gathering.push_args(op, addr, size, count, args);
         }
         self.flush_if_full();
     }

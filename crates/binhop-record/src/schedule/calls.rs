@@ -105,6 +105,18 @@ pub fn waits(number: u32, args: [u64; 6], descriptor: Descriptor) -> Waits {
     }
 }
 
+/// What a call may wait for where its arguments are not known: what it waits for if they let it.
+#[must_use]
+pub fn kind(number: u32) -> Waits {
+    let Ok(at) = CALLS.binary_search_by_key(&number, |call| call.0) else { return Waits::Nothing };
+    match CALLS[at].2 {
+        Always(what) | UnlessFile(what) => what,
+        Rule::Child(_) => Waits::Child,
+        Rule::Futex => Given,
+        Rule::Clone | Rule::Lock => Room,
+    }
+}
+
 /// The name of a call that may wait.
 #[must_use]
 pub fn name(number: u32) -> Option<&'static str> {
@@ -119,6 +131,7 @@ mod tests {
     fn the_table_is_in_order_of_the_numbers() {
         assert!(CALLS.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert_eq!((name(61), name(62)), (Some("wait4"), None));
+        assert_eq!((kind(0), kind(61), kind(74), kind(62)), (Given, Waits::Child, Room, Waits::Nothing));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::{Ready, Schedule, longest_ago};
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     quantum: u64,
+    name: String,
 }
 
 impl RoundRobin {
@@ -13,13 +14,13 @@ impl RoundRobin {
     #[must_use]
     pub fn new(quantum: u64) -> Self {
         assert!(quantum > 0, "a turn has at least one instruction");
-        Self { quantum }
+        Self { quantum, name: format!("round-robin, quantum {quantum}") }
     }
 }
 
 impl Schedule for RoundRobin {
     fn name(&self) -> &str {
-        "round-robin"
+        &self.name
     }
 
     fn choose(&mut self, ready: &[Ready]) -> usize {

@@ -1,0 +1,303 @@
+//! One trace of a mix as it is read: its numbers become the mix's, and where it waited is seen.
+
+use std::collections::BTreeMap;
+
+use binhop_base::Result;
+use binhop_trace::event::{Cause, Process};
+use binhop_trace::{EventBatch, Meta, Op, Source};
+
+use super::Input;
+use super::numbers::Numbers;
+use crate::weave::Weave;
+
+/// What comes next in a trace.
+#[expect(clippy::large_enum_variant, reason = "one exists at a time, and it is rows")]
+pub(super) enum Step {
+    /// Rows that may go into the mix as they are: as many as have room, and [`Reading::ran`] is told.
+    Rows(EventBatch),
+    /// A row that was not, and has been written or left out.
+    Told,
+    /// The trace's processor was idle here.
+    Waits { cause: Cause, number: Option<u32> },
+    /// The trace has ended.
+    End,
+}
+
+/// A trace being read.
+pub(super) struct Reading {
+    source: Box<dyn Source>,
+    /// The batch at hand, and how far it was read.
+    batch: Option<EventBatch>,
+    at: usize,
+    /// The first row at or after `at` that does not go through as it is.
+    special: usize,
+    /// References that may still be read.
+    left: Option<u64>,
+    /// Who runs, in the trace's own number; and its thread.
+    asid: u64,
+    tid: u32,
+    /// Whether anything of it is in the mix.
+    begun: bool,
+    kernel: u32,
+    /// The live address spaces, and all there ever were.
+    spaces: BTreeMap<u64, u32>,
+    born: Vec<(u64, u32)>,
+    segments: BTreeMap<u64, u64>,
+    files: BTreeMap<u64, u64>,
+}
+
+/// Whether a row is looked at, one by one.
+fn is_special(op: u8) -> bool {
+    use Op::{Exec, Exit, Fork, KernelEnter, KernelLeave, Map, Switch, Syscall, Time};
+    const SPECIAL: u32 = bits(&[Switch, Syscall, Map, Fork, Exec, Exit, Time, KernelEnter, KernelLeave]);
+    op > Op::Modify as u8 && SPECIAL & (1 << op) != 0
+}
+
+const fn bits(ops: &[Op]) -> u32 {
+    let (mut bits, mut at) = (0, 0);
+    while at < ops.len() {
+        bits |= 1 << ops[at] as u8;
+        at += 1;
+    }
+    bits
+}
+
+impl Reading {
+    /// Opens a trace.
+    pub(super) fn open(input: &mut Input) -> Result<Self> {
+        Ok(Self {
+            source: (input.open)()?,
+            batch: None,
+            at: 0,
+            special: 0,
+            left: input.length,
+            asid: 0,
+            tid: 0,
+            begun: false,
+            kernel: 0,
+            spaces: BTreeMap::new(),
+            born: Vec::new(),
+            segments: BTreeMap::new(),
+            files: BTreeMap::new(),
+        })
+    }
+
+    pub(super) fn meta(&self) -> &Meta {
+        self.source.meta()
+    }
+
+    pub(super) fn in_kernel(&self) -> bool {
+        self.kernel > 0
+    }
+
+    /// Its turn: a switch to the process of it that runs. Without a cause, the mix begins with it, and only a switch of
+    /// its own is written.
+    pub(super) fn resume(
+        &mut self,
+        weave: &mut Weave,
+        numbers: &mut Numbers,
+        cause: Option<(Cause, Option<u32>)>,
+    ) -> Result<()> {
+        if !self.begun {
+            self.begun = true;
+            // Which process begins is said by its first event, if that is a switch.
+            if self.fill()? && self.op() == Some(Op::Switch) {
+                let batch = self.batch.as_ref().expect("it was filled");
+                (self.asid, self.tid) = (batch.addr()[self.at], batch.size()[self.at]);
+                self.advance(1);
+            } else {
+                self.tid = self.pid(0);
+            }
+        }
+        let (asid, tid) = (self.space(self.asid, None, numbers), self.tid);
+        if let Some((cause, number)) = cause {
+            weave.switch(asid, tid, cause, number);
+        }
+        Ok(())
+    }
+
+    /// What comes next; a row that is not taken as it is, is written with the mix's numbers.
+    pub(super) fn step(&mut self, weave: &mut Weave, numbers: &mut Numbers) -> Result<Step> {
+        if !self.fill()? {
+            return Ok(Step::End);
+        }
+        let batch = self.batch.as_ref().expect("it was filled");
+        if self.at < self.special {
+            return Ok(Step::Rows(batch.slice(self.at, self.special - self.at)));
+        }
+        let at = self.at;
+        let row = (batch.addr()[at], batch.size()[at], batch.count()[at], batch.arg0(at), batch.arg1(at));
+        let op = self.op().expect("readers refuse codes without a meaning");
+        self.advance(1);
+        Ok(self.tell(op, row, weave, numbers))
+    }
+
+    /// `rows` of those offered went into the mix.
+    pub(super) fn ran(&mut self, rows: usize) {
+        self.at += rows;
+    }
+
+    fn tell(
+        &mut self,
+        op: Op,
+        (addr, size, count, arg0, arg1): (u64, u32, u32, Option<u64>, Option<u64>),
+        weave: &mut Weave,
+        numbers: &mut Numbers,
+    ) -> Step {
+        match op {
+            Op::Switch => return self.switch(addr, size, arg0, arg1, weave, numbers),
+            Op::Fork => {
+                let parent = self.space(arg0.unwrap_or(self.asid), None, numbers);
+                self.spaces.remove(&addr);
+                let born = self.space(addr, Some(parent), numbers);
+                weave.row(op, born.into(), size, count, [Some(parent.into()), arg1]);
+            }
+            Op::Exec => {
+                let asid = self.space(addr, None, numbers);
+                weave.row(op, asid.into(), size, count, [arg0, arg1]);
+            }
+            Op::Exit => {
+                let asid = self.space(addr, None, numbers);
+                weave.row(op, asid.into(), size, count, [arg0, arg1]);
+                self.spaces.remove(&addr);
+            }
+            Op::Map => {
+                let segment = arg0.map(|segment| self.segment(segment, numbers));
+                weave.row(op, addr, size, count, [segment, arg1]);
+            }
+            Op::Syscall => {
+                let file = arg0.map(|file| self.file(file, numbers));
+                weave.row(op, addr, size, count, [file, arg1]);
+            }
+            Op::Time => {}
+            _ => {
+                match op {
+                    Op::KernelEnter => self.kernel += 1,
+                    _ => self.kernel = self.kernel.saturating_sub(1),
+                }
+                weave.row(op, addr, size, count, [arg0, arg1]);
+            }
+        }
+        Step::Told
+    }
+
+    /// The trace's own switch: to itself because it waits, or to another process or thread of the trace.
+    fn switch(
+        &mut self,
+        asid: u64,
+        tid: u32,
+        cause: Option<u64>,
+        number: Option<u64>,
+        weave: &mut Weave,
+        numbers: &mut Numbers,
+    ) -> Step {
+        let waited =
+            [Cause::SystemCall, Cause::PageFault].into_iter().find(|&told| cause == Some(told as u64));
+        if let Some(cause) = waited
+            && !self.in_kernel()
+            && (asid, tid) == (self.asid, self.tid)
+        {
+            let number = number.and_then(|number| u32::try_from(number).ok());
+            return Step::Waits { cause, number };
+        }
+        (self.asid, self.tid) = (asid, tid);
+        let asid = self.space(asid, None, numbers);
+        weave.row(Op::Switch, asid.into(), tid, 0, [cause, number]);
+        Step::Told
+    }
+
+    /// An importer may know its processes only at its end.
+    pub(super) fn describe(self, numbers: &mut Numbers) {
+        let processes = &self.source.meta().processes;
+        for (asid, born) in self.born {
+            if let Some(told) = u32::try_from(asid).ok().and_then(|asid| processes.get(&asid)) {
+                numbers.describe(born, told);
+            }
+        }
+    }
+
+    /// Its processes end with it.
+    pub(super) fn exit(&mut self, weave: &mut Weave) {
+        (0..std::mem::take(&mut self.kernel)).for_each(|_| weave.event(Op::KernelLeave, 0, 0, [None; 2]));
+        for asid in std::mem::take(&mut self.spaces).into_values() {
+            weave.event(Op::Exit, asid.into(), 0, [None; 2]);
+        }
+    }
+
+    /// The process id of an address space, as a thread's: 0 if it is not known.
+    fn pid(&self, asid: u64) -> u32 {
+        let told = u32::try_from(asid).ok().and_then(|asid| self.meta().processes.get(&asid));
+        told.and_then(|process| process.pid).and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0)
+    }
+
+    fn space(&mut self, asid: u64, parent: Option<u32>, numbers: &mut Numbers) -> u32 {
+        if let Some(&known) = self.spaces.get(&asid) {
+            return known;
+        }
+        let told = u32::try_from(asid).ok().and_then(|asid| self.source.meta().processes.get(&asid)).cloned();
+        let born = numbers.space(Process { parent, ..told.unwrap_or_default() });
+        self.spaces.insert(asid, born);
+        self.born.push((asid, born));
+        born
+    }
+
+    fn segment(&mut self, segment: u64, numbers: &mut Numbers) -> u64 {
+        let told = self.source.meta().segments.get(&segment);
+        *self.segments.entry(segment).or_insert_with(|| numbers.segment(told))
+    }
+
+    fn file(&mut self, file: u64, numbers: &mut Numbers) -> u64 {
+        let told = self.source.meta().files.get(&file);
+        *self.files.entry(file).or_insert_with(|| numbers.file(told))
+    }
+
+    fn op(&self) -> Option<Op> {
+        self.batch.as_ref().and_then(|batch| Op::from_code(batch.op()[self.at]))
+    }
+
+    /// Whether there is a row at hand; reads on if there is none.
+    fn fill(&mut self) -> Result<bool> {
+        loop {
+            if self.batch.as_ref().is_some_and(|batch| self.at < batch.len()) {
+                return Ok(true);
+            }
+            if self.left == Some(0) {
+                return Ok(false);
+            }
+            let Some(batch) = self.source.next_batch()? else { return Ok(false) };
+            self.batch = Some(self.bounded(batch));
+            (self.at, self.special) = (0, 0);
+            self.find_special();
+        }
+    }
+
+    /// The part of a batch that the length leaves.
+    fn bounded(&mut self, batch: EventBatch) -> EventBatch {
+        let Some(left) = &mut self.left else { return batch };
+        for row in 0..batch.len() {
+            let references = match Op::from_code(batch.op()[row]) {
+                Some(Op::Fetch) => u64::from(batch.count()[row]),
+                Some(op) if op.is_reference() => 1,
+                _ => 0,
+            };
+            if references > *left {
+                *left = 0;
+                return batch.slice(0, row);
+            }
+            *left -= references;
+        }
+        batch
+    }
+
+    fn advance(&mut self, rows: usize) {
+        self.at += rows;
+        if self.at > self.special {
+            self.find_special();
+        }
+    }
+
+    fn find_special(&mut self) {
+        let ops = self.batch.as_ref().map_or(&[][..], |batch| &batch.op()[self.at..]);
+        self.special = self.at + ops.iter().position(|&op| is_special(op)).unwrap_or(ops.len());
+    }
+}

@@ -1,0 +1,323 @@
+//! Traces made apart, as one processor would have run their programs side by side.
+//!
+//! **Turns.** Each input runs for a quantum of instructions, then the one whose last turn is longest ago (cause:
+//! involuntary). A turn ends before a fetch; a fetch of several instructions is not split, so a turn is never longer
+//! than the quantum, unless a single fetch is. Between kernel-enter and kernel-leave nobody else gets a turn. With nobody else
+//! ready, the next turn is the same input's, and no switch is written.
+//! **Waiting.** Where a trace says that its processor was idle (a switch from a process to itself, because of a system
+//! call or a page fault), the input leaves the processor for [`Latencies`], counted in instructions of all, and joins
+//! those that may run when that has passed. If everybody waits, time passes until the first may run; if that is the one
+//! that ran last, a switch to itself says so, as in its own trace.
+//! **An input of several processes** takes part as one: its own switches are kept, with their causes, so whatever its
+//! processes say to each other stays in order; its quantum counts their instructions together.
+//! **The end of an input** ends its processes (exit), and the others go on; see [`Ends`].
+//!
+//! **Numbers.** Address spaces are numbered 0, 1, 2, … in order of their first event in the mix. Segments of one
+//! file are one segment, and files of one path one file, in whichever input they occur; whatever has no file stays apart.
+//! Time events are left out: those of different traces do not tell of one clock. What is told of the inputs as a
+//! whole holds for the mix where they agree.
+
+mod input;
+mod numbers;
+
+use binhop_base::{Problem, Result};
+use binhop_trace::event::Cause;
+use binhop_trace::{EventBatch, Meta, Source};
+
+use crate::piece::Waits;
+use crate::schedule::{Ready, Schedule, calls};
+use crate::weave::{Weave, cut};
+use input::{Reading, Step};
+use numbers::Numbers;
+
+/// Opens a trace, from its beginning.
+pub type Open = Box<dyn FnMut() -> Result<Box<dyn Source>> + Send>;
+
+/// A trace to mix.
+pub struct Input {
+    /// What errors call it.
+    pub name: String,
+    /// Opens it, again where it is repeated.
+    pub open: Open,
+    /// Reads so many references of it; `None`: all.
+    pub length: Option<u64>,
+}
+
+/// When the mix ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// When the last input has ended; those that end before leave the others the processor.
+    All,
+    /// When the first input has ended.
+    First,
+    /// When every input has ended once; those that end before begin again, as new processes.
+    Repeat,
+}
+
+/// How long a process that waits leaves the processor, in instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latencies {
+    /// For another process or a person: pipes, sockets, terminals, locks, children ([`Waits::Given`], [`Waits::Child`]),
+    /// and calls that are not known.
+    pub given: u64,
+    /// For a device, or for time to pass ([`Waits::Room`]).
+    pub room: u64,
+    /// For a page.
+    pub fault: u64,
+}
+
+impl Default for Latencies {
+    /// 100 µs for another process, 1 ms for a device or a page, at 1000 instructions a microsecond (ours).
+    fn default() -> Self {
+        Self { given: 100_000, room: 1_000_000, fault: 1_000_000 }
+    }
+}
+
+impl Latencies {
+    /// The same for all.
+    #[must_use]
+    pub const fn all(instructions: u64) -> Self {
+        Self { given: instructions, room: instructions, fault: instructions }
+    }
+
+    fn of(self, cause: Cause, number: Option<u32>) -> u64 {
+        let kind = number.map(calls::kind);
+        match (cause, kind) {
+            (Cause::PageFault, _) => self.fault,
+            (_, Some(Waits::Room)) => self.room,
+            _ => self.given,
+        }
+    }
+}
+
+/// A mix of traces.
+pub struct Mix {
+    name: String,
+    meta: Meta,
+    inputs: Vec<Part>,
+    schedule: Box<dyn Schedule>,
+    latencies: Latencies,
+    ends: Ends,
+    weave: Weave,
+    numbers: Numbers,
+    running: Option<usize>,
+    turns: u64,
+    left: u64,
+    fresh: bool,
+    /// Instructions that ran, and that passed with nobody ready.
+    now: u64,
+    started: bool,
+}
+
+/// An input in the mix.
+struct Part {
+    input: Input,
+    /// `None` before its first turn, and after its end.
+    reading: Option<Reading>,
+    last_turn: u64,
+    /// It waits until then.
+    wakes: u64,
+    /// How often it has ended.
+    ended: u32,
+    gone: bool,
+}
+
+impl Mix {
+    /// Mixes traces. All are opened at once, to see what they tell of themselves.
+    ///
+    /// # Errors
+    /// There is no input; one cannot be opened; their page sizes differ.
+    pub fn new(
+        inputs: Vec<Input>,
+        schedule: Box<dyn Schedule>,
+        latencies: Latencies,
+        ends: Ends,
+    ) -> Result<Self> {
+        if inputs.is_empty() {
+            return Err(Problem::request("no trace", "mix", "there must be one", "name two traces or more"));
+        }
+        let mut parts = Vec::with_capacity(inputs.len());
+        let mut metas = Vec::with_capacity(inputs.len());
+        for mut input in inputs {
+            let reading = Reading::open(&mut input)?;
+            metas.push((input.name.clone(), reading.meta().clone()));
+            parts.push(Part { input, reading: Some(reading), last_turn: 0, wakes: 0, ended: 0, gone: false });
+        }
+        let meta = Meta { schedule: Some(schedule.name().to_owned()), ..common(&metas)? };
+        let name = metas.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" + ");
+        Ok(Self {
+            name,
+            meta,
+            inputs: parts,
+            schedule,
+            latencies,
+            ends,
+            weave: Weave::default(),
+            numbers: Numbers::default(),
+            running: None,
+            turns: 0,
+            left: 0,
+            fresh: true,
+            now: 0,
+            started: false,
+        })
+    }
+
+    fn part(&mut self, at: usize) -> (&mut Reading, &mut Weave, &mut Numbers) {
+        let reading = self.inputs[at].reading.as_mut().expect("it has its turn");
+        (reading, &mut self.weave, &mut self.numbers)
+    }
+
+    /// Runs the part whose turn it is up to the next thing of interest.
+    fn step(&mut self, at: usize) -> Result<()> {
+        let alone = self.inputs.iter().filter(|part| !part.gone).count() == 1;
+        let (left, fresh) = (self.left, self.fresh);
+        let (reading, weave, numbers) = self.part(at);
+        match reading.step(weave, numbers)? {
+            Step::Rows(rows) => {
+                let limit = if alone || reading.in_kernel() { u64::MAX } else { left };
+                let (end, ran) = cut(&rows, limit, fresh);
+                reading.ran(end);
+                if end > 0 {
+                    weave.rows(rows.slice(0, end));
+                }
+                self.now += ran;
+                self.fresh &= ran == 0;
+                self.left = self.left.saturating_sub(ran);
+                if end < rows.len() {
+                    return self.next_turn(at, Cause::Involuntary, None);
+                }
+                Ok(())
+            }
+            Step::Told => Ok(()),
+            Step::Waits { cause, number } => {
+                self.inputs[at].wakes = self.now.saturating_add(self.latencies.of(cause, number));
+                self.next_turn(at, cause, number)
+            }
+            Step::End => self.end(at),
+        }
+    }
+
+    /// An input has ended, and its processes with it.
+    fn end(&mut self, at: usize) -> Result<()> {
+        let (reading, weave, _) = self.part(at);
+        reading.exit(weave);
+        let told = self.inputs[at].reading.take().expect("it was read");
+        told.describe(&mut self.numbers);
+        self.inputs[at].ended += 1;
+        let finished = match self.ends {
+            Ends::First => true,
+            Ends::All => false,
+            Ends::Repeat => self.inputs.iter().all(|part| part.ended > 0),
+        };
+        if finished {
+            self.finish();
+            return Ok(());
+        }
+        if self.ends == Ends::Repeat {
+            let part = &mut self.inputs[at];
+            part.reading = Some(Reading::open(&mut part.input)?);
+        } else {
+            self.inputs[at].gone = true;
+        }
+        self.next_turn(at, Cause::Exit, None)
+    }
+
+    /// The mix is over: whoever still lives is let go without an exit.
+    fn finish(&mut self) {
+        self.running = None;
+        for part in &mut self.inputs {
+            part.gone = true;
+            if let Some(reading) = part.reading.take() {
+                reading.describe(&mut self.numbers);
+            }
+        }
+    }
+
+    fn next_turn(&mut self, leaving: usize, cause: Cause, number: Option<u32>) -> Result<()> {
+        self.running = None;
+        let living = || self.inputs.iter().enumerate().filter(|(_, part)| !part.gone);
+        let Some(first) = living().map(|(_, part)| part.wakes).min() else { return Ok(()) };
+        self.now = self.now.max(first);
+        let ready: Vec<Ready> = living()
+            .filter(|(_, part)| part.wakes <= self.now)
+            .map(|(at, part)| Ready { asid: at as u32, last_turn: part.last_turn })
+            .collect();
+        let next = ready[self.schedule.choose(&ready)].asid as usize;
+        if next != leaving || cause != Cause::Involuntary {
+            let (reading, weave, numbers) = self.part(next);
+            reading.resume(weave, numbers, Some((cause, number)))?;
+        }
+        self.begin_turn(next);
+        Ok(())
+    }
+
+    fn begin_turn(&mut self, at: usize) {
+        self.turns += 1;
+        self.running = Some(at);
+        self.left = self.schedule.turn(at as u32);
+        self.fresh = true;
+        self.inputs[at].last_turn = self.turns;
+    }
+
+    fn run(&mut self) -> Result<()> {
+        if !self.started {
+            self.started = true;
+            let (reading, weave, numbers) = self.part(0);
+            reading.resume(weave, numbers, None)?;
+            self.begin_turn(0);
+        }
+        while let Some(at) = self.running.filter(|_| !self.weave.is_ready()) {
+            self.step(at)?;
+        }
+        Ok(())
+    }
+}
+
+impl Source for Mix {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if !self.weave.is_ready() {
+            self.run()?;
+            if self.running.is_none() {
+                self.weave.flush();
+            }
+            self.numbers.tell(&mut self.meta);
+        }
+        Ok(self.weave.next())
+    }
+}
+
+/// What holds for all inputs.
+fn common(metas: &[(String, Meta)]) -> Result<Meta> {
+    let mut pages = metas.iter().filter_map(|(name, meta)| meta.page_size.map(|page| (name, page)));
+    let first = pages.next();
+    if let (Some((one, page)), Some((other, differs))) =
+        (first, first.and_then(|(_, page)| pages.find(|&(_, other)| other != page)))
+    {
+        return Err(Problem::request(
+            &format!("pages of {differs} bytes"),
+            other,
+            &format!("traces of one mix were made with pages of one size, and {one} has {page} bytes"),
+            "record them on machines of one page size",
+        ));
+    }
+    let sizes = |told: &str| Some(told.to_owned());
+    let all = |told: &str| metas.iter().all(|(_, meta)| meta.sizes.as_deref() == Some(told));
+    let any = |told: &str| metas.iter().any(|(_, meta)| meta.sizes.as_deref() == Some(told));
+    let commands = metas.iter().map(|(name, meta)| meta.command.as_deref().unwrap_or(name));
+    Ok(Meta {
+        page_size: first.map(|(_, page)| page),
+        recorder: Some(format!("binhop {} mix", env!("CARGO_PKG_VERSION"))),
+        command: Some(commands.collect::<Vec<_>>().join(" + ")),
+        sizes: if any("assumed") { sizes("assumed") } else { sizes("exact").filter(|_| all("exact")) },
+        ..Meta::default()
+    })
+}

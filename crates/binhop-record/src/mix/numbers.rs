@@ -1,0 +1,81 @@
+//! The numbers of a mix: address spaces, segments and files of traces that each have their own.
+
+use std::collections::{BTreeMap, HashMap};
+
+use binhop_trace::Meta;
+use binhop_trace::event::{Process, Segment};
+
+/// Hands out the mix's numbers, and remembers what they stand for.
+#[derive(Default)]
+pub(super) struct Numbers {
+    spaces: u32,
+    segments: u64,
+    files: u64,
+    segment_of_file: HashMap<String, u64>,
+    file_of_path: HashMap<String, u64>,
+    processes: BTreeMap<u32, Process>,
+    described: BTreeMap<u64, Segment>,
+    paths: BTreeMap<u64, String>,
+    /// Whether anything was added since it was told.
+    changed: bool,
+}
+
+impl Numbers {
+    /// A new address space.
+    pub(super) fn space(&mut self, process: Process) -> u32 {
+        let asid = self.spaces;
+        self.spaces += 1;
+        self.processes.insert(asid, process);
+        self.changed = true;
+        asid
+    }
+
+    /// What has become known of an address space's process.
+    pub(super) fn describe(&mut self, asid: u32, process: &Process) {
+        let known = self.processes.entry(asid).or_default();
+        *known = Process { parent: known.parent, ..process.clone() };
+        self.changed = true;
+    }
+
+    /// The segment that is described so: the same for the same file, else a new one.
+    pub(super) fn segment(&mut self, described: Option<&Segment>) -> u64 {
+        let file = described.and_then(|segment| segment.file.as_ref());
+        if let Some(&known) = file.and_then(|file| self.segment_of_file.get(file)) {
+            return known;
+        }
+        let segment = self.segments;
+        self.segments += 1;
+        if let Some(file) = file {
+            self.segment_of_file.insert(file.clone(), segment);
+        }
+        if let Some(described) = described {
+            self.described.insert(segment, described.clone());
+            self.changed = true;
+        }
+        segment
+    }
+
+    /// The file of this path: the same for the same path, else a new one.
+    pub(super) fn file(&mut self, path: Option<&String>) -> u64 {
+        if let Some(&known) = path.and_then(|path| self.file_of_path.get(path)) {
+            return known;
+        }
+        let file = self.files;
+        self.files += 1;
+        if let Some(path) = path {
+            self.file_of_path.insert(path.clone(), file);
+            self.paths.insert(file, path.clone());
+            self.changed = true;
+        }
+        file
+    }
+
+    /// Writes what the numbers stand for into the mix's metadata.
+    pub(super) fn tell(&mut self, meta: &mut Meta) {
+        if std::mem::take(&mut self.changed) {
+            meta.processes.clone_from(&self.processes);
+            meta.segments.clone_from(&self.described);
+            meta.files.clone_from(&self.paths);
+        }
+    }
+}

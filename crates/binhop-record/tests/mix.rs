@@ -1,0 +1,358 @@
+//! Traces made apart, mixed: the rows of a small mix, and what every mix keeps.
+
+#![allow(clippy::unwrap_used, reason = "in a test, to panic is to fail")]
+
+use std::collections::BTreeMap;
+
+use binhop_base::Result;
+use binhop_record::schedule::RoundRobin;
+use binhop_record::{Ends, Input, Latencies, Mix};
+use binhop_trace::event::{Cause, EventBatch, EventBuilder, Process, Segment};
+use binhop_trace::{Meta, Op, Source, lint};
+use proptest::prelude::*;
+
+/// op, addr, size, count, arg0, arg1.
+type Row = (Op, u64, u32, u32, Option<u64>, Option<u64>);
+
+#[derive(Clone, Default)]
+struct Given {
+    rows: Vec<Row>,
+    batch: usize,
+    meta: Meta,
+}
+
+impl Source for Given {
+    fn name(&self) -> &str {
+        "given"
+    }
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        let rows: Vec<Row> = self.rows.drain(..self.batch.max(1).min(self.rows.len())).collect();
+        let mut batch = EventBuilder::default();
+        rows.iter().for_each(|row| batch.push_args(row.0, row.1, row.2, row.3, [row.4, row.5]));
+        Ok((!rows.is_empty()).then(|| batch.finish()))
+    }
+}
+
+fn input(name: &str, given: &Given) -> Input {
+    let given = given.clone();
+    Input { name: name.into(), open: Box::new(move || Ok(Box::new(given.clone()))), length: None }
+}
+
+fn mix(inputs: &[Given], quantum: u64, latency: u64, ends: Ends) -> Mix {
+    let inputs = inputs.iter().enumerate().map(|(at, given)| input(&format!("t{at}"), given)).collect();
+    Mix::new(inputs, Box::new(RoundRobin::new(quantum)), Latencies::all(latency), ends).unwrap()
+}
+
+fn drain(mix: &mut Mix) -> Vec<Row> {
+    let mut rows = Vec::new();
+    while let Some(batch) = mix.next_batch().unwrap() {
+        rows.extend((0..batch.len()).map(|row| {
+            let op = Op::from_code(batch.op()[row]).unwrap();
+            (op, batch.addr()[row], batch.size()[row], batch.count()[row], batch.arg0(row), batch.arg1(row))
+        }));
+    }
+    rows
+}
+
+fn fetch(addr: u64, count: u32) -> Row {
+    (Op::Fetch, addr, count * 4, count, None, None)
+}
+
+fn load(addr: u64) -> Row {
+    (Op::Load, addr, 8, 1, None, None)
+}
+
+fn switch(asid: u64, tid: u32, cause: Cause, number: Option<u64>) -> Row {
+    (Op::Switch, asid, tid, 0, Some(cause as u64), number)
+}
+
+fn exit(asid: u64) -> Row {
+    (Op::Exit, asid, 0, 0, None, None)
+}
+
+fn given(rows: Vec<Row>) -> Given {
+    Given { rows, batch: 3, meta: Meta::default() }
+}
+
+const READ: Option<u64> = Some(0);
+
+#[test]
+fn turns_waits_and_ends_of_a_small_mix() {
+    let a = given(vec![
+        fetch(0, 4),
+        load(1),
+        fetch(2, 4),
+        fetch(3, 4), // the quantum of 10 ends before this one
+        load(4),
+        switch(0, 0, Cause::SystemCall, READ), // waits for 20 instructions
+        fetch(5, 1),
+    ]);
+    let b = given(vec![switch(9, 33, Cause::Involuntary, None), fetch(10, 10), fetch(11, 10), fetch(12, 1)]);
+    let rows = drain(&mut mix(&[a, b], 10, 20, Ends::All));
+    use Cause::{Exit, Involuntary, SystemCall};
+    let expected = vec![
+        fetch(0, 4),
+        load(1),
+        fetch(2, 4),
+        switch(1, 33, Involuntary, None),
+        fetch(10, 10),
+        switch(0, 0, Involuntary, None),
+        fetch(3, 4),
+        load(4),
+        switch(1, 33, SystemCall, READ),
+        fetch(11, 10),
+        fetch(12, 1), // its turn was over, but nobody else was ready
+        exit(1),
+        switch(0, 0, Exit, None),
+        fetch(5, 1),
+        exit(0),
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn an_idle_processor_is_a_switch_to_oneself() {
+    let waiting = given(vec![fetch(0, 1), switch(0, 0, Cause::PageFault, None), fetch(1, 1)]);
+    let rows = drain(&mut mix(&[waiting], 10, 5, Ends::All));
+    assert_eq!(rows, [fetch(0, 1), switch(0, 0, Cause::PageFault, None), fetch(1, 1), exit(0)]);
+}
+
+#[test]
+fn a_trace_of_several_processes_keeps_its_own_order() {
+    let mut shell = given(vec![
+        fetch(0, 4),
+        (Op::Fork, 1, 0, 0, Some(0), None),
+        switch(1, 8, Cause::SystemCall, Some(61)),
+        (Op::Exec, 1, 0, 0, None, None),
+        fetch(1, 4),
+        (Op::Exit, 1, 0, 0, None, None),
+        switch(0, 7, Cause::Exit, None),
+        (Op::Time, 5, 0, 0, None, None),
+        fetch(2, 4),
+        (Op::Fork, 1, 0, 0, Some(0), None), // the number again
+    ]);
+    shell.meta.processes.insert(0, Process { pid: Some(7), command: Some("sh".into()), parent: None });
+    shell.meta.processes.insert(1, Process { pid: Some(8), command: Some("ls".into()), parent: Some(0) });
+    let other = given(vec![fetch(9, 2), fetch(9, 2)]);
+    let mut mix = mix(&[other, shell], 3, 1, Ends::All);
+    let rows = drain(&mut mix);
+    let expected = vec![
+        fetch(9, 2),
+        switch(1, 7, Cause::Involuntary, None),
+        fetch(0, 4), // longer than the quantum, and not split
+        (Op::Fork, 2, 0, 0, Some(1), None),
+        switch(2, 8, Cause::SystemCall, Some(61)),
+        (Op::Exec, 2, 0, 0, None, None),
+        switch(0, 0, Cause::Involuntary, None),
+        fetch(9, 2),
+        exit(0),
+        switch(2, 8, Cause::Exit, None),
+        fetch(1, 4),
+        exit(2),
+        switch(1, 7, Cause::Exit, None),
+        fetch(2, 4),
+        (Op::Fork, 3, 0, 0, Some(1), None),
+        exit(1),
+        exit(3),
+    ];
+    assert_eq!(rows, expected);
+    let processes = &mix.meta().processes;
+    let told = |asid| processes[&asid].command.clone().map(|command| (processes[&asid].parent, command));
+    assert_eq!((told(0), told(1), told(2)), (None, Some((None, "sh".into())), Some((Some(1), "ls".into()))));
+    assert_eq!(mix.meta().schedule.as_deref(), Some("round-robin, quantum 3"));
+}
+
+/// Two recordings with libc and a stack each, and a log that both write.
+#[test]
+fn a_file_is_one_segment_in_all_and_the_rest_stays_apart() {
+    let of = |libc: u64, stack: u64, log: u64| {
+        let mut given = given(vec![
+            (Op::Map, 0x1000, 5, 1, Some(libc), Some(4096)),
+            (Op::Map, 0x2000, 3, 1, Some(stack), Some(0)),
+            (Op::Map, 0x3000, 3, 1, None, None),
+            fetch(0x1000, 1),
+            (Op::Syscall, 0x2000, 8, 1, Some(log), Some(0)),
+            (Op::Syscall, 0x2000, 8, 1, Some(77), None),
+            fetch(0x1000, 1),
+        ]);
+        given.meta.page_size = Some(4096);
+        let file = |file: &str| Segment { file: Some(file.into()), kind: Some("text".into()) };
+        given.meta.segments.insert(libc, file("/lib/libc.so.6"));
+        given.meta.segments.insert(stack, Segment { file: None, kind: Some("stack".into()) });
+        given.meta.files.insert(log, "/tmp/log".into());
+        given
+    };
+    let mut mix = mix(&[of(4, 5, 6), of(1, 2, 3)], 1, 1, Ends::All);
+    let rows = drain(&mut mix);
+    let args = |op| rows.iter().filter(|row| row.0 == op).map(|row| row.4).collect::<Vec<_>>();
+    assert_eq!(args(Op::Map), [Some(0), Some(1), None, Some(0), Some(2), None]);
+    assert_eq!(args(Op::Syscall), [Some(0), Some(1), Some(0), Some(2)]);
+    let meta = mix.meta();
+    assert_eq!(meta.segments[&0].file.as_deref(), Some("/lib/libc.so.6"));
+    assert_eq!((meta.segments.len(), meta.files.len()), (3, 1));
+    assert_eq!((meta.files[&0].as_str(), meta.page_size), ("/tmp/log", Some(4096)));
+}
+
+#[test]
+fn a_mix_ends_when_it_is_told_to() {
+    let short = given(vec![fetch(0, 1)]);
+    let long = given(vec![fetch(5, 1), fetch(6, 1), fetch(7, 1)]);
+    let fetched = |ends| {
+        let rows = drain(&mut mix(&[short.clone(), long.clone()], 1, 1, ends));
+        rows.iter().filter(|row| row.0 == Op::Fetch).map(|row| row.1).collect::<Vec<_>>()
+    };
+    assert_eq!(fetched(Ends::All), [0, 5, 6, 7]);
+    assert_eq!(fetched(Ends::First), [0]);
+    // Its second and third life are new processes.
+    assert_eq!(fetched(Ends::Repeat), [0, 5, 0, 6, 0, 7]);
+    let rows = drain(&mut mix(&[short, long], 1, 1, Ends::Repeat));
+    let switches: Vec<u64> = rows.iter().filter(|row| row.0 == Op::Switch).map(|row| row.1).collect();
+    assert_eq!(switches, [1, 2, 1, 3, 1]);
+}
+
+#[test]
+fn nobody_else_runs_inside_the_kernel() {
+    let kernel = given(vec![
+        (Op::KernelEnter, 0, 0, 1, None, None),
+        fetch(0, 8),
+        switch(0, 0, Cause::SystemCall, READ),
+        fetch(1, 8),
+        (Op::KernelLeave, 0, 0, 0, None, None),
+        fetch(2, 1),
+    ]);
+    let rows = drain(&mut mix(&[kernel, given(vec![fetch(9, 1)])], 4, 100, Ends::All));
+    let order: Vec<u64> = rows.iter().filter(|row| row.0 == Op::Fetch).map(|row| row.1).collect();
+    assert_eq!(order, [0, 1, 9, 2]);
+}
+
+#[test]
+fn a_length_bounds_each_input() {
+    let long = given((0..100).map(|addr| fetch(addr, 2)).collect());
+    let inputs = (0..2).map(|_| Input { length: Some(11), ..input("long", &long) }).collect();
+    let mut mix = Mix::new(inputs, Box::new(RoundRobin::new(4)), Latencies::default(), Ends::All).unwrap();
+    let fetched: u32 = drain(&mut mix).iter().filter(|row| row.0 == Op::Fetch).map(|row| row.3).sum();
+    assert_eq!(fetched, 20); // 5 runs of 2 instructions each; a sixth would pass 11
+}
+
+#[test]
+fn page_sizes_that_differ_are_refused() {
+    let paged =
+        |page| Given { meta: Meta { page_size: Some(page), ..Meta::default() }, ..given(vec![fetch(0, 1)]) };
+    let inputs = vec![input("a", &paged(4096)), input("b", &paged(16384))];
+    let problem =
+        Mix::new(inputs, Box::new(RoundRobin::new(1)), Latencies::default(), Ends::All).err().unwrap();
+    assert_eq!((problem.value.as_str(), problem.place.as_str()), ("pages of 16384 bytes", "b"));
+    let none = Mix::new(Vec::new(), Box::new(RoundRobin::new(1)), Latencies::default(), Ends::All);
+    assert_eq!(none.err().unwrap().value, "no trace");
+}
+
+#[test]
+fn latencies_are_by_what_is_waited_for() {
+    let waits = |cause, number| {
+        let a = given(vec![fetch(0, 1), switch(0, 0, cause, number), fetch(1, 1)]);
+        let b = given((0..100).map(|_| fetch(9, 1)).collect());
+        let inputs = vec![input("a", &a), input("b", &b)];
+        let latencies = Latencies { given: 10, room: 20, fault: 30 };
+        let mut mix = Mix::new(inputs, Box::new(RoundRobin::new(1)), latencies, Ends::All).unwrap();
+        let rows = drain(&mut mix);
+        rows.iter().filter(|row| row.0 == Op::Fetch).position(|row| row.1 == 1).unwrap() - 1
+    };
+    assert_eq!(waits(Cause::SystemCall, READ), 10);
+    assert_eq!(waits(Cause::SystemCall, Some(74)), 20); // fsync
+    assert_eq!(waits(Cause::SystemCall, None), 10);
+    assert_eq!(waits(Cause::PageFault, None), 30);
+}
+
+/// Rows of a program that sometimes waits.
+fn programs() -> impl Strategy<Value = Vec<Row>> {
+    let row = prop_oneof![
+        8 => (0u64..1000, 1u32..30).prop_map(|(addr, count)| fetch(addr, count)),
+        6 => (0u64..1000).prop_map(load),
+        1 => Just(switch(0, 0, Cause::SystemCall, READ)),
+        1 => Just((Op::Syscall, 64, 8, 0, Some(3), None)),
+        1 => Just((Op::Time, 1, 0, 0, None, None)),
+    ];
+    prop::collection::vec(row, 1..200)
+}
+
+/// The slow model, for inputs of one process: row by row, everybody asked anew.
+fn model(programs: &[Vec<Row>], quantum: u64, latency: u64) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let n = programs.len();
+    let (mut at, mut wakes, mut last_turn, mut numbers) =
+        (vec![0; n], vec![0u64; n], vec![0; n], vec![None; n]);
+    let (mut now, mut me, mut turn, mut ran) = (0, 0, 1, 0);
+    (last_turn[0], numbers[0]) = (1, Some(0u64));
+    let mut files: BTreeMap<usize, u64> = BTreeMap::new();
+    at[0] = usize::from(programs[0][0].0 == Op::Switch);
+    loop {
+        let row = programs[me].get(at[me]).copied();
+        let leaves = match row {
+            None => {
+                rows.push(exit(numbers[me].unwrap()));
+                at[me] += 1;
+                Some((Cause::Exit, None))
+            }
+            Some((Op::Switch, .., number)) => {
+                wakes[me] = now + latency;
+                at[me] += 1;
+                Some((Cause::SystemCall, number))
+            }
+            Some((Op::Fetch, _, _, count, ..)) if ran > 0 && ran + u64::from(count) > quantum => {
+                let alone = (0..n).all(|other| other == me || at[other] > programs[other].len());
+                (!alone).then_some((Cause::Involuntary, None))
+            }
+            _ => None,
+        };
+        let Some((cause, number)) = leaves else {
+            let mut row = row.unwrap();
+            at[me] += 1;
+            if row.0 == Op::Fetch {
+                (now, ran) = (now + u64::from(row.3), ran + u64::from(row.3));
+            } else if row.0 == Op::Syscall {
+                let next = files.len() as u64;
+                row.4 = Some(*files.entry(me).or_insert(next));
+            }
+            rows.extend(Some(row).filter(|row| row.0 != Op::Time));
+            continue;
+        };
+        let living: Vec<usize> = (0..n).filter(|&other| at[other] <= programs[other].len()).collect();
+        let Some(first) = living.iter().map(|&other| wakes[other]).min() else { return rows };
+        now = now.max(first);
+        let ready = living.into_iter().filter(|&other| wakes[other] <= now);
+        let next = ready.min_by_key(|&other| last_turn[other]).unwrap();
+        let known = numbers.iter().flatten().count() as u64;
+        let asid = *numbers[next].get_or_insert(known);
+        if next != me || cause != Cause::Involuntary {
+            // A first event that says who runs is the switch itself.
+            if at[next] == 0 && programs[next][0].0 == Op::Switch {
+                at[next] = 1;
+            }
+            rows.push(switch(asid, 0, cause, number));
+        }
+        turn += 1;
+        (me, last_turn[next], ran) = (next, turn, 0);
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_mix_equals_the_slow_model(
+        programs in prop::collection::vec(programs(), 1..5),
+        quantum in 1u64..200,
+        latency in 0u64..300,
+        batch in 1usize..50,
+    ) {
+        let inputs: Vec<Given> = programs.iter().map(|rows| Given { batch, ..given(rows.clone()) }).collect();
+        let rows = drain(&mut mix(&inputs, quantum, latency, Ends::All));
+        let others: Vec<Given> = programs.iter().map(|rows| Given { batch: 7, ..given(rows.clone()) }).collect();
+        prop_assert_eq!(&rows, &drain(&mut mix(&others, quantum, latency, Ends::All)), "batches matter");
+
+        prop_assert_eq!(&rows, &model(&programs, quantum, latency));
+        let found = lint::lint(&mut mix(&inputs, quantum, latency, Ends::All), None, &mut |_| Ok(())).unwrap();
+        prop_assert_eq!(found, []);
+    }
+}
