@@ -1,0 +1,81 @@
+"""Valgrind's cachegrind as an outside reference: its nine counts of real programs, equal to the last digit.
+
+Both runs must see one environment: its variables lie on the program's stack and move it, and the loader
+reads them one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import binhop
+from tests.conftest import FETCH, LOAD, MODIFY, STORE, events
+
+pytestmark = pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+
+NINE = [
+    f"{cache}.{kind}.{what}"
+    for first, kind in (("l1i", "fetch"), ("l1d", "load"), ("l1d", "store"))
+    for cache, what in ((first, "accesses"), (first, "misses"), ("ll", "misses"))
+]
+GEOMETRY = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64"]
+OTHER = ["--I1=8192,2,64", "--D1=16384,4,64", "--LL=131072,4,128"]
+OTHER_SETTINGS = [
+    *("cache.l1i.size=8KiB", "cache.l1i.ways=2", "cache.l1d.size=16KiB", "cache.l1d.ways=4"),
+    *("cache.ll.size=128KiB", "cache.ll.ways=4", "cache.ll.line=128B"),
+]
+
+
+def nine(trace: Path | binhop.Trace, settings: list[str] | None = None) -> list[int | float | None]:
+    """The nine counts of a simulation."""
+    result = binhop.simulate(binhop.Machine.load("cachegrind-like", settings or []), trace)
+    return [result.value(metric) for metric in NINE]
+
+
+def cachegrind(
+    program: list[str], environment: dict[str, str], place: Path, geometry: list[str] = GEOMETRY
+) -> list[int]:
+    """The nine counts that cachegrind prints."""
+    out = place / "cachegrind.out"
+    options = ["--tool=cachegrind", *geometry, f"--cachegrind-out-file={out}", f"--log-file={place / 'log'}"]
+    run(["valgrind", *options, *program], environment, place)
+    text = out.read_text()
+    assert re.search(r"^events: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw ?$", text, re.MULTILINE), text[:400]
+    summary = re.search(r"^summary: (.*)$", text, re.MULTILINE)
+    assert summary is not None
+    return [int(count) for count in summary[1].split()]
+
+
+def run(program: list[str], environment: dict[str, str], place: Path) -> None:
+    with Path(os.devnull).open("w") as nowhere:
+        subprocess.run(program, env=environment, cwd=place, stdout=nowhere, check=True, timeout=300)
+
+
+def by_lackey(program: list[str], environment: dict[str, str], place: Path) -> binhop.Trace:
+    """Lackey's references, a row for each instruction."""
+    log = place / "lackey"
+    run(["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-file={log}", *program], environment, place)
+    kinds = {"I  ": FETCH, " L ": LOAD, " S ": STORE, " M ": MODIFY}
+    lines = [line for line in log.read_text().splitlines() if line[:3] in kinds]
+    split = [(kinds[line[:3]], *line[3:].split(",")) for line in lines]
+    return binhop.Trace.from_arrow(events([(op, int(addr, 16), int(size), 1) for op, addr, size in split]))
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    return {"LC_ALL": "C", "PATH": os.environ["PATH"]}
+
+
+@pytest.mark.parametrize(("geometry", "settings"), [(GEOMETRY, []), (OTHER, OTHER_SETTINGS)])
+def test_what_lackey_saw_counts_as_cachegrind_counts_it(
+    environment: dict[str, str], tmp_path: Path, geometry: list[str], settings: list[str]
+) -> None:
+    program = ["/bin/true"]
+    trace = by_lackey(program, environment, tmp_path)
+    assert nine(trace, settings) == cachegrind(program, environment, tmp_path, geometry)
