@@ -118,8 +118,11 @@ def traces() -> str:
         "ends at the instruction that makes a data reference.\n\n## Events\n\n"
     )
     text += table(binhop.events())
+    packings = ", ".join(f"{name} (`.{extension}`)" for name, extension in binhop._binhop.packings())
     text += (
-        "\n## Foreign formats\n\n`binhop import` reads them, also `.gz`, `.xz`, `.zst` and from a pipe.\n\n"
+        "\n## Foreign formats\n\n`binhop import` reads them from a file or a pipe, plain or packed: "
+        f"{packings}. The first bytes tell the packing, not the name. The entries of a zip archive are read one "
+        "behind another.\n\n"
     )
     text += table(binhop.formats())
     text += "\n## What `binhop lint` checks\n\n" + table(binhop.lint_rules())

@@ -26,6 +26,7 @@ __all__ = [
     "lint_rules",
     "machine_keys",
     "machines",
+    "packings",
     "paging",
     "policies",
     "simulate",
@@ -272,6 +273,9 @@ def counters() -> list[tuple[str, str, str]]:
 
 def formats() -> list[tuple[str, str, str, list[str]]]:
     """(name, what it is, what is lost or assumed, extensions) of each foreign trace format."""
+
+def packings() -> list[tuple[str, str]]:
+    """(name, extension) of each way a foreign trace may be packed."""
 
 def events() -> list[tuple[int, str, str]]:
     """(code, name, meaning of its columns) of each event."""

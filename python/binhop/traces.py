@@ -204,6 +204,6 @@ def distinct(traces: Sequence[Trace]) -> None:
 def _stem(path: str) -> str:
     """The file's name without what says its format: cc1.din.gz is cc1."""
     name = Path(path).name
-    for ending in (".gz", ".xz", ".zst"):
-        name = name.removesuffix(ending)
+    for _, ending in _binhop.packings():
+        name = name.removesuffix(f".{ending}")
     return name.rsplit(".", 1)[0] if "." in name[1:] else name

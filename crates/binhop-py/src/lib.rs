@@ -28,7 +28,7 @@ mod _binhop {
     use super::checks::{inspect_stream, lint_rules, lint_stream};
     #[pymodule_export]
     use super::lists::{
-        calibration_targets, counters, events, formats, machine_keys, machines, policies, workloads,
+        calibration_targets, counters, events, formats, machine_keys, machines, packings, policies, workloads,
     };
     #[pymodule_export]
     use super::machine::Machine;

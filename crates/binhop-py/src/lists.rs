@@ -43,6 +43,12 @@ pub(crate) fn formats() -> Vec<(&'static str, &'static str, &'static str, Vec<&'
     FORMATS.iter().map(|f| (f.name, f.what, f.lost, f.extensions.to_vec())).collect()
 }
 
+/// (name, extension) of each way a foreign trace may be packed.
+#[pyfunction]
+pub(crate) fn packings() -> Vec<(&'static str, &'static str)> {
+    binhop_trace::input::PACKINGS.to_vec()
+}
+
 /// (code, name, meaning of its columns) of each event.
 #[pyfunction]
 pub(crate) fn events() -> Vec<(u8, &'static str, &'static str)> {

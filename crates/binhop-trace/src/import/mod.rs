@@ -15,7 +15,7 @@ mod xdin;
 use binhop_base::{Problem, Result};
 
 use crate::event::Source;
-use crate::input::Input;
+use crate::input::{Input, PACKINGS};
 
 /// A source that reads a foreign format.
 ///
@@ -46,9 +46,6 @@ pub struct Format {
 /// Every format.
 pub const FORMATS: &[Format] = &[din::FORMAT, xdin::FORMAT, lackey::FORMAT];
 
-/// Extensions of compressed files, which come after the format's own.
-const PACKED: &[&str] = &["gz", "xz", "zst"];
-
 /// The format of this name.
 ///
 /// # Errors
@@ -63,7 +60,9 @@ pub fn format(name: &str) -> Result<&'static Format> {
 #[must_use]
 pub fn format_of_path(path: &str) -> Option<&'static Format> {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let mut parts = name.rsplit('.').filter(|part| !PACKED.contains(part));
+    // Extensions of compressed files come after the format's own.
+    let packed = |part: &str| PACKINGS.iter().any(|(_, extension)| *extension == part);
+    let mut parts = name.rsplit('.').filter(|part| !packed(part));
     let extension = parts.next()?;
     parts.next()?;
     FORMATS.iter().find(|format| format.extensions.contains(&extension))

@@ -2,6 +2,7 @@
 
 use super::import_bytes;
 use binhop_trace::import::{FORMATS, format, format_of_path, open};
+use binhop_trace::input::PACKINGS;
 
 #[test]
 fn every_format_reads_its_own_example_and_says_what_is_lost() {
@@ -17,9 +18,10 @@ fn every_format_is_found_by_name_and_by_extension() {
     for known in FORMATS {
         assert_eq!(format(known.name).unwrap().name, known.name);
         for extension in known.extensions {
-            for packed in ["", ".gz", ".xz", ".zst"] {
-                let path = format!("/some.dir/trace.{extension}{packed}");
-                assert_eq!(format_of_path(&path).map(|format| format.name), Some(known.name), "{path}");
+            for packed in [""].into_iter().chain(PACKINGS.iter().map(|(_, extension)| *extension)) {
+                let path = format!("/some.dir/trace.{extension}.{packed}");
+                let path = path.trim_end_matches('.');
+                assert_eq!(format_of_path(path).map(|format| format.name), Some(known.name), "{path}");
             }
         }
     }

@@ -9,6 +9,7 @@ mod lackey;
 mod properties;
 mod speed;
 mod xdin;
+mod zip;
 
 use std::io::Read;
 use std::path::PathBuf;

@@ -1,6 +1,10 @@
-//! Foreign text as bytes: from a file, a pipe or standard input, decompressed on the way.
+//! Foreign traces as bytes: from a file, a pipe or standard input, decompressed on the way.
 //!
-//! What the bytes are is told by their first few, never by the name: a pipe has none, and names lie.
+//! What the bytes are is told by their first few, never by the name: a pipe has none, and names lie. Memory does not
+//! depend on how much they unpack to.
+
+mod lz4;
+mod zip;
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -11,41 +15,62 @@ use binhop_base::{Problem, Result};
 /// Compressed bytes are read in pieces of this size.
 const COMPRESSED_BUFFER: usize = 256 << 10;
 
-/// The longest of the magic numbers below.
-const LONGEST_MAGIC: usize = 6;
+/// The system's error number where a process has too many files open (EMFILE).
+const TOO_MANY_OPEN: i32 = 24;
 
-/// How the bytes are packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packing {
-    Plain,
-    Gzip,
-    Xz,
-    Zstd,
+/// The longest of the magic numbers below.
+const LONGEST_MAGIC: usize = 10;
+
+/// What starts a file of Snappy frames: a chunk of type 255 and length 6 that names it.
+const SNAPPY: &[u8] = b"\xff\x06\x00\x00sNaPpY";
+
+macro_rules! packings {
+    ($($packing:ident $name:literal $extension:literal $check:literal;)*) => {
+        /// How the bytes are packed.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        enum Packing { Plain, $($packing,)* }
+
+        impl Packing {
+            /// What errors call it, and how such a file is checked.
+            fn names(self) -> (&'static str, &'static str) {
+                match self {
+                    Packing::Plain => ("plain", ""),
+                    $(Packing::$packing => ($name, $check),)*
+                }
+            }
+        }
+
+        /// The packings that are read: name and the extension of files packed so.
+        pub const PACKINGS: &[(&str, &str)] = &[$(($name, $extension),)*];
+    };
 }
 
-impl Packing {
-    /// What errors call it, and the command that checks such a file.
-    fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Packing::Plain => ("plain", "cat"),
-            Packing::Gzip => ("gzip", "gzip -t"),
-            Packing::Xz => ("xz", "xz -t"),
-            Packing::Zstd => ("zstd", "zstd -t"),
-        }
-    }
+packings! {
+    Gzip "gzip" "gz" "`gzip -t`";
+    Xz "xz" "xz" "`xz -t`";
+    Zstd "zstd" "zst" "`zstd -t`";
+    Bzip2 "bzip2" "bz2" "`bzip2 -t`";
+    Lz4 "lz4" "lz4" "`lz4 -t`";
+    Zip "zip" "zip" "`unzip -t`";
+    Snappy "snappy" "sz" "`python3 -m snappy -d`";
 }
 
 /// Containers that are recognised only in order to be refused with a remedy: name, magic, unpacking command.
 const REFUSED: &[(&str, &[u8], &str)] = &[
-    ("bzip2", b"BZh", "bzip2 -dc"),
-    ("lz4", &[0x04, 0x22, 0x4d, 0x18], "lz4 -dc"),
-    ("zip", b"PK\x03\x04", "unzip -p"),
+    ("compress", &[0x1f, 0x9d], "uncompress -c"),
+    ("legacy lz4", &[0x02, 0x21, 0x4c, 0x18], "lz4 -dc"),
+    ("lzip", b"LZIP", "lzip -dc"),
+    ("lzma", &[0x5d, 0x00, 0x00], "xz --format=lzma -dc"),
+    ("lzop", &[0x89, b'L', b'Z', b'O', 0x00], "lzop -dc"),
+    ("7-Zip", b"7z\xbc\xaf\x27\x1c", "7z x -so"),
+    ("RAR", b"Rar!\x1a\x07", "unrar p -inul"),
+    ("empty zip", zip::EMPTY, ""),
     ("Parquet", b"PAR1", ""),
 ];
 
-/// A readable input: plain text behind whatever compression it came in.
+/// A readable input: plain bytes behind whatever compression they came in.
 ///
-/// Concatenated members (`cat a.gz b.gz`) read as one text.
+/// Concatenated members (`cat a.gz b.gz`) read as one; so do the entries of a zip archive.
 pub struct Input {
     name: String,
     packing: Packing,
@@ -101,6 +126,10 @@ impl Input {
             Packing::Zstd => Box::new(
                 zstd::Decoder::with_buffer(buffered(whole)).map_err(|error| cannot_read(name, &error))?,
             ),
+            Packing::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered(whole))),
+            Packing::Lz4 => Box::new(lz4::Lz4::new(buffered(whole))),
+            Packing::Zip => Box::new(zip::Zip::new(buffered(whole))),
+            Packing::Snappy => Box::new(snap::read::FrameDecoder::new(buffered(whole))),
         };
         Ok(Self { name: name.to_string(), packing, reader })
     }
@@ -129,9 +158,13 @@ impl Input {
         }
         let rule = match error.kind() {
             io::ErrorKind::UnexpectedEof => "ends in the middle".to_string(),
+            io::ErrorKind::Unsupported => {
+                let remedy = "unpack it in a pipe: `unzip -p FILE | binhop import --format FORMAT - -o OUT`";
+                return Problem::request(&format!("{packing} data"), &self.name, &error.to_string(), remedy);
+            }
             _ => format!("is damaged ({error})"),
         };
-        let remedy = format!("`{check}` checks such a file; fetch it or make it again");
+        let remedy = format!("{check} checks such a file; fetch it or make it again");
         Problem::request(&format!("{packing} data"), &self.name, &rule, &remedy)
     }
 }
@@ -146,12 +179,13 @@ impl Read for Input {
 fn recognise(name: &str, head: &[u8]) -> Result<Packing> {
     for (container, magic, unpack) in REFUSED {
         if head.starts_with(magic) {
-            let remedy = if unpack.is_empty() {
-                "give it to `binhop run` or `binhop inspect` as it is".to_string()
-            } else {
-                format!("unpack it in a pipe: `{unpack} FILE | binhop import --format FORMAT - -o OUT`")
+            let remedy = match *container {
+                "Parquet" => "give it to `binhop run` or `binhop inspect` as it is".to_string(),
+                _ if unpack.is_empty() => "check the command that should have filled it".to_string(),
+                _ => format!("unpack it in a pipe: `{unpack} FILE | binhop import --format FORMAT - -o OUT`"),
             };
-            let rule = format!("a {container} file is not one of gzip, xz, zstd or plain text");
+            let read: Vec<&str> = PACKINGS.iter().map(|(name, _)| *name).collect();
+            let rule = format!("an input is plain, or packed by one of {}", read.join(", "));
             return Err(Problem::request(container, name, &rule, &remedy));
         }
     }
@@ -160,6 +194,12 @@ fn recognise(name: &str, head: &[u8]) -> Result<Packing> {
         [0xfd, b'7', b'z', b'X', b'Z', 0x00, ..] => Packing::Xz,
         // The second is zstd's skippable frame, which `zstd` and `pzstd` may write first.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Packing::Zstd,
+        // The fourth byte is the level; the rest is how a block, or an empty file's end, starts.
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..]
+        | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, ..] => Packing::Bzip2,
+        [0x04, 0x22, 0x4d, 0x18, ..] => Packing::Lz4,
+        _ if head.starts_with(zip::MAGIC) => Packing::Zip,
+        _ if head.starts_with(SNAPPY) => Packing::Snappy,
         _ => Packing::Plain,
     })
 }
@@ -182,6 +222,9 @@ fn cannot_open(path: &str, error: &io::Error) -> Box<Problem> {
     let remedy = match error.kind() {
         io::ErrorKind::NotFound => "check the path; `-` reads standard input",
         io::ErrorKind::PermissionDenied => "make it readable for you",
+        _ if error.raw_os_error() == Some(TOO_MANY_OPEN) => {
+            "raise the limit of open files: `ulimit -n 65536`"
+        }
         _ => "check the path and the disk",
     };
     Problem::request(path, "", &format!("cannot be opened ({error})"), remedy)
