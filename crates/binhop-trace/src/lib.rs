@@ -11,11 +11,12 @@ pub mod lint;
 pub mod placements;
 pub mod read;
 pub mod totals;
+pub mod v2p;
 pub mod write;
 
 pub use ahead::Ahead;
 pub use event::{EventBatch, Meta, Op, Source};
-pub use placements::{Placements, read_placements};
+pub use placements::{Placements, read_placements, write_placements};
 pub use read::{FileFacts, TraceReader};
 pub use totals::{ContentHash, Totals};
 pub use write::{TraceWriter, Written, copy};

@@ -1,45 +1,198 @@
-//! Placements in a Parquet file: which frame each page got, in order.
+//! Placements that are known: which frame each page got.
 //!
-//! Columns `asid`, `page_no`, `frame` (integers, not null); `evicted`, if it is there, is null where the frame
-//! was free: then a file says whether it ever evicts. Others (seed, fault, page, segment) are for the reader. Any
-//! program may write such a file; `binhop run --dump-placement` does.
+//! In a Parquet file: columns `asid`, `page_no`, `frame` (integers, not null); `evicted`, if it is there, is null where
+//! the frame was free: then a file says whether it ever evicts. Others (seed, fault, page, segment) are for the reader.
+//! The key `binhop.page_size` in its metadata says what a page is, in bytes; without it, it is the machine's. Any program
+//! may write such a file; `binhop run --dump-placement` and `binhop import --placement` do. As text: see [`crate::v2p`].
 
 use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, UInt64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use binhop_base::{Problem, Result};
+use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 
 use crate::guard::guarded;
+use crate::v2p;
 
-/// Placements read from a file.
+/// The key of a file's metadata that says how large its pages are.
+const PAGE_SIZE: &str = "binhop.page_size";
+
+/// A page that was placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Page {
+    /// Address space.
+    pub asid: u32,
+    /// Virtual page number.
+    pub page_no: u64,
+    /// Frame number.
+    pub frame: u64,
+}
+
+/// Virtual addresses that lie one behind another in physical memory, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// Address space.
+    pub asid: u32,
+    /// First virtual address.
+    pub virtual_address: u64,
+    /// First physical address.
+    pub physical_address: u64,
+    /// How many; 1 or more, and both ends stay within 64 bits.
+    pub bytes: u64,
+}
+
+impl Span {
+    /// The virtual address behind the last; 2^64 where the last is the last of all.
+    fn end(&self) -> u128 {
+        u128::from(self.virtual_address) + u128::from(self.bytes)
+    }
+}
+
+/// Consecutive pages in consecutive frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first of them.
+    pub first: Page,
+    /// How many.
+    pub pages: u64,
+}
+
+/// Placements that are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placements {
-    /// Address space, virtual page and frame, in order.
-    pub rows: Vec<(u32, u64, u64)>,
+    /// How large `pages` are, in bytes, a power of two; `None`: as large as the machine's.
+    pub page_size: Option<u64>,
+    /// Pages in the order in which they were placed; one that is there again got another frame later.
+    pub pages: Vec<Page>,
+    /// What a map of addresses says, for all time.
+    pub spans: Vec<Span>,
     /// Whether a page may have left its frame for another.
     pub evicts: bool,
 }
 
-/// Reads a file of placements; errors say that it stands at `place`.
+impl Placements {
+    /// The placements in pages of `page` bytes (a power of two): the pages as they are where they have that size; all
+    /// else as runs, in the order of their addresses, of which no two overlap.
+    ///
+    /// # Errors
+    /// A virtual address lies at two physical ones; a page of this size is not in one piece. `place` names the file.
+    pub fn in_pages(&self, page: u64, place: &str) -> Result<(Vec<Page>, Vec<Run>)> {
+        let as_they_are = self.page_size.is_none_or(|own| own == page);
+        let mut spans = self.spans.clone();
+        if !as_they_are {
+            let own = self.page_size.unwrap_or(page);
+            let at = |number: u64| number.checked_mul(own);
+            for Page { asid, page_no, frame } in &self.pages {
+                let (Some(virtual_address), Some(physical_address)) = (at(*page_no), at(*frame)) else {
+                    let value = format!("page {page_no} in frame {frame}");
+                    let rule = format!("pages of {own} bytes lie within 64 bits");
+                    return Err(Problem::request(&value, place, &rule, "write the file again"));
+                };
+                spans.push(Span { asid: *asid, virtual_address, physical_address, bytes: own });
+            }
+        }
+        let runs = joined(spans, place)?.into_iter().map(|span| cut(&span, page, place));
+        let pages = if as_they_are { self.pages.clone() } else { Vec::new() };
+        Ok((pages, runs.collect::<Result<_>>()?))
+    }
+}
+
+/// Spans in order, those that continue each other joined.
+fn joined(mut spans: Vec<Span>, place: &str) -> Result<Vec<Span>> {
+    spans.sort_unstable();
+    spans.dedup();
+    let mut joined: Vec<Span> = Vec::new();
+    for span in spans {
+        let Some(last) = joined.last_mut().filter(|last| last.asid == span.asid) else {
+            joined.push(span);
+            continue;
+        };
+        if last.end() > span.virtual_address.into() {
+            return Err(Problem::request(
+                &format!("virtual address {:#x} of asid {}", span.virtual_address, span.asid),
+                place,
+                "a virtual address lies at one physical address: the map gives two",
+                "leave one of them out; a placement that changes is a Parquet file with a row for each time",
+            ));
+        }
+        let follows = last.end() == span.virtual_address.into()
+            && last.physical_address.checked_add(last.bytes) == Some(span.physical_address);
+        match last.bytes.checked_add(span.bytes) {
+            Some(bytes) if follows => last.bytes = bytes,
+            _ => joined.push(span),
+        }
+    }
+    Ok(joined)
+}
+
+/// A span in pages of this size.
+fn cut(span: &Span, page: u64, place: &str) -> Result<Run> {
+    let Span { asid, virtual_address, physical_address, bytes } = *span;
+    let pieces = [virtual_address, physical_address, bytes];
+    if pieces.iter().all(|value| value.is_multiple_of(page)) {
+        let first = Page { asid, page_no: virtual_address / page, frame: physical_address / page };
+        return Ok(Run { first, pages: bytes / page });
+    }
+    let fits = 1_u64 << pieces.iter().map(|value| value.trailing_zeros()).min().unwrap_or(0).min(63);
+    Err(Problem::request(
+        &format!(
+            "{bytes} bytes at {virtual_address:#x} of asid {asid}, in physical memory at {physical_address:#x}"
+        ),
+        place,
+        &format!("a page of the machine ({page} bytes) lies in one piece, at a multiple of its size"),
+        &format!("make memory.page what the map has: here {fits} bytes or smaller"),
+    ))
+}
+
+/// Reads placements from a file: Parquet, or a map as text; errors say that it stands at `place`.
 ///
 /// # Errors
-/// The file cannot be read, is damaged or no Parquet file; a column is missing, null or no whole number; there
-/// are several seeds in it; there is no row.
+/// The file cannot be read, is damaged or neither; a column is missing, null or no whole number; there are several
+/// seeds in it; there is no row.
 pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
-    let wrong = |rule: &str| {
-        let remedy = "give a file that `binhop run --dump-placement FILE` wrote, or one with its columns";
-        Problem::request(path, place, rule, remedy)
-    };
+    let unreadable =
+        |error: std::io::Error| wrong(path, place, &format!("the file cannot be read ({error})"));
+    let mut head = Vec::new();
+    File::open(path).and_then(|file| file.take(4).read_to_end(&mut head)).map_err(unreadable)?;
+    if head == b"PAR1" {
+        return read_parquet(path, place);
+    }
+    v2p::read(path).map_err(|mut problem| {
+        problem.place = format!("{place}: {}", problem.place);
+        problem
+    })
+}
+
+fn wrong(path: &str, place: &str, rule: &str) -> Box<Problem> {
+    let remedy = "give a file that `binhop run --dump-placement FILE` wrote, one with its columns, or a map of virtual to physical addresses as text (docs/placement.md)";
+    Problem::request(path, place, rule, remedy)
+}
+
+fn read_parquet(path: &str, place: &str) -> Result<Placements> {
+    let wrong = |rule: &str| wrong(path, place, rule);
     let file = File::open(path).map_err(|error| wrong(&format!("the file cannot be read ({error})")))?;
-    let batches = guarded(&format!("{place}: {path}"), || {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(file)?.build()?;
-        Ok(reader.collect::<std::result::Result<Vec<RecordBatch>, _>>()?)
+    let (batches, page_size) = guarded(&format!("{place}: {path}"), || {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
+        let entries = builder.metadata().file_metadata().key_value_metadata().cloned().unwrap_or_default();
+        let page_size =
+            entries.into_iter().find(|entry| entry.key == PAGE_SIZE).and_then(|entry| entry.value);
+        Ok((builder.build()?.collect::<std::result::Result<Vec<RecordBatch>, _>>()?, page_size))
     })?;
-    let mut placements = Placements::default();
+    let page_size = match page_size.map(|text| text.parse::<u64>()) {
+        None => None,
+        Some(Ok(bytes)) if bytes.is_power_of_two() => Some(bytes),
+        Some(_) => return Err(wrong(&format!("{PAGE_SIZE} in its metadata is a power of two"))),
+    };
+    let mut placements = Placements { page_size, ..Placements::default() };
     let mut seeds = Vec::new();
     for batch in &batches {
         let column = |name: &str| -> Result<Vec<u64>> {
@@ -55,7 +208,7 @@ pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
             column("asid")?.into_iter().zip(column("page_no")?).zip(column("frame")?)
         {
             let asid = u32::try_from(asid).map_err(|_| wrong(&format!("an asid has 32 bits, not {asid}")))?;
-            placements.rows.push((asid, page_no, frame));
+            placements.pages.push(Page { asid, page_no, frame });
         }
         if batch.column_by_name("seed").is_some() {
             seeds.extend(column("seed")?);
@@ -64,11 +217,50 @@ pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
         placements.evicts |=
             batch.column_by_name("evicted").is_none_or(|held| held.null_count() < held.len());
     }
-    if placements.rows.is_empty() {
+    if placements.pages.is_empty() {
         return Err(wrong("there is no placement in it"));
     }
     if seeds.len() > 1 {
         return Err(wrong(&format!("it holds {} placements; one can be replayed", seeds.len())));
     }
     Ok(placements)
+}
+
+/// Writes pages and their frames as Parquet, for [`read_placements`]. Spans are not written.
+///
+/// # Errors
+/// There is no page, or the file cannot be written.
+pub fn write_placements(placements: &Placements, path: &Path) -> Result<()> {
+    let place = path.display().to_string();
+    if placements.pages.is_empty() {
+        return Err(Problem::request(
+            "no physical address",
+            &place,
+            "a placement is written where the trace tells the frames of its pages",
+            "record it with physical addresses (drmemtrace: -use_physical), or leave --placement out",
+        ));
+    }
+    let pages = &placements.pages;
+    let column = |of: fn(&Page) -> u64| -> ArrayRef {
+        Arc::new(pages.iter().map(of).collect::<Vec<u64>>().into_iter().collect::<UInt64Array>())
+    };
+    let asids: UInt32Array = pages.iter().map(|page| page.asid).collect::<Vec<u32>>().into();
+    let columns: [(&str, ArrayRef); 3] = [
+        ("asid", Arc::new(asids)),
+        ("page_no", column(|page| page.page_no)),
+        ("frame", column(|page| page.frame)),
+    ];
+    let write = || -> std::result::Result<(), ParquetError> {
+        let batch = RecordBatch::try_from_iter(columns)?;
+        let mut writer = ArrowWriter::try_new(File::create(path)?, batch.schema(), None)?;
+        writer.write(&batch)?;
+        if let Some(bytes) = placements.page_size {
+            writer.append_key_value_metadata(KeyValue::new(PAGE_SIZE.to_owned(), bytes.to_string()));
+        }
+        writer.close().map(|_| ())
+    };
+    write().map_err(|error| {
+        let remedy = "choose a directory that exists, may be written and has room";
+        Problem::request(&error.to_string(), &place, "the placement cannot be written there", remedy)
+    })
 }

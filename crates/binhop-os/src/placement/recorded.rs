@@ -1,7 +1,8 @@
 //! `recorded`: the frames that a placement made elsewhere gave: another run's, or a real machine's.
 //!
 //! The n-th placement of a page takes the n-th frame recorded for it (named by the address space and the virtual
-//! page that fault), and after the last one the last again. What else is in the frame leaves. A page that the
+//! page that fault), and after the last one the last again; a page of a map has one frame for all time. What else is
+//! in the frame leaves. A page that the
 //! recording does not know ends the run: nothing is made up. No state but how often each page was placed.
 
 use alloc::{boxed::Box, collections::BTreeMap, format, sync::Arc, vec::Vec};
@@ -33,6 +34,8 @@ pub(super) static POLICY: Policy = Policy {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
     frames: BTreeMap<(Asid, PageNo), Vec<FrameNo>>,
+    /// Runs of pages in runs of frames, by the first page: how many, and the first frame.
+    runs: BTreeMap<(Asid, PageNo), (u64, FrameNo)>,
     evicts: bool,
 }
 
@@ -44,13 +47,33 @@ impl Recording {
         for (asid, page_no, frame) in rows {
             frames.entry((asid, page_no)).or_default().push(frame);
         }
-        Self { frames, evicts }
+        Self { frames, runs: BTreeMap::new(), evicts }
+    }
+
+    /// The same with what a map says: pages in a row, from the first, in frames in a row. No two runs overlap. What is
+    /// said of single pages holds before what a run says.
+    #[must_use]
+    pub fn with_runs(self, runs: impl IntoIterator<Item = (Asid, PageNo, FrameNo, u64)>) -> Self {
+        let runs =
+            runs.into_iter().map(|(asid, page, frame, pages)| ((asid, page), (pages, frame))).collect();
+        Self { runs, ..self }
     }
 
     /// The highest frame it gives, if it gives any.
     #[must_use]
     pub fn last_frame(&self) -> Option<FrameNo> {
-        self.frames.values().flatten().copied().max()
+        let runs = self.runs.values().map(|(pages, first)| FrameNo(first.0.saturating_add(pages - 1)));
+        self.frames.values().flatten().copied().chain(runs).max()
+    }
+
+    /// The frame for the placement of a page after `before` others of it.
+    fn frame(&self, page: (Asid, PageNo), before: usize) -> Option<FrameNo> {
+        if let Some(frames) = self.frames.get(&page) {
+            return Some(frames[before.min(frames.len() - 1)]);
+        }
+        let (&(asid, first), &(pages, frame)) = self.runs.range(..=page).next_back()?;
+        let ahead = page.1.0.checked_sub(first.0).filter(|&ahead| asid == page.0 && ahead < pages)?;
+        Some(FrameNo(frame.0 + ahead))
     }
 }
 
@@ -88,12 +111,13 @@ impl Allocator for Recorded {
             );
             Problem::request(value, &place, rule, remedy)
         };
-        let Some(frames) = self.recording.frames.get(&key) else {
-            let rule = "every page that is touched has a frame in the recording";
-            return Err(problem("no frame", rule, "replay the trace that the recording was made on"));
-        };
         let ordinal = self.placed.entry(key).or_insert(0);
-        let frame = frames[(*ordinal).min(frames.len() - 1)];
+        let Some(frame) = self.recording.frame(key, *ordinal) else {
+            let rule = "every page that is touched has a frame in the recording";
+            let remedy =
+                "replay the trace that the recording was made on; to a map that leaves this page out, add it";
+            return Err(problem("no frame", rule, remedy));
+        };
         *ordinal += 1;
         let Some(held) = self.pages.get_mut(frame.0 as usize) else {
             let rule = "the frames of a recording lie in memory";
@@ -159,6 +183,21 @@ mod tests {
         assert!(place(4, 11).unwrap_err().rule.contains("every page"));
         assert!(place(5, 9).unwrap_err().rule.contains("lie in memory"));
         frames.check().unwrap();
+    }
+
+    #[test]
+    fn a_map_gives_pages_in_a_row_frames_in_a_row() {
+        let rows = [(Asid(1), PageNo(5), FrameNo(0))];
+        let runs = [(Asid(0), PageNo(512), FrameNo(2), 3), (Asid(1), PageNo(4), FrameNo(5), 2)];
+        let recording = Recording::new(rows, false).with_runs(runs);
+        assert_eq!(recording.last_frame(), Some(FrameNo(6)));
+        let frame = |asid, page| recording.frame((Asid(asid), PageNo(page)), 0).map(|frame| frame.0);
+        assert_eq!(
+            (511..=515).map(|page| frame(0, page)).collect::<Vec<_>>(),
+            [None, Some(2), Some(3), Some(4), None]
+        );
+        assert_eq!((3..=6).map(|page| frame(1, page)).collect::<Vec<_>>(), [None, Some(5), Some(0), None]);
+        assert_eq!(frame(2, 4), None);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use binhop_base::{Asid, Bytes, FrameNo, PageNo, PowerOfTwo, Problem, Result};
 use binhop_hw::{CacheConfig, IndexBy, TreeConfig};
 use binhop_os::Sharing;
 use binhop_os::placement::{Manner, POLICIES, Policy, Recording, Settings, policy};
-use binhop_trace::{Placements, read_placements};
+use binhop_trace::placements::Run;
+use binhop_trace::read_placements;
 
 use super::document::{Located, Section, Value, unknown};
 use super::{Memory, PlacementConfig};
@@ -140,7 +141,7 @@ impl Typed {
                 "pid-hash" => settings.pid_hash = self.pid_hash,
                 "sharing" => settings.sharing = self.sharing,
                 "fragmentation" => settings.fragmentation = self.fragmentation,
-                "file" => settings.recording = read_recording(self.file.as_ref(), count)?,
+                "file" => settings.recording = read_recording(self.file.as_ref(), page, count)?,
                 "pool" | "tuned-for" => {} // given above; part of bins or colors
                 other => unreachable!("{}: no such parameter: {other}", policy.name),
             }
@@ -152,18 +153,26 @@ impl Typed {
     }
 }
 
-/// The recording in a file, if one is named; its frames lie in memory.
-fn read_recording(file: Option<&(String, String)>, frames: u64) -> Result<Arc<Recording>> {
+/// The recording in a file, if one is named, in pages of the machine; its frames lie in memory.
+fn read_recording(file: Option<&(String, String)>, page: PowerOfTwo, frames: u64) -> Result<Arc<Recording>> {
     let Some((path, at)) = file else { return Ok(Arc::default()) };
-    let Placements { rows, evicts } = read_placements(path, at)?;
-    let rows = rows.into_iter().map(|(asid, page_no, frame)| (Asid(asid), PageNo(page_no), FrameNo(frame)));
-    let recording = Recording::new(rows, evicts);
+    let place = format!("{at}: {path}");
+    let placements = read_placements(path, at)?;
+    let (pages, runs) = placements.in_pages(page.bytes(), &place)?;
+    let pages = pages.into_iter().map(|it| (Asid(it.asid), PageNo(it.page_no), FrameNo(it.frame)));
+    let runs = runs
+        .into_iter()
+        .map(|Run { first, pages }| (Asid(first.asid), PageNo(first.page_no), FrameNo(first.frame), pages));
+    let recording = Recording::new(pages, placements.evicts).with_runs(runs);
     match recording.last_frame() {
         Some(last) if last.0 >= frames => Err(Problem::request(
             &format!("frame {last}"),
-            &format!("{at}: {path}"),
+            &place,
             &format!("the frames of a recording lie in memory, which has {frames} of them"),
-            "make memory.size what it was, or larger",
+            &format!(
+                "make memory.size what it was, or larger: {} is the least",
+                Bytes((last.0 + 1).saturating_mul(page.bytes()))
+            ),
         )),
         _ => Ok(Arc::new(recording)),
     }

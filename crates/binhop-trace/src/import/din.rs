@@ -12,21 +12,24 @@
 //! trace is marked `sizes = "assumed"`. A third field that is a decimal number from 1 to 4096 is taken as a
 //! size, by which the reference is exact; any other text there is a comment, as it is for Dinero.
 
+use super::Format;
 use super::lines::{Fault, Grammar, LineImporter};
 use super::rows::Rows;
 use super::text::{fields, hex_from, line_from, number};
-use super::{Format, Importer};
 use crate::event::{Meta, Op};
 use crate::input::Input;
+
+const EXAMPLE: &str = "2 408ed4";
 
 /// The format's line in the list.
 pub(super) const FORMAT: Format = Format {
     name: "din",
     what: "Dinero III's text: label (0 read, 1 write, 2 fetch, 3 other, 4 flush) and hexadecimal address, perhaps a size",
-    example: "2 408ed4",
+    example: EXAMPLE.as_bytes(),
     lost: "a reference without a size is taken as the aligned 4-byte word at its address (sizes = \"assumed\"); labels 3 and 4 are left out; one process, no system events",
     extensions: &["din"],
-    open: |input| -> Box<dyn Importer> { open(input) },
+    open: |input| Ok(open(input)),
+    directory: None,
 };
 
 /// The largest third field that is a size: no instruction moves more.
@@ -102,7 +105,7 @@ impl Din {
 }
 
 impl Grammar for Din {
-    const EXAMPLE: &'static str = FORMAT.example;
+    const EXAMPLE: &'static str = EXAMPLE;
 
     fn block(&mut self, text: &[u8], rows: &mut Rows) -> Result<(), Fault> {
         let mut at = 0;

@@ -5,7 +5,9 @@
 //!
 //! An importer is a [`Source`]: it streams in constant memory, into a simulation as well as into a file.
 
+mod champsim;
 mod din;
+mod drmemtrace;
 mod lackey;
 mod lines;
 mod rows;
@@ -14,8 +16,11 @@ mod xdin;
 
 use binhop_base::{Problem, Result};
 
+use std::path::Path;
+
 use crate::event::Source;
 use crate::input::{Input, PACKINGS};
+use crate::placements::Placements;
 
 /// A source that reads a foreign format.
 ///
@@ -24,6 +29,11 @@ use crate::input::{Input, PACKINGS};
 pub trait Importer: Source {
     /// What was skipped or assumed, a sentence each, with its count. Complete once the input has ended.
     fn notes(&self) -> Vec<String>;
+
+    /// The frames that pages had when they were recorded, if the trace tells. Complete once the input has ended.
+    fn placement(&self) -> Option<&Placements> {
+        None
+    }
 }
 
 /// A foreign format.
@@ -33,18 +43,21 @@ pub struct Format {
     pub name: &'static str,
     /// What it is.
     pub what: &'static str,
-    /// One line of it.
-    pub example: &'static str,
+    /// The smallest piece of it: a line, or a record with what must stand around it.
+    pub example: &'static [u8],
     /// What is lost or assumed in importing it.
     pub lost: &'static str,
     /// File name extensions that mean it, before any of compression.
     pub extensions: &'static [&'static str],
     /// Starts reading.
-    pub open: fn(Input) -> Box<dyn Importer>,
+    pub open: fn(Input) -> Result<Box<dyn Importer>>,
+    /// Starts reading a directory, where a trace may be one.
+    pub directory: Option<fn(&Path) -> Result<Box<dyn Importer>>>,
 }
 
 /// Every format.
-pub const FORMATS: &[Format] = &[din::FORMAT, xdin::FORMAT, lackey::FORMAT];
+pub const FORMATS: &[Format] =
+    &[din::FORMAT, xdin::FORMAT, lackey::FORMAT, drmemtrace::FORMAT, champsim::FORMAT, champsim::CLOUDSUITE];
 
 /// The format of this name.
 ///
@@ -56,9 +69,12 @@ pub fn format(name: &str) -> Result<&'static Format> {
     })
 }
 
-/// The format that a file's name tells: `x.din`, `x.din.xz`.
+/// The format that a file's name tells: `x.din`, `x.din.xz`; of a directory, the one whose traces may be one.
 #[must_use]
 pub fn format_of_path(path: &str) -> Option<&'static Format> {
+    if Path::new(path).is_dir() {
+        return FORMATS.iter().find(|format| format.directory.is_some());
+    }
     let name = path.rsplit('/').next().unwrap_or(path);
     // Extensions of compressed files come after the format's own.
     let packed = |part: &str| PACKINGS.iter().any(|(_, extension)| *extension == part);
@@ -68,7 +84,7 @@ pub fn format_of_path(path: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.extensions.contains(&extension))
 }
 
-/// Opens a foreign trace: a path or `-`, in the named format or the one its name tells.
+/// Opens a foreign trace: the path of a file or a directory, or `-`, in the named format or the one its name tells.
 ///
 /// # Errors
 /// The format is unknown or cannot be told, or the input cannot be opened.
@@ -80,7 +96,10 @@ pub fn open(path: &str, format_name: Option<&str>) -> Result<Box<dyn Importer>> 
             Problem::request(path, "", "its name does not tell the format", &remedy)
         })?,
     };
-    Ok((chosen.open)(Input::open(path)?))
+    match chosen.directory {
+        Some(directory) if Path::new(path).is_dir() => directory(Path::new(path)),
+        _ => (chosen.open)(Input::open(path)?),
+    }
 }
 
 fn names() -> String {

@@ -120,6 +120,11 @@ impl Rows {
         }
     }
 
+    /// Where the open run ends, if there is one.
+    pub(super) fn run_end(&self) -> Option<u64> {
+        (self.run.count > 0).then_some(self.run.end)
+    }
+
     /// Ends the open run, if there is one.
     #[inline]
     pub(super) fn end_run(&mut self) {

@@ -9,21 +9,24 @@
 //!
 //! Sizes are exact. They are hexadecimal, as Dinero IV's own converters write them (`pixie32`: `%c %x %x`).
 
+use super::Format;
 use super::lines::{Fault, Grammar, LineImporter};
 use super::rows::Rows;
 use super::text::{fields, hex_from, line_from, number};
-use super::{Format, Importer};
 use crate::event::{Meta, Op};
 use crate::input::Input;
+
+const EXAMPLE: &str = "r 7fffd8c7c 4";
 
 /// The format's line in the list.
 pub(super) const FORMAT: Format = Format {
     name: "xdin",
     what: "Dinero IV's text: letter (r read, w write, i fetch, m other, c copy back, v invalidate), hexadecimal address, hexadecimal size",
-    example: "r 7fffd8c7c 4",
+    example: EXAMPLE.as_bytes(),
     lost: "c and v are left out, m becomes a load; one process, no system events",
     extensions: &["xdin"],
-    open: |input| -> Box<dyn Importer> { open(input) },
+    open: |input| Ok(open(input)),
+    directory: None,
 };
 
 const RULE: &str = "an xdin line is one of r, w, i, m, c, v, then a hexadecimal address of at most 64 bits, then a hexadecimal size from 1 to ffffffff that stays within them";
@@ -77,7 +80,7 @@ impl Xdin {
 }
 
 impl Grammar for Xdin {
-    const EXAMPLE: &'static str = FORMAT.example;
+    const EXAMPLE: &'static str = EXAMPLE;
 
     fn block(&mut self, text: &[u8], rows: &mut Rows) -> Result<(), Fault> {
         let mut at = 0;

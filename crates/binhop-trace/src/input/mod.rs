@@ -147,11 +147,11 @@ impl Input {
     /// # Errors
     /// The input cannot be read on, or its compressed data is truncated or damaged.
     pub fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        fill(&mut self.reader, buffer).map_err(|error| self.broken(&error))
+        fill(&mut self.reader, buffer).map_err(|error| self.failed(&error))
     }
 
     /// Tells a failing disk from damaged compressed data: only the first has an error number of the system.
-    fn broken(&self, error: &io::Error) -> Box<Problem> {
+    pub(crate) fn failed(&self, error: &io::Error) -> Box<Problem> {
         let (packing, check) = self.packing.names();
         if self.packing == Packing::Plain || error.raw_os_error().is_some() {
             return cannot_read(&self.name, error);

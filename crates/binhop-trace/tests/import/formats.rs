@@ -7,7 +7,7 @@ use binhop_trace::input::PACKINGS;
 #[test]
 fn every_format_reads_its_own_example_and_says_what_is_lost() {
     for format in FORMATS {
-        let one = import_bytes(format.name, format!("{}\n", format.example)).unwrap();
+        let one = import_bytes(format.name, format.example).unwrap();
         assert_eq!(one.rows.len(), 1, "{}", format.name);
         assert!(!format.what.is_empty() && !format.lost.is_empty());
     }

@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, and in what only tests use, to panic is to fail")]
 
+mod champsim;
 mod din;
+mod drmemtrace;
 mod formats;
 mod input;
 mod lackey;
 mod properties;
 mod speed;
+mod v2p;
 mod xdin;
 mod zip;
 
@@ -29,6 +32,7 @@ struct Imported {
     batches: Vec<usize>,
     meta: binhop_trace::Meta,
     notes: Vec<String>,
+    placement: Option<binhop_trace::Placements>,
 }
 
 impl Imported {
@@ -52,7 +56,7 @@ impl<R: Read> Read for Drip<R> {
 }
 
 fn importer(format: &str, reader: impl Read + Send + 'static) -> Result<Box<dyn Importer>> {
-    Ok((import::format(format)?.open)(Input::from_reader("test", reader)?))
+    (import::format(format)?.open)(Input::from_reader("test", reader)?)
 }
 
 fn drain(mut importer: Box<dyn Importer>) -> Result<Imported> {
@@ -62,7 +66,8 @@ fn drain(mut importer: Box<dyn Importer>) -> Result<Imported> {
         rows.extend(rows_of(&batch));
     }
     assert!(importer.next_batch()?.is_none(), "the end stays the end");
-    Ok(Imported { rows, batches, meta: importer.meta().clone(), notes: importer.notes() })
+    let placement = importer.placement().cloned();
+    Ok(Imported { rows, batches, meta: importer.meta().clone(), notes: importer.notes(), placement })
 }
 
 fn rows_of(batch: &EventBatch) -> Vec<Row> {

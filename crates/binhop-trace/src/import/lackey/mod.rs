@@ -19,21 +19,24 @@ mod world;
 
 use self::calls::Calls;
 use self::world::World;
+use super::Format;
 use super::lines::{Fault, Grammar, LineImporter};
 use super::rows::Rows;
 use super::text::{decimal_from, hex_from, line_from};
-use super::{Format, Importer};
 use crate::event::{Meta, Op};
 use crate::input::Input;
+
+const EXAMPLE: &str = " L 1ffefff3f8,8";
 
 /// The format's line in the list.
 pub(super) const FORMAT: Format = Format {
     name: "lackey",
     what: "Valgrind's `--tool=lackey --trace-mem=yes`, with the lines of --trace-syscalls=yes and --trace-sched=yes if present",
-    example: " L 1ffefff3f8,8",
+    example: EXAMPLE.as_bytes(),
     lost: "mappings made before the first instruction, iovecs, and whose a reference is while several processes run at once; user mode only",
     extensions: &["lackey"],
-    open: |input| -> Box<dyn Importer> { open(input) },
+    open: |input| Ok(open(input)),
+    directory: None,
 };
 
 const RULE: &str = "a line is a reference (`I  addr,size`, ` L addr,size`, ` S addr,size`, ` M addr,size`) or a message of Valgrind (`==pid==`, `--pid--`, SYSCALL[…])";
@@ -181,7 +184,7 @@ fn message(text: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 impl Grammar for Lackey {
-    const EXAMPLE: &'static str = FORMAT.example;
+    const EXAMPLE: &'static str = EXAMPLE;
 
     fn block(&mut self, text: &[u8], rows: &mut Rows) -> Result<(), Fault> {
         let mut at = 0;

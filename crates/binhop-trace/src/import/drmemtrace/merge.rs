@@ -1,0 +1,234 @@
+//! The files of a trace as one stream, in the order of their times.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::path::Path;
+
+use binhop_base::{Problem, Result};
+
+use super::files::{self, File};
+use super::record::{SIZE, bytes, file_type};
+use super::shard::{BLOCK_RECORDS, SMALL_BLOCK_RECORDS, Shard, Stop};
+use super::world::World;
+use crate::event::{EventBatch, Meta, Source};
+use crate::import::rows::Rows;
+use crate::import::{Format, Importer};
+use crate::input::Input;
+use crate::placements::Placements;
+
+/// The format's line in the list.
+pub(in crate::import) const FORMAT: Format = Format {
+    name: "drmemtrace",
+    what: "DynamoRIO's drmemtrace after raw2trace: a directory (a file for each thread or processor; of several processes too), or one file",
+    example: &EXAMPLE,
+    lost: "mappings, forks and what system calls read and write; threads are interleaved as they were traced, which switches 2 to 10 times too often; prefetches, flushes and further rounds of string instructions are left out",
+    extensions: &["trace", "memtrace"],
+    open: |input| Ok(Box::new(Drmemtrace::of_input(input)?)),
+    directory: Some(|path| Ok(Box::new(Drmemtrace::of_directory(path)?))),
+};
+
+/// A file of one instruction: header, thread, process, instruction, footer.
+const EXAMPLE: [u8; 5 * SIZE] = {
+    let records =
+        [bytes(25, 0, 7), bytes(22, 4, 1), bytes(24, 4, 1), bytes(10, 4, 0x40_1000), bytes(26, 0, 0)];
+    let mut all = [0; 5 * SIZE];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = records[at / SIZE][at % SIZE];
+        at += 1;
+    }
+    all
+};
+
+/// A batch is handed on once it holds this many rows; the block that reaches it is finished first.
+const BATCH_ROWS: usize = 64 << 10;
+
+/// So many files are read in large blocks, and kept open from the start.
+const FEW: usize = 64;
+
+/// Reads a trace.
+struct Drmemtrace {
+    name: String,
+    files: Vec<Slot>,
+    /// Files that are not done, by the time of what follows in each.
+    waiting: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The file that is being decoded.
+    current: Option<usize>,
+    /// Files that are not done, by the process they start with.
+    left: BTreeMap<u64, u64>,
+    world: World,
+    rows: Rows,
+    notes: Vec<String>,
+    failed: Option<Box<Problem>>,
+}
+
+struct Slot {
+    file: Option<File>,
+    shard: Option<Shard>,
+    pid: Option<u64>,
+}
+
+impl Drmemtrace {
+    fn empty(name: String) -> Self {
+        let mut world = World::default();
+        world.meta.sizes = Some("exact".into());
+        Self {
+            name,
+            files: Vec::new(),
+            waiting: BinaryHeap::new(),
+            current: None,
+            left: BTreeMap::new(),
+            world,
+            rows: Rows::with_capacity(BATCH_ROWS),
+            notes: Vec::new(),
+            failed: None,
+        }
+    }
+
+    fn of_input(input: Input) -> Result<Self> {
+        let mut trace = Self::empty(input.name().to_owned());
+        let shard = Shard::new(input, BLOCK_RECORDS)?;
+        trace.add(None, shard, true);
+        Ok(trace)
+    }
+
+    fn of_directory(path: &Path) -> Result<Self> {
+        let mut trace = Self::empty(path.display().to_string());
+        let found = files::find(path)?;
+        let keep = found.files.len() <= FEW;
+        for file in found.files {
+            let shard = open(&file, keep)?;
+            trace.add(Some(file), shard, keep);
+        }
+        if found.others > 0 {
+            trace.notes.push(format!("{} files that are no part of the trace: passed over", found.others));
+        }
+        if let Some(map) = found.map {
+            let map = map.display();
+            trace.notes.push(format!(
+                "{map} says where pages lay: `binhop run MACHINE TRACE --v2p {map}` places them there"
+            ));
+        }
+        Ok(trace)
+    }
+
+    /// Takes a file in; its reader is kept, or made anew when the file is due.
+    fn add(&mut self, file: Option<File>, shard: Shard, keep: bool) {
+        let (time, pid) = shard.head();
+        if let Some((pid, command)) = file.as_ref().and_then(|file| file.process.clone()) {
+            self.world.commands.insert(pid, command);
+        }
+        if let Some(pid) = pid {
+            *self.left.entry(pid).or_default() += 1;
+        }
+        self.waiting.push(Reverse((time.unwrap_or(0), self.files.len())));
+        self.files.push(Slot { file, shard: keep.then_some(shard), pid });
+    }
+
+    fn advance(&mut self) -> Result<Option<EventBatch>> {
+        while self.rows.len() < BATCH_ROWS {
+            if self.current.is_none() {
+                let Some(Reverse((_, next))) = self.waiting.pop() else { break };
+                self.resume(next)?;
+            }
+            self.step()?;
+        }
+        if self.current.is_none() && self.waiting.is_empty() {
+            self.world.leave_kernel(&mut self.rows);
+            self.rows.end_run();
+            if self.rows.references() == 0 {
+                let remedy = "check the command that recorded it";
+                return Err(Problem::request(
+                    "no reference",
+                    &self.name,
+                    "a trace holds at least one reference",
+                    remedy,
+                ));
+            }
+        }
+        Ok((self.rows.len() > 0).then(|| self.rows.take(BATCH_ROWS)))
+    }
+
+    fn resume(&mut self, next: usize) -> Result<()> {
+        let slot = &mut self.files[next];
+        if let (None, Some(file)) = (&slot.shard, &slot.file) {
+            slot.shard = Some(open(file, false)?);
+        }
+        if let Some(shard) = &mut slot.shard {
+            shard.resume();
+        }
+        self.current = Some(next);
+        Ok(())
+    }
+
+    /// Decodes a block of the current file, or the part of it up to what another file has next.
+    fn step(&mut self) -> Result<()> {
+        let Some(current) = self.current else { return Ok(()) };
+        let slot = &mut self.files[current];
+        let shard = slot.shard.as_mut().expect("a file that is read is open");
+        // Of equal times the first file goes first.
+        let until = match self.waiting.peek() {
+            None => u64::MAX,
+            Some(&Reverse((time, other))) if other > current => time,
+            Some(&Reverse((time, _))) => time.saturating_sub(1),
+        };
+        match shard.run(until, &mut self.world, &mut self.rows)? {
+            Stop::Block => {}
+            Stop::Later(time) => {
+                self.waiting.push(Reverse((time, current)));
+                self.current = None;
+            }
+            Stop::End => {
+                slot.shard = None;
+                self.current = None;
+                self.end_of_file(current);
+            }
+        }
+        Ok(())
+    }
+
+    fn end_of_file(&mut self, number: usize) {
+        let Some(pid) = self.files[number].pid else { return };
+        let left = self.left.get_mut(&pid).expect("it was counted");
+        *left -= 1;
+        // Where a file is a processor, it says nothing about the end of processes. Of one process, that is the end.
+        let by_thread = self.world.file_type & file_type::CORE_SHARDED == 0;
+        if *left == 0 && by_thread && self.left.len() > 1 {
+            self.world.end_of_process(pid, &mut self.rows);
+        }
+    }
+}
+
+fn open(file: &File, large: bool) -> Result<Shard> {
+    let input = Input::open(&file.path.display().to_string())?;
+    Shard::new(input, if large { BLOCK_RECORDS } else { SMALL_BLOCK_RECORDS })
+}
+
+impl Source for Drmemtrace {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.world.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if let Some(problem) = &self.failed {
+            return Err(problem.clone());
+        }
+        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
+    }
+}
+
+impl Importer for Drmemtrace {
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.world.notes();
+        notes.extend(self.notes.iter().cloned());
+        notes
+    }
+
+    fn placement(&self) -> Option<&Placements> {
+        Some(&self.world.placement).filter(|placement| !placement.pages.is_empty())
+    }
+}

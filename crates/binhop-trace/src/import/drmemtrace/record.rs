@@ -1,0 +1,102 @@
+//! The record of drmemtrace, as `trace_entry.h` of DynamoRIO has it: type, size, address; 12 bytes, little-endian.
+
+/// Bytes of a record.
+pub(super) const SIZE: usize = 12;
+
+/// What a record is, as far as it makes a difference here; by its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    /// Of every kind: jumps, calls, returns are told apart by nobody here.
+    Instruction,
+    /// An instruction that may be the next round of the string instruction before it (online traces).
+    MaybeFetch,
+    /// The next round of a string instruction: nothing is fetched.
+    NoFetch,
+    /// Instructions that follow the one before: `size` of them, their lengths in the bytes of `addr`.
+    Bundle,
+    Encoding,
+    Prefetch,
+    Flush,
+    /// The second half of a flush.
+    FlushEnd,
+    Thread,
+    ThreadExit,
+    Process,
+    Header,
+    Footer,
+    Marker,
+    Unknown,
+}
+
+/// The kind of each type.
+pub(super) const KINDS: [Kind; 256] = {
+    let mut kinds = [Kind::Unknown; 256];
+    let mut code = 0;
+    while code < 256 {
+        kinds[code] = match code {
+            0 => Kind::Read,
+            1 => Kind::Write,
+            2..=9 | 27 | 32..=46 => Kind::Prefetch,
+            10..=16 | 31 | 48 | 49 => Kind::Instruction,
+            17 => Kind::Bundle,
+            18 | 20 => Kind::Flush,
+            19 | 21 => Kind::FlushEnd,
+            22 => Kind::Thread,
+            23 => Kind::ThreadExit,
+            24 => Kind::Process,
+            25 => Kind::Header,
+            26 => Kind::Footer,
+            28 => Kind::Marker,
+            29 => Kind::NoFetch,
+            30 => Kind::MaybeFetch,
+            47 => Kind::Encoding,
+            _ => Kind::Unknown,
+        };
+        code += 1;
+    }
+    kinds
+};
+
+/// Subtypes of markers that say something here; `size` of a marker.
+pub(super) mod marker {
+    pub(crate) const KERNEL_EVENT: u16 = 0;
+    /// Microseconds since 1601.
+    pub(crate) const TIMESTAMP: u16 = 2;
+    pub(crate) const CPU_ID: u16 = 3;
+    pub(crate) const FILETYPE: u16 = 9;
+    pub(crate) const VERSION: u16 = 12;
+    pub(crate) const PHYSICAL_ADDRESS: u16 = 15;
+    pub(crate) const PHYSICAL_ADDRESS_NOT_AVAILABLE: u16 = 16;
+    pub(crate) const VIRTUAL_ADDRESS: u16 = 17;
+    pub(crate) const PAGE_SIZE: u16 = 18;
+    pub(crate) const RECORD_ORDINAL: u16 = 22;
+    pub(crate) const SYSCALL: u16 = 25;
+    pub(crate) const SYSCALL_TRACE_START: u16 = 27;
+    pub(crate) const SYSCALL_TRACE_END: u16 = 28;
+    pub(crate) const CORE_WAIT: u16 = 32;
+    pub(crate) const CORE_IDLE: u16 = 33;
+    pub(crate) const CONTEXT_SWITCH_START: u16 = 34;
+    pub(crate) const CONTEXT_SWITCH_END: u16 = 35;
+}
+
+/// Bits of the file type.
+pub(super) mod file_type {
+    /// References that hit in a small cache were left out when it was recorded.
+    pub(crate) const FILTERED: u64 = 0x1 | 0x80 | 0x100;
+    pub(crate) const INSTRUCTIONS_ONLY: u64 = 0x4;
+    /// The beginning is filtered, the rest is not.
+    pub(crate) const FILTERED_WARMUP: u64 = 0x2000;
+    /// A file is a processor, and threads take turns in it.
+    pub(crate) const CORE_SHARDED: u64 = 0x1_0000;
+}
+
+/// The newest version whose records are known here.
+pub(super) const NEWEST: u64 = 7;
+
+/// A record, as a test or an example writes it.
+pub(super) const fn bytes(kind: u16, size: u16, addr: u64) -> [u8; SIZE] {
+    let (k, s, a) = (kind.to_le_bytes(), size.to_le_bytes(), addr.to_le_bytes());
+    [k[0], k[1], s[0], s[1], a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]]
+}

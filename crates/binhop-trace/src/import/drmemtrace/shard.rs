@@ -1,0 +1,363 @@
+//! One file of a trace: decoding its records, in its order, up to a point in time.
+
+use binhop_base::{Problem, Result};
+
+use super::record::{KINDS, Kind, SIZE, file_type, marker};
+use super::world::{Thread, World};
+use crate::event::{Cause, Op};
+use crate::import::rows::Rows;
+use crate::input::Input;
+
+/// Records in a block, where files are few; and where they are many.
+pub(super) const BLOCK_RECORDS: usize = 16 << 10;
+pub(super) const SMALL_BLOCK_RECORDS: usize = 2 << 10;
+
+/// Why decoding stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// A block is done; there is more.
+    Block,
+    /// The next record is of this time, which is later than was asked for.
+    Later(u64),
+    /// The file has ended.
+    End,
+}
+
+/// What a record says.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    kind: Kind,
+    code: u16,
+    size: u16,
+    addr: u64,
+}
+
+/// The record at an offset of a block.
+#[inline]
+fn record_at(block: &[u8], at: usize) -> Record {
+    let bytes: &[u8; SIZE] = block[at..at + SIZE].try_into().expect("a record's bytes");
+    let code = u16::from_le_bytes([bytes[0], bytes[1]]);
+    let size = u16::from_le_bytes([bytes[2], bytes[3]]);
+    let addr = u64::from_le_bytes([
+        bytes[4], bytes[5], bytes[6], bytes[7], bytes[8], bytes[9], bytes[10], bytes[11],
+    ]);
+    let kind = if code < 256 { KINDS[usize::from(code)] } else { Kind::Unknown };
+    Record { kind, code, size, addr }
+}
+
+/// A file, and how far it was decoded.
+pub(super) struct Shard {
+    input: Input,
+    block: Vec<u8>,
+    /// How much of the block is filled, and how much of that decoded.
+    filled: usize,
+    at: usize,
+    /// Records in the blocks before.
+    records: u64,
+    /// What has been read from the input is all there is.
+    dry: bool,
+    time: u64,
+    cpu: u32,
+    tid: u64,
+    thread: Option<Thread>,
+    kernel: Option<Cause>,
+    /// The rows may not say yet that this thread runs.
+    due: bool,
+    /// The record that told its own number, at the start of a chunk.
+    ordinal: Option<u64>,
+    physical: Option<u64>,
+    /// Address of the last instruction that may be a round of a string instruction.
+    string: Option<u64>,
+    footer: bool,
+}
+
+impl Shard {
+    /// Reads the first block, and sees that it is a file of this format.
+    pub(super) fn new(input: Input, records: usize) -> Result<Self> {
+        let mut shard = Self {
+            input,
+            block: vec![0; records * SIZE],
+            filled: 0,
+            at: 0,
+            records: 0,
+            dry: false,
+            time: 0,
+            cpu: 0,
+            tid: 0,
+            thread: None,
+            kernel: None,
+            due: true,
+            ordinal: None,
+            physical: None,
+            string: None,
+            footer: false,
+        };
+        shard.fill()?;
+        if shard.filled < SIZE || record_at(&shard.block, 0).kind != Kind::Header {
+            let code = u16::from_le_bytes([shard.block[0], shard.block[1]]);
+            return Err(Problem::request(
+                &if shard.filled < SIZE { format!("{} bytes", shard.filled) } else { format!("type {code}") },
+                shard.input.name(),
+                "a drmemtrace file (of 64 bits, after raw2trace) starts with a header: a record of 12 bytes and of type 25",
+                "if it is ChampSim's, say --format champsim or champsim-cloudsuite; if it is raw, convert it with DynamoRIO's `drraw2trace -indir DIR`",
+            ));
+        }
+        Ok(shard)
+    }
+
+    /// Time of the first timestamp in the first block, and the process that the file starts with.
+    pub(super) fn head(&self) -> (Option<u64>, Option<u64>) {
+        let mut pid = None;
+        for at in (0..self.filled / SIZE * SIZE).step_by(SIZE) {
+            let record = record_at(&self.block, at);
+            match record.kind {
+                Kind::Process => pid = pid.or(Some(record.addr)),
+                Kind::Marker if record.size == marker::TIMESTAMP => return (Some(record.addr), pid),
+                Kind::Instruction | Kind::Read | Kind::Write => break,
+                _ => {}
+            }
+        }
+        (None, pid)
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        self.records += (self.at / SIZE) as u64;
+        self.at = 0;
+        self.filled = self.input.fill(&mut self.block)?;
+        self.dry = self.filled < self.block.len();
+        Ok(())
+    }
+
+    /// Decodes until the block or the file ends, or what follows is later than `until`.
+    pub(super) fn run(&mut self, until: u64, world: &mut World, rows: &mut Rows) -> Result<Stop> {
+        if self.at + SIZE > self.filled {
+            if self.dry {
+                return self.end(world).map(|()| Stop::End);
+            }
+            self.fill()?;
+        }
+        // Out of the way, so that the loop may change the rest.
+        let block = std::mem::take(&mut self.block);
+        let stop = self.decode(&block[..self.filled / SIZE * SIZE], until, world, rows);
+        self.block = block;
+        stop
+    }
+
+    fn decode(&mut self, block: &[u8], until: u64, world: &mut World, rows: &mut Rows) -> Result<Stop> {
+        let mut at = self.at;
+        while at < block.len() {
+            let record = record_at(block, at);
+            at += SIZE;
+            if !self.due && record.size > 0 {
+                match record.kind {
+                    Kind::Instruction => rows.fetch(record.addr, record.size.into()),
+                    Kind::Read => rows.data(Op::Load, record.addr, record.size.into()),
+                    Kind::Write => rows.data(Op::Store, record.addr, record.size.into()),
+                    Kind::Encoding => {}
+                    _ => {
+                        self.at = at;
+                        if let Some(later) = self.other(record, until, world, rows)? {
+                            return Ok(Stop::Later(later));
+                        }
+                    }
+                }
+            } else {
+                self.at = at;
+                if let Some(later) = self.other(record, until, world, rows)? {
+                    return Ok(Stop::Later(later));
+                }
+            }
+        }
+        self.at = at;
+        Ok(Stop::Block)
+    }
+
+    /// A record that is rare, or the first of a thread's after something rare.
+    #[inline(never)]
+    fn other(
+        &mut self,
+        record: Record,
+        until: u64,
+        world: &mut World,
+        rows: &mut Rows,
+    ) -> Result<Option<u64>> {
+        let Record { kind, size, addr, .. } = record;
+        if self.footer {
+            return Err(self.problem(
+                record,
+                "nothing follows the footer of a file",
+                "several files were joined: import the directory they came from",
+            ));
+        }
+        match kind {
+            Kind::Instruction | Kind::Read | Kind::Write if size == 0 => world.counts.empty += 1,
+            Kind::Instruction => self.instruction(record, world, rows)?,
+            Kind::MaybeFetch if self.string == Some(addr) => world.counts.no_fetches += 1,
+            Kind::MaybeFetch => {
+                self.string = Some(addr);
+                self.instruction(record, world, rows)?;
+            }
+            Kind::Bundle => self.bundle(record, rows)?,
+            Kind::Read | Kind::Write => {
+                self.settle(record, world, rows)?;
+                let op = if kind == Kind::Read { Op::Load } else { Op::Store };
+                rows.data(op, addr, size.into());
+            }
+            Kind::NoFetch => world.counts.no_fetches += 1,
+            Kind::Prefetch => world.counts.prefetches += 1,
+            Kind::Flush => world.counts.flushes += 1,
+            Kind::FlushEnd | Kind::Encoding => {}
+            Kind::Thread => {
+                self.due |= self.tid != addr || self.thread.is_none();
+                self.tid = addr;
+                self.thread = world.thread(addr);
+            }
+            Kind::Process => {
+                let thread = world.process(self.tid, addr);
+                self.due |= self.thread != Some(thread);
+                self.thread = Some(thread);
+            }
+            Kind::ThreadExit => {
+                world.exit(addr);
+                self.due = true;
+            }
+            Kind::Header => world.version(addr),
+            Kind::Footer => (self.footer, self.due) = (true, true),
+            Kind::Marker => return self.marker(record, until, world, rows),
+            Kind::Unknown => {
+                let remedy = "the file is damaged, of a 32-bit program (its records are shorter), or of a newer DynamoRIO than format version 7";
+                return Err(self.problem(record, "no drmemtrace record has this type", remedy));
+            }
+        }
+        Ok(None)
+    }
+
+    fn instruction(&mut self, record: Record, world: &mut World, rows: &mut Rows) -> Result<()> {
+        self.settle(record, world, rows)?;
+        rows.fetch(record.addr, record.size.into());
+        Ok(())
+    }
+
+    fn bundle(&self, record: Record, rows: &mut Rows) -> Result<()> {
+        let lengths = record.addr.to_le_bytes();
+        let start = rows.run_end().filter(|_| {
+            let lengths = lengths.get(..record.size.into());
+            !self.due && lengths.is_some_and(|lengths| !lengths.contains(&0))
+        });
+        let Some(mut start) = start else {
+            let remedy = "the file is damaged: fetch it again, or convert it anew with drraw2trace";
+            return Err(self.problem(
+                record,
+                "a bundle of up to 8 instructions follows an instruction",
+                remedy,
+            ));
+        };
+        for length in lengths.into_iter().take(record.size.into()) {
+            rows.fetch(start, length.into());
+            start = start.wrapping_add(length.into());
+        }
+        Ok(())
+    }
+
+    /// Sees to it that the rows say who runs.
+    fn settle(&mut self, record: Record, world: &mut World, rows: &mut Rows) -> Result<()> {
+        let Some(thread) = self.thread else {
+            let rule = "a thread and a process (types 22 and 24) are named before the first reference";
+            let remedy = "the file is damaged: fetch it again, or convert it anew with drraw2trace";
+            return Err(self.problem(record, rule, remedy));
+        };
+        if std::mem::take(&mut self.due) {
+            world.settle(thread, self.cpu, self.kernel, rows);
+        }
+        Ok(())
+    }
+
+    /// Somebody else ran since: what follows needs a switch.
+    pub(super) fn resume(&mut self) {
+        self.due = true;
+    }
+
+    /// A marker; the time of what follows, if that is later than `until`.
+    fn marker(
+        &mut self,
+        record: Record,
+        until: u64,
+        world: &mut World,
+        rows: &mut Rows,
+    ) -> Result<Option<u64>> {
+        let value = record.addr;
+        let number = self.number();
+        // A chunk starts with the number of its first record, then repeats the time and the processor.
+        let repeated = |last: u64| self.ordinal.is_some_and(|ordinal| number - ordinal <= last);
+        match record.size {
+            marker::TIMESTAMP if repeated(1) => {}
+            marker::CPU_ID if repeated(2) => {}
+            marker::TIMESTAMP => {
+                world.counts.backward += u64::from(value < self.time);
+                self.time = self.time.max(value);
+                return Ok((self.time > until).then_some(self.time));
+            }
+            // Processor in the low 12 bits, its socket above; all ones where it was not known.
+            marker::CPU_ID => self.cpu = if value == u64::MAX { 0 } else { value as u32 & 0xfff },
+            marker::RECORD_ORDINAL => self.ordinal = Some(number),
+            marker::VERSION => world.version(value),
+            marker::FILETYPE => world.file_type |= value,
+            marker::PAGE_SIZE => world.page_size(value, &self.place())?,
+            marker::SYSCALL => {
+                self.settle(record, world, rows)?;
+                world.call(value, rows);
+                self.due = true;
+            }
+            marker::SYSCALL_TRACE_START => self.kernel(Some(Cause::SystemCall)),
+            marker::CONTEXT_SWITCH_START => self.kernel(Some(Cause::Involuntary)),
+            marker::SYSCALL_TRACE_END | marker::CONTEXT_SWITCH_END => self.kernel(None),
+            marker::KERNEL_EVENT => world.counts.signals += 1,
+            marker::CORE_WAIT | marker::CORE_IDLE => world.counts.idle += 1,
+            marker::PHYSICAL_ADDRESS => self.physical = Some(value),
+            marker::PHYSICAL_ADDRESS_NOT_AVAILABLE => world.counts.without_frame += 1,
+            marker::VIRTUAL_ADDRESS => {
+                if let (Some(physical), Some(thread)) = (self.physical.take(), self.thread) {
+                    world.place(thread.asid, value, physical);
+                }
+            }
+            _ => world.counts.markers += 1,
+        }
+        Ok(None)
+    }
+
+    fn kernel(&mut self, kernel: Option<Cause>) {
+        self.kernel = kernel;
+        self.due = true;
+    }
+
+    /// The file has ended: whole, or not.
+    fn end(&self, world: &mut World) -> Result<()> {
+        let rest = self.filled % SIZE;
+        if rest == 0 && !self.footer && world.file_type & file_type::CORE_SHARDED != 0 {
+            world.counts.uncut += 1;
+        } else if rest != 0 || !self.footer {
+            let value = if rest == 0 { "no footer".to_string() } else { format!("{rest} bytes of a record") };
+            let place = format!("{}: record {}", self.input.name(), self.number() + 1);
+            let rule = "a drmemtrace file ends with a footer (type 26): this one ends in the middle";
+            let remedy =
+                "fetch it again, or convert it anew with drraw2trace; `--length N` imports the part before";
+            return Err(Problem::request(&value, &place, rule, remedy));
+        }
+        Ok(())
+    }
+
+    /// The number of the record that was decoded last, from 0.
+    fn number(&self) -> u64 {
+        (self.records + (self.at / SIZE) as u64).saturating_sub(1)
+    }
+
+    fn place(&self) -> String {
+        format!("{}: record {}", self.input.name(), self.number())
+    }
+
+    #[cold]
+    fn problem(&self, record: Record, rule: &str, remedy: &str) -> Box<Problem> {
+        let value = format!("type {}, size {}, address {:#x}", record.code, record.size, record.addr);
+        Problem::request(&value, &self.place(), rule, remedy)
+    }
+}
