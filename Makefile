@@ -56,6 +56,7 @@ check: lint test
 
 bench: build
 	cargo run --locked --release --quiet -p binhop-sim --example bench
+	cargo run --locked --release --quiet -p binhop-sim --example import_bench
 	$(BIN)/python benches/pycachesim_bench.py
 
 docs: build

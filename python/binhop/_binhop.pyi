@@ -151,6 +151,7 @@ class Stream:
         length: int | None = None,
         threads: int = 1,
         progress: Callable[[int, int | None], object] | None = None,
+        placement: str | None = None,
     ) -> tuple[str, list[str]]:
         """Writes the events (at most `length` references) into a trace file, complete or not at all."""
 

@@ -166,16 +166,23 @@ class Trace:
         progress: Any = None,
         *,
         threads: int | None = None,
+        placement: str | os.PathLike[str] | None = None,
     ) -> tuple[dict[str, Any], list[str]]:
         """Writes the events (at most `length` references) into a trace file, complete or not at all.
 
-        The file's bytes do not depend on the number of threads (default: all there are).
+        The file's bytes do not depend on the number of threads (default: all there are). The frames that
+        pages had when they were recorded, where a foreign trace tells them, go to `placement`, as Parquet
+        that `placement.file` takes.
 
         Returns:
             The totals, and what an importer skipped or assumed, one sentence each.
         """
         summary, notes = self.stream().write(
-            os.fspath(path), self._bounded(length), thread_count(threads), progress
+            os.fspath(path),
+            self._bounded(length),
+            thread_count(threads),
+            progress,
+            None if placement is None else os.fspath(placement),
         )
         return json.loads(summary), notes
 

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use binhop_base::{Problem, Result};
-use binhop_trace::{EventBatch, FileFacts, Meta, Op, Source, TraceReader, copy, import};
+use binhop_trace::{
+    EventBatch, FileFacts, Meta, Op, Placements, Source, TraceReader, copy, import, write_placements,
+};
 use pyo3::prelude::*;
 
 use crate::panic::caught;
@@ -40,6 +42,16 @@ impl Reading {
             Reading::Imported(importer) => importer.notes(),
         }
     }
+
+    /// Writes the frames that pages had when they were recorded.
+    fn write_placement(&self, path: &str) -> Result<()> {
+        let none = Placements::default();
+        let placement = match self {
+            Reading::Plain(_) => None,
+            Reading::Imported(importer) => importer.placement(),
+        };
+        write_placements(placement.unwrap_or(&none), Path::new(path))
+    }
 }
 
 impl Stream {
@@ -63,6 +75,21 @@ impl Stream {
     where
         T: Send,
     {
+        self.read_whole(py, length, progress, work, None)
+    }
+
+    /// As `read`; then the frames that pages had go to `placement`, if that is given.
+    fn read_whole<T>(
+        &self,
+        py: Python<'_>,
+        length: Option<u64>,
+        progress: Option<Py<PyAny>>,
+        work: impl FnOnce(&mut dyn Source, Option<&FileFacts>, &Progress) -> Result<T> + Send,
+        placement: Option<&str>,
+    ) -> PyResult<(T, Vec<String>)>
+    where
+        T: Send,
+    {
         let progress = Progress::new(progress, length.or(self.references()));
         py.detach(|| {
             let mut reading = self.take_reading()?;
@@ -70,6 +97,9 @@ impl Stream {
             // What a file says of itself speaks of the whole of it.
             let facts = self.facts.as_ref().filter(|_| length.is_none());
             let done = caught(|| work(&mut head, facts, &progress))?;
+            if let Some(path) = placement {
+                reading.write_placement(path)?;
+            }
             Ok((done, reading.notes()))
         })
         .map_err(|problem: Box<Problem>| progress.raise(py, &problem))
@@ -213,8 +243,9 @@ impl Stream {
     }
 
     /// Writes the events (at most `length` references) into a trace file on so many threads,
-    /// complete or not at all. Returns the totals and the hash as JSON, and the importer's notes.
-    #[pyo3(signature = (path, length=None, threads=1, progress=None))]
+    /// complete or not at all. Returns the totals and the hash as JSON, and the importer's notes. The frames that
+    /// its pages had go to `placement`.
+    #[pyo3(signature = (path, length=None, threads=1, progress=None, placement=None))]
     fn write(
         &self,
         py: Python<'_>,
@@ -222,8 +253,9 @@ impl Stream {
         length: Option<u64>,
         threads: usize,
         progress: Option<Py<PyAny>>,
+        placement: Option<&str>,
     ) -> PyResult<(String, Vec<String>)> {
-        self.read(py, length, progress, |source, _, progress| {
+        let work = |source: &mut dyn Source, _: Option<&FileFacts>, progress: &Progress| -> Result<String> {
             let written =
                 copy(source, Path::new(path), threads, &mut |totals| progress.tell(totals.references))?;
             let summary = serde_json::json!({
@@ -232,7 +264,8 @@ impl Stream {
                 "bytes": written.bytes,
             });
             Ok(summary.to_string())
-        })
+        };
+        self.read_whole(py, length, progress, work, placement)
     }
 
     fn __repr__(&self) -> String {

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import binhop
+from binhop.cli.options import RECORDED
 from binhop.comparison.alternatives import MOST, Alternative, checked, label
 from binhop.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+OWN = ""
+"""In place of a policy: the machine's own."""
 OPENING, CLOSING, QUOTES = "[{(", "]})", "\"'"
 
 
@@ -38,13 +43,20 @@ def sorted_apart(names: Sequence[str]) -> tuple[list[str], list[str]]:
     return machines, traces
 
 
-def alternatives_of(machines: Sequence[str], settings: Sequence[str]) -> list[Alternative]:
-    """Every machine with every combination of the settings' alternatives, called by what differs."""
+def alternatives_of(
+    machines: Sequence[str], settings: Sequence[str], v2p: str | None = None
+) -> list[Alternative]:
+    """Every machine with every combination of the settings' alternatives, called by what differs.
+
+    With a map of addresses, the placement that it records is one more policy.
+    """
     for name in machines:
         if machines.count(name) > 1:
             rule = "the same machine twice"
             raise RequestError(name, "binhop compare", rule, "name it once; --set gives it alternatives")
     choices = _choices(settings)
+    if v2p is not None:
+        choices = _with_map(choices, v2p)
     combinations = len(machines)
     for _, values in choices:
         combinations *= len(values)
@@ -56,8 +68,14 @@ def alternatives_of(machines: Sequence[str], settings: Sequence[str]) -> list[Al
     for machine in machines:
         for picked in product(*(several for _, several in choices)):
             chosen = list(zip(choices, picked, strict=True))
-            loaded = binhop.Machine.load(machine, [f"{key}={value}" for (key, _), value in chosen])
-            words = [label(key, value.strip(QUOTES)) for (key, all_of), value in chosen if len(all_of) > 1]
+            given = [f"{key}={value}" for (key, _), value in chosen if value != OWN]
+            loaded = binhop.Machine.load(machine, given)
+            named = [
+                (key, tomllib.loads(loaded.resolved())["placement"]["policy"] if value == OWN else value)
+                for (key, all_of), value in chosen
+                if len(all_of) > 1
+            ]
+            words = [label(key, value.strip(QUOTES)) for key, value in named]
             made.append((machine, " ".join(words), loaded))
     _all_differ(made)
     called = _called({machine: loaded.name for machine, _, loaded in reversed(made)})
@@ -113,6 +131,21 @@ def _choices(settings: Sequence[str]) -> list[tuple[str, list[str]]]:
                 raise RequestError(value, place, "the same alternative twice", "leave one of them out")
         choices.append((key, several))
     return choices
+
+
+def _with_map(choices: list[tuple[str, list[str]]], v2p: str) -> list[tuple[str, list[str]]]:
+    """The choices, and beside each policy the placement that a map records."""
+    policy, file = "placement.policy", "placement.file"
+    given = dict(choices)
+    if file in given:
+        rule = "is the placement.file of the recorded placement, and --set names another"
+        raise RequestError(v2p, "--v2p", rule, "leave one of them out")
+    policies = given.get(policy, [OWN])
+    if RECORDED in policies:
+        rule = "makes the policy recorded an alternative, and --set names it already"
+        raise RequestError(v2p, "--v2p", rule, f"leave {RECORDED} out of --set {policy}")
+    others = [(key, values) for key, values in choices if key != policy]
+    return [*others, (policy, [*policies, RECORDED]), (file, [json.dumps(v2p)])]
 
 
 def _called(names: dict[str, str]) -> dict[str, str]:

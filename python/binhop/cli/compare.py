@@ -37,6 +37,15 @@ def compare(
             "placement.policy=random,first.",
         ),
     ] = None,
+    v2p: Annotated[
+        str | None,
+        typer.Option(
+            "--v2p",
+            metavar="FILE",
+            help="Compare with a real placement, too, called recorded: a map of virtual to physical "
+            "addresses.",
+        ),
+    ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="What the others are compared with. Default: the first."),
@@ -65,7 +74,7 @@ def compare(
     """Compare machines or policies on traces: the same seed is the same luck."""
     options.confidence_of(confidence)
     machines, traces = sorted_apart(names)
-    chosen = alternatives_of(machines, settings or [])
+    chosen = alternatives_of(machines, settings or [], v2p)
     called = [each.name for each in chosen]
     if baseline is not None and baseline not in called:
         raise binhop._binhop.unknown(baseline, "--baseline", "no alternative has this name", called)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Annotated, Any
 
@@ -16,6 +17,9 @@ from binhop.until import MOST
 
 ENDLESS = "50M"
 """How much of a built-in workload is simulated unless told otherwise: it would never end."""
+
+RECORDED = "recorded"
+"""The placement policy that takes its frames from a file."""
 
 Seeds = Annotated[
     str | None,
@@ -40,6 +44,15 @@ Length = Annotated[
 ]
 Warmup = Annotated[
     str, typer.Option(help="So many references at the start are simulated, but reported apart.")
+]
+V2p = Annotated[
+    str | None,
+    typer.Option(
+        "--v2p",
+        metavar="FILE",
+        help="Place pages as a real machine did: a map of virtual to physical addresses (v2p.textproto, the "
+        "output of page-types, lines of addresses, or Parquet).",
+    ),
 ]
 JsonTo = Annotated[
     str | None,
@@ -99,3 +112,10 @@ def opened(names: list[str]) -> list[binhop.Trace]:
 def plan_of(warmup: str, threads: str | None) -> dict[str, Any]:
     """What is the same for every trace of a command."""
     return {"warmup": count(warmup, "--warmup") or 0, "threads": positive(threads, "--threads")}
+
+
+def recorded(v2p: str | None) -> list[str]:
+    """The settings that --v2p stands for."""
+    if v2p is None:
+        return []
+    return [f"placement.policy={RECORDED}", f"placement.file={json.dumps(v2p)}"]

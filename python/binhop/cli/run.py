@@ -55,6 +55,7 @@ def run(
             "--set", metavar="KEY=VALUE", help="Change the machine, also several times: cache.l2.size=1MiB."
         ),
     ] = None,
+    v2p: options.V2p = None,
     top: Annotated[
         str | None,
         typer.Option(
@@ -80,7 +81,7 @@ def run(
 ) -> None:
     """Simulate traces on a machine, under many page placements."""
     options.confidence_of(confidence)
-    chosen = binhop.Machine.load(machine, settings or [])
+    chosen = binhop.Machine.load(machine, [*(settings or []), *options.recorded(v2p)])
     opened = options.opened(traces)
     plan = options.plan_of(warmup, threads) | {"interval": options.positive(interval, "--interval")}
     bound = options.positive(length, "--length")

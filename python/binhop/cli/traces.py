@@ -25,13 +25,25 @@ Length = Annotated[str | None, typer.Option(help="Read so many references only, 
 
 
 def import_(
-    source: Annotated[str, typer.Argument(metavar="INPUT", help="A foreign trace; - is standard input.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT", help="A foreign trace: a file, a directory, or - for standard input."
+        ),
+    ],
     output: Annotated[str, typer.Argument(metavar="[-o] OUTPUT", help="The trace file to make.")] = "",
     out: Annotated[
         str, typer.Option("--output", "-o", metavar="OUTPUT", help="The trace file to make.")
     ] = "",
     format: Annotated[
         str | None, typer.Option("--format", "-f", help=f"One of {FORMATS}. Default: what the name says.")
+    ] = None,
+    placement: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the frames that pages had when they were recorded, as Parquet for placement.file.",
+        ),
     ] = None,
     length: Length = None,
     threads: Threads = None,
@@ -48,7 +60,11 @@ def import_(
     trace = _foreign(source, format)
     with progress(f"importing {trace.name}", quiet=quiet) as tell:
         written, notes = trace.write(
-            target, count(length, "--length"), tell, threads=positive(threads, "--threads")
+            target,
+            count(length, "--length"),
+            tell,
+            threads=positive(threads, "--threads"),
+            placement=placement,
         )
     if not quiet:
         totals = written["totals"]

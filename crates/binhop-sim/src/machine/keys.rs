@@ -115,7 +115,7 @@ pub const KEYS: &[Key] = &[
         "file",
         "a path",
         "must be given if placement.policy is recorded",
-        "the placements that a recorded placement repeats",
+        "the placements that a recorded placement repeats: Parquet, or a map of addresses as text (placement.md)",
     ),
     key(
         "cache",

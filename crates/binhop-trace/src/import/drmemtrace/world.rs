@@ -77,7 +77,7 @@ impl World {
         let asid = *self.asids.entry(pid).or_insert(next);
         if asid == next {
             let command = self.commands.get(&pid).cloned();
-            self.meta.processes.insert(asid, Process { pid: Some(pid), command });
+            self.meta.processes.insert(asid, Process { pid: Some(pid), command, ..Process::default() });
         }
         Thread { tid, pid, asid }
     }
@@ -134,7 +134,7 @@ impl World {
         self.exited = self.running.is_some_and(|thread| thread.asid == asid);
     }
 
-    /// The trace has ended.
+    /// No reference of the kernel follows.
     pub(super) fn leave_kernel(&mut self, rows: &mut Rows) {
         if std::mem::take(&mut self.in_kernel) {
             rows.event(Op::KernelLeave, 0, 0, 0, [None, None]);
