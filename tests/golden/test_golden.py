@@ -24,6 +24,7 @@ RUNS = [
     ("mult.parquet", "kh90", ["memory.size=512KiB", "placement.pool=128KiB", "cache.l2.size=64KiB"]),
     ("mult.parquet", "zen-4k", ["cache.l2.size=64KiB", "cache.l3.size=256KiB"]),
     ("strides.din", "two-level", []),
+    ("strides.din", "cachegrind-like", ["cache.l1d.size=1KiB", "cache.ll.size=4KiB"]),
     (
         "strides.din",
         "two-level",
