@@ -3,8 +3,9 @@
 #   make test    every test, Rust and Python
 #   make check   formatting, lints, types, stubs, then every test
 #   make bench   references per second of each stage, and of pycachesim on the same trace
+#   make fuzz    every reader on damaged input, FUZZ_SECONDS=60 each (TARGETS="din trace" for some); rustup's nightly, cargo-fuzz
 #   make docs    the API documentation under target/doc; the generated pages and every document are checked
-.PHONY: demo test check bench docs build rust-test python-test lint clean
+.PHONY: demo test check bench fuzz docs build rust-test python-test lint clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -45,7 +46,7 @@ python-test: build
 
 lint: build
 	@# Not cargo fmt: it does not see modules that a macro declares (the placement policies).
-	rustfmt --check $(shell find crates -name '*.rs')
+	rustfmt --check $(shell find crates fuzz/src fuzz/fuzz_targets -name '*.rs')
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check python tests examples benches
 	$(BIN)/ruff check python tests examples benches
@@ -58,6 +59,19 @@ bench: build
 	cargo run --locked --release --quiet -p binhop-sim --example bench
 	cargo run --locked --release --quiet -p binhop-sim --example import_bench
 	$(BIN)/python benches/pycachesim_bench.py
+
+# What a run finds is under fuzz/artifacts/NAME; what it learned, under fuzz/corpus/NAME. It starts from what is committed. Sanitizers cost
+# speed and look for what safe Rust cannot do wrong: FUZZ_SANITIZER=address has them for the C libraries of compression.
+FUZZ_SECONDS ?= 60
+FUZZ_SANITIZER ?= none
+TARGETS ?= $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+
+fuzz:
+	@set -e; for target in $(TARGETS); do \
+	  mkdir -p fuzz/corpus/$$target; \
+	  nice -n 19 cargo +nightly fuzz run --sanitizer $(FUZZ_SANITIZER) $$target fuzz/corpus/$$target crates/*/tests/corpus/$$target \
+	    -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=1024 -timeout=20 -print_final_stats=1; \
+	done
 
 docs: build
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps $(CRATES)

@@ -1,0 +1,129 @@
+//! Every reader of this crate as a function of bytes: it reads them or refuses them, and does not panic, overflow
+//! or ask for much memory. The fuzz targets under `fuzz/` call these, and so does the test that walks the corpus.
+
+use std::io::{Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+
+use binhop_base::{Problem, Result};
+use binhop_trace::import::format;
+use binhop_trace::input::Input;
+use binhop_trace::lint::lint;
+use binhop_trace::{Source, TraceReader, read_placements, v2p};
+
+/// A reader: the name of its corpus and of its fuzz target, and what it does with bytes.
+pub type Reader = (&'static str, fn(&[u8]));
+
+/// Every reader. A foreign format goes by its own name.
+pub const READERS: &[Reader] = &[
+    ("din", |bytes| import("din", bytes)),
+    ("xdin", |bytes| import("xdin", bytes)),
+    ("lackey", |bytes| import("lackey", bytes)),
+    ("drmemtrace", |bytes| import("drmemtrace", bytes)),
+    ("champsim", |bytes| import("champsim", bytes)),
+    ("champsim-cloudsuite", |bytes| import("champsim-cloudsuite", bytes)),
+    ("packed", packed),
+    ("map", map),
+    ("trace", trace),
+    ("placements", placements),
+];
+
+/// Rows after which a source is believed to go on soundly: a few packed bytes may be gigabytes.
+const ENOUGH_ROWS: u64 = 1 << 18;
+const ENOUGH_BYTES: usize = 16 << 20;
+
+/// Runs the reader of this name.
+pub fn read(name: &str, bytes: &[u8]) {
+    let (_, read) = READERS.iter().find(|(reader, _)| *reader == name).expect("a reader of the list");
+    read(bytes);
+}
+
+/// An error that a user meets says what is wrong and what to do.
+fn well_put(problem: &Problem) {
+    assert!(!problem.rule.is_empty() && !problem.remedy.is_empty(), "{problem}");
+}
+
+fn input(bytes: &[u8]) -> Option<Input> {
+    Input::from_reader("bytes", Cursor::new(bytes.to_vec())).inspect_err(|problem| well_put(problem)).ok()
+}
+
+/// Reads a source to its end, or until it is enough, and checks its events as `binhop lint` does.
+fn drain(source: &mut dyn Source) -> Result<()> {
+    let mut enough = false;
+    let read = lint(source, None, &mut |totals| {
+        enough = totals.rows() > ENOUGH_ROWS;
+        if enough { Err(Problem::interrupted()) } else { Ok(()) }
+    });
+    match read {
+        Err(_) if enough => Ok(()),
+        read => read.map(|_| ()),
+    }
+}
+
+fn import(name: &str, bytes: &[u8]) {
+    let Some(input) = input(bytes) else { return };
+    let format = format(name).expect("a format of the list");
+    let read = (format.open)(input).and_then(|mut importer| {
+        drain(&mut *importer)?;
+        assert!(importer.notes().iter().all(|note| !note.is_empty()));
+        Ok(())
+    });
+    if let Err(problem) = read {
+        well_put(&problem);
+    }
+}
+
+fn packed(bytes: &[u8]) {
+    let Some(mut input) = input(bytes) else { return };
+    let (mut buffer, mut all) = (vec![0; 64 << 10], 0);
+    while all < ENOUGH_BYTES {
+        match input.fill(&mut buffer) {
+            Ok(0) => return,
+            Ok(some) => all += some,
+            Err(problem) => return well_put(&problem),
+        }
+    }
+    // One byte at a time is another way through the decoders.
+    let _ = input.read(&mut buffer[..1]);
+}
+
+fn map(bytes: &[u8]) {
+    let Some(input) = input(bytes) else { return };
+    if let Err(problem) = v2p::read_from(input) {
+        well_put(&problem);
+    }
+}
+
+/// Bytes as a file, since Parquet is read from its end; gone when dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(bytes: &[u8]) -> Self {
+        let memory = Path::new("/dev/shm");
+        let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let thread = std::thread::current().id();
+        let path = place.join(format!("binhop-reader-{}-{thread:?}", std::process::id()));
+        let write = std::fs::File::create(&path).and_then(|mut file| file.write_all(bytes));
+        write.expect("the scratch file can be written");
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn trace(bytes: &[u8]) {
+    let file = Scratch::new(bytes);
+    if let Err(problem) = TraceReader::open(&file.0).and_then(|mut reader| drain(&mut reader)) {
+        well_put(&problem);
+    }
+}
+
+fn placements(bytes: &[u8]) {
+    let file = Scratch::new(bytes);
+    if let Err(problem) = read_placements(&file.0.display().to_string(), "placement.file") {
+        well_put(&problem);
+    }
+}
