@@ -374,7 +374,7 @@ mod tests {
     fn processes_pages_and_switches_are_counted() {
         let path = std::env::temp_dir().join(format!("binhop-inspect-{}.parquet", std::process::id()));
         let (meta, events) = trace();
-        let mut writer = TraceWriter::create(&path, &meta).unwrap();
+        let mut writer = TraceWriter::create(&path, &meta, 1).unwrap();
         writer.push(&events).unwrap();
         let written = writer.finish().unwrap();
         let mut reader = TraceReader::open(&path).unwrap();

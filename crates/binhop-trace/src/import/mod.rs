@@ -36,6 +36,9 @@ pub trait Importer: Source {
     }
 }
 
+/// What opening a foreign trace gives.
+pub type Opened = Result<Box<dyn Importer>>;
+
 /// A foreign format.
 #[derive(Debug)]
 pub struct Format {
@@ -50,9 +53,9 @@ pub struct Format {
     /// File name extensions that mean it, before any of compression.
     pub extensions: &'static [&'static str],
     /// Starts reading.
-    pub open: fn(Input) -> Result<Box<dyn Importer>>,
+    pub open: fn(Input) -> Opened,
     /// Starts reading a directory, where a trace may be one.
-    pub directory: Option<fn(&Path) -> Result<Box<dyn Importer>>>,
+    pub directory: Option<fn(&Path) -> Opened>,
 }
 
 /// Every format.
@@ -88,7 +91,7 @@ pub fn format_of_path(path: &str) -> Option<&'static Format> {
 ///
 /// # Errors
 /// The format is unknown or cannot be told, or the input cannot be opened.
-pub fn open(path: &str, format_name: Option<&str>) -> Result<Box<dyn Importer>> {
+pub fn open(path: &str, format_name: Option<&str>) -> Opened {
     let chosen = match format_name {
         Some(name) => format(name)?,
         None => format_of_path(path).ok_or_else(|| {

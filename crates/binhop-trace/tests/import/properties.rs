@@ -164,11 +164,11 @@ fn blocks_and_batches_do_not_show_in_long_texts() {
             text += &line(format, (state >> 40) as usize % 6, state >> 56, (state >> 50) as u32 % 19 + 1);
         }
         let whole = import_bytes(format, text.clone()).unwrap();
-        assert!(whole.batches.len() > 1, "{}: {:?}", format, whole.batches);
+        assert!(whole.batches.len() > 1, "{format}: {:?}", whole.batches);
         for step in [7, 4096, 1 << 16] {
             let drip = Drip { from: Cursor::new(text.clone().into_bytes()), step };
             let dripped = drain(importer(format, drip).unwrap()).unwrap();
-            assert!(dripped.batches == whole.batches && dripped.rows == whole.rows, "{}, {step}", format);
+            assert!(dripped.batches == whole.batches && dripped.rows == whole.rows, "{format}, {step}");
         }
         // Half the text and the other half give the rows of the whole, but for the run that the cut ends.
         let cut = text[..text.len() / 2].rfind("\n").unwrap() + 1;
