@@ -123,8 +123,9 @@ fn write(path: &Path, batches: &[EventBatch], format: (&str, &str, Instruction, 
     let (name, _, instruction, data) = format;
     let mut foreign = Foreign { out: BufWriter::new(File::create(path).unwrap()), records: 0, open: None };
     if name == "drmemtrace" {
-        [(25, 0, 7), (22, 4, 1), (24, 4, 1), (28, 2, 1)]
-            .map(|(kind, size, addr)| foreign.record(kind, size, addr));
+        for (kind, size, addr) in [(25, 0, 7), (22, 4, 1), (24, 4, 1), (28, 2, 1)] {
+            foreign.record(kind, size, addr);
+        }
     }
     for batch in batches {
         for row in 0..batch.len() {
@@ -141,7 +142,9 @@ fn write(path: &Path, batches: &[EventBatch], format: (&str, &str, Instruction, 
     }
     foreign.champsim();
     if name == "drmemtrace" {
-        [(23, 4, 1), (26, 0, 0)].map(|(kind, size, addr)| foreign.record(kind, size, addr));
+        for (kind, size, addr) in [(23, 4, 1), (26, 0, 0)] {
+            foreign.record(kind, size, addr);
+        }
     }
     foreign.out.flush().unwrap();
     foreign.records

@@ -3,7 +3,7 @@
 //! A switch, or an entry into the kernel, is written in front of the next reference or system call, when it is known
 //! that there is one. So a thread of which nothing follows makes no switch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use binhop_base::{Problem, Result};
 
@@ -59,7 +59,9 @@ pub(super) struct World {
     exited: bool,
     /// The kernel is in the rows since its entry.
     in_kernel: bool,
-    threads: std::collections::BTreeSet<u64>,
+    threads: BTreeSet<u64>,
+    /// Address spaces of which there are rows.
+    ran: BTreeSet<u32>,
     switches: u64,
 }
 
@@ -88,12 +90,13 @@ impl World {
         let same = |other: &Thread| (other.tid, other.asid) == (thread.tid, thread.asid);
         if !self.running.as_ref().is_some_and(same) {
             self.threads.insert(thread.tid);
+            self.ran.insert(thread.asid);
             if self.in_kernel {
                 rows.event(Op::KernelLeave, 0, 0, 0, [None, None]);
                 self.in_kernel = false;
             }
-            // The stream starts in address space 0, which is the first process's.
-            if self.running.is_some() {
+            // The stream starts in address space 0, which is that of the process named first.
+            if self.running.is_some() || thread.asid != 0 {
                 let (cause, call) = match (self.exited, self.call) {
                     (true, _) => (Cause::Exit, None),
                     (_, Some(number)) => (Cause::SystemCall, Some(number)),
@@ -128,7 +131,7 @@ impl World {
     /// A process has ended: its last thread's file has.
     pub(super) fn end_of_process(&mut self, pid: u64, rows: &mut Rows) {
         // Should its number return, that is another process.
-        let Some(asid) = self.asids.remove(&pid) else { return };
+        let Some(asid) = self.asids.remove(&pid).filter(|asid| self.ran.contains(asid)) else { return };
         self.leave_kernel(rows);
         rows.event(Op::Exit, asid.into(), 0, 0, [None, None]);
         self.exited = self.running.is_some_and(|thread| thread.asid == asid);
@@ -148,7 +151,8 @@ impl World {
 
     /// Pages of the recording machine have this size.
     pub(super) fn page_size(&mut self, bytes: u64, place: &str) -> Result<()> {
-        let known = self.meta.page_size.unwrap_or(bytes);
+        // Physical addresses may have come before: then a page was taken as 4096 bytes.
+        let known = self.meta.page_size.or(self.placement.page_size).unwrap_or(bytes);
         if !bytes.is_power_of_two() || known != bytes {
             return Err(Problem::request(
                 &bytes.to_string(),

@@ -133,6 +133,20 @@ fn a_thread_of_which_nothing_follows_makes_no_switch() {
 }
 
 #[test]
+fn the_first_to_run_need_not_be_the_first_named() {
+    let file = File::of(7, 7).thread(8, 9).instr(0x1000, 3).thread(7, 7).instr(0x2000, 3).end(7);
+    assert_eq!(
+        rows(&file),
+        [
+            (Op::Switch, 1, 8, 0, Some(2), None),
+            row(Op::Fetch, 0x1000, 3, 1),
+            (Op::Switch, 0, 7, 0, Some(2), None),
+            row(Op::Fetch, 0x2000, 3, 1),
+        ]
+    );
+}
+
+#[test]
 fn the_kernels_references_are_marked() {
     let file = File::of(7, 7).instr(0x1000, 3).mark(m::SYSCALL, 1).mark(m::SYSCALL_TRACE_START, 1);
     let file =
