@@ -125,8 +125,47 @@ def traces() -> str:
         "behind another.\n\n"
     )
     text += table(binhop.formats())
+    text += (
+        "\n## Parts of traces\n\n"
+        "`binhop trace head | cat | slice | filter | sample` show parts of a trace as lines of text, or write them "
+        "as a trace of their own (`-o part.parquet`); they stream, in memory that does not grow with the trace.\n\n"
+        "- What is left out are references, system calls, times and devices' events. Events that say what state "
+        "things are in (switch, map, protect, unmap, fork, exec, exit, kernel-enter, kernel-leave) stay wherever "
+        "they stood, so a part is a trace: what it holds finds its mappings, and pages that a fork shares are "
+        "shared. Of switches with nothing kept between them only the last stays.\n"
+        "- A position is a number of references. A run of instructions is not cut: it belongs to the part in which "
+        "it begins, so slices end to end hold every row once.\n"
+        "- `filter` keeps what passes every filter given. `--kind`, `--process` ask of all rows, `--address`, "
+        "`--region`, `--kernel`, `--user` of references. Kinds that hold no kind of reference are kept alone, "
+        "without the state: `--kind switch` lists switches.\n"
+        "- `sample --every 10M --window 1M` keeps the first million of each ten; `--seed` draws each window's "
+        "place. Caches come to a window as the one before left them: its first misses are partly those of what "
+        "was left out, and the longer the window, the less they matter.\n"
+        "- `cat` of several traces renumbers processes and segments that an earlier one has; a file that two of "
+        "them map is one segment. Pages must have one size.\n\n"
+        "A line is the event's name, then its columns; one that has its usual value (0; 1 for the count of a load, "
+        "store or modify) is left out, and `size`, `count`, `arg0`, `arg1` name any column. `binhop import -f text` "
+        "reads the lines back, to the same trace. Flags are letters: read, write, execute, `s` shared, `g` grows; "
+        "causes are system-call, page-fault, involuntary, exit. `# meta` is followed by metadata as JSON.\n\n"
+    )
+    text += table(_lines())
+    text += (
+        "\n## Export\n\n"
+        "`binhop export TRACE --to FORMAT -o FILE` writes a trace for another simulator, compressed if the name ends "
+        "in `.gz`, `.xz` or `.zst`. Formats that take the *virtual* stream get the references as the program makes "
+        "them. Those that take the *physical* one get what reaches memory behind the caches of `--machine` under the "
+        "page placement of `--seed`: lines read for misses, written back and passed down, in order, exactly those "
+        "that `binhop run` counts as accesses of memory. An address is frame × page + offset. Lines that are dirty "
+        "in the end stay in the caches.\n\n"
+    )
+    text += table(binhop.exporters())
     text += "\n## What `binhop lint` checks\n\n" + table(binhop.lint_rules())
     return text
+
+
+def _lines() -> pl.DataFrame:
+    lines = [(name, f"`{line}`") for name, line in binhop._binhop.event_lines()]
+    return pl.DataFrame(lines, schema=["name", "line"], orient="row")
 
 
 def policies_and_workloads() -> str:

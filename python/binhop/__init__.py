@@ -11,10 +11,20 @@ The answer is a distribution, not a point: the same trace under many page placem
 from binhop._binhop import Machine, Pool, Request, __version__
 from binhop.comparison.result import Comparison
 from binhop.comparison.run import compare
-from binhop.details import placements, repeated_misses
+from binhop.details import export_memory, placements, repeated_misses
 from binhop.errors import BinhopError, RequestError, RunError
 from binhop.faults import PagingResult, paging
-from binhop.lists import counters, events, formats, lint_rules, machine_keys, machines, policies, workloads
+from binhop.lists import (
+    counters,
+    events,
+    exporters,
+    formats,
+    lint_rules,
+    machine_keys,
+    machines,
+    policies,
+    workloads,
+)
 from binhop.results import Result
 from binhop.run import explain, simulate, simulate_all
 from binhop.traces import Trace
@@ -36,6 +46,8 @@ __all__ = [
     "counters",
     "events",
     "explain",
+    "export_memory",
+    "exporters",
     "formats",
     "lint_rules",
     "machine_keys",

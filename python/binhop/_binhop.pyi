@@ -1,6 +1,6 @@
 """The compiled part of binhop. Users need `Machine`, `Request` and `Pool`; `binhop` covers the rest."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from binhop.errors import RequestError
@@ -17,8 +17,11 @@ __all__ = [
     "__version__",
     "calibration_targets",
     "counters",
+    "event_lines",
     "events",
     "explain",
+    "export_memory",
+    "exporters",
     "format_of_path",
     "formats",
     "inspect",
@@ -154,6 +157,21 @@ class Stream:
         placement: str | None = None,
     ) -> tuple[str, list[str]]:
         """Writes the events (at most `length` references) into a trace file, complete or not at all."""
+    def first_rows(self, rows: int) -> Stream:
+        """The first rows, of any kind."""
+    def slice(self, start: int, stop: int | None = None) -> Stream:
+        """The references from one position up to another (None: to the end), and the state they find."""
+    def sample(self, every: int, window: int, seed: int | None = None) -> Stream:
+        """A window in every stretch of references, and the state it finds."""
+    def select(self, selection: str) -> Stream:
+        """The rows that pass a selection, which is JSON, and the state they find."""
+    @staticmethod
+    def joined(streams: Sequence[Stream]) -> Stream:
+        """Streams one after the other."""
+    def print(self, json: bool, meta: bool) -> None:
+        """Writes the events to the standard output, a line each: text, or JSON."""
+    def export(self, path: str, to: str, progress: Callable[[int, int | None], object] | None = None) -> str:
+        """Exports the events; what is read, written and left out as JSON."""
 
 @final
 class Outcome:
@@ -204,6 +222,19 @@ def simulate(
 
     Stages in which machines agree are done once. The interpreter is free meanwhile.
     """
+
+def export_memory(
+    machine: Machine,
+    stream: Stream,
+    path: str,
+    to: str,
+    *,
+    seed: int,
+    threads: int,
+    length: int | None = None,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> str:
+    """Simulates a stream under one placement and exports what reaches memory; counts and notes as JSON."""
 
 @final
 class PagingOutcome:
@@ -278,8 +309,14 @@ def formats() -> list[tuple[str, str, str, list[str]]]:
 def packings() -> list[tuple[str, str]]:
     """(name, extension) of each way a foreign trace may be packed."""
 
+def exporters() -> list[tuple[str, str, str, bool]]:
+    """(name, what it is, what is lost, whether it takes what reaches memory) of each export format."""
+
 def events() -> list[tuple[int, str, str]]:
     """(code, name, meaning of its columns) of each event."""
+
+def event_lines() -> list[tuple[str, str]]:
+    """(name, what its line of text looks like) of each event."""
 
 def lint_rules() -> list[tuple[str, str, str, str]]:
     """(name, severity, meaning, remedy) of each rule that `lint` checks."""

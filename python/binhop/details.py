@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from binhop import _binhop
 from binhop._binhop import Machine
+from binhop.arguments import thread_count, whole_number
 from binhop.run import run_all
+from binhop.traces import Trace
 
 if TYPE_CHECKING:
-    from binhop.traces import ArrowStream, Trace
+    from binhop.traces import ArrowStream
 
 
 def placements(
@@ -42,6 +46,52 @@ def placements(
     ((_, outcome),) = run_all([machine], trace, seeds=[seed], log=True, **plan)
     assert outcome.placements is not None, "they were asked for"
     return pl.DataFrame(outcome.placements)
+
+
+def export_memory(
+    machine: Machine | str | os.PathLike[str],
+    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
+    path: str | os.PathLike[str],
+    to: str,
+    *,
+    seed: int = 0,
+    length: int | None = None,
+    threads: int | None = None,
+    progress: Any = None,
+) -> dict[str, Any]:
+    """Writes what reaches a machine's memory under one placement, for a simulator of DRAM.
+
+    In order: lines that caches read, lines they write back, stores that are passed down. Lines that are dirty
+    in the end stay where they are. There are as many reads and writes as `simulate` counts of memory.
+
+    Args:
+        machine: As for `simulate`.
+        trace: As for `simulate`.
+        path: The file; compressed if its name ends in .gz, .xz or .zst.
+        to: Its format: see `binhop.exporters()`.
+        seed: The placement.
+        length: References to simulate; the whole trace if absent.
+        threads: With 2 or more, the trace is decoded on a thread of its own.
+        progress: As for `simulate`.
+
+    Returns:
+        Reads, writes, the file's bytes, and notes.
+    """
+    loaded = machine if isinstance(machine, Machine) else Machine.load(os.fspath(machine))
+    opened = Trace.of(trace)
+    said: dict[str, Any] = json.loads(
+        _binhop.export_memory(
+            loaded,
+            opened.stream(),
+            os.fspath(path),
+            to,
+            seed=seed,
+            threads=thread_count(threads),
+            length=whole_number(opened._bounded(length), "length"),
+            progress=progress,
+        )
+    )
+    return said
 
 
 def repeated_misses(

@@ -42,6 +42,15 @@ def formats() -> pl.DataFrame:
     return _frame(["name", "about", "lost", "extensions"], [*rows])
 
 
+def exporters() -> pl.DataFrame:
+    """The formats for export: name, what each is, what is lost, whether it takes virtual or physical."""
+    rows = [
+        (name, about, lost, "physical" if memory else "virtual")
+        for name, about, lost, memory in _binhop.exporters()
+    ]
+    return _frame(["name", "about", "lost", "takes"], [*rows])
+
+
 def events() -> pl.DataFrame:
     """The events of a trace: code (the column `op`), name, meaning of the columns."""
     return _frame(["code", "name", "meaning"], [*_binhop.events()])

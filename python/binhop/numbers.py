@@ -14,6 +14,9 @@ EXAMPLES = {
     "--threads": "2",
     "--interval": "1M",
     "--warmup": "10M",
+    "--rows": "20",
+    "--window": "1M",
+    "--address": "0x1000-0x2000",
 }
 """What to write for an option; 50M for any other."""
 

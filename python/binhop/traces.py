@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -15,7 +15,7 @@ from binhop.arguments import thread_count
 from binhop.errors import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from binhop._binhop import Stream
 
@@ -112,6 +112,111 @@ class Trace:
     def stream(self) -> Stream:
         """The events, to be read once."""
         return self._stream()
+
+    @classmethod
+    def join(cls, traces: Sequence[Trace]) -> Trace:
+        """Traces one after the other, each with processes of its own; a file that two map is one segment."""
+        name = " + ".join(trace.name for trace in traces)
+        once = any(trace.once for trace in traces)
+        endless = any(trace.endless for trace in traces)
+
+        def joined() -> Stream:
+            return _binhop.Stream.joined([trace.stream() for trace in traces])
+
+        return cls(name, joined, {"joined": [trace._source for trace in traces]}, endless=endless, once=once)
+
+    def first_rows(self, rows: int) -> Trace:
+        """The first rows, of any kind."""
+        return self._part("head", {"rows": rows}, lambda stream: stream.first_rows(rows), ends=True)
+
+    def slice(self, start: int, stop: int | None = None) -> Trace:
+        """The references from position `start` up to `stop`, with the mappings and the process they find.
+
+        A run of instructions is not cut: it belongs to the slice in which it begins.
+
+        >>> part = Trace.workload("lin").slice(1000, 3000)
+        >>> part.inspect()["totals"]["references"]
+        2000
+        """
+        return self._part(
+            "slice",
+            {"start": start, "stop": stop},
+            lambda stream: stream.slice(start, stop),
+            ends=stop is not None,
+        )
+
+    def sample(self, every: int, window: int, seed: int | None = None) -> Trace:
+        """A window of references in every stretch: at its beginning, or where the seed draws it."""
+        facts = {"every": every, "window": window, "seed": seed}
+        return self._part("sample", facts, lambda stream: stream.sample(every, window, seed))
+
+    def filter(
+        self,
+        *,
+        kinds: Iterable[str] = (),
+        asids: Iterable[int] = (),
+        pids: Iterable[int] = (),
+        commands: Iterable[str] = (),
+        addresses: Iterable[tuple[int, int]] = (),
+        regions: Iterable[str] = (),
+        mode: Literal["kernel", "user"] | None = None,
+    ) -> Trace:
+        """The rows that pass every filter given, and the state they find.
+
+        Args:
+            kinds: Names of events, or `reference`, `data`, `system`. Where they hold a kind of reference, the
+                events that say what is mapped and who runs stay along.
+            asids: Address spaces.
+            pids: Process ids when it was recorded.
+            commands: Processes' commands.
+            addresses: Ranges of addresses of references: the first, and the one behind the last.
+            regions: Kinds of segments (`stack`, `heap`) that references lie in, or text in files' paths.
+            mode: Whose references: the kernel's, or the programs'.
+        """
+        selection = {
+            "kinds": [*kinds],
+            "asids": [*asids],
+            "pids": [*pids],
+            "commands": [*commands],
+            "addresses": [*addresses],
+            "regions": [*regions],
+            "mode": mode,
+        }
+        text = json.dumps(selection)
+        return self._part("filter", selection, lambda stream: stream.select(text))
+
+    def _part(
+        self, kind: str, facts: dict[str, Any], make: Callable[[Stream], Stream], *, ends: bool = False
+    ) -> Trace:
+        endless = self.endless and not ends
+        return Trace(
+            f"{self.name}-{kind}",
+            lambda: make(self.stream()),
+            {**self._source, kind: facts},
+            endless=endless,
+            once=self.once,
+        )
+
+    def print(self, *, json: bool = False, meta: bool = True) -> None:
+        """Writes the events to the standard output, a line each: as text, or as JSON.
+
+        Args:
+            json: One object for each event, of its columns.
+            meta: Before the text, what is known about the whole, in comments that `binhop import` reads.
+        """
+        self.stream().print(json, meta)
+
+    def export(
+        self, path: str | os.PathLike[str], to: str, *, length: int | None = None, progress: Any = None
+    ) -> dict[str, Any]:
+        """Writes the references for another simulator, as the program makes them (see `binhop.exporters()`).
+
+        Returns:
+            The references read, the file's bytes, and notes on what was left out.
+        """
+        part = self if self._bounded(length) is None else self.slice(0, length)
+        said: dict[str, Any] = json.loads(part.stream().export(os.fspath(path), to, progress))
+        return said
 
     @property
     def meta(self) -> dict[str, Any]:

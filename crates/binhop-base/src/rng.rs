@@ -20,6 +20,8 @@ pub enum Domain {
     PlacementOf = 5,
     /// How long a process runs in a schedule that was not observed.
     Schedule = 6,
+    /// Where a sample's window lies in its stretch of a trace, by number of the stretch.
+    Sample = 7,
     /// Tests.
     Test = 255,
 }

@@ -215,13 +215,18 @@ const CHUNK: usize = 4096;
 struct Memory {
     counters: MemoryCounters,
     cost: u64,
+    /// Every request and its cycle, if someone listens.
+    tap: Option<Vec<(Request, u64)>>,
 }
 
 impl Below for Memory {
     #[inline]
-    fn request(&mut self, request: Request, _now: u64) -> u64 {
+    fn request(&mut self, request: Request, now: u64) -> u64 {
         debug_assert_eq!(request.to, MEMORY);
         self.counters.accesses[request.kind] += 1;
+        if let Some(tap) = &mut self.tap {
+            tap.push((request, now));
+        }
         if request.kind.is_demand() { self.cost } else { 0 }
     }
 }
@@ -230,7 +235,8 @@ impl Back {
     /// The back of a tree, empty.
     #[must_use]
     pub fn new(tree: &Tree, rng: Rng) -> Self {
-        let memory = Memory { counters: MemoryCounters::default(), cost: tree.config().memory_cost };
+        let memory =
+            Memory { counters: MemoryCounters::default(), cost: tree.config().memory_cost, tap: None };
         let caches = Caches::new(tree, false, rng);
         let chain = caches.chain();
         Self { caches, memory, chain, notes: [Vec::new(), Vec::new()] }
@@ -306,6 +312,18 @@ impl Back {
         let mut present = self.caches.caches.iter_mut().flatten();
         let (Some(only), None) = (present.next(), present.next()) else { panic!("one cache before memory") };
         (only, &mut self.memory.counters)
+    }
+
+    /// From now on the requests that reach memory are kept, with the cycle each is made at, until they are taken
+    /// ([`Back::tapped`]). Only for backs that are asked one request at a time ([`Back::request`], [`Back::bind`]): a
+    /// replay counts without asking.
+    pub fn tap(&mut self) {
+        self.memory.tap = Some(Vec::new());
+    }
+
+    /// The requests that have reached memory since the last call, in order.
+    pub fn tapped(&mut self) -> impl Iterator<Item = (Request, u64)> {
+        self.memory.tap.iter_mut().flat_map(|tap| tap.drain(..))
     }
 
     /// This back as a front sees it.

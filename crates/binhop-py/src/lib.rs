@@ -2,6 +2,7 @@
 //! Python. What users see is the package `python/binhop`, which covers this one.
 
 mod checks;
+mod export;
 mod lists;
 mod machine;
 mod paging;
@@ -27,8 +28,11 @@ mod _binhop {
     #[pymodule_export]
     use super::checks::{inspect_stream, lint_rules, lint_stream};
     #[pymodule_export]
+    use super::export::export_memory;
+    #[pymodule_export]
     use super::lists::{
-        calibration_targets, counters, events, formats, machine_keys, machines, packings, policies, workloads,
+        calibration_targets, counters, event_lines, events, exporters, formats, machine_keys, machines,
+        packings, policies, workloads,
     };
     #[pymodule_export]
     use super::machine::Machine;

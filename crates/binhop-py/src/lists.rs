@@ -2,6 +2,8 @@
 //! kept where the thing is; here it only crosses the language border, as (name, column, …) rows.
 
 use binhop_sim::machine::{BUNDLED, KEYS};
+use binhop_trace::export::{EXPORTERS, Writes};
+use binhop_trace::tool::text::line_of;
 use binhop_trace::{Op, import::FORMATS};
 use binhop_workload::WORKLOADS;
 use binhop_workload::calibration::TARGETS;
@@ -49,10 +51,22 @@ pub(crate) fn packings() -> Vec<(&'static str, &'static str)> {
     binhop_trace::input::PACKINGS.to_vec()
 }
 
+/// (name, what it is, what is lost or assumed, whether it takes what reaches memory) of each format for export.
+#[pyfunction]
+pub(crate) fn exporters() -> Vec<(&'static str, &'static str, &'static str, bool)> {
+    EXPORTERS.iter().map(|e| (e.name, e.what, e.lost, matches!(e.writes, Writes::Physical(_)))).collect()
+}
+
 /// (code, name, meaning of its columns) of each event.
 #[pyfunction]
 pub(crate) fn events() -> Vec<(u8, &'static str, &'static str)> {
     Op::ALL.iter().map(|op| (*op as u8, op.name(), op.meaning())).collect()
+}
+
+/// (name, what its line of text looks like) of each event.
+#[pyfunction]
+pub(crate) fn event_lines() -> Vec<(&'static str, String)> {
+    Op::ALL.iter().map(|&op| (op.name(), line_of(op))).collect()
 }
 
 type Target = (&'static str, Option<u64>, [[f64; 3]; 2]);

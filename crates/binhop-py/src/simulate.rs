@@ -103,8 +103,18 @@ pub(crate) fn simulate(
     let raised = Raised::default();
     let source = stream.take().or_raise(py)?;
     let known = stream.references();
-    let plan =
-        Plan { workload, seeds, threads, length, instructions, warmup, interval, log, watch, share: true };
+    let plan = Plan {
+        workload,
+        seeds,
+        threads,
+        length,
+        instructions,
+        warmup,
+        interval,
+        log,
+        watch,
+        ..Plan::default()
+    };
     let machines: Vec<binhop_sim::Machine> = machines.iter().map(|machine| machine.0.clone()).collect();
     let outcomes = py.detach(|| {
         let maker =

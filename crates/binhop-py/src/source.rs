@@ -4,8 +4,11 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use binhop_base::{Problem, Result};
+use binhop_trace::tool::text::Lines;
+use binhop_trace::tool::{self, Joined, Selection, Windows};
 use binhop_trace::{
-    EventBatch, FileFacts, Meta, Op, Placements, Source, TraceReader, copy, import, write_placements,
+    EventBatch, FileFacts, Meta, Op, Placements, Source, Totals, TraceReader, copy, export, import,
+    write_placements,
 };
 use pyo3::prelude::*;
 
@@ -268,8 +271,81 @@ impl Stream {
         self.read_whole(py, length, progress, work, placement)
     }
 
+    // Parts of streams: each takes the stream over, and is a stream itself.
+
+    /// The first rows, of any kind.
+    fn first_rows(&self, py: Python<'_>, rows: u64) -> PyResult<Self> {
+        self.part(py, |source| Ok(tool::first_rows(source, rows)))
+    }
+
+    /// The references from one position up to another (None: to the end), and the state they find.
+    #[pyo3(signature = (start, stop=None))]
+    fn slice(&self, py: Python<'_>, start: u64, stop: Option<u64>) -> PyResult<Self> {
+        self.part(py, |source| tool::slice(source, start, stop))
+    }
+
+    /// A window in every stretch of references, at its beginning or where the seed draws it, and the state it finds.
+    #[pyo3(signature = (every, window, seed=None))]
+    fn sample(&self, py: Python<'_>, every: u64, window: u64, seed: Option<u64>) -> PyResult<Self> {
+        self.part(py, |source| Ok(tool::sample(source, Windows::new(every, window, seed)?)))
+    }
+
+    /// The rows that pass a selection, which is JSON, and the state they find.
+    fn select(&self, py: Python<'_>, selection: &str) -> PyResult<Self> {
+        let selection: Selection =
+            serde_json::from_str(selection).expect("a selection is made by Trace.filter");
+        self.part(py, |source| tool::select(source, &selection))
+    }
+
+    /// Streams one after the other.
+    #[staticmethod]
+    fn joined(py: Python<'_>, streams: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let sources: Result<Vec<_>> = streams.iter().map(|stream| stream.take()).collect();
+        let joined = sources.and_then(Joined::new).or_raise(py)?;
+        Ok(Self::new(Box::new(joined), None))
+    }
+
+    /// Writes the events to the standard output, a line each: text, or JSON; and what is known about the whole.
+    fn print(&self, py: Python<'_>, json: bool, meta: bool) -> PyResult<()> {
+        let lines = if json { Lines::Json } else { Lines::Text };
+        self.read(py, None, None, |source, _, progress| {
+            let failed = |error: &std::io::Error| {
+                let rule = "the events cannot be written there";
+                Problem::request(&error.to_string(), "standard output", rule, "name a file that has room")
+            };
+            let mut out = std::io::stdout().lock();
+            tool::text::write(source, lines, meta, &mut out, &failed, &mut || progress.tell(0))
+        })
+        .map(|_| ())
+    }
+
+    /// Exports the events under the format's name; what is read, written and left out as JSON.
+    #[pyo3(signature = (path, to, progress=None))]
+    fn export(&self, py: Python<'_>, path: &str, to: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+        let exporter = export::exporter(to).or_raise(py)?;
+        let (exported, _) = self.read(py, None, progress, |source, _, progress| {
+            let mut tell = |totals: &Totals| progress.tell(totals.references);
+            export::export(source, exporter, Path::new(path), &mut tell)
+        })?;
+        let said = serde_json::json!({
+            "references": exported.references, "bytes": exported.bytes, "notes": exported.notes,
+        });
+        Ok(said.to_string())
+    }
+
     fn __repr__(&self) -> String {
         format!("<Stream {}>", self.name)
+    }
+}
+
+impl Stream {
+    fn part(
+        &self,
+        py: Python<'_>,
+        make: impl FnOnce(Box<dyn Source>) -> Result<Box<dyn Source>> + Send,
+    ) -> PyResult<Self> {
+        let part = py.detach(|| self.take().and_then(make)).or_raise(py)?;
+        Ok(Self::new(part, None))
     }
 }
 

@@ -1,10 +1,11 @@
 //! What stands behind a lane's front for one cell: the back of its machine, and what was counted there.
 
-use binhop_base::{FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng};
+use binhop_base::{FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
     Access, Alike, Back, CacheConfig, CacheCounters, Counted, Fan, Front, IndexBy, Next, Request, Rules,
     Stack, Tree,
 };
+use binhop_trace::export::MemoryAccess;
 
 use crate::account::{Account, Conflicts, Footprint, broken};
 use crate::prepare::{Block, Mark, Stream};
@@ -190,6 +191,23 @@ impl Behind {
             (None, Rear::Stacked { .. }) => unreachable!("a cache that is watched is in no stack"),
         };
         Some((misses, bins))
+    }
+
+    /// What reaches memory is kept from now on.
+    pub(crate) fn tap(&mut self) {
+        self.own().0.tap();
+    }
+
+    /// What has reached memory since the last call, under the physical addresses that the view still knows.
+    pub(crate) fn tapped(&mut self, view: &View<'_>, out: &mut Vec<MemoryAccess>) {
+        let page = self.tree.config().page.log2();
+        let physical = |(request, cycle): (Request, u64)| MemoryAccess {
+            addr: (view.frame(PageId(request.at.id)).0 << page)
+                + (u64::from(request.at.line) << request.unit),
+            write: matches!(request.kind, Kind::Write | Kind::Writeback | Kind::System),
+            cycle,
+        };
+        out.extend(self.own().0.tapped().map(physical));
     }
 
     /// Goes on without the fan that worked for all backs.

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use binhop_base::{Bytes, Problem, Result};
+use binhop_hw::Rules;
 use binhop_os::Recency;
 use binhop_os::placement::Placement;
+use binhop_trace::export::MemoryAccess;
 use binhop_trace::{Ahead, Meta, Source};
 
 use crate::front::{SharedFront, Sharing};
@@ -85,6 +87,55 @@ pub fn simulate_all(
     conclude(machines, plan, lanes, producer)
 }
 
+/// Simulates a trace under one placement and hands on what reaches memory, in order: lines read for misses, lines written
+/// back, stores passed down, and dirty lines of pages whose frames change hands. Lines that are dirty in the end stay
+/// where they are. Exactly the accesses that [`simulate`] counts as memory's.
+///
+/// `take` gets them as they come; its error, or that of `progress`, ends the run.
+///
+/// # Errors
+/// As [`simulate`]; or the machine counts by cachegrind's rules, by which written data leaves no trace.
+///
+/// # Panics
+/// The plan does not have exactly one seed.
+pub fn memory_stream(
+    machine: &Machine,
+    source: Box<dyn Source>,
+    plan: &Plan,
+    take: &mut dyn FnMut(&[MemoryAccess]) -> Result<()>,
+    progress: &mut dyn FnMut(&Progress) -> Result<()>,
+) -> Result<Outcome> {
+    assert_eq!(plan.seeds.len(), 1, "what reaches memory is that of one placement");
+    if machine.tree().config().rules == Rules::Cachegrind {
+        return Err(Problem::request(
+            "cachegrind",
+            &format!("machine {}: rules", machine.name()),
+            "by cachegrind's rules written data leaves no trace, so nothing says what reaches memory",
+            "take a machine that counts lines",
+        ));
+    }
+    let plan = Plan { tap: true, ..plan.clone() };
+    plan.check()?;
+    let machines = std::slice::from_ref(machine);
+    let source = if plan.threads > 1 { Box::new(Ahead::new(source)) as Box<dyn Source> } else { source };
+    let stages = Stages::of(machines, 1, plan.shares_stages());
+    let mut producer = Producer::new(machines, &stages, source, &plan);
+    let mut worker = Worker::new(lanes(machines, &stages, &plan, None)?);
+    let mut accesses = Vec::new();
+    producer.run(
+        &mut |group, block| {
+            worker.block(group, &block)?;
+            worker.take_tapped(&mut accesses);
+            take(&accesses)?;
+            accesses.clear();
+            Ok(())
+        },
+        progress,
+    )?;
+    let mut outcomes = conclude(machines, &plan, worker.into_lanes(), producer)?;
+    Ok(outcomes.remove(0))
+}
+
 fn check_machines(machines: &[Machine], own_policy: bool) -> Result<()> {
     if machines.is_empty() {
         let rule = "a run needs at least one machine";
@@ -158,8 +209,12 @@ struct Outlet {
 
 /// The preparation of a stream.
 pub(crate) fn preparation(stream: &Branch, plan: &Plan, source: &dyn Source) -> Prepare {
+    let mut needs = stream.needs.clone();
+    if plan.tap {
+        needs.keep_time();
+    }
     let setup = Setup {
-        needs: stream.needs.clone(),
+        needs,
         safe: stream.safe,
         trace_page: Bytes(source.meta().page_size.unwrap_or(4096)),
         cuts: plan.cuts(),
@@ -324,6 +379,12 @@ impl Worker {
             station.into_iter().flat_map(|station| station.lanes).map(move |lane| (group, lane))
         };
         self.groups.into_iter().enumerate().flat_map(lanes).collect()
+    }
+
+    /// What has reached memory since the last call.
+    fn take_tapped(&mut self, out: &mut Vec<MemoryAccess>) {
+        let lanes = self.groups.iter_mut().flatten().flat_map(|station| &mut station.lanes);
+        lanes.for_each(|lane| lane.take_tapped(out));
     }
 
     /// Whether some lane of a group is here.

@@ -7,6 +7,7 @@ use binhop_base::{FrameNo, PageId, Result, Rng};
 use binhop_hw::{Front, Request, Sieve, Stack};
 use binhop_os::placement::Placement;
 use binhop_os::{Frames, Recency};
+use binhop_trace::export::MemoryAccess;
 
 use crate::behind::{Behind, Clock, Common};
 use crate::detail::{Logged, Repeats};
@@ -38,6 +39,8 @@ pub(crate) struct Lane {
     waited: u64,
     /// Every placement, if anyone wants to know.
     log: Option<Vec<Logged>>,
+    /// What reached memory and was not taken yet, if anyone wants to know: then there is one cell.
+    tap: Option<Vec<MemoryAccess>>,
 }
 
 /// How a lane is set up.
@@ -65,19 +68,24 @@ impl Lane {
         if let (Some(front), Some(cache)) = (&mut front, watched.filter(|&cache| tree.in_front(cache))) {
             front.watch(cache);
         }
+        let mut behind: Vec<Behind> = cells.machines.iter().map(behind).collect();
+        if plan.tap {
+            behind.iter_mut().for_each(Behind::tap);
+        }
         Ok(Self {
             seed,
             frames: machine.frames(seed, custom)?,
             whereabouts: Whereabouts::default(),
             front,
-            behind: cells.machines.iter().map(behind).collect(),
+            behind,
             sieve: if plan.shares_stages() { Sieve::new(&cells.trees(machines)) } else { None },
             stacks: cells.stacks.iter().map(|stack| Stack::new(stack.shape, stack.ways)).collect(),
-            immediate: tree.answers_at_once(),
+            immediate: tree.answers_at_once() || plan.tap,
             requests: Vec::new(),
             clock: Clock::default(),
             waited: 0,
             log: plan.log.then(Vec::new),
+            tap: plan.tap.then(Vec::new),
         })
     }
 
@@ -123,6 +131,9 @@ impl Lane {
                 let front = self.front.as_mut().expect("rows are for a front of one's own");
                 if let ([only], true) = (&mut *self.behind, self.immediate) {
                     only.answer(front, block, entries, &mut self.clock, &view);
+                    if let Some(tap) = &mut self.tap {
+                        only.tapped(&view, tap);
+                    }
                     return;
                 }
                 self.requests.clear();
@@ -208,6 +219,9 @@ impl Lane {
             }
             for behind in &mut self.behind {
                 behind.purge(held, mappings, now, &view);
+                if let Some(tap) = &mut self.tap {
+                    behind.tapped(&view, tap);
+                }
             }
             self.stacks.iter_mut().for_each(|stack| stack.purge(held, &view));
             if let Some(sieve) = &mut self.sieve {
@@ -219,6 +233,13 @@ impl Lane {
             log.push(Logged { request: request.clone(), placed });
         }
         Ok(())
+    }
+
+    /// What has reached memory since the last call, in order, if it is tapped.
+    pub(crate) fn take_tapped(&mut self, out: &mut Vec<MemoryAccess>) {
+        if let Some(tap) = &mut self.tap {
+            out.append(tap);
+        }
     }
 
     /// Every placement in order, if they were logged.

@@ -23,7 +23,7 @@ mod system;
 mod tally;
 mod view;
 
-pub use engine::{PolicyMaker, Progress, simulate, simulate_all};
+pub use engine::{PolicyMaker, Progress, memory_stream, simulate, simulate_all};
 pub use front::Sharing;
 pub use machine::Machine;
 pub use metrics::{MetricInfo, metrics};

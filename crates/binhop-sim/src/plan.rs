@@ -25,6 +25,8 @@ pub struct Plan {
     pub log: bool,
     /// The cache whose repeated misses are counted by page ([`Outcome::pages`](crate::Outcome)).
     pub watch: Option<String>,
+    /// Keep what reaches memory: for [`memory_stream`](crate::memory_stream), which takes it.
+    pub tap: bool,
     /// Share stages among seeds and machines, and drop sure hits, where that is exact. `false` only to show
     /// that it is.
     pub share: bool,
@@ -42,6 +44,7 @@ impl Default for Plan {
             interval: None,
             log: false,
             watch: None,
+            tap: false,
             share: true,
         }
     }
@@ -52,9 +55,9 @@ pub const MOST_SEEDS: usize = 1 << 12;
 
 impl Plan {
     /// Whether stages behind the preparation are shared: not while a cache is watched, whose misses are then
-    /// looked at one by one in each lane.
+    /// looked at one by one in each lane; nor while what reaches memory is kept, in the order in which it does.
     pub(crate) fn shares_stages(&self) -> bool {
-        self.share && self.watch.is_none()
+        self.share && self.watch.is_none() && !self.tap
     }
 
     pub(crate) fn cuts(&self) -> Cuts {

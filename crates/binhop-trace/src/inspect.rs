@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, HashSet};
 use binhop_base::Result;
 use serde::Serialize;
 
-use crate::event::{Cause, EventBatch, Meta, Op, Source};
+use crate::event::{EventBatch, Meta, Op, Source};
 use crate::footer::damaged;
 use crate::read::FileFacts;
+use crate::tool::text::CAUSES;
 use crate::totals::{ContentHash, Totals};
 
 /// Page size where the trace does not tell its own.
@@ -278,13 +279,6 @@ impl Census {
         asids.into_iter().map(describe).collect()
     }
 }
-
-const CAUSES: [(Cause, &str); 4] = [
-    (Cause::SystemCall, "system-call"),
-    (Cause::PageFault, "page-fault"),
-    (Cause::Involuntary, "involuntary"),
-    (Cause::Exit, "exit"),
-];
 
 fn missing(
     meta: &Meta,

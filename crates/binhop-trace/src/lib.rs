@@ -2,6 +2,7 @@
 
 pub mod ahead;
 pub mod event;
+pub mod export;
 mod footer;
 mod guard;
 pub mod import;
@@ -10,6 +11,7 @@ pub mod inspect;
 pub mod lint;
 pub mod placements;
 pub mod read;
+pub mod tool;
 pub mod totals;
 pub mod v2p;
 pub mod write;

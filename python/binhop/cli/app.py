@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from binhop import __version__
-from binhop.cli import compare, lists, paging, reproduce, run, sweep, traces
+from binhop.cli import compare, export, lists, paging, reproduce, run, sweep, trace, traces
 
 app = typer.Typer(
     name="binhop",
@@ -42,6 +42,8 @@ app.command("paging")(paging.paging)
 app.command("reproduce")(reproduce.reproduce)
 app.command("report")(reproduce.report)
 app.command("import")(traces.import_)
+app.command("export")(export.export)
+app.add_typer(trace.app)
 app.command("inspect")(traces.inspect)
 app.command("lint")(traces.lint)
 app.command("machines")(lists.machines)

@@ -55,6 +55,11 @@ impl Needs {
         }
     }
 
+    /// The instructions between rows matter, though no buffer asks: someone wants to know when.
+    pub(crate) fn keep_time(&mut self) {
+        self.timed = true;
+    }
+
     /// In what two machines differ that cannot share a preparation; empty if they can.
     pub(crate) fn differences(&self, other: &Self) -> Vec<&'static str> {
         let level1 = (self.shapes, self.split) != (other.shapes, other.split);

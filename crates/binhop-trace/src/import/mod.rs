@@ -8,6 +8,7 @@
 mod champsim;
 mod din;
 mod drmemtrace;
+mod events;
 mod lackey;
 mod lines;
 mod rows;
@@ -59,8 +60,15 @@ pub struct Format {
 }
 
 /// Every format.
-pub const FORMATS: &[Format] =
-    &[din::FORMAT, xdin::FORMAT, lackey::FORMAT, drmemtrace::FORMAT, champsim::FORMAT, champsim::CLOUDSUITE];
+pub const FORMATS: &[Format] = &[
+    din::FORMAT,
+    xdin::FORMAT,
+    lackey::FORMAT,
+    events::FORMAT,
+    drmemtrace::FORMAT,
+    champsim::FORMAT,
+    champsim::CLOUDSUITE,
+];
 
 /// The format of this name.
 ///

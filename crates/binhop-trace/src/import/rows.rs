@@ -7,6 +7,7 @@
 //! exactly the lines its fetches touch, in the same order, for lines of four bytes and more.
 
 use crate::event::{EventBatch, EventBuilder, Op};
+use crate::tool::Event;
 
 /// A run ends after this many instructions, so that intervals, warm-up and quanta, which break between
 /// rows, stay sharp. Straight-line code is rarely that long; the limit costs no measurable space.
@@ -123,6 +124,13 @@ impl Rows {
     /// Where the open run ends, if there is one.
     pub(super) fn run_end(&self) -> Option<u64> {
         (self.run.count > 0).then_some(self.run.end)
+    }
+
+    /// A row as it is: it joins no run.
+    pub(super) fn row(&mut self, event: &Event) {
+        self.references += event.references();
+        let Event { op, addr, size, count, arg0, arg1 } = *event;
+        self.event(op, addr, size, count, [arg0, arg1]);
     }
 
     /// Ends the open run, if there is one.

@@ -75,7 +75,7 @@ impl TraceWriter {
     /// As [`TraceWriter::create`].
     pub fn with_row_groups(path: &Path, meta: &Meta, threads: usize, rows: usize) -> Result<Self> {
         assert!(rows > 0, "a row group has at least one row");
-        let (temporary, file) = Temporary::create(path)?;
+        let (temporary, file) = Temporary::create(path, "a trace")?;
         let schema = ArrowSchemaConverter::new().convert(&schema()).expect("the schema is one of Parquet's");
         let properties = WriterProperties::builder().set_created_by(footer::created_by()).build();
         let file = SerializedFileWriter::new(file, schema.root_schema_ptr(), Arc::new(properties))
@@ -247,35 +247,37 @@ pub(crate) fn check_ops(batch: &EventBatch, first_row: u64, place: &str) -> Resu
 }
 
 /// A file under a temporary name, removed unless it takes its target's place.
-struct Temporary {
+pub(crate) struct Temporary {
     path: PathBuf,
     target: PathBuf,
+    /// What errors call what is written.
+    what: &'static str,
 }
 
 impl Temporary {
-    fn create(path: &Path) -> Result<(Self, File)> {
+    pub(crate) fn create(path: &Path, what: &'static str) -> Result<(Self, File)> {
         // Through a link to the file itself: a rename would replace the link.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
-            let rule = "a trace is written to a regular file";
+            let rule = format!("{what} is written to a regular file");
             return Err(Problem::request(
                 "not a regular file",
                 &path.display().to_string(),
-                rule,
+                &rule,
                 "name another path",
             ));
         }
         let Some(name) = target.file_name().map(|name| name.to_string_lossy().into_owned()) else {
-            let rule = "a trace is written to a file";
-            return Err(Problem::request("no file name", &path.display().to_string(), rule, "name a file"));
+            let rule = format!("{what} is written to a file");
+            return Err(Problem::request("no file name", &path.display().to_string(), &rule, "name a file"));
         };
         let mut number = 0u32;
         loop {
             let path = target.with_file_name(format!(".{name}.{}-{number}.tmp", std::process::id()));
             match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok((Self { path, target }, file)),
+                Ok(file) => return Ok((Self { path, target, what }, file)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
-                Err(error) => return Err(cannot_write(&target, &error.to_string())),
+                Err(error) => return Err(cannot_write(&target, what, &error.to_string())),
             }
         }
     }
@@ -284,11 +286,11 @@ impl Temporary {
         self.target.display().to_string()
     }
 
-    fn cannot_write(&self, error: &str) -> Box<Problem> {
-        cannot_write(&self.target, error)
+    pub(crate) fn cannot_write(&self, error: &str) -> Box<Problem> {
+        cannot_write(&self.target, self.what, error)
     }
 
-    fn take_place(self) -> Result<()> {
+    pub(crate) fn take_place(self) -> Result<()> {
         fs::rename(&self.path, &self.target).map_err(|error| self.cannot_write(&error.to_string()))
     }
 }
@@ -300,11 +302,11 @@ impl Drop for Temporary {
     }
 }
 
-fn cannot_write(target: &Path, error: &str) -> Box<Problem> {
+pub(crate) fn cannot_write(target: &Path, what: &str, error: &str) -> Box<Problem> {
     Problem::request(
         error,
         &target.display().to_string(),
-        "the trace cannot be written there, and nothing was left behind",
+        &format!("{what} cannot be written there, and nothing was left behind"),
         "choose a directory that exists, may be written and has room",
     )
 }

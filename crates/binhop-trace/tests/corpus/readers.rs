@@ -17,6 +17,7 @@ pub type Reader = (&'static str, fn(&[u8]));
 pub const READERS: &[Reader] = &[
     ("din", |bytes| import("din", bytes)),
     ("xdin", |bytes| import("xdin", bytes)),
+    ("text", |bytes| import("text", bytes)),
     ("lackey", |bytes| import("lackey", bytes)),
     ("drmemtrace", |bytes| import("drmemtrace", bytes)),
     ("champsim", |bytes| import("champsim", bytes)),

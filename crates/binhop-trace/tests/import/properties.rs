@@ -14,12 +14,17 @@ fn line(format: &str, label: usize, addr: u64, size: u32) -> String {
         "din" if size > 15 => format!("{} {addr:x} {size}\n", label % 5),
         "din" => format!("{} {addr:x}\n", b"222013"[label] as char),
         "xdin" => format!("{} {addr:x} {size:x}\n", b"iirwmv"[label] as char),
+        "text" if label == 5 => format!("switch asid={addr} tid={size}\n"),
+        "text" => format!(
+            "{} {addr:#x} size={size} count=1\n",
+            ["fetch", "load", "store", "modify", "fetch"][label]
+        ),
         _ => format!("{} {addr:08x},{size}\n", ["I ", "I ", " L", " S", " M", "I "][label]),
     }
 }
 
 /// The formats that are text.
-const TEXTS: [&str; 3] = ["din", "xdin", "lackey"];
+const TEXTS: [&str; 4] = ["din", "xdin", "lackey", "text"];
 
 fn texts() -> impl Strategy<Value = (&'static str, String)> {
     let lines = proptest::collection::vec((0..6_usize, 0..64_u64, 1..20_u32), 1..200);
@@ -80,6 +85,12 @@ const PIECES: &[&str] = &[
     "SYSCALL[13,2](231)",
     "clone(fork): process 12 created child 13",
     "0x",
+    "fetch ",
+    "map ",
+    "flags=rw-",
+    "count=",
+    "# meta {",
+    "# meta {\"page_size\":4096}",
     "(",
     ")",
     "\u{fc}",

@@ -1,0 +1,63 @@
+//! What reaches a machine's memory, exported.
+
+use std::path::Path;
+
+use binhop_base::Problem;
+use binhop_sim::{Plan, memory_stream};
+use binhop_trace::export::{self, MemoryWriter};
+use pyo3::prelude::*;
+
+use crate::machine::Machine;
+use crate::panic::caught;
+use crate::problem::OrRaise;
+use crate::progress::Progress;
+use crate::source::Stream;
+
+/// Simulates a stream on a machine under one placement, and exports what reaches memory; how many lines were read and
+/// written, and the file's size, as JSON.
+#[pyfunction]
+#[pyo3(signature = (machine, stream, path, to, *, seed, threads, length=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
+pub(crate) fn export_memory(
+    py: Python<'_>,
+    machine: &Machine,
+    stream: &Stream,
+    path: &str,
+    to: &str,
+    seed: u64,
+    threads: usize,
+    length: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let known = stream.references();
+    let progress = Progress::new(progress, length);
+    let exporter = export::exporter(to).or_raise(py)?;
+    let source = stream.take().or_raise(py)?;
+    let plan = Plan { seeds: vec![seed], threads, length, ..Plan::default() };
+    let done = py.detach(|| {
+        caught(|| {
+            let mut writer = MemoryWriter::create(exporter, Path::new(path))?;
+            let (mut lines, mut gone) = ([0u64; 2], false);
+            let mut take = |accesses: &[export::MemoryAccess]| {
+                let writes = accesses.iter().filter(|access| access.write).count() as u64;
+                lines[0] += accesses.len() as u64 - writes;
+                lines[1] += writes;
+                writer.put(accesses)?;
+                gone = writer.is_gone();
+                // A reader that has gone ends the run.
+                if gone { Err(Problem::interrupted()) } else { Ok(()) }
+            };
+            let mut tell = |now: &binhop_sim::Progress| progress.tell_of(now.references, now.of.or(known));
+            let run = memory_stream(&machine.0, source, &plan, &mut take, &mut tell);
+            let notes = match run {
+                Ok(outcome) => outcome.notes,
+                Err(_) if gone => Vec::new(),
+                Err(problem) => return Err(problem),
+            };
+            let bytes = writer.finish()?;
+            Ok(serde_json::json!({ "reads": lines[0], "writes": lines[1], "bytes": bytes, "notes": notes }))
+        })
+    });
+    let said = done.map_err(|problem: Box<Problem>| progress.raise(py, &problem))?;
+    Ok(said.to_string())
+}

@@ -1,0 +1,118 @@
+//! What reaches memory, one access at a time: as many, of the same kinds, as the run counts; and exactly which.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::Float64Type;
+use binhop_base::Kind;
+use binhop_hw::Rules;
+use binhop_sim::{Machine, Outcome, Plan, memory_stream};
+use binhop_trace::Op;
+use binhop_trace::event::{EventBatch, EventBuilder};
+use binhop_trace::export::MemoryAccess;
+use common::{Event, Fixed, SMALL, batch, event, machine, run};
+use proptest::prelude::*;
+
+fn stream(machine: &Machine, events: &EventBatch, plan: &Plan) -> (Vec<MemoryAccess>, Outcome) {
+    let mut accesses = Vec::new();
+    let mut take = |some: &[MemoryAccess]| {
+        accesses.extend_from_slice(some);
+        Ok(())
+    };
+    let source = Box::new(Fixed::new(events.clone(), 100));
+    let outcome = memory_stream(machine, source, plan, &mut take, &mut |_| Ok(())).unwrap();
+    (accesses, outcome)
+}
+
+/// Accesses of memory by kind: of reads, of writes.
+fn counted(outcome: &Outcome) -> [u64; 2] {
+    let column = |name: &str| outcome.results.column_by_name(name).unwrap().clone();
+    let (names, values) = (column("metric"), column("value"));
+    let (names, values) = (names.as_string::<i32>(), values.as_primitive::<Float64Type>());
+    let of = |kind: Kind| -> u64 {
+        let metric = format!("memory.{}.accesses", kind.name());
+        (0..names.len()).filter(|&row| names.value(row) == metric).map(|row| values.value(row) as u64).sum()
+    };
+    let writes = [Kind::Write, Kind::Writeback, Kind::System];
+    let sum = |wanted: bool| {
+        Kind::ALL.iter().filter(|kind| writes.contains(kind) == wanted).map(|&kind| of(kind)).sum()
+    };
+    [sum(false), sum(true)]
+}
+
+fn compare(number: usize, events: &[Event]) {
+    let machine = machine(number);
+    if machine.tree().config().rules == Rules::Cachegrind {
+        let source = Box::new(Fixed::new(batch(events), 100));
+        let refused = memory_stream(&machine, source, &Plan::default(), &mut |_| Ok(()), &mut |_| Ok(()));
+        assert!(refused.err().unwrap().rule.contains("written data leaves no trace"));
+        return;
+    }
+    let events = batch(events);
+    let plan = Plan { seeds: vec![3], ..Plan::default() };
+    let plain = run(&machine, &events, 1000, &plan);
+    for threads in [1, 2] {
+        let (accesses, outcome) = stream(&machine, &events, &Plan { threads, ..plan.clone() });
+        assert_eq!(outcome.results, plain.results, "{}: listening changes nothing", machine.name());
+        let writes = accesses.iter().filter(|access| access.write).count() as u64;
+        assert_eq!([accesses.len() as u64 - writes, writes], counted(&plain), "{}", machine.name());
+        assert!(accesses.is_sorted_by_key(|access| access.cycle), "{}: in order", machine.name());
+        assert!(accesses.iter().all(|access| access.addr.is_multiple_of(16)), "{}: lines", machine.name());
+        let bytes = machine.memory().frames.map_or(u64::MAX, |frames| frames * 4096);
+        assert!(accesses.iter().all(|access| access.addr < bytes), "{}: within memory", machine.name());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn as_many_as_the_run_counts(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..1200)) {
+        compare(number, &events);
+    }
+}
+
+/// 1 KiB direct-mapped level 1, 32-byte lines, physical = virtual.
+const PLAIN: &str = r#"
+memory = { page = "4KiB" }
+placement = { policy = "identity" }
+[cache.l1i]
+serves = "fetch"
+size = "1KiB"
+line = "32B"
+next = "memory"
+[cache.l1d]
+serves = "data"
+size = "1KiB"
+line = "32B"
+next = "memory"
+"#;
+
+fn lines(settings: &[&str]) -> String {
+    let mut rows = EventBuilder::default();
+    rows.push(Op::Fetch, 0x1000, 4, 1); // reads its line
+    rows.push(Op::Store, 0x2004, 4, 1); // reads its line, which is dirty then
+    rows.push(Op::Load, 0x2408, 4, 1); // reads a line of the same set: the dirty one leaves
+    rows.push(Op::Fetch, 0x1004, 28, 7); // its line is there
+    rows.push(Op::Load, 0x281f, 2, 1); // two lines, one in the set of the first
+    let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+    let machine = Machine::parse(PLAIN, "plain", &settings).unwrap();
+    let (accesses, _) = stream(&machine, &rows.finish(), &Plan::default());
+    let line = |access: &MemoryAccess| {
+        format!("{}{:x}@{}", if access.write { "w" } else { "r" }, access.addr, access.cycle)
+    };
+    accesses.iter().map(line).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn exactly_these_at_exactly_these_cycles() {
+    assert_eq!(lines(&[]), "r1000@0 r2000@1 r2400@1 w2000@1 r2800@8 r2820@8");
+    // Each read that the program waits for takes ten cycles; the victim leaves when its line has come.
+    assert_eq!(lines(&["cost.memory=10"]), "r1000@0 r2000@11 r2400@21 w2000@31 r2800@38 r2820@48");
+    let first = ["cost.memory=10", "cache.l1d.writeback-order=before-fill"];
+    assert_eq!(lines(&first), "r1000@0 r2000@11 w2000@21 r2400@21 r2800@38 r2820@48");
+    // Stores pass through: the word's line is written, nothing is ever dirty.
+    let through = ["cache.l1d.write=through", "cache.l1d.allocate=false"];
+    assert_eq!(lines(&through), "r1000@0 w2000@1 r2400@1 r2800@8 r2820@8");
+}

@@ -1,0 +1,129 @@
+//! ChampSim's binary trace: 64 bytes for each instruction.
+//!
+//! | bytes | holds | here |
+//! |---|---|---|
+//! | 0–7 | instruction's address | of a run's instructions as in `din.rs` |
+//! | 8, 9 | is it a branch, is it taken | both, if the next instruction does not follow in memory |
+//! | 10–11 | destination registers | 26 (the instruction pointer) for a branch: a direct jump to ChampSim |
+//! | 12–15 | source registers | none |
+//! | 16–31 | two addresses it stores to | the stores and modifies behind the run's last instruction |
+//! | 32–63 | four addresses it loads from | likewise |
+//!
+//! An address of 0 means none. What does not fit into an instruction is given to a repetition of it; references before the
+//! first fetch to an instruction at address 0.
+
+use super::din::{LeftOut, instructions};
+use super::{Exporter, Virtual, Writes};
+use crate::event::Op;
+use crate::tool::Event;
+
+/// The format's line in the list.
+pub(super) const CHAMPSIM: Exporter = Exporter {
+    name: "champsim",
+    what: "ChampSim's binary trace of instructions, 64 bytes each",
+    example: "",
+    lost: "sizes; where instructions begin within a run; branches that are not taken; registers; which process runs, and all system events; references to address 0",
+    writes: Writes::Virtual(|| Box::new(ChampSim::default())),
+};
+
+/// ChampSim's number of the x86 instruction pointer.
+const INSTRUCTION_POINTER: u8 = 26;
+const STORES: usize = 2;
+const LOADS: usize = 4;
+
+#[derive(Default)]
+struct ChampSim {
+    /// The instruction that may still get references.
+    open: Option<Instruction>,
+    left_out: LeftOut,
+    repeated: u64,
+    nowhere: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Instruction {
+    addr: u64,
+    /// The byte behind it.
+    end: u64,
+    stores: [u64; STORES],
+    loads: [u64; LOADS],
+}
+
+impl Instruction {
+    fn at(addr: u64, size: u64) -> Self {
+        Self { addr, end: addr.wrapping_add(size), stores: [0; STORES], loads: [0; LOADS] }
+    }
+
+    /// `next`: the address of the instruction behind it, if there is one.
+    fn write(&self, next: Option<u64>, out: &mut Vec<u8>) {
+        let jumps = next.is_some_and(|next| next != self.end && next != self.addr);
+        out.extend(self.addr.to_le_bytes());
+        out.extend([u8::from(jumps), u8::from(jumps)]);
+        out.extend([if jumps { INSTRUCTION_POINTER } else { 0 }, 0]);
+        out.extend([0; 4]);
+        self.stores.iter().chain(&self.loads).for_each(|addr| out.extend(addr.to_le_bytes()));
+    }
+}
+
+impl ChampSim {
+    fn next(&mut self, next: Instruction, out: &mut Vec<u8>) {
+        if let Some(open) = self.open.replace(next) {
+            open.write(Some(next.addr), out);
+        }
+    }
+
+    fn data(&mut self, addr: u64, store: bool, out: &mut Vec<u8>) {
+        if addr == 0 {
+            self.nowhere += 1;
+            return;
+        }
+        let open = self.open.get_or_insert(Instruction::at(0, 0));
+        let places: &mut [u64] = if store { &mut open.stores } else { &mut open.loads };
+        if let Some(place) = places.iter_mut().find(|place| **place == 0) {
+            *place = addr;
+            return;
+        }
+        self.repeated += 1;
+        let again = Instruction::at(open.addr, open.end.wrapping_sub(open.addr));
+        self.next(again, out);
+        self.data(addr, store, out);
+    }
+}
+
+impl Virtual for ChampSim {
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        match event.op {
+            Op::Fetch => {
+                instructions(event).for_each(|(addr, size)| self.next(Instruction::at(addr, size), out));
+            }
+            Op::Load => self.data(event.addr, false, out),
+            Op::Store => self.data(event.addr, true, out),
+            Op::Modify => {
+                self.data(event.addr, false, out);
+                self.data(event.addr, true, out);
+            }
+            _ => {}
+        }
+        self.left_out.note(event);
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        if let Some(open) = self.open.take() {
+            open.write(None, out);
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.left_out.notes();
+        if self.repeated > 0 {
+            notes.push(format!(
+                "{} instructions repeated: they load from more than {LOADS} addresses or store to more than {STORES}",
+                self.repeated
+            ));
+        }
+        if self.nowhere > 0 {
+            notes.push(format!("{} references to address 0 left out: it means none there", self.nowhere));
+        }
+        notes
+    }
+}

@@ -1,0 +1,118 @@
+//! Dinero's text: "din" and "xdin".
+//!
+//! An event is one line for each instruction of a fetch run, one for a load or a store, a read and a write for a modify.
+//! Where instructions begin within a run is not recorded: of n instructions in b bytes, number i (from 0) is taken
+//! to begin at byte ⌊i·b/n⌋, so that they cover the run's bytes without gap or overlap.
+
+use std::io::Write;
+
+use super::{Exporter, Virtual, Writes};
+use crate::event::Op;
+use crate::tool::Event;
+
+/// The line of "din" in the list.
+pub(super) const DIN: Exporter = Exporter {
+    name: "din",
+    what: "Dinero III's text: label (0 read, 1 write, 2 fetch) and hexadecimal address",
+    example: "2 408ed4",
+    lost: "sizes; where instructions begin within a run; which process runs, and all system events; a modify becomes a read and a write",
+    writes: Writes::Virtual(|| Box::new(Din { sized: false, ..Din::default() })),
+};
+
+/// The line of "xdin" in the list.
+pub(super) const XDIN: Exporter = Exporter {
+    name: "xdin",
+    what: "Dinero IV's text: letter (i fetch, r read, w write), hexadecimal address, hexadecimal size",
+    example: "r 7fffd8c7c 4",
+    lost: "where instructions begin within a run; which process runs, and all system events; a modify becomes a read and a write",
+    writes: Writes::Virtual(|| Box::new(Din { sized: true, ..Din::default() })),
+};
+
+#[derive(Default)]
+struct Din {
+    sized: bool,
+    left_out: LeftOut,
+}
+
+impl Din {
+    fn line(&self, out: &mut Vec<u8>, op: Op, addr: u64, size: u64) {
+        let label = match (op, self.sized) {
+            (Op::Fetch, false) => '2',
+            (Op::Fetch, true) => 'i',
+            (Op::Load, false) => '0',
+            (Op::Load, true) => 'r',
+            (_, false) => '1',
+            (_, true) => 'w',
+        };
+        let _ = if self.sized {
+            writeln!(out, "{label} {addr:x} {:x}", size.max(1))
+        } else {
+            writeln!(out, "{label} {addr:x}")
+        };
+    }
+}
+
+impl Virtual for Din {
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        match event.op {
+            Op::Fetch => {
+                instructions(event).for_each(|(addr, size)| self.line(out, Op::Fetch, addr, size));
+            }
+            Op::Load | Op::Store => self.line(out, event.op, event.addr, event.size.into()),
+            Op::Modify => {
+                self.line(out, Op::Load, event.addr, event.size.into());
+                self.line(out, Op::Store, event.addr, event.size.into());
+            }
+            _ => {}
+        }
+        self.left_out.note(event);
+    }
+
+    fn end(&mut self, _: &mut Vec<u8>) {}
+
+    fn notes(&self) -> Vec<String> {
+        self.left_out.notes()
+    }
+}
+
+/// The instructions of a fetch run: address and size of each. Defined at the top of this file.
+pub(super) fn instructions(run: &Event) -> impl Iterator<Item = (u64, u64)> + use<> {
+    let (addr, bytes, count) = (run.addr, u64::from(run.size), u64::from(run.count));
+    let at = move |number: u64| number * bytes / count;
+    (0..count).map(move |number| (addr.wrapping_add(at(number)), at(number + 1) - at(number)))
+}
+
+/// What formats of one process and no system leave out.
+#[derive(Default)]
+pub(super) struct LeftOut {
+    runs: u64,
+    modifies: u64,
+    switches: u64,
+    system: u64,
+}
+
+impl LeftOut {
+    pub(super) fn note(&mut self, event: &Event) {
+        self.runs += u64::from(event.op == Op::Fetch && event.count > 1);
+        self.modifies += u64::from(event.op == Op::Modify);
+        self.switches += u64::from(event.op == Op::Switch);
+        self.system += u64::from(!event.op.is_reference() && event.op != Op::Switch);
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut note = |count: u64, what: &str| {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        };
+        note(self.runs, "runs of several instructions: spread evenly over the run's bytes");
+        note(self.modifies, "modifies: each a load and a store");
+        note(
+            self.switches,
+            "switches left out: addresses of different processes are not told apart (`binhop trace filter` takes one out)",
+        );
+        note(self.system, "other system events left out");
+        notes
+    }
+}

@@ -1,0 +1,29 @@
+//! What reaches memory, for simulators of DRAM.
+
+use std::io::Write;
+
+use super::{Exporter, Writes};
+
+/// The line of Ramulator 2 in the list.
+pub(super) const RAMULATOR2: Exporter = Exporter {
+    name: "ramulator2",
+    what: "Ramulator 2's load/store trace of what reaches memory: LD or ST, hexadecimal physical address",
+    example: "LD 0x12340",
+    lost: "when: the order stays; how many bytes: an access is a line of the last cache; why memory is asked",
+    writes: Writes::Physical(|access, out| {
+        let label = if access.write { "ST" } else { "LD" };
+        let _ = writeln!(out, "{label} {:#x}", access.addr);
+    }),
+};
+
+/// The line of DRAMsim3 in the list.
+pub(super) const DRAMSIM3: Exporter = Exporter {
+    name: "dramsim3",
+    what: "DRAMsim3's trace of what reaches memory: hexadecimal physical address, READ or WRITE, cycle",
+    example: "0x12340 READ 1001",
+    lost: "how many bytes: an access is a line of the last cache; why memory is asked; the cycle is that of an in-order processor, in its cycles: one for each instruction, and what the machine's [cost] makes it wait",
+    writes: Writes::Physical(|access, out| {
+        let label = if access.write { "WRITE" } else { "READ" };
+        let _ = writeln!(out, "{:#x} {label} {}", access.addr, access.cycle);
+    }),
+};

@@ -1,0 +1,126 @@
+//! Where an export goes: a file that appears complete or not at all, or the standard output.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use binhop_base::Result;
+
+use crate::write::Temporary;
+
+/// A file or the standard output, packed as its name says.
+pub(super) struct Output {
+    // Field order: the file is closed before it is removed.
+    packer: Packer,
+    /// `None`: the standard output.
+    temporary: Option<Temporary>,
+    gone: bool,
+}
+
+enum Packer {
+    Plain(Sink),
+    Gz(flate2::write::GzEncoder<Sink>),
+    Xz(liblzma::write::XzEncoder<Sink>),
+    Zst(zstd::Encoder<'static, Sink>),
+}
+
+/// Bytes on their way to the disk, counted.
+struct Sink {
+    to: Box<dyn Write + Send>,
+    bytes: u64,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+impl Packer {
+    fn of(path: &Path, to: Box<dyn Write + Send>) -> io::Result<Self> {
+        let sink = Sink { to, bytes: 0 };
+        Ok(match path.extension().and_then(|extension| extension.to_str()) {
+            Some("gz") => Self::Gz(flate2::write::GzEncoder::new(sink, flate2::Compression::new(6))),
+            Some("xz") => Self::Xz(liblzma::write::XzEncoder::new(sink, 3)),
+            Some("zst") => Self::Zst(zstd::Encoder::new(sink, 3)?),
+            _ => Self::Plain(sink),
+        })
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Self::Plain(to) => to,
+            Self::Gz(to) => to,
+            Self::Xz(to) => to,
+            Self::Zst(to) => to,
+        }
+    }
+
+    fn finish(self) -> io::Result<u64> {
+        let mut sink = match self {
+            Self::Plain(sink) => sink,
+            Self::Gz(to) => to.finish()?,
+            Self::Xz(to) => to.finish()?,
+            Self::Zst(to) => to.finish()?,
+        };
+        sink.flush()?;
+        Ok(sink.bytes)
+    }
+}
+
+impl Output {
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        if path.as_os_str() == "-" {
+            let packer = Packer::of(path, Box::new(io::stdout())).expect("plain output needs no encoder");
+            return Ok(Self { packer, temporary: None, gone: false });
+        }
+        let (temporary, file): (Temporary, File) = Temporary::create(path, "an export")?;
+        let packer = Packer::of(path, Box::new(BufWriter::with_capacity(1 << 18, file)))
+            .map_err(|error| temporary.cannot_write(&error.to_string()))?;
+        Ok(Self { packer, temporary: Some(temporary), gone: false })
+    }
+
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.gone {
+            return Ok(());
+        }
+        self.packer.writer().write_all(bytes).or_else(|error| self.failed(&error))
+    }
+
+    /// Whether whoever reads the standard output has gone: that is no error.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Completes it; how many bytes it has.
+    pub(super) fn finish(self) -> Result<u64> {
+        let Self { packer, temporary, gone } = self;
+        if gone {
+            return Ok(0);
+        }
+        match (packer.finish(), temporary) {
+            (Ok(bytes), Some(temporary)) => temporary.take_place().map(|()| bytes),
+            (Ok(bytes), None) => Ok(bytes),
+            (Err(error), None) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+            (Err(error), temporary) => Err(problem(temporary.as_ref(), &error)),
+        }
+    }
+
+    fn failed(&mut self, error: &io::Error) -> Result<()> {
+        self.gone = self.temporary.is_none() && error.kind() == io::ErrorKind::BrokenPipe;
+        if self.gone { Ok(()) } else { Err(problem(self.temporary.as_ref(), error)) }
+    }
+}
+
+fn problem(temporary: Option<&Temporary>, error: &io::Error) -> Box<binhop_base::Problem> {
+    match temporary {
+        Some(temporary) => temporary.cannot_write(&error.to_string()),
+        None => crate::write::cannot_write(Path::new("standard output"), "an export", &error.to_string()),
+    }
+}

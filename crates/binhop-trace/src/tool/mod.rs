@@ -1,0 +1,168 @@
+//! Parts of traces, and traces joined: sources made of sources, streaming, in memory that does not grow with them.
+//!
+//! **A part is a trace.** What is left out are references, system calls, times and devices' events. Events that say what
+//! state the address spaces are in (switch, map, protect, unmap, fork, exec, exit, kernel-enter, kernel-leave) stay
+//! wherever they stood before, between or behind what is kept, so whatever is kept finds its mappings, and pages
+//! shared by a fork are shared. Of switches between which nothing is kept only the last stays.
+//!
+//! **Positions** are numbers of references, counted as everywhere (see `totals.rs`). A run of instructions is not cut: it
+//! belongs to the part in which it begins, so that parts laid end to end hold every row once.
+
+mod join;
+mod part;
+mod regions;
+mod sample;
+mod select;
+pub mod text;
+
+use binhop_base::{Problem, Result};
+
+pub use join::Joined;
+pub use sample::Windows;
+pub use select::{Mode, Selection};
+
+use crate::event::{EventBatch, Meta, Op, Source};
+use part::{Choice, Choose, Part};
+
+/// One event, taken out of its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What it is.
+    pub op: Op,
+    /// The column of this name.
+    pub addr: u64,
+    /// The column of this name.
+    pub size: u32,
+    /// The column of this name.
+    pub count: u32,
+    /// The column of this name.
+    pub arg0: Option<u64>,
+    /// The column of this name.
+    pub arg1: Option<u64>,
+}
+
+impl Event {
+    /// The event in a row of a batch whose codes were checked.
+    #[must_use]
+    pub fn of(batch: &EventBatch, row: usize) -> Self {
+        Self {
+            op: Op::from_code(batch.op()[row]).expect("the codes were checked"),
+            addr: batch.addr()[row],
+            size: batch.size()[row],
+            count: batch.count()[row],
+            arg0: batch.arg0(row),
+            arg1: batch.arg1(row),
+        }
+    }
+
+    /// How many references it is.
+    #[must_use]
+    pub fn references(&self) -> u64 {
+        match self.op {
+            Op::Fetch => u64::from(self.count),
+            op => u64::from(op.is_reference()),
+        }
+    }
+
+    /// Whether it says what state the address spaces, or the processor, are in.
+    #[must_use]
+    pub fn is_state(&self) -> bool {
+        matches!(
+            self.op,
+            Op::Switch
+                | Op::Map
+                | Op::Protect
+                | Op::Unmap
+                | Op::Fork
+                | Op::Exec
+                | Op::Exit
+                | Op::KernelEnter
+                | Op::KernelLeave
+        )
+    }
+}
+
+/// The first rows of a trace, of any kind.
+#[must_use]
+pub fn first_rows(source: Box<dyn Source>, rows: u64) -> Box<dyn Source> {
+    Box::new(FirstRows { source, left: rows })
+}
+
+struct FirstRows {
+    source: Box<dyn Source>,
+    left: u64,
+}
+
+impl Source for FirstRows {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn meta(&self) -> &Meta {
+        self.source.meta()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let Some(batch) = self.source.next_batch()? else { return Ok(None) };
+        let rows = self.left.min(batch.len() as u64);
+        self.left -= rows;
+        Ok(Some(batch.slice(0, rows as usize)))
+    }
+}
+
+/// The references from position `from` up to `to` (to the end, if absent), with the state they find.
+///
+/// # Errors
+/// `to` is not behind `from`.
+pub fn slice(source: Box<dyn Source>, from: u64, to: Option<u64>) -> Result<Box<dyn Source>> {
+    if to.is_some_and(|to| to <= from) {
+        return Err(Problem::request(
+            &format!("{from} to {}", to.unwrap_or_default()),
+            "slice",
+            "a slice ends behind its beginning",
+            "give the position of its first reference, then that behind its last",
+        ));
+    }
+    let to = to.unwrap_or(u64::MAX);
+    Ok(Part::source(source, Range { at: 0, from, to }))
+}
+
+struct Range {
+    at: u64,
+    from: u64,
+    to: u64,
+}
+
+impl Choose for Range {
+    fn choose(&mut self, event: &Event, _: &Meta) -> Choice {
+        if self.at >= self.to {
+            return Choice::End;
+        }
+        let inside = self.at >= self.from;
+        self.at += event.references();
+        if inside { Choice::Keep } else { Choice::State }
+    }
+
+    fn nothing(&self) -> (String, String) {
+        let rule = format!("the trace holds {} references", self.at);
+        (format!("from {}", self.from), rule)
+    }
+}
+
+/// Windows of a trace, at even distances or drawn, with the state they find.
+#[must_use]
+pub fn sample(source: Box<dyn Source>, windows: Windows) -> Box<dyn Source> {
+    Part::source(source, windows)
+}
+
+/// The rows of a trace that a selection keeps.
+///
+/// # Errors
+/// The selection names what the trace's metadata do not know.
+pub fn select(source: Box<dyn Source>, selection: &Selection) -> Result<Box<dyn Source>> {
+    let selected = select::Selector::new(selection, source.meta())?;
+    Ok(Part::source(source, selected))
+}

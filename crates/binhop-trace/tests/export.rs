@@ -1,0 +1,285 @@
+//! Exports: what is written, to the byte, and read back.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test file; the lint's own exception sees only functions marked as tests"
+)]
+
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+
+use binhop_base::Result;
+use binhop_trace::event::{EventBatch, EventBuilder, Meta, Op, Source};
+use binhop_trace::export::{EXPORTERS, Exported, MemoryAccess, MemoryWriter, Writes, export, exporter};
+use binhop_trace::import;
+use proptest::prelude::*;
+
+type Row = (Op, u64, u32, u32);
+
+struct Memory(Meta, Vec<Row>);
+
+impl Source for Memory {
+    fn name(&self) -> &str {
+        "memory"
+    }
+    fn meta(&self) -> &Meta {
+        &self.0
+    }
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        let mut batch = EventBuilder::default();
+        self.1
+            .drain(..self.1.len().min(50))
+            .for_each(|(op, addr, size, count)| batch.push(op, addr, size, count));
+        Ok((!batch.is_empty()).then(|| batch.finish()))
+    }
+}
+
+/// A path of its own, removed at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let number = std::thread::current().id();
+        Self(std::env::temp_dir().join(format!("binhop-export-{}-{number:?}-{name}", std::process::id())))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn exported(rows: &[Row], to: &str, place: &Place) -> Exported {
+    let mut source = Memory(Meta::default(), rows.to_vec());
+    export(&mut source, exporter(to).unwrap(), &place.0, &mut |_| Ok(())).unwrap()
+}
+
+fn bytes(rows: &[Row], to: &str) -> (Vec<u8>, Vec<String>) {
+    let place = Place::new(to);
+    let exported = exported(rows, to, &place);
+    let bytes = fs::read(&place.0).unwrap();
+    assert_eq!(exported.bytes, bytes.len() as u64);
+    (bytes, exported.notes)
+}
+
+fn text(rows: &[Row], to: &str) -> String {
+    String::from_utf8(bytes(rows, to).0).unwrap()
+}
+
+const ROWS: &[Row] = &[
+    (Op::Fetch, 0x1000, 10, 3),
+    (Op::Load, 0x7ff0, 8, 1),
+    (Op::Switch, 3, 1, 0),
+    (Op::Fetch, 0x100a, 4, 1),
+    (Op::Modify, 0x2000, 4, 1),
+    (Op::Store, 0x2008, 1, 1),
+];
+
+#[test]
+fn din_is_one_line_for_each_reference() {
+    assert_eq!(text(ROWS, "din"), "2 1000\n2 1003\n2 1006\n0 7ff0\n2 100a\n0 2000\n1 2000\n1 2008\n");
+    let notes = bytes(ROWS, "din").1;
+    assert_eq!(notes.len(), 3, "{notes:?}");
+    assert_eq!(notes[0], "1 runs of several instructions: spread evenly over the run's bytes");
+}
+
+#[test]
+fn xdin_has_sizes() {
+    let want = "i 1000 3\ni 1003 3\ni 1006 4\nr 7ff0 8\ni 100a 4\nr 2000 4\nw 2000 4\nw 2008 1\n";
+    assert_eq!(text(ROWS, "xdin"), want);
+}
+
+/// ip, is it a branch, is it taken, destination registers, stores, loads.
+type Instruction = (u64, [u8; 4], [u64; 2], [u64; 4]);
+
+/// ChampSim's 64 bytes, read field by field.
+fn instructions(bytes: &[u8]) -> Vec<Instruction> {
+    assert!(bytes.len().is_multiple_of(64));
+    let word = |record: &[u8], at: usize| u64::from_le_bytes(record[at..at + 8].try_into().unwrap());
+    let record = |record: &[u8]| {
+        assert_eq!(record[12..16], [0; 4], "no source registers");
+        let loads = std::array::from_fn(|number| word(record, 32 + 8 * number));
+        (word(record, 0), record[8..12].try_into().unwrap(), [word(record, 16), word(record, 24)], loads)
+    };
+    bytes.chunks(64).map(record).collect()
+}
+
+#[test]
+fn champsim_gives_references_to_their_instruction_and_marks_jumps() {
+    let none = [0; 4];
+    let mut rows = ROWS.to_vec();
+    rows.push((Op::Fetch, 0x5000, 2, 1));
+    rows.extend((1..=6).map(|number| (Op::Load, number * 16, 8, 1)));
+    let (file, notes) = bytes(&rows, "champsim");
+    let want = [
+        (0x1000, none, [0; 2], [0; 4]),
+        (0x1003, none, [0; 2], [0; 4]),
+        (0x1006, none, [0; 2], [0x7ff0, 0, 0, 0]),
+        (0x100a, [1, 1, 26, 0], [0x2000, 0x2008], [0x2000, 0, 0, 0]),
+        (0x5000, none, [0; 2], [16, 32, 48, 64]),
+        (0x5000, none, [0; 2], [80, 96, 0, 0]),
+    ];
+    assert_eq!(instructions(&file), want);
+    assert!(notes.iter().any(|note| note.starts_with("1 instructions repeated")), "{notes:?}");
+}
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let row = (0..4_usize, 1..200_u64, 1..9_u32, 1..6_u32).prop_map(|(op, place, size, count)| {
+        let op = [Op::Fetch, Op::Load, Op::Store, Op::Fetch][op];
+        if op == Op::Fetch {
+            (op, 0x4000 + place * 8, count * size, count)
+        } else {
+            (op, 0x4000 + place * 8, size, 1)
+        }
+    });
+    proptest::collection::vec(row, 1..150)
+}
+
+/// Every reference as (op, address, size), fetches one by one.
+fn references(rows: impl IntoIterator<Item = Row>) -> Vec<(Op, u64, u32)> {
+    let spread = |(op, addr, size, count): Row| {
+        let count = if op == Op::Fetch { count } else { 1 };
+        (0..count).map(move |number| (op, addr + u64::from(number * size / count), size / count))
+    };
+    rows.into_iter().flat_map(spread).collect()
+}
+
+fn imported(place: &Place, format: &str) -> Vec<Row> {
+    let mut importer = import::open(place.0.to_str().unwrap(), Some(format)).unwrap();
+    let mut rows = Vec::new();
+    while let Some(batch) = importer.next_batch().unwrap() {
+        rows.extend((0..batch.len()).map(|row| {
+            let op = Op::from_code(batch.op()[row]).unwrap();
+            (op, batch.addr()[row], batch.size()[row], batch.count()[row])
+        }));
+    }
+    rows
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Joined again into longer runs, perhaps; instructions of one size in a run, so that their places survive.
+    #[test]
+    fn xdin_is_read_back(rows in rows(), packing in prop::sample::select(&["", ".gz", ".xz", ".zst"][..])) {
+        let place = Place::new(&format!("t.xdin{packing}"));
+        exported(&rows, "xdin", &place);
+        let read = imported(&place, "xdin");
+        let covered = |rows: Vec<Row>| -> Vec<(Op, u64)> {
+            let bytes = |(op, addr, size, _): Row| (0..u64::from(size)).map(move |byte| (op, addr + byte));
+            rows.into_iter().flat_map(bytes).collect()
+        };
+        prop_assert_eq!(covered(read.clone()), covered(rows.clone()));
+        let count = |rows: &[Row]| rows.iter().map(|row| u64::from(row.3)).sum::<u64>();
+        prop_assert_eq!(count(&read), count(&rows));
+    }
+
+    #[test]
+    fn din_is_read_back_by_words(rows in rows()) {
+        let place = Place::new("t.din");
+        exported(&rows, "din", &place);
+        let words = |references: Vec<(Op, u64, u32)>| -> Vec<(Op, u64)> {
+            let mut words: Vec<_> = references.into_iter().map(|(op, addr, _)| (op, addr / 4)).collect();
+            // The same word fetched twice running is once in a run.
+            words.dedup_by(|a, b| a == b && a.0 == Op::Fetch);
+            words
+        };
+        let read: Vec<(Op, u64, u32)> = imported(&place, "din")
+            .into_iter()
+            .flat_map(|(op, addr, size, _)| (0..size / 4).map(move |word| (op, addr + u64::from(word) * 4, 4)))
+            .collect();
+        prop_assert_eq!(words(read), words(references(rows)));
+    }
+
+    #[test]
+    fn champsim_holds_every_reference_in_order(rows in rows()) {
+        let (file, _) = bytes(&rows, "champsim");
+        let mut read = Vec::new();
+        let mut last = None;
+        for (ip, _, stores, loads) in instructions(&file) {
+            let places = |addrs: &[u64]| addrs.iter().copied().filter(|&addr| addr != 0).collect::<Vec<_>>();
+            read.push((ip, places(&stores), places(&loads)));
+            last = Some(ip);
+        }
+        prop_assert!(last.is_some());
+        // A repetition is joined to the instruction it repeats only where the instruction was full.
+        let mut want: Vec<(u64, Vec<u64>, Vec<u64>)> = Vec::new();
+        for (op, addr, _) in references(rows) {
+            if op == Op::Fetch {
+                want.push((addr, vec![], vec![]));
+                continue;
+            }
+            if want.is_empty() {
+                want.push((0, vec![], vec![]));
+            }
+            let full = |open: &(u64, Vec<u64>, Vec<u64>)| match op {
+                Op::Store => open.1.len() == 2,
+                _ => open.2.len() == 4,
+            };
+            let open = want.last().unwrap().clone();
+            if full(&open) {
+                want.push((open.0, vec![], vec![]));
+            }
+            let open = want.last_mut().unwrap();
+            if op == Op::Store { open.1.push(addr) } else { open.2.push(addr) }
+        }
+        prop_assert_eq!(read, want);
+    }
+}
+
+#[test]
+fn what_reaches_memory_is_a_line_each() {
+    let accesses = [
+        MemoryAccess { addr: 0x1_2340, write: false, cycle: 1001 },
+        MemoryAccess { addr: 0, write: true, cycle: 1001 },
+    ];
+    let written = |name: &str| {
+        let place = Place::new(name);
+        let mut writer = MemoryWriter::create(exporter(name).unwrap(), &place.0).unwrap();
+        accesses.iter().for_each(|access| writer.put(std::slice::from_ref(access)).unwrap());
+        let bytes = writer.finish().unwrap();
+        let text = fs::read_to_string(&place.0).unwrap();
+        assert_eq!(bytes, text.len() as u64);
+        text
+    };
+    assert_eq!(written("ramulator2"), "LD 0x12340\nST 0x0\n");
+    assert_eq!(written("dramsim3"), "0x12340 READ 1001\n0x0 WRITE 1001\n");
+}
+
+#[test]
+fn every_exporter_says_what_is_lost_and_shows_a_line() {
+    for entry in EXPORTERS {
+        assert!(!entry.what.is_empty() && !entry.lost.is_empty());
+        assert_eq!(exporter(entry.name).unwrap().name, entry.name);
+        if let Writes::Physical(line) = entry.writes {
+            let mut out = Vec::new();
+            line(&MemoryAccess { addr: 0x1_2340, write: false, cycle: 1001 }, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap().trim_end(), entry.example);
+        }
+    }
+    assert!(exporter("dinn").err().unwrap().remedy.starts_with("take one of din, xdin, champsim"));
+}
+
+#[test]
+fn compressed_by_name() {
+    let place = Place::new("t.din.gz");
+    exported(ROWS, "din", &place);
+    let mut unpacked = String::new();
+    flate2::read::GzDecoder::new(fs::File::open(&place.0).unwrap()).read_to_string(&mut unpacked).unwrap();
+    assert_eq!(unpacked, text(ROWS, "din"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_a_problem() {
+    let rows: Vec<Row> = (0..1000).map(|row| (Op::Load, row, 1, 1)).collect();
+    let mut source = Memory(Meta::default(), rows);
+    let full = std::path::Path::new("/dev/full");
+    let problem = export(&mut source, exporter("din").unwrap(), full, &mut |_| Ok(())).err().unwrap();
+    assert_eq!(problem.value, "not a regular file");
+    let nowhere = std::path::Path::new("/no/such/t.din");
+    let problem =
+        export(&mut Memory(Meta::default(), vec![]), exporter("din").unwrap(), nowhere, &mut |_| Ok(()));
+    assert!(problem.err().unwrap().rule.starts_with("an export cannot be written there"));
+}

@@ -1,0 +1,81 @@
+"""The command that writes traces for other simulators."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import binhop
+from binhop.cli import show
+from binhop.cli.options import Length, Threads, length_of, positive
+from binhop.cli.progress import progress
+from binhop.errors import RequestError
+from binhop.numbers import count
+
+FORMATS = binhop.exporters()
+VIRTUAL = ", ".join(FORMATS.filter(takes="virtual")["name"])
+PHYSICAL = ", ".join(FORMATS.filter(takes="physical")["name"])
+
+
+def export(
+    trace: Annotated[
+        str, typer.Argument(metavar="TRACE", help="A trace file, a foreign one, or a built-in workload.")
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            help=f"Virtual addresses, as the program makes them: {VIRTUAL}. What reaches a machine's "
+            f"memory, behind its caches: {PHYSICAL}."
+        ),
+    ],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FILE|-", help="The file; compressed if it ends in .gz, .xz or .zst."
+        ),
+    ],
+    machine: Annotated[
+        str | None, typer.Option(help="The machine whose memory it is: bundled, or a description's path.")
+    ] = None,
+    seed: Annotated[str | None, typer.Option(help="The page placement of this number. Default: 0.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change the machine: cache.l2.size=1MiB."),
+    ] = None,
+    length: Length = None,
+    threads: Threads = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary, no notes.")] = False,
+) -> None:
+    """Write a trace for another simulator."""
+    names = FORMATS["name"].to_list()
+    if to not in names:
+        raise binhop._binhop.unknown(to, "--to", "nothing is exported under this name", names)
+    opened = binhop.Trace.of(trace)
+    bound = length_of(positive(length, "--length"), opened)
+    if to not in PHYSICAL.split(", "):
+        given = {"--machine": machine, "--seed": seed, "--set": settings}
+        for option, value in given.items():
+            if value:
+                rule = f"{to} takes the program's own addresses: there is no machine, no placement"
+                raise RequestError(str(value), option, rule, f"leave it out, or say --to {PHYSICAL}")
+        with progress(f"exporting {opened.name}", quiet=quiet) as tell:
+            said = opened.export(output, to, length=bound, progress=tell)
+        what = f"{show.grouped(said['references'])} references"
+    else:
+        if machine is None:
+            rule = f"{to} takes what reaches a memory behind caches"
+            raise RequestError("no machine", "binhop export", rule, "say --machine, as in --machine kh90")
+        loaded = binhop.Machine.load(machine, settings or [])
+        plan = {"length": bound, "threads": positive(threads, "--threads")}
+        with progress(f"exporting {opened.name}", quiet=quiet) as tell:
+            said = binhop.export_memory(
+                loaded, opened, output, to, seed=count(seed, "--seed") or 0, progress=tell, **plan
+            )
+        what = f"{show.grouped(said['reads'])} reads and {show.grouped(said['writes'])} writes of memory"
+    if not quiet and output != "-":
+        print(f"{output}: {what}, {show.grouped(said['bytes'])} bytes", file=sys.stderr)
+    if not quiet:
+        for note in said["notes"]:
+            print(f"note: {note}", file=sys.stderr)

@@ -1,0 +1,205 @@
+"""Commands about parts of traces: `binhop trace head, cat, slice, filter, sample`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import binhop
+from binhop.cli import show
+from binhop.cli.options import Threads, positive
+from binhop.cli.progress import progress
+from binhop.errors import RequestError
+from binhop.numbers import count, like
+
+app = typer.Typer(
+    name="trace",
+    help="Show parts of a trace as lines of text, or write them as a trace of their own (-o).",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Source = Annotated[
+    str, typer.Argument(metavar="TRACE", help="A trace file, a foreign one, or a built-in workload.")
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE.parquet", help="Write a trace file. Default: text, a line each."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json-lines", help="Instead of text, one JSON object each.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
+Several = Annotated[list[str] | None, typer.Option()]
+
+
+@app.command("head")
+def head(
+    trace: Source,
+    rows: Annotated[str, typer.Option("--rows", "-n", help="How many rows.")] = "10",
+    references: Annotated[
+        str | None, typer.Option("--references", "-r", help="Instead: how many references, as in 1M.")
+    ] = None,
+    output: Output = None,
+    json_lines: Json = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """The first rows, or the first references."""
+    opened = _opened(trace)
+    if references is not None:
+        part = opened.slice(0, positive(references, "--references"))
+    else:
+        part = opened.first_rows(positive(rows, "--rows") or 0)
+    _put(part, output, json_lines, threads, quiet)
+
+
+@app.command("cat")
+def cat(
+    traces: Annotated[
+        list[str],
+        typer.Argument(metavar="TRACE...", help="Trace files, foreign ones, or built-in workloads."),
+    ],
+    output: Output = None,
+    json_lines: Json = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Whole traces, one after the other. Processes of different traces stay different ones."""
+    opened = [_opened(trace) for trace in traces]
+    _put(opened[0] if len(opened) == 1 else binhop.Trace.join(opened), output, json_lines, threads, quiet)
+
+
+@app.command("slice")
+def slice_(
+    trace: Source,
+    start: Annotated[str, typer.Argument(metavar="FROM", help="The position of the first reference: 10M.")],
+    stop: Annotated[
+        str | None, typer.Argument(metavar="[TO]", help="The position behind the last. Default: the end.")
+    ] = None,
+    output: Output = None,
+    json_lines: Json = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """The references from one position up to another, with the mappings and the process they find."""
+    part = _opened(trace).slice(count(start, "FROM") or 0, count(stop, "TO"))
+    _put(part, output, json_lines, threads, quiet)
+
+
+@app.command("filter")
+def filter_(
+    trace: Source,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help="An event's name (fetch, load, store, switch, ...), or reference, data, system."),
+    ] = None,
+    process: Annotated[
+        list[str] | None,
+        typer.Option(help="An asid, pid=NUMBER, or a command.", metavar="ASID|pid=N|COMMAND"),
+    ] = None,
+    address: Annotated[
+        list[str] | None, typer.Option(metavar="FROM-TO", help="References to addresses: 0x1000-0x2000.")
+    ] = None,
+    region: Annotated[
+        list[str] | None,
+        typer.Option(help="References to a kind of segment (stack, heap), or a file with this in its path."),
+    ] = None,
+    kernel: Annotated[bool, typer.Option("--kernel", help="The kernel's references.")] = False,
+    user: Annotated[bool, typer.Option("--user", help="The programs' references.")] = False,
+    output: Output = None,
+    json_lines: Json = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """What passes every filter that is given; a filter given twice lets either pass."""
+    if kernel and user:
+        raise RequestError("--kernel --user", "binhop trace filter", "are all there is", "give one of them")
+    who = [_process(each) for each in process or ()]
+    part = _opened(trace).filter(
+        kinds=kind or (),
+        asids=[value for which, value in who if which == "asid" and isinstance(value, int)],
+        pids=[value for which, value in who if which == "pid" and isinstance(value, int)],
+        commands=[value for which, value in who if isinstance(value, str)],
+        addresses=[_range(each) for each in address or ()],
+        regions=region or (),
+        mode="kernel" if kernel else "user" if user else None,
+    )
+    _put(part, output, json_lines, threads, quiet)
+
+
+@app.command("sample")
+def sample(
+    trace: Source,
+    every: Annotated[str, typer.Option(help="One window in so many references, as in 10M.")],
+    window: Annotated[str, typer.Option(help="References in a window, as in 1M.")],
+    seed: Annotated[
+        str | None, typer.Option(help="Draw each window's place. Default: each at its stretch's beginning.")
+    ] = None,
+    output: Output = None,
+    json_lines: Json = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Windows of a trace. Caches come to each as the window before left them, not as the trace would."""
+    part = _opened(trace).sample(
+        count(every, "--every") or 0, count(window, "--window") or 0, count(seed, "--seed")
+    )
+    _put(part, output, json_lines, threads, quiet)
+
+
+def _opened(trace: str) -> binhop.Trace:
+    return binhop.Trace.of(trace)
+
+
+def _put(part: binhop.Trace, output: str | None, json_lines: bool, threads: str | None, quiet: bool) -> None:
+    """Writes a part where it is wanted."""
+    if output is None:
+        # On a terminal the metadata would hide what was asked for.
+        part.print(json=json_lines, meta=not sys.stdout.isatty())
+        return
+    if json_lines:
+        raise RequestError(output, "--output", "is a trace file, not lines", "leave --json-lines out")
+    if Path(output).suffix != ".parquet":
+        rule = "a trace file's name ends in .parquet"
+        raise RequestError(output, "--output", rule, "name it so; text goes to the standard output")
+    if part.endless:
+        part.write(output)  # says what is missing
+    with progress(f"writing {output}", quiet=quiet) as tell:
+        written, _ = part.write(output, progress=tell, threads=positive(threads, "--threads"))
+    if not quiet:
+        totals = written["totals"]
+        rows = sum(totals["events"].values())
+        print(
+            f"{output}: {show.grouped(totals['references'])} references, {show.grouped(rows)} rows, "
+            f"{show.grouped(written['bytes'])} bytes",
+            file=sys.stderr,
+        )
+
+
+def _process(text: str) -> tuple[str, int | str]:
+    if text.startswith("pid="):
+        return "pid", _whole(text.removeprefix("pid="), text)
+    return ("asid", _whole(text, text)) if text.isdigit() else ("command", text)
+
+
+def _whole(text: str, shown: str) -> int:
+    if not text.isdigit() or int(text) >= 2**64:
+        rule = "a process is an asid, pid=NUMBER, or a command"
+        raise RequestError(shown, "--process", rule, "write it like --process 3 or --process pid=4711")
+    return int(text)
+
+
+def _range(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    try:
+        ends = int(first, 0), int(last, 0)
+    except ValueError:
+        ends = -1, -1
+    if not 0 <= ends[0] < ends[1] < 2**64:
+        rule = "a range is its first address and the one behind its last"
+        raise RequestError(text, "--address", rule, like("--address"))
+    return ends
