@@ -173,6 +173,11 @@ class Stream:
     def export(self, path: str, to: str, progress: Callable[[int, int | None], object] | None = None) -> str:
         """Exports the events; what is read, written and left out as JSON."""
 
+def mix(
+    inputs: list[tuple[str, Callable[[], Stream], int | None]], quantum: int, latency: int | None, ends: str
+) -> Stream:
+    """One stream out of several. Each input: its name, what opens it, how many references to read of it."""
+
 @final
 class Outcome:
     """What a run leaves."""

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from binhop._binhop import Stream
 
 
+ENDS = ("all", "first", "repeat")
+"""When a mix ends."""
+
+
 @runtime_checkable
 class ArrowStream(Protocol):
     """A table or record batch reader of any library that speaks the Arrow PyCapsule interface."""
@@ -87,6 +91,47 @@ class Trace:
         """
         held = table.collect() if isinstance(table, pl.LazyFrame) else table
         return cls(name, lambda: _binhop.Stream.arrow(held, name), {"table": name})
+
+    @classmethod
+    def mix(
+        cls,
+        traces: Sequence[Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame],
+        quantum: int = 400_000,
+        *,
+        latency: int | None = None,
+        length: int | Sequence[int | None] | None = None,
+        ends: Literal["all", "first", "repeat"] = "all",
+    ) -> Trace:
+        """Traces made apart, as one processor would have run them side by side, in turns of equal length.
+
+        Args:
+            traces: What to mix; the same trace may come twice.
+            quantum: Instructions of a turn.
+            latency: Instructions for which a process that waits in a system call or for a page leaves the
+                processor. Default: 100,000 where it waits for another process, 1,000,000 for a device or a
+                page.
+            length: Reads at most so many references of each; or one such number for each.
+            ends: With the last trace, with the first to end, or when each has ended once; until then, those
+                that end begin again.
+
+        >>> pingpong = Trace.mix(["lin", "lin"], 10_000, length=50_000)
+        >>> pingpong.inspect()["switches"]["involuntary"] > 5
+        True
+        """
+        parts = [cls.of(trace) for trace in traces]
+        if ends not in ENDS:
+            raise _binhop.unknown(ends, "ends", "a mix has no such end", list(ENDS))
+        given = [length] * len(parts) if length is None or isinstance(length, int) else length
+        lengths = [part._bounded(most) for part, most in zip(parts, given, strict=True)]
+        inputs = [(part.name, part.stream, most) for part, most in zip(parts, lengths, strict=True)]
+        name = "+".join(part.name for part in parts)
+        source = {"mix": [part.name for part in parts], "quantum": quantum, "latency": latency, "ends": ends}
+        return cls(
+            name,
+            lambda: _binhop.mix(inputs, quantum, latency, ends),
+            source,
+            once=any(part.once for part in parts),
+        )
 
     @classmethod
     def of(cls, what: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame) -> Trace:

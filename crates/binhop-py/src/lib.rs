@@ -5,6 +5,7 @@ mod checks;
 mod export;
 mod lists;
 mod machine;
+mod mix;
 mod paging;
 mod panic;
 mod policy;
@@ -36,6 +37,8 @@ mod _binhop {
     };
     #[pymodule_export]
     use super::machine::Machine;
+    #[pymodule_export]
+    use super::mix::mix;
     #[pymodule_export]
     use super::paging::{PagingOutcome, paging};
     #[pymodule_export]

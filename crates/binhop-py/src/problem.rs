@@ -23,6 +23,17 @@ pub(crate) fn raise(py: Python<'_>, problem: &Problem) -> PyErr {
     }
 }
 
+/// The problem that an exception of ours tells; of another one, its words.
+pub(crate) fn told(py: Python<'_>, error: &PyErr) -> Box<Problem> {
+    let value = error.value(py);
+    let attribute = |name: &str| value.getattr(name).and_then(|text| text.extract::<String>()).ok();
+    let ours = (attribute("value"), attribute("place"), attribute("rule"), attribute("remedy"));
+    if let (Some(said), Some(place), Some(rule), Some(remedy)) = ours {
+        return Problem::request(&said, &place, &rule, &remedy);
+    }
+    Problem::request(&error.to_string(), "trace", "it cannot be opened", "open it by itself to see more")
+}
+
 /// `?` for results of the other crates.
 pub(crate) trait OrRaise<T> {
     /// The value, or the problem as an exception.

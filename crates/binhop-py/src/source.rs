@@ -58,7 +58,7 @@ impl Reading {
 }
 
 impl Stream {
-    fn new(source: Box<dyn Source>, facts: Option<FileFacts>) -> Self {
+    pub(crate) fn new(source: Box<dyn Source>, facts: Option<FileFacts>) -> Self {
         let name = source.name().to_string();
         Self { name, facts, source: Mutex::new(Some(Reading::Plain(source))) }
     }

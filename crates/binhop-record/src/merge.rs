@@ -90,6 +90,12 @@ impl Merge {
         self.members.len()
     }
 
+    /// What a user should know of how the processes were put in order, one sentence each.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        self.schedule.notes()
+    }
+
     fn member(&mut self, asid: u32) -> &mut Member {
         self.members.get_mut(&asid).expect("it lives")
     }
@@ -98,6 +104,7 @@ impl Merge {
         self.started = true;
         if let Some(stream) = self.streams.root()? {
             let asid = self.admit(stream, None, 0);
+            self.schedule.choose(&[Ready { asid, last_turn: 0 }]);
             self.begin_turn(asid);
         }
         Ok(())
@@ -110,6 +117,7 @@ impl Merge {
         let command = Some(stream.command().to_owned()).filter(|command| !command.is_empty());
         self.meta.processes.insert(asid, Process { pid: Some(stream.pid()), command, parent });
         self.members.insert(asid, Member::new(stream, asid, parent, clock));
+        self.schedule.born(asid, parent);
         asid
     }
 
@@ -118,6 +126,9 @@ impl Merge {
         self.running = Some(asid);
         self.left = self.schedule.turn(asid);
         self.fresh = true;
+        if let Some(time) = self.schedule.time() {
+            self.weave.event(Op::Time, time, 0, [None; 2]);
+        }
         let turn = self.turns;
         self.member(asid).resume(turn);
     }
@@ -172,11 +183,13 @@ impl Merge {
     fn rows(&mut self, asid: u32, rows: &EventBatch) -> Result<()> {
         self.hand_over(asid);
         self.member(asid).idle = None;
-        if self.members.len() == 1 {
+        let alone = self.members.len() == 1;
+        let (end, ran) = cut(rows, if alone { u64::MAX } else { self.left }, self.fresh);
+        self.schedule.ran(asid, ran);
+        if alone {
             self.weave.rows(rows.clone());
             return Ok(());
         }
-        let (end, ran) = cut(rows, self.left, self.fresh);
         self.fresh &= ran == 0;
         self.left = self.left.saturating_sub(ran);
         if end > 0 {
@@ -186,7 +199,7 @@ impl Merge {
             return Ok(());
         }
         self.member(asid).hold(Some(Piece::Rows(rows.slice(end, rows.len() - end))));
-        self.next_turn(Some(asid), Cause::Involuntary, None)
+        self.next_turn(Some(asid), self.schedule.cause(), None)
     }
 
     /// The running process is in a call. It leaves at once if it cannot go past it before others have run, whenever it returns.
@@ -196,9 +209,33 @@ impl Merge {
         let parked = waits == Waits::Child && member.children > 0 && member.ended == 0;
         let mut others = self.members.values().filter(|member| member.asid != asid);
         if parked || waits == Waits::Given && others.any(|member| member.is_behind(entered)) {
+            self.schedule.entered(asid, number);
             return self.wait(asid, number, Wait { entered, leave: None, child: waits == Waits::Child });
         }
-        Ok(())
+        match self.schedule.entered(asid, number) {
+            Some(0) => {
+                self.fork_in_call(asid)?;
+                self.wait(asid, number, Wait { entered, leave: None, child: waits == Waits::Child })
+            }
+            Some(left) => {
+                (self.left, self.fresh) = (left, true);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// If the call that the running process is in makes children: they are born in its turn.
+    fn fork_in_call(&mut self, asid: u32) -> Result<()> {
+        loop {
+            match self.member(asid).take()? {
+                Some(Piece::Fork { child }) => self.fork(asid, child)?,
+                piece => {
+                    self.member(asid).hold(piece);
+                    return Ok(());
+                }
+            }
+        }
     }
 
     /// Whether a call that returns must let others run first; then in which call the process waits.
@@ -238,6 +275,7 @@ impl Merge {
     fn exit(&mut self, asid: u32) -> Result<()> {
         self.weave.event(Op::Exit, asid.into(), 0, [None; 2]);
         let member = self.members.remove(&asid).expect("it lives");
+        self.schedule.ended(asid);
         if let Some(parent) = member.parent.and_then(|parent| self.members.get_mut(&parent)) {
             parent.children -= 1;
             parent.ended += 1;
@@ -260,7 +298,7 @@ impl Merge {
             }
             let tid = member.tid;
             self.weave.switch(next, tid, cause, number);
-        } else if cause == Cause::SystemCall {
+        } else if cause != Cause::Involuntary {
             let tid = self.member(next).tid;
             self.weave.switch(next, tid, cause, number);
         }

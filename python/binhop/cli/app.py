@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from binhop import __version__
-from binhop.cli import compare, export, lists, paging, reproduce, run, sweep, trace, traces
+from binhop.cli import compare, export, lists, mix, paging, reproduce, run, sweep, trace, traces
 
 app = typer.Typer(
     name="binhop",
@@ -44,6 +44,7 @@ app.command("report")(reproduce.report)
 app.command("import")(traces.import_)
 app.command("export")(export.export)
 app.add_typer(trace.app)
+app.command("mix")(mix.mix)
 app.command("inspect")(traces.inspect)
 app.command("lint")(traces.lint)
 app.command("machines")(lists.machines)

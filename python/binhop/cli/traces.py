@@ -114,7 +114,7 @@ def _print_report(name: str, report: dict[str, Any]) -> None:
     facts.add_row("pages touched", f"{show.grouped(report['pages'])} of {page}")
     facts.add_row("footprint", f"{report['footprint_bytes'] / 2**20:.2f} MiB")
     facts.add_row("content", f"{report['content_hash']} ({report['content']})")
-    for key in ("recorder", "command", "sizes"):
+    for key in ("recorder", "command", "sizes", "schedule"):
         if meta.get(key):
             facts.add_row(key, str(meta[key]))
     out.print(name)

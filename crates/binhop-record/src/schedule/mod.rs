@@ -5,9 +5,13 @@
 
 mod built_in;
 pub mod calls;
+pub mod native;
 mod round_robin;
 
+use binhop_trace::event::Cause;
+
 pub use built_in::{BuiltIn, PREEMPTED};
+pub use native::Native;
 pub use round_robin::RoundRobin;
 
 /// A process that may run.
@@ -28,6 +32,30 @@ pub trait Schedule: Send {
     /// The chosen one's turn begins: the instructions (1 or more) after which another one's turn comes, if another
     /// may run then.
     fn turn(&mut self, asid: u32) -> u64;
+
+    /// A process begins; of the command's own, the parent is `None`.
+    fn born(&mut self, _asid: u32, _parent: Option<u32>) {}
+    /// A process has ended.
+    fn ended(&mut self, _asid: u32) {}
+    /// The process whose turn it is ran so many instructions.
+    fn ran(&mut self, _asid: u32, _instructions: u64) {}
+    /// The process whose turn it is enters a system call: the instructions that are left of its turn from here, if that is
+    /// known now; 0: it leaves in the call.
+    fn entered(&mut self, _asid: u32, _number: u32) -> Option<u64> {
+        None
+    }
+    /// Why a turn that is over is over.
+    fn cause(&self) -> Cause {
+        Cause::Involuntary
+    }
+    /// When the turn began, in nanoseconds since the program's start, where a real time is known.
+    fn time(&self) -> Option<u64> {
+        None
+    }
+    /// What a user should know of how it went, one sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The one whose last turn is longest ago, the first of those that had none.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test, to panic is to fail")]
 
 mod model;
+mod native;
 mod world;
 
 use std::collections::{BTreeMap, HashMap};
@@ -69,10 +70,11 @@ fn own_rows(script: &Script) -> Vec<Row> {
     rows.flatten().collect()
 }
 
-fn worlds(signals: bool) -> impl Strategy<Value = World> {
+/// What a world is made from: a seed and its size.
+fn worlds(signals: bool) -> impl Strategy<Value = (u64, Size)> {
     let drawn = (any::<u64>(), 1u64..9, 1u64..4, 1u32..60);
     drawn.prop_map(move |(seed, processes, channels, acts)| {
-        play(seed, Size { processes, channels, acts, signals })
+        (seed, Size { processes, channels, acts, signals })
     })
 }
 
@@ -118,7 +120,7 @@ fn check_causes(rows: &[Row], meta: &Meta) {
             _ if is(row, Op::Exit) => ended.push(row.1),
             SENT => sent.push(number),
             RECEIVED => {
-                assert!(sent.contains(&number), "message {number:#x} was received before it was sent")
+                assert!(sent.contains(&number), "message {number:#x} was received before it was sent");
             }
             REAPED => assert!(ended.contains(&asids[&number]), "{number} was waited for before it ended"),
             _ => {}
@@ -130,7 +132,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_merge_keeps_every_process_and_every_cause(world in worlds(false), seed: u64) {
+    fn a_merge_keeps_every_process_and_every_cause(drawn in worlds(false), seed: u64) {
+        let world = play(drawn.0, drawn.1);
         let (rows, meta) = merged(&world, short_turns(seed));
         prop_assert_eq!(meta.schedule.as_deref(), Some("built-in"));
         check_lives(&world, &rows, &meta);
@@ -138,13 +141,15 @@ proptest! {
     }
 
     #[test]
-    fn signals_that_end_a_wait_for_a_child_lose_nobody(world in worlds(true), seed: u64) {
+    fn signals_that_end_a_wait_for_a_child_lose_nobody(drawn in worlds(true), seed: u64) {
+        let world = play(drawn.0, drawn.1);
         let (rows, meta) = merged(&world, short_turns(seed));
         check_lives(&world, &rows, &meta);
     }
 
     #[test]
-    fn a_merge_equals_the_slow_model(world in worlds(true), seed: u64, quantum in 1u64..3000) {
+    fn a_merge_equals_the_slow_model(drawn in worlds(true), seed: u64, quantum in 1u64..3000) {
+        let world = play(drawn.0, drawn.1);
         for schedule in [|seed, _| short_turns(seed), |_, quantum| Box::new(RoundRobin::new(quantum)) as Box<dyn Schedule>] {
             let (rows, _) = merged(&world, schedule(seed, quantum));
             let model = model::merge(&world, schedule(seed, quantum).as_mut());
@@ -153,13 +158,15 @@ proptest! {
     }
 
     #[test]
-    fn lint_finds_nothing(world in worlds(false), seed: u64) {
+    fn lint_finds_nothing(drawn in worlds(false), seed: u64) {
+        let world = play(drawn.0, drawn.1);
         let mut merge = Merge::new(Given::new(&world), short_turns(seed), Meta::default());
         prop_assert_eq!(lint::lint(&mut merge, None, &mut |_| Ok(())).unwrap(), []);
     }
 
     #[test]
-    fn a_turn_that_is_over_was_no_longer_than_it_may_be(world in worlds(false), quantum in 30u64..3000) {
+    fn a_turn_that_is_over_was_no_longer_than_it_may_be(drawn in worlds(false), quantum in 30u64..3000) {
+        let world = play(drawn.0, drawn.1);
         let (rows, _) = merged(&world, Box::new(RoundRobin::new(quantum)));
         let mut ran = 0u64;
         for row in &rows {
@@ -181,7 +188,8 @@ proptest! {
 
     /// The recorder writes in the order of time; the merge may not need what comes after what it withholds.
     #[test]
-    fn pieces_that_come_late_make_the_same_rows(world in worlds(false), seed: u64, pauses: u8) {
+    fn pieces_that_come_late_make_the_same_rows(drawn in worlds(false), seed: u64, pauses: u8) {
+        let world = play(drawn.0, drawn.1);
         let (rows, _) = merged(&world, short_turns(seed));
         let mut all: Vec<(u64, u64, usize)> = Vec::new();
         let (mut senders, mut arriving) = (BTreeMap::new(), BTreeMap::new());

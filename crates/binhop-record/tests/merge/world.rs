@@ -95,11 +95,16 @@ impl Actor {
         self.time = self.time.max(time);
         let (tid, time) = (self.script.pid as u32, self.time);
         self.piece(Piece::Leave { tid, number, time, result });
+        self.mark(row);
+        self.state = State::Runs;
+    }
+
+    /// A row that is known again.
+    fn mark(&mut self, row: u64) {
         let mut rows = EventBuilder::default();
-        rows.push_args(Op::Syscall, row, 8, number, [None; 2]);
+        rows.push(Op::Syscall, row, 8, 0);
         rows.push(Op::Range, row, 8, 1);
         self.piece(Piece::Rows(rows.finish()));
-        self.state = State::Runs;
     }
 }
 
@@ -190,12 +195,14 @@ impl Play {
     }
 
     fn send(&mut self, at: usize, channel: usize) {
-        let actor = &mut self.actors[at];
-        actor.enter(WRITE, Waits::Room);
-        self.channels[channel].push_back(actor.time + 1000);
+        // What is sent was made before the call: the receiver may run while the sender is still in it.
         let row = SENT | (channel as u64) << 32 | self.sent[channel];
         self.sent[channel] += 1;
-        actor.leave(WRITE, actor.time + 2000, 8, row);
+        let actor = &mut self.actors[at];
+        actor.mark(row);
+        actor.enter(WRITE, Waits::Room);
+        self.channels[channel].push_back(actor.time + 1000);
+        actor.leave(WRITE, actor.time + 2000, 8, 0);
         let reads = |actor: &Actor| matches!(actor.state, State::Reads(c) if c == channel);
         if let Some(reader) = (0..self.actors.len()).find(|&reader| reads(&self.actors[reader])) {
             self.deliver(reader, channel);

@@ -1,0 +1,48 @@
+//! Traces made apart, mixed.
+
+use binhop_base::{Problem, Result};
+use binhop_record::schedule::RoundRobin;
+use binhop_record::{Ends, Input, Latencies, Mix};
+use binhop_trace::Source;
+use pyo3::prelude::*;
+
+use crate::problem::{OrRaise, told};
+use crate::source::Stream;
+
+/// One stream out of several. Each input: its name, what opens it as a stream, how many references to read of it.
+/// `quantum` and `latency` (None: by what is waited for) are instructions, `ends` one of all, first and repeat.
+#[pyfunction]
+#[pyo3(signature = (inputs, quantum, latency, ends))]
+pub(crate) fn mix(
+    py: Python<'_>,
+    inputs: Vec<(String, Py<PyAny>, Option<u64>)>,
+    quantum: u64,
+    latency: Option<u64>,
+    ends: &str,
+) -> PyResult<Stream> {
+    if quantum == 0 {
+        let remedy = "say --quantum 400k";
+        return Err(Problem::request("0", "--quantum", "a turn has at least one instruction", remedy))
+            .or_raise(py);
+    }
+    let ends = match ends {
+        "first" => Ends::First,
+        "repeat" => Ends::Repeat,
+        _ => Ends::All,
+    };
+    let inputs = inputs.into_iter().map(|(name, open, length)| Input {
+        name,
+        open: Box::new(move || Python::attach(|py| opened(py, &open))),
+        length,
+    });
+    let latencies = latency.map_or_else(Latencies::default, Latencies::all);
+    let schedule = Box::new(RoundRobin::new(quantum));
+    let mixed = Mix::new(inputs.collect(), schedule, latencies, ends).or_raise(py)?;
+    Ok(Stream::new(Box::new(mixed), None))
+}
+
+fn opened(py: Python<'_>, open: &Py<PyAny>) -> Result<Box<dyn Source>> {
+    let stream = open.call0(py).map_err(|error| told(py, &error))?;
+    let stream = stream.bind(py).cast::<Stream>().map_err(|error| told(py, &error.into()))?;
+    stream.get().take()
+}

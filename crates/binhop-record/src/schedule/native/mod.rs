@@ -1,0 +1,243 @@
+//! The order between processes as it was in a run without a recorder.
+//!
+//! The native run is a list of turns: which process, up to which of its system calls and how long after it, why it left.
+//! **Processes** are the same if they descend from the command in the same way: the second child of the first child.
+//! **A turn's end** is found in the recording by the system call; what lies after it is time, which becomes instructions at the rate
+//! at which the process ran so far, in instructions recorded a microsecond observed, and starts afresh at each call.
+//! **The next turn** is the first in the list that is not over yet and whose process may run; one whose process
+//! must wait for something in the recording is passed over for as long, and lost if the process gets past it
+//! otherwise. Where none of the next [`AHEAD`] can be followed, the one whose turn is longest ago runs for
+//! a millisecond.
+
+mod align;
+mod capture;
+mod observed;
+
+use std::collections::{HashMap, VecDeque};
+
+use binhop_base::{Problem, Result};
+use binhop_trace::event::Cause;
+
+use super::{BuiltIn, Ready, Schedule, longest_ago};
+use align::Place;
+pub use capture::{capture, obstacle};
+pub use observed::{End, Observed, ObservedProcess, Run};
+
+/// Turns that are looked at.
+const AHEAD: usize = 256;
+/// A turn where none was observed, in microseconds.
+const UNKNOWN: u64 = 1000;
+
+/// A schedule that follows an observed one.
+pub struct Native {
+    observed: Observed,
+    runs: VecDeque<Run>,
+    total: usize,
+    followed: u64,
+    /// The observed process behind an address space, and its children so far.
+    known: HashMap<u32, (usize, u32)>,
+    places: Vec<Progress>,
+    /// The turn that is followed now.
+    current: Option<Run>,
+    time: u64,
+}
+
+/// How far an observed process got in the recording.
+#[derive(Clone, Debug, Default)]
+struct Progress {
+    place: Place,
+    /// Its address space, while it lives.
+    asid: Option<u32>,
+    /// Instructions it had run at its last call of the native run.
+    instructions: u64,
+    /// Instructions and microseconds between calls of both runs so far.
+    between: (u64, u64),
+    /// Instructions it ran in turns since.
+    now: u64,
+}
+
+impl Progress {
+    /// Instructions in so many microseconds.
+    fn instructions_in(&self, us: u64) -> u64 {
+        let (instructions, micros) = self.between;
+        let rate =
+            if micros < 100 { BuiltIn::RATE.into() } else { u128::from(instructions) / u128::from(micros) };
+        u64::try_from(u128::from(us) * rate.max(1)).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// Whether it got past a turn.
+    fn is_past(&self, run: &Run) -> bool {
+        let ran = self.now - self.instructions;
+        match run.end {
+            End::SystemCall => self.place.at >= run.calls,
+            End::Exit => false,
+            _ => {
+                self.place.at > run.calls
+                    || self.place.at == run.calls && ran >= self.instructions_in(run.ran)
+            }
+        }
+    }
+}
+
+impl Native {
+    /// Follows what was observed.
+    #[must_use]
+    pub fn new(observed: Observed) -> Self {
+        let runs: VecDeque<Run> = observed.runs.iter().cloned().collect();
+        let places = vec![Progress::default(); observed.processes.len()];
+        let total = runs.len();
+        Self { observed, runs, total, followed: 0, known: HashMap::new(), places, current: None, time: 0 }
+    }
+
+    /// Reads what was saved with [`Native::save`].
+    ///
+    /// # Errors
+    /// The text is not a schedule.
+    pub fn load(text: &str, place: &str) -> Result<Self> {
+        let broken = |what: &str| {
+            let rule = "a schedule is what --save-schedule wrote";
+            Problem::request(what, place, rule, "observe the command again: --schedule native")
+        };
+        let observed: Observed = serde_json::from_str(text).map_err(|error| broken(&error.to_string()))?;
+        let processes = observed.processes.len();
+        if let Some(run) = observed.runs.iter().find(|run| run.process >= processes) {
+            return Err(broken(&format!("process {} of {processes}", run.process)));
+        }
+        let ordered =
+            observed.processes.iter().enumerate().all(|(at, process)| process.parent.is_none_or(|p| p < at));
+        if !ordered {
+            return Err(broken("a process before its parent"));
+        }
+        Ok(Self::new(observed))
+    }
+
+    /// What was observed, as JSON.
+    #[must_use]
+    pub fn save(observed: &Observed) -> String {
+        serde_json::to_string(observed).expect("plain data becomes JSON")
+    }
+
+    /// The child of an observed process that was born as its `nth`.
+    fn child(&self, parent: usize, nth: u32) -> Option<usize> {
+        let children =
+            self.observed.processes.iter().enumerate().filter(|(_, one)| one.parent == Some(parent));
+        children.map(|(at, _)| at).nth(nth as usize)
+    }
+
+    fn progress(&mut self, asid: u32) -> Option<&mut Progress> {
+        let &(at, _) = self.known.get(&asid)?;
+        Some(&mut self.places[at])
+    }
+}
+
+impl Schedule for Native {
+    fn name(&self) -> &str {
+        "native"
+    }
+
+    fn choose(&mut self, ready: &[Ready]) -> usize {
+        while self.runs.front().is_some_and(|run| self.places[run.process].is_past(run)) {
+            self.runs.pop_front();
+        }
+        let may = |run: &Run| {
+            let progress = &self.places[run.process];
+            let place = ready.iter().position(|ready| Some(ready.asid) == progress.asid)?;
+            Some(place).filter(|_| !progress.is_past(run))
+        };
+        let found = self.runs.iter().take(AHEAD).enumerate().find_map(|(at, run)| Some((at, may(run)?)));
+        self.current = found.and_then(|(at, _)| self.runs.remove(at));
+        self.followed += u64::from(self.current.is_some());
+        found.map_or_else(|| longest_ago(ready), |(_, place)| place)
+    }
+
+    fn turn(&mut self, asid: u32) -> u64 {
+        let Some(run) = &self.current else { return UNKNOWN * BuiltIn::RATE };
+        self.time = self.time.max(run.start * 1000);
+        let Some(&(at, _)) = self.known.get(&asid) else { return UNKNOWN * BuiltIn::RATE };
+        let progress = &self.places[at];
+        if progress.place.at < run.calls || run.end == End::Exit {
+            return u64::MAX;
+        }
+        progress.instructions_in(run.ran).saturating_sub(progress.now - progress.instructions).max(1)
+    }
+
+    fn born(&mut self, asid: u32, parent: Option<u32>) {
+        let at = match parent.map(|parent| self.known.get_mut(&parent)) {
+            None => Some(0),
+            Some(None) => None,
+            Some(Some((parent, children))) => {
+                *children += 1;
+                let (parent, nth) = (*parent, *children - 1);
+                self.child(parent, nth)
+            }
+        };
+        if let Some(at) = at.filter(|&at| at < self.places.len()) {
+            self.known.insert(asid, (at, 0));
+            self.places[at].asid = Some(asid);
+        }
+    }
+
+    fn ended(&mut self, asid: u32) {
+        if let Some(progress) = self.progress(asid) {
+            progress.asid = None;
+        }
+    }
+
+    fn ran(&mut self, asid: u32, instructions: u64) {
+        if let Some(progress) = self.progress(asid) {
+            progress.now += instructions;
+        }
+    }
+
+    fn entered(&mut self, asid: u32, number: u32) -> Option<u64> {
+        let &(at, _) = self.known.get(&asid)?;
+        let (progress, native) = (&mut self.places[at], &self.observed.processes[at].calls);
+        let before = progress.place.at;
+        if !progress.place.enters(number, native) {
+            return None;
+        }
+        if progress.place.at == before + 1 {
+            progress.between.0 += progress.now - progress.instructions;
+            progress.between.1 += native[before].1;
+        }
+        progress.instructions = progress.now;
+        let run = self.current.as_ref().filter(|run| run.process == at)?;
+        match run.end {
+            _ if progress.place.at > run.calls => Some(1), // it got past the turn's end
+            _ if progress.place.at < run.calls => None,
+            End::SystemCall => Some(0),
+            End::Exit => None,
+            End::PageFault | End::Involuntary => Some(progress.instructions_in(run.ran)),
+        }
+    }
+
+    fn cause(&self) -> Cause {
+        match self.current.as_ref().map(|run| run.end) {
+            Some(End::PageFault) => Cause::PageFault,
+            _ => Cause::Involuntary,
+        }
+    }
+
+    fn time(&self) -> Option<u64> {
+        self.current.as_ref().map(|_| self.time)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let calls: u64 = self.observed.processes.iter().map(|process| process.calls.len() as u64).sum();
+        let matched: u64 = self.places.iter().map(|progress| progress.place.matched).sum();
+        let mut notes = vec![format!(
+            "the order is that of a native run: {matched} of its {calls} system calls were found in the recording, {} of its {} turns followed",
+            self.followed, self.total
+        )];
+        if matched * 10 < calls * 8 {
+            notes.push(
+                "fewer than 80% of the native run's system calls were found: the two runs did not do the same, and the order is a rough one"
+                    .into(),
+            );
+        }
+        if self.observed.lost > 0 {
+            notes.push(format!("the kernel lost {} events of the native run", self.observed.lost));
+        }
+        notes
+    }
+}

@@ -1,0 +1,161 @@
+//! The merge in the order of a native run: made-up ones, and a real one where that is permitted.
+
+use binhop_record::schedule::Native;
+use binhop_record::schedule::native::{End, Observed, ObservedProcess, Run, capture, obstacle};
+use binhop_record::{Merge, Piece};
+use binhop_trace::event::Cause;
+use binhop_trace::{Meta, Op, lint};
+use proptest::prelude::*;
+
+use crate::world::{Given, World};
+use crate::{Row, check_causes, check_lives, is, merged, worlds};
+
+/// The processes of a world as a native run would have shown them: the same calls, less some.
+fn processes(world: &World, skip: usize) -> Vec<ObservedProcess> {
+    let parent_of = |child: u64| {
+        let made = |piece: &Piece| matches!(piece, Piece::Fork { child: made } if *made == child);
+        world.values().position(|script| script.pieces.iter().any(|(_, piece)| made(piece)))
+    };
+    let calls = |pieces: &[(u64, Piece)]| {
+        let numbers = pieces.iter().filter_map(|(_, piece)| match piece {
+            Piece::Enter { number, .. } => Some((*number, 1)),
+            _ => None,
+        });
+        numbers.enumerate().filter(|(at, _)| (at + 1) % skip != 0).map(|(_, call)| call).collect()
+    };
+    let all = world
+        .iter()
+        .map(|(&pid, script)| ObservedProcess { parent: parent_of(pid), calls: calls(&script.pieces) });
+    all.collect()
+}
+
+fn run() -> impl Strategy<Value = (usize, usize, u64, End)> {
+    let end =
+        prop_oneof![Just(End::SystemCall), Just(End::PageFault), Just(End::Involuntary), Just(End::Exit)];
+    (0usize..9, 0usize..40, 0u64..20, end)
+}
+
+fn observed(world: &World, runs: &[(usize, usize, u64, End)], skip: usize) -> Observed {
+    let processes = processes(world, skip);
+    let runs = runs.iter().zip(0..).map(|(&(process, calls, ran, end), start)| {
+        let process = process % processes.len();
+        Run { process, start, calls: calls.min(processes[process].calls.len()), ran, end }
+    });
+    Observed { command: vec!["made up".into()], runs: runs.collect(), processes, lost: 0 }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever order is asked for, every process stays whole and every cause comes first.
+    #[test]
+    fn any_native_order_keeps_every_process_and_every_cause(
+        drawn in worlds(false),
+        runs in prop::collection::vec(run(), 0..300),
+        skip in 2usize..50,
+    ) {
+        let world = crate::world::play(drawn.0, drawn.1);
+        let observed = observed(&world, &runs, skip);
+        let (rows, meta) = merged(&world, Box::new(Native::new(observed.clone())));
+        prop_assert_eq!(meta.schedule.as_deref(), Some("native"));
+        let timeless: Vec<Row> = rows.iter().filter(|row| !is(row, Op::Time)).copied().collect();
+        check_lives(&world, &timeless, &meta);
+        check_causes(&timeless, &meta);
+        let schedule = Native::load(&Native::save(&observed), "saved").unwrap();
+        let mut merge = Merge::new(Given::new(&world), Box::new(schedule), Meta::default());
+        prop_assert_eq!(lint::lint(&mut merge, None, &mut |_| Ok(())).unwrap(), []);
+    }
+}
+
+/// Two processes that only compute and ask for their number are put in just the order that was observed.
+#[test]
+fn turns_end_where_they_ended() {
+    let script = |pid: u64, child: Option<u64>| {
+        let mut rows = binhop_trace::event::EventBuilder::default();
+        (0..4000u64).for_each(|row| rows.push(Op::Fetch, row, 4, 1));
+        let rows = rows.finish();
+        let tid = pid as u32;
+        let waits = binhop_record::Waits::Nothing;
+        let mut pieces = Vec::new();
+        pieces.extend(child.map(|child| (0, Piece::Fork { child })));
+        for time in [1, 3] {
+            pieces.push((0, Piece::Rows(rows.clone())));
+            pieces.push((0, Piece::Enter { tid, number: 39, waits, time }));
+            pieces.push((0, Piece::Leave { tid, number: 39, time, result: 1 }));
+        }
+        pieces.push((0, Piece::Exit { time: 4 }));
+        (pid, crate::Script { pid, pieces })
+    };
+    let world = World::from([script(1, Some(2)), script(2, None)]);
+    let run = |process, start, calls, ran, end| Run { process, start, calls, ran, end };
+    let observed = Observed {
+        processes: processes(&world, 99),
+        runs: vec![
+            run(0, 0, 0, 3, End::Involuntary), // 3 µs: 3000 instructions, at the rate assumed before any is known
+            run(1, 5, 1, 0, End::SystemCall),
+            run(0, 9, 1, 0, End::PageFault),
+            run(1, 20, 2, 0, End::Exit),
+            run(0, 30, 2, 0, End::Exit),
+        ],
+        ..Observed::default()
+    };
+    let (rows, _) = merged(&world, Box::new(Native::new(observed)));
+    let mut told = Vec::new();
+    let mut instructions = 0;
+    for row in &rows {
+        if is(row, Op::Switch) {
+            told.push((instructions, row.1, row.4.unwrap()));
+        }
+        if is(row, Op::Fetch) {
+            instructions += row.3;
+        }
+    }
+    let [call, fault, involuntary, exit] =
+        [Cause::SystemCall, Cause::PageFault, Cause::Involuntary, Cause::Exit].map(|c| c as u64);
+    // After its call the first runs one instruction more: a turn that ends at a call ends before the next fetch but one.
+    assert_eq!(told, [(3000, 1, involuntary), (7000, 0, call), (8001, 1, fault), (12_001, 0, exit)]);
+    let times: Vec<u64> = rows.iter().filter(|row| is(row, Op::Time)).map(|row| row.1).collect();
+    assert_eq!(times, [0, 5000, 9000, 20_000, 30_000]);
+}
+
+#[test]
+fn a_schedule_that_is_none_is_refused() {
+    for (text, value) in [
+        ("{", "EOF while parsing an object at line 1 column 1"),
+        (
+            r#"{"command":[],"processes":[],"runs":[{"process":0,"start":0,"calls":0,"ran":0,"end":"exit"}],"lost":0}"#,
+            "process 0 of 0",
+        ),
+        (
+            r#"{"command":[],"processes":[{"parent":0,"calls":[]}],"runs":[],"lost":0}"#,
+            "a process before its parent",
+        ),
+    ] {
+        let problem = Native::load(text, "order.json").err().unwrap();
+        assert_eq!((problem.value.as_str(), problem.place.as_str()), (value, "order.json"));
+    }
+}
+
+#[test]
+fn a_real_native_run_is_observed() {
+    if let Some(obstacle) = obstacle() {
+        eprintln!("skipped: {obstacle}");
+        return;
+    }
+    let command = ["sh", "-c", "head -c 300000 /dev/zero | sort | wc -c > /dev/null; true"].map(String::from);
+    let (observed, status) = capture(&command).unwrap();
+    assert!(status.success());
+    assert_eq!(observed.processes.len(), 4, "sh, head, sort, wc");
+    assert!(observed.processes.iter().skip(1).all(|process| process.parent == Some(0)));
+    let calls = |process: usize, number| {
+        observed.processes[process].calls.iter().filter(|call| call.0 == number).count()
+    };
+    assert!(calls(0, 61) >= 3, "the shell waits for three children");
+    let exits = observed.runs.iter().filter(|run| run.end == End::Exit).count();
+    assert!(exits >= 3 && observed.lost == 0, "{exits} exits, {} lost", observed.lost);
+    // The pipe is smaller than what head writes: somebody waited in a read or a write.
+    assert!(observed.runs.iter().any(|run| run.end == End::SystemCall));
+    assert!(observed.runs.windows(2).all(|pair| pair[0].start <= pair[1].start));
+    let (_, status) = capture(&["false".to_owned()]).unwrap();
+    assert_eq!(status.code(), Some(1));
+}

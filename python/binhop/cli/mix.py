@@ -1,0 +1,67 @@
+"""`binhop mix`: traces made apart, as one processor would have run them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+import binhop
+from binhop.cli import show
+from binhop.cli.options import Length, Threads, length_of, positive
+from binhop.cli.progress import progress
+from binhop.errors import RequestError
+from binhop.numbers import count
+
+
+def mix(
+    traces: Annotated[
+        list[str], typer.Argument(metavar="TRACE…", help="Trace files, foreign ones, or workloads.")
+    ],
+    out: Annotated[str, typer.Option("--output", "-o", metavar="OUTPUT", help="The trace file to make.")],
+    quantum: Annotated[str, typer.Option(help="Instructions of a turn.")] = "400k",
+    latency: Annotated[
+        str | None,
+        typer.Option(
+            help="Instructions for which a process that waits leaves the processor. Default: 100k where it "
+            "waits for another process, 1M for a device or a page."
+        ),
+    ] = None,
+    length: Length = None,
+    until_first: Annotated[
+        bool,
+        typer.Option("--until-first", help="End when the first trace ends. Default: when the last does."),
+    ] = False,
+    repeat: Annotated[
+        bool,
+        typer.Option(
+            "--repeat", help="A trace that ends begins again, as new processes, until each has ended once."
+        ),
+    ] = False,
+    threads: Threads = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+) -> None:
+    """Mix traces made apart: turns of equal length, and whoever waits gives up the processor."""
+    if until_first and repeat:
+        rule = "one ends the mix with the first trace, the other goes on until each has ended"
+        raise RequestError("--until-first --repeat", "binhop mix", rule, "leave one of them out")
+    ends: Literal["all", "first", "repeat"] = "first" if until_first else "repeat" if repeat else "all"
+    parts = [binhop.Trace.of(trace) for trace in traces]
+    mixed = binhop.Trace.mix(
+        parts,
+        positive(quantum, "--quantum") or 0,
+        latency=count(latency, "--latency"),
+        length=[length_of(count(length, "--length"), part) for part in parts],
+        ends=ends,
+    )
+    with progress(f"mixing {mixed.name}", quiet=quiet) as tell:
+        written, _ = mixed.write(out, None, tell, threads=positive(threads, "--threads"))
+    if not quiet:
+        totals = written["totals"]
+        print(
+            f"{out}: {show.grouped(totals['references'])} references, "
+            f"{show.grouped(totals['instructions'])} instructions, "
+            f"{show.grouped(totals['events']['switch'])} switches, {show.grouped(written['bytes'])} bytes",
+            file=sys.stderr,
+        )

@@ -1,0 +1,123 @@
+"""`binhop mix`: traces made apart, as one processor would have run them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import binhop
+from binhop.cli import show
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Command
+
+FETCH, SWITCH, EXIT = 0, 4, 12
+COLUMNS = {"op": pl.UInt8, "addr": pl.UInt64, "size": pl.UInt32, "count": pl.UInt32}
+ARGS = {"arg0": pl.UInt64, "arg1": pl.UInt64}
+
+
+def program(path: Path, instructions: int, addr: int, *, waits_every: int = 0) -> str:
+    """A trace of instructions in a row; after every so many it waits in a read."""
+    rows: list[tuple[int | None, ...]] = []
+    for n in range(instructions):
+        rows.append((FETCH, addr + 4 * n, 4, 1, None, None))
+        if waits_every and (n + 1) % waits_every == 0:
+            rows.append((SWITCH, 0, 0, 0, 0, 0))
+    pl.DataFrame(rows, schema={**COLUMNS, **ARGS}, orient="row").write_parquet(path)
+    return str(path)
+
+
+def inspected(command: Command, path: Path) -> dict[str, Any]:
+    done = command.ok("inspect", str(path), "--json", "-")
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def test_a_mix_is_a_sound_trace_of_all(command: Command, tmp_path: Path) -> None:
+    a = program(tmp_path / "a.parquet", 1000, 0x1000)
+    b = program(tmp_path / "b.parquet", 300, 0x9000, waits_every=100)
+    out = tmp_path / "mix.parquet"
+    done = command.ok("mix", a, b, "--quantum", "250", "--latency", "10", "-o", str(out))
+    # a 250, b 100 and waits, a 250, b 100 and waits, a 250, b 100 and waits; a 250 and ends; b ends.
+    n = show.grouped(1300)
+    assert done.stderr.splitlines()[-1].startswith(f"{out}: {n} references, {n} instructions, 7 switches")
+    report = inspected(command, out)
+    assert report["switches"] == {
+        "system-call": 3,
+        "page-fault": 0,
+        "involuntary": 3,
+        "exit": 1,
+        "unknown": 0,
+    }
+    assert [process["instructions"] for process in report["processes"]] == [1000, 300]
+    assert report["meta"]["schedule"] == "round-robin, quantum 250"
+    assert "round-robin, quantum 250" in command.ok("inspect", str(out)).stdout
+    assert "nothing to complain about" in command.ok("lint", str(out)).stdout
+
+
+def test_a_trace_may_be_mixed_with_itself_and_with_workloads(command: Command, tmp_path: Path) -> None:
+    a = program(tmp_path / "a.parquet", 100, 0x1000)
+    out = tmp_path / "mix.parquet"
+    command.ok("mix", a, a, "lin", "--length", "1k", "--quantum", "30", "-o", str(out), "--quiet")
+    processes = inspected(command, out)["processes"]
+    assert [process["asid"] for process in processes] == [0, 1, 2]
+    assert [process["instructions"] for process in processes][:2] == [100, 100]
+
+
+@pytest.mark.parametrize(
+    ("option", "instructions", "exits"), [([], 400, 2), (["--until-first"], 100, 1), (["--repeat"], 600, 4)]
+)
+def test_when_a_mix_ends(
+    option: list[str], instructions: int, exits: int, command: Command, tmp_path: Path
+) -> None:
+    a = program(tmp_path / "a.parquet", 100, 0x1000)
+    b = program(tmp_path / "b.parquet", 300, 0x9000)
+    out = tmp_path / "mix.parquet"
+    command.ok("mix", a, b, "--quantum", "100", *option, "-o", str(out))
+    report = inspected(command, out)
+    assert report["totals"]["instructions"] == instructions
+    assert report["totals"]["events"]["exit"] == exits
+
+
+def test_the_same_mix_has_the_same_content_whoever_makes_it(command: Command, tmp_path: Path) -> None:
+    a = program(tmp_path / "a.parquet", 500, 0x1000, waits_every=70)
+    out = tmp_path / "mix.parquet"
+    command.ok("mix", a, "lin", "--length", "2k", "--quantum", "64", "-o", str(out))
+    mixed = binhop.Trace.mix([a, "lin"], 64, length=2000)
+    assert mixed.name == "a+lin"
+    assert mixed.inspect()["content_hash"] == inspected(command, out)["content_hash"]
+    rows = pl.read_parquet(out).filter(pl.col("op") == EXIT)["addr"].to_list()
+    assert sorted(rows) == [0, 1]
+
+
+def test_a_mix_is_simulated_as_it_is() -> None:
+    mixed = binhop.Trace.mix(["lin", "lin"], 5000, length=40_000)
+    result = binhop.simulate("kh90", mixed, seeds=2)
+    # A run of instructions that would pass the length is left out: one reference of each.
+    assert result.summary().filter(metric="references")["mean"].to_list() == [79_998.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["a.parquet", "-o", "x.parquet", "--quantum", "0"], "--quantum"),
+        (["a.parquet", "-o", "x.parquet", "--until-first", "--repeat"], "leave one of them out"),
+        (["a.parquet", "nowhere.parquet", "-o", "x.parquet"], "nowhere.parquet"),
+        (["a.parquet", "-o", "nowhere/x.parquet"], "nowhere/x.parquet"),
+    ],
+)
+def test_wrong_requests_say_what_is_wrong(
+    arguments: list[str], said: str, command: Command, tmp_path: Path
+) -> None:
+    program(tmp_path / "a.parquet", 10, 0)
+    assert said in command.refused("mix", *arguments)
+
+
+def test_an_end_that_is_none_is_refused() -> None:
+    with pytest.raises(binhop.RequestError, match="a mix has no such end"):
+        binhop.Trace.mix(["lin"], ends="never", length=10)  # type: ignore[arg-type]
