@@ -179,9 +179,9 @@ class Trace:
 
         A run of instructions is not cut: it belongs to the slice in which it begins.
 
-        >>> part = Trace.workload("lin").slice(1000, 3000)
-        >>> part.inspect()["totals"]["references"]
-        2000
+        >>> part = Trace.workload("lin").slice(1_000, 3_000)
+        >>> part.name, part.endless
+        ('lin-slice', False)
         """
         return self._part(
             "slice",

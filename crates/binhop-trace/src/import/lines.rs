@@ -159,7 +159,9 @@ impl<G: Grammar> Importer for LineImporter<G> {
 }
 
 fn newlines(text: &[u8]) -> u64 {
-    text.iter().filter(|&&byte| byte == b'\n').count() as u64
+    // In bytes, as many at once as a byte can count: counted in words it costs as much as parsing does.
+    let count = |some: &[u8]| some.iter().map(|&byte| u8::from(byte == b'\n')).sum::<u8>();
+    text.chunks(255).map(|some| u64::from(count(some))).sum()
 }
 
 /// A line as an error shows it: quoted, control characters escaped, clipped.
