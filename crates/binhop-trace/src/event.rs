@@ -6,7 +6,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanBufferBuilder, RecordBatch, UInt8Array, UInt32Array, UInt64Array,
+};
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt8Type, UInt32Type, UInt64Type};
 use binhop_base::{Problem, Result};
 
@@ -347,11 +350,17 @@ impl EventBuilder {
         let rows = self.op.len();
         let args = std::mem::take(&mut self.args);
         let column = |pick: fn(&Args) -> Option<u64>| {
-            let mut column = vec![None; rows];
+            // Few rows have one: what the others cost is zeroed memory.
+            let mut values = vec![0; rows];
+            let mut present = BooleanBufferBuilder::new(rows);
+            present.append_n(rows, false);
             for entry in &args {
-                column[entry.0] = pick(entry);
+                if let Some(value) = pick(entry) {
+                    values[entry.0] = value;
+                    present.set_bit(entry.0, true);
+                }
             }
-            UInt64Array::from(column)
+            UInt64Array::new(values.into(), Some(NullBuffer::new(present.finish())))
         };
         let (arg0, arg1) =
             if args.is_empty() { (None, None) } else { (Some(column(|a| a.1)), Some(column(|a| a.2))) };
