@@ -11,7 +11,7 @@ mod drmemtrace;
 mod events;
 mod lackey;
 mod lines;
-mod rows;
+pub mod rows;
 mod text;
 mod xdin;
 

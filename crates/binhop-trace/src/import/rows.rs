@@ -11,7 +11,7 @@ use crate::tool::Event;
 
 /// A run ends after this many instructions, so that intervals, warm-up and quanta, which break between
 /// rows, stay sharp. Straight-line code is rarely that long; the limit costs no measurable space.
-pub(super) const LONGEST_RUN: u32 = 1024;
+pub const LONGEST_RUN: u32 = 1024;
 
 /// …and after this many bytes, which keeps its size far from the column's limit.
 const LARGEST_RUN: u64 = 16 << 10;
@@ -24,7 +24,7 @@ const WORD: u64 = 4;
 
 /// Rows not yet handed on, and the fetch run that may still grow.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub struct Rows {
     out: EventBuilder,
     run: Run,
     references: u64,
@@ -44,29 +44,40 @@ struct Run {
 }
 
 impl Rows {
-    pub(super) fn with_capacity(rows: usize) -> Self {
+    /// No rows yet, with room for some.
+    #[must_use]
+    pub fn with_capacity(rows: usize) -> Self {
         Self { out: EventBuilder::with_capacity(rows + rows / 2), run: Run::default(), references: 0 }
     }
 
     /// Finished rows that were not taken yet.
-    pub(super) fn len(&self) -> usize {
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.out.len()
     }
 
+    /// Whether there is no finished row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
     /// References since the beginning.
-    pub(super) fn references(&self) -> u64 {
+    #[must_use]
+    pub fn references(&self) -> u64 {
         self.references
     }
 
     /// The finished rows as a batch; the open run stays open.
-    pub(super) fn take(&mut self, capacity: usize) -> EventBatch {
+    #[must_use]
+    pub fn take(&mut self, capacity: usize) -> EventBatch {
         let fresh = EventBuilder::with_capacity(capacity + capacity / 2);
         std::mem::replace(&mut self.out, fresh).finish()
     }
 
     /// An instruction of known size. It joins the run if it starts where the run ends.
     #[inline]
-    pub(super) fn fetch(&mut self, addr: u64, size: u32) {
+    pub fn fetch(&mut self, addr: u64, size: u32) {
         self.references += 1;
         let end = addr.wrapping_add(u64::from(size));
         let run = &mut self.run;
@@ -77,13 +88,29 @@ impl Rows {
         }
     }
 
+    /// Instructions in sequence: `size` bytes, the last of them starting at `last`. They join the run as one would.
+    #[inline]
+    pub fn fetch_run(&mut self, addr: u64, last: u64, size: u32, count: u32) {
+        self.references += u64::from(count);
+        let end = addr.wrapping_add(u64::from(size));
+        let run = &mut self.run;
+        if addr == run.end && addr > run.last && run.count + count <= LONGEST_RUN && run.has_room(end) {
+            run.last = last;
+            run.end = end;
+            run.count += count;
+        } else {
+            self.end_run();
+            self.run = Run { start: addr, end, last, count };
+        }
+    }
+
     /// An instruction of unknown size: one access of the aligned word at its address.
     ///
     /// It joins the run if it lies 1 to 15 bytes on, so that it may be the next instruction, *and* its word is
     /// the run's last word or the one behind it. The second condition is what keeps a run exact: over a
     /// wider step (a long instruction, or a short jump) the run would cover words that the trace never names.
     #[inline]
-    pub(super) fn fetch_word(&mut self, addr: u64) {
+    pub fn fetch_word(&mut self, addr: u64) {
         self.references += 1;
         let word = addr & !(WORD - 1);
         let end = word.wrapping_add(WORD);
@@ -99,7 +126,7 @@ impl Rows {
 
     /// A load, store or modify of known size. The open run ends before it.
     #[inline]
-    pub(super) fn data(&mut self, op: Op, addr: u64, size: u32) {
+    pub fn data(&mut self, op: Op, addr: u64, size: u32) {
         self.references += 1;
         self.end_run();
         self.out.push(op, addr, size, 1);
@@ -107,12 +134,12 @@ impl Rows {
 
     /// A load or store of unknown size: the aligned word at its address.
     #[inline]
-    pub(super) fn data_word(&mut self, op: Op, addr: u64) {
+    pub fn data_word(&mut self, op: Op, addr: u64) {
         self.data(op, addr & !(WORD - 1), WORD as u32);
     }
 
     /// A system event. The open run ends before it.
-    pub(super) fn event(&mut self, op: Op, addr: u64, size: u32, count: u32, args: [Option<u64>; 2]) {
+    pub fn event(&mut self, op: Op, addr: u64, size: u32, count: u32, args: [Option<u64>; 2]) {
         self.end_run();
         if args == [None, None] {
             self.out.push(op, addr, size, count);
@@ -135,7 +162,7 @@ impl Rows {
 
     /// Ends the open run, if there is one.
     #[inline]
-    pub(super) fn end_run(&mut self) {
+    pub fn end_run(&mut self) {
         let Run { start, end, count, .. } = self.run;
         if count > 0 {
             self.out.push(Op::Fetch, start, end.wrapping_sub(start) as u32, count);

@@ -1,0 +1,379 @@
+//! Words of the recorder's pipe become pieces of a process's stream.
+//!
+//! **Counting rules** are the recorder's (`recorder/instrument.c`). A system call's main range is its longest; the
+//! others follow as range rows, `count` 1 where the kernel read and 2 where it wrote. What a call reports beyond its
+//! result (the whole buffer of a short receive) is cut to the result. A call that fails moved nothing, though the kernel may
+//! have read what it was given.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use binhop_trace::event::{Cause, Op};
+use binhop_trace::import::rows::Rows;
+
+use crate::areas::{Area, Areas};
+use crate::names::Names;
+use crate::piece::Piece;
+use crate::schedule::calls::{Descriptor, waits};
+use crate::stretch::{Fetch, Stretches};
+use crate::wire;
+
+/// A batch of rows is handed on when it has so many.
+const BATCH_ROWS: usize = 1 << 16;
+/// The pages that mappings are counted in. The recorder knows one platform.
+pub(crate) const PAGE: u64 = 4096;
+/// No record is longer: a call of 1200 ranges, a path, or a superblock's items.
+const LONGEST_RECORD: u64 = 16 << 10;
+
+/// Decodes the stream of one process.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    stretches: Stretches,
+    fetch: Fetch,
+    rows: Rows,
+    areas: Areas,
+    names: Arc<Mutex<Names>>,
+    pieces: VecDeque<Piece>,
+    /// What each child knows that was made since [`Decoder::born`] was asked.
+    born: Vec<(u64, Decoder)>,
+    /// Words of a record or run that the last chunk cut in two.
+    rest: Vec<u64>,
+    /// The program that runs, and whether its references are wanted; none before it starts.
+    program: Option<(String, bool)>,
+    /// The segment of the heap and where it starts, once there is one.
+    heap: Option<(u64, u64)>,
+    ended: bool,
+    /// Words read before, for errors.
+    read: u64,
+}
+
+impl Decoder {
+    pub(crate) fn new(fetch: Fetch, names: Arc<Mutex<Names>>) -> Self {
+        Self {
+            stretches: Stretches::new(fetch),
+            fetch,
+            rows: Rows::with_capacity(BATCH_ROWS),
+            areas: Areas::default(),
+            names,
+            pieces: VecDeque::new(),
+            born: Vec::new(),
+            rest: Vec::new(),
+            program: None,
+            heap: None,
+            ended: false,
+            read: 0,
+        }
+    }
+
+    /// The processes that were made, by their ids, each with the decoder of its stream.
+    pub(crate) fn born(&mut self) -> Vec<(u64, Decoder)> {
+        std::mem::take(&mut self.born)
+    }
+
+    /// The decoder of a process that this one makes just now: it knows what this one knows.
+    fn child(&self) -> Self {
+        Self {
+            stretches: self.stretches.clone(),
+            areas: self.areas.clone(),
+            program: self.program.clone(),
+            heap: self.heap,
+            ..Self::new(self.fetch, Arc::clone(&self.names))
+        }
+    }
+
+    /// The program that runs.
+    pub(crate) fn command(&self) -> &str {
+        self.program.as_ref().map_or("", |(name, _)| name)
+    }
+
+    /// The process said that it ended.
+    pub(crate) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The next piece that is complete.
+    pub(crate) fn piece(&mut self) -> Option<Piece> {
+        self.pieces.pop_front()
+    }
+
+    /// Another image of the process starts to write: it describes its own stretches.
+    pub(crate) fn new_image(&mut self) {
+        self.rest.clear();
+        self.stretches = Stretches::new(self.fetch);
+    }
+
+    /// The image writes no more: what is open ends. Words of a record that was cut off are dropped.
+    pub(crate) fn image_ends(&mut self) {
+        self.rest.clear();
+        self.point();
+    }
+
+    /// Takes the next words.
+    ///
+    /// # Errors
+    /// What no recorder writes: which word, and why.
+    pub(crate) fn feed(&mut self, words: &[u64]) -> Result<(), String> {
+        if self.rest.is_empty() {
+            let taken = self.decode(words)?;
+            self.rest.extend_from_slice(&words[taken..]);
+        } else {
+            let mut joined = std::mem::take(&mut self.rest);
+            joined.extend_from_slice(words);
+            let taken = self.decode(&joined)?;
+            joined.drain(..taken);
+            self.rest = joined;
+        }
+        Ok(())
+    }
+
+    /// Decodes whole runs and records; how many words they were.
+    fn decode(&mut self, words: &[u64]) -> Result<usize, String> {
+        let mut at = 0;
+        while let Some(&word) = words.get(at) {
+            if wire::tag(word) == wire::RUN {
+                let number = wire::low(word) as usize;
+                let Some(references) = self.stretches.references(number) else {
+                    return Err(self.wrong(at, &format!("stretch {number} runs before it is described")));
+                };
+                let Some(addresses) = words.get(at + 1..at + 1 + references) else { break };
+                self.stretches.run(number, addresses, &mut self.rows);
+                at += 1 + references;
+                if self.rows.len() >= BATCH_ROWS {
+                    self.hand_on();
+                }
+            } else if wire::tag(word) == wire::RECORD {
+                let length = wire::low(word);
+                if length > LONGEST_RECORD {
+                    return Err(self.wrong(at, &format!("a record of {length} words")));
+                }
+                let Some(record) = words.get(at + 1..at + 1 + length as usize) else { break };
+                self.record(word >> 48 & 0xff, record).map_err(|what| self.wrong(at, &what))?;
+                at += 1 + record.len();
+            } else {
+                return Err(self.wrong(at, &format!("{word:#018x} starts neither a run nor a record")));
+            }
+        }
+        self.read += at as u64;
+        Ok(at)
+    }
+
+    fn wrong(&self, at: usize, what: &str) -> String {
+        format!("word {}: {what}", self.read + at as u64)
+    }
+
+    fn names(&self) -> std::sync::MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finished rows become a piece.
+    fn hand_on(&mut self) {
+        if !self.rows.is_empty() {
+            let room = if self.rows.len() < BATCH_ROWS { 64 } else { BATCH_ROWS };
+            self.pieces.push_back(Piece::Rows(self.rows.take(room)));
+        }
+    }
+
+    /// Everything up to here becomes a piece, so that a point may follow.
+    fn point(&mut self) {
+        self.rows.end_run();
+        self.hand_on();
+    }
+
+    fn push(&mut self, point: Piece) {
+        self.point();
+        self.pieces.push_back(point);
+    }
+}
+
+/// Records, by their kind. An error says what is wrong with one.
+impl Decoder {
+    fn record(&mut self, kind: u64, words: &[u64]) -> Result<(), String> {
+        match (kind, words) {
+            (wire::START, [_, _, wanted, name @ ..]) => self.starts(text(name)?, *wanted != 0),
+            (wire::STRETCH, [number, items @ ..]) => self.stretches.describe(*number, items)?,
+            (wire::PARTIAL, [struck, run, noted @ ..]) => {
+                self.stretches.partial(wire::low(*run) as usize, *struck, noted, &mut self.rows);
+            }
+            (wire::ENTER, &[call, time, regular, ref args @ ..]) if args.len() == 6 => {
+                let (tid, number) = thread_and_call(call);
+                let file = if regular == 1 { Descriptor::File } else { Descriptor::Other };
+                let args = <&[u64; 6]>::try_from(args).expect("six of them");
+                self.push(Piece::Enter { tid, number, waits: waits(number, *args, file), time });
+            }
+            (wire::LEAVE, call) if call.len() >= CALL_WORDS && (call.len() - CALL_WORDS) % 2 == 0 => {
+                self.leaves(call)
+            }
+            (wire::TIME, &[time]) => self.push(Piece::Time { time }),
+            (wire::FILE, [device, inode, path @ ..]) => self.names().tell((*device, *inode), &text(path)?),
+            (wire::MAP, &[start, bytes, flags, device, inode, offset]) => {
+                self.maps(start, bytes, flags, (device, inode), offset)?;
+            }
+            (wire::UNMAP, &[start, bytes]) => self.unmaps(start, end_of(start, bytes)?),
+            (wire::PROTECT, &[start, bytes, flags]) => {
+                self.protects(start, end_of(start, bytes)?, flags as u32)
+            }
+            (wire::MOVE, &[from, to, bytes]) => self.moves(from, end_of(from, bytes)?, to),
+            (wire::THREAD, &[tid, cause, number]) => {
+                let tid = u32::try_from(tid).map_err(|_| format!("a thread of number {tid}"))?;
+                let cause = match cause {
+                    wire::LEFT_CALL => Cause::SystemCall,
+                    wire::LEFT_INVOLUNTARY => Cause::Involuntary,
+                    wire::LEFT_EXIT => Cause::Exit,
+                    other => return Err(format!("a thread left for reason {other}")),
+                };
+                let number = (cause == Cause::SystemCall).then_some(wire::low(number) as u32);
+                self.push(Piece::Thread { tid, cause, number });
+            }
+            (wire::FORK, &[child]) => {
+                self.born.push((child, self.child()));
+                self.push(Piece::Fork { child });
+            }
+            (wire::EXIT, &[_, time]) => {
+                self.ended = true;
+                self.push(Piece::Exit { time });
+            }
+            _ => return Err(format!("a record of kind {kind} with {} words", words.len())),
+        }
+        Ok(())
+    }
+
+    /// A program starts: after another one, it takes its place.
+    fn starts(&mut self, command: String, wanted: bool) {
+        if self.program.replace((command.clone(), wanted)).is_some() {
+            self.areas = Areas::default();
+            self.heap = None;
+            self.push(Piece::Exec { command });
+        }
+    }
+
+    /// A row that is no reference, if the program's are wanted.
+    fn event(&mut self, op: Op, addr: u64, size: u32, count: u32, args: [Option<u64>; 2]) {
+        if self.program.as_ref().is_none_or(|(_, wanted)| *wanted) {
+            self.rows.event(op, addr, size, count, args);
+        }
+    }
+
+    fn leaves(&mut self, words: &[u64]) {
+        let (tid, number) = thread_and_call(words[0]);
+        let result = words[2] as i64;
+        self.push(Piece::Leave { tid, number, time: words[1], result });
+        let (buffer, device, inode, offset) = (words[3], words[4], words[5], words[6]);
+        let moved = |range: &[u64]| {
+            let (start, bytes) = (range[0], range[1] & !(1 << wire::BY_KERNEL));
+            let all = if start == buffer && MOVES_A_BUFFER.contains(&number) {
+                bytes.min(u64::try_from(result).unwrap_or(0))
+            } else {
+                bytes
+            };
+            let by_kernel = range[1] >> wire::BY_KERNEL == 1;
+            (start, u32::try_from(all).unwrap_or(u32::MAX), if by_kernel { WRITTEN } else { READ })
+        };
+        let ranges: Vec<(u64, u32, u32)> =
+            words[CALL_WORDS..].chunks_exact(2).map(moved).filter(|range| range.1 > 0).collect();
+        let longest = ranges.iter().map(|range| range.1).max();
+        let main = ranges.iter().position(|range| Some(range.1) == longest);
+        let (start, bytes, _) = main.map_or((0, 0, 0), |main| ranges[main]);
+        let file = (inode != 0).then(|| self.names().file((device, inode)));
+        let offset = file.and_then(|_| (offset != u64::MAX).then_some(offset));
+        self.event(Op::Syscall, start, bytes, number, [file, offset]);
+        for (_, range) in ranges.iter().enumerate().filter(|(index, _)| Some(*index) != main) {
+            self.event(Op::Range, range.0, range.1, range.2, [None, None]);
+        }
+    }
+
+    fn maps(
+        &mut self,
+        start: u64,
+        bytes: u64,
+        flags: u64,
+        file: (u64, u64),
+        offset: u64,
+    ) -> Result<(), String> {
+        let end = end_of(start, bytes)?;
+        let shared = flags & wire::SHARED != 0;
+        let (segment, first) = match flags >> wire::KIND {
+            wire::ANONYMOUS if shared => (Some(self.names().fresh(None, "shared memory")), 0),
+            wire::ANONYMOUS => (None, 0),
+            wire::MAPPED_FILE => (Some(self.names().file_segment(file)), offset),
+            wire::STACK => (Some(self.names().fresh(None, "stack")), 0),
+            wire::HEAP => {
+                let heap = self.heap.unwrap_or_else(|| (self.names().fresh(None, "heap"), start));
+                self.heap = Some(heap);
+                (Some(heap.0), start.wrapping_sub(heap.1))
+            }
+            wire::SYSTEM_V => (Some(self.names().shared_memory(file.1)), 0),
+            other => return Err(format!("a mapping of kind {other}")),
+        };
+        let flags = (flags & ((1 << wire::KIND) - 1)) as u32;
+        self.map_area(start, Area { end, segment, first, flags });
+        Ok(())
+    }
+
+    fn map_area(&mut self, start: u64, area: Area) {
+        self.areas.cut(start, area.end);
+        self.areas.insert(start, area);
+        let args = match area.segment {
+            Some(segment) => [Some(segment), Some(area.first)],
+            None => [None, None],
+        };
+        self.event(Op::Map, start, area.flags, pages(start, area.end), args);
+    }
+
+    /// Only what is mapped is unmapped: a program may name more.
+    fn unmaps(&mut self, start: u64, end: u64) {
+        for (from, area) in self.areas.cut(start, end) {
+            self.event(Op::Unmap, from, 0, pages(from, area.end), [None, None]);
+        }
+    }
+
+    fn protects(&mut self, start: u64, end: u64, protection: u32) {
+        let kept = !(wire::READ | wire::WRITE | wire::EXEC) as u32;
+        for (from, area) in self.areas.cut(start, end) {
+            let flags = area.flags & kept | protection;
+            self.areas.insert(from, Area { flags, ..area });
+            self.event(Op::Protect, from, flags, pages(from, area.end), [None, None]);
+        }
+    }
+
+    /// The pages of a segment keep their identity where they move; anonymous memory that is no segment is new there.
+    fn moves(&mut self, from: u64, end: u64, to: u64) {
+        for (start, area) in self.areas.parts(from, end) {
+            let place = to.wrapping_add(start - from);
+            self.map_area(place, Area { end: place.wrapping_add(area.end - start), ..area });
+        }
+    }
+}
+
+/// Words of a call's record before its ranges.
+const CALL_WORDS: usize = 7;
+
+/// `count` of a range row: what the kernel did there.
+const READ: u32 = 1;
+const WRITTEN: u32 = 2;
+
+/// Calls that move at most their result's bytes of the buffer in their second argument, by their numbers on x86-64: read,
+/// write, pread64, pwrite64, sendto, recvfrom.
+const MOVES_A_BUFFER: [u32; 6] = [0, 1, 17, 18, 44, 45];
+
+fn thread_and_call(word: u64) -> (u32, u32) {
+    ((word >> 32) as u32, wire::low(word) as u32)
+}
+
+/// The end of a range of whole pages below 2^63: a user's.
+fn end_of(start: u64, bytes: u64) -> Result<u64, String> {
+    let whole = start % PAGE == 0 && bytes % PAGE == 0 && bytes / PAGE <= u64::from(u32::MAX);
+    let end = start.checked_add(bytes).filter(|&end| whole && end <= 1 << 63);
+    end.ok_or_else(|| format!("{bytes} bytes at {start:#x} are no range of pages"))
+}
+
+fn pages(start: u64, end: u64) -> u32 {
+    ((end - start) / PAGE) as u32
+}
+
+/// A string: its length in bytes, its bytes.
+fn text(words: &[u64]) -> Result<String, String> {
+    let (length, words) = words.split_first().ok_or("a text without a length")?;
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let bytes = usize::try_from(*length).ok().and_then(|length| bytes.get(..length));
+    Ok(String::from_utf8_lossy(bytes.ok_or("a text longer than its record")?).into_owned())
+}

@@ -1,0 +1,83 @@
+//! What the processes of one recording share: the numbers of segments and files.
+//!
+//! A segment that maps a file is one number for every process, so that a library's text is one set of pages. Numbers are
+//! given in the order in which the merge meets them, so that they do not depend on the order in which pipes are read.
+
+use std::collections::BTreeMap;
+
+use binhop_trace::Meta;
+use binhop_trace::event::Segment;
+
+/// A file: device and inode.
+pub(crate) type FileKey = (u64, u64);
+
+/// Numbers of segments and files, and what is known of them.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    segments: BTreeMap<FileKey, u64>,
+    shared_memory: BTreeMap<u64, u64>,
+    files: BTreeMap<FileKey, u64>,
+    paths: BTreeMap<FileKey, String>,
+    meta: Meta,
+    next_segment: u64,
+}
+
+impl Names {
+    /// A file's path, told before it is used.
+    pub(crate) fn tell(&mut self, file: FileKey, path: &str) {
+        self.paths.insert(file, path.to_owned());
+    }
+
+    /// The segment that maps a file.
+    pub(crate) fn file_segment(&mut self, file: FileKey) -> u64 {
+        if let Some(&segment) = self.segments.get(&file) {
+            return segment;
+        }
+        let path = self.paths.get(&file).cloned();
+        let kind = path.as_deref().map_or("file", kind_of);
+        let segment = self.fresh(path, kind);
+        self.segments.insert(file, segment);
+        segment
+    }
+
+    /// The segment of a System V shared memory, by its identifier.
+    pub(crate) fn shared_memory(&mut self, id: u64) -> u64 {
+        if let Some(&segment) = self.shared_memory.get(&id) {
+            return segment;
+        }
+        let segment = self.fresh(None, "shared memory");
+        self.shared_memory.insert(id, segment);
+        segment
+    }
+
+    /// A segment of its own.
+    pub(crate) fn fresh(&mut self, file: Option<String>, kind: &str) -> u64 {
+        self.next_segment += 1;
+        let what = Segment { file, kind: Some(kind.to_owned()) };
+        self.meta.segments.insert(self.next_segment, what);
+        self.next_segment
+    }
+
+    /// The number of a file that system calls move bytes of.
+    pub(crate) fn file(&mut self, file: FileKey) -> u64 {
+        let next = self.files.len() as u64 + 1;
+        let id = *self.files.entry(file).or_insert(next);
+        if id == next {
+            let path = self.paths.get(&file).cloned().unwrap_or_default();
+            self.meta.files.insert(id, path);
+        }
+        id
+    }
+
+    /// Writes what is known into a trace's metadata.
+    pub(crate) fn write(&self, meta: &mut Meta) {
+        meta.segments.clone_from(&self.meta.segments);
+        meta.files.clone_from(&self.meta.files);
+    }
+}
+
+/// What a mapped file is, by its name.
+fn kind_of(path: &str) -> &'static str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if name.ends_with(".so") || name.contains(".so.") { "library" } else { "file" }
+}

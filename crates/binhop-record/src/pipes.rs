@@ -1,0 +1,163 @@
+//! The recorder's pipes: one that announces process images, and one for each of them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use binhop_base::{Problem, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+
+use crate::spool::{ImageKey, Spools};
+use crate::wire;
+
+/// The announcing pipe's name in the recording's directory.
+const CONTROL: &str = "control";
+/// What a pipe holds where the system allows it: few wakings of reader and writer.
+const PIPE_BYTES: usize = 1 << 20;
+/// Words are handed on in pieces of up to so many bytes.
+const CHUNK_BYTES: usize = 1 << 20;
+/// How often a reader that waits looks whether its writer is still there.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Listens to the images of one recording.
+pub(crate) struct Pipes {
+    directory: PathBuf,
+    spools: Arc<Spools>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Pipes {
+    /// Makes the announcing pipe and listens.
+    ///
+    /// # Errors
+    /// The directory cannot hold pipes.
+    pub(crate) fn listen(directory: &Path, spools: Arc<Spools>) -> Result<Self> {
+        let path = directory.join(CONTROL);
+        let failed = |error: io::Error| {
+            let rule = "the recorder's pipes cannot be made there";
+            let remedy = "set TMPDIR to a directory of yours on a local file system";
+            Problem::request(&error.to_string(), &path.display().to_string(), rule, remedy)
+        };
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            .map_err(|error| failed(error.into()))?;
+        // For writing, too: so it does not end when no image holds it.
+        let control = OpenOptions::new().read(true).write(true).open(&path).map_err(failed)?;
+        let listener = {
+            let (directory, spools) = (directory.to_owned(), Arc::clone(&spools));
+            std::thread::spawn(move || listen(control, &directory, &spools))
+        };
+        Ok(Self { directory: directory.to_owned(), spools, listener: Some(listener) })
+    }
+}
+
+impl Drop for Pipes {
+    /// An image that finds no announcing pipe runs on unrecorded; one whose pipe is closed, too.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.directory.join(CONTROL));
+        self.spools.cancel();
+        if let Some(listener) = self.listener.take() {
+            let _ = listener.join();
+        }
+    }
+}
+
+/// Starts a reader for each image that announces itself.
+fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>) {
+    let mut readers = Vec::new();
+    while !spools.is_cancelled() {
+        if !ready(&control) {
+            continue;
+        }
+        let mut bytes = [0; wire::HELLO_WORDS as usize * 8];
+        if control.read_exact(&mut bytes).is_err() {
+            break;
+        }
+        let hello: Vec<u64> = words(&bytes);
+        if hello[0] != wire::HELLO << 56 | wire::VERSION {
+            break; // nobody else writes here
+        }
+        let key = (hello[1], hello[2]);
+        let parent = (hello[4] != wire::NO_IMAGE).then_some((hello[3], hello[4]));
+        spools.announce(key, parent);
+        let (path, spools) = (directory.join(format!("{}.{}", key.0, key.1)), Arc::clone(spools));
+        readers.push(std::thread::spawn(move || {
+            // Whatever is wrong with its pipe, the image has ended for us.
+            let _ = read(&path, key, &spools);
+            spools.close(key);
+            let _ = fs::remove_file(path);
+        }));
+        readers.retain(|reader| !reader.is_finished());
+    }
+    for reader in readers {
+        let _ = reader.join();
+    }
+}
+
+/// Reads one image's pipe to its end.
+fn read(path: &Path, key: ImageKey, spools: &Spools) -> io::Result<()> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut pipe = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    // Beyond the user's share of pipe memory it stays as it is: slower, not wrong.
+    let _ = rustix::pipe::fcntl_setpipe_size(&pipe, PIPE_BYTES);
+    let mut bytes = Vec::with_capacity(CHUNK_BYTES);
+    loop {
+        if spools.is_cancelled() {
+            return Ok(());
+        }
+        if !ready(&pipe) {
+            if !bytes.is_empty() && !hand_on(&mut bytes, key, spools) || is_gone(key.0) {
+                return Ok(());
+            }
+            continue;
+        }
+        let filled = bytes.len();
+        bytes.resize(CHUNK_BYTES, 0);
+        let got = match pipe.read(&mut bytes[filled..]) {
+            Ok(0) => {
+                bytes.truncate(filled);
+                hand_on(&mut bytes, key, spools);
+                return Ok(());
+            }
+            Ok(got) => got,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => 0,
+            Err(error) => return Err(error),
+        };
+        bytes.truncate(filled + got);
+        if bytes.len() > CHUNK_BYTES / 2 && !hand_on(&mut bytes, key, spools) {
+            return Ok(());
+        }
+    }
+}
+
+/// Gives whole words to the spool; what is left of one stays. `false` if nobody wants them.
+fn hand_on(bytes: &mut Vec<u8>, key: ImageKey, spools: &Spools) -> bool {
+    let whole = bytes.len() / 8 * 8;
+    if whole == 0 {
+        return true;
+    }
+    let wanted = spools.push(key, words(&bytes[..whole]));
+    bytes.drain(..whole);
+    wanted
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))).collect()
+}
+
+/// Whether something can be read, or the other side has closed; waits a moment for it.
+fn ready(file: &File) -> bool {
+    let mut polled = [PollFd::new(file, PollFlags::IN)];
+    poll(&mut polled, Some(&LOOK)).is_ok_and(|number| number > 0)
+}
+
+/// Whether a process is no more, or is only waited for.
+pub(crate) fn is_gone(pid: u64) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    // The name stands in parentheses and may hold any character; the state follows it.
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    matches!(state, None | Some('Z' | 'X'))
+}

@@ -1,0 +1,148 @@
+//! The processes of a recording as streams of pieces.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use binhop_base::{Problem, Result};
+
+use crate::decode::Decoder;
+use crate::names::Names;
+use crate::piece::{Piece, ProcessStream, Streams};
+use crate::pipes::is_gone;
+use crate::spool::{ImageKey, Spools};
+use crate::stretch::Fetch;
+
+/// What a process that was just made knows: its parent's decoder at that point, by its pid.
+type Births = Arc<Mutex<BTreeMap<u64, VecDeque<Decoder>>>>;
+
+/// The processes that the recorder's pipes bring.
+pub(crate) struct Recorded {
+    spools: Arc<Spools>,
+    births: Births,
+    names: Arc<Mutex<Names>>,
+    fetch: Fetch,
+    /// The command itself has ended.
+    over: Arc<AtomicBool>,
+}
+
+impl Recorded {
+    pub(crate) fn new(
+        spools: Arc<Spools>,
+        names: Arc<Mutex<Names>>,
+        fetch: Fetch,
+        over: Arc<AtomicBool>,
+    ) -> Self {
+        Self { spools, births: Births::default(), names, fetch, over }
+    }
+
+    fn process(&self, key: ImageKey, decoder: Decoder) -> Result<Option<Box<dyn ProcessStream>>> {
+        let mut process = Process {
+            key,
+            decoder,
+            spools: Arc::clone(&self.spools),
+            births: Arc::clone(&self.births),
+            first: None,
+            over: false,
+        };
+        // The first piece brings the program's name.
+        process.first = process.advance()?;
+        let wrote = process.first.is_some();
+        Ok(wrote.then(|| Box::new(process) as Box<dyn ProcessStream>))
+    }
+}
+
+impl Streams for Recorded {
+    fn root(&mut self) -> Result<Option<Box<dyn ProcessStream>>> {
+        let over = || self.over.load(Ordering::Acquire);
+        match self.spools.claim(|_, parent| parent.is_none(), over) {
+            Some(key) => self.process(key, Decoder::new(self.fetch, Arc::clone(&self.names))),
+            None => Ok(None),
+        }
+    }
+
+    fn child(&mut self, pid: u64) -> Result<Option<Box<dyn ProcessStream>>> {
+        let born = {
+            let mut births = self.births.lock().unwrap_or_else(PoisonError::into_inner);
+            births.get_mut(&pid).and_then(VecDeque::pop_front)
+        };
+        let Some(decoder) = born else { return Ok(None) };
+        let right = |key: ImageKey, parent: Option<ImageKey>| key.0 == pid && parent.is_some();
+        match self.spools.claim(right, || is_gone(pid)) {
+            Some(key) => self.process(key, decoder),
+            None => Ok(None),
+        }
+    }
+}
+
+/// One process, over all its images.
+struct Process {
+    key: ImageKey,
+    decoder: Decoder,
+    spools: Arc<Spools>,
+    births: Births,
+    first: Option<Piece>,
+    over: bool,
+}
+
+impl Process {
+    fn advance(&mut self) -> Result<Option<Piece>> {
+        loop {
+            if let Some(piece) = self.decoder.piece() {
+                return Ok(Some(piece));
+            }
+            if self.over {
+                return Ok(None);
+            }
+            match self.spools.pull(self.key)? {
+                Some(words) => {
+                    self.decoder.feed(&words).map_err(|what| self.wrong(&what))?;
+                    let mut births = self.births.lock().unwrap_or_else(PoisonError::into_inner);
+                    for (child, decoder) in self.decoder.born() {
+                        births.entry(child).or_default().push_back(decoder);
+                    }
+                }
+                None => self.image_ends(),
+            }
+        }
+    }
+
+    /// The next image goes on where this one ends: after exec. A process that was killed has none.
+    fn image_ends(&mut self) {
+        self.decoder.image_ends();
+        if !self.decoder.ended() {
+            let (pid, number) = self.key;
+            let right =
+                |key: ImageKey, parent: Option<ImageKey>| key.0 == pid && key.1 > number && parent.is_none();
+            if let Some(next) = self.spools.claim(right, || is_gone(pid)) {
+                self.key = next;
+                self.decoder.new_image();
+                return;
+            }
+        }
+        self.over = true;
+    }
+
+    fn wrong(&self, what: &str) -> Box<Problem> {
+        let place = format!("recorder's pipe of process {}, image {}", self.key.0, self.key.1);
+        let rule = "this is not what the recorder writes";
+        Problem::run(what, &place, rule, "report this, with the command: it is an error of the recorder")
+    }
+}
+
+impl ProcessStream for Process {
+    fn pid(&self) -> u64 {
+        self.key.0
+    }
+
+    fn command(&self) -> &str {
+        self.decoder.command()
+    }
+
+    fn next_piece(&mut self) -> Result<Option<Piece>> {
+        match self.first.take() {
+            Some(piece) => Ok(Some(piece)),
+            None => self.advance(),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A recording: the command runs under the recorder, and its processes are streams while it runs.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use binhop_base::{Problem, Result};
+use binhop_trace::Meta;
+
+use crate::decode::PAGE;
+use crate::names::Names;
+use crate::piece::Streams;
+use crate::pipes::Pipes;
+use crate::process::Recorded;
+use crate::spool::Spools;
+use crate::stretch::Fetch;
+
+/// What to record, and with what.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The command and its arguments.
+    pub command: Vec<OsString>,
+    /// The `valgrind` command.
+    pub valgrind: PathBuf,
+    /// The directory that holds the recorder, built for this Valgrind.
+    pub recorder: PathBuf,
+    /// The name of the programs whose references are wanted; `None`: all.
+    pub only: Option<String>,
+    /// What a fetch row is.
+    pub fetch: Fetch,
+    /// Where the recording's pipes and temporary files go: a directory of its own, which is removed.
+    pub directory: PathBuf,
+}
+
+/// A command that runs under the recorder.
+pub struct Session {
+    directory: PathBuf,
+    pipes: Option<Pipes>,
+    spools: Arc<Spools>,
+    names: Arc<Mutex<Names>>,
+    over: Arc<AtomicBool>,
+    pid: u32,
+    waiter: Option<JoinHandle<std::io::Result<ExitStatus>>>,
+    fetch: Fetch,
+    command: String,
+}
+
+impl Session {
+    /// Starts the command.
+    ///
+    /// # Errors
+    /// The directory cannot be made, or Valgrind cannot be started.
+    pub fn start(request: &Request) -> Result<Self> {
+        let directory = request.directory.clone();
+        fs::create_dir(&directory).map_err(|error| {
+            let remedy = "set TMPDIR to a directory of yours with room";
+            Problem::request(&error.to_string(), &directory.display().to_string(), "cannot be made", remedy)
+        })?;
+        let spools = Arc::new(Spools::new(&directory));
+        let pipes = Pipes::listen(&directory, Arc::clone(&spools));
+        let child = pipes.and_then(|pipes| Ok((pipes, launch(request)?)));
+        let (pipes, mut child) = child.inspect_err(|_| drop(fs::remove_dir_all(&directory)))?;
+        let over = Arc::new(AtomicBool::new(false));
+        let pid = child.id();
+        let waiter = {
+            let over = Arc::clone(&over);
+            std::thread::spawn(move || wait(&mut child, &over))
+        };
+        let words: Vec<_> = request.command.iter().map(|word| word.to_string_lossy()).collect();
+        Ok(Self {
+            directory,
+            pipes: Some(pipes),
+            spools,
+            names: Arc::default(),
+            over,
+            pid,
+            waiter: Some(waiter),
+            fetch: request.fetch,
+            command: words.join(" "),
+        })
+    }
+
+    /// Its processes. To be asked for once.
+    #[must_use]
+    pub fn streams(&self) -> Box<dyn Streams> {
+        let (spools, names) = (Arc::clone(&self.spools), Arc::clone(&self.names));
+        Box::new(Recorded::new(spools, names, self.fetch, Arc::clone(&self.over)))
+    }
+
+    /// What is known of the trace from the start.
+    #[must_use]
+    pub fn meta(&self) -> Meta {
+        Meta {
+            page_size: Some(PAGE),
+            recorder: Some(concat!("binhop record ", env!("CARGO_PKG_VERSION")).to_owned()),
+            command: Some(self.command.clone()),
+            sizes: Some("exact".to_owned()),
+            ..Meta::default()
+        }
+    }
+
+    /// Adds the segments and files that the processes named so far.
+    pub fn name(&self, meta: &mut Meta) {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).write(meta);
+    }
+
+    /// The process id of the command.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether the command has ended. Processes it left behind may still run.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Process images so far, and how many still write.
+    #[must_use]
+    pub fn images(&self) -> (usize, usize) {
+        self.spools.images()
+    }
+
+    /// Reads no more: streams end with what has come so far, and programs run on unrecorded.
+    pub fn stop(&mut self) {
+        self.pipes = None;
+    }
+
+    /// Ends the recording: waits for the command, and says how it ended.
+    ///
+    /// # Errors
+    /// The system does not tell how it ended.
+    pub fn finish(mut self) -> Result<ExitStatus> {
+        self.stop();
+        let waiter = self.waiter.take().expect("a session is finished once");
+        let status = waiter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        status.map_err(|error| {
+            let rule = "how the command ended is not known";
+            Problem::run(&error.to_string(), &self.command, rule, "the trace is complete up to there")
+        })
+    }
+
+    /// What Valgrind said of the programs, a line each, without its marks: instructions it does not know, and the like.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<String> {
+        complaints(&self.directory)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.stop();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn launch(request: &Request) -> Result<Child> {
+    let mut command = Command::new(&request.valgrind);
+    command.arg("--tool=binhop").args(["--trace-children=yes", "--fair-sched=try", "--vgdb=no", "-q"]);
+    let with = |option: &str, value: &Path| {
+        let mut word = OsString::from(option);
+        word.push(value);
+        word
+    };
+    command.arg(with("--log-file=", &request.directory.join("valgrind.%p.log")));
+    command.arg(with("--to=", &request.directory));
+    if let Some(only) = &request.only {
+        command.arg(format!("--only={only}"));
+    }
+    command.arg("--").args(&request.command).env("VALGRIND_LIB", &request.recorder);
+    command.spawn().map_err(|error| {
+        let rule = "Valgrind cannot be started";
+        let remedy = "`binhop doctor` says what is missing";
+        Problem::request(&error.to_string(), &request.valgrind.display().to_string(), rule, remedy)
+    })
+}
+
+fn wait(child: &mut Child, over: &AtomicBool) -> std::io::Result<ExitStatus> {
+    let status = child.wait();
+    over.store(true, Ordering::Release);
+    status
+}
+
+/// As a shell tells it: the status, or 128 and the number of the signal.
+#[must_use]
+pub fn exit_code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+fn complaints(directory: &Path) -> Vec<String> {
+    let mut lines = std::collections::BTreeSet::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "log") {
+            let text = fs::read(entry.path()).unwrap_or_default();
+            for line in String::from_utf8_lossy(&text).lines() {
+                let said =
+                    line.trim_start_matches(|c: char| c == '=' || c == '-' || c.is_ascii_digit()).trim();
+                if !said.is_empty() {
+                    lines.insert(said.to_owned());
+                }
+            }
+        }
+    }
+    lines.into_iter().take(MOST_COMPLAINTS).collect()
+}
+
+/// More lines than that help nobody.
+const MOST_COMPLAINTS: usize = 20;

@@ -1,0 +1,279 @@
+//! What the recorder's pipes brought and nobody has asked for yet: in memory, and beyond a limit compressed on disk.
+//!
+//! Programs that wait for each other must never wait for the merge: one whose words nobody reads now is spooled without
+//! bound. The one that the merge is reading may be held back instead, as a full pipe would.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use binhop_base::{Problem, Result};
+
+/// A process image: process id, and which of those with this id.
+pub(crate) type ImageKey = (u64, u64);
+
+/// Words in memory beyond which a chunk goes to disk.
+const MEMORY_WORDS: usize = 24 << 20;
+/// How often those who wait look whether a process is still there.
+const LOOK: Duration = Duration::from_millis(50);
+/// zstd's fastest level: addresses that repeat shrink well even so.
+const LEVEL: i32 = 1;
+
+#[derive(Debug)]
+enum Chunk {
+    Memory(Vec<u64>),
+    Disk { at: u64, bytes: usize, words: usize },
+}
+
+/// One image's words.
+#[derive(Debug)]
+struct Image {
+    chunks: VecDeque<Chunk>,
+    closed: bool,
+    /// The image it was forked from, if it was.
+    parent: Option<ImageKey>,
+    claimed: bool,
+    file: Option<File>,
+    file_length: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    images: BTreeMap<ImageKey, Image>,
+    words: usize,
+    reading: Option<ImageKey>,
+    cancelled: bool,
+    failed: Option<Box<Problem>>,
+}
+
+/// The words of every image of a recording.
+#[derive(Debug)]
+pub(crate) struct Spools {
+    directory: PathBuf,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Spools {
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An image said that it will write.
+    pub(crate) fn announce(&self, key: ImageKey, parent: Option<ImageKey>) {
+        let image = Image {
+            chunks: VecDeque::new(),
+            closed: false,
+            parent,
+            claimed: false,
+            file: None,
+            file_length: 0,
+        };
+        self.lock().images.insert(key, image);
+        self.changed.notify_all();
+    }
+
+    /// Appends words; `false` if nobody wants any.
+    pub(crate) fn push(&self, key: ImageKey, words: Vec<u64>) -> bool {
+        let mut state = self.lock();
+        while state.words > MEMORY_WORDS && state.reading == Some(key) && !state.cancelled {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.cancelled {
+            return false;
+        }
+        let chunk = if state.words > MEMORY_WORDS {
+            drop(state);
+            let spilled = self.spill(key, &words);
+            state = self.lock();
+            match spilled {
+                Ok(chunk) => chunk,
+                Err(problem) => {
+                    state.failed = Some(problem);
+                    self.changed.notify_all();
+                    return false;
+                }
+            }
+        } else {
+            state.words += words.len();
+            Chunk::Memory(words)
+        };
+        state.images.get_mut(&key).expect("an image writes after it is announced").chunks.push_back(chunk);
+        self.changed.notify_all();
+        true
+    }
+
+    /// Puts words on disk. Only the image's own reader does this.
+    fn spill(&self, key: ImageKey, words: &[u64]) -> Result<Chunk> {
+        let path = self.directory.join(format!("{}.{}.spool", key.0, key.1));
+        let failed = |error: std::io::Error| {
+            let rule = "the recording waits on disk for its turn, and there it cannot be written";
+            let remedy = "make room, or set TMPDIR to a directory that has";
+            Problem::request(&error.to_string(), &path.display().to_string(), rule, remedy)
+        };
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let packed = zstd::bulk::compress(&bytes, LEVEL).map_err(failed)?;
+        let (file, at) = {
+            let mut state = self.lock();
+            let image = state.images.get_mut(&key).expect("an image writes after it is announced");
+            if image.file.is_none() {
+                let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+                image.file = Some(file.map_err(failed)?);
+            }
+            let at = image.file_length;
+            image.file_length += packed.len() as u64;
+            (image.file.as_ref().expect("it was opened").try_clone().map_err(failed)?, at)
+        };
+        file.write_all_at(&packed, at).map_err(failed)?;
+        Ok(Chunk::Disk { at, bytes: packed.len(), words: words.len() })
+    }
+
+    /// An image writes no more.
+    pub(crate) fn close(&self, key: ImageKey) {
+        if let Some(image) = self.lock().images.get_mut(&key) {
+            image.closed = true;
+        }
+        self.changed.notify_all();
+    }
+
+    /// The next words of an image; waits for them. `None` once it is closed and empty, or reading was cancelled.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub(crate) fn pull(&self, key: ImageKey) -> Result<Option<Vec<u64>>> {
+        let mut state = self.lock();
+        if state.reading != Some(key) {
+            state.reading = Some(key);
+            self.changed.notify_all();
+        }
+        loop {
+            if let Some(problem) = &state.failed {
+                return Err(problem.clone());
+            }
+            let cancelled = state.cancelled;
+            let image = state.images.get_mut(&key).expect("an image is read after it is announced");
+            if let Some(chunk) = image.chunks.pop_front() {
+                return match chunk {
+                    Chunk::Memory(words) => {
+                        state.words -= words.len();
+                        self.changed.notify_all();
+                        Ok(Some(words))
+                    }
+                    Chunk::Disk { at, bytes, words } => {
+                        let file = image.file.as_ref().expect("it was written").try_clone();
+                        drop(state);
+                        unspill(file, at, bytes, words).map(Some)
+                    }
+                };
+            }
+            if image.closed || cancelled {
+                image.file = None;
+                return Ok(None);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The first image that is right, claimed; waits until there is one, or `hopeless` says that none will come.
+    pub(crate) fn claim(
+        &self,
+        right: impl Fn(ImageKey, Option<ImageKey>) -> bool,
+        hopeless: impl Fn() -> bool,
+    ) -> Option<ImageKey> {
+        let mut last_look = false;
+        let mut state = self.lock();
+        loop {
+            let found =
+                state.images.iter_mut().find(|(key, image)| !image.claimed && right(**key, image.parent));
+            if let Some((&key, image)) = found {
+                image.claimed = true;
+                return Some(key);
+            }
+            if last_look || state.cancelled {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
+            state = waited.0;
+            if waited.1.timed_out() {
+                // What it said before it went may still be on its way: once more.
+                last_look = hopeless();
+            }
+        }
+    }
+
+    /// Nobody will read on: what is there is dropped where it was not yet asked for, and writers are told.
+    pub(crate) fn cancel(&self) {
+        self.lock().cancelled = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.lock().cancelled
+    }
+
+    /// Images announced, and those that still write.
+    pub(crate) fn images(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.images.len(), state.images.values().filter(|image| !image.closed).count())
+    }
+}
+
+fn unspill(file: std::io::Result<File>, at: u64, bytes: usize, words: usize) -> Result<Vec<u64>> {
+    let failed = |error: std::io::Error| {
+        let remedy = "look at the disk that TMPDIR is on";
+        Problem::run(&error.to_string(), "the recording's temporary file", "cannot be read back", remedy)
+    };
+    let mut packed = vec![0; bytes];
+    file.map_err(failed)?.read_exact_at(&mut packed, at).map_err(failed)?;
+    let plain = zstd::bulk::decompress(&packed, words * 8).map_err(failed)?;
+    Ok(plain.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// What nobody reads goes to disk and comes back; what is read is held back instead.
+    #[test]
+    fn words_come_back_in_order_wherever_they_waited() {
+        let directory = std::env::temp_dir().join(format!("binhop-spool-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let spools = Arc::new(Spools::new(&directory));
+        let (idle, busy) = ((1, 0), (2, 0));
+        spools.announce(idle, None);
+        spools.announce(busy, None);
+        let chunk = |number: u64| vec![number; MEMORY_WORDS / 4];
+        for number in 0..8 {
+            assert!(spools.push(idle, chunk(number)));
+        }
+        assert!(directory.join("1.0.spool").exists());
+        spools.close(idle);
+        for number in 0..8 {
+            assert_eq!(spools.pull(idle).unwrap().unwrap(), chunk(number));
+        }
+        assert_eq!(spools.pull(idle).unwrap(), None);
+        let writer = {
+            let spools = Arc::clone(&spools);
+            std::thread::spawn(move || {
+                (0..20).all(|number| spools.push(busy, vec![number; MEMORY_WORDS / 4]))
+            })
+        };
+        for number in 0..20 {
+            assert_eq!(spools.pull(busy).unwrap().unwrap()[0], number);
+        }
+        assert!(writer.join().unwrap());
+        spools.cancel();
+        assert!(!spools.push(busy, vec![1]));
+        assert_eq!(spools.pull(busy).unwrap(), None);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

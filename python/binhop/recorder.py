@@ -1,0 +1,190 @@
+"""The recorder: found, built when it is first needed, kept for the next time.
+
+It is a Valgrind tool in C (the directory `recorder/`), compiled on this machine against the Valgrind that is installed, since
+a tool fits one version of Valgrind only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from binhop.errors import RequestError
+
+SOURCES = ("main.c", "pipe.c", "instrument.c", "memory.c", "calls.c")
+HEADERS = ("recorder.h", "wire.h")
+TOOL = "binhop-amd64-linux"
+GET_VALGRIND = "install it: `apt install valgrind`, `dnf install valgrind-devel`, or from valgrind.org"
+
+# Where the tool's text lies: out of the way of programs (valgrind.pc: valt_load_address).
+_LOAD_ADDRESS = "0x58000000"
+_CFLAGS = (
+    "-m64 -O2 -g -std=gnu99 -Wall -fno-pic -fno-pie -fno-stack-protector -fno-builtin -fno-strict-aliasing "
+    "-DVGA_amd64=1 -DVGO_linux=1 -DVGP_amd64_linux=1 -DVGPV_amd64_linux_vanilla=1"
+).split()
+_LDFLAGS = (
+    "-static -nostartfiles -nodefaultlibs -no-pie -u _start "
+    f"-Wl,-Ttext-segment={_LOAD_ADDRESS} -Wl,--build-id=none"
+).split()
+_LIBRARIES = ("libcoregrind-amd64-linux.a", "libvex-amd64-linux.a", "libgcc-sup-amd64-linux.a")
+# The core wants these beside a tool.
+_BESIDE = ("vgpreload_core-amd64-linux.so", "default.supp")
+
+
+@dataclass(frozen=True)
+class Valgrind:
+    """The Valgrind that is installed, and what of it there is to build against.
+
+    Attributes:
+        command: The `valgrind` command.
+        version: As in 3.19.0.
+        include: The directory of its headers; None if they are not installed.
+        headers: The version that the headers say.
+        lib: The directory of its static libraries, or None.
+        libexec: The directory of its tools, or None.
+    """
+
+    command: Path
+    version: str
+    include: Path | None
+    headers: str | None
+    lib: Path | None
+    libexec: Path | None
+
+    def missing(self) -> str | None:
+        """Why a tool cannot be built for it; None if it can."""
+        if platform.machine() != "x86_64":
+            return f"the recorder knows x86-64 only, and this is {platform.machine()}"
+        if self.include is None:
+            return "Valgrind's development headers (pub_tool_basics.h) are not installed"
+        if self.headers != self.version:
+            return f"the headers are of Valgrind {self.headers}, the command is {self.version}"
+        if self.lib is None:
+            return f"Valgrind's static libraries ({_LIBRARIES[0]}) are not installed"
+        if self.libexec is None:
+            return f"Valgrind's own files ({_BESIDE[0]}) are not where the command is"
+        if compiler() is None:
+            return "there is no C compiler (cc)"
+        return None
+
+
+def valgrind() -> Valgrind | None:
+    """What is installed; None if there is no `valgrind` command."""
+    found = shutil.which("valgrind")
+    if found is None:
+        return None
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+    version = said.strip().removeprefix("valgrind-")
+    prefixes = list(dict.fromkeys([Path(found).parent.parent, Path(found).resolve().parent.parent]))
+    include = _first(prefixes, ("include/valgrind",), "pub_tool_basics.h")
+    headers = None
+    if include is not None and (include / "config.h").is_file():
+        text = (include / "config.h").read_text(encoding="utf-8", errors="replace")
+        match = re.search(r'^#define VERSION "(.*)"$', text, re.MULTILINE)
+        headers = match.group(1) if match else None
+    places = ("lib/*/valgrind", "lib/valgrind", "lib64/valgrind", "libexec/valgrind")
+    return Valgrind(
+        command=Path(found),
+        version=version,
+        include=include,
+        headers=headers,
+        lib=_first(prefixes, places, _LIBRARIES[0]),
+        libexec=_first(prefixes, places, _BESIDE[0]),
+    )
+
+
+def compiler() -> str | None:
+    """The C compiler: what CC says, else cc."""
+    return shutil.which(os.environ.get("CC") or "cc")
+
+
+def sources() -> Path | None:
+    """The directory of the recorder's sources: in the package, or beside it in a checkout."""
+    here = Path(__file__).resolve().parent
+    for place in (here / "_recorder", here.parent.parent / "recorder"):
+        if (place / SOURCES[0]).is_file():
+            return place
+    return None
+
+
+def cache() -> Path:
+    """Where built recorders are kept."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+    return Path(home) / "binhop" / "recorder"
+
+
+def built(installed: Valgrind) -> Path:
+    """The directory of the recorder for this Valgrind, built now if it is not there yet.
+
+    Raises:
+        RequestError: It cannot be built.
+    """
+    why = installed.missing()
+    place = sources()
+    if why is None and place is None:
+        why = "the recorder's sources are not installed with binhop"
+    if why is not None or place is None:
+        raise RequestError("the recorder", "", f"cannot be built: {why}", "`binhop doctor` says what to install")
+    ready = cache() / f"{installed.version}-{_fingerprint(place)}"
+    if not (ready / TOOL).is_file():
+        _build(installed, place, ready)
+    return ready
+
+
+def _first(prefixes: list[Path], places: tuple[str, ...], holds: str) -> Path | None:
+    for prefix in prefixes:
+        for place in places:
+            for directory in sorted(prefix.glob(place)):
+                if (directory / holds).exists():
+                    return directory
+    return None
+
+
+def _fingerprint(place: Path) -> str:
+    """Of everything that goes into it: another source, another recorder."""
+    digest = hashlib.sha256(" ".join([*_CFLAGS, *_LDFLAGS]).encode())
+    for name in (*SOURCES, *HEADERS):
+        digest.update((place / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _build(installed: Valgrind, place: Path, ready: Path) -> None:
+    """Compiles into a directory of its own that then takes its place, so that two builds at once do no harm."""
+    assert installed.include is not None
+    assert installed.lib is not None
+    assert installed.libexec is not None
+    try:
+        ready.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=".building-", dir=ready.parent))
+    except OSError as error:
+        rule = f"the recorder cannot be kept there ({error.strerror})"
+        raise RequestError(str(ready.parent), "", rule, "set XDG_CACHE_HOME to a directory of yours") from None
+    try:
+        libraries = [str(installed.lib / name) for name in _LIBRARIES]
+        libraries = [library for library in libraries if Path(library).exists()]
+        command = [
+            *[compiler() or "cc", *_CFLAGS, f"-I{installed.include}"],
+            *[str(place / name) for name in SOURCES],
+            *["-o", str(made / TOOL), *_LDFLAGS, *libraries, "-lgcc"],
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
+            rule = f"does not compile with Valgrind {installed.version}: {first.strip()}"
+            raise RequestError("the recorder", "", rule, "`binhop doctor` says what is installed")
+        for name in _BESIDE:
+            (made / name).symlink_to(installed.libexec / name)
+        try:
+            made.rename(ready)
+        except OSError:
+            if not (ready / TOOL).is_file():  # somebody else was faster
+                raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)

@@ -1,0 +1,257 @@
+/* System calls with the memory that the kernel reads and writes for them, threads, processes, signals.
+
+   This file is part of binhop's recorder. SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pub_tool_basics.h"
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_libcassert.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcfile.h"
+#include "pub_tool_libcprint.h"
+#include "pub_tool_libcproc.h"
+#include "pub_tool_machine.h"
+#include "pub_tool_mallocfree.h"
+#include "pub_tool_threadstate.h"
+#include "pub_tool_tooliface.h"
+#include "pub_tool_vki.h"
+#include "pub_tool_vkiscnums.h"
+#include "recorder.h"
+
+/* An iovec has at most 1024 parts, and a message two or three ranges more. */
+#define MOST_RANGES 1200
+#define NO_OFFSET (~0ULL)
+
+/* What is known of a thread. */
+typedef struct {
+   Bool in_call, ended, regular;
+   UInt number;
+   UWord arguments[6];
+   ULong device, inode, offset;
+   UInt ranges, room;
+   ULong *range;
+} Thread;
+
+static Thread *threads;
+static ThreadId running = VG_INVALID_THREADID;
+/* The call that made this process does not return to it as a call of its own. */
+static Bool born_in_call = False;
+static Bool forked = False;
+
+const UWord *BH_(call_arguments)(ThreadId tid, UInt *number)
+{
+   if (tid == VG_INVALID_THREADID || !threads[tid].in_call) return NULL;
+   *number = threads[tid].number;
+   return threads[tid].arguments;
+}
+
+/* Files that were named, by a small table: a name said twice costs little, one never said is lost. */
+#define NAMED 1024
+static struct {
+   ULong device, inode;
+} named[NAMED];
+
+void BH_(name_file)(ULong device, ULong inode, const HChar *path)
+{
+   UInt at = (UInt)((device * 31 + inode) % NAMED);
+   if (named[at].inode == inode && named[at].device == device && inode != 0) return;
+   named[at].device = device;
+   named[at].inode = inode;
+   BH_(record)(WIRE_FILE, 2 + BH_(string_words)(path));
+   BH_(put)(device);
+   BH_(put)(inode);
+   BH_(put_string)(path);
+}
+
+/* Whether a call's first argument is the file it moves bytes of. */
+static Bool is_of_a_file(UInt number)
+{
+   switch (number) {
+   case __NR_read: case __NR_write: case __NR_readv: case __NR_writev:
+   case __NR_pread64: case __NR_pwrite64: case __NR_preadv: case __NR_pwritev:
+   case __NR_sendto: case __NR_recvfrom: case __NR_sendmsg: case __NR_recvmsg:
+      return True;
+   default: return False;
+   }
+}
+
+static void find_file(Thread *thread)
+{
+   thread->device = thread->inode = 0;
+   thread->offset = NO_OFFSET;
+   thread->regular = False;
+   if (!is_of_a_file(thread->number)) return;
+   struct vg_stat file;
+   Int fd = (Int)thread->arguments[0];
+   if (VG_(fstat)(fd, &file) != 0) return;
+   thread->device = file.dev;
+   thread->inode = file.ino;
+   UInt at = (UInt)((file.dev * 31 + file.ino) % NAMED);
+   if (named[at].inode != file.ino || named[at].device != file.dev) {
+      HChar link[64], path[4097];
+      VG_(snprintf)(link, sizeof link, "/proc/self/fd/%d", fd);
+      SSizeT length = VG_(readlink)(link, path, sizeof path - 1);
+      path[length > 0 ? length : 0] = 0;
+      BH_(name_file)(file.dev, file.ino, path);
+   }
+   thread->regular = VKI_S_ISREG(file.mode);
+   if (!thread->regular) return;
+   if (thread->number == __NR_pread64 || thread->number == __NR_pwrite64 || thread->number == __NR_preadv
+       || thread->number == __NR_pwritev) {
+      thread->offset = thread->arguments[3];
+   } else {
+      Off64T at_now = VG_(lseek)(fd, 0, VKI_SEEK_CUR);
+      if (at_now >= 0) thread->offset = (ULong)at_now;
+   }
+}
+
+static void before_call(ThreadId tid, UInt number, UWord *arguments, UInt count)
+{
+   Thread *thread = &threads[tid];
+   thread->in_call = True;
+   thread->number = number;
+   thread->ranges = 0;
+   for (UInt i = 0; i < 6; i++) thread->arguments[i] = i < count ? arguments[i] : 0;
+   find_file(thread);
+   BH_(record)(WIRE_ENTER, 9);
+   BH_(put)((ULong)tid << 32 | number);
+   BH_(put)(BH_(now)());
+   BH_(put)(thread->regular);
+   for (UInt i = 0; i < 6; i++) BH_(put)(thread->arguments[i]);
+   /* Nothing may come back from these. */
+   if (number == __NR_execve || number == __NR_execveat || number == __NR_exit_group || number == __NR_exit) BH_(flush)();
+}
+
+static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, SysRes result)
+{
+   Thread *thread = &threads[tid];
+   (void)arguments, (void)count;
+   thread->in_call = False;
+   if (born_in_call) {
+      born_in_call = False;
+      return;
+   }
+   BH_(record)(WIRE_LEAVE, 7 + 2 * thread->ranges);
+   BH_(put)((ULong)tid << 32 | number);
+   BH_(put)(BH_(now)());
+   BH_(put)(sr_isError(result) ? -(ULong)sr_Err(result) : (ULong)sr_Res(result));
+   BH_(put)(thread->arguments[1]);
+   BH_(put)(thread->device);
+   BH_(put)(thread->inode);
+   BH_(put)(thread->offset);
+   for (UInt i = 0; i < 2 * thread->ranges; i++) BH_(put)(thread->range[i]);
+   if (forked && !sr_isError(result)) {
+      BH_(record)(WIRE_FORK, 1);
+      BH_(put)(sr_Res(result));
+   }
+   forked = False;
+}
+
+static void add_range(ThreadId tid, Addr start, SizeT bytes, Bool by_kernel)
+{
+   Thread *thread = &threads[tid];
+   if (!thread->in_call || bytes == 0 || thread->ranges == MOST_RANGES) return;
+   if (thread->ranges == thread->room) {
+      thread->room = thread->room == 0 ? 16 : 2 * thread->room;
+      thread->range = VG_(realloc)("binhop.ranges", thread->range, thread->room * 2 * sizeof(ULong));
+   }
+   thread->range[2 * thread->ranges] = start;
+   thread->range[2 * thread->ranges + 1] = bytes | (ULong)by_kernel << WIRE_BY_KERNEL;
+   thread->ranges++;
+}
+
+static void kernel_reads(CorePart part, ThreadId tid, const HChar *what, Addr start, SizeT bytes)
+{
+   (void)what;
+   if (part == Vg_CoreSysCall) add_range(tid, start, bytes, False);
+}
+
+static void kernel_reads_text(CorePart part, ThreadId tid, const HChar *what, Addr start)
+{
+   (void)what;
+   /* The call may yet fail for a bad pointer: only text that can be read is measured. */
+   if (part != Vg_CoreSysCall) return;
+   SizeT bytes = 0;
+   Addr page = 0;
+   for (;; bytes++) {
+      Addr at = start + bytes;
+      if (bytes == 0 || (at & 4095) == 0) {
+         page = at;
+         if (!VG_(am_is_valid_for_client)(page, 1, VKI_PROT_READ)) return;
+      }
+      if (*(const HChar *)at == 0) break;
+   }
+   add_range(tid, start, bytes + 1, False);
+}
+
+static void kernel_wrote(CorePart part, ThreadId tid, Addr start, SizeT bytes)
+{
+   if (part == Vg_CoreSysCall) add_range(tid, start, bytes, True);
+}
+
+/* A thread runs; if another ran before it, that one has left the processor. */
+static void runs(ThreadId tid, ULong blocks)
+{
+   (void)blocks;
+   if (tid == running) return;
+   if (running != VG_INVALID_THREADID) {
+      const Thread *before = &threads[running];
+      BH_(record)(WIRE_THREAD, 3);
+      BH_(put)(tid);
+      BH_(put)(before->ended ? WIRE_LEFT_EXIT : before->in_call ? WIRE_LEFT_CALL : WIRE_LEFT_INVOLUNTARY);
+      BH_(put)(before->number);
+   }
+   running = tid;
+}
+
+static void thread_is_made(ThreadId parent, ThreadId child)
+{
+   (void)parent;
+   threads[child].in_call = threads[child].ended = False;
+}
+
+static void thread_ends(ThreadId tid) { threads[tid].ended = True; }
+
+static void signalled(ThreadId tid, Int number, Bool alternative)
+{
+   (void)alternative;
+   if (number == VKI_SIGSEGV || number == VKI_SIGBUS || number == VKI_SIGFPE || number == VKI_SIGILL)
+      BH_(cut_short)(VG_(get_IP)(tid));
+}
+
+static void before_fork(ThreadId tid)
+{
+   (void)tid;
+   BH_(flush)();
+}
+
+static void in_parent(ThreadId tid)
+{
+   (void)tid;
+   forked = True;
+}
+
+/* The child has one thread, and is still inside the call that made it. */
+static void in_child(ThreadId tid)
+{
+   BH_(reopen_in_child)();
+   for (UInt i = 0; i < VG_N_THREADS; i++)
+      if (i != tid) threads[i].in_call = False;
+   running = tid;
+   born_in_call = threads[tid].in_call;
+   forked = False;
+   VG_(memset)(named, 0, sizeof named);
+}
+
+void BH_(track_calls)(void)
+{
+   VG_(needs_syscall_wrapper)(before_call, after_call);
+   VG_(track_pre_mem_read)(kernel_reads);
+   VG_(track_pre_mem_read_asciiz)(kernel_reads_text);
+   VG_(track_post_mem_write)(kernel_wrote);
+   VG_(track_start_client_code)(runs);
+   VG_(track_pre_thread_ll_create)(thread_is_made);
+   VG_(track_pre_thread_ll_exit)(thread_ends);
+   VG_(track_pre_deliver_signal)(signalled);
+   VG_(atfork)(before_fork, in_parent, in_child);
+}
+
+void BH_(prepare_threads)(void) { threads = VG_(calloc)("binhop.threads", VG_N_THREADS, sizeof(Thread)); }

@@ -1,0 +1,124 @@
+/* What is mapped: from the start, by mmap, brk, shmat and mremap, with the identity of files.
+
+   This file is part of binhop's recorder. SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_basics.h"
+#include "pub_tool_machine.h"
+#include "pub_tool_threadstate.h"
+#include "pub_tool_tooliface.h"
+#include "pub_tool_vki.h"
+#include "pub_tool_vkiscnums.h"
+#include "recorder.h"
+
+#define PAGE 4096UL
+#define UP(a) (((a) + PAGE - 1) & ~(PAGE - 1))
+
+static void say_map(Addr start, SizeT bytes, UInt flags, ULong device, ULong inode, ULong offset)
+{
+   BH_(record)(WIRE_MAP, 6);
+   BH_(put)(start);
+   BH_(put)(bytes);
+   BH_(put)(flags);
+   BH_(put)(device);
+   BH_(put)(inode);
+   BH_(put)(offset);
+}
+
+static void say(UInt kind, Addr start, SizeT bytes)
+{
+   BH_(record)(kind, 2);
+   BH_(put)(start);
+   BH_(put)(bytes);
+}
+
+static UInt protection(Bool read, Bool write, Bool exec)
+{
+   return (read ? WIRE_READ : 0) | (write ? WIRE_WRITE : 0) | (exec ? WIRE_EXEC : 0);
+}
+
+/* The part of a segment that starts at an address. */
+static void map_segment(Addr start, SizeT bytes, UInt flags)
+{
+   const NSegment *segment = VG_(am_find_nsegment)(start);
+   if (segment != NULL && segment->kind == SkFileC) {
+      const HChar *path = VG_(am_get_filename)(segment);
+      BH_(name_file)(segment->dev, segment->ino, path != NULL ? path : "");
+      say_map(start, bytes, flags | WIRE_MAPPED_FILE << WIRE_KIND, segment->dev, segment->ino,
+              segment->offset + (start - segment->start));
+   } else {
+      say_map(start, bytes, flags | WIRE_ANONYMOUS << WIRE_KIND, 0, 0, 0);
+   }
+}
+
+/* The stack is the segment above a reservation that shrinks from its top. All of the reservation is said to be mapped: only
+   what is touched counts. */
+static void at_startup(Addr start, SizeT bytes, Bool read, Bool write, Bool exec, ULong debug_info)
+{
+   (void)debug_info;
+   const NSegment *below = VG_(am_find_nsegment)(start - 1);
+   UInt flags = protection(read, write, exec);
+   if (below != NULL && below->kind == SkResvn && below->smode == SmUpper) {
+      flags |= WIRE_GROWS | WIRE_STACK << WIRE_KIND;
+      say_map(below->start, bytes + (start - below->start), flags, 0, 0, 0);
+   } else {
+      map_segment(start, bytes, flags);
+   }
+}
+
+static void by_mmap(Addr start, SizeT bytes, Bool read, Bool write, Bool exec, ULong debug_info)
+{
+   (void)debug_info;
+   UInt flags = protection(read, write, exec), number = 0;
+   const UWord *arguments = BH_(call_arguments)(VG_(get_running_tid)(), &number);
+   bytes = UP(bytes);
+   if (arguments != NULL && number == __NR_shmat) {
+      say_map(start, bytes, flags | WIRE_SHARED | WIRE_SYSTEM_V << WIRE_KIND, 0, arguments[0], 0);
+      return;
+   }
+   if (arguments != NULL && number == __NR_mmap && (arguments[3] & VKI_MAP_SHARED) != 0) flags |= WIRE_SHARED;
+   map_segment(start, bytes, flags);
+}
+
+/* Whole pages only: the first may be there already, the last stays until all of it is given back. */
+static void by_brk(Addr start, SizeT bytes, ThreadId tid)
+{
+   (void)tid;
+   Addr first = UP(start), end = UP(start + bytes);
+   if (first < end)
+      say_map(first, end - first, WIRE_READ | WIRE_WRITE | WIRE_HEAP << WIRE_KIND, 0, 0, 0);
+}
+
+static void brk_ends(Addr start, SizeT bytes)
+{
+   Addr first = UP(start), end = UP(start + bytes);
+   if (first < end) say(WIRE_UNMAP, first, end - first);
+}
+
+static void by_mremap(Addr from, Addr to, SizeT bytes)
+{
+   BH_(record)(WIRE_MOVE, 3);
+   BH_(put)(from);
+   BH_(put)(to);
+   BH_(put)(UP(bytes));
+}
+
+static void munmapped(Addr start, SizeT bytes) { say(WIRE_UNMAP, start, UP(bytes)); }
+
+static void protected(Addr start, SizeT bytes, Bool read, Bool write, Bool exec)
+{
+   BH_(record)(WIRE_PROTECT, 3);
+   BH_(put)(start);
+   BH_(put)(UP(bytes));
+   BH_(put)(protection(read, write, exec));
+}
+
+void BH_(track_memory)(void)
+{
+   VG_(track_new_mem_startup)(at_startup);
+   VG_(track_new_mem_mmap)(by_mmap);
+   VG_(track_new_mem_brk)(by_brk);
+   VG_(track_die_mem_brk)(brk_ends);
+   VG_(track_die_mem_munmap)(munmapped);
+   VG_(track_copy_mem_remap)(by_mremap);
+   VG_(track_change_mem_mprotect)(protected);
+}

@@ -1,0 +1,159 @@
+/* The buffer of words and the pipe it is emptied into.
+
+   This file is part of binhop's recorder. SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pub_tool_basics.h"
+#include "pub_tool_libcassert.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcfile.h"
+#include "pub_tool_libcprint.h"
+#include "pub_tool_libcproc.h"
+#include "pub_tool_transtab.h"
+#include "pub_tool_vki.h"
+#include "recorder.h"
+
+/* Of the core, not of the tools' interface: moves a descriptor out of the program's reach, and takes a pending signal. */
+extern Int VG_(safe_fd)(Int oldfd);
+extern Int VG_(fcntl)(Int fd, Int cmd, Addr arg);
+extern Int VG_(sigtimedwait_zero)(const vki_sigset_t *set, vki_siginfo_t *info);
+
+/* A pipe takes a MiB at once where the reader made it that large. */
+#define BUFFER_WORDS (96 * 1024)
+
+static ULong buffer[BUFFER_WORDS + BH_SLACK];
+ULong *BH_(cursor) = buffer;
+ULong *BH_(limit) = buffer + BUFFER_WORDS;
+Bool BH_(silent) = False;
+
+static const HChar *directory;
+static Int pipe_fd = -1;
+static UInt image = 0;
+
+ULong BH_(now)(void)
+{
+   struct vki_timespec time;
+   VG_(clock_gettime)(&time, VKI_CLOCK_MONOTONIC);
+   return (ULong)time.tv_sec * 1000000000ULL + (ULong)time.tv_nsec;
+}
+
+/* Writing to a pipe that nobody reads raises SIGPIPE in this thread. It is ours, not the program's: taken away. */
+static void take_sigpipe(void)
+{
+   vki_sigset_t set;
+   vki_siginfo_t info;
+   VG_(memset)(&set, 0, sizeof set);
+   set.sig[0] = 1UL << (VKI_SIGPIPE - 1);
+   VG_(sigtimedwait_zero)(&set, &info);
+}
+
+/* From here the program runs on unrecorded, at the speed of translation alone. */
+static void fall_silent(void)
+{
+   BH_(silent) = True;
+   take_sigpipe();
+   if (pipe_fd >= 0) VG_(close)(pipe_fd);
+   pipe_fd = -1;
+   VG_(discard_translations_safely)(0x1000, ~0ULL - 0x2000, "binhop: nobody reads");
+}
+
+void BH_(flush)(void)
+{
+   *BH_(cursor)++ = (ULong)WIRE_RECORD << 56 | (ULong)WIRE_TIME << 48 | 1;
+   *BH_(cursor)++ = BH_(now)();
+   const HChar *at = (const HChar *)buffer;
+   SizeT left = (const HChar *)BH_(cursor) - at;
+   BH_(cursor) = buffer;
+   while (left > 0 && !BH_(silent)) {
+      Int written = VG_(write)(pipe_fd, at, left > 0x40000000 ? 0x40000000 : (Int)left);
+      if (written > 0) {
+         at += written;
+         left -= written;
+      } else if (written != -VKI_EINTR && written != -VKI_EAGAIN) {
+         fall_silent();
+      }
+   }
+}
+
+void BH_(put)(ULong word) { *BH_(cursor)++ = word; }
+
+void BH_(record)(UInt kind, UInt words)
+{
+   tl_assert(words + 3 < BH_SLACK); /* and the time that a flush adds */
+   if (BH_(cursor) >= BH_(limit)) BH_(flush)();
+   BH_(put)((ULong)WIRE_RECORD << 56 | (ULong)kind << 48 | words);
+}
+
+/* Paths are at most 4096 bytes; what is longer is cut. */
+static SizeT string_bytes(const HChar *text)
+{
+   SizeT length = VG_(strlen)(text);
+   return length > 8192 ? 8192 : length;
+}
+
+UInt BH_(string_words)(const HChar *text) { return 1 + (string_bytes(text) + 7) / 8; }
+
+void BH_(put_string)(const HChar *text)
+{
+   SizeT length = string_bytes(text);
+   BH_(put)(length);
+   if (length % 8 != 0) BH_(cursor)[length / 8] = 0;
+   VG_(memcpy)(BH_(cursor), text, length);
+   BH_(cursor) += (length + 7) / 8;
+}
+
+/* The name is made with the first number that is free, so that an image after exec, or a process that got the number
+   of one that has ended, has a pipe of its own. */
+static void connect(UInt parent, UInt parent_image, UInt stretches)
+{
+   HChar path[4096];
+   UInt pid = VG_(getpid)();
+   for (image = 0;; image++) {
+      VG_(snprintf)(path, sizeof path, "%s/%u.%u", directory, pid, image);
+      SysRes made = VG_(mknod)(path, VKI_S_IFIFO | 0600, 0);
+      if (!sr_isError(made)) break;
+      if (sr_Err(made) != VKI_EEXIST) {
+         BH_(silent) = True;
+         return;
+      }
+   }
+   ULong hello[WIRE_HELLO_WORDS] = {(ULong)WIRE_HELLO << 56 | WIRE_VERSION, pid, image, parent, parent_image, stretches};
+   HChar control[4096];
+   VG_(snprintf)(control, sizeof control, "%s/control", directory);
+   /* Without waiting: where nobody reads the control pipe, nobody records. */
+   Int fd = VG_(fd_open)(control, VKI_O_WRONLY | VKI_O_NONBLOCK, 0);
+   if (fd < 0 || VG_(write)(fd, hello, sizeof hello) != sizeof hello) {
+      if (fd >= 0) VG_(close)(fd);
+      take_sigpipe();
+      VG_(unlink)(path);
+      BH_(silent) = True;
+      return;
+   }
+   VG_(close)(fd);
+   /* The reader opens its end when it has read the message. A reader that has gone takes the control pipe away with it. */
+   while ((fd = VG_(fd_open)(path, VKI_O_WRONLY | VKI_O_NONBLOCK, 0)) < 0) {
+      struct vg_stat there;
+      if (sr_isError(VG_(stat)(control, &there))) {
+         VG_(unlink)(path);
+         BH_(silent) = True;
+         return;
+      }
+      VG_(poll)(NULL, 0, 1);
+   }
+   pipe_fd = VG_(safe_fd)(fd);
+   VG_(fcntl)(pipe_fd, VKI_F_SETFL, VKI_O_WRONLY); /* from here a full pipe is waited for */
+}
+
+void BH_(open_pipe)(const HChar *in)
+{
+   directory = in;
+   connect(VG_(getppid)(), WIRE_NO_IMAGE, 0);
+}
+
+void BH_(reopen_in_child)(void)
+{
+   UInt parent_image = image;
+   BH_(cursor) = buffer;
+   if (BH_(silent)) return;
+   if (pipe_fd >= 0) VG_(close)(pipe_fd);
+   pipe_fd = -1;
+   connect(VG_(getppid)(), parent_image, BH_(stretches));
+}
