@@ -64,9 +64,9 @@ static void note(Block *block, IRExpr *value)
 static void start(Block *block)
 {
    IRExpr *cursor = number((ULong)&BH_(cursor));
-   IRExpr *full = assign(block, Ity_I1,
-                         IRExpr_Binop(Iop_CmpLE64U, IRExpr_Load(Iend_LE, Ity_I64, number((ULong)&BH_(limit))),
-                                      assign(block, Ity_I64, IRExpr_Load(Iend_LE, Ity_I64, cursor))));
+   IRExpr *limit = number((ULong)BH_(limit));
+   IRExpr *now = assign(block, Ity_I64, IRExpr_Load(Iend_LE, Ity_I64, cursor));
+   IRExpr *full = assign(block, Ity_I1, IRExpr_Binop(Iop_CmpLE64U, limit, now));
    IRDirty *flush = unsafeIRDirty_0_N(0, "binhop_flush", VG_(fnptr_to_fnentry)(&BH_(flush)), mkIRExprVec_0());
    flush->guard = full;
    emit(block, IRStmt_Dirty(flush));

@@ -55,6 +55,9 @@ static void map_segment(Addr start, SizeT bytes, UInt flags)
 static void at_startup(Addr start, SizeT bytes, Bool read, Bool write, Bool exec, ULong debug_info)
 {
    (void)debug_info;
+   /* Valgrind's own replacements of a few functions are no whole pages. */
+   bytes = UP(start + bytes) - (start & ~(PAGE - 1));
+   start &= ~(PAGE - 1);
    const NSegment *below = VG_(am_find_nsegment)(start - 1);
    UInt flags = protection(read, write, exec);
    if (below != NULL && below->kind == SkResvn && below->smode == SmUpper) {

@@ -21,7 +21,7 @@ extern Int VG_(sigtimedwait_zero)(const vki_sigset_t *set, vki_siginfo_t *info);
 
 static ULong buffer[BUFFER_WORDS + BH_SLACK];
 ULong *BH_(cursor) = buffer;
-ULong *BH_(limit) = buffer + BUFFER_WORDS;
+ULong *const BH_(limit) = buffer + BUFFER_WORDS;
 Bool BH_(silent) = False;
 
 static const HChar *directory;

@@ -15,7 +15,7 @@
 /* The next free word. Generated code stores through it. */
 extern ULong *BH_(cursor);
 /* Generated code asks for room when the cursor has come this far; behind it there is room for BH_SLACK words. */
-extern ULong *BH_(limit);
+extern ULong *const BH_(limit);
 #define BH_SLACK 16384
 
 /* Empties the buffer into the pipe. Called by generated code, too. */

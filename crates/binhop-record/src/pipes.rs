@@ -87,8 +87,8 @@ fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>) {
         readers.push(std::thread::spawn(move || {
             // Whatever is wrong with its pipe, the image has ended for us.
             let _ = read(&path, key, &spools);
+            // The pipe's name stays: it keeps the next image of the process from taking this one's number.
             spools.close(key);
-            let _ = fs::remove_file(path);
         }));
         readers.retain(|reader| !reader.is_finished());
     }

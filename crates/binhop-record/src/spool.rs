@@ -49,6 +49,13 @@ struct State {
     failed: Option<Box<Problem>>,
 }
 
+impl State {
+    /// Whether the merge is reading an image, and has words of it before it.
+    fn is_busy_with(&self, key: ImageKey) -> bool {
+        self.reading == Some(key) && self.images.get(&key).is_some_and(|image| !image.chunks.is_empty())
+    }
+}
+
 /// The words of every image of a recording.
 #[derive(Debug)]
 pub(crate) struct Spools {
@@ -83,13 +90,14 @@ impl Spools {
     /// Appends words; `false` if nobody wants any.
     pub(crate) fn push(&self, key: ImageKey, words: Vec<u64>) -> bool {
         let mut state = self.lock();
-        while state.words > MEMORY_WORDS && state.reading == Some(key) && !state.cancelled {
+        // Held back only while the merge has something of this image to do: never while it waits for more.
+        while state.words > MEMORY_WORDS && state.is_busy_with(key) && !state.cancelled {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if state.cancelled {
             return false;
         }
-        let chunk = if state.words > MEMORY_WORDS {
+        let chunk = if state.words > MEMORY_WORDS && state.reading != Some(key) {
             drop(state);
             let spilled = self.spill(key, &words);
             state = self.lock();
