@@ -106,6 +106,7 @@ static void find_file(Thread *thread)
 static void before_call(ThreadId tid, UInt number, UWord *arguments, UInt count)
 {
    Thread *thread = &threads[tid];
+   BH_(stop_noting)();
    thread->in_call = True;
    thread->number = number;
    thread->ranges = 0;
@@ -191,6 +192,7 @@ static void kernel_wrote(CorePart part, ThreadId tid, Addr start, SizeT bytes)
 static void runs(ThreadId tid, ULong blocks)
 {
    (void)blocks;
+   BH_(stop_noting)();
    if (tid == running) return;
    if (running != VG_INVALID_THREADID) {
       const Thread *before = &threads[running];

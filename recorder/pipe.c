@@ -11,8 +11,10 @@
 #include "pub_tool_vki.h"
 #include "recorder.h"
 
-/* Of the core, not of the tools' interface: moves a descriptor out of the program's reach, and takes a pending signal. */
+/* Of the core, not of the tools' interface: moves a descriptor out of the program's reach, takes a pending signal, says
+   whether code may be thrown away now. */
 extern Int VG_(safe_fd)(Int oldfd);
+extern Bool VG_(ok_to_discard_translations);
 extern Int VG_(fcntl)(Int fd, Int cmd, Addr arg);
 extern Int VG_(sigtimedwait_zero)(const vki_sigset_t *set, vki_siginfo_t *info);
 
@@ -27,6 +29,8 @@ Bool BH_(silent) = False;
 static const HChar *directory;
 static Int pipe_fd = -1;
 static UInt image = 0;
+/* Nobody reads, and yet there is code that notes. */
+static Bool noting = False;
 
 ULong BH_(now)(void)
 {
@@ -52,6 +56,14 @@ static void fall_silent(void)
    take_sigpipe();
    if (pipe_fd >= 0) VG_(close)(pipe_fd);
    pipe_fd = -1;
+   noting = True;
+}
+
+/* Code that still notes what it does is translated anew, without notes, once the core allows it: between superblocks. */
+void BH_(stop_noting)(void)
+{
+   if (!noting || !VG_(ok_to_discard_translations)) return;
+   noting = False;
    VG_(discard_translations_safely)(0x1000, ~0ULL - 0x2000, "binhop: nobody reads");
 }
 

@@ -31,6 +31,7 @@ void BH_(open_pipe)(const HChar *directory);
 void BH_(reopen_in_child)(void);
 /* Nobody reads any more: what is written is dropped, and code is translated as it is. */
 extern Bool BH_(silent);
+void BH_(stop_noting)(void);
 ULong BH_(now)(void);
 
 /* instrument.c: what ran. */

@@ -25,6 +25,7 @@ from binhop.lists import (
     policies,
     workloads,
 )
+from binhop.recording import Recording, record
 from binhop.results import Result
 from binhop.run import explain, simulate, simulate_all
 from binhop.traces import Trace
@@ -36,6 +37,7 @@ __all__ = [
     "Machine",
     "PagingResult",
     "Pool",
+    "Recording",
     "Request",
     "RequestError",
     "Result",
@@ -55,6 +57,7 @@ __all__ = [
     "paging",
     "placements",
     "policies",
+    "record",
     "repeated_misses",
     "simulate",
     "simulate_all",

@@ -328,3 +328,20 @@ def lint_rules() -> list[tuple[str, str, str, str]]:
 
 def calibration_targets() -> list[tuple[str, int | None, list[list[float]]]]:
     """(workload, instructions between switches, misses per 1000 instructions) that the documents give."""
+
+def record(
+    command: list[str],
+    output: str,
+    *,
+    valgrind: str,
+    recorder: str,
+    directory: str,
+    only: str | None,
+    fetch: str,
+    seed: int,
+    rate: int,
+    skip: int,
+    limit: int | None,
+    threads: int,
+    tell: Any,
+) -> tuple[int, str, list[str]]: ...

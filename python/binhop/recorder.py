@@ -1,7 +1,7 @@
 """The recorder: found, built when it is first needed, kept for the next time.
 
-It is a Valgrind tool in C (the directory `recorder/`), compiled on this machine against the Valgrind that is installed, since
-a tool fits one version of Valgrind only.
+It is a Valgrind tool in C (the directory `recorder/`), compiled on this machine against the Valgrind that is
+installed, since a tool fits one version of Valgrind only.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ GET_VALGRIND = "install it: `apt install valgrind`, `dnf install valgrind-devel`
 
 # Where the tool's text lies: out of the way of programs (valgrind.pc: valt_load_address).
 _LOAD_ADDRESS = "0x58000000"
-_CFLAGS = (
-    "-m64 -O2 -g -std=gnu99 -Wall -fno-pic -fno-pie -fno-stack-protector -fno-builtin -fno-strict-aliasing "
-    "-DVGA_amd64=1 -DVGO_linux=1 -DVGP_amd64_linux=1 -DVGPV_amd64_linux_vanilla=1"
-).split()
-_LDFLAGS = (
-    "-static -nostartfiles -nodefaultlibs -no-pie -u _start "
-    f"-Wl,-Ttext-segment={_LOAD_ADDRESS} -Wl,--build-id=none"
-).split()
+_CFLAGS = [
+    *["-m64", "-O2", "-g", "-std=gnu99", "-Wall", "-fno-pic", "-fno-pie"],
+    *["-fno-stack-protector", "-fno-builtin", "-fno-strict-aliasing"],
+    *["-DVGA_amd64=1", "-DVGO_linux=1", "-DVGP_amd64_linux=1", "-DVGPV_amd64_linux_vanilla=1"],
+]
+_LDFLAGS = [
+    *["-static", "-nostartfiles", "-nodefaultlibs", "-no-pie", "-u", "_start"],
+    *[f"-Wl,-Ttext-segment={_LOAD_ADDRESS}", "-Wl,--build-id=none"],
+]
 _LIBRARIES = ("libcoregrind-amd64-linux.a", "libvex-amd64-linux.a", "libgcc-sup-amd64-linux.a")
 # The core wants these beside a tool.
 _BESIDE = ("vgpreload_core-amd64-linux.so", "default.supp")
@@ -131,7 +132,9 @@ def built(installed: Valgrind) -> Path:
     if why is None and place is None:
         why = "the recorder's sources are not installed with binhop"
     if why is not None or place is None:
-        raise RequestError("the recorder", "", f"cannot be built: {why}", "`binhop doctor` says what to install")
+        raise RequestError(
+            "the recorder", "", f"cannot be built: {why}", "`binhop doctor` says what to install"
+        )
     ready = cache() / f"{installed.version}-{_fingerprint(place)}"
     if not (ready / TOOL).is_file():
         _build(installed, place, ready)
@@ -156,7 +159,7 @@ def _fingerprint(place: Path) -> str:
 
 
 def _build(installed: Valgrind, place: Path, ready: Path) -> None:
-    """Compiles into a directory of its own that then takes its place, so that two builds at once do no harm."""
+    """Compiles into a directory of its own that then takes its place: two builds at once do no harm."""
     assert installed.include is not None
     assert installed.lib is not None
     assert installed.libexec is not None
@@ -165,7 +168,9 @@ def _build(installed: Valgrind, place: Path, ready: Path) -> None:
         made = Path(tempfile.mkdtemp(prefix=".building-", dir=ready.parent))
     except OSError as error:
         rule = f"the recorder cannot be kept there ({error.strerror})"
-        raise RequestError(str(ready.parent), "", rule, "set XDG_CACHE_HOME to a directory of yours") from None
+        raise RequestError(
+            str(ready.parent), "", rule, "set XDG_CACHE_HOME to a directory of yours"
+        ) from None
     try:
         libraries = [str(installed.lib / name) for name in _LIBRARIES]
         libraries = [library for library in libraries if Path(library).exists()]

@@ -11,6 +11,7 @@ mod panic;
 mod policy;
 mod problem;
 mod progress;
+mod record;
 mod simulate;
 mod source;
 mod table;
@@ -43,6 +44,8 @@ mod _binhop {
     use super::paging::{PagingOutcome, paging};
     #[pymodule_export]
     use super::policy::{PyPool, PyRequest};
+    #[pymodule_export]
+    use super::record::record;
     #[pymodule_export]
     use super::simulate::{Outcome, explain, simulate, unknown};
     #[pymodule_export]

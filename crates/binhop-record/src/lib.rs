@@ -14,6 +14,7 @@ pub mod session;
 mod spool;
 mod stretch;
 mod weave;
+mod window;
 mod wire;
 
 pub use merge::Merge;
@@ -21,3 +22,4 @@ pub use mix::{Ends, Input, Latencies, Mix};
 pub use piece::{Piece, ProcessStream, Streams, Waits};
 pub use session::{Request, Session, exit_code};
 pub use stretch::Fetch;
+pub use window::Window;

@@ -132,11 +132,11 @@ impl Session {
         self.pipes = None;
     }
 
-    /// Ends the recording: waits for the command, and says how it ended.
+    /// Waits for the command's end, unrecorded if it goes on, and says how it ended. To be asked once.
     ///
     /// # Errors
     /// The system does not tell how it ended.
-    pub fn finish(mut self) -> Result<ExitStatus> {
+    pub fn finish(&mut self) -> Result<ExitStatus> {
         self.stop();
         let waiter = self.waiter.take().expect("a session is finished once");
         let status = waiter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -48,11 +48,6 @@ impl Stretches {
         Self { fetch, ..Self::default() }
     }
 
-    /// How many are known.
-    pub(crate) fn len(&self) -> usize {
-        self.places.len()
-    }
-
     /// Takes the description of the next one; its number must follow the last.
     pub(crate) fn describe(&mut self, number: u64, described: &[u64]) -> Result<(), String> {
         if number != self.places.len() as u64 {

@@ -2,7 +2,9 @@
 
 macro_rules! wire {
     ($($name:ident = $value:literal;)*) => {
-        $(#[doc = concat!("`WIRE_", stringify!($name), "` of `recorder/wire.h`.")] pub(crate) const $name: u64 = $value;)*
+        $(#[doc = concat!("`WIRE_", stringify!($name), "` of `recorder/wire.h`.")]
+        #[cfg_attr(not(test), allow(dead_code, reason = "the list is the header's, whole"))]
+        pub(crate) const $name: u64 = $value;)*
         /// Every number, by its name.
         #[cfg(test)]
         const ALL: &[(&str, u64)] = &[$((stringify!($name), $name),)*];

@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from binhop import __version__
-from binhop.cli import compare, export, lists, mix, paging, reproduce, run, sweep, trace, traces
+from binhop.cli import (
+    compare,
+    doctor,
+    export,
+    lists,
+    mix,
+    paging,
+    record,
+    reproduce,
+    run,
+    sweep,
+    trace,
+    traces,
+)
 
 app = typer.Typer(
     name="binhop",
@@ -41,12 +54,14 @@ app.command("sweep")(sweep.sweep)
 app.command("paging")(paging.paging)
 app.command("reproduce")(reproduce.reproduce)
 app.command("report")(reproduce.report)
+app.command("record", context_settings={"allow_interspersed_args": False})(record.record)
 app.command("import")(traces.import_)
 app.command("export")(export.export)
 app.add_typer(trace.app)
 app.command("mix")(mix.mix)
 app.command("inspect")(traces.inspect)
 app.command("lint")(traces.lint)
+app.command("doctor")(doctor.doctor)
 app.command("machines")(lists.machines)
 app.command("workloads")(lists.workloads)
 app.command("policies")(lists.policies)

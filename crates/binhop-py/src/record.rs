@@ -1,0 +1,168 @@
+//! Recording a command: the merge and the file on a thread of their own, signals and progress on the caller's.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use binhop_base::{Problem, Result};
+use binhop_record::schedule::{BuiltIn, Schedule};
+use binhop_record::{Fetch, Merge, Request, Session, Window, exit_code};
+use binhop_trace::Source;
+use binhop_trace::write::{TraceWriter, Written};
+use pyo3::prelude::*;
+
+use crate::panic::caught;
+use crate::problem::raise;
+
+/// How often the interpreter is asked for signals and the callback is called.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// How far a recording is.
+#[derive(Default)]
+struct Progress {
+    references: AtomicU64,
+    processes: AtomicU64,
+    full: AtomicBool,
+}
+
+/// Where the trace goes, and which part of it.
+struct Part {
+    output: PathBuf,
+    skip: u64,
+    limit: Option<u64>,
+    threads: usize,
+}
+
+/// Records a command into a trace file. `tell(pid, references, processes, over, writing)` is called ten times a second
+/// (`over`: the command has ended; `writing`: process images that still run); what it returns ends the recording if true.
+///
+/// Returns the command's exit code, the totals as JSON, notes.
+#[pyfunction]
+#[pyo3(signature = (command, output, *, valgrind, recorder, directory, only, fetch, seed, rate, skip, limit, threads, tell))]
+#[expect(clippy::too_many_arguments, reason = "they are the command line's options")]
+pub(crate) fn record(
+    py: Python<'_>,
+    command: Vec<OsString>,
+    output: PathBuf,
+    valgrind: PathBuf,
+    recorder: PathBuf,
+    directory: PathBuf,
+    only: Option<String>,
+    fetch: &str,
+    seed: u64,
+    rate: u64,
+    skip: u64,
+    limit: Option<u64>,
+    threads: usize,
+    tell: Py<PyAny>,
+) -> PyResult<(i32, String, Vec<String>)> {
+    let fetch = if fetch == "instruction" { Fetch::Instruction } else { Fetch::Run };
+    let request = Request { command, valgrind, recorder, only, fetch, directory };
+    let part = Part { output, skip, limit, threads };
+    let schedule = Box::new(BuiltIn::new(seed, rate));
+    let mut raised = None;
+    let done = py.detach(|| run(&request, part, schedule, &tell, &mut raised));
+    match (raised, done) {
+        (Some(error), _) => Err(error),
+        (None, Err(problem)) => Err(raise(py, &problem)),
+        (None, Ok(done)) => Ok(done),
+    }
+}
+
+fn run(
+    request: &Request,
+    part: Part,
+    schedule: Box<dyn Schedule>,
+    tell: &Py<PyAny>,
+    raised: &mut Option<PyErr>,
+) -> Result<(i32, String, Vec<String>)> {
+    // The file's place is taken before the program runs: a wrong path costs nothing.
+    let mut writer = TraceWriter::create(&part.output, &binhop_trace::Meta::default(), part.threads)?;
+    let mut session = Session::start(request)?;
+    let merge = Merge::new(session.streams(), schedule, session.meta());
+    let mut window = Window::new(merge, part.skip, part.limit);
+    let progress = Progress::default();
+    let (written, meta) = std::thread::scope(|scope| {
+        let (sender, receiver) = channel();
+        let progress = &progress;
+        scope.spawn(move || {
+            let done = caught(|| {
+                while let Some(batch) = window.next_batch()? {
+                    writer.push(&batch)?;
+                    progress.references.store(writer.totals().references, Ordering::Relaxed);
+                    progress.processes.store(window.source().live() as u64, Ordering::Relaxed);
+                }
+                progress.full.store(window.is_full(), Ordering::Relaxed);
+                Ok((writer, window.meta().clone()))
+            });
+            let _ = sender.send(done);
+        });
+        wait(&receiver, &mut session, progress, tell, raised)
+    })
+    .map(|(writer, mut meta)| {
+        session.name(&mut meta);
+        (writer, meta)
+    })
+    .map_or_else(|problem| (Err(problem), None), |(writer, meta)| (Ok(writer), Some(meta)));
+    let mut notes = Vec::new();
+    if progress.full.load(Ordering::Relaxed) && !session.is_over() {
+        session.stop();
+        notes.push("the limit was reached: the program ran on unrecorded".to_owned());
+    }
+    let written: Result<Written> = written.and_then(|mut writer| {
+        writer.set_meta(&meta.expect("it comes with the writer"));
+        writer.finish()
+    });
+    // Whatever became of the trace, the program runs to its end.
+    let status = session.finish()?;
+    notes.extend(session.complaints().into_iter().map(|line| format!("valgrind: {line}")));
+    let written = written?;
+    let summary = serde_json::json!({
+        "totals": written.totals,
+        "content_hash": format!("{:016x}", written.content_hash),
+        "bytes": written.bytes,
+    });
+    Ok((exit_code(status), summary.to_string(), notes))
+}
+
+/// What the thread that reads and writes comes to.
+type Done = Result<(TraceWriter, binhop_trace::Meta)>;
+
+fn wait(
+    receiver: &Receiver<Done>,
+    session: &mut Session,
+    progress: &Progress,
+    tell: &Py<PyAny>,
+    raised: &mut Option<PyErr>,
+) -> Done {
+    loop {
+        match receiver.recv_timeout(EVERY) {
+            Ok(done) => return done,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Problem::run("no answer", "the recording", "its thread is gone", "report this"));
+            }
+        }
+        let told = Python::attach(|py| -> PyResult<bool> {
+            py.check_signals()?;
+            let counts = (
+                session.pid(),
+                progress.references.load(Ordering::Relaxed),
+                progress.processes.load(Ordering::Relaxed),
+                session.is_over(),
+                session.images().1,
+            );
+            tell.call1(py, counts)?.is_truthy(py)
+        });
+        match told {
+            Ok(false) => {}
+            Ok(true) => session.stop(),
+            Err(error) => {
+                *raised = Some(error);
+                session.stop();
+            }
+        }
+    }
+}

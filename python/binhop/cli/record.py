@@ -1,0 +1,150 @@
+"""Record a program: its own output, exit status and signals, and a trace beside it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+import binhop
+from binhop.cli import show
+from binhop.cli.traces import Quiet
+from binhop.numbers import count
+from binhop.recording import FETCH, check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from binhop.recording import Tell
+
+# A terminal's line is kept this long before it changes again, in seconds.
+_EVERY = 0.2
+
+
+def record(
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD…", help="The program and its arguments.")],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The trace. Default: CMD.parquet.")
+    ] = None,
+    limit: Annotated[
+        str | None, typer.Option(help="End the trace after so many references; the program runs on.")
+    ] = None,
+    skip: Annotated[str | None, typer.Option(help="Pass over so many references first.")] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="COMM", help="References of programs of this name alone.")
+    ] = None,
+    fetch: Annotated[
+        str, typer.Option(help="A fetch row is a run of instructions, or one instruction.")
+    ] = FETCH[0],
+    seed: Annotated[int, typer.Option(help="Of the order between processes.")] = 0,
+    quiet: Quiet = False,
+) -> int:
+    """Record a program and all its children into a trace. Exit code: the program's own."""
+    check(command)
+    path = output or f"{Path(command[0]).name}.parquet"
+    started = time.monotonic()
+    with _signals() as ends, _progress(path, quiet=quiet, ends=ends) as tell:
+        done = binhop.record(
+            command,
+            path,
+            only=only,
+            fetch=fetch,
+            seed=seed,
+            limit=count(limit, "--limit"),
+            skip=count(skip, "--skip") or 0,
+            tell=tell,
+        )
+    if not quiet:
+        references = done.totals["references"]
+        seconds = time.monotonic() - started
+        instructions = show.grouped(done.totals["instructions"])
+        said = (
+            f"{path}: {show.grouped(references)} references, {instructions} instructions, "
+            f"{show.grouped(done.bytes)} bytes, {references / 1e6 / seconds:.1f} M references/s"
+        )
+        print(said, file=sys.stderr)
+        for note in done.notes:
+            print(f"note: {note}", file=sys.stderr)
+    return done.exit_code
+
+
+class _Ends:
+    """How often the user asked for an end."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.pid = 0
+
+
+@contextmanager
+def _signals() -> Iterator[_Ends]:
+    """Ctrl-C is the program's, which the terminal sends it, too; other requests to end are passed on to it.
+
+    A signal that was ignored when we came stays ignored, so that the program ignores it as well.
+    """
+    ends = _Ends()
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        ends.asked += 1
+        if number not in (signal.SIGINT, signal.SIGQUIT) and ends.pid:
+            os.kill(ends.pid, number)
+
+    numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        if before[number] is not signal.SIG_IGN:
+            signal.signal(number, hear)
+    try:
+        yield ends
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[Tell]:
+    """References, rate, file size and processes on a terminal; silence in a pipe."""
+    shown = not quiet and sys.stderr.isatty()
+    state = {"at": time.monotonic(), "references": 0, "asked": 0, "over": False}
+    line = Text("")
+
+    def tell(pid: int, references: int, processes: int, over: bool, writing: int) -> bool:
+        ends.pid = 0 if over else pid
+        if over and not state["over"]:
+            state["over"], state["asked"] = True, ends.asked
+        now = time.monotonic()
+        if shown and now - state["at"] >= _EVERY:
+            rate = (references - state["references"]) / (now - state["at"]) / 1e6
+            state["at"], state["references"] = now, references
+            far = f"{show.grouped(references)} references, {rate:.1f} M/s, {_size(path)}"
+            said = f"recording: {far}, {processes} processes"
+            if over and writing:
+                said = f"the command has ended, {writing} of its processes run on (Ctrl-C stops): {far}"
+            live.update(Text(said, overflow="ellipsis", no_wrap=True))
+        # Once the command has ended, Ctrl-C is ours.
+        return over and ends.asked > state["asked"]
+
+    live = Live(line, console=Console(stderr=True), transient=True, auto_refresh=shown, refresh_per_second=5)
+    if not shown:
+        yield tell
+        return
+    with live:
+        yield tell
+
+
+def _size(path: str) -> str:
+    """The size of the file as far as it is written: it grows under a temporary name."""
+    target = Path(path)
+    growing = list(target.parent.glob(f".{target.name}.*.tmp"))
+    size = max((file.stat().st_size for file in growing if file.exists()), default=0)
+    return f"{size / 2**20:.1f} MiB"
