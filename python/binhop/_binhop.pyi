@@ -338,6 +338,7 @@ def record(
     directory: str,
     only: str | None,
     fetch: str,
+    schedule: tuple[str, str] | None,
     seed: int,
     rate: int,
     skip: int,
@@ -345,3 +346,5 @@ def record(
     threads: int,
     tell: Any,
 ) -> tuple[int, str, list[str]]: ...
+def tracing_refused() -> str | None: ...
+def observe(command: list[str]) -> tuple[str, int]: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop, recorder
 from binhop.errors import RequestError
+from binhop.traces import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
     Tell = Callable[[int, int, int, bool, int], bool]
 
 FETCH = ("run", "instruction")
+BUILT_IN, NATIVE = "built-in", "native"
+FALLBACK_LOSES = (
+    "speed (some 20 to 100 times slower), mappings made before the first instruction, the memory of calls "
+    "with vectors, whose reference is whose while several processes run"
+)
+_LACKEY = ("--trace-mem=yes", "--basic-counts=no", "--trace-syscalls=yes", "--trace-sched=yes")
 SHELL_BUILTINS = frozenset({"cd", "export", "source", "alias", "ulimit", "eval"})
 
 
@@ -50,6 +58,7 @@ def record(
     fetch: str = "run",
     skip: int = 0,
     limit: int | None = None,
+    schedule: str | os.PathLike[str] = BUILT_IN,
     seed: int = 0,
     rate: int = 1000,
     threads: int | None = None,
@@ -64,14 +73,16 @@ def record(
         fetch: "run": instructions in sequence are one row; "instruction": one row for each.
         skip: References to pass over at the start.
         limit: References after which the trace ends; the program runs on.
-        seed: For the order between processes.
-        rate: Instructions in a microsecond, for the order between processes.
+        schedule: Where the order between processes is from: "built-in", a distribution; "native", the command
+            is run natively first, which takes root; or a file that `observe` wrote.
+        seed: For the built-in order between processes.
+        rate: Instructions in a microsecond, for the built-in order.
         threads: Threads that encode the file; default: the processors there are.
         tell: Called ten times a second; the recording stops when it returns True.
 
     Raises:
-        RequestError: There is no such program, no Valgrind, the recorder cannot be built, or the file cannot be
-            written.
+        RequestError: There is no such program, no Valgrind, the recorder cannot be built, or the file cannot
+            be written.
     """
     check(command)
     if fetch not in FETCH:
@@ -81,6 +92,7 @@ def record(
         rule = "is not installed, and programs are recorded with it"
         raise RequestError("valgrind", "binhop record", rule, recorder.GET_VALGRIND)
     tool = recorder.built(installed)
+    observed = _observed(command, schedule)
     directory = Path(tempfile.mkdtemp(prefix="binhop-")) / "recording"
     try:
         code, summary, notes = _binhop.record(
@@ -91,6 +103,7 @@ def record(
             directory=os.fspath(directory),
             only=only,
             fetch=fetch,
+            schedule=observed,
             seed=seed,
             rate=rate,
             skip=skip,
@@ -102,6 +115,66 @@ def record(
         shutil.rmtree(directory.parent, ignore_errors=True)
     told = json.loads(summary)
     return Recording(Path(path), code, told["totals"], told["bytes"], notes)
+
+
+def observe(command: Sequence[str], path: str | os.PathLike[str]) -> int:
+    """Runs a command natively, once, and writes the order between its processes, for `record(schedule=path)`.
+
+    Returns:
+        The command's exit code.
+
+    Raises:
+        RequestError: The kernel's tracing is not permitted: it takes root.
+    """
+    check(command)
+    text, code = _binhop.observe([os.fspath(word) for word in command])
+    Path(path).write_text(text, encoding="utf-8")
+    return code
+
+
+def _observed(command: Sequence[str], schedule: str | os.PathLike[str]) -> tuple[str, str] | None:
+    """The text of an observed order, and where it is from; None for the built-in one."""
+    if schedule == BUILT_IN:
+        return None
+    if schedule == NATIVE:
+        text, _ = _binhop.observe([os.fspath(word) for word in command])
+        return text, "the native run"
+    path = Path(schedule)
+    if not path.is_file():
+        rule = f"an order is {BUILT_IN}, {NATIVE}, or a file that holds one"
+        raise RequestError(
+            str(schedule), "--schedule", rule, "binhop record --observe FILE -- CMD writes one"
+        )
+    return path.read_text(encoding="utf-8"), str(path)
+
+
+def with_lackey(
+    command: Sequence[str], path: str | os.PathLike[str], *, limit: int | None = None
+) -> Recording:
+    """Records with Valgrind's own lackey, where the recorder cannot be built: slower, and less is known.
+
+    Raises:
+        RequestError: There is no such program, no Valgrind, or the file cannot be written.
+    """
+    check(command)
+    installed = recorder.valgrind()
+    if installed is None:
+        rule = "is not installed, and programs are recorded with it"
+        raise RequestError("valgrind", "binhop record", rule, recorder.GET_VALGRIND)
+    reading, writing = os.pipe()
+    words = [str(installed.command), "--tool=lackey", *_LACKEY, f"--log-fd={writing}", "--trace-children=yes"]
+    with subprocess.Popen([*words, "--", *map(os.fspath, command)], pass_fds=[writing]) as child:
+        os.close(writing)
+        try:
+            trace = Trace.open(f"/dev/fd/{reading}", "lackey")
+            summary, notes = trace.write(path, limit)
+        finally:
+            # What is not wanted any more must still be taken, or the program would wait for ever.
+            while os.read(reading, 1 << 20):
+                pass
+            os.close(reading)
+    code = child.returncode if child.returncode >= 0 else 128 - child.returncode
+    return Recording(Path(path), code, summary["totals"], summary["bytes"], notes)
 
 
 def check(command: Sequence[str]) -> None:

@@ -45,7 +45,7 @@ mod _binhop {
     #[pymodule_export]
     use super::policy::{PyPool, PyRequest};
     #[pymodule_export]
-    use super::record::record;
+    use super::record::{observe, record, tracing_refused};
     #[pymodule_export]
     use super::simulate::{Outcome, explain, simulate, unknown};
     #[pymodule_export]

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use binhop_base::{Problem, Result};
+use binhop_record::schedule::native::{Native, capture, obstacle};
 use binhop_record::schedule::{BuiltIn, Schedule};
 use binhop_record::{Fetch, Merge, Request, Session, Window, exit_code};
 use binhop_trace::Source;
@@ -14,7 +15,7 @@ use binhop_trace::write::{TraceWriter, Written};
 use pyo3::prelude::*;
 
 use crate::panic::caught;
-use crate::problem::raise;
+use crate::problem::{OrRaise, raise};
 
 /// How often the interpreter is asked for signals and the callback is called.
 const EVERY: Duration = Duration::from_millis(100);
@@ -38,9 +39,10 @@ struct Part {
 /// Records a command into a trace file. `tell(pid, references, processes, over, writing)` is called ten times a second
 /// (`over`: the command has ended; `writing`: process images that still run); what it returns ends the recording if true.
 ///
+/// `schedule`: the text of an observed order between processes, and where it is from; None: the built-in one.
 /// Returns the command's exit code, the totals as JSON, notes.
 #[pyfunction]
-#[pyo3(signature = (command, output, *, valgrind, recorder, directory, only, fetch, seed, rate, skip, limit, threads, tell))]
+#[pyo3(signature = (command, output, *, valgrind, recorder, directory, only, fetch, schedule, seed, rate, skip, limit, threads, tell))]
 #[expect(clippy::too_many_arguments, reason = "they are the command line's options")]
 pub(crate) fn record(
     py: Python<'_>,
@@ -51,6 +53,7 @@ pub(crate) fn record(
     directory: PathBuf,
     only: Option<String>,
     fetch: &str,
+    schedule: Option<(String, String)>,
     seed: u64,
     rate: u64,
     skip: u64,
@@ -61,7 +64,10 @@ pub(crate) fn record(
     let fetch = if fetch == "instruction" { Fetch::Instruction } else { Fetch::Run };
     let request = Request { command, valgrind, recorder, only, fetch, directory };
     let part = Part { output, skip, limit, threads };
-    let schedule = Box::new(BuiltIn::new(seed, rate));
+    let schedule: Box<dyn Schedule> = match schedule {
+        Some((text, place)) => Box::new(Native::load(&text, &place).or_raise(py)?),
+        None => Box::new(BuiltIn::new(seed, rate)),
+    };
     let mut raised = None;
     let done = py.detach(|| run(&request, part, schedule, &tell, &mut raised));
     match (raised, done) {
@@ -165,4 +171,17 @@ fn wait(
             }
         }
     }
+}
+
+/// Why this process may not observe the kernel's scheduling; None if it may.
+#[pyfunction]
+pub(crate) fn tracing_refused() -> Option<String> {
+    obstacle()
+}
+
+/// Runs a command natively, once, and observes the order between its processes: as text for `record`, and its exit code.
+#[pyfunction]
+pub(crate) fn observe(py: Python<'_>, command: Vec<String>) -> PyResult<(String, i32)> {
+    let (observed, status) = py.detach(|| capture(&command)).or_raise(py)?;
+    Ok((Native::save(&observed), exit_code(status)))
 }

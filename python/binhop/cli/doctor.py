@@ -118,6 +118,8 @@ def _tracing() -> Finding:
     what = "native schedules (ftrace)"
     why = binhop._binhop.tracing_refused()
     if why is not None:
-        remedy = "run binhop as root to take the order between processes from a native run (--schedule native)"
+        remedy = (
+            "run binhop as root to take the order between processes from a native run (--schedule native)"
+        )
         return Finding(what, False, why, remedy)
     return Finding(what, True, str(_TRACING))

@@ -16,10 +16,11 @@ from rich.live import Live
 from rich.text import Text
 
 import binhop
+from binhop import recorder
 from binhop.cli import show
-from binhop.cli.traces import Quiet
+from binhop.cli.traces import Quiet  # noqa: TC001  # typer reads it
 from binhop.numbers import count
-from binhop.recording import FETCH, check
+from binhop.recording import BUILT_IN, FALLBACK_LOSES, FETCH, check, with_lackey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,24 +47,39 @@ def record(
     fetch: Annotated[
         str, typer.Option(help="A fetch row is a run of instructions, or one instruction.")
     ] = FETCH[0],
-    seed: Annotated[int, typer.Option(help="Of the order between processes.")] = 0,
+    schedule: Annotated[
+        str,
+        typer.Option(help="The order between processes: built-in; native (runs CMD natively first); a FILE."),
+    ] = BUILT_IN,
+    observe: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Only run CMD natively and write its order there.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the built-in order between processes.")] = 0,
+    lackey: Annotated[bool, typer.Option("--lackey", help="Record with Valgrind's lackey instead.")] = False,
     quiet: Quiet = False,
 ) -> int:
     """Record a program and all its children into a trace. Exit code: the program's own."""
     check(command)
     path = output or f"{Path(command[0]).name}.parquet"
     started = time.monotonic()
+    at_most = count(limit, "--limit")
     with _signals() as ends, _progress(path, quiet=quiet, ends=ends) as tell:
-        done = binhop.record(
-            command,
-            path,
-            only=only,
-            fetch=fetch,
-            seed=seed,
-            limit=count(limit, "--limit"),
-            skip=count(skip, "--skip") or 0,
-            tell=tell,
-        )
+        if observe is not None:
+            return binhop.recording.observe(command, observe)
+        if lackey or _must_fall_back():
+            done = with_lackey(command, path, limit=at_most)
+        else:
+            done = binhop.record(
+                command,
+                path,
+                only=only,
+                fetch=fetch,
+                schedule=schedule,
+                seed=seed,
+                limit=at_most,
+                skip=count(skip, "--skip") or 0,
+                tell=tell,
+            )
     if not quiet:
         references = done.totals["references"]
         seconds = time.monotonic() - started
@@ -76,6 +92,19 @@ def record(
         for note in done.notes:
             print(f"note: {note}", file=sys.stderr)
     return done.exit_code
+
+
+def _must_fall_back() -> bool:
+    """Whether the recorder cannot be built here; says what is lost."""
+    installed = recorder.valgrind()
+    why = None if installed is None else installed.missing()
+    if why is not None:
+        print(
+            f"binhop: the recorder cannot be built ({why}), so lackey records; lost: {FALLBACK_LOSES}; "
+            "`binhop doctor` says what to install",
+            file=sys.stderr,
+        )
+    return why is not None
 
 
 class _Ends:
