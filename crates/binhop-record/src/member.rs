@@ -34,8 +34,8 @@ pub(crate) struct Member {
     /// Open calls, by thread.
     calls: BTreeMap<u32, Waits>,
     stream: Box<dyn ProcessStream>,
-    /// What was looked at and not taken; `Some(None)`: the stream's end.
-    held: Option<Option<Piece>>,
+    /// What was looked at and not taken, the next one last; `None`: the stream's end.
+    held: Vec<Option<Piece>>,
 }
 
 /// Why a process does not run although its turn is not over.
@@ -64,13 +64,13 @@ impl Member {
             idle: None,
             calls: BTreeMap::new(),
             stream,
-            held: None,
+            held: Vec::new(),
         }
     }
 
     /// The next piece; waits for it.
     pub(crate) fn take(&mut self) -> Result<Option<Piece>> {
-        match self.held.take() {
+        match self.held.pop() {
             Some(held) => Ok(held),
             None => self.stream.next_piece(),
         }
@@ -78,8 +78,7 @@ impl Member {
 
     /// Puts back what was taken last.
     pub(crate) fn hold(&mut self, piece: Option<Piece>) {
-        debug_assert!(self.held.is_none(), "one piece is held");
-        self.held = Some(piece);
+        self.held.push(piece);
     }
 
     pub(crate) fn enter(&mut self, tid: u32, number: u32, waits: Waits, time: u64) {

@@ -27,7 +27,7 @@ use binhop_trace::{EventBatch, Meta, Op, Source};
 
 use crate::member::{Member, Wait};
 use crate::piece::{Piece, ProcessStream, Streams, Waits};
-use crate::schedule::{Ready, Schedule};
+use crate::schedule::{Ready, Schedule, calls};
 use crate::weave::{Weave, cut};
 
 /// The processes of a recording as one stream of events.
@@ -144,6 +144,10 @@ impl Merge {
                 self.entered(asid, number, waits)
             }
             Some(Piece::Leave { tid, number, time, result }) => {
+                if calls::makes_children(number) {
+                    // Recorders may tell of the child after the call, but it ran since the call began.
+                    self.fork_in_call(asid)?;
+                }
                 if let Some((number, wait)) = self.must_wait(asid, tid, time, result)? {
                     let member = self.member(asid);
                     member.hold(Some(Piece::Leave { tid, number, time, result }));

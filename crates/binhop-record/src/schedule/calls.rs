@@ -117,6 +117,15 @@ pub fn kind(number: u32) -> Waits {
     }
 }
 
+/// `clone`, `fork`, `vfork`, `clone3`.
+const MAKE_CHILDREN: [u32; 4] = [56, 57, 58, 435];
+
+/// Whether a call may make a process.
+#[must_use]
+pub fn makes_children(number: u32) -> bool {
+    MAKE_CHILDREN.contains(&number)
+}
+
 /// The name of a call that may wait.
 #[must_use]
 pub fn name(number: u32) -> Option<&'static str> {

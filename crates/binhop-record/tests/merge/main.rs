@@ -273,6 +273,30 @@ fn a_parent_that_waits_for_a_child_is_not_waited_for() {
     assert_eq!(rows.last().map(|row| (row.0, row.1)), Some((Op::Exit as u8, 0)));
 }
 
+/// A parent that waits for its child's program to start, and hears of the child when its call returns.
+#[test]
+fn a_child_told_of_after_the_call_ran_since_the_call_began() {
+    let (tid, number, waits) = (1, 58, binhop_record::Waits::Room);
+    let parent = vec![
+        (0, Piece::Enter { tid, number, waits, time: 10 }),
+        (0, Piece::Leave { tid, number, time: 1_000_000, result: 2 }),
+        (0, Piece::Fork { child: 2 }),
+        (0, Piece::Exit { time: 1_000_001 }),
+    ];
+    let child = vec![(0, Piece::Time { time: 999_999 }), (0, Piece::Exit { time: 1_000_000 })];
+    let world = World::from([(1, Script { pid: 1, pieces: parent }), (2, Script { pid: 2, pieces: child })]);
+    let (rows, _) = merged(&world, short_turns(0));
+    let rows: Vec<_> = rows.iter().map(|row| (Op::from_code(row.0).unwrap(), row.1, row.4, row.5)).collect();
+    let expected = [
+        (Op::Fork, 1, Some(0), None),
+        (Op::Switch, 1, Some(Cause::SystemCall as u64), Some(58)),
+        (Op::Exit, 1, None, None),
+        (Op::Switch, 0, Some(Cause::Exit as u64), None),
+        (Op::Exit, 0, None, None),
+    ];
+    assert_eq!(rows, expected);
+}
+
 #[test]
 fn a_recording_of_nothing_is_empty() {
     let (rows, meta) = merged(&World::new(), short_turns(0));
