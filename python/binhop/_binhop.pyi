@@ -334,7 +334,6 @@ def record(
     output: str,
     *,
     valgrind: str,
-    recorder: str,
     directory: str,
     only: str | None,
     fetch: str,

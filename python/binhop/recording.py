@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +19,7 @@ from binhop.errors import RequestError
 from binhop.traces import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     # pid, references, live processes, whether the command has ended, images that still run → whether to stop
     Tell = Callable[[int, int, int, bool, int], bool]
@@ -27,6 +30,8 @@ FALLBACK_LOSES = (
     "speed (some 20 to 100 times slower), mappings made before the first instruction, the memory of calls "
     "with vectors, whose reference is whose while several processes run"
 )
+# Polars configures its allocator by the environment.
+_SET_BY_LIBRARIES = ("_RJEM_MALLOC_CONF",)
 _LACKEY = ("--trace-mem=yes", "--basic-counts=no", "--trace-syscalls=yes", "--trace-sched=yes")
 SHELL_BUILTINS = frozenset({"cd", "export", "source", "alias", "ulimit", "eval"})
 
@@ -95,22 +100,22 @@ def record(
     observed = _observed(command, schedule)
     directory = Path(tempfile.mkdtemp(prefix="binhop-")) / "recording"
     try:
-        code, summary, notes = _binhop.record(
-            [os.fspath(word) for word in command],
-            os.fspath(path),
-            valgrind=os.fspath(installed.command),
-            recorder=os.fspath(tool),
-            directory=os.fspath(directory),
-            only=only,
-            fetch=fetch,
-            schedule=observed,
-            seed=seed,
-            rate=rate,
-            skip=skip,
-            limit=limit,
-            threads=threads or os.cpu_count() or 1,
-            tell=tell or (lambda *_: False),
-        )
+        with _environment(tool):
+            code, summary, notes = _binhop.record(
+                [os.fspath(word) for word in command],
+                os.fspath(path),
+                valgrind=os.fspath(installed.command),
+                directory=os.fspath(directory),
+                only=only,
+                fetch=fetch,
+                schedule=observed,
+                seed=seed,
+                rate=rate,
+                skip=skip,
+                limit=limit,
+                threads=threads or os.cpu_count() or 1,
+                tell=tell or (lambda *_: False),
+            )
     finally:
         shutil.rmtree(directory.parent, ignore_errors=True)
     told = json.loads(summary)
@@ -130,6 +135,31 @@ def observe(command: Sequence[str], path: str | os.PathLike[str]) -> int:
     text, code = _binhop.observe([os.fspath(word) for word in command])
     Path(path).write_text(text, encoding="utf-8")
     return code
+
+
+@contextmanager
+def _environment(tool: Path) -> Iterator[None]:
+    """What the program inherits: our environment in its order and what Valgrind needs; nothing of Python's.
+
+    Our libraries set variables, and Python ignores a signal, which programs look at (sort does).
+    """
+    started_with = Path("/proc/self/environ").read_bytes().split(b"\0")
+    before = {name: os.environ.get(name) for name in ("VALGRIND_LIB", *_SET_BY_LIBRARIES)}
+    for name in _SET_BY_LIBRARIES:
+        if not any(variable.startswith(f"{name}=".encode()) for variable in started_with):
+            os.environ.pop(name, None)
+    os.environ["VALGRIND_LIB"] = str(tool)
+    ours = threading.current_thread() is threading.main_thread()
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_DFL) if ours else None
+    try:
+        yield
+    finally:
+        if ignored is not None:
+            signal.signal(signal.SIGXFSZ, ignored)
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _observed(command: Sequence[str], schedule: str | os.PathLike[str]) -> tuple[str, str] | None:

@@ -42,14 +42,13 @@ struct Part {
 /// `schedule`: the text of an observed order between processes, and where it is from; None: the built-in one.
 /// Returns the command's exit code, the totals as JSON, notes.
 #[pyfunction]
-#[pyo3(signature = (command, output, *, valgrind, recorder, directory, only, fetch, schedule, seed, rate, skip, limit, threads, tell))]
+#[pyo3(signature = (command, output, *, valgrind, directory, only, fetch, schedule, seed, rate, skip, limit, threads, tell))]
 #[expect(clippy::too_many_arguments, reason = "they are the command line's options")]
 pub(crate) fn record(
     py: Python<'_>,
     command: Vec<OsString>,
     output: PathBuf,
     valgrind: PathBuf,
-    recorder: PathBuf,
     directory: PathBuf,
     only: Option<String>,
     fetch: &str,
@@ -62,7 +61,7 @@ pub(crate) fn record(
     tell: Py<PyAny>,
 ) -> PyResult<(i32, String, Vec<String>)> {
     let fetch = if fetch == "instruction" { Fetch::Instruction } else { Fetch::Run };
-    let request = Request { command, valgrind, recorder, only, fetch, directory };
+    let request = Request { command, valgrind, only, fetch, directory };
     let part = Part { output, skip, limit, threads };
     let schedule: Box<dyn Schedule> = match schedule {
         Some((text, place)) => Box::new(Native::load(&text, &place).or_raise(py)?),

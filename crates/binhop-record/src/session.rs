@@ -25,10 +25,8 @@ use crate::stretch::Fetch;
 pub struct Request {
     /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// The `valgrind` command.
+    /// The `valgrind` command. `VALGRIND_LIB` in our environment says where the recorder is, built for it.
     pub valgrind: PathBuf,
-    /// The directory that holds the recorder, built for this Valgrind.
-    pub recorder: PathBuf,
     /// The name of the programs whose references are wanted; `None`: all.
     pub only: Option<String>,
     /// What a fetch row is.
@@ -173,7 +171,8 @@ fn launch(request: &Request) -> Result<Child> {
     if let Some(only) = &request.only {
         command.arg(format!("--only={only}"));
     }
-    command.arg("--").args(&request.command).env("VALGRIND_LIB", &request.recorder);
+    // The environment as it is: changed here, it would be sorted, and programs search it in order.
+    command.arg("--").args(&request.command);
     command.spawn().map_err(|error| {
         let rule = "Valgrind cannot be started";
         let remedy = "`binhop doctor` says what is missing";
