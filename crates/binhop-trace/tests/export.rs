@@ -228,6 +228,48 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn champsim_is_read_back(rows in rows()) {
+        let place = Place::new("t.champsim");
+        exported(&rows, "champsim", &place);
+        let read = imported(&place, "champsim");
+        // Instructions: as many, over the same words. Data: the same words, an instruction's loads before its stores.
+        let instructions = |rows: &[Row]| -> u64 {
+            rows.iter().filter(|row| row.0 == Op::Fetch).map(|row| u64::from(row.3)).sum()
+        };
+        let records = fs::metadata(&place.0).unwrap().len() / 64;
+        prop_assert_eq!(instructions(&read), records);
+        let data = |rows: Vec<(Op, u64, u32)>| -> Vec<Vec<(bool, u64)>> {
+            let mut by_instruction = vec![Vec::new()];
+            for (op, addr, _) in rows {
+                match op {
+                    Op::Fetch => by_instruction.push(Vec::new()),
+                    // What an instruction loads and stores comes back as a modify.
+                    Op::Modify => by_instruction.last_mut().unwrap().extend([(false, addr & !3), (true, addr & !3)]),
+                    _ => by_instruction.last_mut().unwrap().push((op == Op::Store, addr & !3)),
+                }
+            }
+            by_instruction.retain(|data| !data.is_empty());
+            by_instruction.iter_mut().for_each(|data| data.sort_unstable());
+            by_instruction
+        };
+        let few = |data: &[Vec<(bool, u64)>]| {
+            let fits = |one: &Vec<(bool, u64)>| {
+                let stores = one.iter().filter(|&&(store, _)| store).count();
+                stores <= 2 && one.len() - stores <= 4
+            };
+            data.iter().all(fits)
+        };
+        let want = data(references(rows));
+        if few(&want) {
+            prop_assert_eq!(data(references(read)), want);
+        }
+    }
+}
+
 #[test]
 fn what_reaches_memory_is_a_line_each() {
     let accesses = [

@@ -34,18 +34,25 @@ pub enum Mode {
 #[serde(default, deny_unknown_fields)]
 pub struct Selection {
     /// Names of operations, and `reference`, `data` or `system` for several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
     /// Address spaces, by asid.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asids: Vec<u64>,
     /// Process ids at the time of recording.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pids: Vec<u64>,
     /// Commands, whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
     /// Ranges of addresses: the first, and the one behind the last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<(u64, u64)>,
     /// Kinds of segments, or text in their files' paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub regions: Vec<String>,
     /// Whose references.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
 }
 
