@@ -377,3 +377,6 @@ fn text(words: &[u64]) -> Result<String, String> {
     let bytes = usize::try_from(*length).ok().and_then(|length| bytes.get(..length));
     Ok(String::from_utf8_lossy(bytes.ok_or("a text longer than its record")?).into_owned())
 }
+
+#[cfg(test)]
+mod tests;

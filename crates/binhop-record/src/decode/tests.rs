@@ -1,0 +1,243 @@
+//! The decoder against what the words say, item by item, and the rules of calls and mappings.
+
+use proptest::prelude::*;
+
+use super::*;
+
+type Row = (u8, u64, u32, u32);
+
+fn record(kind: u64, words: &[u64]) -> Vec<u64> {
+    let mut all = vec![wire::RECORD << 56 | kind << 48 | words.len() as u64];
+    all.extend_from_slice(words);
+    all
+}
+
+fn starts(name: &str, wanted: u64) -> Vec<u64> {
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    let mut words = vec![1, 0, wanted, name.len() as u64];
+    words.extend(bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())));
+    record(wire::START, &words)
+}
+
+fn decoder(fetch: Fetch) -> Decoder {
+    let mut decoder = Decoder::new(fetch, Arc::default());
+    decoder.feed(&starts("program", 1)).unwrap();
+    decoder
+}
+
+/// All rows there are, points left out; at the end what is open ends.
+fn rows(decoder: &mut Decoder) -> Vec<Row> {
+    decoder.image_ends();
+    let mut rows = Vec::new();
+    while let Some(piece) = decoder.piece() {
+        if let Piece::Rows(batch) = piece {
+            rows.extend(
+                (0..batch.len())
+                    .map(|row| (batch.op()[row], batch.addr()[row], batch.size()[row], batch.count()[row])),
+            );
+        }
+    }
+    rows
+}
+
+/// An item of a stretch as the test thinks of it.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Instruction { gap: u64, length: u64 },
+    Reference { kind: u64, size: u64, guarded: bool },
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    prop_oneof![
+        3 => (prop_oneof![4 => Just(0), 1 => 1u64..5000], 1u64..16)
+            .prop_map(|(gap, length)| Part::Instruction { gap, length }),
+        2 => (1u64..4, 1u64..600, any::<bool>())
+            .prop_map(|(kind, size, guarded)| Part::Reference { kind, size, guarded }),
+    ]
+}
+
+/// Fetches that follow each other without a gap, joined: a run's inner boundaries are not kept.
+fn joined(rows: &[Row]) -> Vec<Row> {
+    let mut all: Vec<Row> = Vec::new();
+    for &(op, addr, size, count) in rows {
+        match all.last_mut() {
+            Some((0, start, bytes, n)) if op == 0 && *start + u64::from(*bytes) == addr => {
+                *bytes += size;
+                *n += count;
+            }
+            _ => all.push((op, addr, size, count)),
+        }
+    }
+    all
+}
+
+proptest! {
+    /// However the words are cut, the rows are what the stretches say, one after the other.
+    #[test]
+    fn stretches_do_what_they_say(
+        stretches in prop::collection::vec(prop::collection::vec(part(), 1..12), 1..6),
+        runs in prop::collection::vec((0usize..6, any::<u64>()), 0..60),
+        chunk in 1usize..40,
+    ) {
+        let (mut words, mut described) = (Vec::new(), Vec::new());
+        for (number, parts) in stretches.iter().enumerate() {
+            let mut at = 0x40_0000 + 0x1_0000 * number as u64;
+            let (mut items, mut known) = (vec![number as u64], Vec::new());
+            for part in parts {
+                match *part {
+                    Part::Instruction { gap, length } => {
+                        at += gap;
+                        items.push(at | length << wire::ITEM_LENGTH);
+                        known.push((0, at, length as u32, false));
+                        at += length;
+                    }
+                    Part::Reference { kind, size, guarded } => {
+                        let guard = u64::from(guarded) << wire::ITEM_GUARDED;
+                        items.push(1 << wire::ITEM_REFERENCE | kind << wire::ITEM_KIND | guard | size);
+                        known.push((kind as u8, 0, size as u32, guarded));
+                    }
+                }
+            }
+            words.extend(record(wire::STRETCH, &items));
+            described.push(known);
+        }
+        let mut expected: Vec<Row> = Vec::new();
+        for (number, mut seed) in runs {
+            let number = number % described.len();
+            words.push(wire::RUN << 56 | number as u64);
+            for &(op, addr, size, guarded) in &described[number] {
+                if op == 0 {
+                    expected.push((0, addr, size, 1));
+                    continue;
+                }
+                seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
+                let addr = seed >> 20;
+                if guarded && seed & 1 == 1 {
+                    words.push(wire::NOT_MADE << 56);
+                } else {
+                    words.push(addr);
+                    expected.push((op, addr, size, 1));
+                }
+            }
+        }
+        for fetch in [Fetch::Instruction, Fetch::Run] {
+            let mut decoder = decoder(fetch);
+            for piece in words.chunks(chunk) {
+                decoder.feed(piece).unwrap();
+            }
+            let found = rows(&mut decoder);
+            if fetch == Fetch::Instruction {
+                prop_assert_eq!(&found, &expected);
+            } else {
+                prop_assert_eq!(joined(&found), joined(&expected));
+            }
+        }
+    }
+
+    /// Words that no recorder writes are refused, never more.
+    #[test]
+    fn any_words_at_all(words in prop::collection::vec(prop_oneof![
+        any::<u64>(),
+        (0u64..16, 0u64..20).prop_map(|(kind, length)| wire::RECORD << 56 | kind << 48 | length),
+        (0u64..4).prop_map(|number| wire::RUN << 56 | number),
+        0u64..5000,
+    ], 0..200)) {
+        let mut decoder = decoder(Fetch::Run);
+        let _ = decoder.feed(&words);
+        let _ = rows(&mut decoder);
+    }
+}
+
+#[test]
+fn a_signal_cuts_a_stretch_at_the_instruction_it_struck() {
+    let load = 1 << wire::ITEM_REFERENCE | wire::LOAD << wire::ITEM_KIND | 8;
+    let at = |addr: u64| addr | 4 << wire::ITEM_LENGTH;
+    let stretch = [0, at(0x1000), load, at(0x1004), load, at(0x1008), load];
+    let mut noted = vec![0; wire::PARTIAL_WORDS as usize];
+    noted[..3].copy_from_slice(&[wire::RUN << 56, 0x2000, 0x3000]);
+    let cut = |struck: u64| {
+        let mut decoder = decoder(Fetch::Instruction);
+        decoder.feed(&record(wire::STRETCH, &stretch)).unwrap();
+        let mut words = vec![struck];
+        words.extend(&noted);
+        decoder.feed(&record(wire::PARTIAL, &words)).unwrap();
+        rows(&mut decoder)
+    };
+    // The struck one was fetched; its load was not made.
+    assert_eq!(cut(0x1004), [(0, 0x1000, 4, 1), (1, 0x2000, 8, 1), (0, 0x1004, 4, 1)]);
+    assert_eq!(cut(0x1000), [(0, 0x1000, 4, 1)]);
+    // A signal from outside says nothing of the stretch.
+    assert_eq!(cut(0x5000), []);
+}
+
+#[test]
+fn a_call_moves_at_most_its_result() {
+    let call = |number: u64, result: i64, ranges: &[u64]| {
+        let mut decoder = decoder(Fetch::Run);
+        let mut words = vec![1 << 32 | number, 5, result as u64, 0x2000, 3, 7, 4096];
+        words.extend_from_slice(ranges);
+        decoder.feed(&record(wire::LEAVE, &words)).unwrap();
+        rows(&mut decoder)
+    };
+    let (syscall, range, by_kernel) = (5, 6, 1 << wire::BY_KERNEL);
+    // recvfrom reports the whole buffer, and the sender's address apart.
+    let ranges = [0x2000, 4096 | by_kernel, 0x3000, 16 | by_kernel];
+    assert_eq!(call(45, 100, &ranges), [(syscall, 0x2000, 100, 45), (range, 0x3000, 16, 2)]);
+    // A write that was short, and one that failed.
+    assert_eq!(call(1, 10, &[0x2000, 4096]), [(syscall, 0x2000, 10, 1)]);
+    assert_eq!(call(1, -11, &[0x2000, 4096]), [(syscall, 0, 0, 1)]);
+    // A path is read even where the call fails; the longest range is the main one.
+    assert_eq!(call(257, -2, &[0x2000, 12]), [(syscall, 0x2000, 12, 257)]);
+    let vectors = [0x4000, 32, 0x5000, 100 | by_kernel, 0x6000, 200 | by_kernel];
+    let expected = [(syscall, 0x6000, 200, 19), (range, 0x4000, 32, 1), (range, 0x5000, 100, 2)];
+    assert_eq!(call(19, 300, &vectors), expected);
+}
+
+#[test]
+fn mappings_are_told_as_they_are() {
+    let map = |start: u64, pages: u64, kind: u64, inode: u64, offset: u64| {
+        record(wire::MAP, &[start, pages * PAGE, 3 | kind << wire::KIND, 1, inode, offset])
+    };
+    let mut decoder = decoder(Fetch::Run);
+    decoder.feed(&map(0x10_0000, 4, wire::MAPPED_FILE, 9, 0x2000)).unwrap();
+    decoder.feed(&map(0x20_0000, 2, wire::HEAP, 0, 0)).unwrap();
+    decoder.feed(&map(0x20_2000, 1, wire::HEAP, 0, 0)).unwrap();
+    decoder.feed(&record(wire::PROTECT, &[0x10_1000, PAGE, 1])).unwrap();
+    decoder.feed(&record(wire::MOVE, &[0x10_2000, 0x30_0000, 2 * PAGE])).unwrap();
+    // More is named than is mapped.
+    decoder.feed(&record(wire::UNMAP, &[0x0f_f000, 3 * PAGE])).unwrap();
+    decoder.image_ends();
+    let mut found = Vec::new();
+    while let Some(Piece::Rows(batch)) = decoder.piece() {
+        for row in 0..batch.len() {
+            let what = (batch.op()[row], batch.addr()[row], batch.size()[row], batch.count()[row]);
+            found.push((what, batch.arg0(row), batch.arg1(row)));
+        }
+    }
+    let (map, protect, unmap) = (7, 8, 9);
+    assert_eq!(
+        found,
+        [
+            ((map, 0x10_0000, 3, 4), Some(1), Some(0x2000)),
+            ((map, 0x20_0000, 3, 2), Some(2), Some(0)),
+            ((map, 0x20_2000, 3, 1), Some(2), Some(0x2000)),
+            ((protect, 0x10_1000, 1, 1), None, None),
+            ((map, 0x30_0000, 3, 2), Some(1), Some(0x4000)),
+            ((unmap, 0x10_0000, 0, 1), None, None),
+            ((unmap, 0x10_1000, 0, 1), None, None),
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_wanted_leaves_points_only() {
+    let mut decoder = Decoder::new(Fetch::Run, Arc::default());
+    decoder.feed(&starts("other", 0)).unwrap();
+    decoder.feed(&record(wire::MAP, &[0x1000, PAGE, 3, 0, 0, 0])).unwrap();
+    decoder.feed(&record(wire::EXIT, &[0, 17])).unwrap();
+    assert_eq!(decoder.command(), "other");
+    assert!(decoder.ended());
+    assert!(matches!(decoder.piece(), Some(Piece::Exit { time: 17 })));
+    assert!(decoder.piece().is_none());
+}
