@@ -1,0 +1,16 @@
+//! Hands the recorder's sources to the wheel (pyproject.toml, `include`): an installed binhop builds it from them.
+
+use std::path::Path;
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let from = Path::new("../../recorder");
+    let to = Path::new(&env::var_os("OUT_DIR").expect("cargo says where")).join("_recorder");
+    println!("cargo::rerun-if-changed={}", from.display());
+    fs::create_dir_all(&to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
