@@ -107,9 +107,9 @@ def compiler() -> str | None:
 
 
 def sources() -> Path | None:
-    """The directory of the recorder's sources: in the package, or beside it in a checkout."""
+    """The directory of the recorder's sources: of the checkout, or in the installed package."""
     here = Path(__file__).resolve().parent
-    for place in (here / "_recorder", here.parent.parent / "recorder"):
+    for place in (here.parent.parent / "recorder", here / "_recorder"):
         if (place / SOURCES[0]).is_file():
             return place
     return None
