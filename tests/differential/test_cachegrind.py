@@ -1,12 +1,14 @@
 """Valgrind's cachegrind as an outside reference: its nine counts of real programs, equal to the last digit.
 
-Both runs must see one environment: its variables lie on the program's stack and move it, and the loader
-reads them one by one.
+Both runs must see one environment: its variables lie on the program's stack and move it, the loader reads
+them one by one, and Valgrind puts the path of its own directory among them. So the recorder is kept in a
+directory of this test, and cachegrind runs from the same directory.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -15,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import binhop
-from tests.conftest import FETCH, LOAD, MODIFY, STORE, events
+from tests.conftest import COMMAND, FETCH, LOAD, MODIFY, STORE, events
 
 pytestmark = pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
 
@@ -53,8 +55,12 @@ def cachegrind(
 
 
 def run(program: list[str], environment: dict[str, str], place: Path) -> None:
-    with Path(os.devnull).open("w") as nowhere:
-        subprocess.run(program, env=environment, cwd=place, stdout=nowhere, check=True, timeout=300)
+    # Variables in the order of their names: so the recorder hands them on.
+    environment = dict(sorted(environment.items()))
+    nowhere = subprocess.DEVNULL
+    subprocess.run(
+        program, env=environment, cwd=place, stdin=nowhere, stdout=nowhere, check=True, timeout=300
+    )
 
 
 def by_lackey(program: list[str], environment: dict[str, str], place: Path) -> binhop.Trace:
@@ -79,3 +85,41 @@ def test_what_lackey_saw_counts_as_cachegrind_counts_it(
     program = ["/bin/true"]
     trace = by_lackey(program, environment, tmp_path)
     assert nine(trace, settings) == cachegrind(program, environment, tmp_path, geometry)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the recorder is kept."""
+    return tmp_path_factory.mktemp("cache")
+
+
+def by_recorder(
+    program: list[str], environment: dict[str, str], place: Path, fetch: str
+) -> tuple[Path, dict[str, str]]:
+    """A recording, and the environment that the program saw in it."""
+    trace = place / f"{fetch}.parquet"
+    run([str(COMMAND), "record", "--fetch", fetch, "-o", str(trace), "--", *program], environment, place)
+    (recorder,) = (Path(environment["XDG_CACHE_HOME"]) / "binhop" / "recorder").iterdir()
+    tool = "cachegrind-amd64-linux"
+    if not (recorder / tool).exists():
+        (recorder / tool).symlink_to((recorder / "default.supp").resolve().parent / tool)
+    return trace, {**environment, "VALGRIND_LIB": str(recorder)}
+
+
+PROGRAMS = [["/bin/true"], ["/bin/gzip", "-c", "bytes"], ["/usr/bin/sort", "lines"]]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: Path(program[0]).name)
+def test_a_recording_counts_as_cachegrind_counts_the_program(
+    environment: dict[str, str], cache: Path, tmp_path: Path, program: list[str]
+) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler to build the recorder with")
+    draw = random.Random(4)
+    (tmp_path / "bytes").write_bytes(bytes(draw.choices(b"abcdefgh \n", k=20_000)))
+    (tmp_path / "lines").write_text("".join(f"{draw.random():.12f}\n" for _ in range(20_000)))
+    environment = {**environment, "XDG_CACHE_HOME": str(cache)}
+    if "PYTHONPATH" in os.environ:
+        environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    trace, environment = by_recorder(program, environment, tmp_path, "instruction")
+    assert nine(trace) == cachegrind(program, environment, tmp_path)
