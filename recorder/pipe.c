@@ -18,6 +18,9 @@ extern Bool VG_(ok_to_discard_translations);
 extern Int VG_(fcntl)(Int fd, Int cmd, Addr arg);
 extern Int VG_(sigtimedwait_zero)(const vki_sigset_t *set, vki_siginfo_t *info);
 
+/* Of poll, which Valgrind's headers leave out: the other end is closed. */
+#define POLLERR 8
+
 /* A pipe takes a MiB at once where the reader made it that large. */
 #define BUFFER_WORDS (96 * 1024)
 
@@ -139,16 +142,17 @@ static void connect(UInt parent, UInt parent_image, UInt stretches)
       BH_(silent) = True;
       return;
    }
-   VG_(close)(fd);
-   /* The reader opens its end when it has read the message. A reader that has gone takes the control pipe away with it. */
+   /* The reader opens its end when it has read the message. If it has gone, however, nobody reads the control pipe. */
+   struct vki_pollfd told = {.fd = fd, .events = 0, .revents = 0};
    while ((fd = VG_(fd_open)(path, VKI_O_WRONLY | VKI_O_NONBLOCK, 0)) < 0) {
-      struct vg_stat there;
-      if (sr_isError(VG_(stat)(control, &there))) {
-         VG_(unlink)(path);
-         BH_(silent) = True;
-         return;
-      }
-      VG_(poll)(NULL, 0, 1);
+      VG_(poll)(&told, 1, 1);
+      if ((told.revents & POLLERR) != 0) break;
+   }
+   VG_(close)(told.fd);
+   if (fd < 0) {
+      VG_(unlink)(path);
+      BH_(silent) = True;
+      return;
    }
    pipe_fd = VG_(safe_fd)(fd);
    VG_(fcntl)(pipe_fd, VKI_F_SETFL, VKI_O_WRONLY); /* from here a full pipe is waited for */

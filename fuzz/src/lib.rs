@@ -7,6 +7,8 @@ use std::sync::Once;
 
 #[path = "../../crates/binhop-sim/tests/corpus/reader.rs"]
 pub mod machine;
+#[path = "../../crates/binhop-record/tests/corpus/reader.rs"]
+pub mod pipe;
 #[path = "../../crates/binhop-trace/tests/corpus/readers.rs"]
 pub mod trace;
 

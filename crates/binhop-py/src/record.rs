@@ -1,7 +1,7 @@
 //! Recording a command: the merge and the file on a thread of their own, signals and progress on the caller's.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -89,41 +89,43 @@ fn run(
     let merge = Merge::new(session.streams(), schedule, session.meta());
     let mut window = Window::new(merge, part.skip, part.limit);
     let progress = Progress::default();
-    let (written, meta) = std::thread::scope(|scope| {
+    let done = std::thread::scope(|scope| {
         let (sender, receiver) = channel();
         let progress = &progress;
         scope.spawn(move || {
             let done = caught(|| {
-                while let Some(batch) = window.next_batch()? {
-                    writer.push(&batch)?;
-                    progress.references.store(writer.totals().references, Ordering::Relaxed);
-                    progress.processes.store(window.source().live() as u64, Ordering::Relaxed);
-                }
+                let failed = drain(&mut window, &mut writer, progress).err();
                 progress.full.store(window.is_full(), Ordering::Relaxed);
-                Ok((writer, window.meta().clone()))
+                Ok((writer, window.meta().clone(), failed))
             });
             let _ = sender.send(done);
         });
         wait(&receiver, &mut session, progress, tell, raised)
-    })
-    .map(|(writer, mut meta)| {
-        session.name(&mut meta);
-        (writer, meta)
-    })
-    .map_or_else(|problem| (Err(problem), None), |(writer, meta)| (Ok(writer), Some(meta)));
+    });
     let mut notes = Vec::new();
     if progress.full.load(Ordering::Relaxed) && !session.is_over() {
-        session.stop();
         notes.push("the limit was reached: the program ran on unrecorded".to_owned());
     }
-    let written: Result<Written> = written.and_then(|mut writer| {
-        writer.set_meta(&meta.expect("it comes with the writer"));
-        writer.finish()
+    session.stop();
+    let kept = done.and_then(|(mut writer, mut meta, failed)| {
+        session.name(&mut meta);
+        writer.set_meta(&meta);
+        let kept = writer.finish_what_fits()?;
+        match (kept.lost, failed) {
+            (Some(lost), _) => {
+                let rule = "the trace cannot grow further".to_owned();
+                let remedy = "make room or set --limit, and record again".to_owned();
+                Err(cut_short(Problem { rule, remedy, ..*lost }, &part.output, &kept.written))
+            }
+            (None, Some(failed)) => Err(cut_short(*failed, &part.output, &kept.written)),
+            (None, None) => Ok(kept.written),
+        }
     });
+    notes.extend(session.gave_up());
     // Whatever became of the trace, the program runs to its end.
     let status = session.finish()?;
     notes.extend(session.complaints().into_iter().map(|line| format!("valgrind: {line}")));
-    let written = written?;
+    let written = kept?;
     let summary = serde_json::json!({
         "totals": written.totals,
         "content_hash": format!("{:016x}", written.content_hash),
@@ -132,8 +134,26 @@ fn run(
     Ok((exit_code(status), summary.to_string(), notes))
 }
 
-/// What the thread that reads and writes comes to.
-type Done = Result<(TraceWriter, binhop_trace::Meta)>;
+/// What the thread that reads and writes comes to: the file so far, what is known of it, and why there is no more.
+type Done = Result<(TraceWriter, binhop_trace::Meta, Option<Box<Problem>>)>;
+
+/// Writes the stream into the file.
+fn drain(window: &mut Window<Merge>, writer: &mut TraceWriter, progress: &Progress) -> Result<()> {
+    while let Some(batch) = window.next_batch()? {
+        writer.push(&batch)?;
+        progress.references.store(writer.totals().references, Ordering::Relaxed);
+        progress.processes.store(window.source().live() as u64, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// A recording that could not go on, though the trace up to there is good: says what is there.
+fn cut_short(failed: Problem, output: &Path, written: &Written) -> Box<Problem> {
+    let (references, bytes) = (written.totals.references, written.bytes);
+    let kept =
+        format!("{} holds the first {references} references in {bytes} bytes and is valid", output.display());
+    Box::new(Problem { rule: format!("{}, so the recording ended; {kept}", failed.rule), ..failed })
+}
 
 fn wait(
     receiver: &Receiver<Done>,

@@ -22,6 +22,8 @@ use crate::wire;
 const BATCH_ROWS: usize = 1 << 16;
 /// The pages that mappings are counted in. The recorder knows one platform.
 pub(crate) const PAGE: u64 = 4096;
+/// Words to feed at once: one that says that a stretch ran may make thousands of rows.
+pub(crate) const MOST_AT_ONCE: usize = 1 << 10;
 /// No record is longer: a call of 1200 ranges, a path, or a superblock's items.
 const LONGEST_RECORD: u64 = 16 << 10;
 
@@ -212,7 +214,10 @@ impl Decoder {
             (wire::PROTECT, &[start, bytes, flags]) => {
                 self.protects(start, end_of(start, bytes)?, flags as u32)
             }
-            (wire::MOVE, &[from, to, bytes]) => self.moves(from, end_of(from, bytes)?, to),
+            (wire::MOVE, &[from, to, bytes]) => {
+                end_of(to, bytes)?;
+                self.moves(from, end_of(from, bytes)?, to);
+            }
             (wire::THREAD, &[tid, cause, number]) => {
                 let tid = u32::try_from(tid).map_err(|_| format!("a thread of number {tid}"))?;
                 let cause = match cause {
@@ -370,6 +375,25 @@ fn pages(start: u64, end: u64) -> u32 {
     ((end - start) / PAGE) as u32
 }
 
+/// Reads the bytes of one image's pipe, whatever they are: how many rows they make. For tests.
+///
+/// # Errors
+/// What no recorder writes: which word, and why.
+#[doc(hidden)]
+pub fn read_pipe(bytes: &[u8], fetch: Fetch) -> Result<u64, String> {
+    let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let mut decoder = Decoder::new(fetch, Arc::default());
+    let mut rows = 0;
+    for part in words.chunks(MOST_AT_ONCE) {
+        decoder.feed(part)?;
+        drop(decoder.born());
+        while let Some(piece) = decoder.piece() {
+            rows += if let Piece::Rows(batch) = piece { batch.len() as u64 } else { 0 };
+        }
+    }
+    Ok(rows)
+}
+
 /// A string: its length in bytes, its bytes.
 fn text(words: &[u64]) -> Result<String, String> {
     let (length, words) = words.split_first().ok_or("a text without a length")?;
@@ -378,5 +402,7 @@ fn text(words: &[u64]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(bytes.ok_or("a text longer than its record")?).into_owned())
 }
 
+#[cfg(test)]
+mod any_words;
 #[cfg(test)]
 mod tests;

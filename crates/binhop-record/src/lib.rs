@@ -17,6 +17,8 @@ mod weave;
 mod window;
 mod wire;
 
+#[doc(hidden)]
+pub use decode::read_pipe;
 pub use merge::Merge;
 pub use mix::{Ends, Input, Latencies, Mix};
 pub use piece::{Piece, ProcessStream, Streams, Waits};

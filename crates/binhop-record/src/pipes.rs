@@ -20,6 +20,9 @@ const CONTROL: &str = "control";
 const PIPE_BYTES: usize = 1 << 20;
 /// Words are handed on in pieces of up to so many bytes.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Process images that may run at once: each takes an open file and a thread, and a process may by default open 1024
+/// files. A program that forks without end is not followed further; it runs on as it would without us.
+pub(crate) const MOST_IMAGES: usize = 900;
 /// How often a reader that waits looks whether its writer is still there.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -31,11 +34,11 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// Makes the announcing pipe and listens.
+    /// Makes the announcing pipe and listens, to at most so many images at once.
     ///
     /// # Errors
     /// The directory cannot hold pipes.
-    pub(crate) fn listen(directory: &Path, spools: Arc<Spools>) -> Result<Self> {
+    pub(crate) fn listen(directory: &Path, spools: Arc<Spools>, most: usize) -> Result<Self> {
         let path = directory.join(CONTROL);
         let failed = |error: io::Error| {
             let rule = "the recorder's pipes cannot be made there";
@@ -48,7 +51,7 @@ impl Pipes {
         let control = OpenOptions::new().read(true).write(true).open(&path).map_err(failed)?;
         let listener = {
             let (directory, spools) = (directory.to_owned(), Arc::clone(&spools));
-            std::thread::spawn(move || listen(control, &directory, &spools))
+            std::thread::spawn(move || listen(control, &directory, &spools, most))
         };
         Ok(Self { directory: directory.to_owned(), spools, listener: Some(listener) })
     }
@@ -66,7 +69,7 @@ impl Drop for Pipes {
 }
 
 /// Starts a reader for each image that announces itself.
-fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>) {
+fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>, most: usize) {
     let mut readers = Vec::new();
     while !spools.is_cancelled() {
         if !ready(&control) {
@@ -82,14 +85,20 @@ fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>) {
         }
         let key = (hello[1], hello[2]);
         let parent = (hello[4] != wire::NO_IMAGE).then_some((hello[3], hello[4]));
+        if spools.images().1 >= most {
+            let told = "recording ended: the trace is valid up to there, the programs ran on unrecorded";
+            spools.give_up(format!("more than {most} programs ran at once, so the {told}"));
+            break;
+        }
         spools.announce(key, parent);
-        let (path, spools) = (directory.join(format!("{}.{}", key.0, key.1)), Arc::clone(spools));
-        readers.push(std::thread::spawn(move || {
-            // Whatever is wrong with its pipe, the image has ended for us.
-            let _ = read(&path, key, &spools);
-            // The pipe's name stays: it keeps the next image of the process from taking this one's number.
-            spools.close(key);
-        }));
+        let path = directory.join(format!("{}.{}", key.0, key.1));
+        match start_reader(path, key, Arc::clone(spools)) {
+            Ok(reader) => readers.push(reader),
+            Err(error) => {
+                give_up(spools, &error);
+                break;
+            }
+        }
         readers.retain(|reader| !reader.is_finished());
     }
     for reader in readers {
@@ -97,10 +106,35 @@ fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>) {
     }
 }
 
-/// Reads one image's pipe to its end.
-fn read(path: &Path, key: ImageKey, spools: &Spools) -> io::Result<()> {
+fn start_reader(path: PathBuf, key: ImageKey, spools: Arc<Spools>) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().spawn(move || {
+        match open(&path) {
+            // Whatever is wrong with its pipe, the image has ended for us.
+            Ok(pipe) => drop(read(pipe, key, &spools)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => give_up(&spools, &error),
+        }
+        // The pipe's name stays: it keeps the next image of the process from taking this one's number.
+        spools.close(key);
+    })
+}
+
+/// This process has come to a limit of the system: of open files, of threads.
+fn give_up(spools: &Spools, error: &io::Error) {
+    let running = spools.images().1;
+    spools.give_up(format!(
+        "with {running} programs running at once, another one cannot be followed ({error}; see ulimit -n, -u), so the \
+         recording ended: the trace is valid up to there, the programs ran on unrecorded"
+    ));
+}
+
+fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let mut pipe = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// Reads one image's pipe to its end.
+fn read(mut pipe: File, key: ImageKey, spools: &Spools) -> io::Result<()> {
     // Beyond the user's share of pipe memory it stays as it is: slower, not wrong.
     let _ = rustix::pipe::fcntl_setpipe_size(&pipe, PIPE_BYTES);
     let mut bytes = Vec::with_capacity(CHUNK_BYTES);
@@ -160,4 +194,60 @@ pub(crate) fn is_gone(pid: u64) -> bool {
     // The name stands in parentheses and may hold any character; the state follows it.
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     matches!(state, None | Some('Z' | 'X'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// An image as the recorder makes one: its pipe, its announcement. What it writes goes into the pipe.
+    fn image(directory: &Path, (pid, number): ImageKey) -> PathBuf {
+        let path = directory.join(format!("{pid}.{number}"));
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            .unwrap();
+        let hello = [wire::HELLO << 56 | wire::VERSION, pid, number, 1, wire::NO_IMAGE, 0];
+        let bytes: Vec<u8> = hello.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut control = OpenOptions::new().write(true).open(directory.join(CONTROL)).unwrap();
+        control.write_all(&bytes).unwrap();
+        path
+    }
+
+    /// A program that forks and forks: beyond the limit nobody listens, and what came before is there.
+    #[test]
+    fn more_images_than_are_followed_end_the_recording() {
+        let directory = std::env::temp_dir().join(format!("binhop-pipes-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let spools = Arc::new(Spools::new(&directory));
+        let pipes = Pipes::listen(&directory, Arc::clone(&spools), 3).unwrap();
+        // This process stands for all of them: the reader sees that it lives.
+        let pid = u64::from(std::process::id());
+        let mut writers = Vec::new();
+        for number in 0..3 {
+            let path = image(&directory, (pid, number));
+            let mut writer = OpenOptions::new().write(true).open(path).unwrap();
+            writer.write_all(&(1000 + number).to_le_bytes()).unwrap();
+            writers.push(writer);
+        }
+        let mut first = spools.pull((pid, 0)).unwrap().unwrap();
+        assert_eq!(first, [1000]);
+        assert_eq!(spools.gave_up(), None);
+        image(&directory, (pid, 3));
+        while !spools.is_cancelled() {
+            std::thread::yield_now();
+        }
+        assert!(spools.gave_up().unwrap().starts_with("more than 3 programs ran at once"));
+        first.clear();
+        while let Some(words) = spools.pull((pid, 0)).unwrap() {
+            first.extend(words);
+        }
+        assert!(first.is_empty());
+        drop(pipes);
+        // Nobody reads what they write on: that is an error to them, which they take for what it is.
+        for mut writer in writers {
+            assert_eq!(writer.write(&[0; 8]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        }
+        fs::remove_dir_all(&directory).unwrap();
+    }
 }

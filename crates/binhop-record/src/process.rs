@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use binhop_base::{Problem, Result};
 
-use crate::decode::Decoder;
+use crate::decode::{Decoder, MOST_AT_ONCE};
 use crate::names::Names;
 use crate::piece::{Piece, ProcessStream, Streams};
 use crate::pipes::is_gone;
@@ -42,6 +42,8 @@ impl Recorded {
             decoder,
             spools: Arc::clone(&self.spools),
             births: Arc::clone(&self.births),
+            words: Vec::new(),
+            taken: 0,
             first: None,
             over: false,
         };
@@ -81,6 +83,9 @@ struct Process {
     decoder: Decoder,
     spools: Arc<Spools>,
     births: Births,
+    /// What the pipe brought last, and how much of it is decoded.
+    words: Vec<u64>,
+    taken: usize,
     first: Option<Piece>,
     over: bool,
 }
@@ -94,17 +99,30 @@ impl Process {
             if self.over {
                 return Ok(None);
             }
+            if self.taken < self.words.len() {
+                self.decode_some()?;
+                continue;
+            }
             match self.spools.pull(self.key)? {
-                Some(words) => {
-                    self.decoder.feed(&words).map_err(|what| self.wrong(&what))?;
-                    let mut births = self.births.lock().unwrap_or_else(PoisonError::into_inner);
-                    for (child, decoder) in self.decoder.born() {
-                        births.entry(child).or_default().push_back(decoder);
-                    }
-                }
+                Some(words) => (self.words, self.taken) = (words, 0),
                 None => self.image_ends(),
             }
         }
+    }
+
+    fn decode_some(&mut self) -> Result<()> {
+        let end = self.words.len().min(self.taken + MOST_AT_ONCE);
+        let part = self.taken..end;
+        self.taken = end;
+        self.decoder.feed(&self.words[part]).map_err(|what| self.wrong(&what))?;
+        let born = self.decoder.born();
+        if !born.is_empty() {
+            let mut births = self.births.lock().unwrap_or_else(PoisonError::into_inner);
+            for (child, decoder) in born {
+                births.entry(child).or_default().push_back(decoder);
+            }
+        }
+        Ok(())
     }
 
     /// The next image goes on where this one ends: after exec. A process that was killed has none.

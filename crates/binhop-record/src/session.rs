@@ -15,7 +15,7 @@ use binhop_trace::Meta;
 use crate::decode::PAGE;
 use crate::names::Names;
 use crate::piece::Streams;
-use crate::pipes::Pipes;
+use crate::pipes::{MOST_IMAGES, Pipes};
 use crate::process::Recorded;
 use crate::spool::Spools;
 use crate::stretch::Fetch;
@@ -60,7 +60,7 @@ impl Session {
             Problem::request(&error.to_string(), &directory.display().to_string(), "cannot be made", remedy)
         })?;
         let spools = Arc::new(Spools::new(&directory));
-        let pipes = Pipes::listen(&directory, Arc::clone(&spools));
+        let pipes = Pipes::listen(&directory, Arc::clone(&spools), MOST_IMAGES);
         let child = pipes.and_then(|pipes| Ok((pipes, launch(request)?)));
         let (pipes, mut child) = child.inspect_err(|_| drop(fs::remove_dir_all(&directory)))?;
         let over = Arc::new(AtomicBool::new(false));
@@ -123,6 +123,12 @@ impl Session {
     #[must_use]
     pub fn images(&self) -> (usize, usize) {
         self.spools.images()
+    }
+
+    /// Why the recording ended before the programs did, if it was given up; they run on unrecorded.
+    #[must_use]
+    pub fn gave_up(&self) -> Option<String> {
+        self.spools.gave_up()
     }
 
     /// Reads no more: streams end with what has come so far, and programs run on unrecorded.

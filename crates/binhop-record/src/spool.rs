@@ -36,8 +36,8 @@ struct Image {
     /// The image it was forked from, if it was.
     parent: Option<ImageKey>,
     claimed: bool,
-    file: Option<File>,
-    file_length: u64,
+    /// Bytes in its file, which is open only while it is written or read: there may be thousands of images.
+    spilled: u64,
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +47,7 @@ struct State {
     reading: Option<ImageKey>,
     cancelled: bool,
     failed: Option<Box<Problem>>,
+    gave_up: Option<String>,
 }
 
 impl State {
@@ -75,14 +76,7 @@ impl Spools {
 
     /// An image said that it will write.
     pub(crate) fn announce(&self, key: ImageKey, parent: Option<ImageKey>) {
-        let image = Image {
-            chunks: VecDeque::new(),
-            closed: false,
-            parent,
-            claimed: false,
-            file: None,
-            file_length: 0,
-        };
+        let image = Image { chunks: VecDeque::new(), closed: false, parent, claimed: false, spilled: 0 };
         self.lock().images.insert(key, image);
         self.changed.notify_all();
     }
@@ -120,7 +114,7 @@ impl Spools {
 
     /// Puts words on disk. Only the image's own reader does this.
     fn spill(&self, key: ImageKey, words: &[u64]) -> Result<Chunk> {
-        let path = self.directory.join(format!("{}.{}.spool", key.0, key.1));
+        let path = self.file(key);
         let failed = |error: std::io::Error| {
             let rule = "the recording waits on disk for its turn, and there it cannot be written";
             let remedy = "make room, or set TMPDIR to a directory that has";
@@ -128,19 +122,19 @@ impl Spools {
         };
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let packed = zstd::bulk::compress(&bytes, LEVEL).map_err(failed)?;
-        let (file, at) = {
+        let at = {
             let mut state = self.lock();
             let image = state.images.get_mut(&key).expect("an image writes after it is announced");
-            if image.file.is_none() {
-                let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
-                image.file = Some(file.map_err(failed)?);
-            }
-            let at = image.file_length;
-            image.file_length += packed.len() as u64;
-            (image.file.as_ref().expect("it was opened").try_clone().map_err(failed)?, at)
+            let end = image.spilled + packed.len() as u64;
+            std::mem::replace(&mut image.spilled, end)
         };
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
         file.write_all_at(&packed, at).map_err(failed)?;
         Ok(Chunk::Disk { at, bytes: packed.len(), words: words.len() })
+    }
+
+    fn file(&self, key: ImageKey) -> PathBuf {
+        self.directory.join(format!("{}.{}.spool", key.0, key.1))
     }
 
     /// An image writes no more.
@@ -175,14 +169,15 @@ impl Spools {
                         Ok(Some(words))
                     }
                     Chunk::Disk { at, bytes, words } => {
-                        let file = image.file.as_ref().expect("it was written").try_clone();
                         drop(state);
-                        unspill(file, at, bytes, words).map(Some)
+                        unspill(File::open(self.file(key)), at, bytes, words).map(Some)
                     }
                 };
             }
             if image.closed || cancelled {
-                image.file = None;
+                if std::mem::take(&mut image.spilled) > 0 {
+                    let _ = std::fs::remove_file(self.file(key));
+                }
                 return Ok(None);
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -220,6 +215,17 @@ impl Spools {
     pub(crate) fn cancel(&self) {
         self.lock().cancelled = true;
         self.changed.notify_all();
+    }
+
+    /// As [`Spools::cancel`], for a reason that the user is told.
+    pub(crate) fn give_up(&self, why: String) {
+        self.lock().gave_up.get_or_insert(why);
+        self.cancel();
+    }
+
+    /// Why the recording was given up, if it was.
+    pub(crate) fn gave_up(&self) -> Option<String> {
+        self.lock().gave_up.clone()
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {

@@ -6,7 +6,9 @@
 
 mod columns;
 mod pool;
+mod salvage;
 
+use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,6 +25,8 @@ use crate::footer::{self, Own, RowGroup};
 use crate::totals::{ContentHash, Totals};
 use columns::Encoded;
 use pool::Encoders;
+pub use salvage::Kept;
+use salvage::Whole;
 
 /// Rows in each row group but the last.
 pub const ROW_GROUP_ROWS: usize = 1 << 20;
@@ -56,7 +60,12 @@ pub struct TraceWriter {
     row_group_rows: usize,
     totals: Totals,
     content: ContentHash,
-    row_groups: Vec<RowGroup>,
+    /// Totals and content hash at the end of each row group that is given to the encoders and not yet in the file.
+    ends: VecDeque<(Totals, u64)>,
+    /// The row groups that are in the file.
+    whole: Vec<Whole>,
+    /// Why the file takes no more.
+    failed: Option<Box<Problem>>,
 }
 
 impl TraceWriter {
@@ -91,7 +100,9 @@ impl TraceWriter {
             row_group_rows: rows,
             totals: Totals::default(),
             content: ContentHash::new(),
-            row_groups: Vec::new(),
+            ends: VecDeque::new(),
+            whole: Vec::new(),
+            failed: None,
         })
     }
 
@@ -101,16 +112,17 @@ impl TraceWriter {
     /// An operation code that has no meaning; the disk is full (which may show some row groups later).
     pub fn push(&mut self, batch: &EventBatch) -> Result<()> {
         check_ops(batch, self.totals.rows(), &self.temporary.place())?;
-        self.totals.add(batch);
-        self.content.add(batch);
         let mut start = 0;
         while start < batch.len() {
             let rows = (self.row_group_rows - self.pending).min(batch.len() - start);
-            self.gather(batch.slice(start, rows));
+            let part = batch.slice(start, rows);
+            self.totals.add(&part);
+            self.content.add(&part);
+            self.gather(part);
             start += rows;
             if self.pending == self.row_group_rows {
                 self.end_row_group();
-                self.append(false)?;
+                self.append(false).inspect_err(|problem| self.failed = Some(problem.clone()))?;
             }
         }
         Ok(())
@@ -137,7 +149,7 @@ impl TraceWriter {
         let own = Own {
             totals: self.totals.clone(),
             content: self.content.finish(),
-            row_groups: self.row_groups.clone(),
+            row_groups: self.whole.into_iter().map(|group| group.facts).collect(),
         };
         let entries = footer::entries(&self.meta, &own).expect("metadata has string keys only");
         for entry in entries {
@@ -174,6 +186,7 @@ impl TraceWriter {
         self.end_small();
         if !self.pieces.is_empty() {
             self.encoders.give(std::mem::take(&mut self.pieces));
+            self.ends.push_back((self.totals.clone(), self.content.finish()));
             self.pending = 0;
         }
     }
@@ -181,8 +194,11 @@ impl TraceWriter {
     /// Appends the row groups that are encoded, in order; `all` of them, or as many as must not wait any longer.
     fn append(&mut self, all: bool) -> Result<()> {
         while let Some(encoded) = self.encoders.take(all) {
+            let (totals, content) = self.ends.pop_front().expect("each row group given has an end");
             let appended = encoded.and_then(|encoded| append(&mut self.file, encoded));
-            self.row_groups.push(appended.map_err(|error| self.temporary.cannot_write(&said(&error)))?);
+            let facts = appended.map_err(|error| self.temporary.cannot_write(&said(&error)))?;
+            let end = self.file.bytes_written() as u64;
+            self.whole.push(Whole { facts, end, totals, content });
         }
         Ok(())
     }

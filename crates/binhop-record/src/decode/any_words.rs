@@ -1,0 +1,178 @@
+//! Any words at all: cut, damaged, made up, they are read or refused, and no length is believed.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn record(kind: u64, words: &[u64]) -> Vec<u64> {
+    let mut all = vec![wire::RECORD << 56 | kind << 48 | words.len() as u64];
+    all.extend(words);
+    all
+}
+
+fn instruction(addr: u64, size: u64) -> u64 {
+    size << wire::ITEM_LENGTH | addr
+}
+
+fn reference(kind: u64, size: u64) -> u64 {
+    1 << wire::ITEM_REFERENCE | kind << wire::ITEM_KIND | size
+}
+
+fn run(number: u64, addresses: &[u64]) -> Vec<u64> {
+    let mut all = vec![wire::RUN << 56 | number];
+    all.extend(addresses);
+    all
+}
+
+/// A stream in which every kind of record occurs.
+fn whole() -> Vec<u64> {
+    let name = [4, u64::from_le_bytes(*b"prog\0\0\0\0")];
+    let stretch = [
+        instruction(0x40_1000, 4),
+        reference(wire::LOAD, 8),
+        instruction(0x40_1004, 2),
+        1 << wire::ITEM_GUARDED | reference(wire::STORE, 4),
+    ];
+    let call = 1 << 32;
+    [
+        record(wire::START, &[&[100, 1, 1][..], &name].concat()),
+        record(wire::FILE, &[&[8, 77][..], &name].concat()),
+        record(wire::MAP, &[0x40_1000, 0x2000, 5 | wire::MAPPED_FILE << wire::KIND, 8, 77, 0x1000]),
+        record(wire::MAP, &[0x80_0000, 0x4000, 3 | wire::HEAP << wire::KIND, 0, 0, 0]),
+        record(wire::STRETCH, &[&[0][..], &stretch].concat()),
+        run(0, &[0x80_0000, 0x80_0100]),
+        run(0, &[0x80_0008, wire::NOT_MADE << 56]),
+        record(wire::ENTER, &[call, 1000, 1, 3, 0x80_0000, 100, 0, 0, 0]),
+        record(
+            wire::LEAVE,
+            &[call, 2000, 10, 0x80_0000, 8, 77, 4096, 0x80_0000, 100 | 1 << 63, 0x80_0200, 8],
+        ),
+        record(wire::PROTECT, &[0x80_0000, 0x1000, 1]),
+        record(wire::MOVE, &[0x80_1000, 0x90_0000, 0x1000]),
+        record(wire::UNMAP, &[0x80_1000, 0x1000]),
+        record(wire::TIME, &[3000]),
+        record(wire::THREAD, &[2, wire::LEFT_CALL, 202]),
+        run(0, &[0x90_0000, 0x90_0004]),
+        record(wire::FORK, &[101]),
+        record(wire::PARTIAL, &[0x40_1004, wire::RUN << 56, 0x80_0000, 0, 0]),
+        record(wire::EXIT, &[0, 4000]),
+    ]
+    .concat()
+}
+
+fn decoder() -> Decoder {
+    Decoder::new(Fetch::Run, Arc::default())
+}
+
+/// Everything it tells, comparable: rows one by one, since how they are cut into batches says nothing.
+fn told(decoder: &mut Decoder) -> Vec<String> {
+    let mut lines = Vec::new();
+    while let Some(piece) = decoder.piece() {
+        match piece {
+            Piece::Rows(rows) => lines.extend((0..rows.len()).map(|row| {
+                let args = [rows.arg0_column(), rows.arg1_column()]
+                    .map(|column| column.map(|column| format!("{:?}", column.slice(row, 1))));
+                let (op, addr) = (rows.op()[row], rows.addr()[row]);
+                format!("{op} {addr:#x} {} {} {args:?}", rows.size()[row], rows.count()[row])
+            })),
+            point => lines.push(format!("{point:?}")),
+        }
+    }
+    lines
+}
+
+#[test]
+fn a_stream_with_everything_is_understood() {
+    let mut decoder = decoder();
+    decoder.feed(&whole()).unwrap();
+    assert!(decoder.ended());
+    assert_eq!(decoder.command(), "prog");
+    assert_eq!(decoder.born().len(), 1);
+    let lines = told(&mut decoder);
+    // A short read of a file: 10 of the 100 bytes that the buffer has, and the file's place.
+    let syscall = Op::Syscall as u8;
+    assert!(lines.iter().any(|line| line.starts_with(&format!("{syscall} 0x800000 10 0 "))), "{lines:#?}");
+    assert_eq!(lines.iter().filter(|line| line.contains("0x401000")).count(), 5, "{lines:#?}");
+}
+
+/// A pipe may end anywhere: what came before is there, whatever the chunks it came in.
+#[test]
+fn a_stream_cut_anywhere_tells_a_prefix() {
+    let words = whole();
+    let mut all = decoder();
+    all.feed(&words).unwrap();
+    let all = told(&mut all);
+    for end in 0..=words.len() {
+        for chunk in [1, 3, 1000] {
+            let mut cut = decoder();
+            for part in words[..end].chunks(chunk) {
+                cut.feed(part).unwrap();
+            }
+            cut.image_ends();
+            let mut lines = told(&mut cut);
+            // A row of instructions that the end cut short may be longer in the whole.
+            if lines.last().is_some_and(|line| line.starts_with("0 ")) && !all.starts_with(&lines) {
+                lines.pop();
+            }
+            assert!(all.starts_with(&lines), "cut at {end}: {lines:#?}");
+        }
+    }
+}
+
+/// What length a record claims is believed up to a limit: nothing waits for gigabytes that never come.
+#[test]
+fn a_length_beyond_any_record_is_refused() {
+    for length in [LONGEST_RECORD + 1, u64::from(u32::MAX)] {
+        let wrong = decoder().feed(&[wire::RECORD << 56 | wire::TIME << 48 | length]).unwrap_err();
+        assert_eq!(wrong, format!("word 0: a record of {length} words"));
+    }
+    let mut decoder = decoder();
+    decoder.feed(&[wire::RECORD << 56 | wire::STRETCH << 48 | LONGEST_RECORD]).unwrap();
+    assert!(decoder.rest.capacity() < 1 << 10);
+}
+
+#[test]
+fn memory_does_not_move_beyond_the_addresses() {
+    let mut decoder = decoder();
+    decoder.feed(&record(wire::MAP, &[0x1000, 0x2000, 3, 0, 0, 0])).unwrap();
+    let wrong = decoder.feed(&record(wire::MOVE, &[0x1000, u64::MAX - 0xfff, 0x2000])).unwrap_err();
+    assert!(wrong.starts_with("word 7: 8192 bytes at"), "{wrong}");
+}
+
+/// Words that look like the recorder's more often than chance would have them.
+fn word() -> impl Strategy<Value = u64> {
+    let kind =
+        prop_oneof![Just(wire::STRETCH), Just(wire::LEAVE), Just(wire::MAP), Just(wire::MOVE), 0u64..20];
+    prop_oneof![
+        any::<u64>(),
+        0u64..300,
+        (0u64..4).prop_map(|number| wire::RUN << 56 | number),
+        (kind, 0u64..14).prop_map(|(kind, words)| wire::RECORD << 56 | kind << 48 | words),
+        (0u64..64, 1u64..16).prop_map(|(addr, size)| instruction(addr, size)),
+        (0u64..4, 0u64..64).prop_map(|(kind, size)| reference(kind, size)),
+        (0u64..1 << 20).prop_map(|page| page * PAGE),
+        (0u64..64).prop_map(|page| 0u64.wrapping_sub(page * PAGE)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_words_are_read_or_refused(words in prop::collection::vec(word(), 0..200), single in any::<bool>()) {
+        let fetch = if single { Fetch::Instruction } else { Fetch::Run };
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        if let Err(wrong) = read_pipe(&bytes, fetch) {
+            prop_assert!(wrong.starts_with("word "), "{}", wrong);
+        }
+    }
+
+    #[test]
+    fn a_damaged_stream_is_read_or_refused(hits in prop::collection::vec((any::<prop::sample::Index>(), word()), 1..4)) {
+        let mut words = whole();
+        for (place, word) in hits {
+            let place = place.index(words.len());
+            words[place] = word;
+        }
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let _ = read_pipe(&bytes, Fetch::Run);
+    }
+}
