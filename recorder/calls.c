@@ -121,6 +121,8 @@ static void before_call(ThreadId tid, UInt number, UWord *arguments, UInt count)
    if (number == __NR_execve || number == __NR_execveat || number == __NR_exit_group || number == __NR_exit) BH_(flush)();
 }
 
+static void runs(ThreadId tid, ULong blocks);
+
 static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, SysRes result)
 {
    Thread *thread = &threads[tid];
@@ -130,6 +132,14 @@ static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, 
       born_in_call = False;
       return;
    }
+   /* What follows is this thread's; it may be told of only later that it runs again. */
+   runs(tid, 0);
+   /* The child was made inside the call. */
+   if (forked && !sr_isError(result)) {
+      BH_(record)(WIRE_FORK, 1);
+      BH_(put)(sr_Res(result));
+   }
+   forked = False;
    BH_(record)(WIRE_LEAVE, 7 + 2 * thread->ranges);
    BH_(put)((ULong)tid << 32 | number);
    BH_(put)(BH_(now)());
@@ -139,11 +149,6 @@ static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, 
    BH_(put)(thread->inode);
    BH_(put)(thread->offset);
    for (UInt i = 0; i < 2 * thread->ranges; i++) BH_(put)(thread->range[i]);
-   if (forked && !sr_isError(result)) {
-      BH_(record)(WIRE_FORK, 1);
-      BH_(put)(sr_Res(result));
-   }
-   forked = False;
 }
 
 static void add_range(ThreadId tid, Addr start, SizeT bytes, Bool by_kernel)

@@ -179,7 +179,11 @@ def _observed(command: Sequence[str], schedule: str | os.PathLike[str]) -> tuple
 
 
 def with_lackey(
-    command: Sequence[str], path: str | os.PathLike[str], *, limit: int | None = None
+    command: Sequence[str],
+    path: str | os.PathLike[str],
+    *,
+    limit: int | None = None,
+    started: Callable[[int], None] | None = None,
 ) -> Recording:
     """Records with Valgrind's own lackey, where the recorder cannot be built: slower, and less is known.
 
@@ -195,6 +199,8 @@ def with_lackey(
     words = [str(installed.command), "--tool=lackey", *_LACKEY, f"--log-fd={writing}", "--trace-children=yes"]
     with subprocess.Popen([*words, "--", *map(os.fspath, command)], pass_fds=[writing]) as child:
         os.close(writing)
+        if started is not None:
+            started(child.pid)
         try:
             trace = Trace.open(f"/dev/fd/{reading}", "lackey")
             summary, notes = trace.write(path, limit)

@@ -122,7 +122,14 @@ fn run(
         }
     });
     notes.extend(session.gave_up());
-    // Whatever became of the trace, the program runs to its end.
+    // Whatever became of the trace, the program runs to its end; signals are heard meanwhile.
+    while !session.is_over() {
+        std::thread::sleep(EVERY);
+        if let Err(error) = told(&session, &progress, tell) {
+            *raised = Some(error);
+            break;
+        }
+    }
     let status = session.finish()?;
     notes.extend(session.complaints().into_iter().map(|line| format!("valgrind: {line}")));
     let written = kept?;
@@ -170,18 +177,7 @@ fn wait(
                 return Err(Problem::run("no answer", "the recording", "its thread is gone", "report this"));
             }
         }
-        let told = Python::attach(|py| -> PyResult<bool> {
-            py.check_signals()?;
-            let counts = (
-                session.pid(),
-                progress.references.load(Ordering::Relaxed),
-                progress.processes.load(Ordering::Relaxed),
-                session.is_over(),
-                session.images().1,
-            );
-            tell.call1(py, counts)?.is_truthy(py)
-        });
-        match told {
+        match told(session, progress, tell) {
             Ok(false) => {}
             Ok(true) => session.stop(),
             Err(error) => {
@@ -190,6 +186,21 @@ fn wait(
             }
         }
     }
+}
+
+/// Hears signals, tells how far the recording is; whether it is to end.
+fn told(session: &Session, progress: &Progress, tell: &Py<PyAny>) -> PyResult<bool> {
+    Python::attach(|py| {
+        py.check_signals()?;
+        let counts = (
+            session.pid(),
+            progress.references.load(Ordering::Relaxed),
+            progress.processes.load(Ordering::Relaxed),
+            session.is_over(),
+            session.images().1,
+        );
+        tell.call1(py, counts)?.is_truthy(py)
+    })
 }
 
 /// Why this process may not observe the kernel's scheduling; None if it may.

@@ -263,10 +263,18 @@ impl Decoder {
         let result = words[2] as i64;
         self.push(Piece::Leave { tid, number, time: words[1], result });
         let (buffer, device, inode, offset) = (words[3], words[4], words[5], words[6]);
+        // Of vectors the first range is the list of them; they are read in order, up to the result.
+        let is_vector = READS_VECTORS.contains(&number);
+        let mut left = u64::try_from(result).unwrap_or(0);
+        let mut listed = false;
         let moved = |range: &[u64]| {
             let (start, bytes) = (range[0], range[1] & !(1 << wire::BY_KERNEL));
             let all = if start == buffer && MOVES_A_BUFFER.contains(&number) {
                 bytes.min(u64::try_from(result).unwrap_or(0))
+            } else if is_vector && std::mem::replace(&mut listed, true) {
+                let now = bytes.min(left);
+                left -= now;
+                now
             } else {
                 bytes
             };
@@ -359,6 +367,9 @@ const WRITTEN: u32 = 2;
 /// Calls that move at most their result's bytes of the buffer in their second argument, by their numbers on x86-64: read,
 /// write, pread64, pwrite64, sendto, recvfrom.
 const MOVES_A_BUFFER: [u32; 6] = [0, 1, 17, 18, 44, 45];
+
+/// Calls that read at most their result's bytes of a list of buffers: writev, pwritev, pwritev2.
+const READS_VECTORS: [u32; 3] = [20, 296, 328];
 
 fn thread_and_call(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, wire::low(word) as u32)

@@ -25,7 +25,12 @@ pub(crate) struct Names {
 impl Names {
     /// A file's path, told before it is used.
     pub(crate) fn tell(&mut self, file: FileKey, path: &str) {
-        self.paths.insert(file, path.to_owned());
+        let before = self.paths.insert(file, path.to_owned());
+        if before.is_some_and(|before| before != path) {
+            // The inode is another file's now.
+            self.segments.remove(&file);
+            self.files.remove(&file);
+        }
     }
 
     /// The segment that maps a file.
@@ -60,12 +65,12 @@ impl Names {
 
     /// The number of a file that system calls move bytes of.
     pub(crate) fn file(&mut self, file: FileKey) -> u64 {
-        let next = self.files.len() as u64 + 1;
-        let id = *self.files.entry(file).or_insert(next);
-        if id == next {
-            let path = self.paths.get(&file).cloned().unwrap_or_default();
-            self.meta.files.insert(id, path);
+        if let Some(&id) = self.files.get(&file) {
+            return id;
         }
+        let id = self.meta.files.len() as u64 + 1;
+        self.files.insert(file, id);
+        self.meta.files.insert(id, self.paths.get(&file).cloned().unwrap_or_default());
         id
     }
 

@@ -138,12 +138,17 @@ fn read(mut pipe: File, key: ImageKey, spools: &Spools) -> io::Result<()> {
     // Beyond the user's share of pipe memory it stays as it is: slower, not wrong.
     let _ = rustix::pipe::fcntl_setpipe_size(&pipe, PIPE_BYTES);
     let mut bytes = Vec::with_capacity(CHUNK_BYTES);
+    let mut wrote = false;
     loop {
         if spools.is_cancelled() {
             return Ok(());
         }
         if !ready(&pipe) {
-            if !bytes.is_empty() && !hand_on(&mut bytes, key, spools) || is_gone(key.0) {
+            if !hand_on(&mut bytes, key, spools) {
+                return Ok(());
+            }
+            // Once it has written, the pipe itself tells its end. One that went before has at most just connected.
+            if !wrote && is_gone(key.0) && !ready(&pipe) {
                 return Ok(());
             }
             continue;
@@ -156,7 +161,10 @@ fn read(mut pipe: File, key: ImageKey, spools: &Spools) -> io::Result<()> {
                 hand_on(&mut bytes, key, spools);
                 return Ok(());
             }
-            Ok(got) => got,
+            Ok(got) => {
+                wrote = true;
+                got
+            }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => 0,
             Err(error) => return Err(error),
         };
@@ -193,7 +201,11 @@ pub(crate) fn is_gone(pid: u64) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
     // The name stands in parentheses and may hold any character; the state follows it.
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
-    matches!(state, None | Some('Z' | 'X'))
+    if !matches!(state, None | Some('Z' | 'X')) {
+        return false;
+    }
+    // A first thread that has ended looks so, too, while others run on.
+    fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) <= 1
 }
 
 #[cfg(test)]

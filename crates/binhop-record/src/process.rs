@@ -45,6 +45,7 @@ impl Recorded {
             words: Vec::new(),
             taken: 0,
             first: None,
+            leader: None,
             over: false,
         };
         // The first piece brings the program's name.
@@ -87,6 +88,8 @@ struct Process {
     words: Vec<u64>,
     taken: usize,
     first: Option<Piece>,
+    /// The recorder's number of the thread that ran first: the one that has the process's own id.
+    leader: Option<u32>,
     over: bool,
 }
 
@@ -94,7 +97,7 @@ impl Process {
     fn advance(&mut self) -> Result<Option<Piece>> {
         loop {
             if let Some(piece) = self.decoder.piece() {
-                return Ok(Some(piece));
+                return Ok(Some(self.numbered(piece)));
             }
             if self.over {
                 return Ok(None);
@@ -108,6 +111,16 @@ impl Process {
                 None => self.image_ends(),
             }
         }
+    }
+
+    /// Threads as the system numbers them, as far as is known: the first has the process's id; the recorder counts the
+    /// others from there.
+    fn numbered(&mut self, mut piece: Piece) -> Piece {
+        if let Piece::Enter { tid, .. } | Piece::Leave { tid, .. } | Piece::Thread { tid, .. } = &mut piece {
+            let leader = *self.leader.get_or_insert(*tid);
+            *tid = (self.key.0 as u32).wrapping_add(tid.wrapping_sub(leader));
+        }
+        piece
     }
 
     fn decode_some(&mut self) -> Result<()> {

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +19,7 @@ import binhop
 from binhop import recorder
 from binhop.cli import show
 from binhop.cli.traces import Quiet  # noqa: TC001  # typer reads it
+from binhop.errors import RequestError
 from binhop.numbers import count
 from binhop.recording import BUILT_IN, FALLBACK_LOSES, FETCH, check, with_lackey
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 # A terminal's line is kept this long before it changes again, in seconds.
 _EVERY = 0.2
+# Processes that the command left behind may run on so long before a word is said of them.
+_PATIENCE = 5
 
 
 def record(
@@ -67,7 +70,8 @@ def record(
         if observe is not None:
             return binhop.recording.observe(command, observe)
         if lackey or _must_fall_back():
-            done = with_lackey(command, path, limit=at_most)
+            _refuse_with_lackey(only=only, skip=skip, fetch=fetch, schedule=schedule)
+            done = with_lackey(command, path, limit=at_most, started=ends.follow)
         else:
             done = binhop.record(
                 command,
@@ -107,12 +111,30 @@ def _must_fall_back() -> bool:
     return why is not None
 
 
+def _refuse_with_lackey(*, only: str | None, skip: str | None, fetch: str, schedule: str) -> None:
+    """Refuses what lackey cannot do."""
+    given = {
+        "--only": only,
+        "--skip": skip,
+        "--fetch": None if fetch == FETCH[0] else fetch,
+        "--schedule": None if schedule == BUILT_IN else schedule,
+    }
+    for option, value in given.items():
+        if value is not None:
+            remedy = "leave it out (binhop trace slices and filters), or see what binhop doctor says"
+            raise RequestError(value, option, "lackey cannot do this", remedy)
+
+
 class _Ends:
     """How often the user asked for an end."""
 
     def __init__(self) -> None:
         self.asked = 0
         self.pid = 0
+
+    def follow(self, pid: int) -> None:
+        """From here requests to end are passed on to this process."""
+        self.pid = pid
 
 
 @contextmanager
@@ -126,7 +148,8 @@ def _signals() -> Iterator[_Ends]:
     def hear(number: int, frame: FrameType | None) -> None:
         ends.asked += 1
         if number not in (signal.SIGINT, signal.SIGQUIT) and ends.pid:
-            os.kill(ends.pid, number)
+            with suppress(ProcessLookupError):  # it may have ended since we looked
+                os.kill(ends.pid, number)
 
     numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in numbers}
@@ -148,9 +171,15 @@ def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[Tell]:
     line = Text("")
 
     def tell(pid: int, references: int, processes: int, over: bool, writing: int) -> bool:
-        ends.pid = 0 if over else pid
+        ends.follow(0 if over else pid)
         if over and not state["over"]:
             state["over"], state["asked"] = True, ends.asked
+        if over and writing and not shown and not quiet and time.monotonic() - state["at"] >= _PATIENCE:
+            state["at"] = float("inf")
+            said = (
+                f"the command has ended, {writing} of its processes run on: they are recorded until they end"
+            )
+            print(f"binhop: {said}, or until Ctrl-C", file=sys.stderr)
         now = time.monotonic()
         if shown and now - state["at"] >= _EVERY:
             rate = (references - state["references"]) / (now - state["at"]) / 1e6

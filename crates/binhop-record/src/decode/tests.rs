@@ -187,6 +187,11 @@ fn a_call_moves_at_most_its_result() {
     // A write that was short, and one that failed.
     assert_eq!(call(1, 10, &[0x2000, 4096]), [(syscall, 0x2000, 10, 1)]);
     assert_eq!(call(1, -11, &[0x2000, 4096]), [(syscall, 0, 0, 1)]);
+    // Of a list of buffers, the list is read whole, and the buffers up to the result.
+    let list = [0x8000, 32, 0x2000, 4096, 0x9000, 4096];
+    let expected = [(syscall, 0x2000, 4096, 20), (range, 0x8000, 32, 1), (range, 0x9000, 904, 1)];
+    assert_eq!(call(20, 5000, &list), expected);
+    assert_eq!(call(20, -11, &list), [(syscall, 0x8000, 32, 20)]);
     // A path is read even where the call fails; the longest range is the main one.
     assert_eq!(call(257, -2, &[0x2000, 12]), [(syscall, 0x2000, 12, 257)]);
     let vectors = [0x4000, 32, 0x5000, 100 | by_kernel, 0x6000, 200 | by_kernel];

@@ -95,7 +95,7 @@ impl Native {
     /// The text is not a schedule.
     pub fn load(text: &str, place: &str) -> Result<Self> {
         let broken = |what: &str| {
-            let rule = "a schedule is what --save-schedule wrote";
+            let rule = "a schedule is what `binhop record --observe FILE` wrote";
             Problem::request(what, place, rule, "observe the command again: --schedule native")
         };
         let observed: Observed = serde_json::from_str(text).map_err(|error| broken(&error.to_string()))?;

@@ -88,7 +88,8 @@ impl World {
     #[cold]
     pub(super) fn settle(&mut self, thread: Thread, cpu: u32, kernel: Option<Cause>, rows: &mut Rows) {
         let same = |other: &Thread| (other.tid, other.asid) == (thread.tid, thread.asid);
-        if !self.running.as_ref().is_some_and(same) {
+        let switches = !self.running.as_ref().is_some_and(same);
+        if switches {
             self.threads.insert(thread.tid);
             self.ran.insert(thread.asid);
             if self.in_kernel {
@@ -108,7 +109,11 @@ impl World {
             }
             self.running = Some(thread);
         }
-        (self.call, self.exited) = (None, false);
+        // The kernel's part of a call is still the call: a switch behind it is for its sake.
+        if kernel.is_none() || switches {
+            self.call = None;
+        }
+        self.exited = false;
         match (self.in_kernel, kernel) {
             (false, Some(cause)) => rows.event(Op::KernelEnter, 0, 0, cause as u32, [None, None]),
             (true, None) => rows.event(Op::KernelLeave, 0, 0, 0, [None, None]),
