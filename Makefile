@@ -2,10 +2,11 @@
 #   make demo    two workloads under 32 page placements each; tables and pictures under out/demo/
 #   make test    every test, Rust and Python
 #   make check   formatting, lints, types, stubs, then every test
-#   make bench   references per second of each stage, and of pycachesim on the same trace
+#   make bench   references per second of each stage, and of pycachesim on the same trace; recording beside lackey
+#   make gallery five programs recorded and simulated (docs/gallery.md), under out/gallery/
 #   make fuzz    every reader on damaged input, FUZZ_SECONDS=60 each (TARGETS="din trace" for some); rustup's nightly, cargo-fuzz
 #   make docs    the API documentation under target/doc; the generated pages and every document are checked
-.PHONY: demo test check bench fuzz docs build rust-test python-test lint clean
+.PHONY: demo test check bench gallery fuzz docs build rust-test python-test lint clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -59,6 +60,10 @@ bench: build
 	cargo run --locked --release --quiet -p binhop-sim --example bench
 	cargo run --locked --release --quiet -p binhop-sim --example import_bench
 	$(BIN)/python benches/pycachesim_bench.py
+	$(BIN)/python benches/record_bench.py
+
+gallery: build
+	BINHOP=$(CURDIR)/$(BIN)/binhop sh examples/gallery/record.sh out/gallery
 
 # What a run finds is under fuzz/artifacts/NAME; what it learned, under fuzz/corpus/NAME. It starts from what is committed. Sanitizers cost
 # speed and look for what safe Rust cannot do wrong: FUZZ_SANITIZER=address has them for the C libraries of compression.

@@ -1,0 +1,131 @@
+"""`binhop record` beside a native run and Valgrind's lackey: `make bench` prints it below the other benches.
+
+Wall time of whole commands, start included. Native and binhop: medians of three, of one run where it takes
+longer than TAKES. lackey writes its text, a line for each reference, into a pipe that `wc` counts; it is
+stopped after PATIENCE, and the ratio is then of references per second, else of wall times.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import binhop
+
+RUNS = 3
+# Seconds.
+TAKES = 6.0
+PATIENCE = 20.0
+
+GALLERY = Path(__file__).parent.parent / "examples" / "gallery"
+COMMANDS = {
+    "true": ["/bin/true"],
+    "gzip": ["gzip", "-kf", "text"],
+    "sort": ["sort", "-o", "sorted", "lines"],
+    "sqlite3": ["sqlite3", ":memory:", ".read people.sql"],
+    "xz": ["xz", "-kf", "text"],
+}
+
+
+class Lackey(NamedTuple):
+    """What lackey did."""
+
+    seconds: float
+    references: int
+    ended: bool
+
+
+def prepare(directory: Path) -> None:
+    """What the commands read: 20,000 lines in no order, 2 MB of text, the script of the gallery."""
+    lines = [f"{(number * 7919) % 20011:05d} of the lines\n" for number in range(20_000)]
+    (directory / "lines").write_text("".join(lines))
+    words = [f"word{(number * number) % 1009} " for number in range(300_000)]
+    (directory / "text").write_text("".join(words)[:2_000_000])
+    shutil.copy(GALLERY / "people.sql", directory)
+
+
+def timed(command: list[str], directory: Path) -> float:
+    """Seconds that a command takes."""
+    start = time.perf_counter()
+    subprocess.run(command, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
+
+
+def median(command: list[str], directory: Path) -> float:
+    """The median of RUNS runs, or the first if it takes long."""
+    seconds = [timed(command, directory)]
+    while len(seconds) < RUNS and seconds[0] < TAKES:
+        seconds.append(timed(command, directory))
+    return statistics.median(seconds)
+
+
+def lackey(command: list[str], directory: Path) -> Lackey:
+    """Runs a command under lackey, for PATIENCE at most."""
+    reading, writing = os.pipe()
+    start = time.perf_counter()
+    tool = ["valgrind", "--tool=lackey", "--trace-mem=yes", "--basic-counts=no", f"--log-fd={writing}"]
+    with (
+        subprocess.Popen(["wc", "-l"], stdin=reading, stdout=subprocess.PIPE, text=True) as counter,
+        subprocess.Popen(
+            [*tool, *command], cwd=directory, pass_fds=[writing], stdout=subprocess.DEVNULL
+        ) as program,
+    ):
+        os.close(reading)
+        os.close(writing)
+        try:
+            program.wait(PATIENCE)
+            ended = True
+        except subprocess.TimeoutExpired:
+            program.send_signal(signal.SIGKILL)
+            ended = False
+        lines = int(counter.communicate()[0])
+    return Lackey(time.perf_counter() - start, lines, ended)
+
+
+def measure(name: str, command: list[str], directory: Path) -> None:
+    """Prints a row."""
+    trace = directory / "trace.parquet"
+    native = median(command, directory)
+    ours = median(
+        [sys.executable, "-m", "binhop", "record", "-q", "-o", str(trace), "--", *command], directory
+    )
+    references = binhop.Trace.open(trace).inspect()["totals"]["references"]
+    theirs = lackey(command, directory)
+    rate = references / ours
+    ratio = theirs.seconds / ours if theirs.ended else rate * theirs.seconds / theirs.references
+    needed = (
+        f"{theirs.seconds:.1f}" if theirs.ended else f"~{references / theirs.references * theirs.seconds:.0f}"
+    )
+    size = trace.stat().st_size / references
+    said = f"{name:8} {references / 1e6:8.1f} {native:8.3f} {ours:8.2f} {needed:>8}"
+    print(f"{said} {ratio:8.1f} {rate / 1e6:8.1f} {size:8.2f}", flush=True)
+
+
+def main() -> None:
+    """Prints the table."""
+    if shutil.which("valgrind") is None:
+        print("valgrind is not installed: no bench of recording", file=sys.stderr)
+        return
+    print("\nbinhop record, wall time of whole commands (~: lackey stopped before its end, estimated)")
+    heads = ("M refs", "native s", "record s", "lackey s", "ratio", "M refs/s", "B/ref")
+    print(f"{'':8} " + " ".join(f"{head:>8}" for head in heads))
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        prepare(directory)
+        for program, command in COMMANDS.items():
+            if shutil.which(command[0]) is None:
+                print(f"{program:8} is not installed")
+            else:
+                measure(program, command, directory)
+
+
+if __name__ == "__main__":
+    main()

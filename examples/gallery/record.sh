@@ -1,0 +1,44 @@
+#!/bin/sh
+# Records five programs and simulates each recording on two machines: `make gallery`, or
+#   sh examples/gallery/record.sh [DIRECTORY]
+# Everything goes to DIRECTORY (out/gallery). A program that is not installed is passed over. BINHOP names the command.
+set -eu
+binhop=${BINHOP:-binhop}
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "${1:-out/gallery}"
+cd "${1:-out/gallery}"
+rm -f -- *.parquet *.json *.seconds *.version
+cp "$here/words.c" "$here/people.sql" "$here/nested.py" .
+seq 20000 | awk 'BEGIN { srand(1) } { print rand(), $1 }' | sort | cut -d ' ' -f 2 > lines
+
+# show NAME PROGRAM OPTIONS... -- COMMAND...: records and simulates, if PROGRAM is there.
+show() {
+  name=$1 program=$2
+  shift 2
+  if ! command -v "$program" > /dev/null; then
+    echo "gallery: $program is not installed: left out" >&2
+    return
+  fi
+  "$program" --version | head -n 1 > "$name.version"
+  begin=$(date +%s.%N)
+  $binhop record -o "$name.parquet" "$@"
+  date +%s.%N | awk -v begin="$begin" '{ print $1 - begin }' > "$name.seconds"
+  $binhop inspect "$name.parquet" --json "$name.inspect.json" --quiet
+  for machine in kh90 skylake; do
+    $binhop run "$machine" "$name.parquet" --seeds 32 --json "$name.$machine.json" --quiet
+  done
+}
+
+show gcc gcc -- gcc -O2 -c words.c
+show sort sort -- sort -o sorted lines
+show sqlite3 sqlite3 -- sh -c 'sqlite3 :memory: < people.sql'
+# Not the first of PATH, which may be a script that looks for the right one.
+show python3 "${PYTHON3:-/usr/bin/python3}" -- "${PYTHON3:-/usr/bin/python3}" nested.py
+# Through a socket of its own, so that no other server is disturbed.
+show redis redis-server --only redis-server -- sh -c '
+  redis-server --port 0 --unixsocket "$PWD/redis.sock" --save "" --appendonly no > redis.log &
+  until redis-cli -s "$PWD/redis.sock" ping > redis.log 2>&1; do sleep 0.1; done
+  redis-benchmark -s "$PWD/redis.sock" -n 4000 -c 4 -t set,get,lpush,lrange_100 -q
+  redis-cli -s "$PWD/redis.sock" shutdown nosave
+  wait'
+python3 "$here/table.py" .
