@@ -96,7 +96,7 @@ fn run(
             let done = caught(|| {
                 let failed = drain(&mut window, &mut writer, progress).err();
                 progress.full.store(window.is_full(), Ordering::Relaxed);
-                Ok((writer, window.meta().clone(), failed))
+                Ok((writer, window.meta().clone(), failed, window.source().notes()))
             });
             let _ = sender.send(done);
         });
@@ -107,7 +107,8 @@ fn run(
         notes.push("the limit was reached: the program ran on unrecorded".to_owned());
     }
     session.stop();
-    let kept = done.and_then(|(mut writer, mut meta, failed)| {
+    let kept = done.and_then(|(mut writer, mut meta, failed, said)| {
+        notes.extend(said);
         session.name(&mut meta);
         writer.set_meta(&meta);
         let kept = writer.finish_what_fits()?;
@@ -141,8 +142,9 @@ fn run(
     Ok((exit_code(status), summary.to_string(), notes))
 }
 
-/// What the thread that reads and writes comes to: the file so far, what is known of it, and why there is no more.
-type Done = Result<(TraceWriter, binhop_trace::Meta, Option<Box<Problem>>)>;
+/// What the thread that reads and writes comes to: the file so far, what is known of it, why there is no more, and what
+/// there is to say of the order.
+type Done = Result<(TraceWriter, binhop_trace::Meta, Option<Box<Problem>>, Vec<String>)>;
 
 /// Writes the stream into the file.
 fn drain(window: &mut Window<Merge>, writer: &mut TraceWriter, progress: &Progress) -> Result<()> {
