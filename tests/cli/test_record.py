@@ -1,0 +1,341 @@
+"""`binhop record` on real programs that end well, badly, or not at all: the trace is valid.
+
+Skipped where Valgrind is missing; the recorder is built once for the whole run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from binhop import recorder
+from tests.conftest import COMMAND, Command
+
+FETCH, LOAD, SWITCH, SYSCALL, FORK, EXEC, EXIT = 0, 1, 4, 5, 10, 11, 12
+WRITE_CALL, READ_CALL = 1, 0
+
+
+def _why_not() -> str | None:
+    installed = recorder.valgrind()
+    return "valgrind is not installed" if installed is None else installed.missing()
+
+
+pytestmark = pytest.mark.skipif(_why_not() is not None, reason=f"no recorder here: {_why_not()}")
+
+
+def meta(path: Path) -> dict[str, object]:
+    return json.loads(pq.read_metadata(path).metadata[b"binhop.meta"])
+
+
+def totals(path: Path) -> dict[str, object]:
+    return json.loads(pq.read_metadata(path).metadata[b"binhop.totals"])
+
+
+def sound(command: Command, name: str = "t.parquet") -> pl.DataFrame:
+    """The trace's rows; it lints clean."""
+    done = command.ok("lint", name)
+    assert "nothing to complain about" in done.stdout, done.stdout
+    return pl.read_parquet(command.directory / name)
+
+
+def record(command: Command, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return command("record", "-q", "-o", "t.parquet", *arguments, **options)
+
+
+def nothing_is_left(directory: Path) -> bool:
+    return not list(directory.glob("binhop-*")) and not list(directory.glob(".*.tmp"))
+
+
+@pytest.fixture
+def own_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the recording's pipes go: empty before and after."""
+    place = tmp_path / "own-tmp"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    return place
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("exit 7", 7),
+        ("false", 1),
+        ("kill -SEGV $$", 139),
+        ("kill -TERM $$", 143),
+        ("kill -KILL $$", 137),
+        ("kill -PIPE $$", 141),
+    ],
+)
+def test_the_programs_end_is_its_own(command: Command, own_tmp: Path, line: str, code: int) -> None:
+    done = record(command, "--", "sh", "-c", f"echo out; echo err >&2; {line}")
+    assert (done.returncode, done.stdout, done.stderr) == (code, "out\n", "err\n")
+    rows = sound(command)
+    assert rows.filter(pl.col("op") == FETCH).height > 10_000
+    assert nothing_is_left(own_tmp)
+
+
+def test_standard_input_is_the_programs(command: Command) -> None:
+    done = record(command, "--", "cat", stdin="hi\nthere\n")
+    assert (done.returncode, done.stdout) == (0, "hi\nthere\n")
+    sound(command)
+
+
+def test_two_programs_share_a_library_and_take_turns(command: Command) -> None:
+    (command.directory / "f").write_text("\n".join(str(n * 7919 % 3001) for n in range(3000)))
+    assert record(command, "--", "sh", "-c", "sort f | gzip > /dev/null").returncode == 0
+    rows = sound(command)
+    about = meta(command.directory / "t.parquet")
+    assert [process["command"] for process in about["processes"].values()] == ["sh", "sort", "gzip"]
+    switches = rows.filter(pl.col("op") == SWITCH)
+    assert switches.height > 2
+    assert set(switches["arg0"]) <= {0, 1, 2, 3}
+    assert {0, 1, 2} <= set(switches["addr"])
+    libc = [number for number, segment in about["segments"].items() if "libc" in (segment["file"] or "")]
+    assert len(libc) == 1
+    assert about["schedule"] == "built-in"
+
+
+def test_exec_keeps_the_process(command: Command) -> None:
+    assert record(command, "--", "sh", "-c", "exec true").returncode == 0
+    rows = sound(command)
+    assert rows.filter(pl.col("op") == EXEC)["addr"].to_list() == [0]
+    assert rows.filter(pl.col("op") == FORK).is_empty()
+    processes = meta(command.directory / "t.parquet")["processes"]
+    assert [process["command"] for process in processes.values()] == ["true"]
+
+
+def test_threads_are_told_apart(command: Command) -> None:
+    program = "import threading as t; a = [t.Thread(target=sum, args=([1] * 9,)) for _ in '12']\n"
+    program += "for b in a: b.start()\nfor b in a: b.join()"
+    python = str(Path(sys.executable).resolve())
+    assert record(command, "--", python, "-S", "-I", "-c", program).returncode == 0
+    rows = sound(command)
+    assert len(set(rows.filter(pl.col("op") == SWITCH)["size"])) >= 3
+
+
+def test_a_part_by_references(command: Command) -> None:
+    assert record(command, "--", "true").returncode == 0
+    whole = totals(command.directory / "t.parquet")["references"]
+    done = record(command, "--limit", "5k", "--", "sh", "-c", "true; echo finished")
+    assert (done.returncode, done.stdout) == (0, "finished\n")
+    sound(command)
+    assert 4000 < totals(command.directory / "t.parquet")["references"] <= 5000
+    assert record(command, "--skip", "100k", "--", "true").returncode == 0
+    sound(command)
+    assert abs(totals(command.directory / "t.parquet")["references"] - (whole - 100_000)) < 100
+
+
+def test_only_programs_of_a_name(command: Command) -> None:
+    assert record(command, "--only", "true", "--", "sh", "-c", "/bin/true; :").returncode == 0
+    rows = pl.read_parquet(command.directory / "t.parquet")
+    asid = rows.select(
+        pl.when(pl.col("op") == SWITCH).then(pl.col("addr")).forward_fill().fill_null(0).alias("asid"),
+        pl.col("op"),
+    )
+    assert set(asid.filter(pl.col("op") == FETCH)["asid"]) == {1}
+
+
+def test_one_row_for_each_instruction(command: Command) -> None:
+    assert record(command, "--", "true").returncode == 0
+    runs = totals(command.directory / "t.parquet")["instructions"]
+    assert record(command, "--fetch", "instruction", "--", "true").returncode == 0
+    rows = sound(command)
+    assert set(rows.filter(pl.col("op") == FETCH)["count"]) == {1}
+    assert rows.filter(pl.col("op") == FETCH).height == runs
+
+
+def test_twice_the_same_but_for_what_the_kernel_draws(command: Command) -> None:
+    """A few loads of libc's depend on the 16 random bytes that every program gets from the kernel."""
+    seen = []
+    for _ in range(2):
+        assert record(command, "--", "/bin/true").returncode == 0
+        seen.append(pl.read_parquet(command.directory / "t.parquet"))
+    first, second = seen
+    assert first.height == second.height
+    assert first.drop("addr").equals(second.drop("addr"))
+    other = first.filter(first["addr"] != second["addr"])
+    assert other.height <= 8
+    assert set(other["op"]) <= {LOAD}
+
+
+MEMORY = """
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void) {
+  char *a = mmap(0, 1 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memset(a, 1, 1 << 20);
+  a = mremap(a, 1 << 20, 4 << 20, MREMAP_MAYMOVE);
+  memset(a, 2, 4 << 20);
+  munmap(a + (1 << 20), 1 << 20);
+  a[0] = a[3 << 20];
+  mprotect(a, 4096, PROT_READ);
+  char *b = sbrk(300000);
+  memset(b, 3, 300000);
+  sbrk(-200000);
+  b[50000] = 1;
+  void *c[100];
+  for (int i = 0; i < 100; i++) c[i] = memset(malloc(i * 5000 + 1), i, i * 5000 + 1);
+  for (int i = 0; i < 100; i++) free(c[i]);
+  return 0;
+}
+"""
+
+
+def test_memory_that_comes_and_goes_is_where_references_are(command: Command) -> None:
+    compiler = recorder.compiler()
+    assert compiler is not None
+    (command.directory / "m.c").write_text(MEMORY)
+    build = [compiler, "-O1", "-o", "m", "m.c"]
+    subprocess.run(build, cwd=command.directory, check=True, capture_output=True)
+    assert record(command, "--", "./m").returncode == 0
+    sound(command)
+
+
+def test_a_read_names_its_file_its_place_and_what_it_got(command: Command) -> None:
+    (command.directory / "small").write_bytes(b"x" * 1234)
+    assert record(command, "--", "cat", "small").returncode == 0
+    rows = sound(command)
+    files = meta(command.directory / "t.parquet")["files"]
+    (number,) = [int(number) for number, path in files.items() if path.endswith("/small")]
+    calls = rows.filter((pl.col("op") == SYSCALL) & (pl.col("arg0") == number))
+    assert calls.select("size", "count", "arg1").rows()[0] == (1234, READ_CALL, 0)
+    # At the file's end nothing moves.
+    assert calls.filter(pl.col("count") == READ_CALL)["size"].to_list()[1:] == [0]
+
+
+def test_ctrl_c_ends_the_program_and_leaves_a_trace(command: Command, own_tmp: Path) -> None:
+    line = "echo up > up; while :; do :; done"
+    process = subprocess.Popen(
+        [COMMAND, "record", "-q", "-o", "t.parquet", "--", "sh", "-c", line],
+        cwd=command.directory,
+        process_group=0,
+    )
+    _until((command.directory / "up").exists)
+    time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(30) == 130
+    sound(command)
+    assert nothing_is_left(own_tmp)
+
+
+def test_a_program_whose_recorder_is_killed_runs_on(command: Command) -> None:
+    line = "echo up > up; while [ ! -e go ]; do :; done; /bin/echo a | cat > out; echo $? > done"
+    process = subprocess.Popen(
+        [COMMAND, "record", "-q", "-o", "t.parquet", "--", "sh", "-c", line], cwd=command.directory
+    )
+    _until((command.directory / "up").exists)
+    process.kill()
+    process.wait()
+    (command.directory / "go").touch()
+    _until(lambda: (command.directory / "done").exists() and (command.directory / "done").read_text() != "")
+    assert (command.directory / "done").read_text() == "0\n"
+    assert (command.directory / "out").read_text() == "a\n"
+    assert not (command.directory / "t.parquet").exists()
+
+
+def test_a_full_disk_keeps_what_fits(command: Command) -> None:
+    disk = command.directory / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1500k", "tmpfs", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk cannot be mounted here: it takes root")
+    try:
+        line = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; seq 9000 | sort -R | sort -n | tail -n1"
+        done = command("record", "-q", "-o", "disk/t.parquet", "--", "sh", "-c", line)
+        assert (done.returncode, done.stdout) == (2, "9000\n")
+        (told,) = done.stderr.splitlines()
+        assert "No space left on device" in told
+        held = totals(disk / "t.parquet")["references"]
+        assert f"disk/t.parquet holds the first {held} references" in told
+        assert held > 1_000_000
+        assert [path.name for path in disk.iterdir()] == ["t.parquet"]
+        sound(command, "disk/t.parquet")
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-o", "t.parquet", "--", "no-such-program"], "there is no such program"),
+        (["-o", "t.parquet", "--", "cd", "/"], "say sh -c 'cd"),
+        (["-o", "no/t.parquet", "--", "true"], "No such file or directory"),
+        (["-o", ".", "--", "true"], "not a regular file"),
+        (["-o", "t.parquet", "--fetch", "word", "--", "true"], "fetch"),
+        (["-o", "t.parquet", "--schedule", "none", "--", "true"], "built-in, native, or a file"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(command: Command, words: list[str], said: str) -> None:
+    assert said in command.refused("record", *words)
+
+
+def test_without_valgrind_it_is_said_how_to_get_it(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "bin").mkdir()
+    true = shutil.which("true")
+    assert true is not None
+    (tmp_path / "bin" / "true").symlink_to(true)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert recorder.GET_VALGRIND in command.refused("record", "-o", "t.parquet", "--", "true")
+
+
+def test_without_a_compiler_lackey_records(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "/nonexistent")
+    done = record(command, "--", "sh", "-c", "echo out; exit 3")
+    assert (done.returncode, done.stdout) == (3, "out\n")
+    assert "there is no C compiler (cc)), so lackey records; lost: " in done.stderr
+    assert totals(command.directory / "t.parquet")["references"] > 100_000
+
+
+def test_progress_fits_a_terminal(command: Command) -> None:
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [COMMAND, "record", "-o", "t.parquet", "--", "sh", "-c", "sleep 1"],
+        cwd=command.directory,
+        stderr=follower,
+        env={**os.environ, "COLUMNS": "80", "TERM": "xterm"},
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            some = os.read(leader, 1 << 16)
+        except OSError:
+            break
+        if not some:
+            break
+        shown += some
+    assert process.wait(30) == 0
+    os.close(leader)
+    assert b"recording: " in shown
+    assert b"references" in shown
+
+
+def test_doctor_tells_what_works(command: Command) -> None:
+    findings = json.loads(command.ok("doctor", "--json", "-").stdout)
+    works = {finding["what"]: finding["works"] for finding in findings}
+    assert works["the recorder"] is True
+    assert works["C compiler"] is True
+    assert "the recorder" in command.ok("doctor").stdout
+
+
+def _until(happens: object) -> None:
+    deadline = time.monotonic() + 60
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
