@@ -202,8 +202,10 @@ impl Decoder {
                 let args = <&[u64; 6]>::try_from(args).expect("six of them");
                 self.push(Piece::Enter { tid, number, waits: waits(number, *args, file), time });
             }
-            (wire::LEAVE, call) if call.len() >= CALL_WORDS && (call.len() - CALL_WORDS) % 2 == 0 => {
-                self.leaves(call)
+            (wire::LEAVE, call)
+                if call.len() >= CALL_WORDS && (call.len() - CALL_WORDS).is_multiple_of(2) =>
+            {
+                self.leaves(call);
             }
             (wire::TIME, &[time]) => self.push(Piece::Time { time }),
             (wire::FILE, [device, inode, path @ ..]) => self.names().tell((*device, *inode), &text(path)?),
@@ -212,7 +214,7 @@ impl Decoder {
             }
             (wire::UNMAP, &[start, bytes]) => self.unmaps(start, end_of(start, bytes)?),
             (wire::PROTECT, &[start, bytes, flags]) => {
-                self.protects(start, end_of(start, bytes)?, flags as u32)
+                self.protects(start, end_of(start, bytes)?, flags as u32);
             }
             (wire::MOVE, &[from, to, bytes]) => {
                 end_of(to, bytes)?;
@@ -377,7 +379,8 @@ fn thread_and_call(word: u64) -> (u32, u32) {
 
 /// The end of a range of whole pages below 2^63: a user's.
 fn end_of(start: u64, bytes: u64) -> Result<u64, String> {
-    let whole = start % PAGE == 0 && bytes % PAGE == 0 && bytes / PAGE <= u64::from(u32::MAX);
+    let whole =
+        start.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE) && bytes / PAGE <= u64::from(u32::MAX);
     let end = start.checked_add(bytes).filter(|&end| whole && end <= 1 << 63);
     end.ok_or_else(|| format!("{bytes} bytes at {start:#x} are no range of pages"))
 }

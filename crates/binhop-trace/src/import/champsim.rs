@@ -101,7 +101,7 @@ impl<const STORES: usize, const SIZE: usize> ChampSim<STORES, SIZE> {
                 "check the command that wrote it",
             ));
         }
-        Ok((self.rows.len() > 0).then(|| self.rows.take(BATCH_ROWS)))
+        Ok((!self.rows.is_empty()).then(|| self.rows.take(BATCH_ROWS)))
     }
 
     fn decode_block(&mut self) -> Result<()> {

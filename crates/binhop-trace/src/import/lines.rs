@@ -88,7 +88,7 @@ impl<G: Grammar> LineImporter<G> {
                 &format!("check the command that wrote it; a line of this format is `{}`", G::EXAMPLE),
             ));
         }
-        Ok((self.rows.len() > 0).then(|| self.rows.take(BATCH_ROWS)))
+        Ok((!self.rows.is_empty()).then(|| self.rows.take(BATCH_ROWS)))
     }
 
     /// Parses the next block of whole lines; at the end of the text also what is still open.

@@ -146,7 +146,7 @@ impl Drmemtrace {
                 ));
             }
         }
-        Ok((self.rows.len() > 0).then(|| self.rows.take(BATCH_ROWS)))
+        Ok((!self.rows.is_empty()).then(|| self.rows.take(BATCH_ROWS)))
     }
 
     fn resume(&mut self, next: usize) -> Result<()> {
