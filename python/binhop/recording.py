@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop, recorder
 from binhop.errors import RequestError
+from binhop.output import OutputFile
 from binhop.traces import Trace
 
 if TYPE_CHECKING:
@@ -132,8 +133,9 @@ def observe(command: Sequence[str], path: str | os.PathLike[str]) -> int:
         RequestError: The kernel's tracing is not permitted: it takes root.
     """
     check(command)
-    text, code = _binhop.observe([os.fspath(word) for word in command])
-    Path(path).write_text(text, encoding="utf-8")
+    with OutputFile(os.fspath(path), "--observe") as file:
+        text, code = _binhop.observe([os.fspath(word) for word in command])
+        file.write(text)
     return code
 
 

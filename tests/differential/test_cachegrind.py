@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import binhop
+from binhop import recorder
 from tests.conftest import COMMAND, FETCH, LOAD, MODIFY, STORE, events
 
 pytestmark = pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
@@ -111,8 +112,12 @@ PROGRAMS = [["/bin/true"], ["/bin/gzip", "-c", "bytes"], ["/usr/bin/sort", "line
 def test_a_recording_counts_as_cachegrind_counts_the_program(
     environment: dict[str, str], cache: Path, tmp_path: Path, program: list[str]
 ) -> None:
-    if shutil.which("cc") is None:
-        pytest.skip("there is no C compiler to build the recorder with")
+    installed = recorder.valgrind()
+    why = "Valgrind is not installed" if installed is None else installed.missing()
+    if why is not None:
+        pytest.skip(f"the recorder cannot be built: {why}")
+    if shutil.which(program[0]) is None:
+        pytest.skip(f"there is no {program[0]}")
     draw = random.Random(4)
     (tmp_path / "bytes").write_bytes(bytes(draw.choices(b"abcdefgh \n", k=20_000)))
     (tmp_path / "lines").write_text("".join(f"{draw.random():.12f}\n" for _ in range(20_000)))

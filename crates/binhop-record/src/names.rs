@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use binhop_trace::Meta;
 use binhop_trace::event::Segment;
 
+/// The file of the recorder.
+const RECORDER: &str = "/binhop-amd64-linux";
+
 /// A file: device and inode.
 pub(crate) type FileKey = (u64, u64);
 
@@ -39,6 +42,12 @@ impl Names {
             return segment;
         }
         let path = self.paths.get(&file).cloned();
+        // Valgrind's own page of code for programs: where it is kept is nobody's business.
+        if path.as_deref().is_some_and(|path| path.ends_with(RECORDER)) {
+            let segment = self.fresh(None, "valgrind");
+            self.segments.insert(file, segment);
+            return segment;
+        }
         let kind = path.as_deref().map_or("file", kind_of);
         let segment = self.fresh(path, kind);
         self.segments.insert(file, segment);

@@ -18,6 +18,7 @@ from rich.text import Text
 import binhop
 from binhop import recorder
 from binhop.cli import show
+from binhop.cli.options import positive
 from binhop.cli.traces import Quiet  # noqa: TC001  # typer reads it
 from binhop.errors import RequestError
 from binhop.numbers import count
@@ -57,18 +58,18 @@ def record(
     observe: Annotated[
         str | None, typer.Option(metavar="FILE", help="Only run CMD natively and write its order there.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the built-in order between processes.")] = 0,
+    seed: Annotated[str, typer.Option(help="Of the built-in order between processes.")] = "0",
     lackey: Annotated[bool, typer.Option("--lackey", help="Record with Valgrind's lackey instead.")] = False,
     quiet: Quiet = False,
 ) -> int:
     """Record a program and all its children into a trace. Exit code: the program's own."""
     check(command)
     path = output or f"{Path(command[0]).name}.parquet"
+    if observe is not None:
+        return binhop.recording.observe(command, observe)
     started = time.monotonic()
-    at_most = count(limit, "--limit")
+    at_most = positive(limit, "--limit")
     with _signals() as ends, _progress(path, quiet=quiet, ends=ends) as tell:
-        if observe is not None:
-            return binhop.recording.observe(command, observe)
         if lackey or _must_fall_back():
             _refuse_with_lackey(only=only, skip=skip, fetch=fetch, schedule=schedule)
             done = with_lackey(command, path, limit=at_most, started=ends.follow)
@@ -79,7 +80,7 @@ def record(
                 only=only,
                 fetch=fetch,
                 schedule=schedule,
-                seed=seed,
+                seed=count(seed, "--seed") or 0,
                 limit=at_most,
                 skip=count(skip, "--skip") or 0,
                 tell=tell,
@@ -93,6 +94,8 @@ def record(
             f"{show.grouped(done.bytes)} bytes, {references / 1e6 / seconds:.1f} M references/s"
         )
         print(said, file=sys.stderr)
+        if references == 0:
+            print("note: no reference was recorded: look at --only and --skip", file=sys.stderr)
         for note in done.notes:
             print(f"note: {note}", file=sys.stderr)
     return done.exit_code
