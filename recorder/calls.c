@@ -117,8 +117,10 @@ static void before_call(ThreadId tid, UInt number, UWord *arguments, UInt count)
    BH_(put)(BH_(now)());
    BH_(put)(thread->regular);
    for (UInt i = 0; i < 6; i++) BH_(put)(thread->arguments[i]);
-   /* Nothing may come back from these. */
-   if (number == __NR_execve || number == __NR_execveat || number == __NR_exit_group || number == __NR_exit) BH_(flush)();
+   /* Nothing may come back from these, or not before others have run, who are put in order by what is said here. */
+   if (number == __NR_execve || number == __NR_execveat || number == __NR_exit_group || number == __NR_exit
+       || number == __NR_wait4 || number == __NR_waitid)
+      BH_(flush)();
 }
 
 static void runs(ThreadId tid, ULong blocks);
