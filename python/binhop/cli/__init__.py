@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from typer.exceptions import Abort, TyperException
 
 from binhop.cli.app import app
+from binhop.cli.record import ProgramsOwn
 from binhop.errors import BinhopError, RequestError
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         )
     except BaseException as error:  # the extension's PanicException is no Exception
         return _bug(error)
+    if isinstance(code, ProgramsOwn):
+        return int(code)
     return _interrupted() if code == 130 else int(code or 0)
 
 

@@ -36,6 +36,10 @@ _EVERY = 0.2
 _PATIENCE = 5
 
 
+class ProgramsOwn(int):
+    """The exit code of a recorded program: whatever it means, it is not ours."""
+
+
 def record(
     command: Annotated[list[str], typer.Argument(metavar="-- CMD…", help="The program and its arguments.")],
     output: Annotated[
@@ -66,7 +70,7 @@ def record(
     check(command)
     path = output or f"{Path(command[0]).name}.parquet"
     if observe is not None:
-        return binhop.recording.observe(command, observe)
+        return ProgramsOwn(binhop.recording.observe(command, observe))
     started = time.monotonic()
     at_most = positive(limit, "--limit")
     with _signals() as ends, _progress(path, quiet=quiet, ends=ends) as tell:
@@ -98,7 +102,7 @@ def record(
             print("note: no reference was recorded: look at --only and --skip", file=sys.stderr)
         for note in done.notes:
             print(f"note: {note}", file=sys.stderr)
-    return done.exit_code
+    return ProgramsOwn(done.exit_code)
 
 
 def _must_fall_back() -> bool:
@@ -176,7 +180,7 @@ def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[Tell]:
     def tell(pid: int, references: int, processes: int, over: bool, writing: int) -> bool:
         ends.follow(0 if over else pid)
         if over and not state["over"]:
-            state["over"], state["asked"] = True, ends.asked
+            state["over"], state["asked"], state["at"] = True, ends.asked, time.monotonic()
         if over and writing and not shown and not quiet and time.monotonic() - state["at"] >= _PATIENCE:
             state["at"] = float("inf")
             said = (
