@@ -29,10 +29,14 @@ __all__ = [
     "lint_rules",
     "machine_keys",
     "machines",
+    "mix",
+    "observe",
     "packings",
     "paging",
     "policies",
+    "record",
     "simulate",
+    "tracing_refused",
     "unknown",
     "workloads",
 ]
@@ -344,6 +348,15 @@ def record(
     limit: int | None,
     threads: int,
     tell: Any,
-) -> tuple[int, str, list[str]]: ...
-def tracing_refused() -> str | None: ...
-def observe(command: list[str]) -> tuple[str, int]: ...
+) -> tuple[int, str, list[str]]:
+    """Records a command into a trace file: its exit code, the totals as JSON, notes.
+
+    `tell(pid, references, processes, over, writing)` is called ten times a second; what it returns ends the
+    recording if true. `schedule`: the text of an observed order, and where it is from.
+    """
+
+def tracing_refused() -> str | None:
+    """Why the kernel's scheduling may not be observed here; None if it may."""
+
+def observe(command: list[str]) -> tuple[str, int]:
+    """Runs a command natively and observes the order between its processes: as text, and its exit code."""
