@@ -73,7 +73,8 @@ pub(super) fn read(files: &[File]) -> Vec<Row> {
             let state = &mut states[number];
             let asked = matches!(kind, 0 | 1 | 10) || kind == 28 && size == m::SYSCALL;
             if asked {
-                if running != Some(state.tid) {
+                let switches = running != Some(state.tid);
+                if switches {
                     if kernel.take().is_some() {
                         rows.push((Op::KernelLeave, 0, 0, 0, None, None));
                     }
@@ -89,7 +90,10 @@ pub(super) fn read(files: &[File]) -> Vec<Row> {
                     }
                     running = Some(state.tid);
                 }
-                why = (2, None);
+                // The kernel's part of a call is still the call.
+                if switches || state.kernel.is_none() || why.0 == 3 {
+                    why = (2, None);
+                }
                 if kernel.is_some() != state.kernel.is_some() {
                     rows.push(match state.kernel {
                         Some(cause) => (Op::KernelEnter, 0, 0, cause, None, None),
