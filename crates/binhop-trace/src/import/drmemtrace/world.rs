@@ -110,7 +110,7 @@ impl World {
             self.running = Some(thread);
         }
         // The kernel's part of a call is still the call: a switch behind it is for its sake.
-        if kernel.is_none() || switches {
+        if kernel.is_none() || switches || self.exited {
             self.call = None;
         }
         self.exited = false;
