@@ -3,7 +3,7 @@
 //! **Counting rules** are the recorder's (`recorder/instrument.c`). A system call's main range is its longest; the
 //! others follow as range rows, `count` 1 where the kernel read and 2 where it wrote. What a call reports beyond its
 //! result (the whole buffer of a short receive) is cut to the result. A call that fails moved nothing, though the kernel may
-//! have read what it was given.
+//! have read what it was given. `sendmsg` is as reported: which of its ranges are buffers is not told.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
