@@ -6,11 +6,10 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from binhop import _binhop
 from binhop._binhop import Machine
 from binhop.arguments import thread_count, whole_number
+from binhop.lazily import pl
 from binhop.run import run_all
 from binhop.traces import Trace
 

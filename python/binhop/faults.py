@@ -6,11 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from binhop import _binhop
 from binhop.arguments import thread_count, whole_number
 from binhop.errors import RequestError
+from binhop.lazily import pl
 from binhop.output import ResultDirectory, write_parquet, write_provenance
 from binhop.results import SCHEMA, exact
 from binhop.traces import ArrowStream, Trace

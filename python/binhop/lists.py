@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from binhop import _binhop
+from binhop.lazily import pl
 
 
 def _frame(columns: list[str], rows: list[tuple[object, ...]]) -> pl.DataFrame:

@@ -11,9 +11,8 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
-import polars as pl
-
 from binhop.errors import RequestError
+from binhop.lazily import pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

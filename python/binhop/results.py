@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from binhop import _binhop, output
+from binhop.lazily import pl
 from binhop.summary import summarise
 
 if TYPE_CHECKING:

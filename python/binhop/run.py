@@ -7,12 +7,11 @@ import tomllib
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from binhop import _binhop
 from binhop._binhop import Machine
 from binhop.arguments import thread_count, whole_number
 from binhop.errors import RequestError
+from binhop.lazily import pl
 from binhop.results import Result
 from binhop.traces import ArrowStream, Trace
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from binhop.errors import RequestError
+from binhop.lazily import pl
 
 KEYS = ["workload", "machine", "phase", "metric", "unit"]
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}

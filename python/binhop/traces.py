@@ -8,11 +8,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-import polars as pl
-
 from binhop import _binhop
 from binhop.arguments import thread_count
 from binhop.errors import RequestError
+from binhop.lazily import pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -12,11 +12,10 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from binhop import _binhop
 from binhop._binhop import Machine
 from binhop.errors import RequestError
+from binhop.lazily import pl
 from binhop.results import Result, known_metric
 from binhop.run import SEEDS, metrics_of, simulate
 from binhop.summary import check_confidence, summarise

@@ -14,9 +14,10 @@ from binhop.cli.progress import progress
 from binhop.errors import RequestError
 from binhop.numbers import count
 
-FORMATS = binhop.exporters()
-VIRTUAL = ", ".join(FORMATS.filter(takes="virtual")["name"])
-PHYSICAL = ", ".join(FORMATS.filter(takes="physical")["name"])
+# Whether it takes what reaches memory, by name.
+FORMATS = {name: memory for name, _, _, memory in binhop._binhop.exporters()}
+VIRTUAL = ", ".join(name for name, memory in FORMATS.items() if not memory)
+PHYSICAL = ", ".join(name for name, memory in FORMATS.items() if memory)
 
 
 def export(
@@ -49,12 +50,11 @@ def export(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary, no notes.")] = False,
 ) -> None:
     """Write a trace for another simulator."""
-    names = FORMATS["name"].to_list()
-    if to not in names:
-        raise binhop._binhop.unknown(to, "--to", "nothing is exported under this name", names)
+    if to not in FORMATS:
+        raise binhop._binhop.unknown(to, "--to", "nothing is exported under this name", list(FORMATS))
     opened = binhop.Trace.of(trace)
     bound = length_of(positive(length, "--length"), opened)
-    if to not in PHYSICAL.split(", "):
+    if not FORMATS[to]:
         given = {"--machine": machine, "--seed": seed, "--set": settings}
         for option, value in given.items():
             if value:

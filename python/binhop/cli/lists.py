@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import polars as pl
 import typer
 
 import binhop
 from binhop.cli import show
 from binhop.cli.calibrate import calibrate
+from binhop.lazily import pl
 from binhop.numbers import count
 
 

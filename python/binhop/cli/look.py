@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 import binhop
 from binhop.cli import show
 from binhop.cli.options import positive
 from binhop.cli.progress import progress
 from binhop.costly import PAGE, PROCESS, SEGMENT, costliest
 from binhop.errors import RequestError
+from binhop.lazily import pl
 from binhop.numbers import count, size_in_bytes
 from binhop.output import OutputFile, write_parquet
 from binhop.run import seed_numbers

@@ -16,7 +16,8 @@ from binhop.errors import RequestError
 from binhop.numbers import count
 from binhop.output import OutputFile
 
-FORMATS = ", ".join(binhop.formats()["name"])
+# The list itself, not its table: a table takes Polars, and this is read whenever a command starts.
+FORMATS = [name for name, *_ in binhop._binhop.formats()]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
 Json = Annotated[
     str | None, typer.Option("--json", metavar="FILE|-", help="Write it as JSON; - is standard output.")
@@ -36,7 +37,8 @@ def import_(
         str, typer.Option("--output", "-o", metavar="OUTPUT", help="The trace file to make.")
     ] = "",
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help=f"One of {FORMATS}. Default: what the name says.")
+        str | None,
+        typer.Option("--format", "-f", help=f"One of {', '.join(FORMATS)}. Default: what the name says."),
     ] = None,
     placement: Annotated[
         str | None,
@@ -53,10 +55,8 @@ def import_(
     target = out or output
     if not target or (out and output):
         raise RequestError(target or "no output", "binhop import", "needs one output", "say -o TRACE.parquet")
-    if format is not None:
-        known = binhop.formats()["name"].to_list()
-        if format not in known:
-            raise binhop._binhop.unknown(format, "--format", "no foreign format has this name", known)
+    if format is not None and format not in FORMATS:
+        raise binhop._binhop.unknown(format, "--format", "no foreign format has this name", FORMATS)
     trace = _foreign(source, format)
     with progress(f"importing {trace.name}", quiet=quiet) as tell:
         written, notes = trace.write(
@@ -81,10 +81,8 @@ def import_(
 
 def _foreign(source: str, format: str | None) -> binhop.Trace:
     if format is None and binhop._binhop.format_of_path(source) is None:
-        known = ", ".join(binhop.formats()["name"])
-        raise RequestError(
-            source, "binhop import", "its name does not say its format", f"say --format: {known}"
-        )
+        remedy = f"say --format: {', '.join(FORMATS)}"
+        raise RequestError(source, "binhop import", "its name does not say its format", remedy)
     return binhop.Trace.open(source, format)
 
 

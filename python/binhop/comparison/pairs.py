@@ -10,8 +10,7 @@ from __future__ import annotations
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-import polars as pl
-
+from binhop.lazily import pl
 from binhop.summary import student
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from binhop import output
 from binhop.comparison.pairs import pair, summarise_pairs
+from binhop.lazily import pl
 from binhop.results import SCHEMA, Result, cache_metrics, exact
 from binhop.summary import summarise
 

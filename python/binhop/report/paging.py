@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
-import polars as pl
 
+from binhop.lazily import pl
 from binhop.report.style import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, YELLOW, finish, save
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from binhop import _binhop
+from binhop.lazily import pl
 from binhop.output import MARK, write_parquet, write_provenance
 from binhop.results import SCHEMA, exact
 from binhop.summary import summarise

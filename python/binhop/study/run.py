@@ -11,10 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 import binhop
 from binhop import _binhop
+from binhop.lazily import pl
 from binhop.numbers import several
 from binhop.output import write_parquet
 from binhop.study.result import StudyResult

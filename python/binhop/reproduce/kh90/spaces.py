@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-import polars as pl
-
+from binhop.lazily import pl
 from binhop.models import conflicts
 from binhop.models import estimate as estimates
 from binhop.models.conflicts import Cache

@@ -6,8 +6,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
+from binhop.lazily import pl
 from binhop.reproduce.judge import measure
 from binhop.reproduce.kh90.data import (
     HEURISTICS,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
-import polars as pl
 
+from binhop.lazily import pl
 from binhop.report.style import BLUE, GREY, ORANGE, finish
 from binhop.reproduce.kh90.tables import percent
 from binhop.reproduce.markdown import grid

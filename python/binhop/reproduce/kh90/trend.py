@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from scipy.stats import linregress, t
 
+from binhop.lazily import pl
 from binhop.reproduce.claims import Claim
 from binhop.reproduce.judge import Measure, positive, told, verdict
 

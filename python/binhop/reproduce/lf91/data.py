@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
+from binhop.lazily import pl
 from binhop.output import MARK
 
 HERE = Path(__file__).parent

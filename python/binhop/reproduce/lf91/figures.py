@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
-import polars as pl
 
+from binhop.lazily import pl
 from binhop.report import style
 from binhop.reproduce.lf91.data import COLORS, HASHED, SIZES, TABLES, WORKLOADS, Data, Document, mib
 

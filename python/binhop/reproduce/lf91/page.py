@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
-import polars as pl
-
+from binhop.lazily import pl
 from binhop.models import paging as model
 from binhop.reproduce.lf91.data import COLORS, HASHED, SIZES, TABLES, WORKLOADS, Data, Document, mib
 from binhop.reproduce.markdown import claims_table, grid, judged

@@ -11,10 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from binhop import faults
 from binhop.arguments import thread_count
+from binhop.lazily import pl
 from binhop.models import paging as model
 from binhop.output import write_parquet, write_provenance
 from binhop.study.run import this_binhop
