@@ -42,8 +42,9 @@ test: rust-test python-test
 rust-test:
 	cargo test --locked --quiet $(CRATES)
 
+# On all processors; what a file or class shares is made once.
 python-test: build
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --numprocesses auto --dist loadscope
 
 lint: build
 	@# Not cargo fmt: it does not see modules that a macro declares (the placement policies).
