@@ -162,7 +162,7 @@ def traces() -> str:
     text += (
         "\n## Export\n\n"
         "`binhop export TRACE --to FORMAT -o FILE` writes a trace for another simulator, compressed if the name ends "
-        "in `.gz`, `.xz` or `.zst`. Formats that take the *virtual* stream get the references as the program makes "
+        "in `.gz`, `.xz` or `.zst` (endings of other packings are refused). Formats that take the *virtual* stream get the references as the program makes "
         "them. Those that take the *physical* one get what reaches memory behind the caches of `--machine` under the "
         "page placement of `--seed`: lines read for misses, written back and passed down, in order, exactly those "
         "that `binhop run` counts as accesses of memory. An address is frame × page + offset. Lines that are dirty "

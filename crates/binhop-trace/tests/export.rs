@@ -313,6 +313,39 @@ fn compressed_by_name() {
 }
 
 #[test]
+fn a_packing_that_is_not_written_is_refused() {
+    for ending in ["bz2", "lz4", "zip", "sz", "BZ2", "7z"] {
+        let place = Place::new(&format!("t.din.{ending}"));
+        let mut source = Memory(Meta::default(), ROWS.to_vec());
+        let problem = export(&mut source, exporter("din").unwrap(), &place.0, &mut |_| Ok(())).err().unwrap();
+        assert_eq!((&*problem.value, &*problem.place), (&*place.0.display().to_string(), "-o"));
+        assert!(problem.rule.contains("ends in .gz, .xz, .zst"), "{problem}");
+        assert!(!place.0.exists());
+        let memory = MemoryWriter::create(exporter("ramulator2").unwrap(), &place.0).err().unwrap();
+        assert_eq!(memory.rule, problem.rule);
+    }
+    let place = Place::new("t.din.GZ");
+    exported(ROWS, "din", &place);
+    assert_eq!(fs::read(&place.0).unwrap()[..2], [0x1f, 0x8b], "an ending in capitals is the same ending");
+}
+
+#[test]
+fn champsim_says_which_instructions_it_made_up() {
+    let early: Vec<Row> = (1..=5).map(|number| (Op::Load, number * 16, 8, 1)).collect();
+    let rows =
+        [&early[..], &[(Op::Store, 0x90, 8, 1), (Op::Fetch, 0x1000, 4, 1), (Op::Load, 0x80, 8, 1)]].concat();
+    let (file, notes) = bytes(&rows, "champsim");
+    let none = [0; 4];
+    let want = [
+        (0, none, [0; 2], [16, 32, 48, 64]),
+        (0, [1, 1, 26, 0], [0x90, 0], [80, 0, 0, 0]),
+        (0x1000, none, [0; 2], [0x80, 0, 0, 0]),
+    ];
+    assert_eq!(instructions(&file), want);
+    assert_eq!(notes, ["2 instructions at address 0 added, for 6 references before the first fetch"]);
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_a_problem() {
     let rows: Vec<Row> = (0..1000).map(|row| (Op::Load, row, 1, 1)).collect();

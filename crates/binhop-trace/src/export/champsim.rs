@@ -13,7 +13,7 @@
 //! first fetch to an instruction at address 0.
 
 use super::din::{LeftOut, instructions};
-use super::{Exporter, Virtual, Writes};
+use super::{Exporter, Records, Virtual, Wanted, Writes};
 use crate::event::Op;
 use crate::tool::Event;
 
@@ -36,6 +36,11 @@ struct ChampSim {
     /// The instruction that may still get references.
     open: Option<Instruction>,
     left_out: LeftOut,
+    /// Whether there was a fetch.
+    fetched: bool,
+    /// References before the first fetch, and the instructions made up for them.
+    early: u64,
+    made_up: u64,
     repeated: u64,
     nowhere: u64,
 }
@@ -55,62 +60,71 @@ impl Instruction {
     }
 
     /// `next`: the address of the instruction behind it, if there is one.
-    fn write(&self, next: Option<u64>, out: &mut Vec<u8>) {
+    fn write(&self, next: Option<u64>, out: &mut Records<'_>) -> Wanted {
         let jumps = next.is_some_and(|next| next != self.end && next != self.addr);
-        out.extend(self.addr.to_le_bytes());
-        out.extend([u8::from(jumps), u8::from(jumps)]);
-        out.extend([if jumps { INSTRUCTION_POINTER } else { 0 }, 0]);
-        out.extend([0; 4]);
-        self.stores.iter().chain(&self.loads).for_each(|addr| out.extend(addr.to_le_bytes()));
+        out.put(|out| {
+            out.extend(self.addr.to_le_bytes());
+            out.extend([u8::from(jumps), u8::from(jumps)]);
+            out.extend([if jumps { INSTRUCTION_POINTER } else { 0 }, 0]);
+            out.extend([0; 4]);
+            self.stores.iter().chain(&self.loads).for_each(|addr| out.extend(addr.to_le_bytes()));
+        })
     }
 }
 
 impl ChampSim {
-    fn next(&mut self, next: Instruction, out: &mut Vec<u8>) {
-        if let Some(open) = self.open.replace(next) {
-            open.write(Some(next.addr), out);
-        }
+    fn next(&mut self, next: Instruction, out: &mut Records<'_>) -> Wanted {
+        self.open.replace(next).map_or(Ok(()), |open| open.write(Some(next.addr), out))
     }
 
-    fn data(&mut self, addr: u64, store: bool, out: &mut Vec<u8>) {
+    fn data(&mut self, addr: u64, store: bool, out: &mut Records<'_>) -> Wanted {
         if addr == 0 {
             self.nowhere += 1;
-            return;
+            return Ok(());
         }
-        let open = self.open.get_or_insert(Instruction::at(0, 0));
+        self.early += u64::from(!self.fetched);
+        self.place(addr, store, out)
+    }
+
+    fn place(&mut self, addr: u64, store: bool, out: &mut Records<'_>) -> Wanted {
+        let made_up = &mut self.made_up;
+        let open = self.open.get_or_insert_with(|| {
+            *made_up += 1;
+            Instruction::at(0, 0)
+        });
         let places: &mut [u64] = if store { &mut open.stores } else { &mut open.loads };
         if let Some(place) = places.iter_mut().find(|place| **place == 0) {
             *place = addr;
-            return;
+            return Ok(());
         }
-        self.repeated += 1;
+        let added = if self.fetched { &mut self.repeated } else { &mut self.made_up };
+        *added += 1;
         let again = Instruction::at(open.addr, open.end.wrapping_sub(open.addr));
-        self.next(again, out);
-        self.data(addr, store, out);
+        self.next(again, out)?;
+        self.place(addr, store, out)
     }
 }
 
 impl Virtual for ChampSim {
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+    fn event(&mut self, event: &Event, out: &mut Records<'_>) -> Wanted {
+        self.left_out.note(event);
         match event.op {
             Op::Fetch => {
-                instructions(event).for_each(|(addr, size)| self.next(Instruction::at(addr, size), out));
+                self.fetched = true;
+                instructions(event).try_for_each(|(addr, size)| self.next(Instruction::at(addr, size), out))
             }
             Op::Load => self.data(event.addr, false, out),
             Op::Store => self.data(event.addr, true, out),
             Op::Modify => {
-                self.data(event.addr, false, out);
-                self.data(event.addr, true, out);
+                self.data(event.addr, false, out)?;
+                self.data(event.addr, true, out)
             }
-            _ => {}
+            _ => Ok(()),
         }
-        self.left_out.note(event);
     }
 
-    fn end(&mut self, out: &mut Vec<u8>) {
-        if let Some(open) = self.open.take() {
-            open.write(None, out);
-        }
+    fn end(&mut self, out: &mut Records<'_>) -> Wanted {
+        self.open.take().map_or(Ok(()), |open| open.write(None, out))
     }
 
     fn notes(&self) -> Vec<String> {
@@ -119,6 +133,12 @@ impl Virtual for ChampSim {
             notes.push(format!(
                 "{} instructions repeated: they load from more than {LOADS} addresses or store to more than {STORES}",
                 self.repeated
+            ));
+        }
+        if self.made_up > 0 {
+            notes.push(format!(
+                "{} instructions at address 0 added, for {} references before the first fetch",
+                self.made_up, self.early
             ));
         }
         if self.nowhere > 0 {

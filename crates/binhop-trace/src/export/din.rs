@@ -6,7 +6,7 @@
 
 use std::io::Write;
 
-use super::{Exporter, Virtual, Writes};
+use super::{Exporter, Records, Virtual, Wanted, Writes};
 use crate::event::Op;
 use crate::tool::Event;
 
@@ -35,7 +35,7 @@ struct Din {
 }
 
 impl Din {
-    fn line(&self, out: &mut Vec<u8>, op: Op, addr: u64, size: u64) {
+    fn line(&self, out: &mut Records<'_>, op: Op, addr: u64, size: u64) -> Wanted {
         let label = match (op, self.sized) {
             (Op::Fetch, false) => '2',
             (Op::Fetch, true) => 'i',
@@ -44,31 +44,35 @@ impl Din {
             (_, false) => '1',
             (_, true) => 'w',
         };
-        let _ = if self.sized {
-            writeln!(out, "{label} {addr:x} {:x}", size.max(1))
-        } else {
-            writeln!(out, "{label} {addr:x}")
-        };
+        out.put(|out| {
+            let _ = if self.sized {
+                writeln!(out, "{label} {addr:x} {:x}", size.max(1))
+            } else {
+                writeln!(out, "{label} {addr:x}")
+            };
+        })
     }
 }
 
 impl Virtual for Din {
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+    fn event(&mut self, event: &Event, out: &mut Records<'_>) -> Wanted {
+        self.left_out.note(event);
         match event.op {
             Op::Fetch => {
-                instructions(event).for_each(|(addr, size)| self.line(out, Op::Fetch, addr, size));
+                instructions(event).try_for_each(|(addr, size)| self.line(out, Op::Fetch, addr, size))
             }
             Op::Load | Op::Store => self.line(out, event.op, event.addr, event.size.into()),
             Op::Modify => {
-                self.line(out, Op::Load, event.addr, event.size.into());
-                self.line(out, Op::Store, event.addr, event.size.into());
+                self.line(out, Op::Load, event.addr, event.size.into())?;
+                self.line(out, Op::Store, event.addr, event.size.into())
             }
-            _ => {}
+            _ => Ok(()),
         }
-        self.left_out.note(event);
     }
 
-    fn end(&mut self, _: &mut Vec<u8>) {}
+    fn end(&mut self, _: &mut Records<'_>) -> Wanted {
+        Ok(())
+    }
 
     fn notes(&self) -> Vec<String> {
         self.left_out.notes()

@@ -10,6 +10,7 @@ mod champsim;
 mod din;
 mod memory;
 mod output;
+mod records;
 
 use std::path::Path;
 
@@ -20,6 +21,8 @@ use crate::tool::Event;
 use crate::totals::Totals;
 use crate::write::check_ops;
 use output::Output;
+use records::Gathered;
+pub use records::{Records, Stop, Wanted};
 
 /// A foreign format that is written.
 #[derive(Debug)]
@@ -52,9 +55,15 @@ pub const EXPORTERS: &[Exporter] =
 /// Turns events into records.
 pub trait Virtual: Send {
     /// One event, in order.
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>);
+    ///
+    /// # Errors
+    /// No more records are taken.
+    fn event(&mut self, event: &Event, out: &mut Records<'_>) -> Wanted;
     /// There are no more.
-    fn end(&mut self, out: &mut Vec<u8>);
+    ///
+    /// # Errors
+    /// No more records are taken.
+    fn end(&mut self, out: &mut Records<'_>) -> Wanted;
     /// What was left out or assumed, a sentence each, with its count.
     fn notes(&self) -> Vec<String>;
 }
@@ -94,9 +103,6 @@ pub fn exporter(name: &str) -> Result<&'static Exporter> {
     })
 }
 
-/// As much text as is written at once.
-const FLUSH: usize = 1 << 18;
-
 /// Writes a source's events to a file at `path` (compressed if its name ends in `.gz`, `.xz` or `.zst`), complete or not at
 /// all; to the standard output for `-`. `progress` hears of the totals; its error stops the export.
 ///
@@ -114,36 +120,40 @@ pub fn export(
     let Writes::Virtual(start) = exporter.writes else {
         panic!("{} takes the physical stream", exporter.name)
     };
-    let (mut format, mut output) = (start(), Output::create(path)?);
+    let (mut format, mut to) = (start(), Gathered::new(Output::create(path)?));
     let mut totals = Totals::default();
-    let mut bytes = Vec::with_capacity(FLUSH + 4096);
-    let mut row = 0;
+    match export_all(source, &mut *format, &mut to, &mut totals, progress) {
+        Ok(()) | Err(Stop::Gone) => {}
+        Err(Stop::Failed(problem)) => return Err(problem),
+    }
+    Ok(Exported { references: totals.references, bytes: to.finish()?, notes: format.notes() })
+}
+
+/// Every event of a source, as records.
+fn export_all(
+    source: &mut dyn Source,
+    format: &mut dyn Virtual,
+    to: &mut Gathered,
+    totals: &mut Totals,
+    progress: &mut dyn FnMut(&Totals) -> Result<()>,
+) -> Wanted {
     while let Some(batch) = source.next_batch()? {
-        check_ops(&batch, row, source.name())?;
-        row += batch.len() as u64;
+        check_ops(&batch, totals.rows(), source.name())?;
+        let mut heard = || progress(totals);
+        let mut records = to.records(&mut heard);
         for row in 0..batch.len() {
-            format.event(&Event::of(&batch, row), &mut bytes);
-            if bytes.len() >= FLUSH {
-                output.put(&bytes)?;
-                bytes.clear();
-            }
+            format.event(&Event::of(&batch, row), &mut records)?;
         }
         totals.add(&batch);
-        progress(&totals)?;
-        if output.is_gone() {
-            break;
-        }
+        progress(totals)?;
     }
-    format.end(&mut bytes);
-    output.put(&bytes)?;
-    Ok(Exported { references: totals.references, bytes: output.finish()?, notes: format.notes() })
+    format.end(&mut to.records(&mut || progress(totals)))
 }
 
 /// A file that takes what reaches memory.
 pub struct MemoryWriter {
     line: fn(&MemoryAccess, &mut Vec<u8>),
-    output: Output,
-    bytes: Vec<u8>,
+    to: Gathered,
 }
 
 impl MemoryWriter {
@@ -158,7 +168,7 @@ impl MemoryWriter {
         let Writes::Physical(line) = exporter.writes else {
             panic!("{} takes the virtual stream", exporter.name)
         };
-        Ok(Self { line, output: Output::create(path)?, bytes: Vec::with_capacity(FLUSH + 64) })
+        Ok(Self { line, to: Gathered::new(Output::create(path)?) })
     }
 
     /// Appends accesses.
@@ -167,11 +177,7 @@ impl MemoryWriter {
     /// The disk is full.
     pub fn put(&mut self, accesses: &[MemoryAccess]) -> Result<()> {
         for access in accesses {
-            (self.line)(access, &mut self.bytes);
-            if self.bytes.len() >= FLUSH {
-                self.output.put(&self.bytes)?;
-                self.bytes.clear();
-            }
+            self.to.put(|out| (self.line)(access, out))?;
         }
         Ok(())
     }
@@ -179,15 +185,14 @@ impl MemoryWriter {
     /// Whether a reader at the other end has gone, and nothing more need be made.
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.output.is_gone()
+        self.to.output.is_gone()
     }
 
     /// Completes the file and puts it at its path. Returns its size.
     ///
     /// # Errors
     /// The disk is full, or the target cannot be replaced.
-    pub fn finish(mut self) -> Result<u64> {
-        self.output.put(&self.bytes)?;
-        self.output.finish()
+    pub fn finish(self) -> Result<u64> {
+        self.to.finish()
     }
 }

@@ -4,9 +4,16 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use binhop_base::Result;
+use binhop_base::{Problem, Result};
 
+use crate::input::PACKINGS;
 use crate::write::Temporary;
+
+/// Endings of names by which an export is packed.
+const PACKED: &[&str] = &["gz", "xz", "zst"];
+
+/// Endings of packings that are neither read nor written; those of [`PACKINGS`] are read at least.
+const OTHERS: &[&str] = &["z", "lz", "lzma", "lzo", "7z", "rar", "br", "tgz", "tar"];
 
 /// A file or the standard output, packed as its name says.
 pub(super) struct Output {
@@ -45,10 +52,10 @@ impl Write for Sink {
 impl Packer {
     fn of(path: &Path, to: Box<dyn Write + Send>) -> io::Result<Self> {
         let sink = Sink { to, bytes: 0 };
-        Ok(match path.extension().and_then(|extension| extension.to_str()) {
-            Some("gz") => Self::Gz(flate2::write::GzEncoder::new(sink, flate2::Compression::new(6))),
-            Some("xz") => Self::Xz(liblzma::write::XzEncoder::new(sink, 3)),
-            Some("zst") => Self::Zst(zstd::Encoder::new(sink, 3)?),
+        Ok(match ending(path).as_str() {
+            "gz" => Self::Gz(flate2::write::GzEncoder::new(sink, flate2::Compression::new(6))),
+            "xz" => Self::Xz(liblzma::write::XzEncoder::new(sink, 3)),
+            "zst" => Self::Zst(zstd::Encoder::new(sink, 3)?),
             _ => Self::Plain(sink),
         })
     }
@@ -74,8 +81,29 @@ impl Packer {
     }
 }
 
+/// What the name ends in, behind its last dot, in small letters.
+fn ending(path: &Path) -> String {
+    path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default()
+}
+
+/// Refuses a name that promises a packing which is not written: what it holds would not be what it says.
+fn check_ending(path: &Path) -> Result<()> {
+    let ending = ending(path);
+    let packings = || PACKINGS.iter().map(|(_, ending)| ending).chain(OTHERS);
+    if PACKED.contains(&&*ending) || !packings().any(|packing| *packing == ending) {
+        return Ok(());
+    }
+    let rule = format!(
+        "an export is packed if its name ends in .{}, and in no other way: this would be plain",
+        PACKED.join(", .")
+    );
+    let remedy = "take one of these endings, or pack it in a pipe: `binhop export … -o - | bzip2 > FILE`";
+    Err(Problem::request(&path.display().to_string(), "-o", &rule, remedy))
+}
+
 impl Output {
     pub(super) fn create(path: &Path) -> Result<Self> {
+        check_ending(path)?;
         if path.as_os_str() == "-" {
             let packer = Packer::of(path, Box::new(io::stdout())).expect("plain output needs no encoder");
             return Ok(Self { packer, temporary: None, gone: false });
