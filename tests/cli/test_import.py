@@ -6,7 +6,10 @@ import bz2
 import json
 import lzma
 import struct
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,8 +19,6 @@ import binhop
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.conftest import Command
 
 SAMPLES = ROOT.parent / "shared" / "data"
@@ -175,13 +176,57 @@ def test_a_real_placement_is_compared_with_simulated_ones(command: Command) -> N
 def test_what_a_map_cannot_do_is_said(command: Command) -> None:
     touching(command)
     (command.directory / "map.txt").write_text("400000 7000\n401000 3000\n")
-    done = command("run", "kh90", "t.din", *SETTINGS, "--v2p", "map.txt")
-    assert done.returncode != 0
-    assert "virtual page 1280 of asid 0" in " ".join(done.stderr.split())
+    absent = command.refused("run", "kh90", "t.din", *SETTINGS, "--v2p", "map.txt")
+    assert "virtual page 1280 of asid 0" in " ".join(absent.split())
     said = command.refused("run", "kh90", "t.din", "--set", "memory.size=16KiB", "--v2p", "map.txt")
     assert "memory.size" in said
     (command.directory / "map.txt").write_text("nonsense\n")
     assert "map.txt: line 1" in command.refused("run", "kh90", "t.din", "--v2p", "map.txt")
+
+
+PROGRAM = "import mmap, sys; m = mmap.mmap(-1, 256 << 12); [m.__setitem__(i << 12, 1) for i in range(256)]; "
+PROGRAM += "print(flush=True); sys.stdin.read()"
+
+
+def frames(pid: int, pages: range) -> dict[int, int]:
+    """Where the kernel says that pages lie: those in memory."""
+    with Path(f"/proc/{pid}/pagemap").open("rb") as file:
+        file.seek(pages.start * 8)
+        entries = struct.unpack(f"<{len(pages)}Q", file.read(len(pages) * 8))
+    return {page: entry & (1 << 55) - 1 for page, entry in zip(pages, entries, strict=True) if entry >> 63}
+
+
+def test_pages_lie_where_those_of_a_living_program_do(command: Command) -> None:
+    if not Path("/proc/self/pagemap").exists():
+        pytest.skip("there is no /proc/PID/pagemap")
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        maps = Path(f"/proc/{program.pid}/maps").read_text().splitlines()
+        ranges = [[int(end, 16) >> 12 for end in line.split()[0].split("-")] for line in maps]
+        writable = [range(*ends) for line, ends in zip(maps, ranges, strict=True) if " rw-p " in line]
+        before = {page: at for pages in writable for page, at in frames(program.pid, pages).items()}
+        saved = subprocess.run(
+            [sys.executable, ROOT / "examples/placement/pagemap.py", str(program.pid), "p"],
+            cwd=command.directory,
+            check=False,
+        )
+        after = {page: at for pages in writable for page, at in frames(program.pid, pages).items()}
+        program.communicate(b"")
+    assert saved.returncode == 0
+    # The kernel may move a page at any time; and one frame for two pages is a matter of its own.
+    held = list(before.values())
+    stay = {page: at for page, at in before.items() if after.get(page) == at and held.count(at) == 1}
+    lines = [f"2 {page << 12:x}\n" for page in stay or before]
+    (command.directory / "t.din").write_text("".join(lines))
+    settings = ("--set", "memory.page=4KiB", "--set", "memory.size=64GiB", "--v2p", "p")
+    if not any(held):
+        assert "CAP_SYS_ADMIN" in command.refused("run", "kh90", "t.din", *settings)
+        pytest.skip("the kernel tells frames only to root")
+    assert len(stay) > 256
+    assert dumped(command, *settings) == stay
 
 
 def test_physical_addresses_of_a_trace_become_a_placement(command: Command) -> None:
@@ -199,6 +244,36 @@ def test_physical_addresses_of_a_trace_become_a_placement(command: Command) -> N
     nothing = command("import", "t.din", "-o", "u.parquet", "--placement", "q.parquet")
     assert nothing.returncode == 2
     assert "no physical address" in nothing.stderr
+
+
+def test_what_is_no_foreign_trace_is_said(command: Command) -> None:
+    assert "nofile: cannot be opened (No such file" in command.refused("import", "nofile", "-o", "t.parquet")
+    (command.directory / "what").write_text("2 1000\n")
+    assert "its name does not tell the format" in command.refused("import", "what", "-o", "t.parquet")
+    (command.directory / "v2p.textproto").write_text("address_mapping_group { page_size: 4096 }\n")
+    (command.directory / "run.pagemap").write_bytes(bytes(8))
+    (command.directory / "run.pagemap.maps").write_text("1000-2000\n")
+    for name in ("v2p.textproto", "run.pagemap"):
+        said = " ".join(command.refused("import", name, "-o", "t.parquet").split())
+        assert "is a map of virtual to physical addresses, not a trace" in said
+        assert "--v2p FILE" in said
+
+
+def test_notes_say_how_much_they_count(command: Command) -> None:
+    (command.directory / "t.din").write_text("0 1000\n" * 200_000)
+    said = " ".join(command.ok("import", "t.din", "-o", "t.parquet", "--length", "100").stderr.split())
+    assert "t.parquet: 100 references" in said
+    # A batch was read: the two blocks of 256 KiB that hold 64 Ki lines.
+    assert "count all that was read, in blocks: 74898 references, 100 of them kept note: 74898 ref" in said
+    whole = command.ok("import", "t.din", "-o", "t.parquet", "--length", "200k").stderr
+    assert "in blocks" not in whole
+
+
+@pytest.mark.parametrize("name", ["import", "inspect", "lint"])
+def test_no_reference_at_all_is_refused(command: Command, name: str) -> None:
+    (command.directory / "t.din").write_text("0 1000\n")
+    more = ["-o", "t.parquet"] if name == "import" else []
+    assert "--length: 0: must be at least 1" in command.refused(name, "t.din", *more, "--length", "0")
 
 
 def test_packings_are_listed_in_the_documentation() -> None:

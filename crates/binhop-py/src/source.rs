@@ -39,11 +39,18 @@ impl Reading {
         }
     }
 
-    fn notes(&self) -> Vec<String> {
-        match self {
-            Reading::Plain(_) => Vec::new(),
-            Reading::Imported(importer) => importer.notes(),
+    /// What an importer skipped or assumed; `kept`: how many references of it, if not all.
+    fn notes(&self, kept: Option<u64>) -> Vec<String> {
+        let Reading::Imported(importer) = self else { return Vec::new() };
+        let mut notes = importer.notes();
+        let read = importer.references();
+        if let Some(kept) = kept.filter(|&kept| kept < read && !notes.is_empty()) {
+            let rule = format!(
+                "the following count all that was read, in blocks: {read} references, {kept} of them kept"
+            );
+            notes.insert(0, rule);
         }
+        notes
     }
 
     /// Writes the frames that pages had when they were recorded.
@@ -96,14 +103,15 @@ impl Stream {
         let progress = Progress::new(progress, length.or(self.references()));
         py.detach(|| {
             let mut reading = self.take_reading()?;
-            let mut head = Head { source: reading.source(), left: length };
+            let mut head = Head { source: reading.source(), left: length, cut: false };
             // What a file says of itself speaks of the whole of it.
             let facts = self.facts.as_ref().filter(|_| length.is_none());
             let done = caught(|| work(&mut head, facts, &progress))?;
+            let kept = length.zip(head.left).map(|(length, left)| length - left);
             if let Some(path) = placement {
                 reading.write_placement(path)?;
             }
-            Ok((done, reading.notes()))
+            Ok((done, reading.notes(kept)))
         })
         .map_err(|problem: Box<Problem>| progress.raise(py, &problem))
     }
@@ -144,6 +152,8 @@ impl Source for Plain {
 struct Head<'a> {
     source: &'a mut dyn Source,
     left: Option<u64>,
+    /// Whether a run of more instructions than are left has ended it.
+    cut: bool,
 }
 
 impl Source for Head<'_> {
@@ -156,7 +166,7 @@ impl Source for Head<'_> {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        if self.left == Some(0) {
+        if self.left == Some(0) || self.cut {
             return Ok(None);
         }
         let Some(batch) = self.source.next_batch()? else {
@@ -171,7 +181,7 @@ impl Source for Head<'_> {
                 _ => 0,
             };
             if references > *left {
-                *left = 0;
+                self.cut = true;
                 return Ok((row > 0).then(|| batch.slice(0, row)));
             }
             *left -= references;

@@ -9,6 +9,7 @@ pub mod import;
 pub mod input;
 pub mod inspect;
 pub mod lint;
+mod pagemap;
 pub mod placements;
 pub mod read;
 pub mod tool;

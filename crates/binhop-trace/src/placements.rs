@@ -3,7 +3,7 @@
 //! In a Parquet file: columns `asid`, `page_no`, `frame` (integers, not null); `evicted`, if it is there, is null where
 //! the frame was free: then a file says whether it ever evicts. Others (seed, fault, page, segment) are for the reader.
 //! The key `binhop.page_size` in its metadata says what a page is, in bytes; without it, it is the machine's. Any program
-//! may write such a file; `binhop run --dump-placement` and `binhop import --placement` do. As text: see [`crate::v2p`].
+//! may write such a file; `binhop run --dump-placement` and `binhop import --placement` do. Maps of addresses: see [`crate::v2p`].
 
 use std::fs::File;
 use std::io::Read;
@@ -153,7 +153,7 @@ fn cut(span: &Span, page: u64, place: &str) -> Result<Run> {
     ))
 }
 
-/// Reads placements from a file: Parquet, or a map as text; errors say that it stands at `place`.
+/// Reads placements from a file: Parquet, or a map of addresses; errors say that it stands at `place`.
 ///
 /// # Errors
 /// The file cannot be read, is damaged or neither; a column is missing, null or no whole number; there are several
@@ -161,6 +161,14 @@ fn cut(span: &Span, page: u64, place: &str) -> Result<Run> {
 pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
     let unreadable =
         |error: std::io::Error| wrong(path, place, &format!("the file cannot be read ({error})"));
+    if path.starts_with("/proc/") {
+        return Err(Problem::request(
+            path,
+            place,
+            "is the memory of a program that runs: a placement stays as it is",
+            "save it in a file first: examples/placement/pagemap.py PID FILE (docs/placement.md)",
+        ));
+    }
     let mut head = Vec::new();
     File::open(path).and_then(|file| file.take(4).read_to_end(&mut head)).map_err(unreadable)?;
     if head == b"PAR1" {
@@ -173,7 +181,7 @@ pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
 }
 
 fn wrong(path: &str, place: &str, rule: &str) -> Box<Problem> {
-    let remedy = "give a file that `binhop run --dump-placement FILE` wrote, one with its columns, or a map of virtual to physical addresses as text (docs/placement.md)";
+    let remedy = "give a file that `binhop run --dump-placement FILE` wrote, one with its columns, or a map of virtual to physical addresses (docs/placement.md)";
     Problem::request(path, place, rule, remedy)
 }
 

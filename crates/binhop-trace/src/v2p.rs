@@ -1,6 +1,6 @@
-//! Maps of virtual to physical addresses as text: what a real machine did, for the placement `recorded`.
+//! Maps of virtual to physical addresses: what a real machine did, for the placement `recorded`.
 //!
-//! Three forms, told by what stands in them; blank lines and `#` comments may stand anywhere, the file may be packed:
+//! Three forms of text, told by what stands in them (raw pagemaps, told by the file beside them: `pagemap.rs`); blank lines and `#` comments may stand anywhere, the file may be packed:
 //!
 //! - **`v2p.textproto`**, as in Google's workload traces: `address_mapping_group { page_size: N address_mapping {
 //!   virtual_address: V physical_address: P } … }`, several groups if pages have several sizes. All of it is address
@@ -17,22 +17,26 @@ use std::io::{BufRead, BufReader, Read};
 use binhop_base::{Problem, Result};
 
 use crate::input::Input;
+use crate::pagemap;
 use crate::placements::{Placements, Span};
 
 /// A line is no longer than that.
 const LONGEST_LINE: u64 = 64 << 10;
 
 /// The page of Linux's tables on all machines whose `page-types` was seen.
-const USUAL_PAGE: u64 = 4096;
+pub(crate) const USUAL_PAGE: u64 = 4096;
 
-const REMEDY: &str = "see docs/placement.md for the three forms: v2p.textproto, the output of page-types, or lines `[ASID:]VIRTUAL PHYSICAL`";
+const REMEDY: &str = "see docs/placement.md for the forms of text: v2p.textproto, the output of page-types, or lines `[ASID:]VIRTUAL PHYSICAL`";
 
-/// Reads a map from a file.
+/// Reads a map from a file; a raw pagemap if its maps are beside it.
 ///
 /// # Errors
 /// The file cannot be read; a line is of none of the forms; an address is no multiple of its page; there is no page.
 pub fn read(path: &str) -> Result<Placements> {
-    read_from(Input::open(path)?)
+    match pagemap::maps_beside(path) {
+        Some(maps) => pagemap::read(path, &maps),
+        None => read_from(Input::open(path)?),
+    }
 }
 
 /// Reads a map from any input.
@@ -51,6 +55,9 @@ pub fn read_from(input: Input) -> Result<Placements> {
             break;
         }
         map.number += 1;
+        if line.contains(&0) {
+            return Err(map.wrong(&line[..line.len().min(60)], RAW_RULE));
+        }
         if line.len() as u64 == LONGEST_LINE {
             return Err(map.wrong(&line[..60], "a line of a map is shorter than 64 KiB"));
         }
@@ -59,6 +66,19 @@ pub fn read_from(input: Input) -> Result<Placements> {
         }
     }
     map.finish()
+}
+
+/// Whether a file looks like a map: the maps of a raw pagemap are beside it, or its beginning is that of a
+/// `v2p.textproto` or of what `page-types` prints. (Lines of addresses look like many things.)
+#[must_use]
+pub fn is_map(path: &str) -> bool {
+    if pagemap::maps_beside(path).is_some() {
+        return true;
+    }
+    let mut head = vec![0; 4 << 10];
+    let Ok(length) = Input::open(path).and_then(|mut input| input.fill(&mut head)) else { return false };
+    let head = String::from_utf8_lossy(&head[..length]);
+    head.contains(GROUP) || head.starts_with("voffset")
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -271,17 +291,19 @@ impl Map {
     }
 }
 
-const PAGE_RULE: &str = "page_size is a power of two";
+pub(crate) const PAGE_RULE: &str = "page_size is a power of two";
+
+const RAW_RULE: &str = "a map is text; a raw pagemap has its maps beside it, in a file of its name and .maps";
 
 /// Whether two pages lie at one physical address: then each would have to leave for the other.
-fn shares_frames(mut spans: Vec<Span>) -> bool {
+pub(crate) fn shares_frames(mut spans: Vec<Span>) -> bool {
     spans.sort_unstable_by_key(|span| (span.physical_address, span.asid, span.virtual_address));
     spans.dedup();
     spans.windows(2).any(|pair| pair[1].physical_address - pair[0].physical_address < pair[0].bytes)
 }
 
 /// A hexadecimal number, with or without `0x`.
-fn hexadecimal(text: &str) -> Option<u64> {
+pub(crate) fn hexadecimal(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     if digits.starts_with('+') {
         return None;

@@ -9,8 +9,8 @@ import typer
 import binhop
 from binhop.cli import show
 from binhop.cli.calibrate import calibrate
+from binhop.cli.options import positive
 from binhop.lazily import pl
-from binhop.numbers import count
 
 
 def machines(
@@ -34,7 +34,7 @@ def workloads(
 ) -> None:
     """List the built-in workloads."""
     if do_calibrate:
-        calibrate(count(length, "--length") or 0)
+        calibrate(positive(length, "--length") or 0)
         return
     show.entries(binhop.workloads(), "name", "about", {"stands_for": "stands for"})
 

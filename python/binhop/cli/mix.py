@@ -52,7 +52,7 @@ def mix(
         parts,
         positive(quantum, "--quantum") or 0,
         latency=count(latency, "--latency"),
-        length=[length_of(count(length, "--length"), part) for part in parts],
+        length=[length_of(positive(length, "--length"), part) for part in parts],
         ends=ends,
     )
     with progress(f"mixing {mixed.name}", quiet=quiet) as tell:

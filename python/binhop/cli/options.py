@@ -51,7 +51,7 @@ V2p = Annotated[
         "--v2p",
         metavar="FILE",
         help="Place pages as a real machine did: a map of virtual to physical addresses (v2p.textproto, the "
-        "output of page-types, lines of addresses, or Parquet).",
+        "output of page-types, a raw pagemap with its maps beside it, lines of addresses, or Parquet).",
     ),
 ]
 JsonTo = Annotated[

@@ -13,7 +13,6 @@ from binhop.cli import show
 from binhop.cli.options import Threads, positive
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
-from binhop.numbers import count
 from binhop.output import OutputFile
 
 # The list itself, not its table: a table takes Polars, and this is read whenever a command starts.
@@ -61,7 +60,7 @@ def import_(
     with progress(f"importing {trace.name}", quiet=quiet) as tell:
         written, notes = trace.write(
             target,
-            count(length, "--length"),
+            positive(length, "--length"),
             tell,
             threads=positive(threads, "--threads"),
             placement=placement,
@@ -81,8 +80,7 @@ def import_(
 
 def _foreign(source: str, format: str | None) -> binhop.Trace:
     if format is None and binhop._binhop.format_of_path(source) is None:
-        remedy = f"say --format: {', '.join(FORMATS)}"
-        raise RequestError(source, "binhop import", "its name does not say its format", remedy)
+        binhop._binhop.Stream.foreign(source)  # says why it is none
     return binhop.Trace.open(source, format)
 
 
@@ -95,7 +93,7 @@ def inspect(
     """Say what is in a trace, and what is missing."""
     opened = binhop.Trace.of(trace)
     with progress(f"reading {opened.name}", quiet=quiet) as tell:
-        report = opened.inspect(count(length, "--length"), tell)
+        report = opened.inspect(positive(length, "--length"), tell)
     if _json(report, json_to):
         return
     _print_report(opened.name, report)
@@ -159,7 +157,7 @@ def lint(
     """Check a trace, apart from any simulation. Exit code 2 if it has errors."""
     opened = binhop.Trace.of(trace)
     with progress(f"checking {opened.name}", quiet=quiet) as tell:
-        findings = opened.lint(count(length, "--length"), tell)
+        findings = opened.lint(positive(length, "--length"), tell)
     if not _json(findings, json_to):
         out = show.console()
         for finding in findings:

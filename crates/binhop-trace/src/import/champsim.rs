@@ -219,4 +219,8 @@ impl<const STORES: usize, const SIZE: usize> Importer for ChampSim<STORES, SIZE>
         }
         notes
     }
+
+    fn references(&self) -> u64 {
+        self.rows.references()
+    }
 }

@@ -156,6 +156,10 @@ impl<G: Grammar> Importer for LineImporter<G> {
     fn notes(&self) -> Vec<String> {
         self.grammar.notes()
     }
+
+    fn references(&self) -> u64 {
+        self.rows.references()
+    }
 }
 
 fn newlines(text: &[u8]) -> u64 {

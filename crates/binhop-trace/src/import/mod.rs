@@ -20,8 +20,9 @@ use binhop_base::{Problem, Result};
 use std::path::Path;
 
 use crate::event::Source;
-use crate::input::{Input, PACKINGS};
+use crate::input::{Input, PACKINGS, cannot_open};
 use crate::placements::Placements;
+use crate::v2p;
 
 /// A source that reads a foreign format.
 ///
@@ -30,6 +31,9 @@ use crate::placements::Placements;
 pub trait Importer: Source {
     /// What was skipped or assumed, a sentence each, with its count. Complete once the input has ended.
     fn notes(&self) -> Vec<String>;
+
+    /// References read so far: at least those handed on, since inputs are read in blocks. What [`Importer::notes`] count.
+    fn references(&self) -> u64;
 
     /// The frames that pages had when they were recorded, if the trace tells. Complete once the input has ended.
     fn placement(&self) -> Option<&Placements> {
@@ -98,19 +102,32 @@ pub fn format_of_path(path: &str) -> Option<&'static Format> {
 /// Opens a foreign trace: the path of a file or a directory, or `-`, in the named format or the one its name tells.
 ///
 /// # Errors
-/// The format is unknown or cannot be told, or the input cannot be opened.
+/// There is no such file; the format is unknown or cannot be told; the input cannot be opened.
 pub fn open(path: &str, format_name: Option<&str>) -> Opened {
     let chosen = match format_name {
         Some(name) => format(name)?,
-        None => format_of_path(path).ok_or_else(|| {
-            let remedy = format!("say --format, one of {}", names());
-            Problem::request(path, "", "its name does not tell the format", &remedy)
-        })?,
+        None => format_of_path(path).ok_or_else(|| no_format(path))?,
     };
     match chosen.directory {
         Some(directory) if Path::new(path).is_dir() => directory(Path::new(path)),
         _ => (chosen.open)(Input::open(path)?),
     }
+}
+
+/// Why the format of a path is not known.
+fn no_format(path: &str) -> Box<Problem> {
+    if path != "-"
+        && let Err(error) = std::fs::metadata(path)
+    {
+        return cannot_open(path, &error);
+    }
+    if v2p::is_map(path) {
+        let rule = "is a map of virtual to physical addresses, not a trace";
+        let remedy = "give it to a simulation, with its trace: `binhop run MACHINE TRACE --v2p FILE`, or `binhop compare`";
+        return Problem::request(path, "", rule, remedy);
+    }
+    let remedy = format!("say --format, one of {}", names());
+    Problem::request(path, "", "its name does not tell the format", &remedy)
 }
 
 fn names() -> String {

@@ -218,7 +218,7 @@ fn fill(reader: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::Result<usiz
     Ok(filled)
 }
 
-fn cannot_open(path: &str, error: &io::Error) -> Box<Problem> {
+pub(crate) fn cannot_open(path: &str, error: &io::Error) -> Box<Problem> {
     let remedy = match error.kind() {
         io::ErrorKind::NotFound => "check the path; `-` reads standard input",
         io::ErrorKind::PermissionDenied => "make it readable for you",

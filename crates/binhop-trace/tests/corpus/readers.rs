@@ -24,6 +24,7 @@ pub const READERS: &[Reader] = &[
     ("champsim-cloudsuite", |bytes| import("champsim-cloudsuite", bytes)),
     ("packed", packed),
     ("map", map),
+    ("pagemap", pagemap),
     ("trace", trace),
     ("placements", placements),
 ];
@@ -92,6 +93,20 @@ fn map(bytes: &[u8]) {
     if let Err(problem) = v2p::read_from(input) {
         well_put(&problem);
     }
+}
+
+/// The maps stand before the first empty line, the entries behind it.
+fn pagemap(bytes: &[u8]) {
+    let end = bytes.windows(2).position(|pair| pair == b"\n\n").map_or(0, |last| last + 2);
+    let raw = Scratch::new(&bytes[end..]);
+    let maps = PathBuf::from(format!("{}.maps", raw.0.display()));
+    std::fs::write(&maps, &bytes[..end]).expect("the scratch file can be written");
+    let maps = Scratch(maps);
+    match read_placements(&raw.0.display().to_string(), "placement.file") {
+        Ok(map) => drop(map.in_pages(4096, "bytes")),
+        Err(problem) => well_put(&problem),
+    }
+    drop(maps);
 }
 
 /// Bytes as a file, since Parquet is read from its end; gone when dropped.

@@ -8,6 +8,7 @@ mod drmemtrace;
 mod formats;
 mod input;
 mod lackey;
+mod pagemap;
 mod properties;
 mod speed;
 mod v2p;
@@ -66,6 +67,9 @@ fn drain(mut importer: Box<dyn Importer>) -> Result<Imported> {
         rows.extend(rows_of(&batch));
     }
     assert!(importer.next_batch()?.is_none(), "the end stays the end");
+    let references =
+        |row: &Row| if row.0 == Op::Fetch { row.3.into() } else { u64::from(row.0.is_reference()) };
+    assert_eq!(importer.references(), rows.iter().map(references).sum::<u64>());
     let placement = importer.placement().cloned();
     Ok(Imported { rows, batches, meta: importer.meta().clone(), notes: importer.notes(), placement })
 }

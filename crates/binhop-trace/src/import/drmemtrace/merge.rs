@@ -228,6 +228,10 @@ impl Importer for Drmemtrace {
         notes
     }
 
+    fn references(&self) -> u64 {
+        self.rows.references()
+    }
+
     fn placement(&self) -> Option<&Placements> {
         Some(&self.world.placement).filter(|placement| !placement.pages.is_empty())
     }
