@@ -130,11 +130,20 @@ def test_a_reader_that_leaves_is_no_error(lin: Path) -> None:
         (["filter", "TRACE", "--address", "5"], ["5", "0x1000-0x2000"]),
         (["filter", "TRACE", "--address", "0x10-0x8"], ["0x10-0x8", "first address"]),
         (["filter", "TRACE", "--kernel", "--user"], ["--kernel --user"]),
-        (["filter", "TRACE", "--kernel"], ["kernel", "no row"]),
+        (["filter", "TRACE", "--kernel"], ["kernel: no row of the trace passes this filter;"]),
+        (
+            ["filter", "TRACE", "--process", "999", "--kind", "load", "--kind", "store"],
+            ["kind load or store, asid 999: no row", "references are made by asid 0;"],
+        ),
+        (
+            ["filter", "TRACE", "--address", "0-0x1"],
+            ["address 0x0-0x1: no row of the trace passes this filter;"],
+        ),
+        (["head", "TRACE", "-n", "3", "-r", "4"], ["--rows 3 --references 4", "so many rows, or"]),
         (["sample", "TRACE", "--every", "1k", "--window", "2k"], ["2000 of every 1000", "--every 10M"]),
         (["head", "TRACE", "-o", "x.txt"], ["x.txt", ".parquet"]),
         (["head", "TRACE", "-n", "0"], ["0", "--rows"]),
-        (["cat", "lin", "-o", "x.parquet"], ["lin", "never ends"]),
+        (["cat", "lin", "-o", "x.parquet"], ["lin", "never ends", "trace head WORKLOAD --references 50M"]),
         (["cat", "gone.parquet"], ["gone.parquet"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -195,3 +204,22 @@ def test_a_wrong_export_gets_one_line(
     message = command.refused("export", str(lin), *arguments, "-o", "out")
     for part in says:
         assert part in message, message
+
+
+def test_a_packing_that_is_not_written_is_refused(command: Command, lin: Path) -> None:
+    for to, more in (("din", []), ("ramulator2", ["--machine", "kh90"])):
+        message = command.refused("export", str(lin), "--to", to, *more, "-o", "x.din.bz2")
+        assert "ends in .gz, .xz, .zst" in " ".join(message.split())
+
+
+def test_a_reader_that_goes_ends_a_row_of_billions(command: Command) -> None:
+    """At some 10 million lines a second the row alone would take minutes, and 50 GB."""
+    long = command.directory / "long.parquet"
+    events([(FETCH, 0x1000, 2**32 - 1, 2**32 - 1)]).write_parquet(long)
+    with subprocess.Popen(
+        [COMMAND, "export", str(long), "--to", "din", "-o", "-", "--quiet"], stdout=subprocess.PIPE
+    ) as export:
+        assert export.stdout is not None
+        assert export.stdout.readline() == b"2 1000\n"
+        export.stdout.close()
+        assert export.wait(timeout=60) == 0

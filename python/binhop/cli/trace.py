@@ -39,7 +39,7 @@ Several = Annotated[list[str] | None, typer.Option()]
 @app.command("head")
 def head(
     trace: Source,
-    rows: Annotated[str, typer.Option("--rows", "-n", help="How many rows.")] = "10",
+    rows: Annotated[str | None, typer.Option("--rows", "-n", help="How many rows. Default: 10.")] = None,
     references: Annotated[
         str | None, typer.Option("--references", "-r", help="Instead: how many references, as in 1M.")
     ] = None,
@@ -49,11 +49,14 @@ def head(
     quiet: Quiet = False,
 ) -> None:
     """The first rows, or the first references."""
+    if rows is not None and references is not None:
+        rule = "a part is so many rows, or so many references"
+        raise RequestError(f"--rows {rows} --references {references}", "binhop trace head", rule, "say one")
     opened = _opened(trace)
     if references is not None:
         part = opened.slice(0, positive(references, "--references"))
     else:
-        part = opened.first_rows(positive(rows, "--rows") or 0)
+        part = opened.first_rows(positive(rows, "--rows") or 10)
     _put(part, output, json_lines, threads, quiet)
 
 
@@ -167,7 +170,9 @@ def _put(part: binhop.Trace, output: str | None, json_lines: bool, threads: str 
         rule = "a trace file's name ends in .parquet"
         raise RequestError(output, "--output", rule, "name it so; text goes to the standard output")
     if part.endless:
-        part.write(output)  # says what is missing
+        rule = "a built-in workload never ends"
+        remedy = "take a part first: binhop trace head WORKLOAD --references 50M -o FILE.parquet"
+        raise RequestError(part.name, "--output", rule, remedy)
     with progress(f"writing {output}", quiet=quiet) as tell:
         written, _ = part.write(output, progress=tell, threads=positive(threads, "--threads"))
     if not quiet:

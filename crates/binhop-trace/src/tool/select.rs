@@ -56,6 +56,30 @@ pub struct Selection {
     pub mode: Option<Mode>,
 }
 
+impl Selection {
+    /// The filters that are given, as an error names them.
+    fn said(&self) -> String {
+        let filters = [
+            ("kind", self.kinds.clone()),
+            ("asid", self.asids.iter().map(u64::to_string).collect()),
+            ("pid", self.pids.iter().map(u64::to_string).collect()),
+            ("command", self.commands.clone()),
+            ("address", self.addresses.iter().map(|(from, to)| format!("{from:#x}-{to:#x}")).collect()),
+            ("region", self.regions.clone()),
+        ];
+        let mut said: Vec<String> = filters
+            .iter()
+            .filter(|(_, values)| !values.is_empty())
+            .map(|(name, values)| format!("{name} {}", values.join(" or ")))
+            .collect();
+        said.extend(self.mode.map(|mode| match mode {
+            Mode::Kernel => "kernel".to_owned(),
+            Mode::User => "user".to_owned(),
+        }));
+        said.join(", ")
+    }
+}
+
 /// A name for several operations.
 type Several = (&'static str, fn(Op) -> bool);
 
@@ -80,6 +104,8 @@ pub(super) struct Selector {
     mode: Option<Mode>,
     current: u64,
     kernel: u32,
+    /// Address spaces in which a reference was made, if some are asked for.
+    ran: BTreeSet<u64>,
     said: String,
 }
 
@@ -107,7 +133,8 @@ impl Selector {
             mode: selection.mode,
             current: 0,
             kernel: 0,
-            said: serde_json::to_string(selection).expect("plain data becomes JSON"),
+            ran: BTreeSet::new(),
+            said: selection.said(),
         })
     }
 
@@ -168,6 +195,9 @@ impl Selector {
 impl Choose for Selector {
     fn choose(&mut self, event: &Event, _: &Meta) -> Choice {
         if event.op.is_reference() {
+            if self.asids.is_some() && !self.ran.contains(&self.current) {
+                self.ran.insert(self.current);
+            }
             let kept = self.kinds[event.op as usize] && self.runs(self.current) && self.passes(event);
             return if kept { Choice::Keep } else { Choice::Drop };
         }
@@ -200,7 +230,14 @@ impl Choose for Selector {
     }
 
     fn nothing(&self) -> (String, String) {
-        (self.said.clone(), "no row of the trace passes this filter".to_owned())
+        let rule = "no row of the trace passes this filter";
+        let absent = self.asids.as_ref().is_some_and(|asids| asids.is_disjoint(&self.ran));
+        if !absent {
+            return (self.said.clone(), rule.to_owned());
+        }
+        let ran: Vec<String> = self.ran.iter().take(SHOWN).map(u64::to_string).collect();
+        let more = if self.ran.len() > SHOWN { ", …" } else { "" };
+        (self.said.clone(), format!("{rule}: references are made by asid {}{more}", ran.join(", ")))
     }
 }
 
