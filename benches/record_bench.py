@@ -26,12 +26,17 @@ TAKES = 6.0
 PATIENCE = 20.0
 
 GALLERY = Path(__file__).parent.parent / "examples" / "gallery"
+# By program and size: the first of each is a small run, lackey needs some ten seconds for it.
 COMMANDS = {
     "true": ["/bin/true"],
-    "gzip": ["gzip", "-kf", "text"],
-    "sort": ["sort", "-o", "sorted", "lines"],
-    "sqlite3": ["sqlite3", ":memory:", ".read people.sql"],
-    "xz": ["xz", "-kf", "text"],
+    "gzip, 0.2 MB": ["gzip", "-kf", "little text"],
+    "gzip, 2 MB": ["gzip", "-kf", "text"],
+    "sort, 2,500 lines": ["sort", "-o", "sorted", "few lines"],
+    "sort, 20,000 lines": ["sort", "-o", "sorted", "lines"],
+    "sqlite3, 400 rows": ["sqlite3", ":memory:", ".read some.sql"],
+    "sqlite3, 5,100 rows": ["sqlite3", ":memory:", ".read people.sql"],
+    "xz, 2 MB": ["xz", "-kf", "text"],
+    "gcc, 124 lines": ["gcc", "-O2", "-c", "words.c"],
 }
 
 
@@ -44,12 +49,17 @@ class Lackey(NamedTuple):
 
 
 def prepare(directory: Path) -> None:
-    """What the commands read: 20,000 lines in no order, 2 MB of text, the script of the gallery."""
+    """What the commands read: lines in no order, text, the gallery's script, whole and cut, and its C."""
     lines = [f"{(number * 7919) % 20011:05d} of the lines\n" for number in range(20_000)]
     (directory / "lines").write_text("".join(lines))
-    words = [f"word{(number * number) % 1009} " for number in range(300_000)]
-    (directory / "text").write_text("".join(words)[:2_000_000])
-    shutil.copy(GALLERY / "people.sql", directory)
+    (directory / "few lines").write_text("".join(lines[:2_500]))
+    words = "".join(f"word{(number * number) % 1009} " for number in range(300_000))
+    (directory / "text").write_text(words[:2_000_000])
+    (directory / "little text").write_text(words[:200_000])
+    script = (GALLERY / "people.sql").read_text()
+    (directory / "people.sql").write_text(script)
+    (directory / "some.sql").write_text(script.replace("i < 5000", "i < 300"))
+    shutil.copy(GALLERY / "words.c", directory)
 
 
 def timed(command: list[str], directory: Path) -> float:
@@ -105,7 +115,7 @@ def measure(name: str, command: list[str], directory: Path) -> None:
         f"{theirs.seconds:.1f}" if theirs.ended else f"~{references / theirs.references * theirs.seconds:.0f}"
     )
     size = trace.stat().st_size / references
-    said = f"{name:8} {references / 1e6:8.1f} {native:8.3f} {ours:8.2f} {needed:>8}"
+    said = f"{name:19} {references / 1e6:8.1f} {native:8.3f} {ours:8.2f} {needed:>8}"
     print(f"{said} {ratio:8.1f} {rate / 1e6:8.1f} {size:8.2f}", flush=True)
 
 
@@ -116,13 +126,13 @@ def main() -> None:
         return
     print("\nbinhop record, wall time of whole commands (~: lackey stopped before its end, estimated)")
     heads = ("M refs", "native s", "record s", "lackey s", "ratio", "M refs/s", "B/ref")
-    print(f"{'':8} " + " ".join(f"{head:>8}" for head in heads))
+    print(f"{'':19} " + " ".join(f"{head:>8}" for head in heads))
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         prepare(directory)
         for program, command in COMMANDS.items():
             if shutil.which(command[0]) is None:
-                print(f"{program:8} is not installed")
+                print(f"{program:19} is not installed")
             else:
                 measure(program, command, directory)
 
