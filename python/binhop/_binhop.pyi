@@ -358,5 +358,8 @@ def record(
 def tracing_refused() -> str | None:
     """Why the kernel's scheduling may not be observed here; None if it may."""
 
-def observe(command: list[str]) -> tuple[str, int]:
-    """Runs a command natively and observes the order between its processes: as text, and its exit code."""
+def observe(command: list[str], started: Callable[[int], object]) -> tuple[str, int]:
+    """Runs a command natively and observes the order between its processes: as text, and its exit code.
+
+    `started(pid)` is called once it runs.
+    """

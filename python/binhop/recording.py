@@ -33,6 +33,8 @@ FALLBACK_LOSES = (
 )
 # Polars configures its allocator by the environment.
 _SET_BY_LIBRARIES = ("_RJEM_MALLOC_CONF",)
+# As a shell tells that one of these signals ended a program.
+_ASKED_TO_END = [128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)]
 _LACKEY = ("--trace-mem=yes", "--basic-counts=no", "--trace-syscalls=yes", "--trace-sched=yes")
 SHELL_BUILTINS = frozenset({"cd", "export", "source", "alias", "ulimit", "eval"})
 
@@ -96,9 +98,10 @@ def record(
     installed = recorder.valgrind()
     if installed is None:
         rule = "is not installed, and programs are recorded with it"
-        raise RequestError("valgrind", "binhop record", rule, recorder.GET_VALGRIND)
+        raise RequestError("valgrind", "record", rule, recorder.GET_VALGRIND)
     tool = recorder.built(installed)
-    observed = _observed(command, schedule)
+    tell = tell or (lambda *_: False)
+    observed = _observed(command, schedule, tell)
     directory = Path(tempfile.mkdtemp(prefix="binhop-")) / "recording"
     try:
         with _environment(tool):
@@ -115,7 +118,7 @@ def record(
                 skip=skip,
                 limit=limit,
                 threads=threads or os.cpu_count() or 1,
-                tell=tell or (lambda *_: False),
+                tell=tell,
             )
     finally:
         shutil.rmtree(directory.parent, ignore_errors=True)
@@ -123,8 +126,15 @@ def record(
     return Recording(Path(path), code, told["totals"], told["bytes"], notes)
 
 
-def observe(command: Sequence[str], path: str | os.PathLike[str]) -> int:
+def observe(
+    command: Sequence[str], path: str | os.PathLike[str], *, started: Callable[[int], None] | None = None
+) -> int:
     """Runs a command natively, once, and writes the order between its processes, for `record(schedule=path)`.
+
+    Args:
+        command: The program and its arguments.
+        path: The file to make.
+        started: Told the command's process id once it runs.
 
     Returns:
         The command's exit code.
@@ -134,7 +144,7 @@ def observe(command: Sequence[str], path: str | os.PathLike[str]) -> int:
     """
     check(command)
     with OutputFile(os.fspath(path), "--observe") as file:
-        text, code = _binhop.observe([os.fspath(word) for word in command])
+        text, code = _binhop.observe([os.fspath(word) for word in command], started or (lambda _: None))
         file.write(text)
     return code
 
@@ -164,12 +174,17 @@ def _environment(tool: Path) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _observed(command: Sequence[str], schedule: str | os.PathLike[str]) -> tuple[str, str] | None:
+def _observed(command: Sequence[str], schedule: str | os.PathLike[str], tell: Tell) -> tuple[str, str] | None:
     """The text of an observed order, and where it is from; None for the built-in one."""
     if schedule == BUILT_IN:
         return None
     if schedule == NATIVE:
-        text, _ = _binhop.observe([os.fspath(word) for word in command])
+        text, code = _binhop.observe(
+            [os.fspath(word) for word in command], lambda pid: tell(pid, 0, 1, False, 0)
+        )
+        if code in _ASKED_TO_END:
+            rule = "the native run was asked to end, and the command was not run again"
+            raise RequestError(f"exit code {code}", "--schedule native", rule, "record it anew")
         return text, "the native run"
     path = Path(schedule)
     if not path.is_file():
@@ -196,7 +211,7 @@ def with_lackey(
     installed = recorder.valgrind()
     if installed is None:
         rule = "is not installed, and programs are recorded with it"
-        raise RequestError("valgrind", "binhop record", rule, recorder.GET_VALGRIND)
+        raise RequestError("valgrind", "record", rule, recorder.GET_VALGRIND)
     reading, writing = os.pipe()
     words = [str(installed.command), "--tool=lackey", *_LACKEY, f"--log-fd={writing}", "--trace-children=yes"]
     with subprocess.Popen([*words, "--", *map(os.fspath, command)], pass_fds=[writing]) as child:
@@ -217,7 +232,7 @@ def with_lackey(
 
 def check(command: Sequence[str]) -> None:
     """Refuses what cannot be run, before anything is started."""
-    place = "binhop record"
+    place = "record"
     if not command:
         raise RequestError("no command", place, "needs one", "say binhop record -- CMD ARGUMENT…")
     name = os.fspath(command[0])

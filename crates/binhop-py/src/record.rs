@@ -212,8 +212,32 @@ pub(crate) fn tracing_refused() -> Option<String> {
 }
 
 /// Runs a command natively, once, and observes the order between its processes: as text for `record`, and its exit code.
+/// `started(pid)` is called once it runs; signals are heard meanwhile, and what a handler raises is raised in the end.
 #[pyfunction]
-pub(crate) fn observe(py: Python<'_>, command: Vec<String>) -> PyResult<(String, i32)> {
-    let (observed, status) = py.detach(|| capture(&command)).or_raise(py)?;
-    Ok((Native::save(&observed), exit_code(status)))
+pub(crate) fn observe(py: Python<'_>, command: Vec<String>, started: Py<PyAny>) -> PyResult<(String, i32)> {
+    let mut raised = None;
+    let done = py.detach(|| {
+        std::thread::scope(|scope| {
+            let (sender, receiver) = channel();
+            // The sender lives as long as the run, which is over when it is gone.
+            let run = scope.spawn(move || caught(|| capture(&command, |pid| _ = sender.send(pid))));
+            loop {
+                let pid = match receiver.recv_timeout(EVERY) {
+                    Ok(pid) => Some(pid),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
+                let heard = Python::attach(|py| {
+                    py.check_signals()?;
+                    pid.map_or(Ok(()), |pid| started.call1(py, (pid,)).map(drop))
+                });
+                raised = raised.take().or(heard.err());
+            }
+            run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    });
+    match raised {
+        Some(error) => Err(error),
+        None => done.or_raise(py).map(|(observed, status)| (Native::save(&observed), exit_code(status))),
+    }
 }

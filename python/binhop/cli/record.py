@@ -69,13 +69,22 @@ def record(
     """Record a program and all its children into a trace. Exit code: the program's own."""
     check(command)
     path = output or f"{Path(command[0]).name}.parquet"
+    own = {
+        "--skip": skip,
+        "--only": only,
+        "--fetch": _unless(FETCH[0], fetch),
+        "--schedule": _unless(BUILT_IN, schedule),
+        "--seed": _unless("0", seed),
+    }
     if observe is not None:
-        return ProgramsOwn(binhop.recording.observe(command, observe))
+        _refuse_to_observe({"-o": output, "--limit": limit, **own, "--lackey": "" if lackey else None})
+        with _signals() as ends:
+            return ProgramsOwn(binhop.recording.observe(command, observe, started=ends.follow))
     started = time.monotonic()
     at_most = positive(limit, "--limit")
     with _signals() as ends, _progress(path, quiet=quiet, ends=ends) as tell:
         if lackey or _must_fall_back():
-            _refuse_with_lackey(only=only, skip=skip, fetch=fetch, schedule=schedule)
+            _refuse_with_lackey(own)
             done = with_lackey(command, path, limit=at_most, started=ends.follow)
         else:
             done = binhop.record(
@@ -118,18 +127,26 @@ def _must_fall_back() -> bool:
     return why is not None
 
 
-def _refuse_with_lackey(*, only: str | None, skip: str | None, fetch: str, schedule: str) -> None:
+def _unless(default: str, value: str) -> str | None:
+    """What was given for an option, if it says anything."""
+    return None if value == default else value
+
+
+def _refuse_with_lackey(given: dict[str, str | None]) -> None:
     """Refuses what lackey cannot do."""
-    given = {
-        "--only": only,
-        "--skip": skip,
-        "--fetch": None if fetch == FETCH[0] else fetch,
-        "--schedule": None if schedule == BUILT_IN else schedule,
-    }
     for option, value in given.items():
         if value is not None:
             remedy = "leave it out (binhop trace slices and filters), or see what binhop doctor says"
             raise RequestError(value, option, "lackey cannot do this", remedy)
+
+
+def _refuse_to_observe(given: dict[str, str | None]) -> None:
+    """Refuses what is asked of a trace where none is made."""
+    for option, value in given.items():
+        if value is not None:
+            rule = "no trace is made where a command is observed"
+            remedy = "leave it out here, and give it to the recording, beside --schedule FILE"
+            raise RequestError(f"{option} {value}".strip(), "--observe", rule, remedy)
 
 
 class _Ends:

@@ -143,8 +143,10 @@ fn a_real_native_run_is_observed() {
         return;
     }
     let command = ["sh", "-c", "head -c 300000 /dev/zero | sort | wc -c > /dev/null; true"].map(String::from);
-    let (observed, status) = capture(&command).unwrap();
+    let mut told = Vec::new();
+    let (observed, status) = capture(&command, |pid| told.push(pid)).unwrap();
     assert!(status.success());
+    assert_eq!(told.len(), 1, "the command's process, to pass signals on to");
     assert_eq!(observed.processes.len(), 4, "sh, head, sort, wc");
     assert!(observed.processes.iter().skip(1).all(|process| process.parent == Some(0)));
     let calls = |process: usize, number| {
@@ -156,6 +158,6 @@ fn a_real_native_run_is_observed() {
     // The pipe is smaller than what head writes: somebody waited in a read or a write.
     assert!(observed.runs.iter().any(|run| run.end == End::SystemCall));
     assert!(observed.runs.windows(2).all(|pair| pair[0].start <= pair[1].start));
-    let (_, status) = capture(&["false".to_owned()]).unwrap();
+    let (_, status) = capture(&["false".to_owned()], drop).unwrap();
     assert_eq!(status.code(), Some(1));
 }

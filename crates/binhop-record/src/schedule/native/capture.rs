@@ -46,11 +46,11 @@ pub fn obstacle() -> Option<String> {
 }
 
 /// Runs a command natively, on one processor, and observes who of its processes runs when. Its input and output are
-/// ours.
+/// ours. `started` is told its process id once it runs: requests to end are passed on to it.
 ///
 /// # Errors
 /// Tracing is not permitted; the command cannot be started.
-pub fn capture(command: &[String]) -> Result<(Observed, ExitStatus)> {
+pub fn capture(command: &[String], started: impl FnOnce(u32)) -> Result<(Observed, ExitStatus)> {
     let refused = |what: &str| {
         let remedy = "be root, with tracefs mounted; or leave the order to --schedule built-in";
         Problem::request(what, "--schedule native", "the command is observed by the kernel's tracing", remedy)
@@ -65,7 +65,7 @@ pub fn capture(command: &[String]) -> Result<(Observed, ExitStatus)> {
     let over = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&over);
     let follow = thread::spawn(move || follow(pipe, &seen));
-    let ended = run(command, processor, &instance.path);
+    let ended = run(command, processor, &instance.path, started);
     let off = instance.write("tracing_on", "0");
     over.store(true, Ordering::Release);
     off.map_err(failed)?;
@@ -93,11 +93,18 @@ fn follow(pipe: File, over: &AtomicBool) -> Follower {
 
 /// Runs the command on one processor. The shell that becomes the command says whom to trace, and starts it, so that
 /// nothing before is seen.
-fn run(command: &[String], processor: u32, instance: &Path) -> std::io::Result<ExitStatus> {
+fn run(
+    command: &[String],
+    processor: u32,
+    instance: &Path,
+    started: impl FnOnce(u32),
+) -> std::io::Result<ExitStatus> {
     let script = "echo $$ > \"$1/set_event_pid\" && echo 1 > \"$1/tracing_on\" && shift && exec \"$@\"";
     let mut child = Command::new("taskset");
     child.args(["-c", &processor.to_string(), "sh", "-c", script, "sh"]).arg(instance).args(command);
-    child.spawn()?.wait()
+    let mut child = child.spawn()?;
+    started(child.id()); // taskset and the shell become the command: its id stays
+    child.wait()
 }
 
 fn mounted() -> Option<PathBuf> {
