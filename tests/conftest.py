@@ -60,6 +60,7 @@ class Command:
         assert self._files() == before, "something half-written was left"
         lines = done.stderr.splitlines()
         assert len(lines) == 1, done.stderr
+        assert not lines[0].startswith("binhop: binhop"), "the place repeats the program's name"
         return lines[0]
 
     def _files(self) -> set[Path]:

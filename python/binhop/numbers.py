@@ -16,7 +16,11 @@ EXAMPLES = {
     "--warmup": "10M",
     "--rows": "20",
     "--window": "1M",
+    "--every": "10M",
     "--address": "0x1000-0x2000",
+    "--quantum": "400k",
+    "--latency": "100k",
+    "--colors": "16",
 }
 """What to write for an option; 50M for any other."""
 

@@ -105,7 +105,8 @@ def test_a_mix_is_simulated_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["a.parquet", "-o", "x.parquet", "--quantum", "0"], "--quantum"),
+        (["a.parquet", "-o", "x.parquet", "--quantum", "0"], "write it like --quantum 400k"),
+        (["a.parquet", "-o", "x.parquet", "--latency", "soon"], "write it like --latency 100k"),
         (["a.parquet", "-o", "x.parquet", "--until-first", "--repeat"], "leave one of them out"),
         (["a.parquet", "nowhere.parquet", "-o", "x.parquet"], "nowhere.parquet"),
         (["a.parquet", "-o", "nowhere/x.parquet"], "nowhere/x.parquet"),

@@ -33,13 +33,13 @@ def sorted_apart(names: Sequence[str]) -> tuple[list[str], list[str]]:
     for name in traces:
         if name not in workloads and not Path(name).exists() and "." not in name and "/" not in name:
             rule = "no bundled machine, no file and no built-in workload has this name"
-            raise binhop._binhop.unknown(name, "binhop compare", rule, [*sorted(bundled), *workloads])
+            raise binhop._binhop.unknown(name, "compare", rule, [*sorted(bundled), *workloads])
     if not machines:
         rule = "none of the names is a machine: a bundled one, or a file that ends in .toml"
-        raise RequestError(" ".join(names), "binhop compare", rule, "begin with a machine, as in kh90")
+        raise RequestError(" ".join(names), "compare", rule, "begin with a machine, as in kh90")
     if not traces:
         rule = "none of the names is a trace: every one is a machine"
-        raise RequestError(" ".join(names), "binhop compare", rule, "end with a file or a built-in workload")
+        raise RequestError(" ".join(names), "compare", rule, "end with a file or a built-in workload")
     return machines, traces
 
 
@@ -53,7 +53,7 @@ def alternatives_of(
     for name in machines:
         if machines.count(name) > 1:
             rule = "the same machine twice"
-            raise RequestError(name, "binhop compare", rule, "name it once; --set gives it alternatives")
+            raise RequestError(name, "compare", rule, "name it once; --set gives it alternatives")
     choices = _choices(settings)
     if v2p is not None:
         choices = _with_map(choices, v2p)
@@ -63,7 +63,7 @@ def alternatives_of(
     if combinations > MOST:
         rule = f"a comparison takes at most {MOST} alternatives"
         remedy = "make several comparisons, or a study"
-        raise RequestError(f"{combinations} combinations", "binhop compare", rule, remedy)
+        raise RequestError(f"{combinations} combinations", "compare", rule, remedy)
     made = []
     for machine in machines:
         for picked in product(*(several for _, several in choices)):
@@ -163,4 +163,4 @@ def _all_differ(made: Sequence[tuple[str, str, binhop.Machine]]) -> None:
             if loaded == other:
                 rule = f"is the same machine as {f'{second} {others}'.strip()}"
                 remedy = "leave one of them out"
-                raise RequestError(f"{machine} {words}".strip(), "binhop compare", rule, remedy)
+                raise RequestError(f"{machine} {words}".strip(), "compare", rule, remedy)

@@ -66,7 +66,7 @@ def export(
     else:
         if machine is None:
             rule = f"{to} takes what reaches a memory behind caches"
-            raise RequestError("no machine", "binhop export", rule, "say --machine, as in --machine kh90")
+            raise RequestError("no machine", "export", rule, "say --machine, as in --machine kh90")
         loaded = binhop.Machine.load(machine, settings or [])
         plan = {"length": bound, "threads": positive(threads, "--threads")}
         with progress(f"exporting {opened.name}", quiet=quiet) as tell:

@@ -45,7 +45,7 @@ def mix(
     """Mix traces made apart: turns of equal length, and whoever waits gives up the processor."""
     if until_first and repeat:
         rule = "one ends the mix with the first trace, the other goes on until each has ended"
-        raise RequestError("--until-first --repeat", "binhop mix", rule, "leave one of them out")
+        raise RequestError("--until-first --repeat", "mix", rule, "leave one of them out")
     ends: Literal["all", "first", "repeat"] = "first" if until_first else "repeat" if repeat else "all"
     parts = [binhop.Trace.of(trace) for trace in traces]
     mixed = binhop.Trace.mix(

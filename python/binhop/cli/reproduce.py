@@ -67,8 +67,8 @@ def report(
         facts: dict[str, Any] = json.loads((place / MARK).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         rule = f"is no directory of results (it has no {MARK})"
-        raise RequestError(directory, "binhop report", rule, "name what --out made") from None
-    made = make_anew(place, lambda partial: _made(partial, facts), "binhop report")
+        raise RequestError(directory, "report", rule, "name what --out made") from None
+    made = make_anew(place, lambda partial: _made(partial, facts), "report")
     if not quiet:
         print(f"written: {', '.join(map(str, made))}" if made else NOTHING)
 

@@ -155,7 +155,7 @@ def _seeds(
     other = f"--seeds {seeds}" if seeds is not None else f"--until {until}" if until is not None else None
     if other is not None:
         rule = "either a number of placements or the placements themselves"
-        raise RequestError(f"{other} --seed {seed[0]}", "binhop run", rule, "leave one of them out")
+        raise RequestError(f"{other} --seed {seed[0]}", "run", rule, "leave one of them out")
     return [number for text in seed if (number := count(text, "--seed")) is not None]
 
 

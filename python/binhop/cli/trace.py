@@ -120,7 +120,7 @@ def filter_(
 ) -> None:
     """What passes every filter that is given; a filter given twice lets either pass."""
     if kernel and user:
-        raise RequestError("--kernel --user", "binhop trace filter", "are all there is", "give one of them")
+        raise RequestError("--kernel --user", "trace filter", "are all there is", "give one of them")
     who = [_process(each) for each in process or ()]
     part = _opened(trace).filter(
         kinds=kind or (),

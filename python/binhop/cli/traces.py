@@ -53,7 +53,7 @@ def import_(
     """Make a trace file from a foreign trace, compressed or not."""
     target = out or output
     if not target or (out and output):
-        raise RequestError(target or "no output", "binhop import", "needs one output", "say -o TRACE.parquet")
+        raise RequestError(target or "no output", "import", "needs one output", "say -o TRACE.parquet")
     if format is not None and format not in FORMATS:
         raise binhop._binhop.unknown(format, "--format", "no foreign format has this name", FORMATS)
     trace = _foreign(source, format)

@@ -78,5 +78,5 @@ DOCUMENTS: dict[str, Document] = {
 def document(key: str) -> Document:
     """The document of this key."""
     if key not in DOCUMENTS:
-        raise _binhop.unknown(key, "binhop reproduce", "no document has this key", [*DOCUMENTS])
+        raise _binhop.unknown(key, "reproduce", "no document has this key", [*DOCUMENTS])
     return DOCUMENTS[key]
