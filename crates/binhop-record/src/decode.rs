@@ -3,7 +3,7 @@
 //! **Counting rules** are the recorder's (`recorder/instrument.c`). A system call's main range is its longest; the
 //! others follow as range rows, `count` 1 where the kernel read and 2 where it wrote. What a call reports beyond its
 //! result (the whole buffer of a short receive) is cut to the result. A call that fails moved nothing, though the kernel may
-//! have read what it was given. `sendmsg` is as reported: which of its ranges are buffers is not told.
+//! have read what it was given. Messages come cut: only the recorder knows which of their ranges are buffers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,9 +73,9 @@ impl Decoder {
     }
 
     /// The decoder of a process that this one makes just now: it knows what this one knows.
-    fn child(&self) -> Self {
+    fn child(&mut self) -> Self {
         Self {
-            stretches: self.stretches.clone(),
+            stretches: self.stretches.child(),
             areas: self.areas.clone(),
             program: self.program.clone(),
             heap: self.heap,
@@ -134,12 +134,12 @@ impl Decoder {
         while let Some(&word) = words.get(at) {
             if wire::tag(word) == wire::RUN {
                 let number = wire::low(word) as usize;
-                let Some(references) = self.stretches.references(number) else {
+                let Some(stretch) = self.stretches.stretch(number) else {
                     return Err(self.wrong(at, &format!("stretch {number} runs before it is described")));
                 };
-                let Some(addresses) = words.get(at + 1..at + 1 + references) else { break };
-                self.stretches.run(number, addresses, &mut self.rows);
-                at += 1 + references;
+                let Some(addresses) = words.get(at + 1..at + 1 + stretch.references) else { break };
+                stretch.run(addresses, &mut self.rows);
+                at += 1 + addresses.len();
                 if self.rows.len() >= BATCH_ROWS {
                     self.hand_on();
                 }
@@ -232,7 +232,8 @@ impl Decoder {
                 self.push(Piece::Thread { tid, cause, number });
             }
             (wire::FORK, &[child]) => {
-                self.born.push((child, self.child()));
+                let decoder = self.child();
+                self.born.push((child, decoder));
                 self.push(Piece::Fork { child });
             }
             (wire::EXIT, &[_, time]) => {
@@ -350,7 +351,8 @@ impl Decoder {
         }
     }
 
-    /// The pages of a segment keep their identity where they move; anonymous memory that is no segment is new there.
+    /// The pages of a segment keep their identity where they move; anonymous memory is new there. A segment of its own would not
+    /// help: what was written in a private mapping is the space's own page at its address, and no event moves that.
     fn moves(&mut self, from: u64, end: u64, to: u64) {
         for (start, area) in self.areas.parts(from, end) {
             let place = to.wrapping_add(start - from);
