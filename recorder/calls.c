@@ -18,7 +18,13 @@
 
 /* An iovec has at most 1024 parts, and a message two or three ranges more. */
 #define MOST_RANGES 1200
+/* Of poll, which Valgrind's headers leave out. */
+#define POLLIN 1
+#define POLLOUT 4
 #define NO_OFFSET (~0ULL)
+
+/* Of a range, until its call returns: it is a buffer of a message that is sent. */
+#define OF_A_MESSAGE 62
 
 /* What is known of a thread. */
 typedef struct {
@@ -35,6 +41,8 @@ static ThreadId running = VG_INVALID_THREADID;
 /* The call that made this process does not return to it as a call of its own. */
 static Bool born_in_call = False;
 static Bool forked = False;
+/* The image's first instruction is near, or behind it. */
+static Bool started = False;
 
 const UWord *BH_(call_arguments)(ThreadId tid, UInt *number)
 {
@@ -103,6 +111,60 @@ static void find_file(Thread *thread)
    }
 }
 
+/* Whether a call surely waits for others, or may not come back at all. */
+static Bool stays_away(UInt number)
+{
+   return number == __NR_execve || number == __NR_execveat || number == __NR_exit_group || number == __NR_exit
+          || number == __NR_wait4 || number == __NR_waitid;
+}
+
+/* Whether a call may wait for somebody, as far as can be seen before it is made. Asking costs a system call, so it is asked
+   only where a call often waits. */
+static Bool waits(const Thread *thread)
+{
+   Short wanted = POLLIN;
+   switch (thread->number) {
+   case __NR_pause: case __NR_nanosleep: case __NR_clock_nanosleep:
+   case __NR_rt_sigsuspend: case __NR_rt_sigtimedwait: case __NR_flock: case __NR_connect:
+   case __NR_msgrcv: case __NR_msgsnd: case __NR_semop: case __NR_semtimedop:
+   case __NR_select: case __NR_pselect6:
+      return True;
+   case __NR_futex: {
+      /* FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET; not those with FUTEX_PRIVATE_FLAG: threads of one process share a buffer. */
+      UWord operation = thread->arguments[1] & 0xff;
+      return operation == 0 || operation == 6 || operation == 9;
+   }
+   case __NR_poll: return (Int)thread->arguments[2] != 0;
+   case __NR_ppoll: return True;
+   case __NR_epoll_wait: case __NR_epoll_pwait:
+      if ((Int)thread->arguments[3] == 0) return False;
+      break;
+   case __NR_read: case __NR_readv:
+      if (thread->regular) return False;
+      break;
+   case __NR_accept: case __NR_accept4: case __NR_recvfrom: case __NR_recvmsg: case __NR_recvmmsg: break;
+   case __NR_write: case __NR_writev:
+      if (thread->regular) return False;
+      wanted = POLLOUT;
+      break;
+   case __NR_sendto: case __NR_sendmsg: case __NR_sendmmsg: wanted = POLLOUT; break;
+   default: return False;
+   }
+   /* Of descriptors, what is there already is not waited for. */
+   struct vki_pollfd asked = {.fd = (Int)thread->arguments[0], .events = wanted, .revents = 0};
+   return sr_Res(VG_(poll)(&asked, 1, 0)) == 0;
+}
+
+/* Two processes that pass bytes to each other wait all the time, and a flush costs as much as such a wait: so many at once, and
+   beyond that one for each EVERY nanoseconds. */
+#define AT_ONCE 16
+#define EVERY 100000ULL
+
+/* Until then flushes are paid for. */
+static ULong paid_until = 0;
+
+static Bool waits_too_often(ULong now) { return paid_until > now + AT_ONCE * EVERY; }
+
 static void before_call(ThreadId tid, UInt number, UWord *arguments, UInt count)
 {
    Thread *thread = &threads[tid];
@@ -112,18 +174,46 @@ static void before_call(ThreadId tid, UInt number, UWord *arguments, UInt count)
    thread->ranges = 0;
    for (UInt i = 0; i < 6; i++) thread->arguments[i] = i < count ? arguments[i] : 0;
    find_file(thread);
+   ULong now = BH_(now)();
    BH_(record)(WIRE_ENTER, 9);
    BH_(put)((ULong)tid << 32 | number);
-   BH_(put)(BH_(now)());
+   BH_(put)(now);
    BH_(put)(thread->regular);
    for (UInt i = 0; i < 6; i++) BH_(put)(thread->arguments[i]);
-   /* Nothing may come back from these, or not before others have run, who are put in order by what is said here. */
-   if (number == __NR_execve || number == __NR_execveat || number == __NR_exit_group || number == __NR_exit
-       || number == __NR_wait4 || number == __NR_waitid)
+   /* Whoever waits says what it did before: others are put in order by it. */
+   if (stays_away(number)) {
       BH_(flush)();
+   } else if (!waits_too_often(now) && waits(thread)) {
+      paid_until = (paid_until > now ? paid_until : now) + EVERY;
+      BH_(flush)();
+   }
 }
 
 static void runs(ThreadId tid, ULong blocks);
+
+/* Of messages that are sent, buffers count up to what was taken of them: of each message apart, which begins where
+   its header is read. A call that failed took nothing. */
+static void cut_messages(Thread *thread, SysRes result)
+{
+   ULong taken = sr_isError(result) ? 0 : sr_Res(result), left = taken;
+   UInt message = 0;
+   if (thread->number != __NR_sendmsg && thread->number != __NR_sendmmsg) return;
+   for (UInt i = 0; i < thread->ranges; i++) {
+      ULong *range = thread->range + 2 * i;
+      if (thread->number == __NR_sendmmsg) {
+         const struct vki_mmsghdr *header = (const struct vki_mmsghdr *)thread->arguments[1] + message;
+         if (range[0] == (Addr)header && (range[1] >> OF_A_MESSAGE & 1) == 0) {
+            Bool sent = message < taken && VG_(am_is_valid_for_client)((Addr)header, sizeof *header, VKI_PROT_READ);
+            left = sent ? header->msg_len : 0;
+            message++;
+         }
+      }
+      if ((range[1] >> OF_A_MESSAGE & 1) == 0) continue;
+      range[1] &= ~(1ULL << OF_A_MESSAGE);
+      if (range[1] > left) range[1] = left;
+      left -= range[1];
+   }
+}
 
 static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, SysRes result)
 {
@@ -137,11 +227,13 @@ static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, 
    /* What follows is this thread's; it may be told of only later that it runs again. */
    runs(tid, 0);
    /* The child was made inside the call. */
-   if (forked && !sr_isError(result)) {
+   Bool has_child = forked && !sr_isError(result);
+   if (has_child) {
       BH_(record)(WIRE_FORK, 1);
       BH_(put)(sr_Res(result));
    }
    forked = False;
+   cut_messages(thread, result);
    BH_(record)(WIRE_LEAVE, 7 + 2 * thread->ranges);
    BH_(put)((ULong)tid << 32 | number);
    BH_(put)(BH_(now)());
@@ -151,6 +243,8 @@ static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, 
    BH_(put)(thread->inode);
    BH_(put)(thread->offset);
    for (UInt i = 0; i < 2 * thread->ranges; i++) BH_(put)(thread->range[i]);
+   /* The child's words are read from here on, however long the parent computes now. */
+   if (has_child) BH_(flush)();
 }
 
 static void add_range(ThreadId tid, Addr start, SizeT bytes, Bool by_kernel)
@@ -168,8 +262,10 @@ static void add_range(ThreadId tid, Addr start, SizeT bytes, Bool by_kernel)
 
 static void kernel_reads(CorePart part, ThreadId tid, const HChar *what, Addr start, SizeT bytes)
 {
-   (void)what;
-   if (part == Vg_CoreSysCall) add_range(tid, start, bytes, False);
+   if (part != Vg_CoreSysCall) return;
+   /* As Valgrind names the buffers of sendmsg and sendmmsg. */
+   Bool sent = VG_(strncmp)(what, "sendmsg(", 8) == 0 && VG_(strstr)(what, ".msg_iov[") != NULL;
+   add_range(tid, start, bytes | (ULong)(sent && bytes != 0) << OF_A_MESSAGE, False);
 }
 
 static void kernel_reads_text(CorePart part, ThreadId tid, const HChar *what, Addr start)
@@ -201,6 +297,8 @@ static void runs(ThreadId tid, ULong blocks)
    (void)blocks;
    BH_(stop_noting)();
    if (tid == running) return;
+   if (!started) BH_(settle_random)(tid);
+   started = True;
    if (running != VG_INVALID_THREADID) {
       const Thread *before = &threads[running];
       BH_(record)(WIRE_THREAD, 3);

@@ -49,6 +49,9 @@ void BH_(track_memory)(void);
 /* The arguments of the call that the running thread is in; NULL outside of one. */
 const UWord *BH_(call_arguments)(ThreadId tid, UInt *number);
 
+/* Before an image's first instruction: gives it always the same random bytes. */
+void BH_(settle_random)(ThreadId tid);
+
 /* calls.c: system calls, threads, processes. */
 void BH_(track_calls)(void);
 /* Once the number of threads there may be is known. */
