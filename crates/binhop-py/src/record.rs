@@ -11,7 +11,7 @@ use binhop_record::schedule::native::{Native, capture, obstacle};
 use binhop_record::schedule::{BuiltIn, Schedule};
 use binhop_record::{Fetch, Merge, Request, Session, Window, exit_code};
 use binhop_trace::Source;
-use binhop_trace::write::{TraceWriter, Written};
+use binhop_trace::write::{Kept, TraceWriter, Written};
 use pyo3::prelude::*;
 
 use crate::panic::caught;
@@ -111,15 +111,17 @@ fn run(
         notes.extend(said);
         session.name(&mut meta);
         writer.set_meta(&meta);
-        let kept = writer.finish_what_fits()?;
-        match (kept.lost, failed) {
-            (Some(lost), _) => {
+        match (writer.finish_what_fits(), failed) {
+            (Ok(Kept { written, lost: Some(lost) }), _) => {
                 let rule = "the trace cannot grow further".to_owned();
                 let remedy = "make room or set --limit, and record again".to_owned();
-                Err(cut_short(Problem { rule, remedy, ..*lost }, &part.output, &kept.written))
+                Err(cut_short(Problem { rule, remedy, ..*lost }, &part.output, &written))
             }
-            (None, Some(failed)) => Err(cut_short(*failed, &part.output, &kept.written)),
-            (None, None) => Ok(kept.written),
+            (Ok(Kept { written, .. }), Some(failed)) => Err(cut_short(*failed, &part.output, &written)),
+            (Ok(Kept { written, .. }), None) => Ok(written),
+            // It broke before there was anything to keep: that is what to tell.
+            (Err(_), Some(failed)) => Err(failed),
+            (Err(nothing), None) => Err(nothing),
         }
     });
     notes.extend(session.gave_up());

@@ -1,0 +1,120 @@
+"""`binhop record` where the recorder does not record, or not to the end: lackey, and a stream that breaks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from binhop import _binhop, recorder
+from binhop.errors import RunError
+from binhop.recording import FALLBACK_LOSES
+from tests.cli.test_record import sound, totals
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Command
+
+valgrind = pytest.mark.skipif(recorder.valgrind() is None, reason="Valgrind is not installed")
+
+
+@valgrind
+def test_lackey_records_where_it_is_asked_for(command: Command) -> None:
+    line = ["sh", "-c", "echo out; exit 3"]
+    done = command("record", "-q", "-o", "t.parquet", "--lackey", "--limit", "50k", "--", *line)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "")
+    assert totals(command.directory / "t.parquet")["references"] == 50_000
+    command.ok("inspect", "t.parquet")
+
+
+@valgrind
+def test_without_headers_lackey_records_and_it_is_said_what_is_lost(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    real = shutil.which("valgrind")
+    place = tmp_path / "elsewhere" / "bin"
+    place.mkdir(parents=True)
+    # Not a link, which would be followed to where the headers are.
+    (place / "valgrind").write_text(f'#!/bin/sh\nexec {real} "$@"\n')
+    (place / "valgrind").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+    done = command("record", "-q", "-o", "t.parquet", "--", "true")
+    assert done.returncode == 0
+    (told,) = done.stderr.splitlines()
+    why = "Valgrind's development headers (pub_tool_basics.h) are not installed"
+    assert told.startswith(f"binhop: the recorder cannot be built ({why}), so lackey records; lost: ")
+    assert FALLBACK_LOSES in told
+    assert "`binhop doctor`" in told
+    assert totals(command.directory / "t.parquet")["references"] > 100_000
+
+
+BROKEN = """
+import os, struct, sys
+runs = int(sys.argv[-1])
+(directory,) = [word.removeprefix("--to=") for word in sys.argv if word.startswith("--to=")]
+RUN, RECORD, HELLO = 0xA1, 0xA2, 0xA4
+def record(kind, *words):
+    return [RECORD << 56 | kind << 48 | len(words), *words]
+load = 1 << 63 | 1 << 32 | 8
+words = record(1, os.getpid(), 1, 1, 4, int.from_bytes(b"fake", "little"))
+words += record(7, 0x10000, 4096, 3, 0, 0, 0)
+words += record(2, 0, 0x10000 | 4 << 48, load)
+for time in range(runs // 100):
+    words += [RUN << 56, 0x10080] * 100 + record(14, time)
+words += [0x7777]
+os.mkfifo(f"{directory}/{os.getpid()}.0")
+with open(f"{directory}/control", "wb", buffering=0) as control:
+    control.write(struct.pack("<6Q", HELLO << 56 | 1, os.getpid(), 0, 1, 0xFFFFFFFF, 0))
+with open(f"{directory}/{os.getpid()}.0", "wb") as pipe:
+    pipe.write(struct.pack(f"<{len(words)}Q", *words))
+sys.exit(5)
+"""
+
+
+@pytest.mark.parametrize("runs", [0, 5000])
+def test_a_stream_that_breaks_keeps_the_trace_up_to_there(command: Command, runs: int) -> None:
+    """In place of Valgrind a program that writes sound runs, and then what no recorder writes."""
+    directory = command.directory
+    fake = directory / "fake"
+    fake.write_text(f"#!{sys.executable} -SI\n{BROKEN}")
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    with pytest.raises(RunError) as caught:
+        _binhop.record(
+            ["true", str(runs)],
+            str(directory / "t.parquet"),
+            valgrind=str(fake),
+            directory=str(directory / "pipes"),
+            only=None,
+            fetch="instruction",
+            schedule=None,
+            seed=0,
+            rate=1000,
+            skip=0,
+            limit=None,
+            threads=1,
+            tell=lambda *_: False,
+        )
+    error = caught.value
+    assert "0x0000000000007777 starts neither a run nor a record" in error.value
+    assert error.place.startswith("recorder's pipe of process ")
+    assert not (directory / "pipes").exists()
+    if runs == 0:
+        assert error.rule == "this is not what the recorder writes"
+        assert not (directory / "t.parquet").exists()
+        return
+    held = totals(directory / "t.parquet")["references"]
+    assert f"holds the first {held} references" in error.rule
+    # Words are decoded a thousand at a time: what came in the same breath as the break is lost.
+    assert 2 * runs - 1300 <= held < 2 * runs
+    sound(command)
+
+
+@valgrind
+def test_what_lackey_cannot_do_is_refused(command: Command) -> None:
+    message = command.refused("record", "--lackey", "-o", "t.parquet", "--seed", "5", "--", "true")
+    assert message.startswith("binhop: --seed: 5: lackey cannot do this; ")
