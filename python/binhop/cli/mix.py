@@ -11,6 +11,7 @@ import binhop
 from binhop.cli import show
 from binhop.cli.options import Length, Threads, length_of, positive
 from binhop.cli.progress import progress
+from binhop.cli.trace import Quiet  # noqa: TC001  # typer reads it
 from binhop.errors import RequestError
 from binhop.numbers import count
 
@@ -40,7 +41,7 @@ def mix(
         ),
     ] = False,
     threads: Threads = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Mix traces made apart: turns of equal length, and whoever waits gives up the processor."""
     if until_first and repeat:

@@ -33,7 +33,6 @@ Output = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json-lines", help="Instead of text, one JSON object each.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
-Several = Annotated[list[str] | None, typer.Option()]
 
 
 @app.command("head")

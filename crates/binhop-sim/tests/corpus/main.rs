@@ -2,20 +2,18 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod reader;
-
-use std::path::Path;
+#[path = "../../../binhop-trace/tests/corpus/walk.rs"]
+mod walk;
 
 use binhop_sim::machine::BUNDLED;
 
 #[test]
 fn every_description_of_the_corpus_is_read_or_refused() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/machine");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-    files.sort();
-    assert!(!files.is_empty());
-    for file in files {
-        println!("{}", file.display());
-        reader::read(&std::fs::read(&file).unwrap());
-    }
+    walk::every_file("machine", reader::read);
     BUNDLED.iter().for_each(|machine| reader::read(machine.toml.as_bytes()));
+}
+
+#[test]
+fn the_parser_has_a_fuzz_target() {
+    walk::is_fuzzed("machine");
 }
