@@ -50,7 +50,7 @@ def head(
     """The first rows, or the first references."""
     if rows is not None and references is not None:
         rule = "a part is so many rows, or so many references"
-        raise RequestError(f"--rows {rows} --references {references}", "binhop trace head", rule, "say one")
+        raise RequestError(f"--rows {rows} --references {references}", "trace head", rule, "say one")
     opened = _opened(trace)
     if references is not None:
         part = opened.slice(0, positive(references, "--references"))
