@@ -16,6 +16,7 @@ mod cuts;
 mod filter;
 mod horizon;
 mod needs;
+mod pages;
 mod system;
 mod tape;
 mod whole;
@@ -23,14 +24,15 @@ mod whole;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use binhop_base::{Asid, Bytes, Kind, MappingId, PageId, PageNo, PowerOfTwo, Result};
-use binhop_os::{Request as PageRequest, Spaces};
+use binhop_base::{Asid, Bytes, Kind, MappingId, PowerOfTwo, Result};
+use binhop_os::Spaces;
 use binhop_trace::EventBatch;
 
 pub use cuts::Cuts;
 use filter::Filter;
 use horizon::Horizon;
 pub(crate) use needs::Needs;
+use pages::{NOTHING, TRANSLATIONS, Translated};
 pub use tape::{Block, Control, Mapped, Mark, Row, Stream, Tape};
 
 /// Who executes: an address space, in user mode or in the kernel on its behalf.
@@ -69,17 +71,6 @@ pub(crate) struct Setup {
 
 const FETCH: usize = 0;
 
-#[derive(Clone, Copy)]
-struct Translated {
-    page_no: u64,
-    asid: u32,
-    mapping: u32,
-    page: u32,
-    write_free: bool,
-}
-
-const NOTHING: Translated = Translated { page_no: u64::MAX, asid: 0, mapping: 0, page: 0, write_free: false };
-const TRANSLATIONS: usize = 4096;
 /// Rows in a block: enough that a lane's tables, fetched anew for each block, are used many times.
 const BLOCK_ROWS: usize = 1 << 17;
 const BLOCK_CONTROLS: usize = 1 << 12;
@@ -364,21 +355,6 @@ impl Prepare {
         Ok(())
     }
 
-    /// The mapping of a line that is referenced next, whose page every lane has been asked to place if some may
-    /// not hold it.
-    #[inline]
-    fn reach(&mut self, port: usize, line: u64, kind: Kind) -> Result<MappingId> {
-        let in_page = self.page.log2() - self.line_log2[port];
-        let translated = self.translate(line >> in_page, kind == Kind::Store)?;
-        let page = PageId(translated.page);
-        if self.horizon.may_be_gone(page) {
-            self.ask_for(&translated);
-        }
-        // Known to be resident from now on, even before its line leaves the filter.
-        self.horizon.note(page, self.clock);
-        Ok(MappingId(translated.mapping))
-    }
-
     /// The row of an access: its line is from now on its filter's.
     #[inline]
     fn row(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) -> Row {
@@ -392,119 +368,7 @@ impl Prepare {
         Row::new(mapping, (line & ((1 << in_page) - 1)) as u32, kind)
     }
 
-    #[inline]
-    fn translate(&mut self, page_no: u64, store: bool) -> Result<Translated> {
-        let asid = self.running.asid.0;
-        let slot = (page_no ^ u64::from(asid).wrapping_mul(0x9E37_79B9)) as usize % TRANSLATIONS;
-        let known = self.translations[slot];
-        if known.page_no == page_no && known.asid == asid && (known.write_free || !store) {
-            return Ok(known);
-        }
-        self.touch(page_no, store, slot)
-    }
-
-    #[inline(never)]
-    fn touch(&mut self, page_no: u64, store: bool, slot: usize) -> Result<Translated> {
-        let touch = self.spaces.touch(self.running.asid, PageNo(page_no), store)?;
-        for mapping in self.known_mappings..self.spaces.mappings() {
-            let mapping = MappingId(mapping as u32);
-            let (page, virtual_page) = (self.spaces.page_of(mapping), self.spaces.virtual_page(mapping));
-            self.mappings.push(Mapped { page, virtual_page });
-        }
-        self.known_mappings = self.spaces.mappings();
-        self.seen.outside += u64::from(touch.outside && touch.new_page);
-        if store && touch.new_page {
-            // Perhaps a copy on write: lines known under this virtual page are those of another page.
-            self.forget_lines();
-        }
-        self.bury();
-        let translated = Translated {
-            page_no,
-            asid: self.running.asid.0,
-            mapping: touch.mapping.0,
-            page: touch.page.0,
-            write_free: touch.write_free,
-        };
-        self.translations[slot] = translated;
-        Ok(translated)
-    }
-
-    /// Asks every lane to place a page that it may not hold.
-    fn ask_for(&mut self, translated: &Translated) {
-        let page = PageId(translated.page);
-        let request = PageRequest {
-            page,
-            asid: self.running.asid,
-            page_no: PageNo(translated.page_no),
-            segment: self.spaces.segment_of(page),
-            segments: self.spaces.shared_segments(self.running.asid),
-        };
-        let Some(safe) = self.safe else {
-            // Physical = virtual: nothing is ever evicted.
-            self.control(Control::Place(request));
-            return;
-        };
-        let fresh = self.horizon.is_new(page);
-        if self.follows {
-            self.note_all();
-        }
-        let changes_hands = fresh && self.placed > safe || self.reuses && self.died;
-        if changes_hands && !self.evicting {
-            self.evicting = true;
-            if self.follows {
-                let all = self.horizon.all();
-                self.control(Control::Recency(all));
-            }
-            self.control(Control::Evictions);
-        }
-        self.placed += u64::from(fresh);
-        self.control(Control::Place(request));
-        self.horizon.one_more(self.clock);
-        self.set_trust();
-    }
-
-    fn set_trust(&mut self) {
-        self.trusted = self.believe.map(|believe| if believe { self.horizon.time() } else { u64::MAX });
-    }
-
-    /// A mapping was last referenced at `time`.
-    fn note(&mut self, mapping: MappingId, time: u64) {
-        let page = self.spaces.page_of(mapping);
-        self.horizon.note(page, time);
-    }
-
-    /// Brings every page's time of last reference up to date and, once lanes need them, tells them the news.
-    fn note_all(&mut self) {
-        let filters = std::mem::replace(&mut self.filters, [Filter::none(), Filter::none()]);
-        for (mapping, time) in filters[..=self.data].iter().flat_map(Filter::last_accesses) {
-            self.note(MappingId(mapping), time);
-        }
-        self.filters = filters;
-        if self.evicting {
-            let news = self.horizon.take_news();
-            if !news.is_empty() {
-                self.control(Control::Recency(news));
-            }
-        }
-    }
-
     fn control(&mut self, control: Control) {
         self.controls.push((self.rows.len() as u32, control));
-    }
-
-    /// Pages that died since the last call.
-    fn bury(&mut self) {
-        if self.spaces.has_dead() {
-            self.died = true;
-            for page in self.spaces.drain_dead() {
-                self.control(Control::Died(page));
-            }
-        }
-    }
-
-    fn forget_lines(&mut self) {
-        for filter in &mut self.filters {
-            filter.forget();
-        }
     }
 }

@@ -1,0 +1,153 @@
+//! Pages: which one a line lies in, and what lanes are told of it.
+//!
+//! Lanes hear of a page three ways: they are asked to place it before it is referenced, if some may not hold it; they are
+//! told when it was last referenced, once a placement may evict; and they are told that it died.
+
+use binhop_base::{Kind, MappingId, PageId, PageNo, Result};
+use binhop_os::Request as PageRequest;
+
+use super::filter::Filter;
+use super::{Control, Mapped, Prepare};
+
+/// A page as it was translated last.
+#[derive(Clone, Copy)]
+pub(super) struct Translated {
+    page_no: u64,
+    asid: u32,
+    mapping: u32,
+    page: u32,
+    write_free: bool,
+}
+
+pub(super) const NOTHING: Translated =
+    Translated { page_no: u64::MAX, asid: 0, mapping: 0, page: 0, write_free: false };
+pub(super) const TRANSLATIONS: usize = 4096;
+
+impl Prepare {
+    /// The mapping of a line that is referenced next, whose page every lane has been asked to place if some may
+    /// not hold it.
+    #[inline]
+    pub(super) fn reach(&mut self, port: usize, line: u64, kind: Kind) -> Result<MappingId> {
+        let in_page = self.page.log2() - self.line_log2[port];
+        let translated = self.translate(line >> in_page, kind == Kind::Store)?;
+        let page = PageId(translated.page);
+        if self.horizon.may_be_gone(page) {
+            self.ask_for(&translated);
+        }
+        // Known to be resident from now on, even before its line leaves the filter.
+        self.horizon.note(page, self.clock);
+        Ok(MappingId(translated.mapping))
+    }
+
+    #[inline]
+    fn translate(&mut self, page_no: u64, store: bool) -> Result<Translated> {
+        let asid = self.running.asid.0;
+        let slot = (page_no ^ u64::from(asid).wrapping_mul(0x9E37_79B9)) as usize % TRANSLATIONS;
+        let known = self.translations[slot];
+        if known.page_no == page_no && known.asid == asid && (known.write_free || !store) {
+            return Ok(known);
+        }
+        self.touch(page_no, store, slot)
+    }
+
+    #[inline(never)]
+    fn touch(&mut self, page_no: u64, store: bool, slot: usize) -> Result<Translated> {
+        let touch = self.spaces.touch(self.running.asid, PageNo(page_no), store)?;
+        for mapping in self.known_mappings..self.spaces.mappings() {
+            let mapping = MappingId(mapping as u32);
+            let (page, virtual_page) = (self.spaces.page_of(mapping), self.spaces.virtual_page(mapping));
+            self.mappings.push(Mapped { page, virtual_page });
+        }
+        self.known_mappings = self.spaces.mappings();
+        self.seen.outside += u64::from(touch.outside && touch.new_page);
+        if store && touch.new_page {
+            // Perhaps a copy on write: lines known under this virtual page are those of another page.
+            self.forget_lines();
+        }
+        self.bury();
+        let translated = Translated {
+            page_no,
+            asid: self.running.asid.0,
+            mapping: touch.mapping.0,
+            page: touch.page.0,
+            write_free: touch.write_free,
+        };
+        self.translations[slot] = translated;
+        Ok(translated)
+    }
+
+    /// Asks every lane to place a page that it may not hold.
+    fn ask_for(&mut self, translated: &Translated) {
+        let page = PageId(translated.page);
+        let request = PageRequest {
+            page,
+            asid: self.running.asid,
+            page_no: PageNo(translated.page_no),
+            segment: self.spaces.segment_of(page),
+            segments: self.spaces.shared_segments(self.running.asid),
+        };
+        let Some(safe) = self.safe else {
+            // Physical = virtual: nothing is ever evicted.
+            self.control(Control::Place(request));
+            return;
+        };
+        let fresh = self.horizon.is_new(page);
+        if self.follows {
+            self.note_all();
+        }
+        let changes_hands = fresh && self.placed > safe || self.reuses && self.died;
+        if changes_hands && !self.evicting {
+            self.evicting = true;
+            if self.follows {
+                let all = self.horizon.all();
+                self.control(Control::Recency(all));
+            }
+            self.control(Control::Evictions);
+        }
+        self.placed += u64::from(fresh);
+        self.control(Control::Place(request));
+        self.horizon.one_more(self.clock);
+        self.set_trust();
+    }
+
+    pub(super) fn set_trust(&mut self) {
+        self.trusted = self.believe.map(|believe| if believe { self.horizon.time() } else { u64::MAX });
+    }
+
+    /// A mapping was last referenced at `time`.
+    pub(super) fn note(&mut self, mapping: MappingId, time: u64) {
+        let page = self.spaces.page_of(mapping);
+        self.horizon.note(page, time);
+    }
+
+    /// Brings every page's time of last reference up to date and, once lanes need them, tells them the news.
+    pub(super) fn note_all(&mut self) {
+        let filters = std::mem::replace(&mut self.filters, [Filter::none(), Filter::none()]);
+        for (mapping, time) in filters[..=self.data].iter().flat_map(Filter::last_accesses) {
+            self.note(MappingId(mapping), time);
+        }
+        self.filters = filters;
+        if self.evicting {
+            let news = self.horizon.take_news();
+            if !news.is_empty() {
+                self.control(Control::Recency(news));
+            }
+        }
+    }
+
+    /// Pages that died since the last call.
+    pub(super) fn bury(&mut self) {
+        if self.spaces.has_dead() {
+            self.died = true;
+            for page in self.spaces.drain_dead() {
+                self.control(Control::Died(page));
+            }
+        }
+    }
+
+    pub(super) fn forget_lines(&mut self) {
+        for filter in &mut self.filters {
+            filter.forget();
+        }
+    }
+}
