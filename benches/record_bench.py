@@ -78,14 +78,18 @@ def median(command: list[str], directory: Path) -> float:
 
 
 def lackey(command: list[str], directory: Path) -> Lackey:
-    """Runs a command under lackey, for PATIENCE at most."""
+    """Runs a command and its children under lackey, for PATIENCE at most."""
     reading, writing = os.pipe()
     start = time.perf_counter()
-    tool = ["valgrind", "--tool=lackey", "--trace-mem=yes", "--basic-counts=no", f"--log-fd={writing}"]
+    tool = ["valgrind", "--tool=lackey", "--trace-mem=yes", "--basic-counts=no", "--trace-children=yes"]
     with (
         subprocess.Popen(["wc", "-l"], stdin=reading, stdout=subprocess.PIPE, text=True) as counter,
         subprocess.Popen(
-            [*tool, *command], cwd=directory, pass_fds=[writing], stdout=subprocess.DEVNULL
+            [*tool, f"--log-fd={writing}", *command],
+            cwd=directory,
+            pass_fds=[writing],
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
         ) as program,
     ):
         os.close(reading)
@@ -94,7 +98,7 @@ def lackey(command: list[str], directory: Path) -> Lackey:
             program.wait(PATIENCE)
             ended = True
         except subprocess.TimeoutExpired:
-            program.send_signal(signal.SIGKILL)
+            os.killpg(program.pid, signal.SIGKILL)
             ended = False
         lines = int(counter.communicate()[0])
     return Lackey(time.perf_counter() - start, lines, ended)
