@@ -22,7 +22,8 @@ from binhop.traces import Trace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    # pid, references, live processes, whether the command has ended, images that still run → whether to stop
+    # pid (0: between a native run and the recording), references, live processes, whether the command
+    # has ended, images that still run → whether to stop
     Tell = Callable[[int, int, int, bool, int], bool]
 
 FETCH = ("run", "instruction")
@@ -33,8 +34,6 @@ FALLBACK_LOSES = (
 )
 # Polars configures its allocator by the environment.
 _SET_BY_LIBRARIES = ("_RJEM_MALLOC_CONF",)
-# As a shell tells that one of these signals ended a program.
-_ASKED_TO_END = [128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)]
 _LACKEY = ("--trace-mem=yes", "--basic-counts=no", "--trace-syscalls=yes", "--trace-sched=yes")
 SHELL_BUILTINS = frozenset({"cd", "export", "source", "alias", "ulimit", "eval"})
 
@@ -182,9 +181,12 @@ def _observed(command: Sequence[str], schedule: str | os.PathLike[str], tell: Te
         text, code = _binhop.observe(
             [os.fspath(word) for word in command], lambda pid: tell(pid, 0, 1, False, 0)
         )
-        if code in _ASKED_TO_END:
-            rule = "the native run was asked to end, and the command was not run again"
-            raise RequestError(f"exit code {code}", "--schedule native", rule, "record it anew")
+        # Nobody runs now: whoever asked for an end, in that run or since, does not want a second one.
+        if tell(0, 0, 0, False, 0):
+            rule = "an end was asked for, so the command was not run again, for the recording"
+            raise RequestError(
+                f"the native run (exit code {code})", "--schedule native", rule, "record it anew"
+            )
         return text, "the native run"
     path = Path(schedule)
     if not path.is_file():

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -107,10 +108,12 @@ fn run(
         notes.push("the limit was reached: the program ran on unrecorded".to_owned());
     }
     session.stop();
+    let mut nothing = false;
     let kept = done.and_then(|(mut writer, mut meta, failed, said)| {
         notes.extend(said);
         session.name(&mut meta);
         writer.set_meta(&meta);
+        nothing = writer.totals().rows() == 0;
         match (writer.finish_what_fits(), failed) {
             (Ok(Kept { written, lost: Some(lost) }), _) => {
                 let rule = "the trace cannot grow further".to_owned();
@@ -120,8 +123,11 @@ fn run(
             (Ok(Kept { written, .. }), Some(failed)) => Err(cut_short(*failed, &part.output, &written)),
             (Ok(Kept { written, .. }), None) => Ok(written),
             // It broke before there was anything to keep: that is what to tell.
-            (Err(_), Some(failed)) => Err(failed),
-            (Err(nothing), None) => Err(nothing),
+            (Err(_), Some(failed)) => {
+                nothing = false;
+                Err(failed)
+            }
+            (Err(unkept), None) => Err(unkept),
         }
     });
     notes.extend(session.gave_up());
@@ -135,7 +141,10 @@ fn run(
     }
     let status = session.finish()?;
     notes.extend(session.complaints().into_iter().map(|line| format!("valgrind: {line}")));
-    let written = kept?;
+    let written = match kept {
+        Err(_) if nothing => return Err(nothing_recorded(request, status)),
+        kept => kept?,
+    };
     let summary = serde_json::json!({
         "totals": written.totals,
         "content_hash": format!("{:016x}", written.content_hash),
@@ -164,6 +173,17 @@ fn cut_short(failed: Problem, output: &Path, written: &Written) -> Box<Problem> 
     let kept =
         format!("{} holds the first {references} references in {bytes} bytes and is valid", output.display());
     Box::new(Problem { rule: format!("{}, so the recording ended; {kept}", failed.rule), ..failed })
+}
+
+/// A program that ended before its first instruction was seen: no program, or one that was killed while it started.
+fn nothing_recorded(request: &Request, status: ExitStatus) -> Box<Problem> {
+    let command = request.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+    Problem::request(
+        &status.to_string(),
+        &command,
+        "the program ended before anything of it was recorded, so there is no trace",
+        "see what Valgrind said of it above; a program for x86-64 Linux that ran a moment leaves a trace",
+    )
 }
 
 fn wait(

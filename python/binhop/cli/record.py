@@ -150,15 +150,33 @@ def _refuse_to_observe(given: dict[str, str | None]) -> None:
 
 
 class _Ends:
-    """How often the user asked for an end."""
+    """How often the user asked for an end, and whom that concerns."""
 
     def __init__(self) -> None:
         self.asked = 0
         self.pid = 0
+        # Asked for before the process was known: passed on as soon as it is.
+        self._early: list[int] = []
 
     def follow(self, pid: int) -> None:
-        """From here requests to end are passed on to this process."""
+        """From here requests to end are passed on to this process; 0: to the next one."""
         self.pid = pid
+        while pid and self._early:
+            self._pass_on(self._early.pop(0))
+
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        """A request to end. What the terminal sends, it sends to the program, too."""
+        self.asked += 1
+        if number in (signal.SIGINT, signal.SIGQUIT):
+            return
+        if self.pid:
+            self._pass_on(number)
+        else:
+            self._early.append(number)
+
+    def _pass_on(self, number: int) -> None:
+        with suppress(ProcessLookupError):  # it may have ended since we looked
+            os.kill(self.pid, number)
 
 
 @contextmanager
@@ -168,18 +186,11 @@ def _signals() -> Iterator[_Ends]:
     A signal that was ignored when we came stays ignored, so that the program ignores it as well.
     """
     ends = _Ends()
-
-    def hear(number: int, frame: FrameType | None) -> None:
-        ends.asked += 1
-        if number not in (signal.SIGINT, signal.SIGQUIT) and ends.pid:
-            with suppress(ProcessLookupError):  # it may have ended since we looked
-                os.kill(ends.pid, number)
-
     numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in numbers}
     for number in numbers:
         if before[number] is not signal.SIG_IGN:
-            signal.signal(number, hear)
+            signal.signal(number, ends.hear)
     try:
         yield ends
     finally:
@@ -213,8 +224,8 @@ def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[Tell]:
             if over and writing:
                 said = f"the command has ended, {writing} of its processes run on (Ctrl-C stops): {far}"
             live.update(Text(said, overflow="ellipsis", no_wrap=True))
-        # Once the command has ended, Ctrl-C is ours.
-        return over and ends.asked > state["asked"]
+        # Once the command has ended, or its native run, Ctrl-C is ours.
+        return (over or not pid) and ends.asked > state["asked"]
 
     live = Live(line, console=Console(stderr=True), transient=True, auto_refresh=shown, refresh_per_second=5)
     if not shown:
