@@ -31,8 +31,8 @@ def test_lackey_records_where_it_is_asked_for(command: Command) -> None:
     line = ["sh", "-c", "echo out; exit 3"]
     done = command("record", "-q", "-o", "t.parquet", "--lackey", "--limit", "50k", "--", *line)
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "")
-    # A trace ends with a whole run: the last one, of 255 instructions at most, may be left out.
-    assert 50_000 - 255 < totals(command.directory / "t.parquet")["references"] <= 50_000
+    # A trace ends with a whole run: the last one, of 1024 instructions at most, may be left out.
+    assert 50_000 - 1024 < totals(command.directory / "t.parquet")["references"] <= 50_000
     command.ok("inspect", "t.parquet")
 
 
