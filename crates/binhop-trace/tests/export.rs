@@ -346,6 +346,21 @@ fn champsim_says_which_instructions_it_made_up() {
 }
 
 #[test]
+fn champsim_counts_a_modify_once() {
+    let rows = [(Op::Modify, 0x90, 8, 1), (Op::Modify, 0, 8, 1), (Op::Fetch, 0x1000, 4, 1)];
+    let (file, notes) = bytes(&rows, "champsim");
+    let none = [0; 4];
+    let want = [(0, [1, 1, 26, 0], [0x90, 0], [0x90, 0, 0, 0]), (0x1000, none, [0; 2], [0; 4])];
+    assert_eq!(instructions(&file), want);
+    let said = [
+        "2 modifies: each a load and a store",
+        "1 instructions at address 0 added, for 1 references before the first fetch",
+        "1 references to address 0 left out: it means none there",
+    ];
+    assert_eq!(notes, said);
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_a_problem() {
     let rows: Vec<Row> = (0..1000).map(|row| (Op::Load, row, 1, 1)).collect();

@@ -410,6 +410,20 @@ fn what_a_selection_names_must_be_there() {
 }
 
 #[test]
+fn a_filter_that_nothing_passes_says_who_makes_references() {
+    let event = |op, addr| Event { op, addr, size: 4, count: 1, arg0: None, arg1: None };
+    let selection = Selection { asids: vec![3], kinds: vec!["load".into()], ..Selection::default() };
+    let rule = |events: &[Event]| {
+        let selected = tool::select(source(events, 2), &selection).unwrap();
+        drain(selected).unwrap_err().rule
+    };
+    let none = "no row of the trace passes this filter: ";
+    let referring = [event(Op::Load, 64), event(Op::Switch, 2), event(Op::Load, 64)];
+    assert_eq!(rule(&referring), format!("{none}references are made by asid 0, 2"));
+    assert_eq!(rule(&[event(Op::Switch, 2)]), format!("{none}there is no reference in it"));
+}
+
+#[test]
 fn commands_and_pids_are_looked_up() {
     let event = |op, addr, size, count| Event { op, addr, size, count, arg0: None, arg1: None };
     let all = [

@@ -77,13 +77,20 @@ impl ChampSim {
         self.open.replace(next).map_or(Ok(()), |open| open.write(Some(next.addr), out))
     }
 
-    fn data(&mut self, addr: u64, store: bool, out: &mut Records<'_>) -> Wanted {
-        if addr == 0 {
+    /// Takes a load, a store, or a modify, which is both and counts once.
+    fn data(&mut self, event: &Event, out: &mut Records<'_>) -> Wanted {
+        if event.addr == 0 {
             self.nowhere += 1;
             return Ok(());
         }
         self.early += u64::from(!self.fetched);
-        self.place(addr, store, out)
+        if event.op != Op::Store {
+            self.place(event.addr, false, out)?;
+        }
+        if event.op != Op::Load {
+            self.place(event.addr, true, out)?;
+        }
+        Ok(())
     }
 
     fn place(&mut self, addr: u64, store: bool, out: &mut Records<'_>) -> Wanted {
@@ -113,12 +120,7 @@ impl Virtual for ChampSim {
                 self.fetched = true;
                 instructions(event).try_for_each(|(addr, size)| self.next(Instruction::at(addr, size), out))
             }
-            Op::Load => self.data(event.addr, false, out),
-            Op::Store => self.data(event.addr, true, out),
-            Op::Modify => {
-                self.data(event.addr, false, out)?;
-                self.data(event.addr, true, out)
-            }
+            Op::Load | Op::Store | Op::Modify => self.data(event, out),
             _ => Ok(()),
         }
     }

@@ -9,8 +9,15 @@ use binhop_base::{Problem, Result};
 use crate::input::PACKINGS;
 use crate::write::Temporary;
 
-/// Endings of names by which an export is packed.
-const PACKED: &[&str] = &["gz", "xz", "zst"];
+/// Starts packing into a sink.
+type Pack = fn(Sink) -> io::Result<Packer>;
+
+/// Endings of names by which an export is packed, and how.
+const PACKED: &[(&str, Pack)] = &[
+    ("gz", |sink| Ok(Packer::Gz(flate2::write::GzEncoder::new(sink, flate2::Compression::new(6))))),
+    ("xz", |sink| Ok(Packer::Xz(liblzma::write::XzEncoder::new(sink, 3)))),
+    ("zst", |sink| Ok(Packer::Zst(zstd::Encoder::new(sink, 3)?))),
+];
 
 /// Endings of packings that are neither read nor written; those of [`PACKINGS`] are read at least.
 const OTHERS: &[&str] = &["z", "lz", "lzma", "lzo", "7z", "rar", "br", "tgz", "tar"];
@@ -52,12 +59,10 @@ impl Write for Sink {
 impl Packer {
     fn of(path: &Path, to: Box<dyn Write + Send>) -> io::Result<Self> {
         let sink = Sink { to, bytes: 0 };
-        Ok(match ending(path).as_str() {
-            "gz" => Self::Gz(flate2::write::GzEncoder::new(sink, flate2::Compression::new(6))),
-            "xz" => Self::Xz(liblzma::write::XzEncoder::new(sink, 3)),
-            "zst" => Self::Zst(zstd::Encoder::new(sink, 3)?),
-            _ => Self::Plain(sink),
-        })
+        match pack_of(&ending(path)) {
+            Some(pack) => pack(sink),
+            None => Ok(Self::Plain(sink)),
+        }
     }
 
     fn writer(&mut self) -> &mut dyn Write {
@@ -86,16 +91,22 @@ fn ending(path: &Path) -> String {
     path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
+/// How a name with this ending is packed, if it is.
+fn pack_of(ending: &str) -> Option<Pack> {
+    PACKED.iter().find(|(packed, _)| *packed == ending).map(|&(_, pack)| pack)
+}
+
 /// Refuses a name that promises a packing which is not written: what it holds would not be what it says.
 fn check_ending(path: &Path) -> Result<()> {
     let ending = ending(path);
     let packings = || PACKINGS.iter().map(|(_, ending)| ending).chain(OTHERS);
-    if PACKED.contains(&&*ending) || !packings().any(|packing| *packing == ending) {
+    if pack_of(&ending).is_some() || !packings().any(|packing| *packing == ending) {
         return Ok(());
     }
+    let packed: Vec<&str> = PACKED.iter().map(|(ending, _)| *ending).collect();
     let rule = format!(
         "an export is packed if its name ends in .{}, and in no other way: this would be plain",
-        PACKED.join(", .")
+        packed.join(", .")
     );
     let remedy = "take one of these endings, or pack it in a pipe: `binhop export … -o - | bzip2 > FILE`";
     Err(Problem::request(&path.display().to_string(), "-o", &rule, remedy))

@@ -235,6 +235,9 @@ impl Choose for Selector {
         if !absent {
             return (self.said.clone(), rule.to_owned());
         }
+        if self.ran.is_empty() {
+            return (self.said.clone(), format!("{rule}: there is no reference in it"));
+        }
         let ran: Vec<String> = self.ran.iter().take(SHOWN).map(u64::to_string).collect();
         let more = if self.ran.len() > SHOWN { ", …" } else { "" };
         (self.said.clone(), format!("{rule}: references are made by asid {}{more}", ran.join(", ")))
