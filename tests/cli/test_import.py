@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import json
 import lzma
+import os
 import struct
 import subprocess
 import sys
@@ -185,7 +186,11 @@ def test_what_a_map_cannot_do_is_said(command: Command) -> None:
 
 
 PROGRAM = "import mmap, sys; m = mmap.mmap(-1, 256 << 12); [m.__setitem__(i << 12, 1) for i in range(256)]; "
+PROGRAM += "o = open(sys.argv[1], 'r+b'); f = mmap.mmap(o.fileno(), 4096); f[0] = 1; "
 PROGRAM += "print(flush=True); sys.stdin.read()"
+# Of a file that the program maps: a name is bytes, here no UTF-8, and some of them end lines elsewhere.
+NAME = b"\xff\xfe \r\x0b#"
+FRAME, IN_MEMORY = (1 << 55) - 1, 1 << 63
 
 
 def frames(pid: int, pages: range) -> dict[int, int]:
@@ -193,40 +198,73 @@ def frames(pid: int, pages: range) -> dict[int, int]:
     with Path(f"/proc/{pid}/pagemap").open("rb") as file:
         file.seek(pages.start * 8)
         entries = struct.unpack(f"<{len(pages)}Q", file.read(len(pages) * 8))
-    return {page: entry & (1 << 55) - 1 for page, entry in zip(pages, entries, strict=True) if entry >> 63}
+    return {page: entry & FRAME for page, entry in zip(pages, entries, strict=True) if entry & IN_MEMORY}
+
+
+def save_pages(pid: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the example that saves the pages of a program in `p` and `p.maps`."""
+    return subprocess.run(
+        [sys.executable, ROOT / "examples/placement/pagemap.py", pid, "p"],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_pages_lie_where_those_of_a_living_program_do(command: Command) -> None:
     if not Path("/proc/self/pagemap").exists():
         pytest.skip("there is no /proc/PID/pagemap")
+    mapped = os.path.join(os.fsencode(command.directory), NAME)  # noqa: PTH118 (a path of bytes)
+    Path(os.fsdecode(mapped)).write_bytes(bytes(4096))
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", PROGRAM, mapped], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as program:
-        assert program.stdout is not None
-        program.stdout.readline()
-        maps = Path(f"/proc/{program.pid}/maps").read_text().splitlines()
-        ranges = [[int(end, 16) >> 12 for end in line.split()[0].split("-")] for line in maps]
-        writable = [range(*ends) for line, ends in zip(maps, ranges, strict=True) if " rw-p " in line]
-        before = {page: at for pages in writable for page, at in frames(program.pid, pages).items()}
-        saved = subprocess.run(
-            [sys.executable, ROOT / "examples/placement/pagemap.py", str(program.pid), "p"],
-            cwd=command.directory,
-            check=False,
-        )
-        after = {page: at for pages in writable for page, at in frames(program.pid, pages).items()}
-        program.communicate(b"")
-    assert saved.returncode == 0
+        try:
+            assert program.stdout is not None
+            program.stdout.readline()
+            maps = Path(f"/proc/{program.pid}/maps").read_bytes().rstrip(b"\n").split(b"\n")
+            ranges = [[int(end, 16) >> 12 for end in line.split()[0].split(b"-")] for line in maps]
+            writable = [range(*ends) for line, ends in zip(maps, ranges, strict=True) if b" rw-p " in line]
+            before = {page: at for pages in writable for page, at in frames(program.pid, pages).items()}
+            saved = save_pages(str(program.pid), command.directory)
+            after = {page: at for pages in writable for page, at in frames(program.pid, pages).items()}
+        finally:
+            program.kill()
+    assert saved.returncode == 0, saved.stderr
+    assert any(line.endswith(NAME) for line in maps)
+    assert {path.name for path in command.directory.glob("p*")} == {"p", "p.maps"}
     # The kernel may move a page at any time; and one frame for two pages is a matter of its own.
     held = list(before.values())
     stay = {page: at for page, at in before.items() if after.get(page) == at and held.count(at) == 1}
     lines = [f"2 {page << 12:x}\n" for page in stay or before]
     (command.directory / "t.din").write_text("".join(lines))
-    settings = ("--set", "memory.page=4KiB", "--set", "memory.size=64GiB", "--v2p", "p")
+    # The map is of all pages, and the machine's memory reaches as far as its last frame.
+    entries = struct.iter_unpack("<Q", (command.directory / "p").read_bytes())
+    last = max(entry & FRAME for (entry,) in entries if entry & IN_MEMORY)
+    size = f"memory.size={(last >> 18) + 1}GiB"
+    settings = ("--set", "memory.page=4KiB", "--set", size, "--v2p", "p")
     if not any(held):
         assert "CAP_SYS_ADMIN" in command.refused("run", "kh90", "t.din", *settings)
         pytest.skip("the kernel tells frames only to root")
     assert len(stay) > 256
     assert dumped(command, *settings) == stay
+
+
+def test_pages_that_cannot_be_saved_leave_nothing(command: Command) -> None:
+    if not Path("/proc/self/pagemap").exists():
+        pytest.skip("there is no /proc/PID/pagemap")
+    (command.directory / "p").write_text("of before")
+    # The second file cannot be put in its place.
+    (command.directory / "p.maps.part").mkdir()
+    for pid, says in [(str(os.getpid()), "p.maps.part"), ("none", "/proc/none/maps")]:
+        saved = save_pages(pid, command.directory)
+        assert saved.returncode == 1
+        assert says in saved.stderr
+        assert "Traceback" not in saved.stderr
+        assert {path.name for path in command.directory.glob("p*")} == {"p", "p.maps.part"}
+        assert (command.directory / "p").read_text() == "of before"
 
 
 def test_physical_addresses_of_a_trace_become_a_placement(command: Command) -> None:
@@ -250,6 +288,8 @@ def test_what_is_no_foreign_trace_is_said(command: Command) -> None:
     assert "nofile: cannot be opened (No such file" in command.refused("import", "nofile", "-o", "t.parquet")
     (command.directory / "what").write_text("2 1000\n")
     assert "its name does not tell the format" in command.refused("import", "what", "-o", "t.parquet")
+    os.mkfifo(command.directory / "pipe")  # nobody writes: to open it would be to wait for ever
+    assert "its name does not tell the format" in command.refused("import", "pipe", "-o", "t.parquet")
     (command.directory / "v2p.textproto").write_text("address_mapping_group { page_size: 4096 }\n")
     (command.directory / "run.pagemap").write_bytes(bytes(8))
     (command.directory / "run.pagemap.maps").write_text("1000-2000\n")

@@ -2,8 +2,9 @@
 //!
 //! An entry is 8 bytes, little-endian: bit 63 says that the page is in memory, bit 62 that it is swapped out, bits 0 to 54
 //! are its frame. Which pages the entries are of stands in a file of the same name and `.maps`: lines that begin with
-//! `START-END` (hexadecimal), as `/proc/PID/maps` has them; blank lines, `#` comments, and a line `page_size N` where pages
-//! are not of 4096 bytes. A raw file has one of two forms, told by its length:
+//! `START-END` (hexadecimal), as `/proc/PID/maps` has them; blank lines, `#` comments, and, before the first range, a line
+//! `page_size N` where pages are not of 4096 bytes. What stands behind a range is not looked at: names of files are bytes,
+//! and need not be UTF-8. A raw file has one of two forms, told by its length:
 //!
 //! - the entries of each range, in the order of the maps, one range behind the other (this one may be packed);
 //! - every entry where the kernel has it, at 8 × the page's number: a sparse file, as `dd skip=N seek=N` makes it.
@@ -12,19 +13,19 @@
 //! space 0. A page that is not in memory is not in the map.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use binhop_base::{Problem, Result};
 
 use crate::input::Input;
 use crate::placements::{Placements, Span};
-use crate::v2p::{PAGE_RULE, USUAL_PAGE, hexadecimal, shares_frames};
+use crate::v2p::{LONG_RULE, PAGE_RULE, USUAL_PAGE, hexadecimal, is_too_long, next_line, shares_frames};
 
 /// Bytes of an entry.
 const ENTRY: u64 = 8;
 
-/// Entries are read so many at once.
+/// Bytes of entries that are read at once.
 const BLOCK: usize = 8 << 10;
 
 const PRESENT: u64 = 1 << 63;
@@ -48,6 +49,7 @@ struct Range {
 /// What a file of maps says.
 struct Maps {
     path: String,
+    /// Bytes of a page: the same for all ranges, which are kept as numbers of pages.
     page: u64,
     ranges: Vec<Range>,
     /// Pages of the kernel's half.
@@ -81,27 +83,36 @@ impl Maps {
     fn read(path: &str) -> Result<Self> {
         let mut maps = Self { path: path.to_owned(), page: USUAL_PAGE, ranges: Vec::new(), kernels: 0 };
         let mut text = BufReader::new(Input::open(path)?);
-        let mut line = String::new();
+        let mut line = Vec::new();
         for number in 1_u64.. {
-            line.clear();
-            if text.read_line(&mut line).map_err(|error| text.get_ref().failed(&error))? == 0 {
+            next_line(&mut text, &mut line)?;
+            if line.is_empty() {
                 break;
             }
             maps.line(&line).map_err(|rule| {
-                let shown: String = line.trim().chars().take(60).collect();
+                let shown: String = String::from_utf8_lossy(&line).trim().chars().take(60).collect();
                 Problem::request(&format!("{shown:?}"), &format!("{path}: line {number}"), &rule, REMEDY)
             })?;
         }
         Ok(maps)
     }
 
-    fn line(&mut self, line: &str) -> std::result::Result<(), String> {
-        let mut fields = line.split('#').next().unwrap_or_default().split_ascii_whitespace();
+    fn line(&mut self, line: &[u8]) -> std::result::Result<(), String> {
+        if is_too_long(line) {
+            return Err(LONG_RULE.into());
+        }
+        let text = line.split(|&byte| byte == b'#').next().unwrap_or_default();
+        let mut fields = text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
         let Some(range) = fields.next() else { return Ok(()) };
+        // A field that is no UTF-8 is neither a range nor a size.
+        let utf8 = |field| std::str::from_utf8(field).unwrap_or_default();
+        let range = utf8(range);
         if range == "page_size" {
-            let size =
-                fields.next().and_then(|size| size.parse().ok()).filter(|size: &u64| size.is_power_of_two());
-            self.page = size.ok_or(PAGE_RULE)?;
+            if !self.ranges.is_empty() || self.kernels > 0 {
+                return Err("page_size stands before the first range, and holds for all of them".into());
+            }
+            let size = fields.next().and_then(|size| utf8(size).parse().ok());
+            self.page = size.filter(|size: &u64| size.is_power_of_two()).ok_or(PAGE_RULE)?;
             return Ok(());
         }
         let ends =
@@ -115,7 +126,7 @@ impl Maps {
         if start < KERNEL {
             self.ranges.push(Range { first: start / self.page, pages });
         } else {
-            self.kernels += pages;
+            self.kernels = self.kernels.saturating_add(pages);
         }
         Ok(())
     }
@@ -221,6 +232,7 @@ impl Pages {
         }
         let (frame, bytes) = (entry & FRAME, self.page);
         self.in_frame_0 += u64::from(frame == 0);
+        // No more than the end of its range, which is a multiple of these bytes.
         let virtual_address = page * bytes;
         let physical_address =
             frame.checked_mul(bytes).filter(|start| start.checked_add(bytes - 1).is_some());

@@ -175,7 +175,11 @@ pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
         return read_parquet(path, place);
     }
     v2p::read(path).map_err(|mut problem| {
-        problem.place = format!("{place}: {}", problem.place);
+        // Where the file itself is wrong, it is the value, and stands nowhere in a file.
+        problem.place = match &*problem.place {
+            "" => place.to_owned(),
+            within => format!("{place}: {within}"),
+        };
         problem
     })
 }

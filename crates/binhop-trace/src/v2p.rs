@@ -20,7 +20,7 @@ use crate::input::Input;
 use crate::pagemap;
 use crate::placements::{Placements, Span};
 
-/// A line is no longer than that.
+/// A line is shorter than that: a few packed bytes may be gigabytes without an end of line.
 const LONGEST_LINE: u64 = 64 << 10;
 
 /// The page of Linux's tables on all machines whose `page-types` was seen.
@@ -48,18 +48,16 @@ pub fn read_from(input: Input) -> Result<Placements> {
     let mut text = BufReader::with_capacity(LONGEST_LINE as usize, input);
     let mut line = Vec::new();
     loop {
-        line.clear();
-        let read = text.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
-        let read = read.map_err(|error| text.get_ref().failed(&error))?;
-        if read == 0 {
+        next_line(&mut text, &mut line)?;
+        if line.is_empty() {
             break;
         }
         map.number += 1;
         if line.contains(&0) {
             return Err(map.wrong(&line[..line.len().min(60)], RAW_RULE));
         }
-        if line.len() as u64 == LONGEST_LINE {
-            return Err(map.wrong(&line[..60], "a line of a map is shorter than 64 KiB"));
+        if is_too_long(&line) {
+            return Err(map.wrong(&line[..60], LONG_RULE));
         }
         if !map.line(&line)? {
             break;
@@ -68,10 +66,26 @@ pub fn read_from(input: Input) -> Result<Placements> {
     map.finish()
 }
 
+/// Reads the next line, with its end, in place of the one before: as far as a line may go. Empty where the text ends.
+pub(crate) fn next_line(text: &mut BufReader<Input>, line: &mut Vec<u8>) -> Result<()> {
+    line.clear();
+    let read = text.by_ref().take(LONGEST_LINE).read_until(b'\n', line);
+    read.map(|_| ()).map_err(|error| text.get_ref().failed(&error))
+}
+
+/// Whether [`next_line`] read no whole line, since it is longer than a line may be.
+pub(crate) fn is_too_long(line: &[u8]) -> bool {
+    line.len() as u64 == LONGEST_LINE
+}
+
 /// Whether a file looks like a map: the maps of a raw pagemap are beside it, or its beginning is that of a
-/// `v2p.textproto` or of what `page-types` prints. (Lines of addresses look like many things.)
+/// `v2p.textproto` or of what `page-types` prints. (Lines of addresses look like many things.) What is no file but a pipe
+/// is none, and is not opened: that would wait for its writer, and take from what it writes.
 #[must_use]
 pub fn is_map(path: &str) -> bool {
+    if !std::fs::metadata(path).is_ok_and(|file| file.is_file()) {
+        return false;
+    }
     if pagemap::maps_beside(path).is_some() {
         return true;
     }
@@ -290,6 +304,8 @@ impl Map {
         Ok(Placements { spans: self.spans, evicts, ..Placements::default() })
     }
 }
+
+pub(crate) const LONG_RULE: &str = "a line of a map is shorter than 64 KiB";
 
 pub(crate) const PAGE_RULE: &str = "page_size is a power of two";
 

@@ -24,7 +24,7 @@ const ENTRIES: [u64; 5] = [PRESENT | FLAGS | 7, PRESENT | 8, 0, SWAPPED | 99, PR
 struct Place(PathBuf);
 
 impl Place {
-    fn new(raw: &[u8], maps: &str) -> Self {
+    fn new(raw: &[u8], maps: impl AsRef<[u8]>) -> Self {
         let name = format!("binhop-pagemap-{}-{:?}", std::process::id(), std::thread::current().id());
         let place = Self(std::env::temp_dir().join(name));
         std::fs::create_dir_all(&place.0).unwrap();
@@ -58,7 +58,7 @@ fn spans(page: u64) -> [Span; 2] {
     [span(0x40_0000, 7, 2), span(0x7ffe_1000, 3, 1)]
 }
 
-fn refused(raw: &[u8], maps: &str) -> Box<Problem> {
+fn refused(raw: &[u8], maps: impl AsRef<[u8]>) -> Box<Problem> {
     Place::new(raw, maps).read().unwrap_err()
 }
 
@@ -153,6 +153,10 @@ fn maps_that_are_none_are_refused() {
         ("1000-3800\n", "one or more whole pages"),
         ("page_size 1000\n", "power of two"),
         ("page_size\n", "power of two"),
+        // It would change the pages that were read: the range's as well as the kernel's.
+        ("1000-2000\npage_size 65536\n", "page_size stands before the first range"),
+        ("7ffffffff000-800000000000\npage_size 9223372036854775808\n", "before the first range"),
+        ("ffffffffff600000-ffffffffff601000\npage_size 65536\n", "before the first range"),
     ] {
         let problem = refused(&bytes(&ENTRIES), maps);
         let line = maps.lines().count();
@@ -163,6 +167,44 @@ fn maps_that_are_none_are_refused() {
     assert!(twice.in_pages(4096, "m").unwrap_err().rule.contains("the map gives two"));
     let far = refused(&bytes(&[PRESENT | ((1 << 55) - 1)]), "1000-2000\n");
     assert_eq!((&*far.value, &*far.rule), ("0x807fffffffffffff", "a frame ends within 64 bits"));
+}
+
+#[test]
+fn names_in_the_maps_are_bytes() {
+    let maps = b"00400000-00403000 r-xp 00000000 08:01 131 /tmp/\xff\xfe\r\n7ffe0000-7ffe2000 rw-p \xc3\n";
+    assert_eq!(Place::new(&bytes(&ENTRIES), maps).read().unwrap().spans, spans(4096));
+    let problem = refused(&bytes(&ENTRIES), b"00400000-00403000\n7ffe\xff-7ffe2000 rw-p\n");
+    assert_eq!(problem.value, "\"7ffe\u{fffd}-7ffe2000 rw-p\"");
+    assert!(problem.place.ends_with("/p.maps: line 2"), "{problem}");
+    assert!(problem.rule.contains("begins with START-END"), "{problem}");
+}
+
+#[test]
+fn a_line_without_end_is_not_read_whole() {
+    let long = [b"00400000-00403000 ", &[b'x'; 70_000][..], b"\n"].concat();
+    for maps in [zstd::encode_all(&long[..], 3).unwrap(), long] {
+        let problem = refused(&bytes(&ENTRIES), maps);
+        assert_eq!(problem.rule, "a line of a map is shorter than 64 KiB");
+        assert!(problem.place.ends_with("/p.maps: line 1"), "{problem}");
+    }
+}
+
+#[test]
+fn the_kernels_half_may_be_of_any_length() {
+    let maps = format!("page_size 1\n{}1000-1001\n", "8000000000000000-ffffffffffffffff\n".repeat(3));
+    let map = Place::new(&bytes(&[PRESENT | 7]), maps).read().unwrap();
+    assert_eq!(map.spans, [Span { asid: 0, virtual_address: 0x1000, physical_address: 7, bytes: 1 }]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_at_the_option() {
+    let place = Place::new(&bytes(&ENTRIES), MAPS);
+    let maps = place.0.join("p.maps");
+    std::fs::remove_file(&maps).unwrap();
+    std::fs::create_dir(&maps).unwrap();
+    let problem = place.read().unwrap_err();
+    assert_eq!((&*problem.place, &*problem.value), ("--v2p", &*maps.display().to_string()));
+    assert!(problem.to_string().starts_with(&format!("--v2p: {}: is a directory", maps.display())));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Maps of virtual to physical addresses: the three forms, and maps that are none.
 
-use std::io::Cursor;
+use std::io::{Cursor, Read, Write};
 
 use proptest::prelude::*;
 
@@ -122,6 +122,25 @@ fn a_map_that_is_none_is_refused() {
     assert!(twice.rule.contains("the map gives two"), "{twice}");
     // Once more the same is the same.
     assert!(read("1000 5000\n1000 5000\n").unwrap().in_pages(4096, "m").is_ok());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_pipe_is_not_read_to_see_whether_it_is_a_map() {
+    let path = std::env::temp_dir().join(format!("binhop-v2p-{}", std::process::id()));
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    // Open for both, it waits for nobody; and it holds as much as a look at a file takes.
+    let mut pipe = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+    let map = b"voffset\toffset\tlen\tflags\n".repeat(256);
+    pipe.write_all(&map).unwrap();
+    let name = path.display().to_string();
+    let (is_map, problem) = (v2p::is_map(&name), binhop_trace::import::open(&name, None).err().unwrap());
+    std::fs::remove_file(&path).unwrap();
+    assert!(!is_map);
+    assert_eq!(problem.rule, "its name does not tell the format");
+    let mut held = vec![0; map.len()];
+    pipe.read_exact(&mut held).unwrap();
+    assert_eq!(held, map);
 }
 
 #[test]
