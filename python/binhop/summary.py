@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binhop.errors import RequestError
-from binhop.lazily import pl
+from binhop.lazily import load, pl
 
 KEYS = ["workload", "machine", "phase", "metric", "unit"]
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
@@ -70,6 +70,4 @@ def student(n: int, confidence: float) -> float | None:
     """How many standard errors the interval of a mean of n values reaches to each side; None for one."""
     if n < 2:
         return None
-    from scipy.stats import t  # it takes a while to load
-
-    return float(t.ppf((1 + confidence) / 2, n - 1))
+    return float(load("scipy.stats").t.ppf((1 + confidence) / 2, n - 1))

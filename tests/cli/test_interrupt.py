@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from binhop import cli
+from binhop import cli, lazily
 from tests.conftest import COMMAND
 
 
@@ -79,13 +80,22 @@ def test_what_takes_long_stops_and_leaves_nothing(tmp_path: Path, arguments: lis
 
 def test_a_search_for_a_narrow_interval_stops_between_rounds_too(tmp_path: Path) -> None:
     # Short rounds: the signal meets Python as well as the simulation.
-    arguments = ["compare", "kh90", "lin", "--set", "cache.l2.ways=1,2", "--length", "100k"]
+    arguments = ["compare", "kh90", "lin", "--set", "cache.l2.ways=1,2", "--length", "300k"]
     code, _, seconds = interrupted(
         tmp_path, *arguments, "--until", "0.0001%", "--seeds", "4096", "--json", "x.json"
     )
     assert code == 130
     assert seconds < 5
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_library_is_not_torn_out_of_its_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nfor _ in range(99):\n    whole = True\n"
+    (tmp_path / "taken_by_surprise.py").write_text(lines)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        lazily.load("taken_by_surprise")
+    assert sys.modules.pop("taken_by_surprise").whole
 
 
 STUDY = """

@@ -116,7 +116,8 @@ def test_exec_keeps_the_process(command: Command) -> None:
 
 
 def test_threads_are_told_apart(command: Command) -> None:
-    program = "import threading as t; a = [t.Thread(target=sum, args=([1] * 9,)) for _ in '12']\n"
+    # They meet before either ends: of two that do not, the second may get the number of the first.
+    program = "import threading as t; c = t.Barrier(2); a = [t.Thread(target=c.wait) for _ in '12']\n"
     program += "for b in a: b.start()\nfor b in a: b.join()"
     python = str(Path(sys.executable).resolve())
     assert record(command, "--", python, "-S", "-I", "-c", program).returncode == 0
