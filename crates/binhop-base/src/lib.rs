@@ -1,5 +1,6 @@
 //! What everything in binhop is measured in: typed addresses, sizes, kinds of access, the seeded
-//! generator, the ports between hardware and operating system, and the one form of error.
+//! generator, the ports between hardware and operating system, maps that share what they have in common, and the one
+//! form of error.
 //!
 //! The crate reads no clock, no file and no environment, and builds without the standard library.
 #![no_std]
@@ -8,6 +9,8 @@
 extern crate alloc;
 
 mod address;
+pub mod escape;
+pub mod forest;
 mod kind;
 mod port;
 mod problem;

@@ -6,6 +6,8 @@ use alloc::{
 };
 use core::fmt;
 
+use crate::escape::escaped;
+
 /// Whose fault it is, which is also the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
@@ -65,12 +67,13 @@ impl Problem {
     }
 }
 
+/// One line: what a trace or a file name brings along reaches no terminal.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.place.is_empty() {
-            write!(f, "{}: ", self.place)?;
+            write!(f, "{}: ", escaped(&self.place))?;
         }
-        write!(f, "{}: {}; {}", self.value, self.rule, self.remedy)
+        write!(f, "{}: {}; {}", escaped(&self.value), escaped(&self.rule), escaped(&self.remedy))
     }
 }
 
@@ -84,5 +87,11 @@ mod tests {
     fn a_problem_says_value_place_rule_and_remedy() {
         let problem = Problem::request("3MiB", "kh90.toml: cache.l2.size", "must be 2^n", "take 4MiB");
         assert_eq!(problem.to_string(), "kh90.toml: cache.l2.size: 3MiB: must be 2^n; take 4MiB");
+    }
+
+    #[test]
+    fn a_problem_is_one_line_that_steers_no_terminal() {
+        let problem = Problem::request("a\nb", "\x1b[2J.din", "no\u{9b}", "\u{202e}");
+        assert_eq!(problem.to_string(), "\\x1b[2J.din: a\\nb: no\\x9b; \\u202e");
     }
 }

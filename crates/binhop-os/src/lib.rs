@@ -17,4 +17,4 @@ pub mod placement;
 mod space;
 
 pub use frame::{Allocator, Counts, Frames, Placed, Pool, Recency, Request, Sharing};
-pub use space::{MapFlags, Owner, SegmentId, Spaces, Touch};
+pub use space::{MapFlags, Origin, Owner, SegmentId, Spaces, Touch};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use binhop_base::{Asid, Bytes, Class, PageId, PageNo, PowerOfTwo, VirtAddr};
-use binhop_os::{MapFlags, Owner, Spaces, Touch};
+use binhop_os::{Owner, Spaces, Touch};
 use proptest::prelude::*;
 
 const READ: u32 = 1;
@@ -138,7 +138,7 @@ fn a_map_over_a_live_range_replaces_it_and_protect_does_not() {
     let mut spaces = spaces(4096);
     map(&mut spaces, A, 10, 3, READ | WRITE, None, 0);
     let pages: Vec<PageId> = (10..13).map(|page| write(&mut spaces, A, page).page).collect();
-    spaces.protect(A, VirtAddr(11 << 12), 1, MapFlags::from(READ)).unwrap();
+    spaces.protect(A, VirtAddr(11 << 12), 1).unwrap();
     assert_eq!(write(&mut spaces, A, 11).page, pages[1]); // the trace is what happened
     map(&mut spaces, A, 11, 1, READ | WRITE, None, 0);
     assert_eq!(spaces.drain_dead(), [pages[1]]);
@@ -246,7 +246,7 @@ fn where_physical_is_virtual_spaces_alias_and_events_change_nothing() {
     assert_eq!(spaces.global_page(a.page), PageNo(5));
     spaces.fork(C, A).unwrap();
     spaces.unmap(A, VirtAddr(0), 1000).unwrap();
-    spaces.protect(A, VirtAddr(0), 1000, MapFlags::from(READ)).unwrap();
+    spaces.protect(A, VirtAddr(0), 1000).unwrap();
     spaces.exit(A);
     spaces.exec(B);
     for asid in [A, B, C] {
@@ -267,7 +267,7 @@ fn impossible_events_are_refused_by_name() {
     assert_eq!(problem.value, "map in asid 1 at address 0xfffffffffffff001: 1 pages of 4096 B");
     for pages in [1 << 52, u64::MAX] {
         assert!(spaces.unmap(A, VirtAddr(1 << 12), pages).is_err());
-        assert!(spaces.protect(A, VirtAddr(1 << 12), pages, MapFlags::default()).is_err());
+        assert!(spaces.protect(A, VirtAddr(1 << 12), pages).is_err());
     }
     // The last page there is; and no page at all.
     map(&mut spaces, A, (1 << 52) - 1, 1, READ | SHARED, Some(1), 0);

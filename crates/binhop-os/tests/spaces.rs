@@ -12,7 +12,7 @@ enum Event {
     Touch { asid: u32, page: u64, write: bool },
     Map { asid: u32, start: u64, pages: u64, flags: u32, segment: Option<(u64, u64)> },
     Unmap { asid: u32, start: u64, pages: u64 },
-    Protect { asid: u32, start: u64, pages: u64, flags: u32 },
+    Protect { asid: u32, start: u64, pages: u64 },
     Fork { child: u32, parent: u32 },
     End { asid: u32 },
 }
@@ -30,8 +30,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (asid(), start(), 0..9u64, 0..32u32, segment)
             .prop_map(|(asid, start, pages, flags, segment)| Event::Map { asid, start, pages, flags, segment }),
         2 => (asid(), start(), 1..9u64).prop_map(|(asid, start, pages)| Event::Unmap { asid, start, pages }),
-        1 => (asid(), start(), 1..9u64, 0..32u32)
-            .prop_map(|(asid, start, pages, flags)| Event::Protect { asid, start, pages, flags }),
+        1 => (asid(), start(), 1..9u64).prop_map(|(asid, start, pages)| Event::Protect { asid, start, pages }),
         2 => (asid(), 1..SPACES).prop_map(|(parent, by)| Event::Fork { child: (parent + by) % SPACES, parent }),
         1 => asid().prop_map(|asid| Event::End { asid }),
     ]
@@ -75,8 +74,8 @@ fn run(machine: u64, trace: u64, events: &[Event]) {
                 fast.unmap(Asid(asid), VirtAddr(start * 4096), pages).unwrap();
                 slow.unmap(Asid(asid), start * 4096, pages);
             }
-            Event::Protect { asid, start, pages, flags } => {
-                fast.protect(Asid(asid), VirtAddr(start * 4096), pages, flags.into()).unwrap();
+            Event::Protect { asid, start, pages } => {
+                fast.protect(Asid(asid), VirtAddr(start * 4096), pages).unwrap();
             }
             Event::Fork { child, parent } => {
                 fast.fork(Asid(child), Asid(parent)).unwrap();

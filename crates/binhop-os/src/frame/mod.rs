@@ -46,7 +46,7 @@ pub struct Request {
     /// The segment it belongs to (see [`Spaces::segment_of`](crate::Spaces::segment_of)).
     pub segment: SegmentId,
     /// All segments that the address space can have pages in, that one among them, each once
-    /// (see [`Spaces::segments_of_space`](crate::Spaces::segments_of_space)).
+    /// (see [`Spaces::segments_of_space`](crate::Spaces::segments_of_space)); empty where no policy asks for them.
     pub segments: Arc<[SegmentId]>,
 }
 

@@ -1,10 +1,14 @@
 //! `colored-lists`: memory divided by color, each color with a free list and replacement of its own (LF91 §2).
 //!
 //! A frame's color is its number mod colors, a page's its virtual page number mod colors, exclusive-ored with
-//! a hash of the address space's number before if `pid-hash` says so. A page gets a frame of its color: a
-//! free one, as long as there is one, in random order; else the one whose page was referenced longest ago,
-//! which is evicted whatever other colors have free. The frame of a page that dies keeps its place in its
-//! color's order. One color is conventional global LRU.
+//! a hash of the address space's number before if `pid-hash` says so. A page gets a frame of its color: one
+//! never used, as long as there is one, in random order; else the one whose page was referenced longest ago,
+//! which is evicted whatever other colors have free.
+//!
+//! The frame of a page that died keeps its place in its color's order and waits its turn there: it is given away,
+//! without an eviction, when its page was referenced longest ago of all. Until then a live page whose last reference
+//! is older is evicted although the dead page's frame is free. So `paging` counts, too: the end of a process frees
+//! nothing (ours; LF91 does not say). One color is conventional global LRU.
 //!
 //! A color is a list with a pool of one, so each is exact at no cost to references.
 
@@ -20,11 +24,11 @@ use crate::{Allocator, Placed, Recency, Request};
 
 pub(super) static POLICY: Policy = Policy {
     name: "colored-lists",
-    rule: "A frame of the color of the page (virtual page number mod colors): a free one, else the least recently \
-           used of that color.",
+    rule: "A frame of the color of the page (virtual page number mod colors): one never used, else the least \
+           recently used of that color, whether its page lives or died.",
     source: "LF91 §2; the hash is binhop's",
-    cost: "28 B for each frame; O(1) while frames are free, then O(log frames) for each reused one; no draw \
-           but the order of free frames.",
+    cost: "28 B for each frame; O(1) while frames were never used, then O(log frames) for each reused one; no \
+           draw but the order of frames never used.",
     parameters: &[COLORS, TUNED_FOR, PID_HASH],
     manner: Manner::Own(Own {
         build,
@@ -138,6 +142,24 @@ mod tests {
         }
         frames.check().unwrap();
         assert_eq!((frames.mapped(), frames.free()), (4, Some(2)));
+    }
+
+    /// Two frames of one color: the frame of the page that died is free, and still the older live page leaves.
+    #[test]
+    fn the_frame_of_a_page_that_died_waits_its_turn() {
+        let mut frames = frames(2, 1, false);
+        let mut recency = Recency::new();
+        let mut place = |frames: &mut Frames, number: u32| {
+            recency.note(PageId(number), u64::from(number) + 1);
+            frames.place(&page(number), &recency).unwrap()
+        };
+        place(&mut frames, 0);
+        let dead = place(&mut frames, 1).frame;
+        assert_eq!(frames.release(PageId(1)), Some(dead));
+        assert_eq!((frames.mapped(), frames.free()), (1, Some(1)));
+        assert_eq!(place(&mut frames, 2).evicted, Some(PageId(0)), "page 0 is older than the dead page 1");
+        assert_eq!(place(&mut frames, 3), Placed { frame: dead, evicted: None });
+        frames.check().unwrap();
     }
 
     #[test]

@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 use binhop_base::{Domain, FrameNo, Result, Rng, Stream};
 
-use crate::{Allocator, Counts, Frames, Pool, Request};
+use crate::{Allocator, Counts, Frames, Pool, Request, Sharing};
 
 mod color;
 mod settings;
@@ -120,6 +120,19 @@ pub struct Policy {
     pub manner: Manner,
 }
 
+/// The memory that the frames of one lane take, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneBytes {
+    /// From the start.
+    pub start: u64,
+    /// More for each page in memory, once so many pages were placed that recency is read.
+    pub entry: u64,
+    /// The most of these together.
+    pub full: u64,
+    /// More for each segment or address space, where a policy asks what they use.
+    pub owner: u64,
+}
+
 /// How a policy gets its frames.
 #[derive(Clone, Copy, Debug)]
 pub enum Manner {
@@ -193,6 +206,13 @@ impl Policy {
         }
     }
 
+    /// Returns whether a placement reads the segments of the space that faults ([`Request::segments`]).
+    #[must_use]
+    pub fn reads_segments(&self, settings: &Settings) -> bool {
+        let counts = self.build(settings).and_then(|policy| policy.counts());
+        counts.is_some_and(|counts| counts.used == Some(Sharing::Segment))
+    }
+
     /// Whether the frame of a page that died may be given away before more than
     /// [`safe_frames`](Self::safe_frames) pages have been placed. Otherwise it waits its turn among the used ones.
     #[must_use]
@@ -207,6 +227,33 @@ impl Policy {
             Manner::Pool(_) => true,
             Manner::Own(own) => (own.is_random)(settings),
             Manner::Identity => false,
+        }
+    }
+
+    /// Returns the memory that the frames of one lane take: an upper bound, at most twice the true figure.
+    #[must_use]
+    pub fn lane_bytes(&self, settings: &Settings) -> LaneBytes {
+        let frames = settings.frames;
+        // An entry of 16 B for each frame, in a list that grows by doubling.
+        let entry = 32;
+        let full = frames.saturating_mul(entry);
+        match self.manner {
+            Manner::Identity => LaneBytes::default(),
+            Manner::Own(_) => LaneBytes {
+                start: frames.saturating_mul(24),
+                entry: 2 * entry,
+                full: full.saturating_mul(2),
+                owner: 0,
+            },
+            Manner::Pool(build) => match build(settings).counts() {
+                None => LaneBytes { start: frames.saturating_mul(12), entry, full, owner: 0 },
+                Some(counts) => {
+                    let bins = counts.bins.bytes();
+                    let start = frames.saturating_mul(28).saturating_add(bins.saturating_mul(20));
+                    let owner = counts.used.map_or(0, |_| bins.saturating_mul(8));
+                    LaneBytes { start, entry, full, owner }
+                }
+            },
         }
     }
 
@@ -253,6 +300,9 @@ mod tests {
                     listed.uses("sharing") && listed.name != "page-coloring-offset"
                 );
                 assert_eq!(asks.is_some(), listed.uses("bins"), "{}", listed.name);
+                let by_space = Settings { sharing: Sharing::Space, ..settings.clone() };
+                assert_eq!(listed.reads_segments(&settings), asks.is_some_and(|asks| asks.used.is_some()));
+                assert!(!listed.reads_segments(&by_space), "{}", listed.name);
             }
             let frames = listed.frames(&settings, 0).unwrap();
             assert_eq!(frames.frames(), (listed.name != "identity").then_some(64));

@@ -1,12 +1,14 @@
 //! The events that change address spaces, and the deaths they cause.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String};
 
-use binhop_base::{Asid, PageId, Problem, Result, VirtAddr};
+use binhop_base::{Asid, Problem, Result, VirtAddr, forest::Root};
 
 use super::{
-    MapFlags, Owner, SegmentId, Spaces,
-    areas::{Area, Backing, Edit, Where},
+    MapFlags, NO_PLACE, Owner, Spaces,
+    areas::{Area, Backing, Where},
+    extents::What,
+    lineage::Lineage,
 };
 
 impl Spaces {
@@ -32,8 +34,8 @@ impl Spaces {
         }
         self.has_maps = true;
         let segment = match segment {
-            Some(name) => Some(self.segments.named(name)?),
-            None if flags.shared() => Some(self.segments.add(Owner::Anonymous)?),
+            Some(name) => Some(self.segments.named(name, flags)?),
+            None if flags.shared() => Some(self.segments.add(Owner::Anonymous, flags)?),
             None => None,
         };
         let backing = segment.map(|segment| Backing {
@@ -41,7 +43,12 @@ impl Spaces {
             base: first.wrapping_sub(offset),
             shared: flags.shared(),
         });
-        self.replace(asid, first, last, Some(Area { last, flags, backing }));
+        self.replace(
+            asid,
+            first,
+            last,
+            Some(Area { last, grows: flags.grows(), writable: flags.write(), backing }),
+        );
         Ok(())
     }
 
@@ -57,24 +64,12 @@ impl Spaces {
         Ok(())
     }
 
-    /// The protection of a range changes; whether it is shared or grows does not. No page changes.
+    /// The protection of a range changes: nothing else does, and nothing is kept of it.
     ///
     /// # Errors
     /// The range ends above the largest address.
-    pub fn protect(&mut self, asid: Asid, start: VirtAddr, trace_pages: u64, flags: MapFlags) -> Result<()> {
-        let range = self.range(start, trace_pages, || format!("protect in asid {asid}"))?;
-        let (Some((first, last)), None) = (range, self.memory) else { return Ok(()) };
-        let space = self.space(asid);
-        let areas = &mut self.spaces[space as usize].areas;
-        let mut edit = areas.carve(first, last);
-        for (start, area) in edit.gone.clone() {
-            let (start, last) = (start.max(first), area.last.min(last));
-            let part = Area { last, flags: area.flags.with_protection(flags), ..area };
-            areas.insert(start, part);
-            edit.come.push((start, part));
-        }
-        self.index(space, &edit);
-        Ok(())
+    pub fn protect(&self, asid: Asid, start: VirtAddr, trace_pages: u64) -> Result<()> {
+        self.range(start, trace_pages, || format!("protect in asid {asid}")).map(drop)
     }
 
     /// `child` is born as a copy of `parent`. If an address space of that number lives, it ends first.
@@ -95,21 +90,18 @@ impl Spaces {
         }
         self.end(child);
         let (child, parent) = (self.space(child), self.space(parent));
+        self.forks += 1;
         let from = &mut self.spaces[parent as usize];
         from.generation += 1;
-        for own in from.own.values_mut() {
-            own.pending = true;
-            self.ids.hold(own.page);
-        }
-        let (areas, own) = (from.areas.clone(), from.own.clone());
-        let inherited = from.inherited.iter().copied().chain(from.private).collect();
-        let edit =
-            Edit { gone: Vec::new(), come: areas.iter().map(|(start, area)| (start, *area)).collect() };
-        self.index(child, &edit);
+        from.forked = self.forks;
+        from.lineage = self.lineages.handed_down(from.lineage, from.private);
+        let lineage = from.lineage;
+        let (areas, extents) = (self.areas.share(from.areas), self.extents.share(from.extents));
         let to = &mut self.spaces[child as usize];
         to.areas = areas;
-        to.own = own;
-        to.inherited = inherited;
+        to.extents = extents;
+        to.forked = self.forks;
+        to.lineage = lineage;
         Ok(())
     }
 
@@ -152,40 +144,121 @@ impl Spaces {
     /// Ends whatever lies in `first..=last` of a space, and puts `area` there.
     fn replace(&mut self, asid: Asid, first: u64, last: u64, area: Option<Area>) {
         let space = self.space(asid);
+        let log2 = self.page.log2();
+        let (low, high) = (first >> log2, last >> log2);
+        let borders = self.borders(space, first, last);
         let home = &mut self.spaces[space as usize];
         home.generation += 1;
-        let mut edit = home.areas.carve(first, last);
-        let lost = self.lost_pages(space, first, last, &edit);
-        let home = &mut self.spaces[space as usize];
-        if let Some(area) = area {
-            home.areas.insert(first, area);
-            edit.come.push((first, area));
+        home.areas = self.areas.carve(home.areas, first, last);
+        // Pages wholly inside begin anew.
+        let inside = (low + u64::from(borders[0].is_some()))..(high + u64::from(borders[1].is_none()));
+        if !inside.is_empty() {
+            home.extents = self.extents.carve(home.extents, inside.start, inside.end - 1, &mut self.segments);
         }
-        let deaths = self.dead.len();
-        for page in lost {
-            if let Some(own) = self.spaces[space as usize].own.remove(&page) {
-                self.let_go(own.page);
+        // Pages at a border keep a page of the space's own, unless they lost their last area.
+        for (page, had) in borders.into_iter().flatten() {
+            let bytes = self.bytes_of(page);
+            let home = &mut self.spaces[space as usize];
+            let lost = had && !self.areas.any(home.areas, bytes.0, bytes.1);
+            if lost || !matches!(self.extents.at(home.extents, page), Some(What::Own { .. })) {
+                home.extents = self.extents.carve(home.extents, page, page, &mut self.segments);
             }
         }
-        self.index(space, &edit);
-        self.bury_behind(&edit, first, last);
-        self.dead[deaths..].sort_unstable();
+        if let Some(area) = area {
+            let home = &mut self.spaces[space as usize];
+            home.areas = self.areas.insert(home.areas, first, area);
+            if let (Some(backing), false) = (area.backing, inside.is_empty()) {
+                self.lead(space, (inside.start, inside.end - 1), backing);
+            }
+        }
+        for (page, _) in borders.into_iter().flatten() {
+            self.lead_at_border(space, page);
+        }
+        self.settle();
     }
 
-    /// The space's own pages that end when `first..=last` was carved: those wholly inside, and one at
-    /// either border if it lost its last area there.
-    fn lost_pages(&self, space: u32, first: u64, last: u64, edit: &Edit) -> Vec<u64> {
+    /// The pages at the borders of `first..=last` that are not wholly inside, each with whether an area holds a byte
+    /// of it there. A page that has both borders is the first.
+    fn borders(&self, space: u32, first: u64, last: u64) -> [Option<(u64, bool)>; 2] {
         let home = &self.spaces[space as usize];
-        let size = self.page;
-        let bounds = |page: u64| (page << size.log2(), page << size.log2() | (size.bytes() - 1));
-        let ends = |page: u64| {
-            let (low, high) = bounds(page);
-            let inside = first <= low && high <= last;
-            let had = edit.gone.iter().any(|(start, area)| *start <= high && area.last >= low);
-            inside || had && home.areas.overlapping(low, high).next().is_none()
+        let border = |page: u64| {
+            let (low, high) = self.bytes_of(page);
+            let part = (low.max(first), high.min(last));
+            (part != (low, high)).then(|| (page, self.areas.any(home.areas, part.0, part.1)))
         };
-        let pages = first >> size.log2()..=last >> size.log2();
-        home.own.range(pages).map(|(&page, _)| page).filter(|&page| ends(page)).collect()
+        let log2 = self.page.log2();
+        let (low, high) = (first >> log2, last >> log2);
+        [border(low), if low == high { None } else { border(high) }]
+    }
+
+    /// The first and the last byte of a page.
+    fn bytes_of(&self, page: u64) -> (u64, u64) {
+        let first = page << self.page.log2();
+        (first, first | (self.page.bytes() - 1))
+    }
+
+    /// The free pages `pages` lie in an area with this backing: they lead to its segment, if they do congruently.
+    pub(super) fn lead(&mut self, space: u32, pages: (u64, u64), backing: Backing) {
+        let (first, last) = pages;
+        let log2 = self.page.log2();
+        let byte = (first << log2).wrapping_sub(backing.base);
+        if byte & (self.page.bytes() - 1) != 0 {
+            return;
+        }
+        // Numbers in a segment may run past the largest to 0: a stack that grew below the segment's start.
+        let (index, most) = (byte >> log2, u64::MAX >> log2);
+        let before = (most - index).min(last - first);
+        self.run(space, (first, first + before), backing, index);
+        if before < last - first {
+            self.run(space, (first + before + 1, last), backing, 0);
+        }
+    }
+
+    fn run(&mut self, space: u32, pages: (u64, u64), backing: Backing, index: u64) {
+        let run = What::Run { segment: backing.segment, shared: backing.shared, index };
+        let home = &mut self.spaces[space as usize];
+        home.extents = self.extents.insert_run(home.extents, pages, run, &mut self.segments);
+    }
+
+    /// A page of which areas hold parts leads to a segment, unless it is one of the space's own.
+    fn lead_at_border(&mut self, space: u32, page: u64) {
+        let home = &self.spaces[space as usize];
+        if self.extents.at(home.extents, page).is_some() {
+            return;
+        }
+        if let Where::Segment { segment, index, shared } = self.areas.lookup(home.areas, page, self.page) {
+            let run = What::Run { segment, shared, index };
+            let home = &mut self.spaces[space as usize];
+            home.extents = self.extents.insert_run(home.extents, (page, page), run, &mut self.segments);
+        }
+    }
+
+    /// Lets the growing area above a page that is touched, and lies in no area, grow down to it, if there is one
+    /// within reach. Returns whether it did.
+    pub(super) fn grow(&mut self, space: u32, page: u64) -> bool {
+        let (first, last) = self.bytes_of(page);
+        let home = &mut self.spaces[space as usize];
+        let Some((areas, start, area)) = self.areas.grow(home.areas, first, last) else { return false };
+        home.areas = areas;
+        let Some(backing) = area.backing else { return true };
+        let end = start >> self.page.log2();
+        // What was touched outside every map stays the space's own.
+        let mut at = page;
+        if end > page {
+            for own in self.extents.own(self.spaces[space as usize].extents, page, end - 1) {
+                if own > at {
+                    self.lead(space, (at, own - 1), backing);
+                }
+                at = own + 1;
+            }
+            if at < end {
+                self.lead(space, (at, end - 1), backing);
+            }
+        }
+        if start > self.bytes_of(end).0 {
+            self.lead_at_border(space, end);
+        }
+        true
     }
 
     /// Ends all of a space.
@@ -198,80 +271,15 @@ impl Spaces {
         home.generation += 1;
         home.born = home.generation;
         home.private = None;
-        home.inherited.clear();
-        let areas = core::mem::take(&mut home.areas);
-        let own = core::mem::take(&mut home.own);
-        let edit =
-            Edit { gone: areas.iter().map(|(start, area)| (start, *area)).collect(), come: Vec::new() };
-        let deaths = self.dead.len();
-        for own in own.values() {
-            self.let_go(own.page);
-        }
-        self.index(space, &edit);
-        self.bury_behind(&edit, 0, u64::MAX);
-        self.dead[deaths..].sort_unstable();
+        home.lineage = Lineage::NONE;
+        home.touched = NO_PLACE;
+        self.areas.release(core::mem::replace(&mut home.areas, Root::EMPTY));
+        self.extents.release(core::mem::replace(&mut home.extents, Root::EMPTY));
+        self.settle();
     }
 
-    /// Keeps each segment's list of the areas that lie in it.
-    pub(super) fn index(&mut self, space: u32, edit: &Edit) {
-        for (start, area) in &edit.gone {
-            if let Some(backing) = area.backing {
-                self.segments.get_mut(backing.segment).areas.remove(&(space, *start));
-            }
-        }
-        for (start, area) in &edit.come {
-            if let Some(backing) = area.backing {
-                self.segments.get_mut(backing.segment).areas.insert((space, *start));
-            }
-        }
-    }
-
-    /// One space less holds a page of its own; it dies with the last.
-    pub(super) fn let_go(&mut self, page: PageId) {
-        if self.ids.let_go(page) {
-            self.dead.push(page);
-        }
-    }
-
-    /// Buries what the areas that went from `first..=last` led to and nothing leads to now.
-    fn bury_behind(&mut self, edit: &Edit, first: u64, last: u64) {
-        for (start, area) in &edit.gone {
-            let Some(backing) = area.backing else { continue };
-            if backing.base & (self.page.bytes() - 1) != 0 {
-                continue; // not congruent: no page of the segment was reached through it
-            }
-            let index = |byte: u64| byte.wrapping_sub(backing.base) >> self.page.log2();
-            // A page across a border is counted in: it is no longer wholly in the segment.
-            self.bury_unmapped(backing.segment, index((*start).max(first)), index(area.last.min(last)));
-        }
-    }
-
-    /// Buries the live pages among `first..=last` of a segment to which no space's maps lead.
-    pub(super) fn bury_unmapped(&mut self, segment: SegmentId, first: u64, last: u64) {
-        for index in self.segments.get(segment).live(first, last) {
-            if !self.is_mapped(segment, index) {
-                self.dead.extend(self.segments.get_mut(segment).pages.remove(&index));
-            }
-        }
-    }
-
-    /// Whether a touch in some space would find this page of a segment.
-    fn is_mapped(&self, segment: SegmentId, index: u64) -> bool {
-        self.segments.get(segment).areas.iter().any(|&(space, start)| {
-            let home = &self.spaces[space as usize];
-            let Some((area, base)) =
-                home.areas.get(start).and_then(|area| Some((area, area.backing?.base)))
-            else {
-                return false;
-            };
-            let first = base.wrapping_add(index << self.page.log2());
-            let page = first >> self.page.log2();
-            let reached = first & (self.page.bytes() - 1) == 0
-                && start <= first + (self.page.bytes() - 1)
-                && area.last >= first
-                && !home.own.contains_key(&page);
-            let found = || home.areas.lookup(page, self.page);
-            reached && matches!(found(), Where::Segment { segment: s, index: i, .. } if s == segment && i == index)
-        })
+    /// Buries what no space leads to any more.
+    pub(super) fn settle(&mut self) {
+        self.extents.settle(&mut self.segments, &mut self.dead);
     }
 }

@@ -11,8 +11,6 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapFlags(u8);
 
-const PROTECTION: u8 = 1 | 2 | 4;
-
 impl MapFlags {
     /// The pages may be read.
     #[must_use]
@@ -42,11 +40,6 @@ impl MapFlags {
     #[must_use]
     pub const fn grows(self) -> bool {
         self.0 & 16 != 0
-    }
-
-    /// These flags with the protection of others: what a protect event leaves of a mapping.
-    pub(super) const fn with_protection(self, other: Self) -> Self {
-        Self((self.0 & !PROTECTION) | (other.0 & PROTECTION))
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::{format, vec::Vec};
 
 use binhop_base::{Asid, MappingId, PageId, PageNo, Problem, Result};
 
-use super::SegmentId;
+use super::{Origin, SegmentId};
 
 /// A link to a mapping, or the end of a chain: no mapping has the number `u32::MAX` (see `Ids::room`).
 #[derive(Clone, Copy)]
@@ -21,9 +21,8 @@ impl Link {
 struct Page {
     global: PageNo,
     segment: SegmentId,
+    origin: Origin,
     newest: Link,
-    /// Spaces that hold the page as one of their own; 0 for a segment's page.
-    holders: u32,
 }
 
 struct Mapping {
@@ -31,8 +30,6 @@ struct Mapping {
     asid: Asid,
     /// The next older mapping of the same page.
     of_page: Link,
-    /// The next older mapping at the same virtual page of the same space.
-    here: Link,
 }
 
 /// Pages and mappings by number. They grow with the pages touched, never shrink, and numbers are never reused.
@@ -62,44 +59,24 @@ impl Ids {
     }
 
     /// A new page, first mapped at `global`.
-    pub(super) fn add_page(&mut self, segment: SegmentId, global: PageNo) -> Result<PageId> {
+    pub(super) fn add_page(&mut self, segment: SegmentId, global: PageNo, origin: Origin) -> Result<PageId> {
         let page = PageId(self.room(self.pages.len(), "pages")?);
-        self.pages.push(Page { global, segment, newest: Link::END, holders: 0 });
+        self.pages.push(Page { global, segment, origin, newest: Link::END });
         Ok(page)
     }
 
-    /// A new mapping; `here` is the newest so far at its place.
+    /// A new mapping.
     pub(super) fn add_mapping(
         &mut self,
         asid: Asid,
         virtual_page: PageNo,
         page: PageId,
-        here: Option<MappingId>,
     ) -> Result<MappingId> {
         let mapping = MappingId(self.room(self.mappings.len(), "mappings")?);
         let of_page = core::mem::replace(&mut self.pages[page.index()].newest, Link(mapping.0));
-        let here = here.map_or(Link::END, |older| Link(older.0));
-        self.mappings.push(Mapping { page, asid, of_page, here });
+        self.mappings.push(Mapping { page, asid, of_page });
         self.virtual_pages.push(virtual_page);
         Ok(mapping)
-    }
-
-    /// The mapping that leads to `page` among those at one place, of which `newest` is the newest.
-    pub(super) fn find_here(&self, newest: Option<MappingId>, page: PageId) -> Option<MappingId> {
-        let next = |mapping: &MappingId| self.mappings[mapping.index()].here.get();
-        core::iter::successors(newest, next).find(|mapping| self.page_of(*mapping) == page)
-    }
-
-    /// One more space holds the page as its own.
-    pub(super) fn hold(&mut self, page: PageId) {
-        self.pages[page.index()].holders += 1;
-    }
-
-    /// One space less holds it; whether that was the last.
-    pub(super) fn let_go(&mut self, page: PageId) -> bool {
-        let holders = &mut self.pages[page.index()].holders;
-        *holders -= 1;
-        *holders == 0
     }
 
     pub(super) fn pages(&self) -> usize {
@@ -135,6 +112,10 @@ impl Ids {
         self.pages[page.index()].segment
     }
 
+    pub(super) fn origin_of(&self, page: PageId) -> Origin {
+        self.pages[page.index()].origin
+    }
+
     pub(super) fn mappings_of(&self, page: PageId) -> impl Iterator<Item = MappingId> {
         let next = |mapping: &MappingId| self.mappings[mapping.index()].of_page.get();
         core::iter::successors(self.pages[page.index()].newest.get(), next)
@@ -148,12 +129,13 @@ mod tests {
     #[test]
     fn running_out_of_numbers_stops_the_run() {
         let mut ids = Ids { limit: 2, ..Ids::new() };
-        let page = ids.add_page(SegmentId(0), PageNo(7)).unwrap();
-        ids.add_page(SegmentId(0), PageNo(8)).unwrap();
-        let problem = ids.add_page(SegmentId(0), PageNo(9)).unwrap_err();
+        let add = |ids: &mut Ids, page| ids.add_page(SegmentId(0), PageNo(page), Origin::Outside);
+        let page = add(&mut ids, 7).unwrap();
+        add(&mut ids, 8).unwrap();
+        let problem = add(&mut ids, 9).unwrap_err();
         assert_eq!((problem.class, &*problem.value), (binhop_base::Class::Run, "2 pages"));
-        ids.add_mapping(Asid(0), PageNo(7), page, None).unwrap();
-        ids.add_mapping(Asid(1), PageNo(7), page, None).unwrap();
-        assert_eq!(ids.add_mapping(Asid(2), PageNo(7), page, None).unwrap_err().value, "2 mappings");
+        ids.add_mapping(Asid(0), PageNo(7), page).unwrap();
+        ids.add_mapping(Asid(1), PageNo(7), page).unwrap();
+        assert_eq!(ids.add_mapping(Asid(2), PageNo(7), page).unwrap_err().value, "2 mappings");
     }
 }

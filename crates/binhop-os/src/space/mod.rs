@@ -20,30 +20,37 @@
 //!   part belongs to a segment. An event that covers only a part of a machine page ends the space's own
 //!   page there only if it takes the last area that the page touches.
 //! - A mapping with the flag "grows" extends downward to a touch at most 8 MiB below its start.
-//! - Protection is kept and changes nothing: the trace is what happened.
+//! - Protection changes nothing, and is not kept: the trace is what happened.
 //!
 //! # Cost
 //! A touch of a known virtual page is one probe of a hash table. First touches, first writes, and the first
-//! touch of each page after an event that changed its space cost a few searches in ordered maps. Memory
-//! grows with the pages touched, not with references.
+//! touch of each page after an event that changed its space cost a few searches in ordered maps. Each event costs
+//! O(log n) whatever it covers, besides what it makes or ends: a fork shares the maps of its parent, and
+//! either space copies what it changes. Memory grows with the pages touched and the events, not with references, nor
+//! with spaces × maps.
 
 mod areas;
+mod coverage;
 mod events;
+mod extents;
 mod flags;
 mod ids;
+mod lineage;
 mod queries;
 mod segment;
 mod table;
 
-use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 
-use binhop_base::{Asid, Bytes, MappingId, PageId, PageNo, PowerOfTwo, Result};
+use binhop_base::{Asid, Bytes, MappingId, PageId, PageNo, PowerOfTwo, Result, forest::Root};
 
 use areas::{Areas, Where};
+use extents::{Extents, What};
 pub use flags::MapFlags;
 use ids::Ids;
+use lineage::{Lineage, Lineages};
 use segment::Segments;
-pub use segment::{Owner, SegmentId};
+pub use segment::{Origin, Owner, SegmentId};
 use table::Table;
 
 /// What one touch found.
@@ -64,33 +71,34 @@ pub struct Touch {
     pub outside: bool,
 }
 
-/// A page that a space holds as one of its own.
-#[derive(Clone, Copy)]
-struct Own {
-    page: PageId,
-    /// A fork has passed since the space last wrote it: the next write makes another.
-    pending: bool,
-    outside: bool,
-}
-
 /// The segments of a space, true as long as its generation and private segment are these.
 struct Remembered {
     when: (u64, Option<SegmentId>),
     segments: Arc<[SegmentId]>,
 }
 
+/// No place: the end of a space's list of touched places.
+const NO_PLACE: u32 = u32::MAX;
+
 struct Space {
     asid: Asid,
-    areas: Areas,
-    own: BTreeMap<u64, Own>,
+    /// Its areas, in `Spaces::areas`.
+    areas: Root,
+    /// What stands behind its pages, in `Spaces::extents`.
+    extents: Root,
+    /// The place it touched last for the first time in its present life; each knows the one before.
+    touched: u32,
     /// Segment of its private pages, made with the first of them.
     private: Option<SegmentId>,
-    /// Private segments of its forefathers, handed down at a fork.
-    inherited: Vec<SegmentId>,
+    /// Private segments of its forefathers, handed down at a fork; after a fork of its own, its own private segment, too.
+    lineage: Lineage,
     /// What [`Spaces::shared_segments`] said last, and when.
-    segments: Option<Remembered>,
+    segments: Option<Box<Remembered>>,
     /// The generation in which its present life began.
     born: u64,
+    /// How many forks there had been after the last in which it took part: a page of its own that is older may have
+    /// other holders, and the next write makes another.
+    forked: u64,
     /// Counts the events that changed the space: what `Place` remembers holds within one of them.
     generation: u64,
     /// Mappings it ever made.
@@ -102,8 +110,10 @@ struct Place {
     generation: u64,
     current: MappingId,
     page: PageId,
-    /// Head of the chain of all mappings made here.
+    /// The mapping made here last. Others are in `Spaces::others`.
     newest: MappingId,
+    /// The place that its space touched before, in its present life.
+    before: u32,
     write_free: bool,
     outside: bool,
 }
@@ -134,9 +144,17 @@ pub struct Spaces {
     /// The space of the last touch: most come from the one before.
     last: Option<(Asid, u32)>,
     spaces: Vec<Space>,
+    areas: Areas,
+    extents: Extents,
+    lineages: Lineages,
+    /// Forks so far.
+    forks: u64,
     segments: Segments,
+    /// From (space, virtual page) to the number of its place.
     table: Table,
     places: Vec<Place>,
+    /// From (place, page) to the mapping, for all but the place's newest.
+    others: Table,
     ids: Ids,
     dead: Vec<PageId>,
     has_maps: bool,
@@ -155,9 +173,14 @@ impl Spaces {
             by_asid: BTreeMap::new(),
             last: None,
             spaces: Vec::new(),
+            areas: Areas::new(),
+            extents: Extents::new(),
+            lineages: Lineages::default(),
+            forks: 0,
             segments: Segments::default(),
             table: Table::new(),
             places: Vec::new(),
+            others: Table::new(),
             ids: Ids::new(),
             dead: Vec::new(),
             has_maps: false,
@@ -170,7 +193,10 @@ impl Spaces {
     #[must_use]
     pub fn identity(page: PowerOfTwo) -> Self {
         let mut spaces = Self::new(page, Bytes(page.bytes()));
-        spaces.memory = Some(spaces.segments.add(Owner::Memory).expect("the first segment has a number"));
+        let memory =
+            spaces.segments.add(Owner::Memory, MapFlags::default()).expect("the first segment has a number");
+        spaces.segments.cover(memory, 0, u64::MAX);
+        spaces.memory = Some(memory);
         spaces
     }
 
@@ -200,12 +226,14 @@ impl Spaces {
         let space = *self.by_asid.entry(asid).or_insert_with(|| {
             self.spaces.push(Space {
                 asid,
-                areas: Areas::default(),
-                own: BTreeMap::new(),
+                areas: Root::EMPTY,
+                extents: Root::EMPTY,
+                touched: NO_PLACE,
                 private: None,
-                inherited: Vec::new(),
+                lineage: Lineage::NONE,
                 segments: None,
                 born: 0,
+                forked: 0,
                 generation: 0,
                 footprint: 0,
             });
@@ -218,35 +246,54 @@ impl Spaces {
     /// A touch that the table cannot answer.
     #[cold]
     fn search(&mut self, space: u32, page_no: PageNo, write: bool, known: Option<u32>) -> Result<Touch> {
-        let found = self.resolve(space, page_no, write)?;
-        let home = &mut self.spaces[space as usize];
-        let newest = known.map(|place| self.places[place as usize].newest);
-        let old = if found.new_page { None } else { self.ids.find_here(newest, found.page) };
-        let mapping = match old {
+        let Found { page, new_page, write_free, outside } = self.resolve(space, page_no, write)?;
+        // There are no more places than mappings, and those are fewer than u32::MAX.
+        let number = known.unwrap_or(self.places.len() as u32);
+        let mapping = match self.find_mapping(known, page) {
             Some(mapping) => mapping,
             None => {
+                let home = &mut self.spaces[space as usize];
                 home.footprint += 1;
-                self.ids.add_mapping(home.asid, page_no, found.page, newest)?
+                if let Some(place) = known.map(|known| &self.places[known as usize]) {
+                    self.others.insert(number, self.ids.page_of(place.newest).0.into(), place.newest.0);
+                }
+                self.ids.add_mapping(home.asid, page_no, page)?
             }
         };
+        let home = &mut self.spaces[space as usize];
+        let old = known.map(|known| &self.places[known as usize]);
+        let before = match old.filter(|old| old.generation >= home.born) {
+            Some(old) => old.before,
+            None => core::mem::replace(&mut home.touched, number),
+        };
+        let newest = old.map_or(mapping, |old| MappingId(old.newest.0.max(mapping.0)));
         let place = Place {
             generation: home.generation,
             current: mapping,
-            page: found.page,
-            newest: if old.is_some() { newest.unwrap_or(mapping) } else { mapping },
-            write_free: found.write_free,
-            outside: found.outside,
+            page,
+            newest,
+            before,
+            write_free,
+            outside,
         };
         match known {
             Some(known) => self.places[known as usize] = place,
             None => {
-                // There are no more places than mappings, and those are fewer than u32::MAX.
-                self.table.insert(space, page_no.0, self.places.len() as u32);
+                self.table.insert(space, page_no.0, number);
                 self.places.push(place);
             }
         }
-        let Found { page, new_page, write_free, outside } = found;
         Ok(Touch { mapping, page, new_page, write_free, outside })
+    }
+
+    /// The mapping made at a place that leads to a page.
+    fn find_mapping(&self, place: Option<u32>, page: PageId) -> Option<MappingId> {
+        let place = place?;
+        let newest = self.places[place as usize].newest;
+        if self.ids.page_of(newest) == page {
+            return Some(newest);
+        }
+        self.others.get(place, page.0.into()).map(MappingId)
     }
 
     /// The page behind a virtual page, made if it must be; a write's copy included.
@@ -254,32 +301,34 @@ impl Spaces {
         if let Some(memory) = self.memory {
             return self.segment_page(memory, page_no.0, page_no, true);
         }
-        let home = &mut self.spaces[space as usize];
-        if let Some(&own) = home.own.get(&page_no.0) {
-            if !(write && own.pending) {
-                let Own { page, pending, outside } = own;
-                return Ok(Found { page, new_page: false, write_free: !pending, outside });
+        let at = |spaces: &Self| spaces.extents.at(spaces.spaces[space as usize].extents, page_no.0);
+        let mut behind = at(self);
+        if behind.is_none() && self.grow(space, page_no.0) {
+            behind = at(self);
+        }
+        match behind {
+            Some(What::Own { page, outside, forks }) => {
+                let pending = forks < self.spaces[space as usize].forked;
+                if write && pending {
+                    self.own_page(space, page_no, outside, self.ids.origin_of(page))
+                } else {
+                    Ok(Found { page, new_page: false, write_free: !pending, outside })
+                }
             }
-            let found = self.own_page(space, page_no, own.outside)?;
-            self.let_go(own.page);
-            return Ok(found);
-        }
-        let first = page_no.0 << self.page.log2();
-        if let Some(edit) = home.areas.grow(first, first | (self.page.bytes() - 1)) {
-            self.index(space, &edit);
-        }
-        match self.spaces[space as usize].areas.lookup(page_no.0, self.page) {
-            Where::Segment { segment, index, shared } if shared || !write => {
+            Some(What::Run { segment, shared, index }) if shared || !write => {
                 self.segment_page(segment, index, page_no, shared)
             }
-            Where::Segment { segment, index, .. } => {
-                let found = self.own_page(space, page_no, false)?;
-                self.bury_unmapped(segment, index, index);
-                Ok(found)
-            }
-            Where::Private { outside, unaligned } => {
+            Some(What::Run { segment, .. }) => self.own_page(space, page_no, false, Origin::Copy(segment)),
+            None => {
+                let home = &self.spaces[space as usize];
+                let Where::Private { outside, unaligned } =
+                    self.areas.lookup(home.areas, page_no.0, self.page)
+                else {
+                    unreachable!("a page of a segment has an extent")
+                };
+                let origin = self.areas.origin(home.areas, page_no.0, self.page);
                 self.unaligned += u64::from(unaligned);
-                self.own_page(space, page_no, outside)
+                self.own_page(space, page_no, outside, origin)
             }
         }
     }
@@ -291,25 +340,36 @@ impl Spaces {
         page_no: PageNo,
         write_free: bool,
     ) -> Result<Found> {
-        if let Some(&page) = self.segments.get(segment).pages.get(&index) {
+        if let Some(page) = self.segments.page(segment, index) {
             return Ok(Found { page, new_page: false, write_free, outside: false });
         }
-        let page = self.ids.add_page(segment, page_no)?;
-        self.segments.get_mut(segment).pages.insert(index, page);
+        let page = self.ids.add_page(segment, page_no, Origin::Segment(segment))?;
+        self.segments.add_page(segment, index, page);
         Ok(Found { page, new_page: true, write_free, outside: false })
     }
 
-    /// Gives a space a new page of its own.
-    fn own_page(&mut self, space: u32, page_no: PageNo, outside: bool) -> Result<Found> {
+    /// Gives a space a new page of its own, in place of what stood there.
+    fn own_page(&mut self, space: u32, page_no: PageNo, outside: bool, origin: Origin) -> Result<Found> {
         let home = &mut self.spaces[space as usize];
         let segment = match home.private {
             Some(segment) => segment,
-            None => *home.private.insert(self.segments.add(Owner::Space(home.asid))?),
+            None => {
+                let owner = Owner::Space(home.asid);
+                *home.private.insert(self.segments.add(owner, MapFlags::default())?)
+            }
         };
-        let page = self.ids.add_page(segment, page_no)?;
-        self.ids.hold(page);
-        home.own.insert(page_no.0, Own { page, pending: false, outside });
+        let page = self.ids.add_page(segment, page_no, origin)?;
+        let extents = self.extents.carve(home.extents, page_no.0, page_no.0, &mut self.segments);
+        home.extents = self.extents.insert_own(extents, page_no.0, page, outside, self.forks);
+        self.settle();
         Ok(Found { page, new_page: true, write_free: true, outside })
+    }
+
+    /// Steps that events and touches have taken through ordered maps: what tests count instead of time.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.areas.steps() + self.extents.steps() + self.segments.steps()
     }
 
     /// Whether pages have died that [`drain_dead`](Self::drain_dead) has not yet told of.

@@ -1,10 +1,10 @@
 //! What may be asked about pages, mappings, segments and spaces: by dense number, from flat tables.
 
-use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
 
 use binhop_base::{Asid, MappingId, PageId, PageNo};
 
-use super::{Owner, Remembered, SegmentId, Spaces, areas::Where};
+use super::{MapFlags, NO_PLACE, Origin, Owner, Remembered, SegmentId, Spaces, extents::What};
 
 impl Spaces {
     /// Number of pages so far; page numbers lie below it.
@@ -56,6 +56,18 @@ impl Spaces {
         self.ids.segment_of(page)
     }
 
+    /// What a page is made of, to call it by.
+    #[must_use]
+    pub fn origin_of(&self, page: PageId) -> Origin {
+        self.ids.origin_of(page)
+    }
+
+    /// The flags of the map in which a segment appeared.
+    #[must_use]
+    pub fn flags_of(&self, segment: SegmentId) -> MapFlags {
+        self.segments.flags(segment)
+    }
+
     /// Number of segments so far; segment numbers lie below it.
     #[must_use]
     pub fn segments(&self) -> usize {
@@ -89,13 +101,13 @@ impl Spaces {
     /// (Of these it may hold few pages: those that its forefathers made later are not its own.) Where
     /// physical = virtual: the one of all memory.
     ///
-    /// O(areas of the space).
+    /// O(n log n) in the areas and forefathers of the space.
     #[must_use]
     pub fn segments_of_space(&self, asid: Asid) -> Vec<SegmentId> {
         let Some(&space) = self.by_asid.get(&asid) else { return Vec::new() };
         let home = &self.spaces[space as usize];
-        let mapped = home.areas.iter().filter_map(|(_, area)| Some(area.backing?.segment));
-        let private = home.inherited.iter().copied().chain(home.private);
+        let mapped = self.areas.iter(home.areas).filter_map(|(_, area)| Some(area.backing?.segment));
+        let private = self.lineages.segments(home.lineage).chain(home.private);
         let all: BTreeSet<SegmentId> = mapped.chain(private).chain(self.memory).collect();
         all.into_iter().collect()
     }
@@ -111,45 +123,33 @@ impl Spaces {
         }
         let segments: Arc<[SegmentId]> = self.segments_of_space(asid).into();
         self.spaces[space as usize].segments =
-            Some(Remembered { when: now, segments: Arc::clone(&segments) });
+            Some(Box::new(Remembered { when: now, segments: Arc::clone(&segments) }));
         segments
     }
 
     /// The live pages that an address space has touched in its present life and would find again where it
     /// touched them, each once, in increasing order. None after its end.
     ///
-    /// O(pages of the space and of the segments mapped in it).
+    /// O(n log n) in the pages that the space touched in its present life.
     #[must_use]
     pub fn pages_of_space(&self, asid: Asid) -> Vec<PageId> {
         let Some(&space) = self.by_asid.get(&asid) else { return Vec::new() };
         let home = &self.spaces[space as usize];
-        if self.memory.is_some() {
-            let mine = (0..self.mappings() as u32).map(MappingId).filter(|&m| self.asid_of(m) == asid);
-            return mine.map(|mapping| self.page_of(mapping)).collect::<BTreeSet<_>>().into_iter().collect();
+        let mut pages = Vec::new();
+        let mut next = home.touched;
+        while next != NO_PLACE {
+            let place = &self.places[next as usize];
+            next = place.before;
+            let now = match self.extents.at(home.extents, self.virtual_page(place.newest).0) {
+                Some(What::Own { page, .. }) => Some(page),
+                Some(What::Run { segment, index, .. }) => self.segments.page(segment, index),
+                None => self.memory.map(|_| place.page),
+            };
+            pages.extend(now.filter(|&page| page == place.page));
         }
-        let mut pages = BTreeSet::new();
-        let mut add = |page_no: u64, page: PageId| {
-            let place = self.table.get(space, page_no).map(|place| &self.places[place as usize]);
-            if place.is_some_and(|place| place.page == page && place.generation >= home.born) {
-                pages.insert(page);
-            }
-        };
-        for (&page_no, own) in &home.own {
-            add(page_no, own.page);
-        }
-        for (start, area) in home.areas.iter() {
-            let Some(backing) = area.backing else { continue };
-            let index = |byte: u64| byte.wrapping_sub(backing.base) >> self.page.log2();
-            let segment = self.segments.get(backing.segment);
-            for index in segment.live(index(start), index(area.last)) {
-                let page_no = backing.base.wrapping_add(index << self.page.log2()) >> self.page.log2();
-                let here = Where::Segment { segment: backing.segment, index, shared: backing.shared };
-                if !home.own.contains_key(&page_no) && home.areas.lookup(page_no, self.page) == here {
-                    add(page_no, segment.pages[&index]);
-                }
-            }
-        }
-        pages.into_iter().collect()
+        pages.sort_unstable();
+        pages.dedup();
+        pages
     }
 
     /// Whether any map event came. If none did, nothing is known of what lies outside, and

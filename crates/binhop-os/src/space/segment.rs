@@ -1,12 +1,11 @@
 //! Segments: the units that address spaces share, and each space's private remainder.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    format,
-    vec::Vec,
-};
+use alloc::{collections::BTreeMap, format, vec::Vec};
 
 use binhop_base::{Asid, PageId, Problem, Result};
+
+use super::MapFlags;
+use super::coverage::{Cover, Coverage};
 
 /// A segment, numbered densely in order of appearance. Every page belongs to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,13 +25,30 @@ pub enum Owner {
     Memory,
 }
 
+/// What a page is made of: what a reader may call it by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It lies in this segment; wholly and congruently if it is one of the segment's own pages.
+    Segment(SegmentId),
+    /// A private copy of a page of this segment, made by a write.
+    Copy(SegmentId),
+    /// Anonymous memory directly behind a private writable area of this segment: behind a file's data, its bss.
+    Behind(SegmentId),
+    /// Anonymous memory that grows: a stack.
+    Stack,
+    /// Other anonymous memory.
+    Anonymous,
+    /// It was first touched outside every map.
+    Outside,
+}
+
 /// One segment that areas can lie in.
-pub(super) struct Segment {
+struct Segment {
     owner: Owner,
-    /// Where it is mapped: (space, first byte of the area).
-    pub(super) areas: BTreeSet<(u32, u64)>,
-    /// Its pages that were touched and live, by number within the segment.
-    pub(super) pages: BTreeMap<u64, PageId>,
+    /// Those of the map in which it appeared.
+    flags: MapFlags,
+    /// The runs that lead to its pages, and its pages that were touched and live.
+    cover: Cover,
 }
 
 /// All segments by number.
@@ -40,10 +56,11 @@ pub(super) struct Segment {
 pub(super) struct Segments {
     all: Vec<Segment>,
     named: BTreeMap<u64, SegmentId>,
+    coverage: Coverage,
 }
 
 impl Segments {
-    pub(super) fn add(&mut self, owner: Owner) -> Result<SegmentId> {
+    pub(super) fn add(&mut self, owner: Owner, flags: MapFlags) -> Result<SegmentId> {
         let number = u32::try_from(self.all.len()).map_err(|_| {
             Problem::run(
                 &format!("{} segments", self.all.len()),
@@ -52,16 +69,16 @@ impl Segments {
                 "simulate a part of the trace (--length)",
             )
         })?;
-        self.all.push(Segment { owner, areas: BTreeSet::new(), pages: BTreeMap::new() });
+        self.all.push(Segment { owner, flags, cover: Cover::NONE });
         Ok(SegmentId(number))
     }
 
     /// The segment that the trace calls `name`; the same number each time.
-    pub(super) fn named(&mut self, name: u64) -> Result<SegmentId> {
+    pub(super) fn named(&mut self, name: u64, flags: MapFlags) -> Result<SegmentId> {
         if let Some(&segment) = self.named.get(&name) {
             return Ok(segment);
         }
-        let segment = self.add(Owner::Named(name))?;
+        let segment = self.add(Owner::Named(name), flags)?;
         self.named.insert(name, segment);
         Ok(segment)
     }
@@ -74,22 +91,36 @@ impl Segments {
         self.all[segment.0 as usize].owner
     }
 
-    pub(super) fn get(&self, segment: SegmentId) -> &Segment {
-        &self.all[segment.0 as usize]
+    pub(super) fn flags(&self, segment: SegmentId) -> MapFlags {
+        self.all[segment.0 as usize].flags
     }
 
-    pub(super) fn get_mut(&mut self, segment: SegmentId) -> &mut Segment {
-        &mut self.all[segment.0 as usize]
+    pub(super) fn steps(&self) -> u64 {
+        self.coverage.steps()
     }
-}
 
-impl Segment {
-    /// Numbers of the live pages among the segment's pages `first..=last`, which may run past the
-    /// largest number to 0 (a stack that grew below the segment's start).
-    pub(super) fn live(&self, first: u64, last: u64) -> Vec<u64> {
-        if first <= last {
-            return self.pages.range(first..=last).map(|(&index, _)| index).collect();
-        }
-        self.pages.range(first..).chain(self.pages.range(..=last)).map(|(&index, _)| index).collect()
+    /// One more run leads to the pages `first..=last` of a segment.
+    pub(super) fn cover(&mut self, segment: SegmentId, first: u64, last: u64) {
+        self.coverage.cover(&mut self.all[segment.0 as usize].cover, first, last);
+    }
+
+    /// One run less leads to them.
+    pub(super) fn uncover(&mut self, segment: SegmentId, first: u64, last: u64) {
+        self.coverage.uncover(&mut self.all[segment.0 as usize].cover, first, last);
+    }
+
+    /// The live pages that no run leads to.
+    pub(super) fn take_dead(&mut self, segment: SegmentId, dead: &mut Vec<PageId>) {
+        self.coverage.take_dead(&mut self.all[segment.0 as usize].cover, dead);
+    }
+
+    /// The live page with this number in a segment.
+    pub(super) fn page(&self, segment: SegmentId, index: u64) -> Option<PageId> {
+        self.coverage.page(self.all[segment.0 as usize].cover, index)
+    }
+
+    /// A page of a segment comes to life. A run leads to it.
+    pub(super) fn add_page(&mut self, segment: SegmentId, index: u64, page: PageId) {
+        self.coverage.add_page(&mut self.all[segment.0 as usize].cover, index, page);
     }
 }

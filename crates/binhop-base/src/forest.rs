@@ -1,0 +1,421 @@
+//! Ordered maps that share what they have in common: a copy costs nothing, and a change copies a path.
+//!
+//! All maps lie in one [`Forest`]; a map is the number of its root. Nodes and entries count who holds them, so a map
+//! that ends frees what no other map holds, and tells of it ([`Forest::take_gone`]). The trees are treaps whose
+//! priorities are hashes of the keys: a change costs O(log n) expected, whatever the order of the keys.
+
+use alloc::vec::Vec;
+
+/// A map: the root of its tree. Every [`Root`] but [`Root::EMPTY`] holds a node and must be given back to its forest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Root(u32);
+
+impl Root {
+    /// The map without entries.
+    pub const EMPTY: Self = Self(NIL);
+}
+
+impl Default for Root {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+const NIL: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    entry: u32,
+    left: u32,
+    right: u32,
+    /// Nodes and roots that lead here; 0: the node is free.
+    refs: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<T> {
+    key: u64,
+    value: T,
+    /// Nodes that hold it; 0: the entry is free.
+    refs: u32,
+}
+
+/// Many ordered maps from `u64` to `T`.
+#[derive(Debug)]
+pub struct Forest<T> {
+    nodes: Vec<Node>,
+    entries: Vec<Entry<T>>,
+    free_nodes: Vec<u32>,
+    free_entries: Vec<u32>,
+    /// Entries that no map holds any more and nobody was told of.
+    gone: Vec<(u64, T)>,
+    /// Nodes that changes have gone through.
+    steps: u64,
+}
+
+/// The order of nodes from the root down: a mix of the key's bits (SplitMix64's).
+#[inline]
+#[must_use]
+pub fn priority(key: u64) -> u64 {
+    let mut mixed = key.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+impl<T: Copy> Default for Forest<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Copy> Forest<T> {
+    /// A forest without maps.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            nodes: Vec::new(),
+            entries: Vec::new(),
+            free_nodes: Vec::new(),
+            free_entries: Vec::new(),
+            gone: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// Nodes that changes have gone through so far.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn key(&self, node: u32) -> u64 {
+        self.entries[self.nodes[node as usize].entry as usize].key
+    }
+
+    fn pair(&self, node: u32) -> (u64, T) {
+        let entry = &self.entries[self.nodes[node as usize].entry as usize];
+        (entry.key, entry.value)
+    }
+
+    /// The entry with the largest key up to `key`.
+    #[must_use]
+    pub fn at_or_below(&self, map: Root, key: u64) -> Option<(u64, T)> {
+        let (mut node, mut best) = (map.0, NIL);
+        while node != NIL {
+            if self.key(node) <= key {
+                best = node;
+                node = self.nodes[node as usize].right;
+            } else {
+                node = self.nodes[node as usize].left;
+            }
+        }
+        (best != NIL).then(|| self.pair(best))
+    }
+
+    /// The entry with the smallest key from `key` on.
+    #[must_use]
+    pub fn at_or_above(&self, map: Root, key: u64) -> Option<(u64, T)> {
+        let (mut node, mut best) = (map.0, NIL);
+        while node != NIL {
+            if self.key(node) >= key {
+                best = node;
+                node = self.nodes[node as usize].left;
+            } else {
+                node = self.nodes[node as usize].right;
+            }
+        }
+        (best != NIL).then(|| self.pair(best))
+    }
+
+    /// The entries with keys from `first` to `last`, in order.
+    pub fn range(&self, map: Root, first: u64, last: u64) -> impl Iterator<Item = (u64, T)> {
+        let mut path = Vec::new();
+        self.descend(map.0, first, &mut path);
+        core::iter::from_fn(move || {
+            let node = path.pop()?;
+            let pair = self.pair(node);
+            self.descend(self.nodes[node as usize].right, first, &mut path);
+            (pair.0 <= last).then_some(pair)
+        })
+    }
+
+    /// The nodes on the way to the smallest key from `first` on that still follow it.
+    fn descend(&self, mut node: u32, first: u64, path: &mut Vec<u32>) {
+        while node != NIL {
+            if self.key(node) >= first {
+                path.push(node);
+                node = self.nodes[node as usize].left;
+            } else {
+                node = self.nodes[node as usize].right;
+            }
+        }
+    }
+
+    /// A copy of a map.
+    pub fn share(&mut self, map: Root) -> Root {
+        if map.0 != NIL {
+            self.nodes[map.0 as usize].refs += 1;
+        }
+        map
+    }
+
+    /// Ends a map.
+    pub fn release(&mut self, map: Root) {
+        self.release_node(map.0);
+    }
+
+    /// Puts in an entry whose key is not there.
+    pub fn insert(&mut self, map: Root, key: u64, value: T) -> Root {
+        let entry = Entry { key, value, refs: 1 };
+        let entry = place(&mut self.entries, &mut self.free_entries, entry);
+        let node = Node { entry, left: NIL, right: NIL, refs: 1 };
+        let fresh = place(&mut self.nodes, &mut self.free_nodes, node);
+        Root(self.insert_node(map.0, fresh))
+    }
+
+    /// Takes out the entry of a key, if there is one.
+    pub fn remove(&mut self, map: Root, key: u64) -> Root {
+        if self.at_or_below(map, key).is_some_and(|(found, _)| found == key) {
+            Root(self.remove_node(map.0, key))
+        } else {
+            map
+        }
+    }
+
+    /// Takes out all entries with keys from `first` to `last`. What is shared is not gone through.
+    pub fn remove_range(&mut self, map: Root, first: u64, last: u64) -> Root {
+        if self.at_or_above(map, first).is_none_or(|(key, _)| key > last) {
+            return map;
+        }
+        let (below, rest) = self.split(map.0, first);
+        let (inside, above) = match last.checked_add(1) {
+            Some(next) => self.split(rest, next),
+            None => (rest, NIL),
+        };
+        self.release_node(inside);
+        Root(self.merge(below, above))
+    }
+
+    /// The entries that no map has held since the last call.
+    pub fn take_gone(&mut self) -> Vec<(u64, T)> {
+        core::mem::take(&mut self.gone)
+    }
+
+    /// Tells nobody of the entries that no map holds any more.
+    pub fn forget_gone(&mut self) {
+        self.gone.clear();
+    }
+
+    /// A node that may be changed: the node itself if nobody else leads to it, or a copy.
+    fn own(&mut self, node: u32) -> u32 {
+        self.steps += 1;
+        let mut copy = self.nodes[node as usize];
+        if copy.refs == 1 {
+            return node;
+        }
+        self.nodes[node as usize].refs -= 1;
+        self.entries[copy.entry as usize].refs += 1;
+        for child in [copy.left, copy.right] {
+            if child != NIL {
+                self.nodes[child as usize].refs += 1;
+            }
+        }
+        copy.refs = 1;
+        place(&mut self.nodes, &mut self.free_nodes, copy)
+    }
+
+    /// Cuts a tree into the keys below `key` and the others.
+    fn split(&mut self, node: u32, key: u64) -> (u32, u32) {
+        if node == NIL {
+            return (NIL, NIL);
+        }
+        let node = self.own(node);
+        if self.key(node) < key {
+            let (below, above) = self.split(self.nodes[node as usize].right, key);
+            self.nodes[node as usize].right = below;
+            (node, above)
+        } else {
+            let (below, above) = self.split(self.nodes[node as usize].left, key);
+            self.nodes[node as usize].left = above;
+            (below, node)
+        }
+    }
+
+    /// One tree of two; every key of the first lies below every key of the second.
+    fn merge(&mut self, low: u32, high: u32) -> u32 {
+        if low == NIL || high == NIL {
+            return if low == NIL { high } else { low };
+        }
+        if priority(self.key(low)) > priority(self.key(high)) {
+            let low = self.own(low);
+            let right = self.merge(self.nodes[low as usize].right, high);
+            self.nodes[low as usize].right = right;
+            low
+        } else {
+            let high = self.own(high);
+            let left = self.merge(low, self.nodes[high as usize].left);
+            self.nodes[high as usize].left = left;
+            high
+        }
+    }
+
+    fn insert_node(&mut self, node: u32, fresh: u32) -> u32 {
+        if node == NIL {
+            return fresh;
+        }
+        let key = self.key(fresh);
+        debug_assert_ne!(self.key(node), key, "a key is put in once");
+        if priority(key) > priority(self.key(node)) {
+            let (below, above) = self.split(node, key);
+            self.nodes[fresh as usize].left = below;
+            self.nodes[fresh as usize].right = above;
+            return fresh;
+        }
+        let node = self.own(node);
+        if key < self.key(node) {
+            let left = self.insert_node(self.nodes[node as usize].left, fresh);
+            self.nodes[node as usize].left = left;
+        } else {
+            let right = self.insert_node(self.nodes[node as usize].right, fresh);
+            self.nodes[node as usize].right = right;
+        }
+        node
+    }
+
+    fn remove_node(&mut self, node: u32, key: u64) -> u32 {
+        let node = self.own(node);
+        let Node { entry, left, right, .. } = self.nodes[node as usize];
+        match key.cmp(&self.key(node)) {
+            core::cmp::Ordering::Less => {
+                let left = self.remove_node(left, key);
+                self.nodes[node as usize].left = left;
+                node
+            }
+            core::cmp::Ordering::Greater => {
+                let right = self.remove_node(right, key);
+                self.nodes[node as usize].right = right;
+                node
+            }
+            core::cmp::Ordering::Equal => {
+                self.free(node, entry);
+                self.merge(left, right)
+            }
+        }
+    }
+
+    fn release_node(&mut self, node: u32) {
+        if node == NIL {
+            return;
+        }
+        self.steps += 1;
+        let Node { entry, left, right, refs } = self.nodes[node as usize];
+        if refs > 1 {
+            self.nodes[node as usize].refs -= 1;
+            return;
+        }
+        self.free(node, entry);
+        self.release_node(left);
+        self.release_node(right);
+    }
+
+    /// Frees a node that nobody leads to, and its entry if no other node holds it.
+    fn free(&mut self, node: u32, entry: u32) {
+        self.nodes[node as usize].refs = 0;
+        self.free_nodes.push(node);
+        let held = &mut self.entries[entry as usize];
+        held.refs -= 1;
+        if held.refs == 0 {
+            self.gone.push((held.key, held.value));
+            self.free_entries.push(entry);
+        }
+    }
+}
+
+/// Puts something where something was freed, or at the end; its number.
+fn place<T>(all: &mut Vec<T>, free: &mut Vec<u32>, new: T) -> u32 {
+    if let Some(number) = free.pop() {
+        all[number as usize] = new;
+        return number;
+    }
+    all.push(new);
+    (all.len() - 1) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+
+    use super::*;
+
+    /// Random changes of maps that are copied from each other, against maps that share nothing.
+    #[test]
+    fn maps_that_share_are_as_maps_that_do_not() {
+        const MAPS: usize = 6;
+        let mut forest = Forest::new();
+        let mut roots = [Root::EMPTY; MAPS];
+        let mut models: [BTreeMap<u64, u32>; MAPS] = Default::default();
+        let mut state = 1;
+        let mut draw = |n: u64| {
+            state = priority(state);
+            state % n
+        };
+        let mut inserted = 0;
+        for step in 0..20_000u32 {
+            let (map, key) = (draw(MAPS as u64) as usize, draw(64));
+            match draw(8) {
+                0..=3 => {
+                    if models[map].insert(key, step).is_none() {
+                        roots[map] = forest.insert(roots[map], key, step);
+                    } else {
+                        roots[map] = forest.remove(roots[map], key);
+                        roots[map] = forest.insert(roots[map], key, step);
+                    }
+                    inserted += 1;
+                }
+                4 | 5 => {
+                    models[map].remove(&key);
+                    roots[map] = forest.remove(roots[map], key);
+                }
+                6 => {
+                    let last = key + draw(20);
+                    models[map].retain(|&at, _| at < key || at > last);
+                    roots[map] = forest.remove_range(roots[map], key, last);
+                }
+                _ => {
+                    let from = draw(MAPS as u64) as usize;
+                    let copy = forest.share(roots[from]);
+                    forest.release(roots[map]);
+                    roots[map] = copy;
+                    models[map] = models[from].clone();
+                }
+            }
+            let model = &models[map];
+            assert!(forest.range(roots[map], 0, u64::MAX).eq(model.iter().map(|(&k, &v)| (k, v))));
+            let pair = |(&k, &v): (&u64, &u32)| (k, v);
+            assert_eq!(forest.at_or_below(roots[map], key), model.range(..=key).next_back().map(pair));
+            assert_eq!(forest.at_or_above(roots[map], key), model.range(key..).next().map(pair));
+        }
+        roots.iter().for_each(|&root| forest.release(root));
+        assert_eq!(forest.take_gone().len(), inserted, "each entry goes once, with its last map");
+        assert_eq!(forest.free_nodes.len(), forest.nodes.len());
+        assert_eq!(forest.free_entries.len(), forest.entries.len());
+    }
+
+    #[test]
+    fn a_copy_costs_nothing_and_a_change_of_it_a_path() {
+        let mut forest = Forest::new();
+        let mut map = Root::EMPTY;
+        for key in 0..10_000 {
+            map = forest.insert(map, key, ());
+        }
+        let (nodes, steps) = (forest.nodes.len(), forest.steps());
+        let copies: Vec<Root> = (0..1000).map(|_| forest.share(map)).collect();
+        assert_eq!((forest.nodes.len(), forest.steps()), (nodes, steps));
+        for copy in copies {
+            forest.remove(copy, 5000);
+        }
+        assert!(forest.nodes.len() - nodes < 1000 * 100, "{} nodes", forest.nodes.len() - nodes);
+        assert_eq!(forest.take_gone(), []);
+    }
+}
