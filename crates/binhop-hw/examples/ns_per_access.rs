@@ -3,7 +3,7 @@
 //! The best of 100 passes over one stream kept in memory, because other work on the machine only adds. "hits" asks a level 1 with a stream of which about
 //! 2% leaves it; "misses" asks a level 2 with uniform lines of four times its size.
 
-use std::time::Instant;
+use std::{hint::black_box, time::Instant};
 
 use binhop_base::{
     Bytes, Domain, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Stream, Translation,
@@ -132,12 +132,12 @@ fn main() {
         let mut front = Front::new(&tree, Rng::new(0));
         let ns = best_ns(|| {
             for &(kind, at) in &near {
-                front.access(0, kind, at, 0, &world, &mut Nothing);
+                black_box(front.access(0, kind, at, 0, &world, &mut Nothing));
             }
         });
         let mut other = Front::new(&tree, Rng::new(0));
         let block_ns = best_ns(|| {
-            other.access_all(&near, &world, &mut Nothing);
+            black_box(other.access_all(&near, &world, &mut Nothing));
         });
         let counters = front.counters(0);
         let missed = counters.misses.total() as f64 / counters.accesses.total() as f64;
@@ -168,7 +168,7 @@ fn main() {
             })
             .collect();
         let ns = best_ns(|| {
-            back.replay(&requests, &world);
+            black_box(back.replay(&requests, &world));
         });
         let counters = back.counters(1);
         let missed = counters.misses.total() as f64 / counters.accesses.total() as f64;

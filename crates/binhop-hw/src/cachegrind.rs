@@ -56,6 +56,7 @@ impl Front {
     ///
     /// # Panics
     /// The last row says that its reference goes on; the trees of front and back are not one that the rules want.
+    #[must_use = "the processor waits so many cycles"]
     pub fn refer_all<A: Access, T: Translation>(
         &mut self,
         back: &mut Back,

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use binhop_base::{Bytes, PowerOfTwo};
 
-use crate::{CostRule, IndexBy, Replacement, Rules, TagBy, WritePolicy, WritebackOrder, cachegrind};
+use crate::{
+    CostRule, IndexBy, Replacement, Rules, TagBy, WritePolicy, WritebackOrder, cachegrind, lines::Lines,
+};
 
 /// Where a cache's requests go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +104,13 @@ impl CacheConfig {
     #[must_use]
     pub fn sets(&self) -> u64 {
         self.size.0 / (u64::from(self.ways) * self.line.bytes())
+    }
+
+    /// The bytes that simulating one such cache takes from the start. What it keeps of each page that was accessed
+    /// comes on top: a bit for each line.
+    #[must_use]
+    pub fn state_bytes(&self) -> u64 {
+        Lines::bytes(self)
     }
 
     /// Whether it recognises lines by mapping rather than by page.

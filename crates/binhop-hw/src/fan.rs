@@ -125,6 +125,7 @@ impl Back {
     ///
     /// # Panics
     /// The tree is none for a [`Fan`].
+    #[must_use = "the processor waits so many cycles"]
     pub fn replay_alike<T: Translation>(
         &mut self,
         requests: &[Request],

@@ -246,6 +246,19 @@ impl Lines {
         }
     }
 
+    /// The bytes that [`Lines::new`] allocates: a word for each line, and what the replacement keeps.
+    pub(crate) fn bytes(config: &CacheConfig) -> u64 {
+        let (ways, sets) = (u64::from(config.ways), config.sets());
+        let of_a_set = match config.replacement {
+            _ if ways == 1 => 0,
+            Replacement::Lru | Replacement::Fifo => 0,
+            Replacement::Random => size_of::<u64>() as u64 + size_of::<u32>() as u64,
+            Replacement::Plru => ways.div_ceil(64) * size_of::<u64>() as u64,
+            Replacement::Srrip => ways,
+        };
+        sets.saturating_mul(ways * size_of::<u64>() as u64 + of_a_set)
+    }
+
     pub(crate) fn new(config: &CacheConfig, cache: usize, rng: Rng) -> Self {
         let ways = config.ways as usize;
         let sets = config.sets() as usize;

@@ -76,6 +76,12 @@ impl StackShape {
         }
         Ok(Self { cache: number, sets: cache.sets(), line: cache.line, page: config.page, by_frame })
     }
+
+    /// The bytes that a stack of up to so many ways allocates: a key and a byte for each line.
+    #[must_use]
+    pub fn bytes(&self, ways: u32) -> u64 {
+        self.sets.saturating_mul(u64::from(ways)).saturating_mul(size_of::<u64>() as u64 + 1)
+    }
 }
 
 /// Counts of one kind of happening by the position it concerns, from 1; the last counts what lies deeper.

@@ -128,6 +128,7 @@ impl Front {
 
     /// The processor asks `cache` for a line: one fetch, load or store. `at` names a mapping, and counts
     /// lines of that cache. Returns the cycles the processor waits, with `now` the cycle it asks at.
+    #[must_use = "the processor waits so many cycles"]
     #[inline]
     pub fn access<T: Translation, B: Below>(
         &mut self,
@@ -145,6 +146,7 @@ impl Front {
     /// [`Front::access`] without counting the access (a miss is counted, and all that follows from it). The
     /// caller counts those of a whole block at once, with [`Front::add_hits`]: a counter in memory that every
     /// access increments costs as much as the access.
+    #[must_use = "the processor waits so many cycles"]
     #[inline]
     pub fn access_uncounted<T: Translation, B: Below>(
         &mut self,
@@ -162,6 +164,7 @@ impl Front {
     /// the cycles it waits for all. The result is that of [`Front::access`] one by one, got faster for the
     /// commonest fronts (write-back, allocating; direct-mapped, or LRU of 2, 4 or 8 ways). Only for trees
     /// without write buffers, whose stalls depend on when each access is made.
+    #[must_use = "the processor waits so many cycles"]
     pub fn access_all<A: Access, T: Translation, B: Below>(
         &mut self,
         rows: &[A],
@@ -243,6 +246,7 @@ impl Back {
     }
 
     /// Handles a request of the front made at cycle `now`; returns the cycles the processor waits.
+    #[must_use = "the processor waits so many cycles"]
     #[inline]
     pub fn request<T: Translation>(&mut self, request: Request, now: u64, translation: &T) -> u64 {
         if request.to == MEMORY {
@@ -253,6 +257,7 @@ impl Back {
 
     /// Handles stored requests; returns the cycles the processor waits for all of them. Only for trees
     /// without write buffers, whose stalls depend on when each request is made.
+    #[must_use = "the processor waits so many cycles"]
     pub fn replay<T: Translation>(&mut self, requests: &[Request], translation: &T) -> u64 {
         if self.chain.is_none() {
             return requests.iter().map(|&request| self.request(request, 0, translation)).sum();
@@ -269,6 +274,7 @@ impl Back {
     ///
     /// # Panics
     /// There is not one cache.
+    #[must_use = "the processor waits so many cycles"]
     pub fn add_hits(&mut self, hits: &PerKind<u64>) -> u64 {
         let cache = self.only().0;
         cache.counters.accesses += *hits;

@@ -19,8 +19,9 @@ fn requests(order: WritebackOrder) -> Vec<(Kind, u32)> {
     let tree = Tree::new(tree(vec![cache], 16, 0, 0));
     let (world, mut front) = (World::identity(4), Front::new(&tree, Rng::new(0)));
     let mut recorded: Vec<Request> = Vec::new();
-    front.access(0, Kind::Store, line(0, 0), 0, &world, &mut recorded);
-    front.access(0, Kind::Load, line(1, 0), 0, &world, &mut recorded);
+    let waited = [(Kind::Store, line(0, 0)), (Kind::Load, line(1, 0))]
+        .map(|(kind, at)| front.access(0, kind, at, 0, &world, &mut recorded));
+    assert_eq!(waited, [0, 0], "the one cache costs nothing, and what is behind it is not here");
     assert!(recorded.iter().all(|r| r.to == MEMORY && r.unit == 4 && r.data == 4));
     recorded.iter().map(|r| (r.kind, r.at.id)).collect()
 }
