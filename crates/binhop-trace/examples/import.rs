@@ -15,7 +15,7 @@ fn main() {
         std::process::exit(2);
     };
     let outcome = import::open(input, Some(format)).and_then(|mut importer| {
-        let written = copy(importer.as_mut(), Path::new(output), threads, &mut |_| Ok(()))?;
+        let written = copy(importer.as_mut(), Path::new(output), threads, None, &mut |_| Ok(()))?;
         Ok((importer.notes(), written))
     });
     match outcome {

@@ -1,22 +1,31 @@
 //! Decoding ahead: a source run on a thread of its own.
 
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use binhop_base::{Problem, Result};
 
 use crate::event::{EventBatch, Meta, Source};
+use crate::wait::{Flag, STEP_MS, check};
 
 /// Rows handed over at once: waking a thread costs as much as decoding some ten thousand rows.
 const TOGETHER: usize = 1 << 18;
+/// Bytes handed over at once, whatever the batches are: those of as many rows, twice over.
+const TOGETHER_BYTES: usize = TOGETHER * 2 * ROW_BYTES;
+/// Bytes of a row without arguments.
+const ROW_BYTES: usize = 17;
+/// Bytes that a batch holds besides its columns.
+const BATCH_BYTES: usize = 1 << 10;
 /// Handovers that may wait: enough to ride out the uneven cost of starting a row group.
 const WAITING: usize = 2;
 
 /// Runs a source on a thread of its own, some batches ahead of its user; itself a source with the same
 /// batches, in the same order.
 ///
-/// [`Source::meta`] is the source's at the start until the end is reached, then its final one. Dropped early, it
-/// does not wait for the thread, which may itself be waiting for a pipe: the thread ends when its source next yields.
+/// [`Source::meta`] is the source's at the start until the end is reached, then its final one. Whoever waits for it goes
+/// on hearing of signals. Dropped early, it does not wait for the thread: that ends when its source next yields, or
+/// within a step where it waits for a pipe (see [`crate::wait`]).
 pub struct Ahead {
     name: String,
     meta: Meta,
@@ -24,6 +33,8 @@ pub struct Ahead {
     /// What was handed over and not asked for yet, the next one last.
     ready: Vec<EventBatch>,
     thread: Option<JoinHandle<()>>,
+    /// Tells the thread that nobody waits for it.
+    unwanted: Flag,
 }
 
 enum Message {
@@ -38,7 +49,10 @@ impl Ahead {
     pub fn new(mut source: Box<dyn Source>) -> Self {
         let (name, meta) = (source.name().to_owned(), source.meta().clone());
         let (sender, messages) = sync_channel(WAITING);
+        let unwanted = Flag::default();
+        let flag = unwanted.clone();
         let thread = thread::spawn(move || {
+            flag.adopt();
             loop {
                 let (batches, end) = gather(source.as_mut());
                 let sent = batches.is_empty() || sender.send(Message::Batches(batches)).is_ok();
@@ -51,17 +65,18 @@ impl Ahead {
                 }
             }
         });
-        Self { name, meta, messages: Some(messages), ready: Vec::new(), thread: Some(thread) }
+        Self { name, meta, messages: Some(messages), ready: Vec::new(), thread: Some(thread), unwanted }
     }
 }
 
 /// Batches to hand over together, and how the source ended if it did.
 fn gather(source: &mut dyn Source) -> (Vec<EventBatch>, Option<Message>) {
-    let (mut batches, mut held) = (Vec::new(), 0);
-    while held < TOGETHER {
+    let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0);
+    while rows < TOGETHER && bytes < TOGETHER_BYTES {
         match source.next_batch() {
             Ok(Some(batch)) => {
-                held += batch.len();
+                rows += batch.len();
+                bytes += batch.memory() + BATCH_BYTES;
                 batches.push(batch);
             }
             Ok(None) => return (batches, Some(Message::End(source.meta().clone()))),
@@ -85,7 +100,14 @@ impl Source for Ahead {
             return Ok(Some(batch));
         }
         let Some(messages) = &self.messages else { return Ok(None) };
-        let last = match messages.recv() {
+        let message = loop {
+            match messages.recv_timeout(Duration::from_millis(STEP_MS)) {
+                Ok(message) => break Ok(message),
+                Err(RecvTimeoutError::Timeout) => check()?,
+                Err(RecvTimeoutError::Disconnected) => break Err(()),
+            }
+        };
+        let last = match message {
             Ok(Message::Batches(batches)) => {
                 self.ready = batches;
                 self.ready.reverse();
@@ -97,13 +119,19 @@ impl Source for Ahead {
                 Ok(None)
             }
             // Without a last word the thread can only have panicked: so does its user.
-            Err(_) => match self.thread.take().map(JoinHandle::join) {
+            Err(()) => match self.thread.take().map(JoinHandle::join) {
                 Some(Err(panic)) => std::panic::resume_unwind(panic),
                 _ => unreachable!("the thread says why it ends"),
             },
         };
         self.messages = None;
         last
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.unwanted.raise();
     }
 }
 

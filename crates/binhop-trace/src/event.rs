@@ -51,7 +51,7 @@ ops! {
     Switch = 4 "switch", "Another thread runs from here: addr asid, size tid, count cpu, arg0 cause (see Cause), arg1 system call number.";
     Syscall = 5 "syscall", "A system call's main range: addr user buffer, size bytes moved, count number, arg0 file id, arg1 offset.";
     Range = 6 "range", "A further range of the call before it: addr start, size bytes.";
-    Map = 7 "map", "Pages appear (over a live range they replace it): addr start, size flags (see map_flags), count pages, arg0 segment, arg1 first byte in the segment.";
+    Map = 7 "map", "Pages appear (over a live range they replace it): addr start, size flags, count pages, arg0 segment, arg1 first byte in the segment.";
     Protect = 8 "protect", "Protection changes: addr start, size flags, count pages.";
     Unmap = 9 "unmap", "Pages disappear: addr start, count pages.";
     Fork = 10 "fork", "An address space is born as a copy: addr new asid, arg0 parent asid.";
@@ -203,6 +203,17 @@ impl EventBatch {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.op.is_empty()
+    }
+
+    /// Bytes that its columns hold in memory, used or not.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let args = [&self.arg0, &self.arg1].into_iter().flatten().map(Array::get_buffer_memory_size);
+        self.op.get_buffer_memory_size()
+            + self.addr.get_buffer_memory_size()
+            + self.size.get_buffer_memory_size()
+            + self.count.get_buffer_memory_size()
+            + args.sum::<usize>()
     }
 
     /// The operations' codes. They may hold a code that is no [`Op`]: whoever reads them refuses it.

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `binhop.schema` | version of the event schema |
 //! | `binhop.meta` | [`Meta`] as JSON |
+//! | `binhop.made-by` | the command that wrote the file, if one did; a placement has this entry, too |
 //! | `binhop.totals` | [`Totals`] as JSON |
 //! | `binhop.content` | content hash of the events (see `totals.rs`), 16 hexadecimal digits |
 //! | `binhop.row-groups` | a JSON list: for each row group, xxh3-64 of its bytes as they lie in the file, and how many of its events have an arg0 and an arg1 |
@@ -39,6 +40,8 @@ pub(crate) const SCHEMA_VERSION: &str = "1";
 const MAGIC: &[u8; 4] = b"PAR1";
 const SCHEMA: &str = "binhop.schema";
 const META: &str = "binhop.meta";
+/// The entry that says which command wrote a Parquet file.
+pub const MADE_BY: &str = "binhop.made-by";
 const TOTALS: &str = "binhop.totals";
 const CONTENT: &str = "binhop.content";
 const ROW_GROUPS: &str = "binhop.row-groups";
@@ -89,16 +92,29 @@ pub(crate) struct Footer {
 }
 
 /// The entries of a finished file; the checksum is still zeros.
-pub(crate) fn entries(meta: &Meta, own: &Own) -> serde_json::Result<Vec<KeyValue>> {
+pub(crate) fn entries(meta: &Meta, made_by: Option<&str>, own: &Own) -> serde_json::Result<Vec<KeyValue>> {
     let entry = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
-    Ok(vec![
-        entry(SCHEMA, SCHEMA_VERSION.to_owned()),
-        entry(META, serde_json::to_string(meta)?),
+    let mut entries =
+        vec![entry(SCHEMA, SCHEMA_VERSION.to_owned()), entry(META, serde_json::to_string(meta)?)];
+    entries.extend(made_by.map(|command| entry(MADE_BY, command.to_owned())));
+    entries.extend([
         entry(TOTALS, serde_json::to_string(&own.totals)?),
         entry(CONTENT, digits(own.content)),
         entry(ROW_GROUPS, serde_json::to_string(&own.row_groups)?),
         entry(CHECKSUM, "0".repeat(DIGITS)),
-    ])
+    ]);
+    Ok(entries)
+}
+
+/// Which command wrote a Parquet file, if it says so and can be read.
+#[must_use]
+pub fn made_by(path: &Path) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let place = path.display().to_string();
+    let (_, tail) = read_tail(&mut file, &place).ok()?;
+    let footer = &tail[..tail.len() - 8];
+    let parquet = guarded(&place, || ParquetMetaDataReader::decode_metadata(footer)).ok()?;
+    entry(&parquet, MADE_BY).map(str::to_owned)
 }
 
 /// Replaces the zeros of `binhop.checksum` in a file that is otherwise complete.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use binhop_base::Result;
 use serde::Serialize;
 
+use crate::bounds::exceeded;
 use crate::event::{EventBatch, Meta, Op, Source};
 use crate::footer::damaged;
 use crate::read::FileFacts;
@@ -108,7 +109,8 @@ pub struct Missing {
 /// Reads a source to its end and reports. `progress` hears of the totals after each batch; its error ends the reading.
 ///
 /// # Errors
-/// The source's or `progress`'s; a file whose events are not those it promises.
+/// The source's or `progress`'s; a file whose events are not those it promises; a reference beyond the bounds of
+/// [`crate::bounds`].
 pub fn inspect(
     source: &mut dyn Source,
     facts: Option<&FileFacts>,
@@ -119,6 +121,9 @@ pub fn inspect(
     let mut census = Census::new(page_size.trailing_zeros());
     let (mut totals, mut content) = (Totals::default(), ContentHash::new());
     while let Some(batch) = source.next_batch()? {
+        if let Some(exceeded) = exceeded(&batch) {
+            return Err(exceeded.problem(source.name(), totals.rows()));
+        }
         totals.add(&batch);
         content.add(&batch);
         census.add(&batch);
@@ -131,7 +136,7 @@ pub fn inspect(
     }
     let meta = source.meta().clone();
     let processes = census.processes(&meta, page_size);
-    let kernel = census.kernel.work(page_size);
+    let kernel = census.spaces[KERNEL].work(page_size);
     let pages = processes.iter().map(|process| process.work.pages).sum::<u64>() + kernel.pages;
     Ok(Report {
         name: source.name().to_owned(),
@@ -155,54 +160,65 @@ pub fn inspect(
     })
 }
 
-/// The pages one address space touched.
+/// What one address space did.
+#[derive(Clone, Copy, Default)]
 struct Space {
     references: u64,
     instructions: u64,
-    pages: HashSet<u64>,
-    /// Pages seen lately, by their last bits: spares most look-ups in the set.
-    lately: [u64; 64],
+    /// Distinct pages touched.
+    pages: u64,
 }
 
 impl Space {
-    fn new() -> Self {
-        // Page 0 may be touched: its slot must not already hold it, and page 1 never stands in slot 0.
-        Self {
-            references: 0,
-            instructions: 0,
-            pages: HashSet::new(),
-            lately: std::array::from_fn(|slot| slot as u64 ^ 1),
-        }
-    }
-
-    #[inline]
-    fn touch(&mut self, page: u64) {
-        let slot = &mut self.lately[(page % 64) as usize];
-        if *slot != page {
-            *slot = page;
-            self.pages.insert(page);
-        }
-    }
-
     fn work(&self, page_size: u64) -> Work {
-        let pages = self.pages.len() as u64;
-        Work {
-            references: self.references,
-            instructions: self.instructions,
-            pages,
-            footprint_bytes: pages * page_size,
-        }
+        let Self { references, instructions, pages } = *self;
+        Work { references, instructions, pages, footprint_bytes: pages * page_size }
     }
 }
+
+/// The pages that were touched, of all spaces: a space costs what it touched, and nothing for being there.
+struct Pages {
+    /// The position of the space, and the page.
+    seen: HashSet<(usize, u64)>,
+    /// Pages seen lately, by some of their bits: spares most look-ups in the set.
+    lately: Box<[(usize, u64)]>,
+}
+
+/// Pages that are remembered as seen lately: 16 KiB of them, which a first-level cache holds.
+const LATELY: usize = 1024;
+
+impl Pages {
+    fn new() -> Self {
+        Self { seen: HashSet::new(), lately: vec![(NO_SPACE, 0); LATELY].into() }
+    }
+
+    /// Whether a space touches a page for the first time.
+    #[inline]
+    fn first_touch(&mut self, space: usize, page: u64) -> bool {
+        // Spaces use the same pages: each begins elsewhere in the table.
+        let slot = &mut self.lately[(page as usize).wrapping_add(space.wrapping_mul(61)) % LATELY];
+        if *slot == (space, page) {
+            return false;
+        }
+        *slot = (space, page);
+        self.seen.insert((space, page))
+    }
+}
+
+/// Position of the kernel in [`Census::spaces`].
+const KERNEL: usize = 0;
+/// Not a position in [`Census::spaces`].
+const NO_SPACE: usize = usize::MAX;
 
 /// Who did what so far.
 struct Census {
     page_log2: u32,
     /// Position of each address space in `spaces`.
     index: BTreeMap<u64, usize>,
+    /// The kernel, then the address spaces.
     spaces: Vec<Space>,
+    pages: Pages,
     current: usize,
-    kernel: Space,
     in_kernel: u32,
     switches: BTreeMap<&'static str, u64>,
 }
@@ -212,10 +228,10 @@ impl Census {
         let causes = CAUSES.iter().map(|&(_, name)| name).chain(["unknown"]);
         Self {
             page_log2,
-            index: BTreeMap::from([(0, 0)]),
-            spaces: vec![Space::new()],
-            current: 0,
-            kernel: Space::new(),
+            index: BTreeMap::from([(0, KERNEL + 1)]),
+            spaces: vec![Space::default(); 2],
+            pages: Pages::new(),
+            current: KERNEL + 1,
             in_kernel: 0,
             switches: causes.map(|name| (name, 0)).collect(),
         }
@@ -243,12 +259,13 @@ impl Census {
     }
 
     fn reference(&mut self, addr: u64, size: u32, references: u64, instructions: u64) {
-        let space = if self.in_kernel > 0 { &mut self.kernel } else { &mut self.spaces[self.current] };
+        let position = if self.in_kernel > 0 { KERNEL } else { self.current };
+        let space = &mut self.spaces[position];
         space.references += references;
         space.instructions += instructions;
         let last = addr.saturating_add(u64::from(size).saturating_sub(1));
         for page in addr >> self.page_log2..=last >> self.page_log2 {
-            space.touch(page);
+            space.pages += u64::from(self.pages.first_touch(position, page));
         }
     }
 
@@ -256,7 +273,7 @@ impl Census {
         let next = self.spaces.len();
         let index = *self.index.entry(asid).or_insert(next);
         if index == next {
-            self.spaces.push(Space::new());
+            self.spaces.push(Space::default());
         }
         index
     }
@@ -357,9 +374,9 @@ mod tests {
         events.push(Op::KernelEnter, 0, 0, 0);
         events.push(Op::Store, 0x10_0000, 8, 1);
         events.push(Op::KernelLeave, 0, 0, 0);
-        events.push(Op::Modify, 65 * 1024, 4, 1); // page 65: the same place as page 1 in what was seen lately
+        events.push(Op::Modify, (1 + LATELY as u64) * 1024, 4, 1); // the same place as page 1 in what was seen lately
         events.push(Op::Store, 1024, 4, 1);
-        events.push(Op::Store, 65 * 1024, 4, 1);
+        events.push(Op::Store, (1 + LATELY as u64) * 1024, 4, 1);
         events.push(Op::Switch, 0, 1, 0);
         (meta, events.finish())
     }

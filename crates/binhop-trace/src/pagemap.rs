@@ -13,13 +13,14 @@
 //! space 0. A page that is not in memory is not in the map.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::BufReader;
 use std::path::Path;
 
 use binhop_base::{Problem, Result};
 
 use crate::input::Input;
 use crate::placements::{Placements, Span};
+use crate::steady::Steady;
 use crate::v2p::{LONG_RULE, PAGE_RULE, USUAL_PAGE, hexadecimal, is_too_long, next_line, shares_frames};
 
 /// Bytes of an entry.
@@ -193,16 +194,17 @@ impl Pages {
             Problem::request(path, "", &rule, "check the path and the disk")
         };
         let path = self.path.clone();
-        let mut file = File::open(&path).map_err(|error| unreadable(&path, &error))?;
+        let file = File::open(&path).and_then(Steady::new).map_err(|error| unreadable(&path, &error))?;
         for range in &maps.ranges {
-            let seek = file.seek(SeekFrom::Start(range.first * ENTRY));
-            seek.map_err(|error| unreadable(&path, &error))?;
+            let mut at = range.first * ENTRY;
             let mut fill = |block: &mut [u8]| {
-                file.read_exact(block).map(|()| block.len()).map_err(|error| unreadable(&path, &error))
+                file.read_exact_at(block, at).map_err(|error| unreadable(&path, &error))?;
+                at += block.len() as u64;
+                Ok(block.len())
             };
             self.take(range, &mut fill)?;
         }
-        Ok(())
+        file.check(&path)
     }
 
     /// Takes a range's entries, as far as there are any; how many bytes were read.

@@ -6,7 +6,7 @@
 //! may write such a file; `binhop run --dump-placement` and `binhop import --placement` do. Maps of addresses: see [`crate::v2p`].
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,13 +15,20 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use binhop_base::{Problem, Result};
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 
+use crate::footer::MADE_BY;
 use crate::guard::guarded;
-use crate::v2p;
+use crate::input::Input;
+use crate::steady::{Identity, Steady};
+use crate::write::Temporary;
+use crate::{pagemap, pages, v2p, wait};
+
+/// The columns that are read.
+const COLUMNS: &[&str] = &["asid", "page_no", "frame", "evicted", "seed"];
 
 /// The key of a file's metadata that says how large its pages are.
 const PAGE_SIZE: &str = "binhop.page_size";
@@ -169,19 +176,36 @@ pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
             "save it in a file first: examples/placement/pagemap.py PID FILE (docs/placement.md)",
         ));
     }
-    let mut head = Vec::new();
-    File::open(path).and_then(|file| file.take(4).read_to_end(&mut head)).map_err(unreadable)?;
-    if head == b"PAR1" {
-        return read_parquet(path, place);
-    }
-    v2p::read(path).map_err(|mut problem| {
+    let at_its_place = |mut problem: Box<Problem>| {
         // Where the file itself is wrong, it is the value, and stands nowhere in a file.
         problem.place = match &*problem.place {
             "" => place.to_owned(),
             within => format!("{place}: {within}"),
         };
         problem
-    })
+    };
+    // A pipe is opened once: what its first bytes are is told by reading them.
+    let (mut reader, identity) = wait::open(path).map_err(at_its_place)?;
+    let mut head = Vec::new();
+    if let Err(error) = reader.by_ref().take(4).read_to_end(&mut head) {
+        return Err(wait::inner(&error).unwrap_or_else(|| unreadable(error)));
+    }
+    match identity {
+        Some(identity) if head == b"PAR1" => return read_parquet(path, place, &identity),
+        None if head == b"PAR1" => {
+            return Err(wrong(
+                path,
+                place,
+                "a Parquet file is read from its end, which a pipe does not have",
+            ));
+        }
+        _ => {}
+    }
+    let map = match pagemap::maps_beside(path) {
+        Some(maps) => pagemap::read(path, &maps),
+        None => Input::from_reader(path, Cursor::new(head).chain(reader)).and_then(v2p::read_from),
+    };
+    map.map_err(at_its_place)
 }
 
 fn wrong(path: &str, place: &str, rule: &str) -> Box<Problem> {
@@ -189,16 +213,24 @@ fn wrong(path: &str, place: &str, rule: &str) -> Box<Problem> {
     Problem::request(path, place, rule, remedy)
 }
 
-fn read_parquet(path: &str, place: &str) -> Result<Placements> {
+fn read_parquet(path: &str, place: &str, identity: &Identity) -> Result<Placements> {
     let wrong = |rule: &str| wrong(path, place, rule);
-    let file = File::open(path).map_err(|error| wrong(&format!("the file cannot be read ({error})")))?;
-    let (batches, page_size) = guarded(&format!("{place}: {path}"), || {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
-        let entries = builder.metadata().file_metadata().key_value_metadata().cloned().unwrap_or_default();
-        let page_size =
-            entries.into_iter().find(|entry| entry.key == PAGE_SIZE).and_then(|entry| entry.value);
-        Ok((builder.build()?.collect::<std::result::Result<Vec<RecordBatch>, _>>()?, page_size))
+    let file = File::open(path).and_then(Steady::new);
+    let file = file.map_err(|error| wrong(&format!("the file cannot be read ({error})")))?;
+    let here = format!("{place}: {path}");
+    identity.is_still(file.identity(), &here)?;
+    let builder = guarded(&here, || ParquetRecordBatchReaderBuilder::try_new(file.clone()))?;
+    let parquet = Arc::clone(builder.metadata());
+    for index in 0..parquet.num_row_groups() {
+        pages::check(&file, &parquet, index, COLUMNS, &format!("{here}: row group {index}"))?;
+    }
+    let entries = parquet.file_metadata().key_value_metadata().cloned().unwrap_or_default();
+    let page_size = entries.into_iter().find(|entry| entry.key == PAGE_SIZE).and_then(|entry| entry.value);
+    let mask = ProjectionMask::columns(builder.parquet_schema(), COLUMNS.iter().copied());
+    let batches = guarded(&here, || {
+        Ok(builder.with_projection(mask).build()?.collect::<std::result::Result<Vec<RecordBatch>, _>>()?)
     })?;
+    file.check(&here)?;
     let page_size = match page_size.map(|text| text.parse::<u64>()) {
         None => None,
         Some(Ok(bytes)) if bytes.is_power_of_two() => Some(bytes),
@@ -238,41 +270,60 @@ fn read_parquet(path: &str, place: &str) -> Result<Placements> {
     Ok(placements)
 }
 
-/// Writes pages and their frames as Parquet, for [`read_placements`]. Spans are not written.
-///
-/// # Errors
-/// There is no page, or the file cannot be written.
-pub fn write_placements(placements: &Placements, path: &Path) -> Result<()> {
-    let place = path.display().to_string();
-    if placements.pages.is_empty() {
-        return Err(Problem::request(
-            "no physical address",
-            &place,
-            "a placement is written where the trace tells the frames of its pages",
-            "record it with physical addresses (drmemtrace: -use_physical), or leave --placement out",
-        ));
+/// A file for pages and their frames, its place taken before they are known.
+pub struct PlacementWriter {
+    // Field order: the file is closed before it is removed.
+    file: File,
+    temporary: Temporary,
+    made_by: Option<String>,
+}
+
+impl PlacementWriter {
+    /// Starts a file that will stand at `path`; it says which command made it, if one did.
+    ///
+    /// # Errors
+    /// The directory does not exist or cannot be written; `path` is there and is no regular file.
+    pub fn create(path: &Path, made_by: Option<&str>) -> Result<Self> {
+        let (temporary, file) = Temporary::create(path, "a placement")?;
+        Ok(Self { file, temporary, made_by: made_by.map(str::to_owned) })
     }
-    let pages = &placements.pages;
-    let column = |of: fn(&Page) -> u64| -> ArrayRef {
-        Arc::new(pages.iter().map(of).collect::<Vec<u64>>().into_iter().collect::<UInt64Array>())
-    };
-    let asids: UInt32Array = pages.iter().map(|page| page.asid).collect::<Vec<u32>>().into();
-    let columns: [(&str, ArrayRef); 3] = [
-        ("asid", Arc::new(asids)),
-        ("page_no", column(|page| page.page_no)),
-        ("frame", column(|page| page.frame)),
-    ];
-    let write = || -> std::result::Result<(), ParquetError> {
-        let batch = RecordBatch::try_from_iter(columns)?;
-        let mut writer = ArrowWriter::try_new(File::create(path)?, batch.schema(), None)?;
-        writer.write(&batch)?;
-        if let Some(bytes) = placements.page_size {
-            writer.append_key_value_metadata(KeyValue::new(PAGE_SIZE.to_owned(), bytes.to_string()));
+
+    /// Writes pages and their frames as Parquet, for [`read_placements`]. Spans are not written.
+    ///
+    /// # Errors
+    /// There is no page, or the file cannot be written.
+    pub fn write(self, placements: &Placements) -> Result<()> {
+        if placements.pages.is_empty() {
+            return Err(Problem::request(
+                "no physical address",
+                &self.temporary.place(),
+                "a placement is written where the trace tells the frames of its pages",
+                "record it with physical addresses (drmemtrace: -use_physical), or leave --placement out",
+            ));
         }
-        writer.close().map(|_| ())
-    };
-    write().map_err(|error| {
-        let remedy = "choose a directory that exists, may be written and has room";
-        Problem::request(&error.to_string(), &place, "the placement cannot be written there", remedy)
-    })
+        let pages = &placements.pages;
+        let column = |of: fn(&Page) -> u64| -> ArrayRef {
+            Arc::new(pages.iter().map(of).collect::<Vec<u64>>().into_iter().collect::<UInt64Array>())
+        };
+        let asids: UInt32Array = pages.iter().map(|page| page.asid).collect::<Vec<u32>>().into();
+        let columns: [(&str, ArrayRef); 3] = [
+            ("asid", Arc::new(asids)),
+            ("page_no", column(|page| page.page_no)),
+            ("frame", column(|page| page.frame)),
+        ];
+        let Self { file, temporary, made_by } = self;
+        let page_size = placements.page_size.map(|bytes| (PAGE_SIZE, bytes.to_string()));
+        let facts = page_size.into_iter().chain(made_by.map(|command| (MADE_BY, command)));
+        let write = || -> std::result::Result<(), ParquetError> {
+            let batch = RecordBatch::try_from_iter(columns)?;
+            let mut writer = ArrowWriter::try_new(file, batch.schema(), None)?;
+            writer.write(&batch)?;
+            for (key, value) in facts {
+                writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+            }
+            writer.close().map(|_| ())
+        };
+        write().map_err(|error| temporary.cannot_write(&error.to_string()))?;
+        temporary.take_place()
+    }
 }

@@ -1,12 +1,12 @@
 //! Reading a trace file, row group by row group.
 //!
 //! A file of ours: the bytes of a row group are read, summed, compared with the footer's checksum, and only then
-//! decoded, from memory. A file of another program (Polars, pyarrow): decoded as it comes, without checks.
-//! Either way memory does not grow with the file, unless another program made a file of few, huge pages.
+//! decoded, from memory. A file of another program (Polars, pyarrow) has no checksums: its pages' headers are compared with
+//! its footer (`pages.rs`), then it is decoded as it comes. Either way the file is opened once, a change of it is noticed
+//! (`steady.rs`), and memory does not grow with the file, unless another program made a file of few, huge pages.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow::record_batch::RecordBatch;
 use binhop_base::{Problem, Result};
@@ -20,11 +20,14 @@ use parquet::file::reader::{ChunkReader, Length};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::bounds::check_ops;
 use crate::event::{EventBatch, Meta, Source};
 use crate::footer::{Footer, Own, byte_range, damaged, digits};
 use crate::guard::guarded;
+use crate::input::{RAISE_THE_LIMIT, TOO_MANY_OPEN};
+use crate::pages;
+use crate::steady::{Identity, Steady};
 use crate::totals::Totals;
-use crate::write::check_ops;
 
 /// Rows in a batch: large enough to hide what a batch costs, small enough for its columns (17 bytes a row) to stay
 /// in a level-2 cache until they are used.
@@ -82,9 +85,8 @@ impl Checks {
 
 /// A trace file as a [`Source`].
 pub struct TraceReader {
-    path: PathBuf,
     place: String,
-    file: File,
+    file: Steady,
     footer: Footer,
     arrow: ArrowReaderMetadata,
     facts: FileFacts,
@@ -104,12 +106,12 @@ impl TraceReader {
     pub fn open(path: &Path) -> Result<Self> {
         let place = path.display().to_string();
         let unreadable = |error: std::io::Error| {
-            Problem::request(
-                &error.to_string(),
-                &place,
-                "the trace cannot be read",
-                "check the path and its permissions",
-            )
+            let remedy = if error.raw_os_error() == Some(TOO_MANY_OPEN) {
+                RAISE_THE_LIMIT
+            } else {
+                "check the path and its permissions"
+            };
+            Problem::request(&error.to_string(), &place, "the trace cannot be read", remedy)
         };
         let kind = std::fs::metadata(path).map_err(unreadable)?;
         if kind.is_dir() {
@@ -131,13 +133,28 @@ impl TraceReader {
         let arrow = guarded(&place, || ArrowReaderMetadata::try_new(footer.parquet.clone(), options))?;
         EventBatch::from_record_batch(&RecordBatch::new_empty(arrow.schema().clone()), &place)?;
         let facts = facts(&place, &footer)?;
-        Ok(Self { path: path.to_owned(), place, file, footer, arrow, facts, next: 0, current: None, rows: 0 })
+        let file = Steady::new(file).map_err(unreadable)?;
+        if file.bytes() != footer.bytes {
+            file.check(&place)?;
+            return Err(damaged(
+                &format!("{} bytes", file.bytes()),
+                &place,
+                "the file grew while it was opened",
+            ));
+        }
+        Ok(Self { place, file, footer, arrow, facts, next: 0, current: None, rows: 0 })
     }
 
     /// What the file is.
     #[must_use]
     pub fn facts(&self) -> &FileFacts {
         &self.facts
+    }
+
+    /// Which file it is, and which state of it.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        self.file.identity()
     }
 
     /// Starts the next row group; `false` at the end.
@@ -153,18 +170,13 @@ impl TraceReader {
             columns.retain(|&name| {
                 !(name == "arg0" && row_group.arg0 == 0 || name == "arg1" && row_group.arg1 == 0)
             });
-            let bytes = read_checked(&mut self.file, &self.footer, own, index, &place)?;
+            let bytes = read_checked(&self.file, &self.footer, own, index, &place)?;
             decoder(bytes, &self.arrow, index, &columns, &place)?
         } else {
-            let file = File::open(&self.path).map_err(|error| {
-                Problem::request(
-                    &error.to_string(),
-                    &place,
-                    "the trace cannot be read",
-                    "leave the file in place while it is read",
-                )
-            })?;
-            decoder(file, &self.arrow, index, &columns, &place)?
+            let checked = pages::check(&self.file, &self.footer.parquet, index, &columns, &place);
+            self.file.check(&self.place)?;
+            checked?;
+            decoder(self.file.clone(), &self.arrow, index, &columns, &place)?
         };
         self.current = Some((decoder, self.rows));
         self.next += 1;
@@ -195,13 +207,18 @@ impl Source for TraceReader {
             let (decoder, first_row) = self.current.as_mut().expect("a row group was started");
             let first_row = *first_row;
             let step = guarded(&place, || decoder.next().transpose().map_err(ParquetError::from));
-            let Some(batch) = step? else {
+            if self.footer.own.is_none() {
+                self.file.check(&self.place)?;
+            }
+            let step = step?;
+            let promised = self.footer.parquet.row_group(index).num_rows() as u64;
+            let read = self.rows - first_row + step.as_ref().map_or(0, |batch| batch.num_rows() as u64);
+            if read > promised || step.is_none() && read < promised {
+                let rule = format!("the footer says it has {promised} rows");
+                return Err(damaged(&format!("{read} rows"), &place, &rule));
+            }
+            let Some(batch) = step else {
                 self.current = None;
-                let promised = self.footer.parquet.row_group(index).num_rows() as u64;
-                if self.rows - first_row != promised {
-                    let rule = format!("the footer says it has {promised} rows");
-                    return Err(damaged(&format!("{} rows", self.rows - first_row), &place, &rule));
-                }
                 continue;
             };
             let batch = EventBatch::from_record_batch(&batch, &format!("{place}: from row {}", self.rows))?;
@@ -240,15 +257,16 @@ fn facts(place: &str, footer: &Footer) -> Result<FileFacts> {
 }
 
 fn read_checked(
-    file: &mut File,
+    file: &Steady,
     footer: &Footer,
     own: &Own,
     index: usize,
     place: &str,
 ) -> Result<RowGroupBytes> {
     let (start, end) = byte_range(&footer.parquet, index);
-    let mut bytes = Vec::with_capacity((end - start) as usize);
-    let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.take(end - start).read_to_end(&mut bytes));
+    let mut bytes = vec![0; (end - start) as usize];
+    let read = file.read_exact_at(&mut bytes, start);
+    file.check(place)?;
     read.map_err(|error| Problem::request(&error.to_string(), place, "it cannot be read", "check the disk"))?;
     let (found, stored) = (digits(xxh3_64(&bytes)), &own.row_groups[index].xxh3);
     if found != *stored {
@@ -266,12 +284,14 @@ fn decoder<R: ChunkReader + 'static>(
     columns: &[&str],
     place: &str,
 ) -> Result<ParquetRecordBatchReader> {
+    // A batch has room for no more rows than there are: a file may have very many, very small row groups.
+    let rows = usize::try_from(arrow.metadata().row_group(index).num_rows()).unwrap_or(0);
     let mask = ProjectionMask::columns(arrow.parquet_schema(), columns.iter().copied());
     guarded(place, || {
         ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, arrow.clone())
             .with_row_groups(vec![index])
             .with_projection(mask)
-            .with_batch_size(BATCH_ROWS)
+            .with_batch_size(rows.clamp(1, BATCH_ROWS))
             .build()
     })
 }

@@ -360,6 +360,22 @@ fn champsim_counts_a_modify_once() {
     assert_eq!(notes, said);
 }
 
+/// Read back, a modify is one reference again: its load and its store stand in one instruction, however full.
+#[test]
+fn champsim_keeps_a_modify_in_one_instruction() {
+    let mut rows = vec![(Op::Fetch, 0x1000, 4, 1), (Op::Store, 0x10, 4, 1), (Op::Store, 0x20, 4, 1)];
+    rows.push((Op::Modify, 0x90, 4, 1));
+    rows.extend([0x30, 0x40, 0x50].map(|addr| (Op::Load, addr, 4, 1)));
+    rows.push((Op::Modify, 0x60, 4, 1));
+    let place = Place::new("modify.champsim");
+    exported(&rows, "champsim", &place);
+    let data: Vec<Row> = imported(&place, "champsim").into_iter().filter(|row| row.0 != Op::Fetch).collect();
+    let count = |op: Op| data.iter().filter(|row| row.0 == op).count();
+    assert_eq!((count(Op::Load), count(Op::Store), count(Op::Modify)), (3, 2, 2), "{data:?}");
+    let first = fs::read(&place.0).unwrap();
+    assert_eq!(instructions(&first)[0].3, [0; 4], "the modify found no room for its store");
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_a_problem() {

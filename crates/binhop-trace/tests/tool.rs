@@ -131,16 +131,16 @@ impl World {
     }
 }
 
-/// Every event that is no state, as it finds the world; and how many references came before it.
+/// Every event that is no state, as it finds the world; and its position: that of the last reference up to and with it.
 fn replay(events: &[Event]) -> Vec<(u64, Found)> {
-    let (mut world, mut position) = (World::default(), 0);
+    let (mut world, mut references) = (World::default(), 0_u64);
     let mut found = Vec::new();
     for event in events {
         world.step(event);
+        references += event.references();
         if !event.is_state() {
-            found.push((position, world.found(event)));
+            found.push((references.saturating_sub(1), world.found(event)));
         }
-        position += event.references();
     }
     found
 }
@@ -227,6 +227,22 @@ proptest! {
             .collect();
         // A slice of state alone is a slice too, but one of nothing is an error.
         prop_assert_eq!(worlds(&sliced), want);
+    }
+
+    #[test]
+    fn the_first_references_are_the_rows_before_the_one_that_would_exceed_them(
+        all in events(), batch in 1..40_usize, length in 1..80_u64,
+    ) {
+        let mut left = length;
+        let fits = |event: &&Event| {
+            let fits = event.references() <= left;
+            left = left.saturating_sub(event.references());
+            fits
+        };
+        let want: Vec<Event> = all.iter().take_while(fits).copied().collect();
+        prop_assert_eq!(drain(tool::head(source(&all, batch), Some(length))).unwrap(), want);
+        let sliced = part(tool::slice(source(&all, batch), 0, Some(length)));
+        prop_assert_eq!(worlds(&sliced), worlds(&drain(tool::head(source(&all, batch), Some(length))).unwrap()));
     }
 
     #[test]
@@ -387,6 +403,34 @@ fn joined_meta(meta: &Meta) -> &Meta {
     assert_eq!(meta.processes.len(), 8);
     assert_eq!(meta.segments.len(), 6, "two libraries are shared, heap and stack are not");
     meta
+}
+
+/// Instructions of one byte each are split where a length or a slice cuts them; others are not.
+#[test]
+fn runs_are_split_where_their_instructions_are_known() {
+    let fetch = |addr, size, count| Event { op: Op::Fetch, addr, size, count, arg0: None, arg1: None };
+    let load = Event { op: Op::Load, ..fetch(0x800, 8, 1) };
+    let first = |run: Event, length| drain(tool::head(source(&[load, run, load], 2), Some(length))).unwrap();
+    let rest =
+        |run: Event, from| drain(tool::slice(source(&[load, run, load], 2), from, None).unwrap()).unwrap();
+    assert_eq!(first(fetch(0x100, 5, 5), 4), [load, fetch(0x100, 3, 3)]);
+    assert_eq!(rest(fetch(0x100, 5, 5), 4), [fetch(0x103, 2, 2), load]);
+    assert_eq!(first(fetch(0x100, 0, 5), 4), [load, fetch(0x100, 0, 3)]);
+    assert_eq!(rest(fetch(0x100, 0, 5), 4), [fetch(0x100, 0, 2), load]);
+    assert_eq!(first(fetch(0x100, 20, 5), 4), [load]);
+    assert_eq!(rest(fetch(0x100, 20, 5), 4), [fetch(0x100, 20, 5), load]);
+    assert_eq!(first(fetch(0x100, 5, 5), 6), [load, fetch(0x100, 5, 5)]);
+    assert_eq!(rest(fetch(0x100, 5, 5), 6), [load]);
+}
+
+/// Events behind the last reference stay, whichever batch they are in.
+#[test]
+fn where_batches_end_changes_nothing_in_what_a_length_keeps() {
+    let event = |op, addr| Event { op, addr, size: 1, count: 1, arg0: None, arg1: None };
+    let all = [event(Op::Load, 1), event(Op::Load, 2), event(Op::Switch, 3), event(Op::Load, 4)];
+    for batch in 1..5 {
+        assert_eq!(drain(tool::head(source(&all, batch), Some(2))).unwrap(), all[..3], "batches of {batch}");
+    }
 }
 
 #[test]

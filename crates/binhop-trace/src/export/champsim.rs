@@ -10,7 +10,8 @@
 //! | 32–63 | four addresses it loads from | likewise |
 //!
 //! An address of 0 means none. What does not fit into an instruction is given to a repetition of it; references before the
-//! first fetch to an instruction at address 0.
+//! first fetch to an instruction at address 0. A modify's load and store stand in one instruction, so that `binhop import`
+//! counts it once again; there a load and a store of one address by one instruction become a modify, too.
 
 use super::din::{LeftOut, instructions};
 use super::{Exporter, Records, Virtual, Wanted, Writes};
@@ -22,7 +23,7 @@ pub(super) const CHAMPSIM: Exporter = Exporter {
     name: "champsim",
     what: "ChampSim's binary trace of instructions, 64 bytes each",
     example: "",
-    lost: "sizes; where instructions begin within a run; branches that are not taken; registers; which process runs, and all system events; references to address 0",
+    lost: "sizes; where instructions begin within a run; branches that are not taken; registers; which process runs, and all system events; references to address 0; a modify is a load and a store of one address by one instruction",
     writes: Writes::Virtual(|| Box::new(ChampSim::default())),
 };
 
@@ -59,6 +60,22 @@ impl Instruction {
         Self { addr, end: addr.wrapping_add(size), stores: [0; STORES], loads: [0; LOADS] }
     }
 
+    /// Notes an address that it loads from, stores to, or both. Returns whether there was room.
+    fn place(&mut self, addr: u64, loads: bool, stores: bool) -> bool {
+        let free = |places: &[u64]| places.iter().position(|&place| place == 0);
+        let (load, store) = (free(&self.loads), free(&self.stores));
+        if loads && load.is_none() || stores && store.is_none() {
+            return false;
+        }
+        if let Some(place) = load.filter(|_| loads) {
+            self.loads[place] = addr;
+        }
+        if let Some(place) = store.filter(|_| stores) {
+            self.stores[place] = addr;
+        }
+        true
+    }
+
     /// `next`: the address of the instruction behind it, if there is one.
     fn write(&self, next: Option<u64>, out: &mut Records<'_>) -> Wanted {
         let jumps = next.is_some_and(|next| next != self.end && next != self.addr);
@@ -84,31 +101,20 @@ impl ChampSim {
             return Ok(());
         }
         self.early += u64::from(!self.fetched);
-        if event.op != Op::Store {
-            self.place(event.addr, false, out)?;
-        }
-        if event.op != Op::Load {
-            self.place(event.addr, true, out)?;
-        }
-        Ok(())
-    }
-
-    fn place(&mut self, addr: u64, store: bool, out: &mut Records<'_>) -> Wanted {
+        let (loads, stores) = (event.op != Op::Store, event.op != Op::Load);
         let made_up = &mut self.made_up;
         let open = self.open.get_or_insert_with(|| {
             *made_up += 1;
             Instruction::at(0, 0)
         });
-        let places: &mut [u64] = if store { &mut open.stores } else { &mut open.loads };
-        if let Some(place) = places.iter_mut().find(|place| **place == 0) {
-            *place = addr;
+        if open.place(event.addr, loads, stores) {
             return Ok(());
         }
         let added = if self.fetched { &mut self.repeated } else { &mut self.made_up };
         *added += 1;
-        let again = Instruction::at(open.addr, open.end.wrapping_sub(open.addr));
-        self.next(again, out)?;
-        self.place(addr, store, out)
+        let mut again = Instruction::at(open.addr, open.end.wrapping_sub(open.addr));
+        again.place(event.addr, loads, stores);
+        self.next(again, out)
     }
 }
 

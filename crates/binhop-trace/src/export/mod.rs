@@ -16,10 +16,10 @@ use std::path::Path;
 
 use binhop_base::{Problem, Result};
 
+use crate::bounds::check_rows;
 use crate::event::Source;
 use crate::tool::Event;
 use crate::totals::Totals;
-use crate::write::check_ops;
 use output::Output;
 use records::Gathered;
 pub use records::{Records, Stop, Wanted};
@@ -138,7 +138,7 @@ fn export_all(
     progress: &mut dyn FnMut(&Totals) -> Result<()>,
 ) -> Wanted {
     while let Some(batch) = source.next_batch()? {
-        check_ops(&batch, totals.rows(), source.name())?;
+        check_rows(&batch, totals.rows(), source.name())?;
         let mut heard = || progress(totals);
         let mut records = to.records(&mut heard);
         for row in 0..batch.len() {

@@ -12,7 +12,9 @@
 //! An address of 0 is unused. There are no sizes and no instruction lengths: as with `din`, each reference is one access
 //! of the aligned four-byte word at its address, which is one line, as it is for ChampSim; fetches join into runs where
 //! the next one may be the next instruction; the trace is marked `sizes = "assumed"`. An instruction's loads come before
-//! its stores; an address that it reads and writes is one modify, in the load's place.
+//! its stores. Every address in a record is one operand and counts once: a load and a store of the same address are one
+//! modify, in the load's place. Where an instruction names an address several times, its last loads pair with its first
+//! stores: loads A, A and store A are a load, then a modify; load A and stores A, A are a modify, then a store.
 //!
 //! Nothing in such a file says what it is. So the two bytes that must be 0 or 1 are checked in every record, and a
 //! file that is something else is found out soon.
@@ -64,6 +66,12 @@ struct ChampSim<const STORES: usize, const SIZE: usize> {
     is_drmemtrace: bool,
     ended: bool,
     failed: Option<Box<Problem>>,
+}
+
+/// How often an address is among others.
+#[inline]
+fn times(addr: u64, among: &[u64]) -> usize {
+    among.iter().filter(|&&other| other == addr).count()
 }
 
 fn u64_at(record: &[u8], at: usize) -> u64 {
@@ -148,14 +156,18 @@ impl<const STORES: usize, const SIZE: usize> ChampSim<STORES, SIZE> {
         let loads: [u64; 4] = std::array::from_fn(|n| u64_at(record, Self::FIRST_LOAD + 8 * n));
         // Most instructions touch no memory, and most others one address.
         if loads.iter().any(|&addr| addr != 0) {
-            for addr in loads.into_iter().filter(|&addr| addr != 0) {
-                let op = if stores.contains(&addr) { Op::Modify } else { Op::Load };
+            for (slot, &addr) in loads.iter().enumerate().filter(|&(_, &addr)| addr != 0) {
+                let later_loads = times(addr, &loads[slot + 1..]);
+                let op = if later_loads < times(addr, &stores) { Op::Modify } else { Op::Load };
                 self.rows.data_word(op, addr);
             }
         }
         if stores.iter().any(|&addr| addr != 0) {
-            for addr in stores.into_iter().filter(|addr| *addr != 0 && !loads.contains(addr)) {
-                self.rows.data_word(Op::Store, addr);
+            for (slot, &addr) in stores.iter().enumerate().filter(|&(_, &addr)| addr != 0) {
+                let earlier_stores = times(addr, &stores[..slot]);
+                if earlier_stores >= times(addr, &loads) {
+                    self.rows.data_word(Op::Store, addr);
+                }
             }
         }
     }
@@ -222,5 +234,9 @@ impl<const STORES: usize, const SIZE: usize> Importer for ChampSim<STORES, SIZE>
 
     fn references(&self) -> u64 {
         self.rows.references()
+    }
+
+    fn identity(&self) -> Option<String> {
+        self.input.identity().map(ToString::to_string)
     }
 }

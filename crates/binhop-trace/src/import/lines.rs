@@ -11,8 +11,12 @@ use super::rows::Rows;
 use crate::event::{EventBatch, Meta, Source};
 use crate::input::Input;
 
-/// Text is parsed in blocks of this size, which is also the longest line there may be.
-pub(super) const BLOCK: usize = 256 << 10;
+/// Text is parsed in blocks of this size; a longer line is a block of its own.
+const BLOCK: usize = 256 << 10;
+
+/// The longest line there may be, with its newline. A recorder's log and binhop's metadata have the whole command in one
+/// line: Linux passes a program some megabytes of arguments.
+const LONGEST: usize = 16 << 20;
 
 /// A batch is handed on once it holds this many rows; the block that reaches it is finished first.
 const BATCH_ROWS: usize = 64 << 10;
@@ -51,9 +55,12 @@ pub(super) struct LineImporter<G> {
     input: Input,
     grammar: G,
     rows: Rows,
-    /// The block; its first `carried` bytes are the start of a line that the block before cut in two.
+    /// The block; its first `carried` bytes are what the block before left: the start of a line it cut in two, or what
+    /// followed a long line.
     block: Vec<u8>,
     carried: usize,
+    /// The block's size next time: more than [`BLOCK`] within a long line.
+    size: usize,
     /// Lines in the blocks before.
     lines: u64,
     ended: bool,
@@ -69,6 +76,7 @@ impl<G: Grammar> LineImporter<G> {
             rows: Rows::with_capacity(BATCH_ROWS),
             block: vec![0; BLOCK],
             carried: 0,
+            size: BLOCK,
             lines: 0,
             ended: false,
             failed: None,
@@ -94,16 +102,27 @@ impl<G: Grammar> LineImporter<G> {
     /// Parses the next block of whole lines; at the end of the text also what is still open.
     fn parse_block(&mut self) -> Result<()> {
         // One byte is left free for the newline that a last line may lack.
-        let room = self.block.len() - 1;
-        let filled = self.carried + self.input.fill(&mut self.block[self.carried..room])?;
+        let room = self.size - 1;
+        let filled = if self.carried < room {
+            self.block.resize(self.size, 0);
+            self.carried + self.input.fill(&mut self.block[self.carried..room])?
+        } else {
+            self.carried
+        };
         self.ended = filled < room;
         let whole = if self.ended {
             let complete = filled == 0 || self.block[filled - 1] == b'\n';
             self.block[filled] = b'\n';
             filled + usize::from(!complete)
         } else {
-            self.block[..filled].iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1)
+            whole_lines(&self.block[..filled])
         };
+        if whole == 0 && !self.ended && self.size < LONGEST {
+            self.carried = filled;
+            self.size *= 2;
+            return Ok(());
+        }
+        self.size = BLOCK;
         if whole == 0 && !self.ended {
             let rule = format!("is longer than {room} bytes");
             let remedy = format!("this is no such trace: a line of this format is `{}`", G::EXAMPLE);
@@ -123,6 +142,10 @@ impl<G: Grammar> LineImporter<G> {
         self.lines += newlines(&self.block[..whole]);
         self.block.copy_within(whole..filled.max(whole), 0);
         self.carried = filled.saturating_sub(whole);
+        if self.block.len() > BLOCK && self.carried < BLOCK {
+            self.block.truncate(BLOCK);
+            self.block.shrink_to_fit();
+        }
         Ok(())
     }
 
@@ -159,6 +182,20 @@ impl<G: Grammar> Importer for LineImporter<G> {
 
     fn references(&self) -> u64 {
         self.rows.references()
+    }
+
+    fn identity(&self) -> Option<String> {
+        self.input.identity().map(ToString::to_string)
+    }
+}
+
+/// The length of the whole lines at the start: as many as a block holds, or one that is longer.
+fn whole_lines(text: &[u8]) -> usize {
+    let newline = |&byte: &u8| byte == b'\n';
+    let (near, far) = text.split_at(text.len().min(BLOCK));
+    match near.iter().rposition(newline) {
+        Some(last) => last + 1,
+        None => far.iter().position(newline).map_or(0, |end| near.len() + end + 1),
     }
 }
 

@@ -6,17 +6,20 @@
 mod lz4;
 mod zip;
 
-use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
-use std::path::Path;
 
 use binhop_base::{Problem, Result};
+
+use crate::steady::Identity;
+use crate::wait;
 
 /// Compressed bytes are read in pieces of this size.
 const COMPRESSED_BUFFER: usize = 256 << 10;
 
 /// The system's error number where a process has too many files open (EMFILE).
-const TOO_MANY_OPEN: i32 = 24;
+pub(crate) const TOO_MANY_OPEN: i32 = 24;
+/// What to do about it.
+pub(crate) const RAISE_THE_LIMIT: &str = "raise the limit of open files: `ulimit -n 65536`";
 
 /// The longest of the magic numbers below.
 const LONGEST_MAGIC: usize = 10;
@@ -73,29 +76,30 @@ const REFUSED: &[(&str, &[u8], &str)] = &[
 /// Concatenated members (`cat a.gz b.gz`) read as one; so do the entries of a zip archive.
 pub struct Input {
     name: String,
+    identity: Option<Identity>,
     packing: Packing,
     reader: Box<dyn Read + Send>,
 }
 
 impl Input {
-    /// Opens a file, a named pipe, or `-` for standard input.
+    /// Opens a file, a named pipe, or `-` for standard input. A file that is changed while it is read is refused then; a wait
+    /// for a pipe can be ended (see [`crate::wait`]).
     ///
     /// # Errors
     /// The path does not exist, is a directory, may not be read, holds nothing, or is packed in a way that is not read.
     pub fn open(path: &str) -> Result<Self> {
-        if path == "-" {
-            return Self::from_reader("standard input", io::stdin());
-        }
-        let file = File::open(path).map_err(|error| cannot_open(path, &error))?;
-        if Path::new(path).is_dir() {
-            return Err(Problem::request(
-                path,
-                "",
-                "is a directory, and a trace in this format is one file",
-                "name the file",
-            ));
-        }
-        Self::from_reader(path, file)
+        let name = if path == "-" { "standard input" } else { path };
+        let (reader, identity) = match path {
+            "-" => wait::standard_input().map_err(|error| cannot_read(name, &error))?,
+            _ => wait::open(path)?,
+        };
+        Ok(Self { identity, ..Self::from_reader(name, reader)? })
+    }
+
+    /// Which file it is, and which state of it, if it is a regular one.
+    #[must_use]
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
     }
 
     /// Reads what `reader` gives, under the name that errors will use.
@@ -131,7 +135,7 @@ impl Input {
             Packing::Zip => Box::new(zip::Zip::new(buffered(whole))),
             Packing::Snappy => Box::new(snap::read::FrameDecoder::new(buffered(whole))),
         };
-        Ok(Self { name: name.to_string(), packing, reader })
+        Ok(Self { name: name.to_string(), identity: None, packing, reader })
     }
 
     /// The path, or `standard input`.
@@ -152,6 +156,9 @@ impl Input {
 
     /// Tells a failing disk from damaged compressed data: only the first has an error number of the system.
     pub(crate) fn failed(&self, error: &io::Error) -> Box<Problem> {
+        if let Some(problem) = wait::inner(error) {
+            return problem;
+        }
         let (packing, check) = self.packing.names();
         if self.packing == Packing::Plain || error.raw_os_error().is_some() {
             return cannot_read(&self.name, error);
@@ -222,15 +229,16 @@ pub(crate) fn cannot_open(path: &str, error: &io::Error) -> Box<Problem> {
     let remedy = match error.kind() {
         io::ErrorKind::NotFound => "check the path; `-` reads standard input",
         io::ErrorKind::PermissionDenied => "make it readable for you",
-        _ if error.raw_os_error() == Some(TOO_MANY_OPEN) => {
-            "raise the limit of open files: `ulimit -n 65536`"
-        }
+        _ if error.raw_os_error() == Some(TOO_MANY_OPEN) => RAISE_THE_LIMIT,
         _ => "check the path and the disk",
     };
     Problem::request(path, "", &format!("cannot be opened ({error})"), remedy)
 }
 
 fn cannot_read(name: &str, error: &io::Error) -> Box<Problem> {
+    if let Some(problem) = wait::inner(error) {
+        return problem;
+    }
     Problem::request(
         name,
         "",

@@ -1,78 +1,80 @@
-//! What is mapped in one address space, as map and unmap events say.
+//! What is mapped in the address spaces, as map and unmap events say.
 
-use std::collections::BTreeMap;
+use binhop_base::forest::Root;
 
 use crate::event::map_flags;
+use crate::mappings::{GROWTH, Mapping, Mappings};
 
-/// A growing mapping takes in a reference this far below its start, as Linux lets a stack grow (8 MiB).
-const GROWTH: u64 = 8 << 20;
-
-/// Disjoint live ranges: start → (end, flags).
-#[derive(Clone, Debug, Default)]
-pub(super) struct Maps {
-    ranges: BTreeMap<u64, (u64, u32)>,
+/// What is mapped in one address space.
+#[derive(Debug, Default)]
+pub(super) struct Mapped {
+    root: Root,
     /// The range that answered last: references come in runs.
     last: (u64, u64),
 }
 
+/// The live ranges of all address spaces. Neighbours that grow both, or both do not, are one range.
+#[derive(Debug, Default)]
+pub(super) struct Maps(Mappings);
+
 impl Maps {
+    /// The same ranges for another space.
+    pub(super) fn share(&mut self, space: &Mapped) -> Mapped {
+        Mapped { root: self.0.share(space.root), last: space.last }
+    }
+
+    /// Ends all ranges of a space.
+    pub(super) fn release(&mut self, space: Mapped) {
+        self.0.release(space.root);
+    }
+
     /// Maps a range; what it covers is replaced.
-    pub(super) fn map(&mut self, start: u64, end: u64, flags: u32) {
-        self.unmap(start, end);
-        if start < end {
-            self.ranges.insert(start, (end, flags));
+    pub(super) fn map(&mut self, space: &mut Mapped, start: u64, end: u64, flags: u32) {
+        space.last = (0, 0);
+        if start >= end {
+            return;
         }
+        let flags = flags & map_flags::GROWS;
+        let alike = |&(_, mapping): &(u64, Mapping)| mapping.flags == flags;
+        let first = start.checked_sub(1).and_then(|below| self.0.at(space.root, below)).filter(alike);
+        let last = self.0.at(space.root, end).filter(alike);
+        let start = first.map_or(start, |(from, _)| from);
+        let end = last.map_or(end, |(_, mapping)| mapping.end);
+        space.root = self.0.map(space.root, start, Mapping { end, flags, segment: None, offset: None });
     }
 
     /// Unmaps a range; `false` unless all of it was mapped.
-    pub(super) fn unmap(&mut self, start: u64, end: u64) -> bool {
-        let whole = self.covers(start, end);
-        self.last = (0, 0);
-        let overlapping = self.ranges.range(..end).rev().take_while(|&(_, &(stop, _))| stop > start);
-        let overlapping: Vec<(u64, u64, u32)> =
-            overlapping.map(|(&from, &(stop, flags))| (from, stop, flags)).collect();
-        for (from, stop, flags) in overlapping {
-            self.ranges.remove(&from);
-            if from < start {
-                self.ranges.insert(from, (start, flags));
-            }
-            if stop > end {
-                self.ranges.insert(end, (stop, flags));
-            }
-        }
+    pub(super) fn unmap(&mut self, space: &mut Mapped, start: u64, end: u64) -> bool {
+        let whole = self.covers(space, start, end);
+        space.last = (0, 0);
+        space.root = self.0.unmap(space.root, start, end);
         whole
     }
 
     /// Whether every byte of a range is mapped.
-    pub(super) fn covers(&mut self, start: u64, end: u64) -> bool {
-        if self.last.0 <= start && end <= self.last.1 {
+    pub(super) fn covers(&self, space: &mut Mapped, start: u64, end: u64) -> bool {
+        if space.last.0 <= start && end <= space.last.1 {
             return true;
         }
         let mut at = start;
         while at < end {
-            match self.ranges.range(..=at).next_back() {
-                Some((&from, &(stop, _))) if stop > at => {
-                    self.last = (from, stop);
-                    at = stop;
-                }
-                _ => return false,
-            }
+            let Some((from, mapping)) = self.0.at(space.root, at) else { return false };
+            space.last = (from, mapping.end);
+            at = mapping.end;
         }
         true
     }
 
-    /// As [`Maps::covers`], for a reference: one just below a growing mapping makes it grow.
-    pub(super) fn touch(&mut self, start: u64, end: u64) -> bool {
-        if self.covers(start, end) {
+    /// As [`Maps::covers`], for a reference: one just below a growing range makes it grow.
+    pub(super) fn touch(&mut self, space: &mut Mapped, start: u64, end: u64) -> bool {
+        if self.covers(space, start, end) {
             return true;
         }
-        let above = self.ranges.range(start..).next().map(|(&from, &(stop, flags))| (from, stop, flags));
-        match above {
-            Some((from, stop, flags)) if flags & map_flags::GROWS != 0 && from - start <= GROWTH => {
-                self.ranges.remove(&from);
-                let free_from = self.ranges.range(..from).next_back().map_or(0, |(_, &(stop, _))| stop);
-                self.ranges.insert(start.max(free_from), (stop, flags));
-                self.covers(start, end)
+        match self.0.next(space.root, start) {
+            Some((from, above)) if above.flags & map_flags::GROWS != 0 && from - start <= GROWTH => {
+                let free_from = self.0.below(space.root, from).map_or(0, |(_, below)| below.end);
+                self.map(space, start.max(free_from), above.end, above.flags);
+                self.covers(space, start, end)
             }
             _ => false,
         }
@@ -85,29 +87,37 @@ mod tests {
 
     #[test]
     fn a_map_replaces_and_an_unmap_cuts() {
-        let mut maps = Maps::default();
-        maps.map(0x1000, 0x5000, map_flags::READ);
-        assert!(maps.covers(0x1000, 0x5000) && !maps.covers(0xfff, 0x2000) && !maps.covers(0x4000, 0x5001));
-        maps.map(0x2000, 0x3000, map_flags::WRITE);
-        assert!(maps.covers(0x1000, 0x5000));
-        assert!(maps.unmap(0x2000, 0x3000) && !maps.unmap(0x2000, 0x3000));
-        assert!(maps.covers(0x1000, 0x2000) && maps.covers(0x3000, 0x5000) && !maps.covers(0x1fff, 0x2001));
-        assert!(!maps.unmap(0x1000, 0x5000) && !maps.covers(0x1000, 0x1001));
+        let (mut maps, mut space) = (Maps::default(), Mapped::default());
+        maps.map(&mut space, 0x1000, 0x5000, map_flags::READ);
+        assert!(
+            maps.covers(&mut space, 0x1000, 0x5000)
+                && !maps.covers(&mut space, 0xfff, 0x2000)
+                && !maps.covers(&mut space, 0x4000, 0x5001)
+        );
+        maps.map(&mut space, 0x2000, 0x3000, map_flags::WRITE);
+        assert!(maps.covers(&mut space, 0x1000, 0x5000));
+        assert!(maps.unmap(&mut space, 0x2000, 0x3000) && !maps.unmap(&mut space, 0x2000, 0x3000));
+        assert!(
+            maps.covers(&mut space, 0x1000, 0x2000)
+                && maps.covers(&mut space, 0x3000, 0x5000)
+                && !maps.covers(&mut space, 0x1fff, 0x2001)
+        );
+        assert!(!maps.unmap(&mut space, 0x1000, 0x5000) && !maps.covers(&mut space, 0x1000, 0x1001));
     }
 
     #[test]
     fn a_stack_grows_down_to_its_neighbour_and_no_further_than_linux_lets_it() {
-        let mut maps = Maps::default();
-        maps.map(0x7000_0000, 0x7001_0000, map_flags::GROWS);
-        assert!(!maps.touch(0x7000_0000 - GROWTH - 1, 0x7000_0000 - GROWTH));
+        let (mut maps, mut space) = (Maps::default(), Mapped::default());
+        maps.map(&mut space, 0x7000_0000, 0x7001_0000, map_flags::GROWS);
+        assert!(!maps.touch(&mut space, 0x7000_0000 - GROWTH - 1, 0x7000_0000 - GROWTH));
         assert!(
-            maps.touch(0x7000_0000 - GROWTH, 0x7000_0000 - GROWTH + 8)
-                && maps.covers(0x6fff_0000, 0x7000_0000)
+            maps.touch(&mut space, 0x7000_0000 - GROWTH, 0x7000_0000 - GROWTH + 8)
+                && maps.covers(&mut space, 0x6fff_0000, 0x7000_0000)
         );
-        maps.map(0x1000, 0x2000, 0);
-        assert!(!maps.touch(0x800, 0x808));
-        maps.map(0x3000, 0x4000, map_flags::GROWS);
+        maps.map(&mut space, 0x1000, 0x2000, 0);
+        assert!(!maps.touch(&mut space, 0x800, 0x808));
+        maps.map(&mut space, 0x3000, 0x4000, map_flags::GROWS);
         // From its neighbour's last bytes up to its own start: it grows to where the neighbour ends.
-        assert!(maps.touch(0x1ff8, 0x3000) && maps.covers(0x1000, 0x4000));
+        assert!(maps.touch(&mut space, 0x1ff8, 0x3000) && maps.covers(&mut space, 0x1000, 0x4000));
     }
 }

@@ -55,6 +55,8 @@ rules! {
         "leave the row out, or give count and size";
     FetchLong = "fetch-long" Warning, "No instruction is longer than 15 bytes (x86's longest): size ≤ 15 · count.",
         "check that count is instructions and size is bytes";
+    ReferenceLarge = "reference-large" Error, "A reference has at most 65536 bytes, a fetch also at most 65536 instructions.",
+        "check that size is bytes and count instructions, and split longer references";
     DataCount = "data-count" Error, "A load, store or modify is one reference: count is 1.",
         "write one row per data reference";
     DataEmpty = "data-empty" Error, "A load, store or modify touches at least one byte.",

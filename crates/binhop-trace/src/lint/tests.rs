@@ -61,6 +61,7 @@ fn breaking(rule: RuleId) -> Vec<Row> {
     match rule {
         RuleId::FetchEmpty => vec![(Op::Fetch, 0x40_0000, 0, 1, None)],
         RuleId::FetchLong => vec![(Op::Fetch, 0x40_0000, 16, 1, None)],
+        RuleId::ReferenceLarge => vec![(Op::Fetch, 0x40_0000, 16, 65_537, None)],
         RuleId::DataCount => vec![(Op::Load, 0x40_0000, 8, 2, None)],
         RuleId::DataEmpty => vec![(Op::Store, 0x40_0000, 0, 1, None)],
         RuleId::AddressOverflow => vec![(Op::Load, u64::MAX, 2, 1, None)],
@@ -81,9 +82,10 @@ fn breaking(rule: RuleId) -> Vec<Row> {
     }
 }
 
-const IDS: [RuleId; 18] = [
+const IDS: [RuleId; 19] = [
     RuleId::FetchEmpty,
     RuleId::FetchLong,
+    RuleId::ReferenceLarge,
     RuleId::DataCount,
     RuleId::DataEmpty,
     RuleId::AddressOverflow,

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::maps::Maps;
+use super::maps::{Mapped, Maps};
 use super::{Findings, RuleId};
+use crate::bounds::exceeds;
 use crate::event::{Cause, EventBatch, Meta, Op, map_flags};
 use crate::inspect::{ASSUMED_PAGE, page_told};
 
@@ -11,17 +12,17 @@ use crate::inspect::{ASSUMED_PAGE, page_told};
 const LONGEST_INSTRUCTION: u64 = 15;
 
 /// An address space, by what its events said of it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Space {
     alive: bool,
     /// Whether any map event came: then references outside are worth a word.
     mapped: bool,
-    maps: Maps,
+    maps: Mapped,
 }
 
 impl Default for Space {
     fn default() -> Self {
-        Self { alive: true, mapped: false, maps: Maps::default() }
+        Self { alive: true, mapped: false, maps: Mapped::default() }
     }
 }
 
@@ -30,6 +31,7 @@ pub(super) struct Walk {
     page: u64,
     row: u64,
     spaces: BTreeMap<u64, Space>,
+    maps: Maps,
     current: u64,
     kernel: u32,
     time: u64,
@@ -53,6 +55,7 @@ impl Walk {
             page: page_told(meta).unwrap_or(ASSUMED_PAGE),
             row: 0,
             spaces: BTreeMap::from([(0, Space::default())]),
+            maps: Maps::default(),
             current: 0,
             kernel: 0,
             time: 0,
@@ -83,6 +86,9 @@ impl Walk {
         let Event { row, addr, size, count, .. } = event;
         let row = Some(row);
         let shape = || format!("{} at {addr:#x}, size {size}, count {count}", op.name());
+        if exceeds(op as u8, size, count).is_some() {
+            findings.add(RuleId::ReferenceLarge, row, shape);
+        }
         if op == Op::Fetch {
             if size == 0 || count == 0 {
                 findings.add(RuleId::FetchEmpty, row, shape);
@@ -103,7 +109,7 @@ impl Walk {
         };
         if self.kernel == 0 {
             let space = self.spaces.entry(self.current).or_default();
-            if space.mapped && !space.maps.touch(addr, last.saturating_add(1)) {
+            if space.mapped && !self.maps.touch(&mut space.maps, addr, last.saturating_add(1)) {
                 findings.add(RuleId::OutsideMaps, row, || {
                     format!("{} in address space {}", shape(), self.current)
                 });
@@ -163,26 +169,30 @@ impl Walk {
 
     fn fork(&mut self, event: Event, findings: &mut Findings) {
         let row = Some(event.row);
-        let parent =
-            event.arg0.and_then(|parent| self.spaces.get(&parent)).filter(|space| space.alive).cloned();
-        if parent.is_none() {
+        let parent = event.arg0.and_then(|parent| self.spaces.get(&parent)).filter(|space| space.alive);
+        let born = parent.map(|parent| Space {
+            alive: true,
+            mapped: parent.mapped,
+            maps: self.maps.share(&parent.maps),
+        });
+        if born.is_none() {
             let parent = event.arg0.map_or("no parent".to_owned(), |parent| format!("parent {parent}"));
             findings.add(RuleId::ForkParent, row, || format!("address space {}, {parent}", event.addr));
         }
-        let born = parent.unwrap_or_default();
-        if self.spaces.insert(event.addr, born).is_some_and(|before| before.alive) {
-            findings.add(RuleId::ForkOfLive, row, || format!("address space {}", event.addr));
+        if let Some(before) = self.spaces.insert(event.addr, born.unwrap_or_default()) {
+            if before.alive {
+                findings.add(RuleId::ForkOfLive, row, || format!("address space {}", event.addr));
+            }
+            self.maps.release(before.maps);
         }
     }
 
     fn end(&mut self, op: Op, event: Event, findings: &mut Findings) {
         match self.spaces.get_mut(&event.addr).filter(|space| space.alive) {
             Some(space) => {
-                *space = Space {
-                    alive: op == Op::Exec,
-                    mapped: space.mapped && op == Op::Exec,
-                    maps: Maps::default(),
-                };
+                space.alive = op == Op::Exec;
+                space.mapped &= op == Op::Exec;
+                self.maps.release(std::mem::take(&mut space.maps));
             }
             None => {
                 let detail = || format!("{} of address space {}", op.name(), event.addr);
@@ -211,11 +221,11 @@ impl Walk {
         let known = match op {
             Op::Map => {
                 space.mapped = true;
-                space.maps.map(event.addr, end, event.size);
+                self.maps.map(&mut space.maps, event.addr, end, event.size);
                 true
             }
-            Op::Unmap => space.maps.unmap(event.addr, end),
-            _ => space.maps.covers(event.addr, end),
+            Op::Unmap => self.maps.unmap(&mut space.maps, event.addr, end),
+            _ => self.maps.covers(&mut space.maps, event.addr, end),
         };
         if !known {
             findings.add(RuleId::UnmapUnmapped, row, shape);

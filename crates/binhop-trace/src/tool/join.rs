@@ -12,8 +12,8 @@ use binhop_base::{Problem, Result};
 
 use super::Event;
 use super::part::push;
+use crate::bounds::check_rows;
 use crate::event::{Cause, EventBatch, EventBuilder, Meta, Op, Segment, Source};
-use crate::write::check_ops;
 
 /// Several traces as one.
 pub struct Joined {
@@ -205,7 +205,7 @@ impl Source for Joined {
             match self.current.next_batch()? {
                 Some(batch) if batch.is_empty() => {}
                 Some(batch) => {
-                    check_ops(&batch, self.row, self.current.name())?;
+                    check_rows(&batch, self.row, self.current.name())?;
                     let out = self.renumbered(&batch);
                     self.row += batch.len() as u64;
                     return Ok(Some(out));

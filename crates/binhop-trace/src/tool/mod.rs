@@ -5,9 +5,11 @@
 //! wherever they stood before, between or behind what is kept, so whatever is kept finds its mappings, and pages
 //! shared by a fork are shared. Of switches between which nothing is kept only the last stays.
 //!
-//! **Positions** are numbers of references, counted as everywhere (see `totals.rs`). A run of instructions is not cut: it
-//! belongs to the part in which it begins, so that parts laid end to end hold every row once.
+//! **Positions** are numbers of references, counted as everywhere (see `totals.rs`); a row lies at that of its last reference
+//! (see `head.rs`). So a run across a boundary belongs to what lies behind the boundary, as with the warm-up, the length and
+//! the intervals of a simulation, and parts laid end to end hold every row once.
 
+mod head;
 mod join;
 mod part;
 mod regions;
@@ -17,6 +19,7 @@ pub mod text;
 
 use binhop_base::{Problem, Result};
 
+pub use head::{Limit, head};
 pub use join::Joined;
 pub use sample::Windows;
 pub use select::{Mode, Selection};
@@ -126,30 +129,37 @@ pub fn slice(source: Box<dyn Source>, from: u64, to: Option<u64>) -> Result<Box<
             "give the position of its first reference, then that behind its last",
         ));
     }
-    let to = to.unwrap_or(u64::MAX);
-    Ok(Part::source(source, Range { at: 0, from, to }))
+    Ok(Part::source(head(source, to), Range { at: 0, from }))
 }
 
 struct Range {
     at: u64,
     from: u64,
-    to: u64,
 }
 
 impl Choose for Range {
     fn choose(&mut self, event: &Event, _: &Meta) -> Choice {
-        if self.at >= self.to {
-            return Choice::End;
-        }
-        let inside = self.at >= self.from;
+        let before = self.from.saturating_sub(self.at);
         self.at += event.references();
-        if inside { Choice::Keep } else { Choice::State }
+        if position(self.at) >= self.from {
+            match head::split(event, before) {
+                None => Choice::Keep,
+                Some((_, behind)) => Choice::Part(behind),
+            }
+        } else {
+            Choice::State
+        }
     }
 
     fn nothing(&self) -> (String, String) {
-        let rule = format!("the trace holds {} references", self.at);
+        let rule = format!("the trace holds {} references up to there, and no whole row behind", self.at);
         (format!("from {}", self.from), rule)
     }
+}
+
+/// Where a row lies that is the last of so many references.
+fn position(references: u64) -> u64 {
+    references.saturating_sub(1)
 }
 
 /// Windows of a trace, at even distances or drawn, with the state they find.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use binhop_base::{Problem, Result};
 
 use super::Event;
+use crate::bounds::check_rows;
 use crate::event::{EventBatch, EventBuilder, Meta, Op, Source};
-use crate::write::check_ops;
 
 /// What becomes of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub(super) enum Choice {
     Drop,
     /// It is replaced by others.
     Instead(Vec<Event>),
-    /// The part ends before it.
-    End,
+    /// This is what belongs to the part of it.
+    Part(Event),
 }
 
 /// Which rows a part keeps. Asked about each, in order.
@@ -59,7 +59,7 @@ impl<C: Choose + 'static> Part<C> {
 
     /// Goes through a batch.
     fn add(&mut self, batch: &EventBatch) -> Result<()> {
-        check_ops(batch, self.row, self.source.name())?;
+        check_rows(batch, self.row, self.source.name())?;
         for row in 0..batch.len() {
             let event = Event::of(batch, row);
             match self.choose.choose(&event, self.source.meta()) {
@@ -67,13 +67,13 @@ impl<C: Choose + 'static> Part<C> {
                     self.kept |= !event.is_state() || self.choose.wants_state();
                     self.put(&event);
                 }
+                Choice::Part(part) => {
+                    self.kept = true;
+                    self.put(&part);
+                }
                 Choice::State if event.is_state() => self.carry(event),
                 Choice::State | Choice::Drop => {}
                 Choice::Instead(events) => events.iter().for_each(|event| self.put(event)),
-                Choice::End => {
-                    self.ended = true;
-                    break;
-                }
             }
         }
         self.row += batch.len() as u64;

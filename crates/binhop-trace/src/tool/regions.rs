@@ -2,33 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use binhop_base::forest::Root;
+
 use super::Event;
 use crate::event::{Meta, Op, map_flags};
 use crate::inspect::{ASSUMED_PAGE, page_told};
-
-/// A growing mapping takes in a reference this far below its start, as Linux lets a stack grow (8 MiB).
-const GROWTH: u64 = 8 << 20;
-
-/// A live mapping, from its start (the key) up to `end`.
-#[derive(Clone, Copy, Debug)]
-struct Mapping {
-    end: u64,
-    flags: u32,
-    segment: Option<u64>,
-    /// First byte in the segment.
-    offset: Option<u64>,
-}
+use crate::mappings::{GROWTH, Mapping, Mappings};
 
 /// The mappings of every address space, by asid.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Regions {
     page: u64,
-    spaces: BTreeMap<u64, BTreeMap<u64, Mapping>>,
+    mappings: Mappings,
+    spaces: BTreeMap<u64, Root>,
 }
 
 impl Regions {
     pub(super) fn new(meta: &Meta) -> Self {
-        Self { page: page_told(meta).unwrap_or(ASSUMED_PAGE), spaces: BTreeMap::new() }
+        Self {
+            page: page_told(meta).unwrap_or(ASSUMED_PAGE),
+            mappings: Mappings::default(),
+            spaces: BTreeMap::new(),
+        }
     }
 
     /// Takes note of an event that happens while `current` runs.
@@ -36,44 +31,75 @@ impl Regions {
         let end = event.addr.saturating_add(u64::from(event.count) * self.page);
         match event.op {
             Op::Map => {
-                let space = self.spaces.entry(current).or_default();
-                cut(space, event.addr, end);
                 let mapping = Mapping { end, flags: event.size, segment: event.arg0, offset: event.arg1 };
-                space.insert(event.addr, mapping);
-            }
-            Op::Unmap => cut(self.spaces.entry(current).or_default(), event.addr, end),
-            Op::Protect => {
                 let space = self.spaces.entry(current).or_default();
-                for mut part in overlapping(space, event.addr, end) {
-                    let (start, stop) = (part.0.max(event.addr), part.1.end.min(end));
-                    cut(space, start, stop);
-                    part.1 = moved(part.1, start - part.0);
-                    space.insert(start, Mapping { end: stop, flags: event.size, ..part.1 });
-                }
+                *space = self.mappings.map(*space, event.addr, mapping);
             }
+            Op::Unmap => {
+                let space = self.spaces.entry(current).or_default();
+                *space = self.mappings.unmap(*space, event.addr, end);
+            }
+            Op::Protect => self.protect(current, event.addr, end, event.size),
             Op::Fork => {
-                let parent = event.arg0.and_then(|parent| self.spaces.get(&parent)).cloned();
-                self.spaces.insert(event.addr, parent.unwrap_or_default());
+                let parent = event.arg0.and_then(|parent| self.spaces.get(&parent)).copied();
+                let born = self.mappings.share(parent.unwrap_or_default());
+                let before = self.spaces.insert(event.addr, born);
+                self.mappings.release(before.unwrap_or_default());
             }
-            Op::Exec | Op::Exit => drop(self.spaces.remove(&event.addr)),
+            Op::Exec | Op::Exit => {
+                let ended = self.spaces.remove(&event.addr);
+                self.mappings.release(ended.unwrap_or_default());
+            }
             _ => {}
+        }
+    }
+
+    /// What continues its neighbour afterwards is one mapping with it: protections that come and go leave no pieces.
+    fn protect(&mut self, current: u64, start: u64, end: u64, flags: u32) {
+        let space = self.spaces.entry(current).or_default();
+        let below = start.checked_sub(1).and_then(|below| self.mappings.at(*space, below));
+        let below = below.map(|(from, below)| (from, Mapping { end: below.end.min(start), ..below }));
+        let within = self.mappings.overlapping(*space, start, end).into_iter().map(|(from, mapping)| {
+            let (start, end) = (from.max(start), mapping.end.min(end));
+            (start, Mapping { end, flags, ..mapping.without(start - from) })
+        });
+        let within: Vec<(u64, Mapping)> = within.collect();
+        let above = self.mappings.at(*space, end).map(|(from, above)| {
+            let start = from.max(end);
+            (start, above.without(start - from))
+        });
+        let most = u64::from(u32::MAX) * self.page;
+        let mut joined: Vec<(u64, Mapping)> = Vec::new();
+        for (start, mapping) in below.into_iter().chain(within).chain(above) {
+            match joined.last_mut() {
+                Some((from, before))
+                    if before.continued_by(*from, start, &mapping) && mapping.end - *from <= most =>
+                {
+                    before.end = mapping.end;
+                }
+                _ => joined.push((start, mapping)),
+            }
+        }
+        for (start, mapping) in joined {
+            *space = self.mappings.map(*space, start, mapping);
         }
     }
 
     /// The segment at an address, if it is mapped and the mapping names one.
     pub(super) fn segment_at(&self, asid: u64, addr: u64) -> Option<u64> {
-        let space = self.spaces.get(&asid)?;
-        if let Some((_, mapping)) = space.range(..=addr).next_back().filter(|(_, below)| below.end > addr) {
+        let space = *self.spaces.get(&asid)?;
+        if let Some((_, mapping)) = self.mappings.at(space, addr) {
             return mapping.segment;
         }
-        let (&start, above) = space.range(addr..).next()?;
+        let (start, above) = self.mappings.next(space, addr)?;
         (above.flags & map_flags::GROWS != 0 && start - addr <= GROWTH).then_some(above.segment)?
     }
 
     /// Events that map in a new space what another has mapped.
     pub(super) fn remap(&self, asid: u64) -> Vec<Event> {
-        let maps = self.spaces.get(&asid).into_iter().flatten();
-        maps.map(|(&addr, mapping)| Event {
+        let space = self.spaces.get(&asid).copied().unwrap_or_default();
+        let maps = self.mappings.all(space);
+        maps.map(|(addr, mapping)| Event {
             op: Op::Map,
             addr,
             size: mapping.flags,
@@ -82,27 +108,5 @@ impl Regions {
             arg1: mapping.offset,
         })
         .collect()
-    }
-}
-
-fn moved(mapping: Mapping, bytes: u64) -> Mapping {
-    Mapping { offset: mapping.offset.map(|offset| offset.wrapping_add(bytes)), ..mapping }
-}
-
-fn overlapping(space: &BTreeMap<u64, Mapping>, start: u64, end: u64) -> Vec<(u64, Mapping)> {
-    let below = space.range(..end).rev();
-    below.take_while(|(_, mapping)| mapping.end > start).map(|(&from, &mapping)| (from, mapping)).collect()
-}
-
-/// Takes a range out.
-fn cut(space: &mut BTreeMap<u64, Mapping>, start: u64, end: u64) {
-    for (from, mapping) in overlapping(space, start, end) {
-        space.remove(&from);
-        if from < start {
-            space.insert(from, Mapping { end: start, ..mapping });
-        }
-        if mapping.end > end {
-            space.insert(end, moved(mapping, end - from));
-        }
     }
 }

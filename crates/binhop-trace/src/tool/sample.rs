@@ -2,8 +2,8 @@
 
 use binhop_base::{Domain, Problem, Result, Rng, Stream};
 
-use super::Event;
 use super::part::{Choice, Choose};
+use super::{Event, position};
 use crate::event::Meta;
 
 /// Which references a sample keeps: a window of so many references in every stretch of so many.
@@ -53,14 +53,14 @@ impl Windows {
 
 impl Choose for Windows {
     fn choose(&mut self, event: &Event, _: &Meta) -> Choice {
-        let stretch = self.at / self.every;
+        self.at += event.references();
+        let at = position(self.at);
+        let stretch = at / self.every;
         if stretch != self.stretch {
             self.stretch = stretch;
             self.open_window();
         }
-        let inside = (self.open.0..self.open.1).contains(&self.at);
-        self.at += event.references();
-        if inside { Choice::Keep } else { Choice::State }
+        if (self.open.0..self.open.1).contains(&at) { Choice::Keep } else { Choice::State }
     }
 
     fn nothing(&self) -> (String, String) {

@@ -8,7 +8,7 @@
 //! map 0x7f0000000000 pages=12 flags=r-x segment=5 offset=0x1000
 //! ```
 //!
-//! A line is the operation's name, then its columns under the names that this operation gives them ([`SHAPES`]); an
+//! A line is the operation's name, then its columns under the names that this operation gives them (`SHAPES`); an
 //! address stands without a name. A column that has its usual value (0; 1 for the count of a load, store or
 //! modify) is left out, one that the operation gives no meaning is called as in the file. Numbers are decimal, or
 //! hexadecimal behind `0x`. Lines that begin with `#` are comments, but for `# meta`, behind which stands a part of the
@@ -18,10 +18,11 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use binhop_base::Result;
+use binhop_base::escape::escaped_within_quotes;
 
 use super::Event;
+use crate::bounds::check_ops;
 use crate::event::{Cause, Meta, Op, Source, map_flags};
-use crate::write::check_ops;
 
 /// How a column is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,13 +104,14 @@ pub fn line_of(op: Op) -> String {
     std::iter::once(op.name().to_owned()).chain(columns).collect::<Vec<_>>().join(" ")
 }
 
-/// Letters of the flags of a mapping, in their order; a letter that may be absent shows as nothing.
-const FLAGS: [(u32, char, bool); 5] = [
-    (map_flags::READ, 'r', true),
-    (map_flags::WRITE, 'w', true),
-    (map_flags::EXEC, 'x', true),
-    (map_flags::SHARED, 's', false),
-    (map_flags::GROWS, 'g', false),
+/// The flags of a mapping with their letters, in the letters' order; and whether a letter that is absent shows as `-`,
+/// or as nothing.
+pub const MAP_FLAGS: [(u32, char, &str, bool); 5] = [
+    (map_flags::READ, 'r', "read", true),
+    (map_flags::WRITE, 'w', "write", true),
+    (map_flags::EXEC, 'x', "execute", true),
+    (map_flags::SHARED, 's', "shared", false),
+    (map_flags::GROWS, 'g', "grows", false),
 ];
 
 /// The causes of a switch by the names users see.
@@ -177,7 +179,8 @@ pub fn write(
     }
 }
 
-/// The metadata in short lines: what is said once, then each process, segment and file.
+/// The metadata in short lines: what is said once, then each process, segment and file. Names and commands in it
+/// may hold anything: what steers a terminal is escaped, as JSON reads it back.
 fn put_meta(text: &mut String, meta: &Meta) {
     let serde_json::Value::Object(all) = serde_json::to_value(meta).expect("metadata has string keys only")
     else {
@@ -198,11 +201,9 @@ fn put_meta(text: &mut String, meta: &Meta) {
             value => drop(once.insert(key, value)),
         }
     }
-    if !once.is_empty() {
-        let _ = writeln!(text, "# meta {}", serde_json::Value::Object(once));
-    }
-    for part in parts {
-        let _ = writeln!(text, "# meta {part}");
+    let whole = (!once.is_empty()).then_some(serde_json::Value::Object(once));
+    for part in whole.into_iter().chain(parts) {
+        let _ = writeln!(text, "# meta {}", escaped_within_quotes(&part.to_string()));
     }
 }
 
@@ -240,7 +241,7 @@ fn put(text: &mut String, (name, style): Shown, value: u64) {
         Style::Address => write!(text, " {value:#x}"),
         Style::Hex => write!(text, " {name}={value:#x}"),
         Style::Flags if value & !u64::from(map_flags::ALL) == 0 => {
-            let letters = FLAGS.iter().filter_map(|&(flag, letter, always)| {
+            let letters = MAP_FLAGS.iter().filter_map(|&(flag, letter, _, always)| {
                 let set = value & u64::from(flag) != 0;
                 if set { Some(letter) } else { always.then_some('-') }
             });
@@ -267,7 +268,7 @@ pub(crate) fn value_of(style: Style, text: &str) -> Option<u64> {
         Style::Flags => number.or_else(|| {
             let mut left = text.chars().peekable();
             let mut flags = 0;
-            for (flag, letter, always) in FLAGS {
+            for (flag, letter, _, always) in MAP_FLAGS {
                 match left.peek() {
                     Some(&next) if next == letter => flags |= flag,
                     Some('-') if always => {}

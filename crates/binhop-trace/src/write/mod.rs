@@ -7,11 +7,11 @@
 mod columns;
 mod pool;
 mod salvage;
+mod temporary;
 
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use binhop_base::{Problem, Result};
@@ -20,13 +20,15 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
-use crate::event::{EventBatch, EventBuilder, Meta, Op, Source, schema};
+use crate::bounds::check_rows;
+use crate::event::{EventBatch, EventBuilder, Meta, Source, schema};
 use crate::footer::{self, Own, RowGroup};
 use crate::totals::{ContentHash, Totals};
 use columns::Encoded;
 use pool::Encoders;
 pub use salvage::Kept;
 use salvage::Whole;
+pub(crate) use temporary::{Temporary, cannot_write};
 
 /// Rows in each row group but the last.
 pub const ROW_GROUP_ROWS: usize = 1 << 20;
@@ -52,6 +54,7 @@ pub struct TraceWriter {
     temporary: Temporary,
     encoders: Encoders,
     meta: Meta,
+    made_by: Option<String>,
     /// The rows of the next row group: batches as they came, and behind them small ones copied together.
     pieces: Vec<EventBatch>,
     small: EventBuilder,
@@ -94,6 +97,7 @@ impl TraceWriter {
             temporary,
             encoders: Encoders::new(threads, Arc::new(schema)),
             meta: meta.clone(),
+            made_by: None,
             pieces: Vec::new(),
             small: EventBuilder::default(),
             pending: 0,
@@ -111,7 +115,7 @@ impl TraceWriter {
     /// # Errors
     /// An operation code that has no meaning; the disk is full (which may show some row groups later).
     pub fn push(&mut self, batch: &EventBatch) -> Result<()> {
-        check_ops(batch, self.totals.rows(), &self.temporary.place())?;
+        check_rows(batch, self.totals.rows(), &self.temporary.place())?;
         let mut start = 0;
         while start < batch.len() {
             let rows = (self.row_group_rows - self.pending).min(batch.len() - start);
@@ -133,6 +137,11 @@ impl TraceWriter {
         self.meta = meta.clone();
     }
 
+    /// Which command writes the file: the file says so, and the same command may replace it.
+    pub fn set_made_by(&mut self, command: &str) {
+        self.made_by = Some(command.to_owned());
+    }
+
     /// What has been pushed so far.
     #[must_use]
     pub fn totals(&self) -> &Totals {
@@ -151,7 +160,8 @@ impl TraceWriter {
             content: self.content.finish(),
             row_groups: self.whole.into_iter().map(|group| group.facts).collect(),
         };
-        let entries = footer::entries(&self.meta, &own).expect("metadata has string keys only");
+        let entries = footer::entries(&self.meta, self.made_by.as_deref(), &own)
+            .expect("metadata has string keys only");
         for entry in entries {
             self.file.append_key_value_metadata(entry);
         }
@@ -226,7 +236,7 @@ fn said(error: &ParquetError) -> String {
     }
 }
 
-/// Drains a source into a file at `path`, encoding on `threads` threads. `progress` hears of the totals after each batch; its error stops the
+/// Drains a source into a file at `path`, encoding on `threads` threads; the file says which command made it, if one did. `progress` hears of the totals after each batch; its error stops the
 /// copy, and nothing is left behind.
 ///
 /// # Errors
@@ -235,9 +245,11 @@ pub fn copy(
     source: &mut dyn Source,
     path: &Path,
     threads: usize,
+    made_by: Option<&str>,
     progress: &mut dyn FnMut(&Totals) -> Result<()>,
 ) -> Result<Written> {
     let mut writer = TraceWriter::create(path, source.meta(), threads)?;
+    writer.made_by = made_by.map(str::to_owned);
     while let Some(batch) = source.next_batch()? {
         writer.push(&batch)?;
         progress(writer.totals())?;
@@ -246,92 +258,14 @@ pub fn copy(
     writer.finish()
 }
 
-/// Refuses a code that is no operation. `first_row` is the number of the batch's first row.
-pub(crate) fn check_ops(batch: &EventBatch, first_row: u64, place: &str) -> Result<()> {
-    let largest = batch.op().iter().copied().max().unwrap_or(0);
-    if Op::from_code(largest).is_some() {
-        return Ok(()); // codes are dense from 0
-    }
-    let row = batch.op().iter().position(|&op| Op::from_code(op).is_none()).expect("the largest is one");
-    let known: Vec<String> = Op::ALL.iter().map(|op| format!("{} {}", *op as u8, op.name())).collect();
-    Err(Problem::request(
-        &batch.op()[row].to_string(),
-        &format!("{place}: row {}", first_row + row as u64),
-        "no operation has this code",
-        &format!("the codes are {}", known.join(", ")),
-    ))
-}
-
-/// A file under a temporary name, removed unless it takes its target's place.
-pub(crate) struct Temporary {
-    path: PathBuf,
-    target: PathBuf,
-    /// What errors call what is written.
-    what: &'static str,
-}
-
-impl Temporary {
-    pub(crate) fn create(path: &Path, what: &'static str) -> Result<(Self, File)> {
-        // Through a link to the file itself: a rename would replace the link.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
-            let rule = format!("{what} is written to a regular file");
-            return Err(Problem::request(
-                "not a regular file",
-                &path.display().to_string(),
-                &rule,
-                "name another path",
-            ));
-        }
-        let Some(name) = target.file_name().map(|name| name.to_string_lossy().into_owned()) else {
-            let rule = format!("{what} is written to a file");
-            return Err(Problem::request("no file name", &path.display().to_string(), &rule, "name a file"));
-        };
-        let mut number = 0u32;
-        loop {
-            let path = target.with_file_name(format!(".{name}.{}-{number}.tmp", std::process::id()));
-            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok((Self { path, target, what }, file)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
-                Err(error) => return Err(cannot_write(&target, what, &error.to_string())),
-            }
-        }
-    }
-
-    fn place(&self) -> String {
-        self.target.display().to_string()
-    }
-
-    pub(crate) fn cannot_write(&self, error: &str) -> Box<Problem> {
-        cannot_write(&self.target, self.what, error)
-    }
-
-    pub(crate) fn take_place(self) -> Result<()> {
-        fs::rename(&self.path, &self.target).map_err(|error| self.cannot_write(&error.to_string()))
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // After the rename there is nothing to remove; a failure has no one to tell.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-pub(crate) fn cannot_write(target: &Path, what: &str, error: &str) -> Box<Problem> {
-    Problem::request(
-        error,
-        &target.display().to_string(),
-        &format!("{what} cannot be written there, and nothing was left behind"),
-        "choose a directory that exists, may be written and has room",
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, OpenOptions};
+
     use binhop_base::Class;
 
     use super::*;
+    use crate::event::Op;
 
     /// `/dev/full` takes no byte: what a full disk says.
     #[test]

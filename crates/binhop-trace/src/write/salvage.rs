@@ -3,7 +3,7 @@
 //! What is recorded cannot be had again for nothing, so a recording keeps what fits. The file that results is the one
 //! that the same rows would have made without the failure, byte for byte.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::mem;
 use std::sync::Arc;
@@ -51,17 +51,16 @@ impl TraceWriter {
             self.end_row_group();
             lost = self.append(true).err();
         }
-        let reopened = OpenOptions::new().read(true).write(true).open(&self.temporary.path);
-        let mut file = reopened.map_err(|error| self.temporary.cannot_write(&error.to_string()))?;
+        let mut file = self.temporary.reopened()?;
         let mut row_groups = self.file.flushed_row_groups().to_vec();
         let mut whole = mem::take(&mut self.whole);
         row_groups.truncate(whole.len());
-        let Self { file: broken, temporary, meta, .. } = self;
+        let Self { file: broken, temporary, meta, made_by, .. } = self;
         // Its buffer is written out as it is dropped: behind what is kept, and cut off below.
         drop(broken);
         let mut drop_next = 1;
         loop {
-            let error = match seal(&mut file, &meta, &whole, &row_groups) {
+            let error = match seal(&mut file, &meta, made_by.as_deref(), &whole, &row_groups) {
                 Ok(written) => {
                     drop(file);
                     temporary.take_place()?;
@@ -86,6 +85,7 @@ impl TraceWriter {
 fn seal(
     file: &mut File,
     meta: &Meta,
+    made_by: Option<&str>,
     whole: &[Whole],
     row_groups: &[RowGroupMetaData],
 ) -> std::result::Result<Written, String> {
@@ -94,7 +94,7 @@ fn seal(
         None => return Err("no row group is whole".to_owned()),
     };
     let own = Own { totals, content, row_groups: whole.iter().map(|group| group.facts.clone()).collect() };
-    let entries = footer::entries(meta, &own).expect("metadata has string keys only");
+    let entries = footer::entries(meta, made_by, &own).expect("metadata has string keys only");
     let footer = encoded(entries, row_groups).map_err(|error| said(&error))?;
     file.set_len(end)
         .and_then(|()| file.seek(SeekFrom::Start(end)))
@@ -122,6 +122,7 @@ fn encoded(
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
+    use std::fs::OpenOptions;
     use std::path::PathBuf;
 
     use super::*;

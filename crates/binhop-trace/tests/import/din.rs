@@ -152,8 +152,8 @@ fn the_number_of_a_wrong_line_counts_all_blocks_before_it() {
 
 #[test]
 fn a_line_without_end_is_no_din() {
-    let problem = refused("din", &"2".repeat(1 << 20));
-    assert!(problem.contains("line 1: ") && problem.contains("is longer than 262143 bytes"), "{problem}");
+    let problem = refused("din", &"2".repeat(17 << 20));
+    assert!(problem.contains("line 1: ") && problem.contains("is longer than 16777215 bytes"), "{problem}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::import::rows::Rows;
 use crate::import::{Format, Importer};
 use crate::input::Input;
 use crate::placements::Placements;
+use crate::steady::Identity;
 
 /// The format's line in the list.
 pub(in crate::import) const FORMAT: Format = Format {
@@ -66,6 +67,8 @@ struct Slot {
     file: Option<File>,
     shard: Option<Shard>,
     pid: Option<u64>,
+    /// What it was when its first block was read.
+    identity: Option<Identity>,
 }
 
 impl Drmemtrace {
@@ -122,7 +125,8 @@ impl Drmemtrace {
             *self.left.entry(pid).or_default() += 1;
         }
         self.waiting.push(Reverse((time.unwrap_or(0), self.files.len())));
-        self.files.push(Slot { file, shard: keep.then_some(shard), pid });
+        let identity = shard.identity().cloned();
+        self.files.push(Slot { file, shard: keep.then_some(shard), pid, identity });
     }
 
     fn advance(&mut self) -> Result<Option<EventBatch>> {
@@ -152,7 +156,11 @@ impl Drmemtrace {
     fn resume(&mut self, next: usize) -> Result<()> {
         let slot = &mut self.files[next];
         if let (None, Some(file)) = (&slot.shard, &slot.file) {
-            slot.shard = Some(open(file, false)?);
+            let shard = open(file, false)?;
+            if let (Some(before), Some(now)) = (&slot.identity, shard.identity()) {
+                before.is_still(now, &file.path.display().to_string())?;
+            }
+            slot.shard = Some(shard);
         }
         if let Some(shard) = &mut slot.shard {
             shard.resume();
@@ -230,6 +238,12 @@ impl Importer for Drmemtrace {
 
     fn references(&self) -> u64 {
         self.rows.references()
+    }
+
+    fn identity(&self) -> Option<String> {
+        let each: Option<Vec<String>> =
+            self.files.iter().map(|slot| slot.identity.as_ref().map(ToString::to_string)).collect();
+        each.map(|each| each.join(" "))
     }
 
     fn placement(&self) -> Option<&Placements> {

@@ -7,6 +7,7 @@ use super::world::{Thread, World};
 use crate::event::{Cause, Op};
 use crate::import::rows::Rows;
 use crate::input::Input;
+use crate::steady::Identity;
 
 /// Records in a block, where files are few; and where they are many.
 pub(super) const BLOCK_RECORDS: usize = 16 << 10;
@@ -103,6 +104,11 @@ impl Shard {
             ));
         }
         Ok(shard)
+    }
+
+    /// Which file it is, and which state of it.
+    pub(super) fn identity(&self) -> Option<&Identity> {
+        self.input.identity()
     }
 
     /// Time of the first timestamp in the first block, and the process that the file starts with.

@@ -6,6 +6,12 @@
 
 use super::super::text::{decimal_from, number};
 
+/// How a fork's report of its child ends, but for the child's pid.
+const CREATED: &str = "created child ";
+
+/// The calls that make processes.
+const FORKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
+
 /// A call's text is at most this long: two paths of 4096 bytes and their surroundings. Longer text is no call.
 const LONGEST_TEXT: usize = 10_000;
 
@@ -140,7 +146,7 @@ impl Calls {
         }
         open.text.extend_from_slice(piece);
         let text = String::from_utf8_lossy(&open.text);
-        if let Some((_, born)) = text.rsplit_once("created child ") {
+        if let Some((_, born)) = text.rsplit_once(CREATED) {
             let (child, end) = decimal_from(born.as_bytes(), 0);
             // The text before the arrow is complete once the arrow has come.
             if end > 0 && text.contains("-->") {
@@ -158,6 +164,12 @@ impl Calls {
         }
         let Some(outcome) = outcome(status) else { return Some(()) };
         let (name, text) = name_and_text(told);
+        // A parent's fork never returns 0: its child may report its own return before the parent tells of the child.
+        if FORKS.contains(&name.as_str()) && outcome == Outcome::Success(0) && !told.contains(CREATED) {
+            let length = told.len();
+            open.text.truncate(length);
+            return Some(());
+        }
         let call = Call { thread: open.thread, number: open.number, name, text, outcome };
         self.open.pop();
         self.result = Some(call);
@@ -333,6 +345,21 @@ mod tests {
         assert_eq!((call.name.as_str(), call.arg(4), call.outcome), ("clone", Some(0), Outcome::Success(9)));
         // The child reports its own return, without a label.
         assert_eq!(calls.go_on(b" --> [pre-success] Success(0x0)"), Some(false));
+    }
+
+    #[test]
+    fn a_child_may_report_before_its_parent_tells_of_it() {
+        for (name, report) in [("clone", "clone(fork)"), ("fork", "fork"), ("vfork", "fork")] {
+            let mut calls = Calls::default();
+            calls.begin(format!("SYSCALL[7,1](57) sys_{name} ( )").as_bytes()).unwrap();
+            assert_eq!(calls.go_on(b" --> [pre-success] Success(0x0)"), Some(true));
+            assert_eq!((calls.take_result(), calls.take_child()), (None, None));
+            let created = format!("   {report}: process 7 created child 9");
+            assert_eq!(calls.go_on(created.as_bytes()), Some(true));
+            assert_eq!(calls.go_on(b" --> [pre-success] Success(0x9) "), Some(true));
+            assert_eq!(calls.take_child(), Some((ONE, 9)));
+            assert_eq!(calls.take_result(), call(57, name, "", Outcome::Success(9)), "{name}");
+        }
     }
 
     #[test]

@@ -226,10 +226,13 @@ fn a_placement_is_written_and_read_back() {
         File::of(7, 7).mark(m::PHYSICAL_ADDRESS, 0x9000).mark(m::VIRTUAL_ADDRESS, 0x1000).instr(1, 1).end(7);
     let placement = import_bytes("drmemtrace", file.bytes()).unwrap().placement.unwrap();
     let path = write::directory("placement").join("p.parquet");
-    binhop_trace::write_placements(&placement, &path).unwrap();
+    let write = |placement: &binhop_trace::Placements| {
+        binhop_trace::PlacementWriter::create(&path, None).and_then(|writer| writer.write(placement))
+    };
+    write(&placement).unwrap();
     let read = binhop_trace::read_placements(&path.display().to_string(), "placement.file").unwrap();
     assert_eq!((read.pages, read.page_size), (placement.pages, Some(4096)));
-    let problem = binhop_trace::write_placements(&binhop_trace::Placements::default(), &path).unwrap_err();
+    let problem = write(&binhop_trace::Placements::default()).unwrap_err();
     assert!(problem.value == "no physical address", "{problem}");
 }
 

@@ -1,0 +1,201 @@
+//! What `inspect`, `lint` and parts of traces cost, in bytes allocated: time and memory grow with the rows of a trace and
+//! not faster, whatever the rows do. All counts are exact: one thread, one size against its double.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test file; the lint's own exception sees only functions marked as tests"
+)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, PoisonError};
+
+use binhop_base::Result;
+use binhop_trace::event::{EventBuilder, Segment, map_flags};
+use binhop_trace::tool::{Selection, select};
+use binhop_trace::{EventBatch, Meta, Op, Source, inspect, lint};
+
+/// Counts the bytes that are held, the most there were, and all that were ever asked for.
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+/// Memory is counted for one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+// SAFETY: every call goes to the system's allocator as it is; only sums are kept beside it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ASKED.fetch_add(layout.size(), SeqCst);
+        PEAK.fetch_max(HELD.fetch_add(layout.size(), SeqCst) + layout.size(), SeqCst);
+        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), SeqCst);
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes ever asked for, which work in vain shows in, too; and the most that were held at once.
+fn cost(work: impl FnOnce()) -> [(&'static str, usize); 2] {
+    let (held, asked) = (HELD.load(SeqCst), ASKED.load(SeqCst));
+    PEAK.store(held, SeqCst);
+    work();
+    [("asked", ASKED.load(SeqCst) - asked), ("peak", PEAK.load(SeqCst) - held)]
+}
+
+/// Events in memory, in batches.
+struct Fixed {
+    meta: Meta,
+    events: EventBatch,
+    at: usize,
+}
+
+impl Fixed {
+    fn new(events: &EventBatch) -> Self {
+        let mut meta = Meta { page_size: Some(4096), ..Meta::default() };
+        meta.segments.insert(1, Segment { file: None, kind: Some("heap".into()) });
+        Self { meta, events: events.clone(), at: 0 }
+    }
+}
+
+impl Source for Fixed {
+    fn name(&self) -> &str {
+        "fixed"
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        let rows = (self.events.len() - self.at).min(1 << 12);
+        let batch = self.events.slice(self.at, rows);
+        self.at += rows;
+        Ok((rows > 0).then_some(batch))
+    }
+}
+
+fn inspected(events: &EventBatch) {
+    inspect::inspect(&mut Fixed::new(events), None, &mut |_| Ok(())).unwrap();
+}
+
+fn linted(events: &EventBatch) {
+    let findings = lint::lint(&mut Fixed::new(events), None, &mut |_| Ok(())).unwrap();
+    assert!(findings.iter().all(|finding| finding.rule.name == "switch-cause"), "{findings:?}");
+}
+
+/// The references to the heap: the mappings are followed.
+fn selected(events: &EventBatch) {
+    let selection = Selection { regions: vec!["heap".into()], ..Selection::default() };
+    let mut part = select(Box::new(Fixed::new(events)), &selection).unwrap();
+    while part.next_batch().unwrap().is_some() {}
+}
+
+type Reader = (&'static str, fn(&EventBatch));
+const READERS: [Reader; 3] = [("inspect", inspected), ("lint", linted), ("select", selected)];
+
+/// Twice the rows cost at most 2.3 times as much: vectors that double, and trees that deepen.
+fn assert_linear(name: &str, rows: u64, events: impl Fn(u64) -> EventBatch) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (once, twice) = (events(rows), events(2 * rows));
+    for (reader, read) in READERS {
+        for ((what, once), (_, twice)) in cost(|| read(&once)).into_iter().zip(cost(|| read(&twice))) {
+            println!("{name}, {reader}: {what} {once} B for {rows}, {twice} B for twice");
+            assert!(twice * 10 <= once * 23, "{name}, {reader}: {what} {once} B, then {twice} B");
+        }
+    }
+}
+
+fn map(events: &mut EventBuilder, page: u64, pages: u32) {
+    events.push_args(Op::Map, page << 12, 3, pages, [Some(1), Some(page << 12)]);
+}
+
+fn load(events: &mut EventBuilder, page: u64) {
+    events.push(Op::Load, page << 12, 8, 1);
+}
+
+/// A child of `parent` is born and runs.
+fn fork(events: &mut EventBuilder, child: u64, parent: u64) {
+    events.push_args(Op::Fork, child, 0, 0, [Some(parent), None]);
+    events.push(Op::Switch, child, 0, 0);
+}
+
+/// As many mappings as children, which all live, and each changes one of its mappings.
+#[test]
+fn children_that_change_a_mapping_each() {
+    assert_linear("children", 1000, |rows| {
+        let mut events = EventBuilder::default();
+        (0..rows).for_each(|number| map(&mut events, 2 * number, 1));
+        for child in 1..=rows {
+            fork(&mut events, child, 0);
+            events.push(Op::Unmap, (2 * (child % rows)) << 12, 0, 1);
+            map(&mut events, 2 * (child % rows) + 1, 1);
+            load(&mut events, 2 * (child % rows) + 1);
+            events.push(Op::Switch, 0, 0, 0);
+        }
+        events.finish()
+    });
+}
+
+/// Each child maps one page more than its parent, and lives on or ends.
+#[test]
+fn a_chain_of_forks() {
+    for ends in [false, true] {
+        assert_linear("a chain", 1000, |rows| {
+            let mut events = EventBuilder::default();
+            map(&mut events, 0, 1);
+            for child in 1..=rows {
+                fork(&mut events, child, child - 1);
+                map(&mut events, 2 * child, 1);
+                load(&mut events, 2 * child);
+                if ends {
+                    events.push(Op::Exit, child - 1, 0, 0);
+                }
+            }
+            events.finish()
+        });
+    }
+}
+
+#[test]
+fn protections_of_single_pages_and_of_everything() {
+    assert_linear("protect", 1000, |rows| {
+        let mut events = EventBuilder::default();
+        map(&mut events, 0, rows as u32);
+        for number in 0..rows {
+            load(&mut events, number);
+            events.push(Op::Protect, (number ^ 1) << 12, map_flags::READ, 1);
+            events.push(Op::Protect, 0, map_flags::READ | map_flags::WRITE, rows as u32);
+        }
+        events.finish()
+    });
+}
+
+#[test]
+fn address_spaces_that_touch_one_page() {
+    let spaces = |rows: u64| {
+        let mut events = EventBuilder::default();
+        map(&mut events, 1, 1);
+        load(&mut events, 1);
+        for asid in 1..=rows {
+            events.push(Op::Switch, asid, 0, 0);
+            load(&mut events, 1);
+        }
+        events.finish()
+    };
+    assert_linear("address spaces", 4000, spaces);
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let events = spaces(100_000);
+    for (reader, read) in READERS {
+        let [_, (_, peak)] = cost(|| read(&events));
+        println!("{reader}: {peak} B for 100,000 address spaces");
+        assert!(peak < 25_000_000, "{reader}: {peak} B");
+    }
+}
