@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -166,13 +167,21 @@ impl Drop for Session {
 
 fn launch(request: &Request) -> Result<Child> {
     let mut command = Command::new(&request.valgrind);
-    command.arg("--tool=binhop").args(["--trace-children=yes", "--fair-sched=try", "--vgdb=no", "-q"]);
+    // First: no default options, neither from .valgrindrc here or at home nor from VALGRIND_OPTS.
+    command.args([
+        "--command-line-only=yes",
+        "--tool=binhop",
+        "--trace-children=yes",
+        "--fair-sched=try",
+        "--vgdb=no",
+        "-q",
+    ]);
     let with = |option: &str, value: &Path| {
         let mut word = OsString::from(option);
         word.push(value);
         word
     };
-    command.arg(with("--log-file=", &request.directory.join("valgrind.%p.log")));
+    command.arg(with("--log-file=", &log_file(&request.directory)));
     command.arg(with("--to=", &request.directory));
     if let Some(only) = &request.only {
         command.arg(format!("--only={only}"));
@@ -184,6 +193,15 @@ fn launch(request: &Request) -> Result<Child> {
         let remedy = "`binhop doctor` says what is missing";
         Problem::request(&error.to_string(), &request.valgrind.display().to_string(), rule, remedy)
     })
+}
+
+/// The name of Valgrind's log, a file for each process: Valgrind takes a percent sign for one of its own, but not two.
+fn log_file(directory: &Path) -> PathBuf {
+    let mut name = Vec::new();
+    for &byte in directory.as_os_str().as_bytes() {
+        name.extend(if byte == b'%' { &b"%%"[..] } else { std::slice::from_ref(&byte) });
+    }
+    PathBuf::from(OsString::from_vec(name)).join("valgrind.%p.log")
 }
 
 fn wait(child: &mut Child, over: &AtomicBool) -> std::io::Result<ExitStatus> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use binhop_base::Result;
 use binhop_trace::event::{Cause, Process};
+use binhop_trace::tool::Limit;
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
 use super::Input;
@@ -31,8 +32,8 @@ pub(super) struct Reading {
     at: usize,
     /// The first row at or after `at` that does not go through as it is.
     special: usize,
-    /// References that may still be read.
-    left: Option<u64>,
+    /// What may still be read, if not all.
+    limit: Option<Limit>,
     /// Who runs, in the trace's own number; and its thread.
     asid: u64,
     tid: u32,
@@ -70,7 +71,7 @@ impl Reading {
             batch: None,
             at: 0,
             special: 0,
-            left: input.length,
+            limit: input.length.map(Limit::new),
             asid: 0,
             tid: 0,
             begun: false,
@@ -261,32 +262,17 @@ impl Reading {
             if self.batch.as_ref().is_some_and(|batch| self.at < batch.len()) {
                 return Ok(true);
             }
-            if self.left == Some(0) {
+            if self.limit.as_ref().is_some_and(Limit::has_ended) {
                 return Ok(false);
             }
             let Some(batch) = self.source.next_batch()? else { return Ok(false) };
-            self.batch = Some(self.bounded(batch));
+            self.batch = match &mut self.limit {
+                Some(limit) => limit.take(batch),
+                None => Some(batch),
+            };
             (self.at, self.special) = (0, 0);
             self.find_special();
         }
-    }
-
-    /// The part of a batch that the length leaves.
-    fn bounded(&mut self, batch: EventBatch) -> EventBatch {
-        let Some(left) = &mut self.left else { return batch };
-        for row in 0..batch.len() {
-            let references = match Op::from_code(batch.op()[row]) {
-                Some(Op::Fetch) => u64::from(batch.count()[row]),
-                Some(op) if op.is_reference() => 1,
-                _ => 0,
-            };
-            if references > *left {
-                *left = 0;
-                return batch.slice(0, row);
-            }
-            *left -= references;
-        }
-        batch
     }
 
     fn advance(&mut self, rows: usize) {

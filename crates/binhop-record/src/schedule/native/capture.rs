@@ -1,6 +1,7 @@
 //! A run of the command under the kernel's own tracing (`Documentation/trace/ftrace.rst`), on one processor.
 
 use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -126,7 +127,9 @@ struct Instance {
 
 impl Instance {
     fn create(tracing: &Path, purpose: &str) -> std::io::Result<Self> {
-        let path = tracing.join("instances").join(format!("binhop-{}-{purpose}", std::process::id()));
+        // Not the process's number: it returns, and an instance that a killed process left would stand in the way.
+        let random = RandomState::new().hash_one(purpose);
+        let path = tracing.join("instances").join(format!("binhop-{random:016x}-{purpose}"));
         fs::create_dir(&path)?;
         Ok(Self { path })
     }

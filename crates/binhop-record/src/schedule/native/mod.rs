@@ -6,7 +6,7 @@
 //! at which the process ran so far, in instructions recorded a microsecond observed, and starts afresh at each call.
 //! **The next turn** is the first in the list that is not over yet and whose process may run; one whose process
 //! must wait for something in the recording is passed over for as long, and lost if the process gets past it
-//! otherwise. Where none of the next [`AHEAD`] can be followed, the one whose turn is longest ago runs for
+//! otherwise. Where none of the next `AHEAD` can be followed, the one whose turn is longest ago runs for
 //! a millisecond.
 
 mod align;
