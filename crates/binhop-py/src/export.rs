@@ -1,6 +1,6 @@
 //! What reaches a machine's memory, exported.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use binhop_base::Problem;
 use binhop_sim::{Plan, memory_stream};
@@ -8,6 +8,7 @@ use binhop_trace::export::{self, MemoryWriter};
 use pyo3::prelude::*;
 
 use crate::machine::Machine;
+use crate::memory::memory;
 use crate::panic::caught;
 use crate::problem::OrRaise;
 use crate::progress::Progress;
@@ -22,7 +23,7 @@ pub(crate) fn export_memory(
     py: Python<'_>,
     machine: &Machine,
     stream: &Stream,
-    path: &str,
+    path: PathBuf,
     to: &str,
     seed: u64,
     threads: usize,
@@ -33,10 +34,10 @@ pub(crate) fn export_memory(
     let progress = Progress::new(progress, length);
     let exporter = export::exporter(to).or_raise(py)?;
     let source = stream.take().or_raise(py)?;
-    let plan = Plan { seeds: vec![seed], threads, length, ..Plan::default() };
+    let plan = Plan { seeds: vec![seed], threads, length, memory: memory().or_raise(py)?, ..Plan::default() };
     let done = py.detach(|| {
         caught(|| {
-            let mut writer = MemoryWriter::create(exporter, Path::new(path))?;
+            let mut writer = MemoryWriter::create(exporter, &path)?;
             let (mut lines, mut gone) = ([0u64; 2], false);
             let mut take = |accesses: &[export::MemoryAccess]| {
                 let writes = accesses.iter().filter(|access| access.write).count() as u64;

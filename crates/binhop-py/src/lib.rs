@@ -5,6 +5,7 @@ mod checks;
 mod export;
 mod lists;
 mod machine;
+mod memory;
 mod mix;
 mod paging;
 mod panic;
@@ -33,8 +34,8 @@ mod _binhop {
     use super::export::export_memory;
     #[pymodule_export]
     use super::lists::{
-        calibration_targets, counters, event_lines, events, exporters, formats, machine_keys, machines,
-        packings, policies, workloads,
+        calibration_targets, counters, event_lines, events, exporters, formats, kinds, machine_keys,
+        machines, map_flags, packings, policies, steering_characters, workloads,
     };
     #[pymodule_export]
     use super::machine::Machine;
@@ -45,18 +46,21 @@ mod _binhop {
     #[pymodule_export]
     use super::policy::{PyPool, PyRequest};
     #[pymodule_export]
+    use super::problem::read_text;
+    #[pymodule_export]
     use super::record::{observe, record, tracing_refused};
     #[pymodule_export]
     use super::simulate::{Outcome, explain, simulate, unknown};
     #[pymodule_export]
-    use super::source::{Stream, format_of_path};
+    use super::source::{Stream, format_of_path, made_by};
     #[pymodule_export]
     use super::table::Table;
 
     #[pymodule_init]
-    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::panic::install();
-        Ok(())
+        binhop_trace::wait::set_hook(super::problem::check_signals);
+        super::table::close_at_exit(module.py())
     }
 
     /// The version of binhop.

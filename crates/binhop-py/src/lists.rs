@@ -1,9 +1,11 @@
 //! What there is: machines, keys, workloads, policies, counters, formats, events, lint rules. Each list is
 //! kept where the thing is; here it only crosses the language border, as (name, column, …) rows.
 
+use binhop_base::Kind;
+use binhop_base::escape::STEERING;
 use binhop_sim::machine::{BUNDLED, KEYS};
 use binhop_trace::export::{EXPORTERS, Writes};
-use binhop_trace::tool::text::line_of;
+use binhop_trace::tool::text::{MAP_FLAGS, line_of};
 use binhop_trace::{Op, import::FORMATS};
 use binhop_workload::WORKLOADS;
 use binhop_workload::calibration::TARGETS;
@@ -33,6 +35,20 @@ pub(crate) fn policies() -> Vec<(&'static str, &'static str, &'static str, &'sta
     binhop_os::placement::POLICIES.iter().map(|p| (p.name, p.rule, p.source, p.cost)).collect()
 }
 
+/// (name, whether a miss counts in MPI, meaning) of each kind of access that caches and memory count.
+#[pyfunction]
+pub(crate) fn kinds() -> Vec<(&'static str, bool, &'static str)> {
+    // No cache is asked for the others yet, so no metric has them.
+    let counted = |kind: &&Kind| !matches!(kind, Kind::Prefetch | Kind::Dma);
+    Kind::ALL.iter().filter(counted).map(|k| (k.name(), k.is_demand(), k.meaning())).collect()
+}
+
+/// (letter, flag, name) of each flag of a mapping, in the order of the letters.
+#[pyfunction]
+pub(crate) fn map_flags() -> Vec<(char, u32, &'static str)> {
+    MAP_FLAGS.iter().map(|&(flag, letter, name, _)| (letter, flag, name)).collect()
+}
+
 /// (name pattern, unit, meaning) of each metric.
 #[pyfunction]
 pub(crate) fn counters() -> Vec<(String, &'static str, &'static str)> {
@@ -43,6 +59,12 @@ pub(crate) fn counters() -> Vec<(String, &'static str, &'static str)> {
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, &'static str, Vec<&'static str>)> {
     FORMATS.iter().map(|f| (f.name, f.what, f.lost, f.extensions.to_vec())).collect()
+}
+
+/// (first, last) code of each range of characters that steer a terminal or reorder a line.
+#[pyfunction]
+pub(crate) fn steering_characters() -> Vec<(u32, u32)> {
+    STEERING.iter().map(|&(first, last)| (first.into(), last.into())).collect()
 }
 
 /// (name, extension) of each way a foreign trace may be packed.

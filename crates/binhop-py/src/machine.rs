@@ -15,20 +15,20 @@ impl Machine {
     #[staticmethod]
     #[pyo3(signature = (name_or_path, settings=Vec::new()))]
     fn load(py: Python<'_>, name_or_path: &str, settings: Vec<String>) -> PyResult<Self> {
-        Checked::load(name_or_path, &settings).map(Self).or_raise(py)
+        py.detach(|| Checked::load(name_or_path, &settings)).map(Self).or_raise(py)
     }
 
     /// A machine from TOML text; `place` is what errors call the text.
     #[staticmethod]
     #[pyo3(signature = (toml, place="machine", settings=Vec::new()))]
     fn parse(py: Python<'_>, toml: &str, place: &str, settings: Vec<String>) -> PyResult<Self> {
-        Checked::parse(toml, place, &settings).map(Self).or_raise(py)
+        py.detach(|| Checked::parse(toml, place, &settings)).map(Self).or_raise(py)
     }
 
     /// The same machine with other settings.
     #[pyo3(signature = (*settings))]
     fn with_settings(&self, py: Python<'_>, settings: Vec<String>) -> PyResult<Self> {
-        Checked::parse(&self.0.resolved(), self.0.name(), &settings).map(Self).or_raise(py)
+        py.detach(|| Checked::parse(&self.0.resolved(), self.0.name(), &settings)).map(Self).or_raise(py)
     }
 
     /// What results call it.

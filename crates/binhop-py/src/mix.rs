@@ -41,7 +41,8 @@ pub(crate) fn mix(
     Ok(Stream::new(Box::new(mixed), None))
 }
 
-fn opened(py: Python<'_>, open: &Py<PyAny>) -> Result<Box<dyn Source>> {
+/// A stream that a Python callable opens.
+pub(crate) fn opened(py: Python<'_>, open: &Py<PyAny>) -> Result<Box<dyn Source>> {
     let stream = open.call0(py).map_err(|error| told(py, &error))?;
     let stream = stream.bind(py).cast::<Stream>().map_err(|error| told(py, &error.into()))?;
     stream.get().take()

@@ -24,10 +24,19 @@ pub(crate) fn install() {
     }));
 }
 
+/// Runs work of a library that panics at wrong input; `None` if it does.
+pub(crate) fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).inspect_err(|_| drop(last())).ok()
+}
+
+fn last() -> (String, String) {
+    LAST.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+}
+
 /// Runs work; a panic becomes a problem of the run.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        let (message, place) = LAST.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+        let (message, place) = last();
         let rule = "this must never happen: it is an error of binhop itself";
         Err(Problem::run(&message, &place, rule, "please report it, with the command and the trace"))
     })

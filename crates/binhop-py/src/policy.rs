@@ -8,7 +8,7 @@ use binhop_os::placement::{Draws, Placement};
 use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 
-use crate::problem::raise;
+use crate::problem::{raise, told};
 
 /// The page to place.
 #[pyclass(frozen, name = "Request", module = "binhop._binhop")]
@@ -136,22 +136,26 @@ impl PyPool {
 /// What a Python policy raised, kept to be the cause of the exception that ends the run.
 pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
 
-/// One placement's policy: a Python object with `choose`, or a function.
+/// One placement's policy: what the front made for it, or the reason why it made none, told at its first use.
 pub(crate) struct PythonPolicy {
     name: String,
-    choose: Py<PyAny>,
+    choose: Result<Py<PyAny>>,
     raised: Raised,
 }
 
 impl PythonPolicy {
-    /// From a class (made anew for each placement, so that it may keep state), an object with `choose`, or a
-    /// function `choose(request, pool)`.
-    pub(crate) fn new(policy: &Bound<'_, PyAny>, raised: Raised) -> PyResult<Self> {
-        let name = name_of(policy);
-        let object =
-            if policy.is_instance_of::<pyo3::types::PyType>() { policy.call0()? } else { policy.clone() };
-        let choose = if object.hasattr("choose")? { object.getattr("choose")? } else { object };
-        Ok(Self { name, choose: choose.unbind(), raised })
+    /// A policy of its own for one placement: `make`, of `binhop.policy.Policies`, returns its `choose`.
+    pub(crate) fn new(name: &str, make: &Py<PyAny>, raised: &Raised) -> Self {
+        let choose = Python::attach(|py| {
+            make.call0(py).map_err(|error| {
+                let place = format!("placement policy {name}");
+                let rule = "a policy is made once for each placement, and making it must raise nothing";
+                failed(py, error, raised, |value| {
+                    Problem::request(value, &place, rule, "mend its class or its factory")
+                })
+            })
+        });
+        Self { name: name.to_owned(), choose, raised: Arc::clone(raised) }
     }
 
     fn refuse(&self, request: &Request, draws: Draws, value: &str, rule: &str, remedy: &str) -> Box<Problem> {
@@ -166,10 +170,27 @@ impl PythonPolicy {
     }
 }
 
-/// The name errors use: that of the function or class.
-pub(crate) fn name_of(policy: &Bound<'_, PyAny>) -> String {
-    let named = policy.getattr("__name__").or_else(|_| policy.get_type().getattr("__name__"));
-    named.and_then(|name| name.extract()).unwrap_or_else(|_| "policy".to_string())
+/// Whether an exception says all there is to say: `binhop.policy.PolicyError` marks itself so.
+pub(crate) fn is_complete(py: Python<'_>, error: &PyErr) -> bool {
+    error.value(py).hasattr("complete").unwrap_or(false)
+}
+
+/// What ends a run whose policy raised: Ctrl-C, a problem that says everything itself, or the problem that `wrap` makes of its words.
+fn failed(
+    py: Python<'_>,
+    error: PyErr,
+    raised: &Raised,
+    wrap: impl FnOnce(&str) -> Box<Problem>,
+) -> Box<Problem> {
+    let problem = if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        Problem::interrupted()
+    } else if is_complete(py, &error) {
+        told(py, &error)
+    } else {
+        wrap(&error.to_string())
+    };
+    *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    problem
 }
 
 impl Placement for PythonPolicy {
@@ -178,25 +199,19 @@ impl Placement for PythonPolicy {
     }
 
     fn choose(&mut self, request: &Request, pool: &binhop_os::Pool<'_>, draws: Draws) -> Result<FrameNo> {
+        let choose = self.choose.as_ref().map_err(Clone::clone)?;
         let frames: Frames = pool.iter().collect();
         Python::attach(|py| {
             let shared = Arc::new(Mutex::new(Some(frames)));
             let lent = PyPool { frames: Arc::clone(&shared) };
-            let answer = self.choose.call1(py, (PyRequest { request: request.clone(), draws }, lent));
+            let answer = choose.call1(py, (PyRequest { request: request.clone(), draws }, lent));
             let frames = shared.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
-            let answer = match answer {
-                Ok(answer) => answer,
-                Err(error) => {
-                    let stopped = error.is_instance_of::<PyKeyboardInterrupt>(py);
-                    let value = error.to_string();
-                    *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                    if stopped {
-                        return Err(Problem::interrupted());
-                    }
-                    let rule = "choose(request, pool) must return a frame and raise nothing";
-                    return Err(self.refuse(request, draws, &value, rule, "mend the policy"));
-                }
-            };
+            let answer = answer.map_err(|error| {
+                let rule = "choose(request, pool) must return a frame and raise nothing";
+                failed(py, error, &self.raised, |value| {
+                    self.refuse(request, draws, value, rule, "mend the policy")
+                })
+            })?;
             let chosen = answer.extract::<u64>(py).ok().map(FrameNo);
             if let Some(frame) = chosen.filter(|chosen| frames.iter().any(|(frame, _)| frame == chosen)) {
                 return Ok(frame);

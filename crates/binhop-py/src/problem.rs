@@ -1,17 +1,26 @@
 //! Problems as Python exceptions: the classes of `binhop.errors`, with their four attributes.
 
+use std::cell::RefCell;
+
 use binhop_base::{Class, Problem, Result};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// The exception that tells this problem.
+thread_local! {
+    /// What a signal handler raised, until it is raised again where Python waits.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// The exception that tells this problem: of an interruption, what the signal's handler raised.
 pub(crate) fn raise(py: Python<'_>, problem: &Problem) -> PyErr {
     static REQUEST: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static RUN: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = match problem.class {
-        Class::Interrupted => return PyKeyboardInterrupt::new_err(()),
+        Class::Interrupted => {
+            return RAISED.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(()));
+        }
         Class::Request => REQUEST.import(py, "binhop.errors", "RequestError"),
         Class::Run => RUN.import(py, "binhop.errors", "RunError"),
     };
@@ -52,5 +61,14 @@ pub(crate) fn check_signals() -> Result<()> {
     // A method's name cannot stand for the closure: it is of one lifetime only.
     #[expect(clippy::redundant_closure_for_method_calls, reason = "it does not compile without")]
     let checked = Python::attach(|py| py.check_signals());
-    checked.map_err(|_| Problem::interrupted())
+    checked.map_err(|raised| {
+        RAISED.set(Some(raised));
+        Problem::interrupted()
+    })
+}
+
+/// Reads a text that a person wrote, a study: bounded, and a wait for it hears of signals.
+#[pyfunction]
+pub(crate) fn read_text(py: Python<'_>, path: &str, what: &str, remedy: &str) -> PyResult<String> {
+    py.detach(|| binhop_trace::wait::read_text(path, what, remedy)).or_raise(py)
 }

@@ -86,6 +86,7 @@ fn run(
 ) -> Result<(i32, String, Vec<String>)> {
     // The file's place is taken before the program runs: a wrong path costs nothing.
     let mut writer = TraceWriter::create(&part.output, &binhop_trace::Meta::default(), part.threads)?;
+    writer.set_made_by("record");
     let mut session = Session::start(request)?;
     let merge = Merge::new(session.streams(), schedule, session.meta());
     let mut window = Window::new(merge, part.skip, part.limit);

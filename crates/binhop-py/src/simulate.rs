@@ -1,15 +1,18 @@
 //! One machine, one trace, many placements.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use binhop_base::Problem;
-use binhop_os::placement::{Draws, Placement};
-use binhop_sim::Plan;
+use binhop_base::{Problem, Result};
+use binhop_os::placement::Placement;
+use binhop_sim::{Input, Plan};
+use binhop_trace::Source;
 use pyo3::prelude::*;
 
 use crate::machine::Machine;
+use crate::memory::memory;
+use crate::mix::opened;
 use crate::panic::caught;
-use crate::policy::{PythonPolicy, Raised, name_of};
+use crate::policy::{PythonPolicy, Raised, is_complete};
 use crate::problem::{OrRaise, raise};
 use crate::progress::Progress;
 use crate::source::Stream;
@@ -34,54 +37,12 @@ pub(crate) struct Outcome {
     machine: String,
 }
 
-/// A policy for one placement, or the reason why there is none, told at its first use.
-enum Made {
-    Policy(PythonPolicy),
-    Failed { name: String, why: Box<Problem> },
-}
-
-impl Placement for Made {
-    fn name(&self) -> &str {
-        match self {
-            Made::Policy(policy) => policy.name(),
-            Made::Failed { name, .. } => name,
-        }
-    }
-
-    fn choose(
-        &mut self,
-        request: &binhop_os::Request,
-        pool: &binhop_os::Pool<'_>,
-        draws: Draws,
-    ) -> binhop_base::Result<binhop_base::FrameNo> {
-        match self {
-            Made::Policy(policy) => policy.choose(request, pool, draws),
-            Made::Failed { why, .. } => Err(why.clone()),
-        }
-    }
-}
-
-fn make(policy: &Py<PyAny>, raised: &Raised) -> Made {
-    Python::attach(|py| {
-        let policy = policy.bind(py);
-        PythonPolicy::new(policy, Arc::clone(raised)).map_or_else(
-            |error| {
-                let name = name_of(policy);
-                let rule = "a policy class is made without arguments, once for each placement";
-                let place = format!("placement policy {name}");
-                let why = Problem::request(&error.to_string(), &place, rule, "mend its __init__");
-                *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                Made::Failed { name, why }
-            },
-            Made::Policy,
-        )
-    })
-}
-
 /// Simulates a trace on several machines, one placement for each seed; stages in which machines agree are
-/// done once. The interpreter is free meanwhile.
+/// done once. The interpreter is free meanwhile. `again` opens the stream anew, where seeds that do not fit into memory at
+/// once are done in rounds; None: it can be read only once. `policy`: the name of a policy in Python, and what makes the `choose` of
+/// one placement.
 #[pyfunction]
-#[pyo3(signature = (machines, stream, *, workload, seeds, threads, length, instructions, warmup, interval, log=false, watch=None, policy=None, progress=None))]
+#[pyo3(signature = (machines, stream, *, workload, seeds, threads, length, instructions, warmup, interval, log=false, watch=None, policy=None, progress=None, again=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn simulate(
     py: Python<'_>,
@@ -96,8 +57,9 @@ pub(crate) fn simulate(
     interval: Option<u64>,
     log: bool,
     watch: Option<String>,
-    policy: Option<Py<PyAny>>,
+    policy: Option<(String, Py<PyAny>)>,
     progress: Option<Py<PyAny>>,
+    again: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Outcome>> {
     let progress = Progress::new(progress, length);
     let raised = Raised::default();
@@ -113,23 +75,29 @@ pub(crate) fn simulate(
         interval,
         log,
         watch,
+        memory: memory().or_raise(py)?,
         ..Plan::default()
     };
     let machines: Vec<binhop_sim::Machine> = machines.iter().map(|machine| machine.0.clone()).collect();
     let outcomes = py.detach(|| {
-        let maker =
-            policy.as_ref().map(|policy| |_seed: u64| Box::new(make(policy, &raised)) as Box<dyn Placement>);
+        let maker = policy.as_ref().map(|(name, make)| {
+            |_seed: u64| Box::new(PythonPolicy::new(name, make, &raised)) as Box<dyn Placement>
+        });
         let maker = maker.as_ref().map(|maker| maker as &(dyn Fn(u64) -> Box<dyn Placement> + Sync));
+        let mut open = again.as_ref().map(|again| || Python::attach(|py| opened(py, again)));
+        let again = open.as_mut().map(|open| open as &mut dyn FnMut() -> Result<Box<dyn Source>>);
         caught(|| {
-            binhop_sim::simulate_all(&machines, source, &plan, maker, &mut |now| {
+            let input = Input { source, again };
+            binhop_sim::simulate_in_rounds(&machines, input, &plan, maker, &mut |now| {
                 progress.tell_of(now.references, now.of.or(known))
             })
         })
     });
     let outcomes = outcomes.map_err(|problem| {
         let error = progress.raise(py, &problem);
-        if let Some(cause) = take(&raised) {
-            error.set_cause(py, Some(cause));
+        match take(&raised) {
+            Some(raised) if is_complete(py, &raised) => return raised,
+            cause => error.set_cause(py, cause),
         }
         error
     })?;
@@ -149,9 +117,15 @@ pub(crate) fn simulate(
 
 /// The plan of a run of these machines under so many seeds: what is shared, what is not and why, a line each.
 #[pyfunction]
-pub(crate) fn explain(machines: Vec<PyRef<'_, Machine>>, seeds: usize) -> Vec<String> {
+pub(crate) fn explain(
+    py: Python<'_>,
+    machines: Vec<PyRef<'_, Machine>>,
+    seeds: usize,
+) -> PyResult<Vec<String>> {
     let machines: Vec<binhop_sim::Machine> = machines.iter().map(|machine| machine.0.clone()).collect();
-    binhop_sim::explain(&machines, seeds, true)
+    let mut lines = binhop_sim::explain(&machines, seeds, true);
+    lines.extend(binhop_sim::explain_rounds(&machines, seeds, memory().or_raise(py)?));
+    Ok(lines)
 }
 
 fn take(raised: &Mutex<Option<PyErr>>) -> Option<PyErr> {

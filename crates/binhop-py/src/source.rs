@@ -1,14 +1,14 @@
 //! Events on their way: a stream that is read once, and what can be done with one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use binhop_base::{Problem, Result};
 use binhop_trace::tool::text::Lines;
-use binhop_trace::tool::{self, Joined, Selection, Windows};
+use binhop_trace::tool::{self, Joined, Limit, Selection, Windows};
 use binhop_trace::{
-    EventBatch, FileFacts, Meta, Op, Placements, Source, Totals, TraceReader, copy, export, import,
-    write_placements,
+    EventBatch, FileFacts, Meta, PlacementWriter, Placements, Source, Totals, TraceReader, copy, export,
+    import,
 };
 use pyo3::prelude::*;
 
@@ -22,6 +22,8 @@ use crate::table::{StreamSource, Table};
 pub(crate) struct Stream {
     name: String,
     facts: Option<FileFacts>,
+    /// Equal for two streams of the same events: a content hash, or which file it is in which state.
+    identity: Option<String>,
     source: Mutex<Option<Reading>>,
 }
 
@@ -54,20 +56,20 @@ impl Reading {
     }
 
     /// Writes the frames that pages had when they were recorded.
-    fn write_placement(&self, path: &str) -> Result<()> {
+    fn write_placement(&self, to: PlacementWriter) -> Result<()> {
         let none = Placements::default();
         let placement = match self {
             Reading::Plain(_) => None,
             Reading::Imported(importer) => importer.placement(),
         };
-        write_placements(placement.unwrap_or(&none), Path::new(path))
+        to.write(placement.unwrap_or(&none))
     }
 }
 
 impl Stream {
     pub(crate) fn new(source: Box<dyn Source>, facts: Option<FileFacts>) -> Self {
         let name = source.name().to_string();
-        Self { name, facts, source: Mutex::new(Some(Reading::Plain(source))) }
+        Self { name, facts, identity: None, source: Mutex::new(Some(Reading::Plain(source))) }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Reading>> {
@@ -95,7 +97,7 @@ impl Stream {
         length: Option<u64>,
         progress: Option<Py<PyAny>>,
         work: impl FnOnce(&mut dyn Source, Option<&FileFacts>, &Progress) -> Result<T> + Send,
-        placement: Option<&str>,
+        placement: Option<PlacementWriter>,
     ) -> PyResult<(T, Vec<String>)>
     where
         T: Send,
@@ -103,13 +105,13 @@ impl Stream {
         let progress = Progress::new(progress, length.or(self.references()));
         py.detach(|| {
             let mut reading = self.take_reading()?;
-            let mut head = Head { source: reading.source(), left: length, cut: false };
+            let mut head = Head { source: reading.source(), limit: length.map(Limit::new) };
             // What a file says of itself speaks of the whole of it.
             let facts = self.facts.as_ref().filter(|_| length.is_none());
             let done = caught(|| work(&mut head, facts, &progress))?;
-            let kept = length.zip(head.left).map(|(length, left)| length - left);
-            if let Some(path) = placement {
-                reading.write_placement(path)?;
+            let kept = length.zip(head.limit).map(|(length, limit)| length - limit.left());
+            if let Some(to) = placement {
+                reading.write_placement(to)?;
             }
             Ok((done, reading.notes(kept)))
         })
@@ -147,13 +149,11 @@ impl Source for Plain {
     }
 }
 
-/// The first events of another source, up to a number of references; and the place where Ctrl-C is noticed
-/// when the input ends, so that a producer killed by the same Ctrl-C does not leave half a trace behind.
+/// As much of another source as a length leaves; and the place where Ctrl-C is noticed when the input ends, so that a
+/// producer killed by the same Ctrl-C does not leave half a trace behind.
 struct Head<'a> {
     source: &'a mut dyn Source,
-    left: Option<u64>,
-    /// Whether a run of more instructions than are left has ended it.
-    cut: bool,
+    limit: Option<Limit>,
 }
 
 impl Source for Head<'_> {
@@ -166,27 +166,17 @@ impl Source for Head<'_> {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        if self.left == Some(0) || self.cut {
+        if self.limit.as_ref().is_some_and(Limit::has_ended) {
             return Ok(None);
         }
         let Some(batch) = self.source.next_batch()? else {
             check_signals()?;
             return Ok(None);
         };
-        let Some(left) = &mut self.left else { return Ok(Some(batch)) };
-        for row in 0..batch.len() {
-            let references = match Op::from_code(batch.op()[row]) {
-                Some(Op::Fetch) => u64::from(batch.count()[row]),
-                Some(op) if op.is_reference() => 1,
-                _ => 0,
-            };
-            if references > *left {
-                self.cut = true;
-                return Ok((row > 0).then(|| batch.slice(0, row)));
-            }
-            *left -= references;
-        }
-        Ok(Some(batch))
+        Ok(match &mut self.limit {
+            Some(limit) => limit.take(batch),
+            None => Some(batch),
+        })
     }
 }
 
@@ -197,7 +187,9 @@ impl Stream {
     fn file(py: Python<'_>, path: &str) -> PyResult<Self> {
         let reader = py.detach(|| TraceReader::open(Path::new(path))).or_raise(py)?;
         let facts = reader.facts().clone();
-        Ok(Self::new(Box::new(reader), Some(facts)))
+        let hash = facts.checks.as_ref().map(|checks| checks.content_hash.clone());
+        let identity = Some(hash.unwrap_or_else(|| reader.identity().to_string()));
+        Ok(Self { identity, ..Self::new(Box::new(reader), Some(facts)) })
     }
 
     /// A foreign trace: format None means that the name tells it; "-" is the standard input.
@@ -206,7 +198,8 @@ impl Stream {
     fn foreign(py: Python<'_>, path: &str, format: Option<&str>) -> PyResult<Self> {
         let importer = py.detach(|| import::open(path, format)).or_raise(py)?;
         let name = importer.name().to_string();
-        Ok(Self { name, facts: None, source: Mutex::new(Some(Reading::Imported(importer))) })
+        let identity = importer.identity();
+        Ok(Self { name, facts: None, identity, source: Mutex::new(Some(Reading::Imported(importer))) })
     }
 
     /// A built-in workload. It never ends.
@@ -233,6 +226,13 @@ impl Stream {
         py.detach(|| self.lock().as_mut().map_or_else(String::new, |reading| json(reading.source().meta())))
     }
 
+    /// What two streams of the same events have in common: a content hash, or which file it is in which state ("device:inode:
+    /// size:time"); None of a pipe, a workload, a table.
+    #[getter]
+    fn identity(&self) -> Option<&str> {
+        self.identity.as_deref()
+    }
+
     /// The hash over the decoded columns that the file carries; None if it carries none.
     #[getter]
     fn content_hash(&self) -> Option<String> {
@@ -257,20 +257,24 @@ impl Stream {
 
     /// Writes the events (at most `length` references) into a trace file on so many threads,
     /// complete or not at all. Returns the totals and the hash as JSON, and the importer's notes. The frames that
-    /// its pages had go to `placement`.
-    #[pyo3(signature = (path, length=None, threads=1, progress=None, placement=None))]
+    /// its pages had go to `placement`. The files say which command made them, if one did.
+    #[pyo3(signature = (path, length=None, threads=1, progress=None, placement=None, made_by=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
     fn write(
         &self,
         py: Python<'_>,
-        path: &str,
+        path: PathBuf,
         length: Option<u64>,
         threads: usize,
         progress: Option<Py<PyAny>>,
-        placement: Option<&str>,
+        placement: Option<PathBuf>,
+        made_by: Option<&str>,
     ) -> PyResult<(String, Vec<String>)> {
+        let create = |path: PathBuf| PlacementWriter::create(&path, made_by);
+        let placement = placement.map(create).transpose().or_raise(py)?;
         let work = |source: &mut dyn Source, _: Option<&FileFacts>, progress: &Progress| -> Result<String> {
-            let written =
-                copy(source, Path::new(path), threads, &mut |totals| progress.tell(totals.references))?;
+            let mut tell = |totals: &Totals| progress.tell(totals.references);
+            let written = copy(source, &path, threads, made_by, &mut tell)?;
             let summary = serde_json::json!({
                 "totals": written.totals,
                 "content_hash": format!("{:016x}", written.content_hash),
@@ -286,6 +290,11 @@ impl Stream {
     /// The first rows, of any kind.
     fn first_rows(&self, py: Python<'_>, rows: u64) -> PyResult<Self> {
         self.part(py, |source| Ok(tool::first_rows(source, rows)))
+    }
+
+    /// The first references: what a length keeps.
+    fn first_references(&self, py: Python<'_>, references: u64) -> PyResult<Self> {
+        self.part(py, |source| Ok(tool::head(source, Some(references))))
     }
 
     /// The references from one position up to another (None: to the end), and the state they find.
@@ -329,13 +338,20 @@ impl Stream {
         .map(|_| ())
     }
 
-    /// Exports the events under the format's name; what is read, written and left out as JSON.
-    #[pyo3(signature = (path, to, progress=None))]
-    fn export(&self, py: Python<'_>, path: &str, to: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    /// Exports the events (at most `length` references) under the format's name; what is read, written and left out as JSON.
+    #[pyo3(signature = (path, to, length=None, progress=None))]
+    fn export(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        to: &str,
+        length: Option<u64>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
         let exporter = export::exporter(to).or_raise(py)?;
-        let (exported, _) = self.read(py, None, progress, |source, _, progress| {
+        let (exported, _) = self.read(py, length, progress, |source, _, progress| {
             let mut tell = |totals: &Totals| progress.tell(totals.references);
-            export::export(source, exporter, Path::new(path), &mut tell)
+            export::export(source, exporter, &path, &mut tell)
         })?;
         let said = serde_json::json!({
             "references": exported.references, "bytes": exported.bytes, "notes": exported.notes,
@@ -368,4 +384,10 @@ pub(crate) fn format_of_path(path: &str) -> Option<&'static str> {
 /// Plain data as JSON text.
 pub(crate) fn json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("plain data becomes JSON")
+}
+
+/// Which command wrote a Parquet file; None if it does not say so, or cannot be read.
+#[pyfunction]
+pub(crate) fn made_by(py: Python<'_>, path: PathBuf) -> Option<String> {
+    py.detach(|| binhop_trace::made_by(&path))
 }

@@ -4,6 +4,7 @@
 //! pyarrow, which a user of Polars does not have.
 
 use std::ffi::CStr;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
@@ -14,6 +15,7 @@ use binhop_trace::{EventBatch, Meta, Source};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use crate::panic::unless_it_panics;
 use crate::problem::raise;
 
 const STREAM: &CStr = c"arrow_array_stream";
@@ -51,10 +53,30 @@ fn export(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
 }
 
+/// Whether Python still runs. Streams of Python's are read on threads that may outlive a run which ended early, and a thread
+/// that calls Python while the interpreter ends takes the whole process down.
+static PYTHON_RUNS: RwLock<bool> = RwLock::new(true);
+
+/// Called when the interpreter begins to end: waits for reads that are under way, and forbids others.
+#[pyfunction]
+fn close(py: Python<'_>) {
+    py.detach(|| *PYTHON_RUNS.write().unwrap_or_else(PoisonError::into_inner) = false);
+}
+
+/// Has Python call [`close`] at its end.
+pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
+    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(close, py)?,)).map(drop)
+}
+
+fn python_runs() -> RwLockReadGuard<'static, bool> {
+    PYTHON_RUNS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Events out of any object that speaks `__arrow_c_stream__`.
 pub(crate) struct StreamSource {
     name: String,
-    reader: RecordBatchStreamReader,
+    /// There until the end.
+    reader: Option<RecordBatchStreamReader>,
     meta: Meta,
     empty: bool,
 }
@@ -79,7 +101,17 @@ impl StreamSource {
         // the consumer moves out; what stays behind is marked as released.
         let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast()) }
             .map_err(|error| refuse(&format!("the Arrow stream does not start: {error}")))?;
-        Ok(Self { name: name.to_string(), reader, meta: Meta::default(), empty: true })
+        Ok(Self { name: name.to_string(), reader: Some(reader), meta: Meta::default(), empty: true })
+    }
+}
+
+impl Drop for StreamSource {
+    fn drop(&mut self) {
+        let runs = python_runs();
+        if !*runs {
+            std::mem::forget(self.reader.take());
+        }
+        self.reader = None;
     }
 }
 
@@ -93,7 +125,16 @@ impl Source for StreamSource {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        match self.reader.next() {
+        // Arrow asserts that a batch has as many columns as the schema says.
+        let runs = python_runs();
+        let Some(reader) = self.reader.as_mut().filter(|_| *runs) else { return Ok(None) };
+        let Some(next) = unless_it_panics(|| reader.next()) else {
+            let rule =
+                "every batch of an Arrow stream has the columns of its schema, and this one has others";
+            let remedy = "look at what produces it";
+            return Err(Problem::request("a batch of another schema", &self.name, rule, remedy));
+        };
+        match next {
             // A reader that was read before answers with an empty stream.
             None if self.empty => Err(Problem::request(
                 "no events",
@@ -107,11 +148,19 @@ impl Source for StreamSource {
                 EventBatch::from_record_batch(&batch, &self.name).map(Some)
             }
             Some(Err(error)) => Err(Problem::request(
-                &error.to_string(),
+                producers_words(&error.to_string()),
                 &self.name,
                 "the Arrow stream broke off",
                 "look at what produces it",
             )),
         }
     }
+}
+
+/// What the producer said of an error, without the traceback and the words that Arrow puts around it.
+fn producers_words(error: &str) -> &str {
+    let said = error.split_once("Producer error: ").map_or(error, |(_, said)| said);
+    let said = said.split_once(". Detail: ").map_or(said, |(said, _)| said);
+    let said = said.lines().next().unwrap_or("no message").trim_end_matches([':', '.']);
+    said.strip_prefix("Invalid: ").unwrap_or(said)
 }

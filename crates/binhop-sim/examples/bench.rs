@@ -98,7 +98,7 @@ fn main() {
         }),
     );
     let file = std::env::temp_dir().join(format!("binhop-bench-{}.parquet", std::process::id()));
-    binhop_trace::copy(&mut Memory::new(&batches), &file, 1, &mut |_| Ok(())).unwrap();
+    binhop_trace::copy(&mut Memory::new(&batches), &file, 1, None, &mut |_| Ok(())).unwrap();
     let bytes = std::fs::metadata(&file).unwrap().len();
     println!("{:<62} {:>9.3} bytes/reference", "Parquet file", bytes as f64 / held as f64);
     table.line("decode: Parquet to batches, checksums included", seconds(|| decode(&file)));

@@ -187,7 +187,8 @@ fn main() {
                 if threads == 0 {
                     while importer.next_batch().unwrap().is_some() {}
                 } else {
-                    copy(importer.as_mut(), &directory.join("t.parquet"), threads, &mut |_| Ok(())).unwrap();
+                    copy(importer.as_mut(), &directory.join("t.parquet"), threads, None, &mut |_| Ok(()))
+                        .unwrap();
                 }
                 wall = wall.min(start.elapsed().as_secs_f64());
                 busy = busy.min(on_processor().zip(had).map_or(f64::NAN, |(now, then)| now - then));

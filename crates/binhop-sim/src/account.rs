@@ -48,7 +48,10 @@ pub(crate) struct Account {
     running: u32,
     interval: u64,
     wants_series: bool,
-    pub(crate) processes: Vec<Option<Tally>>,
+    /// What is reported of each process of the measured part, by its number.
+    processes: Shares,
+    /// The sum of all they count.
+    of_processes: Tally,
     pub(crate) series: Vec<Interval>,
     /// In order of exit; an asid that was used again comes again.
     pub(crate) footprints: Vec<Footprint>,
@@ -64,7 +67,8 @@ impl Account {
             running: 0,
             interval: 0,
             wants_series,
-            processes: Vec::new(),
+            processes: Shares { caches, counts: Vec::new() },
+            of_processes: Tally::zero(caches),
             series: Vec::new(),
             footprints: Vec::new(),
         }
@@ -74,11 +78,8 @@ impl Account {
     pub(crate) fn mark(&mut self, mark: Mark, tally: Tally) {
         if !matches!(mark, Mark::Interval(_)) {
             let part = tally.since(&self.at_process);
-            let running = self.running as usize;
-            if self.processes.len() <= running {
-                self.processes.resize(running + 1, None);
-            }
-            self.processes[running].get_or_insert_with(|| Tally::zero(part.caches.len())).add(&part);
+            self.processes.add(self.running, &part);
+            self.of_processes.add(&part);
             self.at_process = tally.clone();
         }
         if matches!(mark, Mark::Interval(_) | Mark::End) && self.wants_series {
@@ -97,11 +98,21 @@ impl Account {
             Mark::Interval(number) => self.interval = number,
             Mark::Measured => {
                 // What processes did during the warm-up is reported nowhere else.
-                self.processes.clear();
+                self.processes.counts.clear();
+                self.of_processes = Tally::zero(tally.caches.len());
                 self.at_measured = Some(tally);
             }
             Mark::End => self.at_end = Some(tally),
         }
+    }
+
+    /// What each process did in the measured part, by its number; those with the highest numbers may be missing.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = Share<'_>> {
+        self.processes.counts.chunks_exact(2 + self.processes.caches).map(|counts| Share {
+            instructions: counts[0],
+            references: counts[1],
+            misses: &counts[2..],
+        })
     }
 
     /// Counts of the whole run.
@@ -123,11 +134,8 @@ impl Account {
     /// It is not: a defect of the simulator.
     pub(crate) fn check(&self, seed: u64) -> Result<()> {
         let (_, measured) = self.phases();
-        let mut sum = Tally::zero(measured.caches.len());
-        for part in self.processes.iter().flatten() {
-            sum.add(part);
-        }
-        if sum != measured {
+        let sum = &self.of_processes;
+        if *sum != measured || !counts_of(&measured).eq(self.processes.sum()) {
             let (sum, total) = (sum.memory.accesses.total(), measured.memory.accesses.total());
             return Err(broken(
                 &format!("{sum} memory accesses over all processes"),
@@ -136,6 +144,50 @@ impl Account {
             ));
         }
         Ok(())
+    }
+}
+
+/// What a process is reported to have done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share<'a> {
+    pub(crate) instructions: u64,
+    pub(crate) references: u64,
+    /// Demand misses, one for each cache.
+    pub(crate) misses: &'a [u64],
+}
+
+/// The shares of all processes. There may be very many processes, so no more is kept than is reported.
+#[derive(Debug)]
+struct Shares {
+    caches: usize,
+    /// For each process its instructions, its references and its misses in each cache.
+    counts: Vec<u64>,
+}
+
+/// What a tally adds to a process's share.
+fn counts_of(tally: &Tally) -> impl Iterator<Item = u64> {
+    let misses = tally.caches.iter().map(|cache| cache.misses.demand());
+    [tally.stream.instructions, tally.stream.references].into_iter().chain(misses)
+}
+
+impl Shares {
+    fn add(&mut self, process: u32, part: &Tally) {
+        let width = 2 + self.caches;
+        let first = process as usize * width;
+        if self.counts.len() < first + width {
+            self.counts.resize(first + width, 0);
+        }
+        for (count, more) in self.counts[first..].iter_mut().zip(counts_of(part)) {
+            *count += more;
+        }
+    }
+
+    fn sum(&self) -> Vec<u64> {
+        let mut sum = vec![0; 2 + self.caches];
+        for share in self.counts.chunks_exact(2 + self.caches) {
+            sum.iter_mut().zip(share).for_each(|(sum, count)| *sum += count);
+        }
+        sum
     }
 }
 

@@ -2,13 +2,12 @@
 
 use binhop_base::{FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
-    Access, Alike, Back, CacheConfig, CacheCounters, Counted, Fan, Front, IndexBy, Next, Request, Rules,
-    Stack, Tree,
+    Access, Alike, Back, CacheConfig, Counted, Fan, Front, IndexBy, Next, Request, Rules, Stack, Tree,
 };
 use binhop_trace::export::MemoryAccess;
 
 use crate::account::{Account, Conflicts, Footprint, broken};
-use crate::prepare::{Block, Mark, Stream};
+use crate::prepare::{Block, FrontCounts, Mark, Stream};
 use crate::tally::{Tally, add_dropped, add_hits};
 use crate::view::View;
 
@@ -16,8 +15,8 @@ use crate::view::View;
 pub(crate) struct Common<'a> {
     /// The lane's own front; `None` while the front is shared.
     pub(crate) front: Option<&'a Front>,
-    /// The counters that a shared front sends with every mark.
-    pub(crate) shared: Option<&'a Vec<CacheCounters>>,
+    /// What a shared front sends with every mark.
+    pub(crate) shared: Option<&'a FrontCounts>,
     pub(crate) stacks: &'a [Stack],
     pub(crate) stream: Stream,
     pub(crate) faults: u64,
@@ -234,7 +233,7 @@ impl Behind {
             tally.caches[cache] = match (common.front, self.tree.in_front(cache)) {
                 (Some(front), true) => *front.counters(cache),
                 (None, true) => {
-                    common.shared.expect("a shared front sends its counters with every mark")[cache]
+                    common.shared.expect("a shared front sends its counts with every mark").caches[cache]
                 }
                 (_, false) => *back.counters(cache),
             };

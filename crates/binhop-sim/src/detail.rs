@@ -6,8 +6,10 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringBuilder, UInt32Builder, UInt64Builder};
 use arrow::datatypes::{Field, Schema};
 use binhop_base::{FrameNo, PageId};
-use binhop_os::{Owner, Placed, Request, SegmentId, Spaces};
+use binhop_os::{Placed, Request, Spaces};
 use binhop_trace::Meta;
+
+use crate::names::Names;
 
 /// One placement of a lane; its place in the list is the ordinal of the fault.
 #[derive(Clone, Debug)]
@@ -65,6 +67,7 @@ pub(crate) fn pages(lanes: &[Repeats<'_>], spaces: &Spaces, meta: &Meta) -> Reco
     let mut segment = StringBuilder::new();
     let (mut frame, mut bin) = (UInt64Builder::new(), UInt64Builder::new());
     let mut misses = UInt64Builder::new();
+    let names = Names::new(meta);
     for lane in lanes {
         for (number, &count) in lane.misses.iter().enumerate().filter(|(_, count)| **count > 0) {
             let id = PageId(number as u32);
@@ -74,7 +77,7 @@ pub(crate) fn pages(lanes: &[Repeats<'_>], spaces: &Spaces, meta: &Meta) -> Reco
             page.append_value(id.0);
             asid.append_option(first.map(|mapping| spaces.asid_of(mapping).0));
             page_no.append_value(spaces.global_page(id).0);
-            segment.append_value(segment_name(spaces, spaces.segment_of(id), meta));
+            segment.append_value(names.of(spaces, id));
             frame.append_option(at.map(|frame| frame.0));
             bin.append_option(at.map(|frame| frame.0 & (lane.bins - 1)));
             misses.append_value(count);
@@ -90,20 +93,6 @@ pub(crate) fn pages(lanes: &[Repeats<'_>], spaces: &Spaces, meta: &Meta) -> Reco
         ("bin", Arc::new(bin.finish()), true),
         ("misses", Arc::new(misses.finish()), false),
     ])
-}
-
-/// What a reader calls a segment: its file where the trace knows one.
-fn segment_name(spaces: &Spaces, segment: SegmentId, meta: &Meta) -> String {
-    match spaces.owner_of(segment) {
-        Owner::Space(asid) => format!("private of {}", asid.0),
-        Owner::Anonymous => format!("shared memory {}", segment.0),
-        Owner::Memory => "memory".to_string(),
-        Owner::Named(name) => {
-            let known = meta.segments.get(&name);
-            let text = known.and_then(|known| known.file.clone().or_else(|| known.kind.clone()));
-            text.unwrap_or_else(|| format!("segment {name}"))
-        }
-    }
 }
 
 fn table(columns: Vec<(&str, ArrayRef, bool)>) -> RecordBatch {

@@ -3,23 +3,27 @@
 //! One thread reads, prepares and simulates what is shared; lanes are dealt out to the others. Lanes never
 //! meet, so neither the number of threads nor their pace is in any result.
 
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use binhop_base::{Bytes, Problem, Result};
-use binhop_hw::Rules;
+use binhop_base::{Bytes, Class, Problem, Result};
+use binhop_hw::{Request, Rules};
 use binhop_os::Recency;
 use binhop_os::placement::Placement;
 use binhop_trace::export::MemoryAccess;
+use binhop_trace::tool::head;
 use binhop_trace::{Ahead, Meta, Source};
 
 use crate::front::{SharedFront, Sharing};
-use crate::lane::{self, Lane};
+use crate::lane::{self, Known, Lane};
 use crate::machine::Machine;
-use crate::outcome::{Outcome, Part, Run};
+use crate::outcome::{Outcome, Part, Report, Run};
 use crate::plan::Plan;
 use crate::planner::{Branch, Stages};
 use crate::prepare::{Block, Control, Flow, Prepare, Setup};
+use crate::reckon::Growth;
+use crate::rounds;
+use crate::threads;
 use crate::view::Tables;
 
 /// How far a run is.
@@ -31,70 +35,96 @@ pub struct Progress {
     pub of: Option<u64>,
 }
 
+/// What hears how far a run is; its error ends the run.
+type Tell<'a> = &'a mut dyn FnMut(&Progress) -> Result<()>;
+
+/// Hears how far a run is, between batches and within them: whoever wants to stop a run need not wait for a batch in all lanes.
+pub(crate) struct Watcher<'a> {
+    progress: RefCell<Tell<'a>>,
+    last: Cell<Progress>,
+}
+
+impl<'a> Watcher<'a> {
+    pub(crate) fn new(plan: &Plan, progress: Tell<'a>) -> Self {
+        Self {
+            progress: RefCell::new(progress),
+            last: Cell::new(Progress { references: 0, of: plan.length }),
+        }
+    }
+
+    /// The run is so far.
+    fn tell(&self, now: Progress) -> Result<()> {
+        self.last.set(now);
+        self.again()
+    }
+
+    /// The run goes on, and is as far as before.
+    pub(crate) fn again(&self) -> Result<()> {
+        (self.progress.borrow_mut())(&self.last.get())
+    }
+}
+
 /// Makes a placement policy for a seed, in place of the machine's own.
 pub type PolicyMaker<'a> = &'a (dyn Fn(u64) -> Box<dyn Placement> + Sync);
 
 /// Where the blocks of a group of machines go: the group's number, and a block.
 pub(crate) type Deliver<'a> = &'a mut dyn FnMut(usize, Arc<Block>) -> Result<()>;
 
+/// Told at every batch what the trace has held so far; its error ends the run.
+pub(crate) type Watch<'a> = &'a mut dyn FnMut(Growth) -> Result<()>;
+
+/// Whether to go on: asked by those who work, an error if not.
+pub(crate) type Heed<'a> = &'a dyn Fn() -> Result<()>;
+
 /// Blocks that may wait for a worker.
-const QUEUE: usize = 8;
+pub(crate) const QUEUE: usize = 8;
+/// Entries after which a worker asks whether to go on: some milliseconds of work, however many lanes there are.
+const HEED: usize = 1 << 16;
 
-/// Simulates a trace on a machine under one placement for each seed.
-///
-/// `progress` is called often, on the calling thread; its error ends the run.
-///
-/// # Errors
-/// The request is wrong (no seed, a trace that holds what is not simulated), the trace is damaged, or a
-/// law that must hold after a run does not.
-pub fn simulate(
-    machine: &Machine,
-    source: Box<dyn Source>,
-    plan: &Plan,
-    policy: Option<PolicyMaker<'_>>,
-    progress: &mut dyn FnMut(&Progress) -> Result<()>,
-) -> Result<Outcome> {
-    let mut outcomes = simulate_all(std::slice::from_ref(machine), source, plan, policy, progress)?;
-    Ok(outcomes.remove(0))
-}
-
-/// Simulates a trace on several machines: the outcome of each is that of simulating it alone, to the bit;
-/// stages in which machines agree are done once ([`explain`](crate::explain) says which).
-///
-/// # Errors
-/// As [`simulate`]; or there is no machine.
-pub fn simulate_all(
+/// Simulates a trace on machines, all seeds of the plan at once. `grown` is asked at every batch whether what the
+/// trace has held so far is too much; then the run ends without a report.
+pub(crate) fn run(
     machines: &[Machine],
     source: Box<dyn Source>,
     plan: &Plan,
     policy: Option<PolicyMaker<'_>>,
+    grown: &mut dyn FnMut(Growth) -> bool,
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
-) -> Result<Vec<Outcome>> {
-    plan.check()?;
-    check_machines(machines, policy.is_some())?;
-    let source = if plan.threads > 1 { Box::new(Ahead::new(source)) as Box<dyn Source> } else { source };
+) -> Result<Option<Vec<Report>>> {
+    let source = opened(source, plan);
     let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages());
-    let lanes = lanes(machines, &stages, plan, policy)?;
+    let stages = stages.with_own_policies(policy.is_some());
+    let watcher = Watcher::new(plan, progress);
+    let lanes = lanes(machines, &stages, plan, policy, &watcher)?;
     let mut producer = Producer::new(machines, &stages, source, plan);
     let workers = plan.threads.min(lanes.len());
-    let lanes = if workers > 1 {
-        in_threads(&mut producer, deal(lanes, workers), progress)?
+    let mut outgrown = false;
+    let mut watch = |growth| {
+        outgrown = grown(growth);
+        if outgrown { Err(Problem::interrupted()) } else { Ok(()) }
+    };
+    let done = if workers > 1 {
+        threads::simulate(&mut producer, deal(lanes, workers), &mut watch, &watcher)
     } else {
         let mut worker = Worker::new(lanes);
-        producer.run(&mut |group, block| worker.block(group, &block), progress)?;
-        worker.into_lanes()
+        let deliver = &mut |group, block: Arc<Block>| worker.block(group, &block, &|| watcher.again());
+        producer.run(deliver, &mut watch, &watcher).map(|()| worker.into_lanes())
     };
-    conclude(machines, plan, lanes, producer)
+    match done {
+        Ok(lanes) => conclude(machines, plan, lanes, producer, &watcher).map(Some),
+        Err(problem) if outgrown && problem.class == Class::Interrupted => Ok(None),
+        Err(problem) => Err(problem),
+    }
 }
 
 /// Simulates a trace under one placement and hands on what reaches memory, in order: lines read for misses, lines written
 /// back, stores passed down, and dirty lines of pages whose frames change hands. Lines that are dirty in the end stay
-/// where they are. Exactly the accesses that [`simulate`] counts as memory's.
+/// where they are. Exactly the accesses that [`simulate`](crate::simulate) counts as memory's.
 ///
 /// `take` gets them as they come; its error, or that of `progress`, ends the run.
 ///
 /// # Errors
-/// As [`simulate`]; or the machine counts by cachegrind's rules, by which written data leaves no trace.
+/// As [`simulate`](crate::simulate); or the machine counts by cachegrind's rules, by which written data leaves no trace.
 ///
 /// # Panics
 /// The plan does not have exactly one seed.
@@ -117,26 +147,35 @@ pub fn memory_stream(
     let plan = Plan { tap: true, ..plan.clone() };
     plan.check()?;
     let machines = std::slice::from_ref(machine);
-    let source = if plan.threads > 1 { Box::new(Ahead::new(source)) as Box<dyn Source> } else { source };
+    rounds::check_one_fits(machines, &plan)?;
+    let source = opened(source, &plan);
     let stages = Stages::of(machines, 1, plan.shares_stages());
     let mut producer = Producer::new(machines, &stages, source, &plan);
-    let mut worker = Worker::new(lanes(machines, &stages, &plan, None)?);
+    let watcher = Watcher::new(&plan, progress);
+    let mut worker = Worker::new(lanes(machines, &stages, &plan, None, &watcher)?);
     let mut accesses = Vec::new();
     producer.run(
         &mut |group, block| {
-            worker.block(group, &block)?;
+            worker.block(group, &block, &|| watcher.again())?;
             worker.take_tapped(&mut accesses);
             take(&accesses)?;
             accesses.clear();
             Ok(())
         },
-        progress,
+        &mut |_| Ok(()),
+        &watcher,
     )?;
-    let mut outcomes = conclude(machines, &plan, worker.into_lanes(), producer)?;
-    Ok(outcomes.remove(0))
+    let mut reports = conclude(machines, &plan, worker.into_lanes(), producer, &watcher)?;
+    Ok(reports.remove(0).finish(machine, &plan))
 }
 
-fn check_machines(machines: &[Machine], own_policy: bool) -> Result<()> {
+/// What the plan reads of a source: on a thread of its own where there are several.
+fn opened(source: Box<dyn Source>, plan: &Plan) -> Box<dyn Source> {
+    let source = head(source, plan.length);
+    if plan.threads > 1 { Box::new(Ahead::new(source)) } else { source }
+}
+
+pub(crate) fn check_machines(machines: &[Machine], own_policy: bool) -> Result<()> {
     if machines.is_empty() {
         let rule = "a run needs at least one machine";
         return Err(Problem::request("none", "machines", rule, "name a machine"));
@@ -161,6 +200,7 @@ pub(crate) fn lanes(
     stages: &Stages,
     plan: &Plan,
     policy: Option<PolicyMaker<'_>>,
+    watcher: &Watcher<'_>,
 ) -> Result<Vec<Numbered>> {
     let mut lanes = Vec::new();
     for (number, group) in stages.streams.iter().flat_map(|stream| &stream.groups).enumerate() {
@@ -169,6 +209,7 @@ pub(crate) fn lanes(
                 let shared_front = group.sharing == Sharing::Shared;
                 let setup = lane::LaneSetup { machines, cells, seed, shared_front, plan };
                 lanes.push((number, Lane::new(&setup, policy.map(|make| make(seed)))?));
+                watcher.again()?;
             }
         }
     }
@@ -216,6 +257,7 @@ pub(crate) fn preparation(stream: &Branch, plan: &Plan, source: &dyn Source) -> 
     let setup = Setup {
         needs,
         safe: stream.safe,
+        lists_segments: stream.lists_segments,
         trace_page: Bytes(source.meta().page_size.unwrap_or(4096)),
         cuts: plan.cuts(),
         collapse: plan.share,
@@ -245,7 +287,12 @@ impl Producer {
         Self { source, streams, length: plan.length, instructions: plan.instructions }
     }
 
-    fn run(&mut self, deliver: Deliver<'_>, progress: &mut dyn FnMut(&Progress) -> Result<()>) -> Result<()> {
+    pub(crate) fn run(
+        &mut self,
+        deliver: Deliver<'_>,
+        watch: Watch<'_>,
+        watcher: &Watcher<'_>,
+    ) -> Result<()> {
         while let Some(batch) = self.source.next_batch()? {
             let mut flow = Flow::Done;
             for Preparation { prepare, fronts } in &mut self.streams {
@@ -253,7 +300,8 @@ impl Producer {
                     flow = Flow::On;
                 }
             }
-            progress(&self.progress())?;
+            watch(self.growth())?;
+            watcher.tell(self.progress())?;
             if flow == Flow::Done {
                 break;
             }
@@ -262,6 +310,17 @@ impl Producer {
             prepare.finish(&mut |block| pass(fronts, block, deliver))?;
         }
         Ok(())
+    }
+
+    /// What the trace has held so far: the most of what any preparation knows.
+    fn growth(&self) -> Growth {
+        let of = |stream: &Preparation| stream.prepare.growth();
+        self.streams.iter().map(of).fold(Growth::default(), Growth::max)
+    }
+
+    /// How many groups of machines there are behind the preparations.
+    pub(crate) fn groups(&self) -> usize {
+        self.streams.iter().map(|stream| stream.fronts.len()).sum()
     }
 
     fn progress(&self) -> Progress {
@@ -293,7 +352,8 @@ fn conclude(
     plan: &Plan,
     lanes: Vec<Numbered>,
     producer: Producer,
-) -> Result<Vec<Outcome>> {
+    watcher: &Watcher<'_>,
+) -> Result<Vec<Report>> {
     let Producer { source, streams, .. } = producer;
     let mut groups = Vec::new();
     let mut prepared = Vec::new();
@@ -301,7 +361,7 @@ fn conclude(
         groups.extend(fronts.into_iter().map(|behind| (number, behind.shared)));
         prepared.push(prepare);
     }
-    report(machines, plan, lanes, &prepared, groups, source.meta())
+    report(machines, plan, lanes, &prepared, groups, source.meta(), watcher)
 }
 
 /// Checks lanes and reports on each machine. `groups`: for each group of machines its preparation's number,
@@ -313,7 +373,8 @@ pub(crate) fn report(
     prepared: &[Prepare],
     groups: Vec<(usize, Option<SharedFront>)>,
     meta: &Meta,
-) -> Result<Vec<Outcome>> {
+    watcher: &Watcher<'_>,
+) -> Result<Vec<Report>> {
     if plan.warmup > 0 && !prepared[0].is_measuring() {
         let references = prepared[0].stream().references;
         return Err(Problem::request(
@@ -331,6 +392,7 @@ pub(crate) fn report(
     }
     for (group, lane) in &mut lanes {
         lane.check(fronts[*group].as_ref())?;
+        watcher.again()?;
     }
     lanes.sort_by_key(|(_, lane)| plan.seeds.iter().position(|&seed| seed == lane.seed));
     let mut parts: Vec<Vec<Part<'_>>> = machines.iter().map(|_| Vec::new()).collect();
@@ -358,8 +420,12 @@ pub(crate) struct Worker {
 #[derive(Default)]
 struct Station {
     lanes: Vec<Lane>,
+    /// What a lane's front lets through of a stretch: the same memory for all lanes, one after the other.
+    requests: Vec<Request>,
     tables: Tables,
     recency: Recency,
+    /// Entries that lanes have gone through since `heed` was asked.
+    unheeded: usize,
 }
 
 impl Worker {
@@ -388,13 +454,14 @@ impl Worker {
     }
 
     /// Whether some lane of a group is here.
-    fn serves(&self, group: usize) -> bool {
+    pub(crate) fn serves(&self, group: usize) -> bool {
         self.groups.get(group).is_some_and(Option::is_some)
     }
 
-    pub(crate) fn block(&mut self, group: usize, block: &Block) -> Result<()> {
+    /// `heed` is asked now and then; its error ends the work.
+    pub(crate) fn block(&mut self, group: usize, block: &Block, heed: Heed<'_>) -> Result<()> {
         match self.groups.get_mut(group) {
-            Some(Some(station)) => station.block(block),
+            Some(Some(station)) => station.block(block, heed),
             _ => Ok(()),
         }
     }
@@ -403,20 +470,20 @@ impl Worker {
 impl Station {
     /// Lane after lane through the whole block, as long as no lane needs to know recency; then stretch by
     /// stretch, as recency moves on for all lanes at once.
-    fn block(&mut self, block: &Block) -> Result<()> {
+    fn block(&mut self, block: &Block, heed: Heed<'_>) -> Result<()> {
         self.tables.extend(&block.mappings);
         let (mut control, mut entry) = (0, 0);
         for (index, (position, now)) in block.controls.iter().enumerate() {
             if let Control::Recency(news) = now {
                 let position = *position as usize;
-                self.stretch(block, control..index, entry..position)?;
+                self.stretch(block, control..index, entry..position, heed)?;
                 for &(page, time) in news {
                     self.recency.note(page, time);
                 }
                 (control, entry) = (index + 1, position);
             }
         }
-        self.stretch(block, control..block.controls.len(), entry..block.entries())
+        self.stretch(block, control..block.controls.len(), entry..block.entries(), heed)
     }
 
     fn stretch(
@@ -424,58 +491,17 @@ impl Station {
         block: &Block,
         controls: std::ops::Range<usize>,
         entries: std::ops::Range<usize>,
+        heed: Heed<'_>,
     ) -> Result<()> {
         for lane in &mut self.lanes {
-            lane.run(block, controls.clone(), entries.clone(), &self.tables, &self.recency)?;
+            self.unheeded += entries.len();
+            if self.unheeded > HEED {
+                self.unheeded = 0;
+                heed()?;
+            }
+            let known = Known { tables: &self.tables, recency: &self.recency };
+            lane.run(block, controls.clone(), entries.clone(), known, &mut self.requests)?;
         }
         Ok(())
     }
-}
-
-fn in_threads(
-    producer: &mut Producer,
-    hands: Vec<Vec<Numbered>>,
-    progress: &mut dyn FnMut(&Progress) -> Result<()>,
-) -> Result<Vec<Numbered>> {
-    type Delivery = (usize, Arc<Block>);
-    std::thread::scope(|scope| {
-        let mut queues: Vec<(Vec<bool>, SyncSender<Delivery>)> = Vec::new();
-        let mut threads = Vec::new();
-        let groups = producer.streams.iter().map(|stream| stream.fronts.len()).sum();
-        for hand in hands {
-            let (queue, blocks): (_, Receiver<Delivery>) = sync_channel(QUEUE);
-            let mut worker = Worker::new(hand);
-            queues.push(((0..groups).map(|group| worker.serves(group)).collect(), queue));
-            threads.push(scope.spawn(move || {
-                for (group, block) in blocks {
-                    worker.block(group, &block)?;
-                }
-                Ok(worker.into_lanes())
-            }));
-        }
-        // A closed queue means that its worker met an error; that error is the one to report.
-        let mut stopped = false;
-        let produced = producer.run(
-            &mut |group, block| {
-                let mut wanting = queues.iter().filter(|(serves, _)| serves[group]);
-                stopped |= wanting.any(|(_, queue)| queue.send((group, Arc::clone(&block))).is_err());
-                if stopped { Err(Problem::interrupted()) } else { Ok(()) }
-            },
-            progress,
-        );
-        drop(queues);
-        let mut lanes = Vec::new();
-        let mut failed = None;
-        for thread in threads {
-            match thread.join() {
-                Ok(Ok(part)) => lanes.extend(part),
-                Ok(Err(problem)) => failed = failed.or(Some(problem)),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        match failed {
-            Some(problem) => Err(problem),
-            None => produced.map(|()| lanes),
-        }
-    })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use binhop_base::{Result, Rng};
 use binhop_hw::{Alike, CacheCounters, Fan, Front, Request, Rules, Tree};
 
-use crate::prepare::{Block, Control, Emit, Mapped, Row, Stream, Tape};
+use crate::prepare::{Block, Control, Emit, EndedFront, FrontCounts, Mapped, Row, Stream, Tape};
 use crate::tally::{add_dropped, add_hits};
 use crate::view::{Tables, View};
 
@@ -74,6 +74,8 @@ pub(crate) struct SharedFront {
     /// `None` once lanes have gone their own ways.
     front: Option<Front>,
     fan: Option<Fan>,
+    /// Cycles waited within the front: for an inclusive cache behind level 1, which is part of it.
+    waited: u64,
     tables: Tables,
     fetch: usize,
     data: usize,
@@ -91,6 +93,7 @@ impl SharedFront {
             // No draw of its own depends on the seed, or it would not be shared.
             front: Some(Front::new(tree, Rng::new(seed))),
             fan: if suits_all { Fan::new(tree) } else { None },
+            waited: 0,
             tables: Tables::default(),
             fetch: config.fetch,
             data: config.data,
@@ -122,9 +125,7 @@ impl SharedFront {
             at = position;
             let control = match control {
                 Control::Mark(mark, stream, _) => {
-                    let mut counters = self.counters();
-                    add_dropped(&mut counters, *stream, self.fetch, self.data);
-                    Control::Mark(*mark, *stream, Some(Arc::new(counters)))
+                    Control::Mark(*mark, *stream, Some(Arc::new(self.counts(*stream))))
                 }
                 Control::Evictions => {
                     emit(Arc::new(passed.block(controls, mappings)))?;
@@ -142,23 +143,26 @@ impl SharedFront {
         let front = self.front.as_mut().expect("called while the front is shared");
         let view = View { tables: &self.tables, frames: None };
         let from = passed.requests.len();
-        front.access_all(rows, &view, &mut passed.requests);
+        self.waited += front.access_all(rows, &view, &mut passed.requests);
         if let Some(fan) = &mut self.fan {
             passed.alike.push(fan.sift(&mut passed.requests, from));
         }
     }
 
-    fn counters(&self) -> Vec<CacheCounters> {
+    fn counts(&self, stream: Stream) -> FrontCounts {
         let front = self.front.as_ref().expect("called while the front is shared");
         let of =
             |cache| if self.tree.in_front(cache) { *front.counters(cache) } else { CacheCounters::default() };
-        (0..self.tree.config().caches.len()).map(of).collect()
+        let mut caches: Vec<CacheCounters> = (0..self.tree.config().caches.len()).map(of).collect();
+        add_dropped(&mut caches, stream, self.fetch, self.data);
+        FrontCounts { caches, waited: self.waited }
     }
 
     /// From here on each lane simulates a front of its own, starting from a copy of the shared one.
     fn end(&mut self, rows: &[Row], start: usize, rest: &[(u32, Control)]) -> Block {
         let front = self.front.take().expect("called while the front is shared");
-        let mut controls = vec![(0, Control::Unshare(Arc::new((front, self.fan.take()))))];
+        let ended = EndedFront { front, fan: self.fan.take(), waited: self.waited };
+        let mut controls = vec![(0, Control::Unshare(Arc::new(ended)))];
         controls.extend(rest.iter().map(|(position, control)| (position - start as u32, control.clone())));
         Block {
             tape: Tape::Rows(rows.to_vec()),

@@ -32,15 +32,20 @@ pub(crate) struct Lane {
     sieve: Option<Sieve>,
     /// Whether each request must be answered at once: then there is one cell.
     immediate: bool,
-    /// What the front let through of the stretch at hand.
-    requests: Vec<Request>,
     clock: Clock,
-    /// Cycles waited within the front.
+    /// Cycles waited within the front: of a shared one, all at once when sharing ends.
     waited: u64,
     /// Every placement, if anyone wants to know.
     log: Option<Vec<Logged>>,
     /// What reached memory and was not taken yet, if anyone wants to know: then there is one cell.
     tap: Option<Vec<MemoryAccess>>,
+}
+
+/// What all lanes of a group know alike.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) recency: &'a Recency,
 }
 
 /// How a lane is set up.
@@ -81,7 +86,6 @@ impl Lane {
             sieve: if plan.shares_stages() { Sieve::new(&cells.trees(machines)) } else { None },
             stacks: cells.stacks.iter().map(|stack| Stack::new(stack.shape, stack.ways)).collect(),
             immediate: tree.answers_at_once() || plan.tap,
-            requests: Vec::new(),
             clock: Clock::default(),
             waited: 0,
             log: plan.log.then(Vec::new),
@@ -94,29 +98,37 @@ impl Lane {
         1 + self.behind.len() + self.stacks.len()
     }
 
-    /// Simulates a stretch of a block: these entries of its tape, with these controls between them.
+    /// Simulates a stretch of a block: these entries of its tape, with these controls between them. `requests` is
+    /// room for what the front lets through; what it holds means nothing.
     pub(crate) fn run(
         &mut self,
         block: &Block,
         controls: Range<usize>,
         entries: Range<usize>,
-        tables: &Tables,
-        recency: &Recency,
+        known: Known<'_>,
+        requests: &mut Vec<Request>,
     ) -> Result<()> {
         let mut at = entries.start;
         let last = controls.end;
         for stretch in controls {
             let (position, control) = &block.controls[stretch];
-            self.advance(block, stretch, at..*position as usize, tables);
+            self.advance(block, stretch, at..*position as usize, known.tables, requests);
             at = *position as usize;
-            self.control(control, tables, recency)?;
+            self.control(control, known, requests)?;
         }
-        self.advance(block, last, at..entries.end, tables);
+        self.advance(block, last, at..entries.end, known.tables, requests);
         Ok(())
     }
 
     /// Simulates the entries before the control with number `stretch`, or after the last.
-    fn advance(&mut self, block: &Block, stretch: usize, entries: Range<usize>, tables: &Tables) {
+    fn advance(
+        &mut self,
+        block: &Block,
+        stretch: usize,
+        entries: Range<usize>,
+        tables: &Tables,
+        passed: &mut Vec<Request>,
+    ) {
         let view = View { tables, frames: Some(&self.whereabouts) };
         match &block.tape {
             Tape::Requests(requests) => {
@@ -136,27 +148,27 @@ impl Lane {
                     }
                     return;
                 }
-                self.requests.clear();
-                self.waited += front.access_all(&rows[entries], &view, &mut self.requests);
+                passed.clear();
+                self.waited += front.access_all(&rows[entries], &view, passed);
                 if let Some(sieve) = &mut self.sieve {
-                    let hits = sieve.sift(&mut self.requests, &view);
+                    let hits = sieve.sift(passed, &view);
                     self.behind.iter_mut().for_each(|behind| behind.add_known_hits(&hits));
                     self.stacks.iter_mut().for_each(|stack| stack.add_hits(&hits));
                 }
                 for behind in &mut self.behind {
-                    behind.replay(&self.requests, None, &view);
+                    behind.replay(passed, None, &view);
                 }
-                self.stacks.iter_mut().for_each(|stack| stack.replay(&self.requests, &view));
+                self.stacks.iter_mut().for_each(|stack| stack.replay(passed, &view));
             }
         }
     }
 
-    fn control(&mut self, control: &Control, tables: &Tables, recency: &Recency) -> Result<()> {
+    fn control(&mut self, control: &Control, known: Known<'_>, passed: &mut Vec<Request>) -> Result<()> {
         match control {
             Control::Recency(_) | Control::Evictions => {}
             Control::Place(request) => {
                 if self.frames.frame_of(request.page).is_none() {
-                    self.place(request, tables, recency)?;
+                    self.place(request, known, passed)?;
                 }
             }
             Control::Died(page) => {
@@ -173,10 +185,10 @@ impl Lane {
                     behind.footprint(*asid, &frames, shared);
                 }
             }
-            Control::Unshare(shared) => {
-                let (front, fan) = &**shared;
-                self.front = Some(front.clone());
-                if let Some(fan) = fan {
+            Control::Unshare(ended) => {
+                self.front = Some(ended.front.clone());
+                self.waited += ended.waited;
+                if let Some(fan) = &ended.fan {
                     self.behind.iter_mut().for_each(|behind| behind.leave(fan));
                 }
             }
@@ -189,7 +201,7 @@ impl Lane {
                     stream: *stream,
                     faults: self.frames.faults(),
                     evictions: self.frames.evictions(),
-                    waited: self.waited,
+                    waited: self.waited + shared.as_ref().map_or(0, |shared| shared.waited),
                 };
                 for behind in &mut self.behind {
                     behind.mark(*mark, &common);
@@ -199,7 +211,13 @@ impl Lane {
         Ok(())
     }
 
-    fn place(&mut self, request: &binhop_os::Request, tables: &Tables, recency: &Recency) -> Result<()> {
+    fn place(
+        &mut self,
+        request: &binhop_os::Request,
+        known: Known<'_>,
+        passed: &mut Vec<Request>,
+    ) -> Result<()> {
+        let Known { tables, recency } = known;
         let placed = self.frames.place(request, recency)?;
         // The frame changes hands: the lines of what it held leave every level, found by the frame.
         if let Some(held) = placed.evicted.or_else(|| self.whereabouts.take_dead(placed.frame)) {
@@ -209,12 +227,12 @@ impl Lane {
                 if let ([only], true) = (&mut *self.behind, self.immediate) {
                     only.purge_front(front, held, mappings, now, &view);
                 } else {
-                    self.requests.clear();
-                    front.purge(held, mappings, now, &view, &mut self.requests);
+                    passed.clear();
+                    front.purge(held, mappings, now, &view, passed);
                     for behind in &mut self.behind {
-                        behind.replay(&self.requests, None, &view);
+                        behind.replay(passed, None, &view);
                     }
-                    self.stacks.iter_mut().for_each(|stack| stack.replay(&self.requests, &view));
+                    self.stacks.iter_mut().for_each(|stack| stack.replay(passed, &view));
                 }
             }
             for behind in &mut self.behind {

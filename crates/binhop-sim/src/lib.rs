@@ -12,25 +12,33 @@ mod engine;
 mod front;
 mod lane;
 pub mod machine;
+pub mod memory;
 mod metrics;
+mod names;
 mod outcome;
 pub mod paging;
 mod plan;
 mod planner;
 pub mod prepare;
 mod prepared;
+mod reckon;
+mod rounds;
+mod slots;
 mod system;
 mod tally;
+mod threads;
 mod view;
 
-pub use engine::{PolicyMaker, Progress, memory_stream, simulate, simulate_all};
+pub use engine::{PolicyMaker, Progress, memory_stream};
 pub use front::Sharing;
 pub use machine::Machine;
+pub use memory::Memory;
 pub use metrics::{MetricInfo, metrics};
 pub use outcome::Outcome;
 pub use plan::{MOST_SEEDS, Plan};
 pub use planner::explain;
 pub use prepared::Prepared;
+pub use rounds::{Input, Opener, explain_rounds, needed, simulate, simulate_all, simulate_in_rounds};
 
 /// The known name nearest to `word`, if one is near enough to be what was meant.
 #[must_use]

@@ -27,6 +27,12 @@ const OWN: &[(&str, &str, &str)] = &[
     ("os.evictions", "pages", "Pages that left memory because a placement chose their frame."),
     ("<cache>.mpi", PER_INSTRUCTION, "Demand misses (fetch, load, store) per instruction executed."),
     (
+        "memory.mpi",
+        PER_INSTRUCTION,
+        "Demand misses that reach memory, per instruction executed: what machines with different levels are \
+         compared by. One per line of the cache that asks.",
+    ),
+    (
         "cycles",
         "cycles",
         "One per instruction, and what misses and full write buffers cost. Only with [cost].",
@@ -158,6 +164,8 @@ pub(crate) fn each(
             None => visit(format!("{}.{}", cache.name, info.name), info.unit, Some(whole(value))),
         });
     }
+    let reached = tally.memory.accesses.demand();
+    visit("memory.mpi".into(), PER_INSTRUCTION, ratio(reached, instructions));
     tally.memory.each(|info, kind, value| {
         let kind = kind.expect("memory keeps its counts per kind");
         if reach.reaches(tree.caches.len(), kind) {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use arrow::array::{
     ArrayRef, BooleanBuilder, Float64Builder, RecordBatch, StringBuilder, UInt32Builder, UInt64Builder,
 };
+use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema};
-use binhop_base::PageId;
+use binhop_base::{PageId, Problem, Result};
 use binhop_hw::CacheConfig;
 use binhop_trace::Meta;
 
@@ -73,15 +74,88 @@ pub(crate) struct Run<'a> {
     pub(crate) meta: &'a Meta,
 }
 
-pub(crate) fn report(run: &Run<'_>) -> Outcome {
-    Outcome {
-        results: results(run),
-        series: series(run),
-        processes: processes(run),
-        placements: run.plan.log.then(|| placements(run)),
-        pages: run.plan.watch.as_ref().map(|_| pages(run)),
-        notes: notes(run),
-        machine: run.machine.resolved(),
+/// The tables of one machine for some of its seeds, and what its notes depend on.
+pub(crate) struct Report {
+    tables: [Option<RecordBatch>; 5],
+    facts: Facts,
+}
+
+/// What is true of all placements so far.
+struct Facts {
+    /// For each cache, whether it evicted.
+    cache_evicted: Vec<bool>,
+    /// Whether a page was.
+    page_evicted: bool,
+    /// Whether a page died.
+    died: bool,
+    /// References and instructions of the trace.
+    stream: [u64; 2],
+    /// Notes on the trace: of every placement the same.
+    trace: Vec<String>,
+}
+
+pub(crate) fn report(run: &Run<'_>) -> Report {
+    let Run { plan, parts, prepare, .. } = *run;
+    let caches = run.machine.tree().config().caches.len();
+    let ends: Vec<Tally> = parts.iter().map(|part| part.account().phases().1).collect();
+    let stream = prepare.stream();
+    let facts = Facts {
+        cache_evicted: (0..caches)
+            .map(|cache| ends.iter().any(|end| end.caches[cache].evictions > 0))
+            .collect(),
+        page_evicted: parts.iter().any(|part| part.account().end().evictions > 0),
+        died: prepare.saw_death(),
+        stream: [stream.references, stream.instructions],
+        trace: trace_notes(run),
+    };
+    let (placements, pages) = (plan.log.then(|| placements(run)), plan.watch.as_ref().map(|_| pages(run)));
+    Report { tables: [Some(results(run)), Some(series(run)), Some(processes(run)), placements, pages], facts }
+}
+
+impl Report {
+    /// Adds the seeds that follow.
+    ///
+    /// # Errors
+    /// The trace was another one.
+    pub(crate) fn extend(&mut self, more: Self, trace: &str) -> Result<()> {
+        let [mine, other] = [&self.facts, &more.facts].map(|facts| &facts.stream);
+        if mine != other {
+            return Err(Problem::request(
+                trace,
+                "trace",
+                &format!(
+                    "it held {} references in one round of seeds and {} in another: it changed meanwhile",
+                    mine[0], other[0]
+                ),
+                "leave it alone until the run is over",
+            ));
+        }
+        for (mine, more) in self.tables.iter_mut().zip(more.tables) {
+            if let (Some(mine), Some(more)) = (mine, more) {
+                let schema = mine.schema();
+                *mine = concat_batches(&schema, [&*mine, &more]).expect("tables of one run have one schema");
+            }
+        }
+        let evicted = self.facts.cache_evicted.iter_mut().zip(more.facts.cache_evicted);
+        evicted.for_each(|(mine, more)| *mine |= more);
+        self.facts.page_evicted |= more.facts.page_evicted;
+        Ok(())
+    }
+
+    /// The outcome of all seeds of the plan.
+    pub(crate) fn finish(self, machine: &Machine, plan: &Plan) -> Outcome {
+        let notes = notes(machine, plan, &self.facts);
+        let [results, series, processes, placements, pages] = self.tables;
+        let always = |table: Option<RecordBatch>| table.expect("every run makes this table");
+        Outcome {
+            results: always(results),
+            series: always(series),
+            processes: always(processes),
+            placements,
+            pages,
+            notes,
+            machine: machine.resolved(),
+        }
     }
 }
 
@@ -174,19 +248,20 @@ fn processes(run: &Run<'_>) -> RecordBatch {
         let account = part.account();
         let footprints = account.footprints.iter().map(|footprint| (footprint.asid, footprint));
         let footprints: BTreeMap<_, _> = footprints.collect();
-        for (process, tally) in run.prepare.processes().iter().zip(&account.processes) {
-            let Some(tally) = tally.as_ref().filter(|tally| tally.stream.references > 0) else { continue };
+        for (process, share) in run.prepare.processes().iter().zip(account.processes()) {
+            if share.references == 0 {
+                continue;
+            }
             let mut push = |metric: &str, unit: &str, value: Option<f64>| {
                 seed.append_value(part.seed());
                 asid.append_value(process.asid.0);
                 kernel.append_value(process.kernel);
                 values.push(metric, unit, value);
             };
-            let instructions = tally.stream.instructions;
+            let instructions = share.instructions;
             push("instructions", "instructions", Some(whole(instructions)));
-            push("references", "references", Some(whole(tally.stream.references)));
-            for (cache, counters) in caches.iter().zip(&tally.caches) {
-                let misses = counters.misses.demand();
+            push("references", "references", Some(whole(share.references)));
+            for (cache, &misses) in caches.iter().zip(share.misses) {
                 push(&format!("{}.misses", cache.name), "misses", Some(whole(misses)));
                 push(&format!("{}.mpi", cache.name), "misses/instruction", ratio(misses, instructions));
             }
@@ -237,15 +312,38 @@ fn each_of_footprint(
     }
 }
 
-fn notes(run: &Run<'_>) -> Vec<String> {
-    let mut notes = run.machine.notes().to_vec();
-    let ends: Vec<Tally> = run.parts.iter().map(|part| part.account().phases().1).collect();
-    for (index, cache) in run.machine.tree().config().caches.iter().enumerate() {
-        let evicted = ends.iter().any(|tally| tally.caches[index].evictions > 0);
+fn notes(machine: &Machine, plan: &Plan, facts: &Facts) -> Vec<String> {
+    let mut notes = machine.notes().to_vec();
+    for (cache, evicted) in machine.tree().config().caches.iter().zip(&facts.cache_evicted) {
         if !evicted && cache.ways > 1 {
             notes.push(format!("{} saw no eviction: its replacement cannot matter here", cache.name));
         }
     }
+    notes.extend_from_slice(&facts.trace);
+    if plan.seeds.len() > 1 {
+        // As if the machine ran alone, all seeds at once: what else ran beside it is no concern of its results.
+        let sharing = match plan.shares_stages() {
+            true => Sharing::of(machine.tree(), plan.seeds.len()),
+            false => Sharing::Off,
+        };
+        notes.push(sharing.reason().to_string());
+        if sharing == Sharing::Shared && facts.page_evicted {
+            notes.push(
+                "since pages were evicted, level 1 was simulated for each seed from there on".to_string(),
+            );
+        } else if sharing == Sharing::Shared && machine.reuses_frames() && facts.died {
+            notes.push(
+                "since the frames of dead pages go to the next pages, level 1 was simulated for each seed from the first death on"
+                    .to_string(),
+            );
+        }
+    }
+    notes
+}
+
+/// What the reader should know of the trace.
+fn trace_notes(run: &Run<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
     let seen = run.prepare.seen();
     if seen.syscalls > 0 {
         let count = seen.syscalls;
@@ -264,25 +362,6 @@ fn notes(run: &Run<'_>) -> Vec<String> {
     }
     if run.meta.sizes.as_deref() == Some("assumed") {
         notes.push("access sizes are assumed, not recorded".to_string());
-    }
-    if run.plan.seeds.len() > 1 {
-        // As if the machine ran alone: what else ran beside it is no concern of its results.
-        let sharing = match run.plan.shares_stages() {
-            true => Sharing::of(run.machine.tree(), run.plan.seeds.len()),
-            false => Sharing::Off,
-        };
-        notes.push(sharing.reason().to_string());
-        let whole = run.parts.iter().map(|part| part.account().end());
-        if sharing == Sharing::Shared && whole.into_iter().any(|tally| tally.evictions > 0) {
-            notes.push(
-                "since pages were evicted, level 1 was simulated for each seed from there on".to_string(),
-            );
-        } else if sharing == Sharing::Shared && run.machine.reuses_frames() && run.prepare.saw_death() {
-            notes.push(
-                "since the frames of dead pages go to the next pages, level 1 was simulated for each seed from the first death on"
-                    .to_string(),
-            );
-        }
     }
     notes
 }

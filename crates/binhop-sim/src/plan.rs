@@ -2,6 +2,7 @@
 
 use binhop_base::{Problem, Result};
 
+use crate::memory::Memory;
 use crate::prepare::Cuts;
 
 /// What to simulate, besides machines and trace.
@@ -13,7 +14,7 @@ pub struct Plan {
     pub seeds: Vec<u64>,
     /// 1: everything on the calling thread.
     pub threads: usize,
-    /// References to simulate; the whole trace if absent.
+    /// References to simulate, as [`binhop_trace::tool::head`] keeps them; the whole trace if absent.
     pub length: Option<u64>,
     /// Instructions to simulate; the whole trace if absent. With `length` too, what ends first.
     pub instructions: Option<u64>,
@@ -27,6 +28,9 @@ pub struct Plan {
     pub watch: Option<String>,
     /// Keep what reaches memory: for [`memory_stream`](crate::memory_stream), which takes it.
     pub tap: bool,
+    /// What the run may take of memory. Seeds that do not fit at once are simulated in rounds, each of which reads
+    /// the trace anew; `None`: all at once.
+    pub memory: Option<Memory>,
     /// Share stages among seeds and machines, and drop sure hits, where that is exact. `false` only to show
     /// that it is.
     pub share: bool,
@@ -45,12 +49,14 @@ impl Default for Plan {
             log: false,
             watch: None,
             tap: false,
+            memory: None,
             share: true,
         }
     }
 }
 
-/// Placements that one run holds: each has its own caches and frames.
+/// Placements that one run makes. Those that do not fit into memory at once are made in rounds, but the tables of all are
+/// kept until the end; and more than some hundreds say nothing new.
 pub const MOST_SEEDS: usize = 1 << 12;
 
 impl Plan {
@@ -61,12 +67,7 @@ impl Plan {
     }
 
     pub(crate) fn cuts(&self) -> Cuts {
-        Cuts {
-            length: self.length,
-            instructions: self.instructions,
-            warmup: self.warmup,
-            interval: self.interval,
-        }
+        Cuts { instructions: self.instructions, warmup: self.warmup, interval: self.interval }
     }
 
     /// # Errors
@@ -81,7 +82,7 @@ impl Plan {
             return refuse("0", "seeds", "a run needs at least one seed", "ask for 1 seed or more");
         }
         if sorted.len() > MOST_SEEDS {
-            let rule = format!("one run holds at most {MOST_SEEDS} placements in memory");
+            let rule = format!("one run makes at most {MOST_SEEDS} placements");
             let remedy = "ask for fewer, or make several runs with seeds of their own";
             return refuse(&sorted.len().to_string(), "seeds", &rule, remedy);
         }

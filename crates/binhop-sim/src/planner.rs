@@ -36,6 +36,8 @@ pub(crate) struct Branch {
     pub(crate) needs: Needs,
     /// Frames that no placement of these machines may choose: the fewest.
     pub(crate) safe: Option<u64>,
+    /// Whether some placement asks for the segments of the space that faults: they are listed only then.
+    pub(crate) lists_segments: bool,
     pub(crate) groups: Vec<Group>,
 }
 
@@ -104,6 +106,7 @@ impl Stages {
         let stream = |cells: Vec<usize>| Branch {
             needs: needs[cells[0]].clone(),
             safe: cells.iter().filter_map(|&cell| machines[cell].safe_frames()).min(),
+            lists_segments: cells.iter().any(|&cell| machines[cell].placement().reads_segments()),
             groups: group(&cells, |a, b| {
                 share && machines[a].tree().front_differs(machines[b].tree()).is_none()
             })
@@ -113,6 +116,12 @@ impl Stages {
         };
         let streams = group(&all, |a, b| needs[a] == needs[b]).into_iter().map(stream).collect();
         Self { streams }
+    }
+
+    /// The same, with policies of the caller's own, which may ask for anything, in place of the machines'.
+    pub(crate) fn with_own_policies(mut self, own: bool) -> Self {
+        self.streams.iter_mut().for_each(|stream| stream.lists_segments |= own);
+        self
     }
 }
 

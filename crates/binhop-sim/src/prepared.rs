@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use binhop_base::Result;
+use binhop_trace::tool::Limit;
 use binhop_trace::{Meta, Source};
 
-use crate::engine::{Worker, lanes, preparation, report};
+use crate::engine::{Progress, Watcher, Worker, lanes, preparation, report};
 use crate::front::{SharedFront, Sharing};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
@@ -16,6 +17,7 @@ use crate::prepare::{Block, Cuts, Flow, Prepare};
 /// A trace prepared for machines that share a preparation and a front.
 pub struct Prepared {
     machines: Vec<Machine>,
+    length: Option<u64>,
     cuts: Cuts,
     collapsed: bool,
     blocks: Vec<Arc<Block>>,
@@ -43,14 +45,21 @@ impl Prepared {
             blocks.push(block);
             Ok(())
         };
+        let mut limit = plan.length.map(Limit::new);
         while let Some(batch) = source.next_batch()? {
+            let kept = match &mut limit {
+                Some(limit) => limit.take(batch),
+                None => Some(batch),
+            };
+            let Some(batch) = kept else { break };
             if prepare.feed(&batch, &mut keep)? == Flow::Done {
                 break;
             }
         }
         prepare.finish(&mut keep)?;
         let (cuts, meta) = (plan.cuts(), source.meta().clone());
-        Ok(Self { machines: machines.to_vec(), cuts, collapsed: plan.share, blocks, prepare, meta })
+        let (machines, length) = (machines.to_vec(), plan.length);
+        Ok(Self { machines, length, cuts, collapsed: plan.share, blocks, prepare, meta })
     }
 
     /// Rows held: accesses that a first-level cache must be asked about.
@@ -69,7 +78,8 @@ impl Prepared {
     /// nothing.
     pub fn simulate(&self, plan: &Plan) -> Result<Vec<Outcome>> {
         plan.check()?;
-        assert_eq!((self.cuts, self.collapsed), (plan.cuts(), plan.share), "prepared for another plan");
+        let asked = (plan.length, plan.cuts(), plan.share);
+        assert_eq!((self.length, self.cuts, self.collapsed), asked, "prepared for another plan");
         let stages = Stages::of(&self.machines, plan.seeds.len(), plan.shares_stages());
         let ([stream], 1) = (&*stages.streams, stages.streams.iter().map(|s| s.groups.len()).sum()) else {
             panic!("the machines share a preparation and a front")
@@ -77,14 +87,19 @@ impl Prepared {
         let group = &stream.groups[0];
         let mut front = (group.sharing == Sharing::Shared)
             .then(|| SharedFront::new(&group.trees(&self.machines), plan.seeds[0]));
-        let mut worker = Worker::new(lanes(&self.machines, &stages, plan, None)?);
+        let mut unheard = |_: &Progress| Ok(());
+        let watcher = Watcher::new(plan, &mut unheard);
+        let heed = || watcher.again();
+        let mut worker = Worker::new(lanes(&self.machines, &stages, plan, None, &watcher)?);
         for block in &self.blocks {
             match &mut front {
-                Some(front) => front.pass(Arc::clone(block), &mut |block| worker.block(0, &block))?,
-                None => worker.block(0, block)?,
+                Some(front) => front.pass(Arc::clone(block), &mut |block| worker.block(0, &block, &heed))?,
+                None => worker.block(0, block, &heed)?,
             }
         }
         let prepared = std::slice::from_ref(&self.prepare);
-        report(&self.machines, plan, worker.into_lanes(), prepared, vec![(0, front)], &self.meta)
+        let lanes = worker.into_lanes();
+        let reports = report(&self.machines, plan, lanes, prepared, vec![(0, front)], &self.meta, &watcher)?;
+        Ok(self.machines.iter().zip(reports).map(|(machine, report)| report.finish(machine, plan)).collect())
     }
 }

@@ -3,6 +3,7 @@
 
 use binhop_base::{Asid, Problem, Result, VirtAddr};
 use binhop_os::{MapFlags, Spaces};
+use binhop_trace::bounds::unknown_op;
 use binhop_trace::{EventBatch, Op};
 
 /// What an event that is no reference means for its reader.
@@ -14,14 +15,33 @@ pub(crate) enum System {
     Kernel(bool),
     /// A system call, or a further range of one.
     Syscall,
-    /// Wall time: nothing changes.
-    Time,
+    /// Wall time, or a protection: nothing changes.
+    Nothing,
     /// Address spaces have changed: what was known of any page may no longer hold.
     Spaces,
 }
 
-/// Reads the event at `row`, which is no reference; changes of address spaces are made in `spaces`. `here` is
-/// the space that runs, `place` what errors call the trace.
+/// Where an event stands, for errors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// What errors call the trace.
+    pub(crate) trace: &'a str,
+    /// The row in the trace, from 0.
+    pub(crate) row: u64,
+}
+
+impl Place<'_> {
+    /// What address spaces say of the event, with its row.
+    fn of(&self, done: Result<()>) -> Result<()> {
+        done.map_err(|mut problem| {
+            problem.place = format!("{}: row {}", self.trace, self.row);
+            problem
+        })
+    }
+}
+
+/// Reads the event at `row` of a batch, which is no reference; changes of address spaces are made in `spaces`. `here` is
+/// the space that runs.
 ///
 /// # Errors
 /// The event's code is unknown, it is a device's, or its numbers are out of range.
@@ -29,18 +49,13 @@ pub(crate) enum System {
 pub(crate) fn system_event(
     batch: &EventBatch,
     row: usize,
-    place: &str,
+    place: &Place<'_>,
     here: Asid,
     spaces: &mut Spaces,
 ) -> Result<System> {
     let (code, addr) = (batch.op()[row], batch.addr()[row]);
     let Some(op) = Op::from_code(code) else {
-        return Err(Problem::request(
-            &code.to_string(),
-            &format!("{place}: row {row} of its batch: op"),
-            "no event has this code",
-            "see the table of events in the documentation; `binhop lint` checks a whole trace",
-        ));
+        return Err(unknown_op(code, place.trace, place.row));
     };
     let (size, count) = (batch.size()[row], u64::from(batch.count()[row]));
     let (start, flags) = (VirtAddr(addr), MapFlags::from(size));
@@ -50,23 +65,27 @@ pub(crate) fn system_event(
         Op::KernelEnter => return Ok(System::Kernel(true)),
         Op::KernelLeave => return Ok(System::Kernel(false)),
         Op::Syscall | Op::Range => return Ok(System::Syscall),
-        Op::Time => return Ok(System::Time),
+        Op::Time => return Ok(System::Nothing),
         Op::DmaRead | Op::DmaWrite => {
             return Err(Problem::request(
                 op.name(),
-                place,
+                &format!("{}: row {}", place.trace, place.row),
                 "devices are not simulated",
                 "take the device's events out of the trace, or record without them",
             ));
         }
         Op::Map => {
-            spaces.map(here, start, count, flags, batch.arg0(row), batch.arg1(row).unwrap_or(0))?;
+            let (segment, offset) = (batch.arg0(row), batch.arg1(row).unwrap_or(0));
+            place.of(spaces.map(here, start, count, flags, segment, offset))?;
         }
-        Op::Protect => spaces.protect(here, start, count, flags)?,
-        Op::Unmap => spaces.unmap(here, start, count)?,
+        Op::Protect => {
+            place.of(spaces.protect(here, start, count))?;
+            return Ok(System::Nothing);
+        }
+        Op::Unmap => place.of(spaces.unmap(here, start, count))?,
         Op::Fork => {
             let parent = batch.arg0(row).map_or(Ok(here), |number| asid(number, place))?;
-            spaces.fork(asid(addr, place)?, parent)?;
+            place.of(spaces.fork(asid(addr, place)?, parent))?;
         }
         Op::Exec => spaces.exec(asid(addr, place)?),
         Op::Exit => spaces.exit(asid(addr, place)?),
@@ -74,11 +93,11 @@ pub(crate) fn system_event(
     Ok(System::Spaces)
 }
 
-fn asid(number: u64, place: &str) -> Result<Asid> {
+fn asid(number: u64, place: &Place<'_>) -> Result<Asid> {
     u32::try_from(number).map(Asid).map_err(|_| {
         Problem::request(
             &number.to_string(),
-            &format!("{place}: asid"),
+            &format!("{}: row {}: asid", place.trace, place.row),
             "an address space's number fits in 32 bits",
             "number the address spaces from 0",
         )

@@ -4,12 +4,14 @@
 
 mod common;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::{Float64Type, UInt64Type};
 use arrow::util::display::array_value_to_string;
 use binhop_base::Bytes;
 use binhop_sim::{Machine, Outcome, Plan, explain, simulate_all};
 use binhop_trace::Op;
-use common::{Event, Fixed, SMALL, batch, event, machine, reference, run};
+use common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};
 use proptest::prelude::*;
 
 fn plan(seeds: std::ops::Range<u64>) -> Plan {
@@ -34,23 +36,34 @@ fn assert_same(a: &Outcome, b: &Outcome, what: &str) {
 }
 
 fn compare(number: usize, events: &[Event]) {
-    let machine = machine(number);
+    compare_on(&machine(number), events);
+}
+
+fn compare_on(machine: &Machine, events: &[Event]) {
     // Enough to come out of the warm-up.
     let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
     let events = batch(&[vec![warm; 41], events.to_vec()].concat());
     let together = plan(0..3);
-    let fast = run(&machine, &events, 1000, &together);
-    let plain = run(&machine, &events, 1000, &Plan { share: false, ..together.clone() });
+    let fast = run(machine, &events, 1000, &together);
+    let plain = run(machine, &events, 1000, &Plan { share: false, ..together.clone() });
     assert_same(&fast, &plain, "shared and collapsed, or not");
-    let threads = run(&machine, &events, 1000, &Plan { threads: 2, ..together.clone() });
+    let threads = run(machine, &events, 1000, &Plan { threads: 2, ..together.clone() });
     assert_same(&fast, &threads, "one thread or two");
-    let small = run(&machine, &events, 7, &together);
+    let small = run(machine, &events, 7, &together);
     assert_same(&fast, &small, "whatever the batches");
     for seed in 0..3 {
-        let alone = run(&machine, &events, 1000, &plan(seed..seed + 1));
-        let rows = fast.results.num_rows() / 3;
-        assert_equal(&alone.results, &fast.results.slice(seed as usize * rows, rows), "alone or together");
+        let alone = run(machine, &events, 1000, &plan(seed..seed + 1));
+        let of = |table: &RecordBatch| of_seed(table, seed);
+        assert_equal(&alone.results, &of(&fast.results), "results: alone or together");
+        assert_equal(&alone.series, &of(&fast.series), "series: alone or together");
+        assert_equal(&alone.processes, &of(&fast.processes), "processes: alone or together");
     }
+}
+
+/// The rows of one seed.
+fn of_seed(table: &RecordBatch, seed: u64) -> RecordBatch {
+    let seeds = table.column_by_name("seed").unwrap().as_primitive::<UInt64Type>();
+    filter_record_batch(table, &seeds.values().iter().map(|&number| Some(number == seed)).collect()).unwrap()
 }
 
 /// Other levels 2, pools, policies and memories, as far as a machine takes them.
@@ -107,6 +120,46 @@ fn compare_family(number: usize, events: &[Event]) {
     }
 }
 
+/// The value of a metric, by seed.
+fn values(outcome: &Outcome, metric: &str) -> Vec<f64> {
+    let column = |name: &str| outcome.results.column_by_name(name).unwrap();
+    let (names, values) =
+        (column("metric").as_string::<i32>(), column("value").as_primitive::<Float64Type>());
+    (0..names.len()).filter(|&row| names.value(row) == metric).map(|row| values.value(row)).collect()
+}
+
+/// Two lines that conflict in level 1 and not in level 2, each loaded twice, then one fetched. Two misses reach
+/// memory (100 cycles), three more accesses the inclusive level 2 (10) or memory; one instruction runs.
+#[test]
+fn waits_for_an_inclusive_cache_are_counted_where_its_front_is_shared() {
+    let toml = r#"memory = { size = "1MiB", page = "4KiB" }
+        placement = { policy = "random", pool = "1MiB" }
+        [cache.l1]
+        serves = "all"
+        size = "128B"
+        line = "32B"
+        next = "l2"
+        [cache.l2]
+        size = "4KiB"
+        line = "32B"
+        inclusive = true
+        next = "memory"
+        [cost]
+        l2 = 10
+        memory = 100"#;
+    let machine = Machine::parse(toml, "inclusive", &[]).unwrap();
+    let load = |offset| Event::Data { op: Op::Load, page: 0, offset, size: 4 };
+    let fetch = Event::Fetch { page: 0, offset: 0x40, count: 1 };
+    let events = batch(&[load(0), load(0x80), load(0), load(0x80), fetch]);
+    let cycles = |seeds: std::ops::Range<u64>, share| {
+        let plan = Plan { seeds: seeds.collect(), share, ..Plan::default() };
+        values(&run(&machine, &events, 1000, &plan), "cycles")
+    };
+    assert_eq!(cycles(0..1, true), [321.0]);
+    assert_eq!(cycles(0..2, false), [321.0, 321.0]);
+    assert_eq!(cycles(0..2, true), [321.0, 321.0]);
+}
+
 #[test]
 fn the_plan_says_what_is_shared_and_why_not() {
     let explained = |number: usize| explain(&family(number), 2, true).join("\n");
@@ -146,6 +199,16 @@ proptest! {
     #[test]
     fn every_machine_every_event(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..1500)) {
         compare(number, &events);
+    }
+
+    #[test]
+    fn inclusive_caches_and_every_event(machine in inclusive(), events in prop::collection::vec(event(), 1..1500)) {
+        compare_on(&machine, &events);
+    }
+
+    #[test]
+    fn inclusive_caches_and_long_runs_of_references(machine in inclusive(), events in prop::collection::vec(reference(), 1..4000)) {
+        compare_on(&machine, &events);
     }
 
     #[test]

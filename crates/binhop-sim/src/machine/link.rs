@@ -69,7 +69,7 @@ fn refuse_cycles(caches: &[Cache]) -> Result<()> {
                 return Err(Problem::request(
                     &path.join(" → "),
                     &start.next.1,
-                    "the caches form a circle; every chain of next ends at memory",
+                    "the caches form a cycle; every chain of next ends at memory",
                     "let the last level have next = \"memory\"",
                 ));
             }

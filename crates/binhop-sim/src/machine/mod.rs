@@ -11,9 +11,11 @@ mod placement;
 
 use std::sync::Arc;
 
+use binhop_base::escape::quoted;
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{IndexBy, Next, Rules, TagBy, Tree, TreeConfig};
 use binhop_os::placement::{Manner, Policy, Settings, policy};
+use binhop_trace::wait::read_text;
 
 pub use keys::{KEYS, Key};
 
@@ -48,6 +50,11 @@ impl PlacementConfig {
     #[must_use]
     pub fn policy(&self) -> &'static Policy {
         policy(self.policy).expect("a checked machine names a policy of the list")
+    }
+
+    /// Whether a placement asks for the segments of the space that faults.
+    pub(crate) fn reads_segments(&self) -> bool {
+        self.policy().reads_segments(&self.settings)
     }
 }
 
@@ -115,10 +122,8 @@ impl Machine {
             let rule = format!("no machine has this name; there are {}", names.join(", "));
             return Err(Problem::request(name_or_path, "machine", &rule, &remedy));
         }
-        let text = std::fs::read_to_string(name_or_path).map_err(|error| {
-            let remedy = "give the path of a machine's .toml file, or a name from `binhop machines`";
-            Problem::request(name_or_path, "machine", &format!("the file cannot be read ({error})"), remedy)
-        })?;
+        let remedy = "give the path of a machine's .toml file, or a name from `binhop machines`";
+        let text = read_text(name_or_path, "machine", remedy)?;
         Self::parse(&text, name_or_path, settings)
     }
 
@@ -236,7 +241,8 @@ impl Machine {
         use std::fmt::Write;
         let config: &TreeConfig = self.0.tree.config();
         let page = self.0.memory.page.bytes();
-        let mut text = format!("name = {:?}\nrules = {:?}\n\n[memory]\n", self.0.name, config.rules.name());
+        let mut text =
+            format!("name = {}\nrules = {:?}\n\n[memory]\n", quoted(&self.0.name), config.rules.name());
         let mut line = |args: std::fmt::Arguments<'_>| writeln!(text, "{args}").expect("a String takes all");
         if let Some(frames) = self.0.memory.frames {
             line(format_args!("size = \"{}\"", Bytes(frames * page)));
@@ -256,7 +262,7 @@ impl Machine {
                 "fragmentation" => line(format_args!("fragmentation = {}", settings.fragmentation)),
                 "file" => {
                     let file = self.0.placement.file.as_deref().unwrap_or_default();
-                    line(format_args!("file = {}", toml_text(file)));
+                    line(format_args!("file = {}", quoted(file)));
                 }
                 _ => {} // pool stands above; tuned-for has become bins or colors
             }
@@ -287,7 +293,7 @@ impl Machine {
                 Next::Cache(next) => &config.caches[next].name,
                 Next::Memory => "memory",
             };
-            line(format_args!("next = {next:?}"));
+            line(format_args!("next = {}", quoted(next)));
         }
         for cache in &config.caches {
             if let Some(buffer) = cache.write_buffer {
@@ -308,13 +314,8 @@ impl Machine {
     }
 }
 
-/// A text as TOML wants it: a path may hold anything.
-fn toml_text(text: &str) -> String {
-    toml::Value::from(text).to_string()
-}
-
 /// A key as TOML wants it: bare where it can be.
 fn toml_key(name: &str) -> String {
     let bare = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-    if bare { name.to_string() } else { format!("{name:?}") }
+    if bare { name.to_string() } else { quoted(name) }
 }

@@ -11,7 +11,7 @@
 //!   run touches its pages in order, each once; a modify touches as a load, then as a store.
 //! - Pages shared by several address spaces are one page. The end of a process frees nothing: its pages age
 //!   until they are replaced (*ours*; the document does not say).
-//! - References are instructions fetched and data references, as everywhere. `length` owns whole rows.
+//! - References are instructions fetched and data references, as everywhere; so is the length (`binhop_trace::tool::head`).
 //!
 //! Which free frame of its color a page gets changes neither faults nor utilization: frames of one color are
 //! interchangeable here. So the order of the free lists is not modelled; `tests/paging.rs` shows that it is no loss.
@@ -25,6 +25,7 @@ mod recent;
 mod stacks;
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
+use binhop_trace::tool::head;
 use binhop_trace::{Ahead, Source};
 
 pub use color::{FirstTouch, Utilization, utilization};
@@ -86,14 +87,12 @@ pub fn paging(
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Paging> {
     let page = check(plan)?;
+    let source = head(source, plan.length);
     let mut source = if plan.ahead { Box::new(Ahead::new(source)) as Box<dyn Source> } else { source };
     let mut pass = Pass::new(plan, page, source.as_ref());
     while let Some(batch) = source.next_batch()? {
-        let goes_on = pass.feed(&batch)?;
+        pass.feed(&batch)?;
         progress(&Progress { references: pass.references(), of: plan.length })?;
-        if !goes_on {
-            break;
-        }
     }
     Ok(pass.finish())
 }

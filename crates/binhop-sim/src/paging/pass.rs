@@ -6,12 +6,14 @@
 
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result};
 use binhop_os::Spaces;
+use binhop_trace::bounds::exceeded;
 use binhop_trace::{EventBatch, Source};
 
 use super::recent::Page;
 use super::stacks::Stacks;
 use super::{FirstTouch, Paging, PagingPlan};
-use crate::system::{System, system_event};
+use crate::slots::Slots;
+use crate::system::{Place, System, system_event};
 
 /// What is known of a virtual page of an address space. It holds until address spaces change or, unless
 /// writes are free, until the page is written.
@@ -30,12 +32,13 @@ const DATA: usize = 1;
 
 pub(super) struct Pass {
     place: String,
+    /// Rows of the batches before the one at hand.
+    rows_before: u64,
     page_log2: u32,
-    length: u64,
     pid_hash: bool,
     spaces: Spaces,
     running: Asid,
-    known: Vec<Known>,
+    known: Slots<Known, KNOWN>,
     /// The page of each port's last reference, as long as every color count holds it in its recent group.
     ports: [Known; 2],
     pages: Vec<Page>,
@@ -62,12 +65,12 @@ impl Pass {
         let rank = |size| sizes.iter().position(|&other| other == size).expect("sorted from the same");
         Self {
             place: source.name().to_owned(),
+            rows_before: 0,
             page_log2: page.log2(),
-            length: plan.length.unwrap_or(u64::MAX),
             pid_hash: plan.pid_hash,
             spaces: Spaces::new(page, Bytes(source.meta().page_size.unwrap_or(4096))),
             running: Asid(0),
-            known: vec![NOTHING; KNOWN],
+            known: Slots::new(NOTHING),
             ports: [NOTHING; 2],
             pages: Vec::new(),
             clock: 0,
@@ -86,17 +89,15 @@ impl Pass {
         self.references
     }
 
-    /// Takes in a batch. Returns whether the stream goes on.
-    pub(super) fn feed(&mut self, batch: &EventBatch) -> Result<bool> {
+    /// Takes in a batch.
+    pub(super) fn feed(&mut self, batch: &EventBatch) -> Result<()> {
         let (op, addr, size, count) = (batch.op(), batch.addr(), batch.size(), batch.count());
-        for row in 0..batch.len() {
+        let exceeded = exceeded(batch);
+        for row in 0..exceeded.map_or(batch.len(), |exceeded| exceeded.row) {
             let first = addr[row] >> self.page_log2;
             let last = addr[row].saturating_add(u64::from(size[row].max(1) - 1)) >> self.page_log2;
             let code = op[row];
             let references = if code == 0 { u64::from(count[row]) } else { u64::from(code <= 3) };
-            if self.references + references > self.length {
-                return Ok(false);
-            }
             self.references += references;
             match code {
                 0 => {
@@ -112,7 +113,11 @@ impl Pass {
                 _ => self.system(batch, row)?,
             }
         }
-        Ok(true)
+        if let Some(exceeded) = exceeded {
+            return Err(exceeded.problem(&self.place, self.rows_before));
+        }
+        self.rows_before += batch.len() as u64;
+        Ok(())
     }
 
     #[inline(always)]
@@ -174,7 +179,7 @@ impl Pass {
         }
         let (page, write_free) = (touch.page.0, touch.write_free);
         let known = Known { page_no, asid: self.running.0, page, write_free };
-        self.known[slot] = known;
+        self.known.put(slot, known);
         Ok(known)
     }
 
@@ -198,17 +203,18 @@ impl Pass {
 
     #[cold]
     fn system(&mut self, batch: &EventBatch, row: usize) -> Result<()> {
-        match system_event(batch, row, &self.place, self.running, &mut self.spaces)? {
+        let place = Place { trace: &self.place, row: self.rows_before + row as u64 };
+        match system_event(batch, row, &place, self.running, &mut self.spaces)? {
             System::Switch(asid) => {
                 self.running = asid;
                 self.ports = [NOTHING; 2];
             }
             System::Spaces => {
-                self.known.fill(NOTHING);
+                self.known.forget();
                 self.ports = [NOTHING; 2];
                 drop(self.spaces.drain_dead());
             }
-            System::Kernel(_) | System::Syscall | System::Time => {}
+            System::Kernel(_) | System::Syscall | System::Nothing => {}
         }
         Ok(())
     }

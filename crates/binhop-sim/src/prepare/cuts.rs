@@ -1,18 +1,23 @@
-//! Where the stream is cut: warm-up, length, intervals, and the marks at which lanes read their counters.
+//! Where the stream is cut: warm-up, intervals, and the marks at which lanes read their counters. (The length is cut before.)
 
-use super::{Control, Mark, Prepare};
+use super::{Control, Mark, Prepare, Stream};
 
 /// Where the stream is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cuts {
-    /// Stop before the row in which this reference lies.
-    pub length: Option<u64>,
     /// Stop before the fetch in which this instruction lies.
     pub instructions: Option<u64>,
     /// References simulated before the measured part.
     pub warmup: u64,
     /// Instructions in an interval of the series.
     pub interval: Option<u64>,
+}
+
+impl Cuts {
+    /// Whether the stream ends before a further fetch.
+    pub(super) fn end_before_fetch(&self, stream: &Stream) -> bool {
+        self.instructions.is_some_and(|instructions| stream.instructions >= instructions)
+    }
 }
 
 impl Prepare {
@@ -22,23 +27,14 @@ impl Prepare {
         self.control(Control::Mark(mark, self.stream(), None));
     }
 
-    /// Passes the boundaries (warm-up, length) that lie in the next `count` references. Returns whether
-    /// the stream ends here.
+    /// Passes the end of the warm-up, if it lies in the next `count` references.
     #[cold]
-    pub(super) fn cut(&mut self, count: u64) -> bool {
-        let end = self.stream.references + count;
-        if !self.measuring && end > self.cuts.warmup {
+    pub(super) fn cut(&mut self, count: u64) {
+        if !self.measuring && self.stream.references + count > self.cuts.warmup {
             self.measuring = true;
             self.mark(Mark::Measured);
-            self.next_cut = self.cut_after(self.cuts.warmup + 1);
+            self.next_cut = u64::MAX;
         }
-        self.cuts.length.is_some_and(|length| end > length)
-    }
-
-    /// The first boundary, in references, at or after `from`.
-    pub(super) fn cut_after(&self, from: u64) -> u64 {
-        let warmup = Some(self.cuts.warmup).filter(|&warmup| warmup > 0);
-        [warmup, self.cuts.length].into_iter().flatten().filter(|&cut| cut >= from).min().unwrap_or(u64::MAX)
     }
 
     /// Passes the boundaries of intervals that lie in the next `count` instructions. Returns whether the

@@ -6,9 +6,10 @@
 //!   order; what exceeds m hits.
 //! - A load or store makes one access for each line it touches, in order of address. A modify makes the
 //!   accesses of a load, then those of a store. Each page of a straddling reference is translated for itself.
-//! - An interval, the warm-up and the length own the row in which their first instruction or reference lies.
+//! - A row across the end of the warm-up, of an interval or of the length belongs to what lies behind: the measured part,
+//!   the next interval, or nothing. (The length is cut before preparation: see `binhop_trace::tool::head`.)
 //! - A row is taken at its word: a size of 0 is one byte, a fetch's count of 0 no instruction; a data reference's
-//!   count is not read. `binhop lint` finds such rows.
+//!   count is not read. `binhop lint` finds such rows. A reference beyond [`binhop_trace::bounds`] is refused.
 //! - Under cachegrind's rules it is otherwise: see `whole.rs`.
 //! - Before any page is referenced that some lane may not hold, every lane is asked to place it.
 
@@ -25,15 +26,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use binhop_base::{Asid, Bytes, Kind, MappingId, PowerOfTwo, Result};
-use binhop_os::Spaces;
-use binhop_trace::EventBatch;
+use binhop_os::{SegmentId, Spaces};
+use binhop_trace::bounds::exceeded;
+use binhop_trace::{EventBatch, Op};
 
+use crate::reckon::Growth;
 pub use cuts::Cuts;
 use filter::Filter;
 use horizon::Horizon;
 pub(crate) use needs::Needs;
-use pages::{NOTHING, TRANSLATIONS, Translated};
-pub use tape::{Block, Control, Mapped, Mark, Row, Stream, Tape};
+use pages::{NOTHING, Translations};
+pub use tape::{Block, Control, EndedFront, FrontCounts, Mapped, Mark, Row, Stream, Tape};
 
 /// Who executes: an address space, in user mode or in the kernel on its behalf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +66,8 @@ pub(crate) struct Setup {
     /// P − K: frames that no placement may choose; the fewest, where several machines share a preparation.
     /// `None`: physical = virtual, nothing is ever evicted.
     pub(crate) safe: Option<u64>,
+    /// Whether some placement asks for the segments of the space that faults.
+    pub(crate) lists_segments: bool,
     pub(crate) trace_page: Bytes,
     pub(crate) cuts: Cuts,
     /// Whether rows are dropped where that is exact; `false` only to test that it is.
@@ -72,12 +77,16 @@ pub(crate) struct Setup {
 const FETCH: usize = 0;
 
 /// Rows in a block: enough that a lane's tables, fetched anew for each block, are used many times.
-const BLOCK_ROWS: usize = 1 << 17;
+pub(crate) const BLOCK_ROWS: usize = 1 << 17;
 const BLOCK_CONTROLS: usize = 1 << 12;
+/// Segments that the placements of a block list: what a block holds is bounded, however many segments spaces have.
+const BLOCK_SEGMENTS: usize = 1 << 20;
 
 /// The preparing stage.
 pub struct Prepare {
     place: String,
+    /// Rows of the batches before the one at hand.
+    rows_before: u64,
     page: PowerOfTwo,
     spaces: Spaces,
     filters: [Filter; 2],
@@ -88,11 +97,15 @@ pub struct Prepare {
     /// Under cachegrind's rules, the bytes of the longest reference.
     whole: Option<u64>,
     believe: [bool; 2],
-    translations: Vec<Translated>,
+    translations: Translations,
     horizon: Horizon,
     /// Each filter believes a line accessed at or after this: the horizon, or never.
     trusted: [u64; 2],
     safe: Option<u64>,
+    /// The segments of the space that a placement was asked for last, if any placement asks for them.
+    segments: Option<Arc<[SegmentId]>>,
+    /// Segments listed in the block at hand.
+    listed: usize,
     reuses: bool,
     /// Whether times of last reference are of use to anyone.
     follows: bool,
@@ -125,7 +138,7 @@ pub struct Prepare {
 pub enum Flow {
     /// There is room for more events.
     On,
-    /// The length asked for is reached.
+    /// The instructions asked for are reached.
     Done,
 }
 
@@ -144,6 +157,7 @@ impl Prepare {
         let next_interval = [cuts.interval, cuts.instructions].into_iter().flatten().min();
         let mut prepare = Self {
             place: place.to_string(),
+            rows_before: 0,
             page: needs.page,
             spaces,
             filters: needs.shapes.map(Filter::new),
@@ -152,10 +166,12 @@ impl Prepare {
             timed: needs.timed,
             whole: needs.whole,
             believe: needs.believe.map(|believe| setup.collapse && believe),
-            translations: vec![NOTHING; TRANSLATIONS],
+            translations: Translations::new(NOTHING),
             trusted: [0; 2],
             horizon,
             safe: setup.safe,
+            segments: setup.lists_segments.then(|| [].into()),
+            listed: 0,
             reuses: needs.reuses,
             follows: needs.follows || !needs.tight,
             died: false,
@@ -166,7 +182,7 @@ impl Prepare {
             passed: [0; 3],
             cuts: *cuts,
             next_interval: next_interval.unwrap_or(u64::MAX),
-            next_cut: 0,
+            next_cut: if cuts.warmup == 0 { u64::MAX } else { cuts.warmup },
             measuring: cuts.warmup == 0,
             instructions_at_row: 0,
             running: first,
@@ -181,7 +197,6 @@ impl Prepare {
             finished: false,
         };
         prepare.set_trust();
-        prepare.next_cut = prepare.cut_after(0);
         prepare
     }
 
@@ -222,6 +237,13 @@ impl Prepare {
         &self.spaces
     }
 
+    /// What has been seen that makes a run's memory grow.
+    pub(crate) fn growth(&self) -> Growth {
+        let pages = self.spaces.pages().max(self.spaces.mappings()) as u64;
+        let intervals = self.cuts.interval.map_or(0, |each| self.stream.instructions / each);
+        Growth { pages, processes: self.processes.len() as u64, intervals }
+    }
+
     /// Takes in a batch; full blocks go to `emit`.
     pub(crate) fn feed(&mut self, batch: &EventBatch, emit: Emit<'_>) -> Result<Flow> {
         match self.whole {
@@ -234,28 +256,37 @@ impl Prepare {
     /// Whether references go on whole, as cachegrind's rules want them, is known to the compiler.
     fn feed_by<const WHOLE: bool>(&mut self, batch: &EventBatch, emit: Emit<'_>) -> Result<Flow> {
         let (op, addr, size, count) = (batch.op(), batch.addr(), batch.size(), batch.count());
-        for row in 0..batch.len() {
+        let exceeded = exceeded(batch);
+        for row in 0..exceeded.map_or(batch.len(), |exceeded| exceeded.row) {
             let (addr, size) = (addr[row], size[row]);
-            let cut = match op[row] {
-                0 if WHOLE && count[row] == 1 => self.instruction(addr, size)?,
+            let mut cut = false;
+            match op[row] {
+                0 if WHOLE && count[row] == 1 => cut = self.instruction(addr, size)?,
                 1 | 3 if WHOLE => self.whole_reference(addr, size, Kind::Load)?,
                 2 if WHOLE => self.whole_reference(addr, size, Kind::Store)?,
-                0 => self.fetch(addr, size, u64::from(count[row]))?,
+                0 => cut = self.fetch(addr, size, u64::from(count[row]))?,
                 1 => self.data_reference(addr, size, true, false)?,
                 2 => self.data_reference(addr, size, false, true)?,
                 3 => self.data_reference(addr, size, true, true)?,
-                _ => {
-                    self.system(batch, row)?;
-                    false
-                }
-            };
+                _ => self.system(batch, row)?,
+            }
             if cut {
                 return self.finish(emit).map(|()| Flow::Done);
             }
-            if self.rows.len() >= BLOCK_ROWS || self.controls.len() >= BLOCK_CONTROLS {
+            if self.rows.len() >= BLOCK_ROWS
+                || self.controls.len() >= BLOCK_CONTROLS
+                || self.listed >= BLOCK_SEGMENTS
+            {
                 self.flush(emit)?;
             }
         }
+        if let Some(exceeded) = exceeded {
+            if op[exceeded.row] == Op::Fetch as u8 && self.cuts.end_before_fetch(&self.stream) {
+                return self.finish(emit).map(|()| Flow::Done);
+            }
+            return Err(exceeded.problem(&self.place, self.rows_before));
+        }
+        self.rows_before += batch.len() as u64;
         Ok(Flow::On)
     }
 
@@ -263,7 +294,7 @@ impl Prepare {
     pub(crate) fn finish(&mut self, emit: Emit<'_>) -> Result<()> {
         if !self.finished {
             self.finished = true;
-            self.last_footprints();
+            self.last_footprints(emit)?;
             self.mark(Mark::End);
             self.flush(emit)?;
         }
@@ -271,6 +302,7 @@ impl Prepare {
     }
 
     fn flush(&mut self, emit: Emit<'_>) -> Result<()> {
+        self.listed = 0;
         let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(BLOCK_ROWS + 16));
         emit(Arc::new(Block {
             tape: Tape::Rows(rows),
@@ -284,8 +316,8 @@ impl Prepare {
     /// A fetch run. Returns whether the stream ends before it.
     #[inline(always)]
     fn fetch(&mut self, addr: u64, size: u32, count: u64) -> Result<bool> {
-        if self.stream.references + count > self.next_cut && self.cut(count) {
-            return Ok(true);
+        if self.stream.references + count > self.next_cut {
+            self.cut(count);
         }
         if self.stream.instructions + count > self.next_interval && self.cut_interval(count) {
             return Ok(true);
@@ -306,11 +338,11 @@ impl Prepare {
         Ok(false)
     }
 
-    /// A load, a store, or both of the same bytes. Returns whether the stream ends before it.
+    /// A load, a store, or both of the same bytes.
     #[inline(always)]
-    fn data_reference(&mut self, addr: u64, size: u32, load: bool, store: bool) -> Result<bool> {
-        if self.stream.references + 1 > self.next_cut && self.cut(1) {
-            return Ok(true);
+    fn data_reference(&mut self, addr: u64, size: u32, load: bool, store: bool) -> Result<()> {
+        if self.stream.references + 1 > self.next_cut {
+            self.cut(1);
         }
         let log2 = self.line_log2[self.data];
         let end = addr.saturating_add(u64::from(size.max(1) - 1));
@@ -338,7 +370,7 @@ impl Prepare {
             self.stream.accesses[2] += last - first + 1;
         }
         self.stream.references += 1;
-        Ok(false)
+        Ok(())
     }
 
     /// An access that a first-level cache must be asked about.

@@ -3,11 +3,14 @@
 //! Lanes hear of a page three ways: they are asked to place it before it is referenced, if some may not hold it; they are
 //! told when it was last referenced, once a placement may evict; and they are told that it died.
 
+use std::sync::Arc;
+
 use binhop_base::{Kind, MappingId, PageId, PageNo, Result};
-use binhop_os::Request as PageRequest;
+use binhop_os::{Request as PageRequest, SegmentId};
 
 use super::filter::Filter;
 use super::{Control, Mapped, Prepare};
+use crate::slots::Slots;
 
 /// A page as it was translated last.
 #[derive(Clone, Copy)]
@@ -19,10 +22,12 @@ pub(super) struct Translated {
     write_free: bool,
 }
 
+/// The pages translated lately, one for each slot.
+pub(super) type Translations = Slots<Translated, TRANSLATIONS>;
+
 pub(super) const NOTHING: Translated =
     Translated { page_no: u64::MAX, asid: 0, mapping: 0, page: 0, write_free: false };
-pub(super) const TRANSLATIONS: usize = 4096;
-
+const TRANSLATIONS: usize = 4096;
 impl Prepare {
     /// The mapping of a line that is referenced next, whose page every lane has been asked to place if some may
     /// not hold it.
@@ -72,8 +77,19 @@ impl Prepare {
             page: touch.page.0,
             write_free: touch.write_free,
         };
-        self.translations[slot] = translated;
+        self.translations.put(slot, translated);
         Ok(translated)
+    }
+
+    /// The segments of the space that runs, if a placement asks for them.
+    fn segments_of_running(&mut self) -> Arc<[SegmentId]> {
+        let Some(last) = &mut self.segments else { return [].into() };
+        let now = self.spaces.shared_segments(self.running.asid);
+        if !Arc::ptr_eq(last, &now) {
+            self.listed += now.len();
+            *last = Arc::clone(&now);
+        }
+        now
     }
 
     /// Asks every lane to place a page that it may not hold.
@@ -84,7 +100,7 @@ impl Prepare {
             asid: self.running.asid,
             page_no: PageNo(translated.page_no),
             segment: self.spaces.segment_of(page),
-            segments: self.spaces.shared_segments(self.running.asid),
+            segments: self.segments_of_running(),
         };
         let Some(safe) = self.safe else {
             // Physical = virtual: nothing is ever evicted.

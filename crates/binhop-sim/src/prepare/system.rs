@@ -6,8 +6,8 @@ use std::sync::Arc;
 use binhop_base::{Asid, Result};
 use binhop_trace::{EventBatch, Op};
 
-use super::{Control, Mark, NOTHING, Prepare, Process};
-use crate::system::{System, system_event};
+use super::{BLOCK_CONTROLS, Control, Emit, Mark, Prepare, Process};
+use crate::system::{Place, System, system_event};
 
 impl Prepare {
     /// Another process runs, or the same one in another mode.
@@ -35,16 +35,17 @@ impl Prepare {
         {
             self.footprint(Asid(asid));
         }
-        match system_event(batch, row, &self.place, self.running.asid, &mut self.spaces)? {
+        let place = Place { trace: &self.place, row: self.rows_before + row as u64 };
+        match system_event(batch, row, &place, self.running.asid, &mut self.spaces)? {
             System::Switch(asid) => {
                 self.seen.switches += 1;
                 self.run(Process { asid, kernel: false });
             }
             System::Kernel(kernel) => self.run(Process { kernel, ..self.running }),
             System::Syscall => self.seen.syscalls += 1,
-            System::Time => {}
+            System::Nothing => {}
             System::Spaces => {
-                self.translations.fill(NOTHING);
+                self.translations.forget();
                 self.forget_lines();
                 self.bury();
             }
@@ -65,10 +66,14 @@ impl Prepare {
     }
 
     /// Tells lanes which pages every space still maps at the end.
-    pub(super) fn last_footprints(&mut self) {
+    pub(super) fn last_footprints(&mut self, emit: Emit<'_>) -> Result<()> {
         let asids: BTreeSet<Asid> = self.processes.iter().map(|process| process.asid).collect();
         for asid in asids {
             self.footprint(asid);
+            if self.controls.len() >= BLOCK_CONTROLS {
+                self.flush(emit)?;
+            }
         }
+        Ok(())
     }
 }

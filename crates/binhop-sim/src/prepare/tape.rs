@@ -116,14 +116,33 @@ pub enum Control {
     /// The pages an address space maps at its exit, or at the end of the stream, each with whether another
     /// mapping leads to it, or led.
     Footprint(Asid, Arc<[(PageId, bool)]>),
-    /// Counters are read here. `Stream` counts up to here; the last part holds the counters of a shared
-    /// front, one for each of the machine's caches.
-    Mark(Mark, Stream, Option<Arc<Vec<CacheCounters>>>),
+    /// Counters are read here. `Stream` counts up to here; the last part is what a shared front counted.
+    Mark(Mark, Stream, Option<Arc<FrontCounts>>),
     /// From here on a placement may take a page's frame, evicted or dead: lanes no longer agree on what is resident,
     /// nor on what their caches lose.
     Evictions,
     /// From here on first-level caches are simulated per placement; each starts as a copy of this one.
-    Unshare(Arc<(Front, Option<Fan>)>),
+    Unshare(Arc<EndedFront>),
+}
+
+/// What a shared front has counted up to a mark.
+#[derive(Clone, Debug)]
+pub struct FrontCounts {
+    /// One for each of the machine's caches; those behind the front counted nothing here.
+    pub caches: Vec<CacheCounters>,
+    /// Cycles waited within the front.
+    pub waited: u64,
+}
+
+/// A front that was shared, where sharing ends.
+#[derive(Clone, Debug)]
+pub struct EndedFront {
+    /// Its caches, as they are now.
+    pub front: Front,
+    /// What worked for all backs, if anything did.
+    pub fan: Option<Fan>,
+    /// Cycles waited within the front so far.
+    pub waited: u64,
 }
 
 /// What lies between the controls: references for first-level caches, or what one front shared by all

@@ -16,8 +16,8 @@ impl Prepare {
     /// One instruction. Returns whether the stream ends before it.
     #[inline(always)]
     pub(super) fn instruction(&mut self, addr: u64, size: u32) -> Result<bool> {
-        if self.stream.references + 1 > self.next_cut && self.cut(1) {
-            return Ok(true);
+        if self.stream.references + 1 > self.next_cut {
+            self.cut(1);
         }
         if self.stream.instructions + 1 > self.next_interval && self.cut_interval(1) {
             return Ok(true);
@@ -28,15 +28,15 @@ impl Prepare {
         Ok(false)
     }
 
-    /// A load, a store, or a modify, which is a load. Returns whether the stream ends before it.
+    /// A load, a store, or a modify, which is a load.
     #[inline(always)]
-    pub(super) fn whole_reference(&mut self, addr: u64, size: u32, kind: Kind) -> Result<bool> {
-        if self.stream.references + 1 > self.next_cut && self.cut(1) {
-            return Ok(true);
+    pub(super) fn whole_reference(&mut self, addr: u64, size: u32, kind: Kind) -> Result<()> {
+        if self.stream.references + 1 > self.next_cut {
+            self.cut(1);
         }
         self.refer(self.data, addr, size, kind)?;
         self.stream.references += 1;
-        Ok(false)
+        Ok(())
     }
 
     #[inline(always)]

@@ -462,3 +462,44 @@ pub fn run(machine: &Machine, events: &EventBatch, step: usize, plan: &Plan) -> 
     let source = Box::new(Fixed::new(events.clone(), step));
     simulate(machine, source, plan, None, &mut |_| Ok(())).unwrap_or_else(|problem| panic!("{problem}"))
 }
+
+/// Machines with an inclusive level 2 or 3 and costs. Their fronts depend on no frame and no seed, so that seeds
+/// share them; where memory is scarce they do so until a page is evicted.
+pub fn inclusive() -> impl Strategy<Value = Machine> {
+    let level2 = (any::<bool>(), 0..2usize, prop::sample::select(vec!["lru", "fifo", "plru", "srrip"]));
+    let costs = (any::<bool>(), 1u64..40, 1u64..60, 1u64..300);
+    let rest = (any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(any::<bool>()));
+    (level2, costs, rest).prop_map(|((wide, ways, replacement), (add, l2, l3, memory), rest)| {
+        let (unified, through, scarce, level3) = rest;
+        let ways = [1, 4][ways];
+        let (size, line) = (ways * 4096, if wide { 64 } else { 32 });
+        let write = if through { "write = \"through\"\nallocate = false" } else { "ways = 2" };
+        let level1 = if unified {
+            format!("[cache.l1]\nserves = \"all\"\nsize = \"512B\"\nline = \"32B\"\nnext = \"l2\"\n{write}\n")
+        } else {
+            format!(
+                "[cache.l1i]\nserves = \"fetch\"\nsize = \"256B\"\nline = \"32B\"\nnext = \"l2\"\n\
+                 [cache.l1d]\nserves = \"data\"\nsize = \"512B\"\nline = \"16B\"\nnext = \"l2\"\n{write}\n"
+            )
+        };
+        // Level 3, where there is one, is part of the front if it is inclusive, and then within a page, too.
+        let of3 = |inclusive: bool| {
+            let size = if inclusive { 16 << 10 } else { 64 << 10 };
+            format!(
+                "[cache.l3]\nsize = \"{size}B\"\nline = \"64B\"\nways = 4\ninclusive = {inclusive}\nnext = \"memory\"\n"
+            )
+        };
+        let toml = format!(
+            "memory = {{ size = \"{}\", page = \"4KiB\" }}\nplacement = {{ policy = \"random\", pool = \"32KiB\" }}\n\
+             {level1}[cache.l2]\nsize = \"{size}B\"\nline = \"{line}B\"\nways = {ways}\nreplacement = \"{replacement}\"\n\
+             inclusive = true\nnext = \"{}\"\n{}\
+             [cost]\nmode = \"{}\"\nl2 = {l2}\nmemory = {memory}\n{}",
+            if scarce { "96KiB" } else { "2MiB" },
+            if level3.is_some() { "l3" } else { "memory" },
+            level3.map_or_else(String::new, of3),
+            if add { "add" } else { "total" },
+            if level3.is_some() { format!("l3 = {l3}\n") } else { String::new() },
+        );
+        Machine::parse(&toml, "inclusive", &[]).unwrap_or_else(|problem| panic!("{toml}\n{problem}"))
+    })
+}

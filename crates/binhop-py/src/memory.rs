@@ -1,0 +1,21 @@
+//! How much memory a run may take: what this system has, or what the user says.
+
+use binhop_base::{Bytes, Result};
+use binhop_sim::Memory;
+
+/// The variable in which a user says it.
+const VARIABLE: &str = "BINHOP_MEMORY";
+
+/// What a run that starts now may take.
+///
+/// # Errors
+/// The user's figure is none.
+pub(crate) fn memory() -> Result<Option<Memory>> {
+    match std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) {
+        None => Ok(Memory::available()),
+        Some(text) => {
+            let Bytes(bytes) = Bytes::parse(&text.to_string_lossy(), VARIABLE)?;
+            Ok(Some(Memory { bytes, source: format!("{VARIABLE}={}", text.to_string_lossy()) }))
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! What a run takes of memory, reckoned from its plan before it starts and from what its trace has held since.
+//!
+//! Rules
+//! - *A seed* takes, on each of its lanes, the frames; the caches of its front (a copy of a shared one from where it
+//!   may end) and of each back, or of a stack in place of several; buffers between levels; and its tallies.
+//!   For each page more: the page's place in two tables, and a bit for each of its lines in each cache. For each
+//!   process a tally, for each interval its misses.
+//! - *Shared* is what is there once, whatever the seeds: the source's batches, blocks on their way, preparation, and
+//!   what each worker must know of pages.
+//! - *Told* is the tables of results, of all seeds.
+//! - How many pages, processes and intervals a trace holds is known only while it is read. A run starts with a guess
+//!   ([`Growth::guess`]) and compares at every batch.
+//!
+//! Everything is taken at its most: vectors that double count twice. What a policy in Python keeps is not reckoned.
+
+use binhop_base::{Bytes, Problem};
+use binhop_hw::{CacheConfig, CacheCounters, Request};
+
+use crate::front::Sharing;
+use crate::machine::Machine;
+use crate::memory::{Memory, told};
+use crate::plan::Plan;
+use crate::planner::{Cells, Stages};
+use crate::prepare::{BLOCK_ROWS, Row};
+use crate::tally::Tally;
+
+/// Blocks on their way to each worker, those at hand included.
+const BLOCKS: u64 = crate::engine::QUEUE as u64 + 2;
+/// Batches of the source, decoded and read ahead; tables of preparation whose size depends on nothing.
+const SOURCE: u64 = 24 << 20;
+/// Of one page or mapping: address spaces, the residency horizon, translation.
+const PREPARED: u64 = 256;
+/// Of one page in the tables of a worker.
+const KNOWN: u64 = 96;
+/// Buffers between the levels of one back.
+const BUFFERS: u64 = 256 << 10;
+/// Of one placement that is logged.
+const LOGGED: u64 = 192;
+/// A row of a table of results, while it is made and when it is handed over.
+const TABLE_ROW: u64 = 256;
+
+/// What a trace has held so far that makes memory grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Growth {
+    /// Pages, or mappings if they are more.
+    pub(crate) pages: u64,
+    pub(crate) processes: u64,
+    pub(crate) intervals: u64,
+}
+
+impl Growth {
+    /// What is assumed of a trace before it is read: no more pages than most short traces touch.
+    fn guess(plan: &Plan) -> Self {
+        let end = [plan.length, plan.instructions].into_iter().flatten().min();
+        let intervals =
+            plan.interval.zip(plan.instructions.or(plan.length)).map_or(0, |(each, all)| all / each);
+        Self { pages: (1 << 14).min(end.unwrap_or(u64::MAX)), processes: 1, intervals }
+    }
+
+    /// The more of both.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            pages: self.pages.max(other.pages),
+            processes: self.processes.max(other.processes),
+            intervals: self.intervals.max(other.intervals),
+        }
+    }
+
+    /// As much again.
+    pub(crate) fn doubled(self) -> Self {
+        let twice = |number: u64| number.saturating_mul(2);
+        Self { pages: twice(self.pages), processes: twice(self.processes), intervals: twice(self.intervals) }
+    }
+}
+
+/// A sum of bytes, by what each part depends on. No sum or product overflows: it stays at the most.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    fixed: u64,
+    page: u64,
+    process: u64,
+    interval: u64,
+}
+
+impl Sum {
+    fn of(&self, growth: Growth) -> u64 {
+        let parts = [
+            self.fixed,
+            self.page.saturating_mul(growth.pages.max(1).checked_next_power_of_two().unwrap_or(u64::MAX)),
+            self.process.saturating_mul(growth.processes),
+            self.interval.saturating_mul(growth.intervals),
+        ];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.fixed = self.fixed.saturating_add(other.fixed);
+        self.page = self.page.saturating_add(other.page);
+        self.process = self.process.saturating_add(other.process);
+        self.interval = self.interval.saturating_add(other.interval);
+    }
+}
+
+/// What a lane takes more once so many pages were placed: the order of its frames must be known, and a front that was
+/// shared ends.
+#[derive(Clone, Copy, Debug)]
+struct WhenFull {
+    safe: u64,
+    sum: Sum,
+    /// And never more than this.
+    most: u64,
+}
+
+/// What one setting of a machine makes a lane take.
+#[derive(Clone, Debug)]
+struct Part {
+    key: String,
+    size: u64,
+    bytes: u64,
+}
+
+/// One cache of a lane.
+fn of_cache(cache: &CacheConfig, machine: &Machine, plan: &Plan) -> Sum {
+    let lines = machine.memory().page.bytes() >> cache.line.log2();
+    let repeats = if plan.watch.is_some() { 8 } else { 0 };
+    Sum { fixed: cache.state_bytes(), page: lines.div_ceil(8) + repeats, ..Sum::default() }
+}
+
+/// What a run takes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reckoning {
+    shared: Sum,
+    seed: Sum,
+    when_full: Vec<WhenFull>,
+    told: Sum,
+    /// Of the setting that takes the most, in one lane.
+    largest: Option<Part>,
+}
+
+impl Reckoning {
+    /// Of a round of these machines, with the tables of `all` of a run.
+    pub(crate) fn of(machines: &[Machine], all: &[Machine], plan: &Plan) -> Self {
+        let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages());
+        let mut reckoning = Self { shared: Sum { fixed: SOURCE, ..Sum::default() }, ..Self::default() };
+        let workers = plan.threads as u64;
+        let blocks = if workers > 1 { BLOCKS } else { 2 };
+        let row = (size_of::<Row>() + size_of::<Request>() + size_of::<u64>()) as u64;
+        let block = BLOCK_ROWS as u64 * row;
+        for stream in &stages.streams {
+            reckoning.shared.add(Sum { fixed: block, page: PREPARED, ..Sum::default() });
+            for group in &stream.groups {
+                let (fixed, page) = (blocks * block, KNOWN * (workers + 1));
+                reckoning.shared.add(Sum { fixed, page, ..Sum::default() });
+                group.lanes.iter().for_each(|cells| reckoning.add_lane(machines, cells, group.sharing, plan));
+            }
+        }
+        all.iter().for_each(|machine| reckoning.add_tables(machine, plan));
+        reckoning
+    }
+
+    fn add_lane(&mut self, machines: &[Machine], cells: &Cells, sharing: Sharing, plan: &Plan) {
+        let first = &machines[cells.machines[0]];
+        let (settings, frames) =
+            (&first.placement().settings, first.placement().policy().lane_bytes(&first.placement().settings));
+        if let Some(safe) = first.safe_frames() {
+            // An entry for each frame in use.
+            let sum = Sum { page: frames.entry, ..Sum::default() };
+            self.when_full.push(WhenFull { safe, sum, most: frames.full });
+            let size = first.memory().page.bytes().saturating_mul(settings.frames);
+            self.note("memory.size".to_string(), size, frames.start.saturating_add(frames.full));
+        }
+        let of_page = 16 + if plan.log { LOGGED } else { 0 };
+        self.seed.add(Sum { fixed: frames.start, page: of_page, process: frames.owner, interval: 0 });
+        for stack in &cells.stacks {
+            self.seed.add(Sum { fixed: stack.shape.bytes(stack.ways), page: 8, ..Sum::default() });
+        }
+        for &cell in &cells.machines {
+            let machine = &machines[cell];
+            let config = machine.tree().config();
+            let tally = (size_of::<Tally>() + config.caches.len() * size_of::<CacheCounters>()) as u64;
+            let interval =
+                if plan.interval.is_some() { 2 * (40 + 8 * config.caches.len() as u64) } else { 0 };
+            // What is kept at marks, and one at hand.
+            let behind = (0..config.caches.len()).filter(|&cache| !machine.tree().in_front(cache)).count();
+            let buffers = if behind > 1 { BUFFERS } else { 0 };
+            self.seed.add(Sum { fixed: 6 * tally + buffers, page: 0, process: tally, interval });
+            let stacked = cells.stack_of(cell, machines).is_some();
+            for (number, cache) in config.caches.iter().enumerate() {
+                let sum = of_cache(cache, machine, plan);
+                if !machine.tree().in_front(number) {
+                    // What is in a stack is in no back.
+                    self.seed.add(if stacked { Sum::default() } else { sum });
+                } else if cell == cells.machines[0] && sharing == Sharing::Shared {
+                    // Once for all lanes, until a frame changes hands.
+                    self.shared.add(sum);
+                    let ends = |safe| WhenFull {
+                        safe: if machine.reuses_frames() { 0 } else { safe },
+                        sum,
+                        most: u64::MAX,
+                    };
+                    self.when_full.extend(machine.safe_frames().map(ends));
+                } else if cell == cells.machines[0] {
+                    self.seed.add(sum);
+                }
+                self.note(format!("cache.{}.size", cache.name), cache.size.0, sum.fixed);
+            }
+        }
+    }
+
+    fn note(&mut self, key: String, size: u64, bytes: u64) {
+        if self.largest.as_ref().is_none_or(|largest| bytes > largest.bytes) {
+            self.largest = Some(Part { key, size, bytes });
+        }
+    }
+
+    fn add_tables(&mut self, machine: &Machine, plan: &Plan) {
+        let caches = machine.tree().config().caches.len() as u64;
+        let of_cache = CacheCounters::LIST.len() as u64 * 4;
+        let phases = if plan.warmup > 0 { 2 } else { 1 };
+        let rows = phases * (caches * of_cache + 16);
+        let each = |rows: u64| rows * TABLE_ROW;
+        self.told.add(Sum {
+            fixed: each(rows),
+            page: if plan.log { TABLE_ROW } else { 0 },
+            process: each(4 + 4 * caches),
+            interval: if plan.interval.is_some() { each(2 * caches) } else { 0 },
+        });
+    }
+
+    /// Bytes that a run takes with so many seeds at once, of `all`.
+    pub(crate) fn bytes(&self, seeds: usize, all: usize, growth: Growth) -> u64 {
+        let shared = self.shared.of(growth).saturating_add(self.told.of(growth).saturating_mul(all as u64));
+        shared.saturating_add(self.of_a_seed(growth).saturating_mul(seeds as u64))
+    }
+
+    fn of_a_seed(&self, growth: Growth) -> u64 {
+        let full = self
+            .when_full
+            .iter()
+            .filter(|full| growth.pages >= full.safe)
+            .map(|full| full.sum.of(growth).min(full.most));
+        full.fold(self.seed.of(growth), u64::saturating_add)
+    }
+
+    /// How many seeds of `all` fit at once, as far as is known of the trace.
+    pub(crate) fn fit(&self, memory: &Memory, all: usize, growth: Growth) -> usize {
+        let left = memory.bytes.saturating_sub(self.bytes(0, all, growth));
+        (left / self.of_a_seed(growth).max(1)).min(all as u64) as usize
+    }
+
+    /// How many seeds of `all` a run starts with: as many as fit with what is guessed of the trace; one, if that fits
+    /// without the guess.
+    pub(crate) fn start(&self, memory: &Memory, all: usize, plan: &Plan, seen: Growth) -> usize {
+        let fit = self.fit(memory, all, Growth::guess(plan).max(seen));
+        fit.max(self.fit(memory, all, seen).min(1))
+    }
+
+    /// The largest value of the setting that takes the most with which a seed would fit, as written in a machine.
+    fn would_fit(&self, memory: &Memory, all: usize, growth: Growth) -> Option<String> {
+        let Part { key, size, bytes } = self.largest.as_ref()?;
+        let rest = self.bytes(1, all, growth).saturating_sub(*bytes);
+        let room = memory.bytes.checked_sub(rest)?;
+        (1..64)
+            .map(|halved| (size >> halved, bytes >> halved))
+            .find(|&(_, bytes)| bytes <= room)
+            .filter(|&(size, _)| size > 0)
+            .map(|(size, _)| format!("{key}={}", Bytes(size)))
+    }
+
+    /// Why one seed does not fit, and what would.
+    pub(crate) fn too_large(
+        &self,
+        machines: &[Machine],
+        memory: &Memory,
+        all: usize,
+        growth: Growth,
+    ) -> Box<Problem> {
+        let needed = self.bytes(1, all, growth);
+        let names: Vec<&str> = machines.iter().map(Machine::name).collect();
+        let after = if growth.pages > 0 {
+            format!(", having touched {} pages in {} address spaces", growth.pages, growth.processes)
+        } else {
+            String::new()
+        };
+        let tables = self.told.of(growth).saturating_mul(all as u64);
+        let remedy = match self.would_fit(memory, all, growth) {
+            Some(fits) => format!("with this memory {fits} would fit; or make room"),
+            None if tables > memory.bytes / 2 => {
+                format!("its tables take {}: ask for fewer seeds or longer intervals", told(tables))
+            }
+            None => "make room, or allow more".to_string(),
+        };
+        Problem::request(
+            &format!("{} of memory", told(needed)),
+            &format!("machine {}", names.join(", ")),
+            &format!(
+                "one placement needs so much{after}; there are {} ({})",
+                told(memory.bytes),
+                memory.source
+            ),
+            &remedy,
+        )
+    }
+
+    /// Why the seeds do not fit at once, where a trace can be read only once.
+    pub(crate) fn only_once(
+        &self,
+        name: &str,
+        memory: &Memory,
+        all: usize,
+        fit: usize,
+        growth: Growth,
+    ) -> Box<Problem> {
+        Problem::request(
+            &format!("{all} seeds"),
+            &format!("trace {name}"),
+            &format!(
+                "at once they need {} of memory and there are {} ({}): they must be done in rounds, and this trace can be read only once",
+                told(self.bytes(all, all, growth)),
+                told(memory.bytes),
+                memory.source
+            ),
+            &format!("ask for {fit} seeds or fewer, or write the trace to a file first (binhop import)"),
+        )
+    }
+}

@@ -1,0 +1,304 @@
+//! Simulation within the memory there is: all seeds at once if they fit, otherwise in rounds.
+//!
+//! A round is some of the machines under some of the seeds, over the whole trace. A seed's counts do not depend on
+//! what runs beside it, so the tables of rounds, one below the other, are those of one run, to the bit. How many seeds
+//! fit is reckoned before a round starts ([`Reckoning`]) and compared with what the trace really holds while it is read:
+//! a round that outgrows its share is given up and done again with fewer seeds, then with fewer machines.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use binhop_base::Result;
+use binhop_trace::Source;
+
+use crate::engine::{PolicyMaker, Progress, check_machines, run};
+use crate::machine::Machine;
+use crate::memory::{Memory, told};
+use crate::outcome::{Outcome, Report};
+use crate::plan::Plan;
+use crate::reckon::{Growth, Reckoning};
+
+/// Opens a trace anew.
+pub type Opener<'a> = &'a mut dyn FnMut() -> Result<Box<dyn Source>>;
+
+/// A trace to simulate.
+pub struct Input<'a> {
+    /// It, open.
+    pub source: Box<dyn Source>,
+    /// What opens it for a further round; `None`: it can be read only once.
+    pub again: Option<Opener<'a>>,
+}
+
+/// Simulates a trace on a machine under one placement for each seed.
+///
+/// `progress` is called often, on the calling thread; its error ends the run.
+///
+/// # Errors
+/// The request is wrong (no seed, a trace that holds what is not simulated, more memory than the plan allows), the
+/// trace is damaged, or a law that must hold after a run does not.
+pub fn simulate(
+    machine: &Machine,
+    source: Box<dyn Source>,
+    plan: &Plan,
+    policy: Option<PolicyMaker<'_>>,
+    progress: &mut dyn FnMut(&Progress) -> Result<()>,
+) -> Result<Outcome> {
+    let mut outcomes = simulate_all(std::slice::from_ref(machine), source, plan, policy, progress)?;
+    Ok(outcomes.remove(0))
+}
+
+/// Simulates a trace on several machines: the outcome of each is that of simulating it alone, to the bit;
+/// stages in which machines agree are done once ([`explain`](crate::explain) says which).
+///
+/// # Errors
+/// As [`simulate`]; or there is no machine.
+pub fn simulate_all(
+    machines: &[Machine],
+    source: Box<dyn Source>,
+    plan: &Plan,
+    policy: Option<PolicyMaker<'_>>,
+    progress: &mut dyn FnMut(&Progress) -> Result<()>,
+) -> Result<Vec<Outcome>> {
+    simulate_in_rounds(machines, Input { source, again: None }, plan, policy, progress)
+}
+
+/// As [`simulate_all`], for a trace that may be read again where not all seeds fit into the plan's memory at once.
+///
+/// # Errors
+/// As [`simulate_all`]; or the trace changed between two rounds.
+pub fn simulate_in_rounds(
+    machines: &[Machine],
+    input: Input<'_>,
+    plan: &Plan,
+    policy: Option<PolicyMaker<'_>>,
+    progress: &mut dyn FnMut(&Progress) -> Result<()>,
+) -> Result<Vec<Outcome>> {
+    plan.check()?;
+    check_machines(machines, policy.is_some())?;
+    let all = machines.len() * plan.seeds.len();
+    let name = input.source.name().to_string();
+    let Input { source, mut again } = input;
+    let mut next = Some(source);
+    let mut rounds = Rounds::new(machines, plan);
+    let mut passes = Passes { all, done: 0, whole: 0, most: 0 };
+    while let Some(round) = rounds.next(&name, again.is_none())? {
+        let source = match (next.take(), &mut again) {
+            (Some(source), _) => source,
+            (None, Some(open)) => open()?,
+            (None, None) => unreachable!("a trace that is read once is done in one round"),
+        };
+        let of_round = Plan { seeds: plan.seeds[round.seeds.clone()].to_vec(), ..plan.clone() };
+        let cells = round.machines.len() * round.seeds.len();
+        let mut references = 0;
+        let done = run(
+            &machines[round.machines.clone()],
+            source,
+            &of_round,
+            policy,
+            &mut |growth| rounds.outgrown(&round, growth),
+            &mut |now| {
+                references = now.references;
+                progress(&passes.at(now, cells))
+            },
+        )?;
+        match done {
+            None => rounds.give_up(round, &name, again.is_none())?,
+            Some(reports) => {
+                (passes.done, passes.whole) = (passes.done + cells, references);
+                rounds.finish(round, reports, &name)?;
+            }
+        }
+    }
+    Ok(rounds.outcomes())
+}
+
+/// Whether one seed of each machine by itself fits into what the plan allows.
+///
+/// # Errors
+/// It does not.
+pub(crate) fn check_one_fits(machines: &[Machine], plan: &Plan) -> Result<()> {
+    let Some(memory) = &plan.memory else { return Ok(()) };
+    for machine in machines.chunks(1) {
+        let reckoning = Reckoning::of(machine, machine, plan);
+        if reckoning.start(memory, 1, plan, Growth::default()) == 0 {
+            return Err(reckoning.too_large(machine, memory, 1, Growth::default()));
+        }
+    }
+    Ok(())
+}
+
+/// How a run of these machines goes about so many seeds that do not fit into memory at once, for its reader; none if
+/// they do, as far as is known before the trace is read.
+#[must_use]
+pub fn explain_rounds(machines: &[Machine], seeds: usize, memory: Option<Memory>) -> Option<String> {
+    let memory = memory?;
+    let plan = Plan { seeds: (0..seeds as u64).collect(), ..Plan::default() };
+    let reckoning = Reckoning::of(machines, machines, &plan);
+    let fit = reckoning.start(&memory, seeds, &plan, Growth::default());
+    let lack = |lanes: usize| {
+        let needed = told(reckoning.bytes(lanes, seeds, Growth::default()));
+        format!(
+            "memory: {lanes} seeds take about {needed}, and there are {} ({})",
+            told(memory.bytes),
+            memory.source
+        )
+    };
+    match fit {
+        _ if fit >= seeds => None,
+        0 => Some(format!("{}: machines that fit are done in rounds, others refused", lack(1))),
+        _ => Some(format!("{}: they are done in {} rounds of the trace", lack(seeds), seeds.div_ceil(fit))),
+    }
+}
+
+/// The bytes that a run is reckoned to take with so many seeds of the plan at once, on a trace that touches so many
+/// pages in so many processes and lasts so many intervals.
+#[must_use]
+pub fn needed(
+    machines: &[Machine],
+    plan: &Plan,
+    at_once: usize,
+    [pages, processes, intervals]: [u64; 3],
+) -> u64 {
+    let growth = Growth { pages, processes, intervals };
+    Reckoning::of(machines, machines, plan).bytes(at_once, plan.seeds.len(), growth)
+}
+
+/// Some machines under some seeds, by their places.
+#[derive(Clone, Debug)]
+struct Round {
+    machines: Range<usize>,
+    seeds: Range<usize>,
+}
+
+/// What is left to do, and what was made.
+struct Rounds<'a> {
+    machines: &'a [Machine],
+    plan: &'a Plan,
+    left: VecDeque<Round>,
+    /// What traces of this run have held so far.
+    seen: Growth,
+    /// Of the round at hand.
+    reckoning: Reckoning,
+    /// For each machine its report so far.
+    reports: Vec<Option<Report>>,
+}
+
+impl<'a> Rounds<'a> {
+    fn new(machines: &'a [Machine], plan: &'a Plan) -> Self {
+        let whole = Round { machines: 0..machines.len(), seeds: 0..plan.seeds.len() };
+        Self {
+            machines,
+            plan,
+            left: VecDeque::from([whole]),
+            seen: Growth::default(),
+            reckoning: Reckoning::default(),
+            reports: machines.iter().map(|_| None).collect(),
+        }
+    }
+
+    /// The next round, cut down to what fits.
+    fn next(&mut self, trace: &str, once: bool) -> Result<Option<Round>> {
+        let Some(mut round) = self.left.pop_front() else { return Ok(None) };
+        let Some(memory) = &self.plan.memory else { return Ok(Some(round)) };
+        loop {
+            let machines = &self.machines[round.machines.clone()];
+            self.reckoning = Reckoning::of(machines, self.machines, self.plan);
+            let (all, wanted) = (self.plan.seeds.len(), round.seeds.len());
+            let fit = self.reckoning.start(memory, all, self.plan, self.seen).min(wanted);
+            if fit == wanted {
+                return Ok(Some(round));
+            }
+            if fit > 0 {
+                if once {
+                    return Err(self.reckoning.only_once(trace, memory, wanted, fit, self.seen));
+                }
+                // Rounds of about equal size take the same time as unequal ones and less memory.
+                let each = wanted.div_ceil(wanted.div_ceil(fit));
+                let cut = round.seeds.start + each;
+                self.left.push_front(Round { seeds: cut..round.seeds.end, ..round.clone() });
+                return Ok(Some(Round { seeds: round.seeds.start..cut, ..round }));
+            }
+            if machines.len() == 1 || once {
+                return Err(self.reckoning.too_large(machines, memory, all, self.seen));
+            }
+            let half = round.machines.start + machines.len() / 2;
+            self.left.push_front(Round { machines: half..round.machines.end, ..round.clone() });
+            round.machines.end = half;
+        }
+    }
+
+    /// Whether a round takes more than there is, now that the trace has held so much.
+    fn outgrown(&mut self, round: &Round, growth: Growth) -> bool {
+        self.seen = self.seen.max(growth);
+        let more = |memory: &Memory| {
+            self.reckoning.bytes(round.seeds.len(), self.plan.seeds.len(), growth) > memory.bytes
+        };
+        self.plan.memory.as_ref().is_some_and(more)
+    }
+
+    /// Puts back a round that has outgrown its memory, to be done in smaller ones.
+    fn give_up(&mut self, round: Round, trace: &str, once: bool) -> Result<()> {
+        let memory = self.plan.memory.as_ref().expect("nothing is outgrown without a limit");
+        let (seeds, machines) = (round.seeds.len(), &self.machines[round.machines.clone()]);
+        let all = self.plan.seeds.len();
+        if seeds == 1 && (machines.len() == 1 || once) {
+            return Err(self.reckoning.too_large(machines, memory, all, self.seen));
+        }
+        // What the trace has held so far is not all that it holds.
+        let expected = self.seen.doubled();
+        let fit = self.reckoning.fit(memory, all, expected).clamp(1, (seeds / 2).max(1));
+        if once {
+            return Err(self.reckoning.only_once(trace, memory, seeds, fit, self.seen));
+        }
+        if seeds == 1 {
+            let half = round.machines.start + machines.len() / 2;
+            self.left.push_front(Round { machines: half..round.machines.end, ..round.clone() });
+            self.left.push_front(Round { machines: round.machines.start..half, ..round });
+            return Ok(());
+        }
+        let starts = round.seeds.clone().step_by(fit);
+        for start in starts.rev() {
+            let seeds = start..(start + fit).min(round.seeds.end);
+            self.left.push_front(Round { seeds, ..round.clone() });
+        }
+        Ok(())
+    }
+
+    /// Keeps what a round made.
+    fn finish(&mut self, round: Round, reports: Vec<Report>, trace: &str) -> Result<()> {
+        for (machine, report) in round.machines.zip(reports) {
+            // Seeds come in order: a round that is given up is cut into rounds that are done next.
+            match &mut self.reports[machine] {
+                Some(before) => before.extend(report, trace)?,
+                none => *none = Some(report),
+            }
+        }
+        Ok(())
+    }
+
+    fn outcomes(self) -> Vec<Outcome> {
+        let one = |(machine, report): (&Machine, Option<Report>)| {
+            report.expect("every machine has a report").finish(machine, self.plan)
+        };
+        self.machines.iter().zip(self.reports).map(one).collect()
+    }
+}
+
+/// How far a run is over all its rounds, as if it were one: never less than before.
+struct Passes {
+    /// Machines × seeds, and those done.
+    all: usize,
+    done: usize,
+    /// References of the trace, once it was read.
+    whole: u64,
+    most: u64,
+}
+
+impl Passes {
+    fn at(&mut self, now: &Progress, cells: usize) -> Progress {
+        let parts = self.done as u128 * u128::from(self.whole) + cells as u128 * u128::from(now.references);
+        self.most = self.most.max((parts / self.all as u128) as u64);
+        let of = if self.done > 0 { Some(self.whole) } else { now.of };
+        Progress { references: self.most, of }
+    }
+}

@@ -1,0 +1,68 @@
+//! A small table of what was looked up lately, which is often emptied.
+//!
+//! Events that change address spaces empty it. Where they come thick, few slots are filled between two of them, and to
+//! empty these costs less than to fill the whole table anew.
+
+use std::ops::Index;
+
+/// So many slots are emptied one by one; if more were filled, all are.
+const LISTED: usize = 256;
+
+/// `N` slots, at most 2¹⁶.
+pub(crate) struct Slots<T, const N: usize> {
+    slots: Vec<T>,
+    nothing: T,
+    /// The slots filled since all were empty, as long as they are few.
+    filled: Vec<u16>,
+}
+
+impl<T: Copy, const N: usize> Slots<T, N> {
+    /// All empty: `nothing` stands in them.
+    pub(crate) fn new(nothing: T) -> Self {
+        const { assert!(N <= 1 << 16) };
+        Self { slots: vec![nothing; N], nothing, filled: Vec::new() }
+    }
+
+    #[inline]
+    pub(crate) fn put(&mut self, slot: usize, value: T) {
+        if self.filled.len() < LISTED {
+            self.filled.push(slot as u16);
+        }
+        self.slots[slot] = value;
+    }
+
+    /// Empties all.
+    pub(crate) fn forget(&mut self) {
+        if self.filled.len() < LISTED {
+            self.filled.iter().for_each(|&slot| self.slots[usize::from(slot)] = self.nothing);
+        } else {
+            self.slots.fill(self.nothing);
+        }
+        self.filled.clear();
+    }
+}
+
+impl<T, const N: usize> Index<usize> for Slots<T, N> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, slot: usize) -> &T {
+        &self.slots[slot]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_was_filled_is_forgotten() {
+        let mut slots = Slots::<u32, 1024>::new(0);
+        for filled in [1, LISTED - 1, LISTED, LISTED + 1, 1024] {
+            (0..filled).for_each(|slot| slots.put(slot, 7));
+            assert!((0..filled).all(|slot| slots[slot] == 7));
+            slots.forget();
+            assert!((0..1024).all(|slot| slots[slot] == 0), "{filled} filled");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Lanes on several threads: the calling one reads, prepares and listens, each of the others simulates its lanes.
+//!
+//! The calling thread never waits long for another: where a queue is full, and at the end, it asks again and again whether to
+//! go on. If not, the others stop within a block, and what waits in their queues is dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel};
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+use binhop_base::{Class, Problem, Result};
+
+use crate::engine::{Numbered, Producer, QUEUE, Watch, Watcher, Worker};
+use crate::prepare::Block;
+
+/// How long to wait for room in a queue: the worker has several blocks to go through meanwhile.
+const PAUSE: Duration = Duration::from_micros(200);
+/// How often those who wait for the end ask whether to go on.
+const LISTEN: Duration = Duration::from_millis(50);
+
+type Delivery = (usize, Arc<Block>);
+
+/// Simulates each hand of lanes on a thread of its own; the lanes as they are in the end.
+pub(crate) fn simulate(
+    producer: &mut Producer,
+    hands: Vec<Vec<Numbered>>,
+    watch: Watch<'_>,
+    watcher: &Watcher<'_>,
+) -> Result<Vec<Numbered>> {
+    let stop = AtomicBool::new(false);
+    let stop = &stop;
+    std::thread::scope(|scope| {
+        let mut queues: Vec<(Vec<bool>, SyncSender<Delivery>)> = Vec::new();
+        let mut threads: Vec<ScopedJoinHandle<'_, Result<Vec<Numbered>>>> = Vec::new();
+        let groups = producer.groups();
+        let (done, ended) = channel::<()>();
+        for hand in hands {
+            let (queue, blocks): (_, Receiver<Delivery>) = sync_channel(QUEUE);
+            let mut worker = Worker::new(hand);
+            queues.push(((0..groups).map(|group| worker.serves(group)).collect(), queue));
+            let done = done.clone();
+            threads.push(scope.spawn(move || {
+                let _done = done; // gone when the thread is, however it ends
+                let heed = || if stop.load(Ordering::Relaxed) { Err(Problem::interrupted()) } else { Ok(()) };
+                for (group, block) in blocks {
+                    worker.block(group, &block, &heed)?;
+                }
+                Ok(worker.into_lanes())
+            }));
+        }
+        drop(done);
+        let produced = producer.run(
+            &mut |group, block| {
+                let mut wanting = queues.iter().filter(|(serves, _)| serves[group]);
+                wanting.try_for_each(|(_, queue)| hand_over(queue, (group, Arc::clone(&block)), watcher))
+            },
+            watch,
+            watcher,
+        );
+        drop(queues);
+        let produced = produced.and_then(|()| {
+            while ended.recv_timeout(LISTEN) == Err(RecvTimeoutError::Timeout) {
+                watcher.again()?;
+            }
+            Ok(())
+        });
+        stop.store(true, Ordering::Relaxed);
+        let mut lanes = Vec::new();
+        let (mut failed, mut stopped) = (None, None);
+        for thread in threads {
+            match thread.join() {
+                Ok(Ok(part)) => lanes.extend(part),
+                Ok(Err(problem)) if problem.class == Class::Interrupted => stopped = Some(problem),
+                Ok(Err(problem)) => failed = failed.or(Some(problem)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        // A worker that meets an error stops the others: that error is the one to report.
+        match failed {
+            Some(problem) => Err(problem),
+            None => produced.and_then(|()| stopped.map_or(Ok(lanes), Err)),
+        }
+    })
+}
+
+/// Puts a block into a worker's queue. A closed queue means that its worker met an error.
+fn hand_over(queue: &SyncSender<Delivery>, delivery: Delivery, watcher: &Watcher<'_>) -> Result<()> {
+    let mut delivery = delivery;
+    loop {
+        delivery = match queue.try_send(delivery) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Disconnected(_)) => return Err(Problem::interrupted()),
+            Err(TrySendError::Full(delivery)) => delivery,
+        };
+        watcher.again()?;
+        std::thread::sleep(PAUSE);
+    }
+}

@@ -1,0 +1,262 @@
+//! What address spaces cost, in bytes allocated: time and memory grow with the rows of a trace and not faster, whatever
+//! the rows do. All counts are exact: one thread, one size against its double.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use binhop_base::Bytes;
+use binhop_sim::paging::{PagingPlan, paging};
+use binhop_sim::{Machine, Plan, simulate};
+use binhop_trace::event::EventBuilder;
+use binhop_trace::{EventBatch, Op};
+use common::Fixed;
+
+/// Counts the bytes that are held, the most there were, and all that were ever asked for.
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+impl Counting {
+    fn take(bytes: usize) {
+        ASKED.fetch_add(bytes, SeqCst);
+        PEAK.fetch_max(HELD.fetch_add(bytes, SeqCst) + bytes, SeqCst);
+    }
+}
+
+// SAFETY: every call goes on to the system's allocator, whose rules the caller keeps.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::take(layout.size());
+        // SAFETY: as above.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), SeqCst);
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// One test at a time, from its first allocation to its last.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    /// Bytes ever asked for, which work in vain shows in, too.
+    asked: usize,
+    /// The most that were held at once.
+    peak: usize,
+}
+
+fn cost(work: impl FnOnce()) -> Cost {
+    let (held, asked) = (HELD.load(SeqCst), ASKED.load(SeqCst));
+    PEAK.store(held, SeqCst);
+    work();
+    Cost { asked: ASKED.load(SeqCst) - asked, peak: PEAK.load(SeqCst) - held }
+}
+
+/// A machine with this policy.
+fn machine(policy: &str) -> Machine {
+    let text = format!(
+        r#"
+memory = {{ page = "4KiB", size = "64MiB" }}
+placement = {{ policy = "{policy}", pool = "1MiB" }}
+[cache.l1]
+serves = "all"
+size = "1KiB"
+line = "32B"
+next = "memory"
+"#
+    );
+    Machine::parse(&text, "small", &[]).unwrap()
+}
+
+/// What it costs to simulate these events, and to count their page faults.
+fn costs(events: &EventBatch, policy: &str) -> [Cost; 2] {
+    let machine = machine(policy);
+    let simulated = cost(|| {
+        let source = Box::new(Fixed::new(events.clone(), 1 << 16));
+        simulate(&machine, source, &Plan::default(), None, &mut |_| Ok(())).unwrap();
+    });
+    let plan = PagingPlan {
+        page: Bytes(4096),
+        sizes: vec![Bytes(64 << 20)],
+        colors: vec![1],
+        length: None,
+        pid_hash: false,
+        ahead: false,
+    };
+    let paged = cost(|| {
+        paging(Box::new(Fixed::new(events.clone(), 1 << 16)), &plan, &mut |_| Ok(())).unwrap();
+    });
+    [simulated, paged]
+}
+
+/// Twice the rows cost at most 2.3 times as much: vectors that double, and trees that deepen.
+fn assert_linear(name: &str, rows: u64, events: impl Fn(u64) -> EventBatch) {
+    let (once, twice) = (costs(&events(rows), "random"), costs(&events(2 * rows), "random"));
+    for (pass, (once, twice)) in ["simulation", "paging"].into_iter().zip(once.into_iter().zip(twice)) {
+        for (what, once, twice) in [("asked", once.asked, twice.asked), ("peak", once.peak, twice.peak)] {
+            println!("{name}, {pass}: {what} {once} B for {rows}, {twice} B for twice");
+            assert!(twice * 10 <= once * 23, "{name}, {pass}: {what} {once} B, then {twice} B");
+        }
+    }
+}
+
+fn map(events: &mut EventBuilder, page: u64, pages: u32, segment: Option<u64>) {
+    events.push_args(Op::Map, page << 12, 3, pages, [segment, Some(0)]);
+}
+
+fn load(events: &mut EventBuilder, page: u64) {
+    events.push(Op::Load, page << 12, 8, 1);
+}
+
+/// A child of `parent` is born and runs.
+fn fork(events: &mut EventBuilder, child: u64, parent: u64) {
+    events.push_args(Op::Fork, child, 0, 0, [Some(parent), None]);
+    events.push(Op::Switch, child, 0, 0);
+}
+
+#[test]
+fn live_segments_touched_one_by_one() {
+    let _turn = turn();
+    assert_linear("segments", 4000, |rows| {
+        let mut events = EventBuilder::default();
+        for number in 0..rows {
+            map(&mut events, 2 * number, 1, Some(number));
+            load(&mut events, 2 * number);
+        }
+        events.finish()
+    });
+}
+
+#[test]
+fn protections_of_single_pages_and_of_everything() {
+    let _turn = turn();
+    assert_linear("protect", 4000, |rows| {
+        let mut events = EventBuilder::default();
+        map(&mut events, 0, rows as u32, Some(1));
+        for number in 0..rows {
+            load(&mut events, number);
+            events.push(Op::Protect, (number ^ 1) << 12, 1, 1);
+            events.push(Op::Protect, 0, 3, rows as u32);
+        }
+        events.finish()
+    });
+}
+
+#[test]
+fn forks_one_after_the_other_and_of_each_other() {
+    let _turn = turn();
+    assert_linear("children of one", 4000, |rows| {
+        let mut events = EventBuilder::default();
+        (0..rows).for_each(|page| events.push(Op::Store, page << 12, 8, 1));
+        for child in 1..=rows {
+            fork(&mut events, child, 0);
+            load(&mut events, child % rows);
+            events.push(Op::Switch, 0, 0, 0);
+            events.push(Op::Exit, child, 0, 0);
+        }
+        events.finish()
+    });
+    assert_linear("a chain", 4000, |rows| {
+        let mut events = EventBuilder::default();
+        for child in 1..=rows {
+            fork(&mut events, child, child - 1);
+            events.push(Op::Store, child << 12, 8, 1);
+        }
+        events.finish()
+    });
+}
+
+#[test]
+fn mappings_of_many_live_segments_at_one_page() {
+    let _turn = turn();
+    assert_linear("one page", 4000, |rows| {
+        let mut events = EventBuilder::default();
+        (0..rows).for_each(|number| map(&mut events, number + 1, 1, Some(number)));
+        for number in (0..rows).chain(0..rows) {
+            map(&mut events, 0, 1, Some(number));
+            load(&mut events, 0);
+        }
+        events.finish()
+    });
+}
+
+#[test]
+fn maps_that_children_inherit_are_kept_once() {
+    let _turn = turn();
+    let events = |maps: u64, forks: u64| {
+        let mut events = EventBuilder::default();
+        for number in 0..maps {
+            map(&mut events, 2 * number, 1, Some(number));
+            events.push(Op::Store, (2 * number + 1) << 12, 8, 1);
+        }
+        for child in 1..=forks {
+            fork(&mut events, child, 0);
+            // Each child changes a map and a page of its own.
+            map(&mut events, 2 * (child % maps.max(1)), 1, None);
+            events.push(Op::Store, 1 << 12, 8, 1);
+        }
+        events.finish()
+    };
+    let (maps, forks) = (500, 2000);
+    let costs = |maps, forks| costs(&events(maps, forks), "random");
+    let (both, maps, forks) = (costs(maps, forks), costs(maps, 1), costs(1, forks));
+    for ((both, maps), forks) in both.into_iter().zip(maps).zip(forks) {
+        println!("maps and forks: {both:?}; maps: {maps:?}; forks: {forks:?}");
+        // A change copies a path of the shared tree: some nodes more than where there is one map.
+        assert!(both.peak <= 3 * (maps.peak + forks.peak), "{both:?} of {maps:?} and {forks:?}");
+        assert!(both.asked <= 3 * (maps.asked + forks.asked), "{both:?} of {maps:?} and {forks:?}");
+    }
+}
+
+#[test]
+fn address_spaces_that_come_once() {
+    let _turn = turn();
+    let events = |rows: u64| {
+        let mut events = EventBuilder::default();
+        for asid in 0..rows {
+            events.push(Op::Switch, asid, 0, 0);
+            load(&mut events, 5);
+        }
+        events.finish()
+    };
+    assert_linear("asids", 20_000, events);
+    // Of each space what is found of its page, what is reported of it, and the report: no counter that nobody asks for.
+    let [simulated, paged] = costs(&events(40_000), "random").map(|cost| cost.peak / 40_000);
+    assert!(simulated <= 1500, "{simulated} B for each space");
+    assert!(paged <= 600, "{paged} B for each space");
+}
+
+#[test]
+fn segments_are_listed_for_policies_that_ask_in_bounded_memory() {
+    let _turn = turn();
+    // Lists of n segments for n placements are what such a policy asks for; a block does not hold them all.
+    let events = |rows: u64| {
+        let mut events = EventBuilder::default();
+        for number in 0..rows {
+            map(&mut events, 2 * number, 1, Some(number));
+            load(&mut events, 2 * number);
+        }
+        events.finish()
+    };
+    let [once, _] = costs(&events(2000), "hierarchical");
+    let [twice, _] = costs(&events(4000), "hierarchical");
+    println!("lists: {once:?}, then {twice:?}");
+    assert!(twice.peak * 10 <= once.peak * 23, "{once:?}, then {twice:?}");
+}

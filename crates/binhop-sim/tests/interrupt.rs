@@ -1,0 +1,80 @@
+//! Whoever stops a run need not wait until every lane has gone through a batch. Counted in placements, not in seconds.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use binhop_base::{Class, FrameNo, Problem, Result};
+use binhop_os::placement::{Draws, Placement};
+use binhop_os::{Pool, Request};
+use binhop_sim::{Machine, Plan, simulate};
+use binhop_trace::Op;
+use binhop_trace::event::EventBuilder;
+use common::Fixed;
+
+const LANES: u64 = 64;
+const PAGES: u64 = 64;
+const ROWS: u64 = 16_000;
+
+static PLACED: AtomicU64 = AtomicU64::new(0);
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Counts every page that any lane places. On a worker's thread each placement waits until the run is stopped, and a little
+/// longer, so that what is counted does not depend on who is faster.
+struct Counting {
+    waits: bool,
+}
+
+impl Placement for Counting {
+    fn name(&self) -> &str {
+        "counting"
+    }
+
+    fn choose(&mut self, _: &Request, pool: &Pool<'_>, _: Draws) -> Result<FrameNo> {
+        PLACED.fetch_add(1, Ordering::Relaxed);
+        while self.waits && !STOPPED.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        if self.waits {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(pool.iter().next().unwrap().0)
+    }
+}
+
+/// Pages placed in all lanes when the run ends, of a trace of one batch that is stopped at the first call after a placement.
+fn placed_before_the_end(threads: usize) -> u64 {
+    let mut builder = EventBuilder::default();
+    for row in 0..ROWS {
+        builder.push(Op::Load, row % PAGES * 4096 + row / PAGES % 16 * 64, 8, 1);
+    }
+    let machine = Machine::load("zen-4k", &[]).unwrap();
+    let plan = Plan { seeds: (0..LANES).collect(), threads, ..Plan::default() };
+    PLACED.store(0, Ordering::Relaxed);
+    STOPPED.store(false, Ordering::Relaxed);
+    let maker = |_: u64| Box::new(Counting { waits: threads > 1 }) as Box<dyn Placement>;
+    let source = Box::new(Fixed::new(builder.finish(), ROWS as usize));
+    let stopped = simulate(&machine, source, &plan, Some(&maker), &mut |_| {
+        if PLACED.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        STOPPED.store(true, Ordering::Relaxed);
+        Err(Problem::interrupted())
+    });
+    assert_eq!(stopped.unwrap_err().class, Class::Interrupted);
+    PLACED.load(Ordering::Relaxed)
+}
+
+#[test]
+fn a_run_that_is_stopped_does_not_go_through_all_lanes_first() {
+    for threads in [1, 2, 4] {
+        let placed = placed_before_the_end(threads);
+        assert!(
+            placed < LANES * PAGES / 2,
+            "{placed} of {} placements with {threads} threads",
+            LANES * PAGES
+        );
+    }
+}

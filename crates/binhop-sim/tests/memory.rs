@@ -1,0 +1,118 @@
+//! What a run is reckoned to take of memory, compared with what it takes: never more than reckoned, and reckoned no more
+//! than twice of it, for what each seed adds.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use binhop_sim::{Machine, Plan, needed, simulate};
+use binhop_trace::event::EventBuilder;
+use binhop_trace::{EventBatch, Op};
+use common::Fixed;
+
+/// Counts the bytes that are allocated, and the most at any time.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is handed on to the system's allocator as it is; counting changes nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(now, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// One measurement at a time.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// References to so many pages, again and again, by two processes.
+fn events(pages: u64) -> EventBatch {
+    let mut rows = EventBuilder::default();
+    for round in 0..4u64 {
+        rows.push(Op::Switch, round % 2, 0, 0);
+        for page in 0..pages {
+            rows.push(Op::Load, ((page * 7 % pages) << 12) + page * 64 % 4096, 8, 1);
+            rows.push(Op::Store, (page << 12) + page * 192 % 4096, 8, 1);
+            rows.push(Op::Fetch, (page % 64) << 12, 16, 4);
+        }
+    }
+    rows.finish()
+}
+
+fn plan(seeds: u64, interval: Option<u64>) -> Plan {
+    Plan { seeds: (0..seeds).collect(), interval, ..Plan::default() }
+}
+
+/// The most bytes at any time of a run.
+fn peak(machine: &Machine, events: &EventBatch, plan: &Plan) -> u64 {
+    let source = Box::new(Fixed::new(events.clone(), 1000));
+    let before = NOW.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    drop(simulate(machine, source, plan, None, &mut |_| Ok(())).unwrap());
+    (MOST.load(Ordering::Relaxed) - before) as u64
+}
+
+/// What seeds add, and the whole, measured and reckoned.
+fn compare(name: &str, settings: &[&str], pages: u64, interval: Option<u64>) {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let settings: Vec<String> = settings.iter().map(|&setting| setting.to_string()).collect();
+    let machine = Machine::load(name, &settings).unwrap();
+    let events = events(pages);
+    // Each of two processes has pages of its own, unless physical = virtual.
+    let intervals = interval.map_or(0, |each| 16 * pages / each);
+    let spaces = if machine.safe_frames().is_some() { 2 } else { 1 };
+    let growth = [spaces * (pages << 12 >> machine.memory().page.log2()), 2, intervals];
+    let machines = std::slice::from_ref(&machine);
+    let (few, many) = (2, 10);
+    let measured = [few, many].map(|seeds| peak(&machine, &events, &plan(seeds, interval)));
+    let reckoned = [few, many].map(|seeds| needed(machines, &plan(seeds, interval), seeds as usize, growth));
+    let of_a_seed = [measured, reckoned].map(|[less, more]| (more - less) / (many - few));
+    let what =
+        format!("{name} {settings:?}, {pages} pages: {measured:?}, {reckoned:?}, a seed {of_a_seed:?}");
+    println!("{what}");
+    assert!(measured[0] <= reckoned[0] && measured[1] <= reckoned[1], "more than reckoned: {what}");
+    assert!(of_a_seed[0] <= of_a_seed[1], "a seed takes more than reckoned: {what}");
+    assert!(of_a_seed[1] <= 2 * of_a_seed[0], "a seed takes less than half of what is reckoned: {what}");
+}
+
+#[test]
+fn machines_of_today_take_what_is_reckoned() {
+    compare("zen-4k", &[], 2000, None);
+    compare("skylake", &[], 2000, None);
+}
+
+#[test]
+fn small_machines_under_many_pages_take_what_is_reckoned() {
+    compare("two-level", &[], 30_000, None);
+    compare("kh90", &["memory.size=64MiB", "placement.pool=1MiB"], 20_000, None);
+}
+
+#[test]
+fn policies_with_state_take_what_is_reckoned() {
+    for policy in ["hierarchical", "buddy", "page-coloring-equal", "colored-lists"] {
+        let policy = format!("placement.policy={policy}");
+        compare("zen-4k", &[&policy], 2000, None);
+    }
+}
+
+#[test]
+fn intervals_and_replacements_take_what_is_reckoned() {
+    compare("zen-4k", &[], 1000, Some(100));
+    compare("zen-4k", &["cache.l3.replacement=srrip", "cache.l2.replacement=plru"], 1000, None);
+}

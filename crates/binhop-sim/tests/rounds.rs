@@ -1,0 +1,234 @@
+//! Seeds that do not fit into memory at once are simulated in rounds, and no result shows it.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use std::cell::Cell;
+
+use arrow::array::RecordBatch;
+use binhop_base::{Class, Problem, Result};
+use binhop_sim::{
+    Input, Machine, Memory, Outcome, Plan, Progress, explain_rounds, needed, simulate_all, simulate_in_rounds,
+};
+use binhop_trace::{EventBatch, Op, Source};
+use common::{Event, Fixed, SMALL, batch, event, inclusive, machine};
+use proptest::prelude::*;
+
+/// What is assumed of a trace before it is read.
+const GUESS: [u64; 3] = [1 << 14, 1, 0];
+
+fn plan(seeds: u64) -> Plan {
+    Plan { seeds: (0..seeds).collect(), warmup: 40, log: true, ..Plan::default() }
+}
+
+/// The plan with memory for so many seeds at once, as far as is known before the trace is read.
+fn limited(machines: &[Machine], plan: &Plan, at_once: usize) -> Plan {
+    let bytes = needed(machines, plan, at_once, GUESS);
+    Plan { memory: Some(Memory { bytes, source: "a test".to_string() }), ..plan.clone() }
+}
+
+fn source(events: &EventBatch) -> Box<dyn Source> {
+    Box::new(Fixed::new(events.clone(), 100))
+}
+
+fn whole(machines: &[Machine], events: &EventBatch, plan: &Plan) -> Vec<Outcome> {
+    simulate_all(machines, source(events), plan, None, &mut |_| Ok(())).unwrap()
+}
+
+/// The outcomes, and how often the trace was read.
+fn in_rounds(machines: &[Machine], events: &EventBatch, plan: &Plan) -> Result<(Vec<Outcome>, usize)> {
+    let read = Cell::new(1);
+    let mut open = || {
+        read.set(read.get() + 1);
+        Ok(source(events))
+    };
+    let input = Input { source: source(events), again: Some(&mut open) };
+    let outcomes = simulate_in_rounds(machines, input, plan, None, &mut |_| Ok(()))?;
+    Ok((outcomes, read.get()))
+}
+
+fn told(outcome: &Outcome) -> ([Option<&RecordBatch>; 5], &[String], &str) {
+    let Outcome { results, series, processes, placements, pages, notes, machine } = outcome;
+    let tables = [Some(results), Some(series), Some(processes), placements.as_ref(), pages.as_ref()];
+    (tables, notes, machine)
+}
+
+fn assert_same(one: &[Outcome], other: &[Outcome]) {
+    assert_eq!(one.len(), other.len());
+    for (one, other) in one.iter().zip(other) {
+        assert_eq!(told(one), told(other));
+    }
+}
+
+/// Enough to come out of the warm-up.
+fn warm(events: &[Event]) -> EventBatch {
+    let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
+    batch(&[vec![warm; 41], events.to_vec()].concat())
+}
+
+/// Loads of so many pages, one after the other.
+fn walk(pages: u64) -> EventBatch {
+    let mut rows = binhop_trace::event::EventBuilder::default();
+    (0..pages).for_each(|page| rows.push(Op::Load, page << 12, 8, 1));
+    rows.finish()
+}
+
+fn refused(result: Result<(Vec<Outcome>, usize)>) -> Box<Problem> {
+    let problem = result.unwrap_err();
+    assert_eq!(problem.class, Class::Request, "{problem}");
+    problem
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rounds_are_one_run_to_the_bit(
+        number in 0..SMALL.len(), at_once in 1usize..5, watch: bool,
+        events in prop::collection::vec(event(), 1..600),
+    ) {
+        let (machines, events) = ([machine(number)], warm(&events));
+        let watch = watch.then(|| "l2".to_string());
+        let plan = Plan { interval: Some(300), watch, ..plan(5) };
+        // Intervals are not guessed for a trace of unknown length.
+        let (outcomes, read) = in_rounds(&machines, &events, &limited(&machines, &plan, at_once)).unwrap();
+        prop_assert!(read >= 5usize.div_ceil(at_once), "{read} rounds of {at_once}");
+        assert_same(&whole(&machines, &events, &plan), &outcomes);
+    }
+
+    #[test]
+    fn machines_that_share_stages_are_done_in_rounds_too(
+        machine in inclusive(), number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..600),
+    ) {
+        let (machines, events) = ([machine, common::machine(number), common::machine(0)], warm(&events));
+        let plan = plan(4);
+        let (outcomes, read) = in_rounds(&machines, &events, &limited(&machines, &plan, 2)).unwrap();
+        // More processes than were guessed may take more rounds.
+        prop_assert!(read >= 2, "{read}");
+        assert_same(&whole(&machines, &events, &plan), &outcomes);
+    }
+}
+
+/// What a cache or a page did in the last round only is in the notes all the same, and what it never did is, too.
+#[test]
+fn notes_speak_of_all_rounds() {
+    let machines = [machine(1)];
+    let events = warm(&[]);
+    let plan = plan(3);
+    let (outcomes, read) = in_rounds(&machines, &events, &limited(&machines, &plan, 1)).unwrap();
+    assert_eq!(read, 3);
+    let notes = outcomes[0].notes.join("\n");
+    assert!(notes.contains("it is simulated once for all seeds"), "{notes}");
+    assert_same(&whole(&machines, &events, &plan), &outcomes);
+}
+
+/// Where one seed of all machines does not fit, each machine is done by itself.
+#[test]
+fn machines_are_done_one_by_one_if_they_must() {
+    let machines = [0, 1, 2].map(machine);
+    let events = warm(&[]);
+    let plan = plan(2);
+    let largest = machines.iter().map(|one| needed(std::slice::from_ref(one), &plan, 1, GUESS)).max();
+    // The tables of all machines are kept, whoever is simulated.
+    let tables = needed(&machines, &plan, 0, [0; 3])
+        - needed(&machines, &Plan { seeds: vec![], ..plan.clone() }, 0, [0; 3]);
+    let bytes = largest.unwrap() + tables;
+    assert!(bytes < needed(&machines, &plan, 1, [1, 1, 0]), "not even one seed of all fits");
+    let small = Plan { memory: Some(Memory { bytes, source: "a test".to_string() }), ..plan.clone() };
+    let (outcomes, read) = in_rounds(&machines, &events, &small).unwrap();
+    assert!(read >= 3, "{read}");
+    assert_same(&whole(&machines, &events, &plan), &outcomes);
+}
+
+/// A trace of more pages than was guessed: the round is given up and done again with fewer seeds.
+#[test]
+fn a_round_that_outgrows_its_memory_is_done_again_with_fewer_seeds() {
+    let ample = ["memory.size=256MiB".to_string()];
+    let machines = [Machine::parse(&machine(0).resolved(), "ample", &ample).unwrap()];
+    let events = walk(20_000);
+    let plan = Plan { warmup: 0, log: false, ..plan(40) };
+    let limited = limited(&machines, &plan, 40);
+    let (outcomes, read) = in_rounds(&machines, &events, &limited).unwrap();
+    assert!((3..=13).contains(&read), "{read}");
+    assert_same(&whole(&machines, &events, &plan), &outcomes);
+    // With memory for one seed as it was guessed, the trace does not fit at all.
+    let one = Plan { seeds: vec![0], ..plan.clone() };
+    let problem = refused(in_rounds(&machines, &events, &self::limited(&machines, &one, 1)));
+    assert!(problem.to_string().contains("pages in 1 address spaces"), "{problem}");
+}
+
+#[test]
+fn a_trace_that_is_read_once_is_refused_with_the_number_of_seeds_that_fit() {
+    let machines = [machine(0)];
+    let (events, plan) = (warm(&[]), plan(8));
+    let limited = limited(&machines, &plan, 3);
+    let once = |plan: &Plan| simulate_all(&machines, source(&events), plan, None, &mut |_| Ok(()));
+    let problem = refused(once(&limited).map(|outcomes| (outcomes, 1)));
+    assert_eq!(problem.value, "8 seeds");
+    assert!(problem.remedy.starts_with("ask for 3 seeds or fewer"), "{problem}");
+    once(&Plan { seeds: vec![0, 1, 2], ..limited }).unwrap();
+}
+
+/// 64 GiB of lines of 32 bytes, at 8 bytes each, are 16 GiB. With 1 GiB, 2 GiB of cache fit beside the rest.
+#[test]
+fn a_cache_that_fits_nowhere_is_refused_before_it_is_made() {
+    let set =
+        |setting: &str| Machine::parse(&machine(1).resolved(), "large", &[setting.to_string()]).unwrap();
+    let refuse = |setting: &str, bytes: u64| {
+        let memory = Some(Memory { bytes, source: "a test".to_string() });
+        refused(in_rounds(&[set(setting)], &warm(&[]), &Plan { memory, ..plan(2) }))
+    };
+    let problem = refuse("cache.l2.size=64GiB", 1 << 30);
+    assert!(problem.value.starts_with("8.") && problem.value.ends_with("GiB of memory"), "{problem}");
+    assert!(problem.remedy.contains("cache.l2.size=4GiB would fit"), "{problem}");
+    let problem = refuse("memory.size=8TiB", 1 << 30);
+    assert!(problem.remedy.contains("memory.size="), "{problem}");
+    // Sizes whose product is more than any number stay more than there is.
+    let problem = refuse("cache.l2.size=4194304TiB", u64::MAX / 64);
+    assert!(problem.rule.contains("one placement needs so much"), "{problem}");
+}
+
+#[test]
+fn a_trace_that_changes_between_rounds_is_noticed() {
+    let machines = [machine(0)];
+    let plan = plan(2);
+    let first = warm(&[]);
+    let mut open = || Ok(source(&warm(&[Event::Fetch { page: 1, offset: 0, count: 3 }])));
+    let input = Input { source: source(&first), again: Some(&mut open) };
+    let limited = limited(&machines, &plan, 1);
+    let problem = simulate_in_rounds(&machines, input, &limited, None, &mut |_| Ok(())).unwrap_err();
+    assert!(problem.rule.contains("41 references in one round of seeds and 44 in another"), "{problem}");
+}
+
+/// Over all rounds progress runs once from nothing to the whole trace.
+#[test]
+fn progress_runs_on_over_rounds() {
+    let machines = [machine(0)];
+    let plan = Plan { warmup: 0, ..plan(4) };
+    let events = walk(1000);
+    let mut told: Vec<Progress> = Vec::new();
+    let mut open = || Ok(source(&events));
+    let input = Input { source: source(&events), again: Some(&mut open) };
+    let limited = limited(&machines, &plan, 2);
+    simulate_in_rounds(&machines, input, &limited, None, &mut |now| {
+        told.push(*now);
+        Ok(())
+    })
+    .unwrap();
+    // While lanes are made nothing is added. Each round is half of the whole, in ten batches.
+    let mut references: Vec<u64> = told.iter().map(|now| now.references).collect();
+    references.dedup();
+    assert_eq!(references, (0..=20).map(|batch| 50 * batch).collect::<Vec<u64>>());
+    assert!(told.iter().all(|now| now.references <= 500 || now.of == Some(1000)));
+}
+
+#[test]
+fn the_plan_says_how_many_rounds_there_are() {
+    let machines = [machine(0)];
+    let memory =
+        |at_once| limited(&machines, &Plan { seeds: (0..6).collect(), ..Plan::default() }, at_once).memory;
+    assert_eq!(explain_rounds(&machines, 6, memory(6)), None);
+    let said = explain_rounds(&machines, 6, memory(2)).unwrap();
+    assert!(said.starts_with("memory: 6 seeds take about") && said.contains("in 3 rounds"), "{said}");
+    assert_eq!(explain_rounds(&machines, 6, None), None);
+}
