@@ -8,6 +8,7 @@ The answer is a distribution, not a point: the same trace under many page placem
 (1, 3)
 """
 
+from binhop import docstrings, interrupts  # noqa: F401, it listens from here on
 from binhop._binhop import Machine, Pool, Request, __version__
 from binhop.comparison.result import Comparison
 from binhop.comparison.run import compare
@@ -30,6 +31,8 @@ from binhop.results import Result
 from binhop.run import explain, simulate, simulate_all
 from binhop.traces import Trace
 from binhop.until import simulate_until
+
+docstrings.keep()
 
 __all__ = [
     "BinhopError",

@@ -25,17 +25,22 @@ __all__ = [
     "format_of_path",
     "formats",
     "inspect",
+    "kinds",
     "lint",
     "lint_rules",
     "machine_keys",
     "machines",
+    "made_by",
+    "map_flags",
     "mix",
     "observe",
     "packings",
     "paging",
     "policies",
+    "read_text",
     "record",
     "simulate",
+    "steering_characters",
     "tracing_refused",
     "unknown",
     "workloads",
@@ -145,6 +150,9 @@ class Stream:
     def meta(self) -> str:
         """What is known about the whole, as JSON; empty once the stream is given away."""
     @property
+    def identity(self) -> str | None:
+        """What two streams of the same events have in common; None of a pipe, a workload, a table."""
+    @property
     def content_hash(self) -> str | None:
         """The hash over the decoded columns that the file carries; None if it carries none."""
     @property
@@ -159,10 +167,13 @@ class Stream:
         threads: int = 1,
         progress: Callable[[int, int | None], object] | None = None,
         placement: str | None = None,
+        made_by: str | None = None,
     ) -> tuple[str, list[str]]:
         """Writes the events (at most `length` references) into a trace file, complete or not at all."""
     def first_rows(self, rows: int) -> Stream:
         """The first rows, of any kind."""
+    def first_references(self, references: int) -> Stream:
+        """The first references: what a length keeps."""
     def slice(self, start: int, stop: int | None = None) -> Stream:
         """The references from one position up to another (None: to the end), and the state they find."""
     def sample(self, every: int, window: int, seed: int | None = None) -> Stream:
@@ -174,8 +185,17 @@ class Stream:
         """Streams one after the other."""
     def print(self, json: bool, meta: bool) -> None:
         """Writes the events to the standard output, a line each: text, or JSON."""
-    def export(self, path: str, to: str, progress: Callable[[int, int | None], object] | None = None) -> str:
-        """Exports the events; what is read, written and left out as JSON."""
+    def export(
+        self,
+        path: str,
+        to: str,
+        length: int | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
+    ) -> str:
+        """Exports the events (at most `length` references); what is read, written and left out as JSON."""
+
+def read_text(path: str, what: str, remedy: str) -> str:
+    """Reads a text that a person wrote, of bounded length; a wait for it hears of signals."""
 
 def mix(
     inputs: list[tuple[str, Callable[[], Stream], int | None]], quantum: int, latency: int | None, ends: str
@@ -224,12 +244,15 @@ def simulate(
     interval: int | None,
     log: bool = False,
     watch: str | None = None,
-    policy: Any = None,
+    policy: tuple[str, Callable[[], Any]] | None = None,
     progress: Callable[[int, int | None], object] | None = None,
+    again: Callable[[], Stream] | None = None,
 ) -> list[Outcome]:
     """Simulates a trace on several machines, one placement for each seed.
 
-    Stages in which machines agree are done once. The interpreter is free meanwhile.
+    Stages in which machines agree are done once. The interpreter is free meanwhile. `again` opens the stream
+    anew, where seeds that do not fit into memory at once are done in rounds; None: it can be read only once.
+    `policy` is the name of a policy in Python, and what makes the `choose` of one placement.
     """
 
 def export_memory(
@@ -297,6 +320,9 @@ def unknown(value: str, place: str, rule: str, known: list[str]) -> RequestError
 def format_of_path(path: str) -> str | None:
     """The name of the importer that reads such a path, if one does."""
 
+def made_by(path: str) -> str | None:
+    """Which command wrote a Parquet file; None if it does not say so, or cannot be read."""
+
 def machines() -> list[tuple[str, str, str]]:
     """(name, about, TOML) of each bundled machine."""
 
@@ -317,6 +343,15 @@ def formats() -> list[tuple[str, str, str, list[str]]]:
 
 def packings() -> list[tuple[str, str]]:
     """(name, extension) of each way a foreign trace may be packed."""
+
+def kinds() -> list[tuple[str, bool, str]]:
+    """(name, whether a miss counts in MPI, meaning) of each kind of access that caches and memory count."""
+
+def map_flags() -> list[tuple[str, int, str]]:
+    """(letter, flag, name) of each flag of a mapping, in the order of the letters."""
+
+def steering_characters() -> list[tuple[int, int]]:
+    """(first, last) code of each range of characters that steer a terminal or reorder a line."""
 
 def exporters() -> list[tuple[str, str, str, bool]]:
     """(name, what it is, what is lost, whether it takes what reaches memory) of each export format."""

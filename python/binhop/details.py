@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop
 from binhop._binhop import Machine
-from binhop.arguments import thread_count, whole_number
+from binhop.arguments import seed_number, thread_count
 from binhop.lazily import pl
 from binhop.run import run_all
 from binhop.traces import Trace
@@ -54,7 +54,7 @@ def export_memory(
     to: str,
     *,
     seed: int = 0,
-    length: int | None = None,
+    length: int | str | None = None,
     threads: int | None = None,
     progress: Any = None,
 ) -> dict[str, Any]:
@@ -84,9 +84,9 @@ def export_memory(
             opened.stream(),
             os.fspath(path),
             to,
-            seed=seed,
+            seed=seed_number(seed),
             threads=thread_count(threads),
-            length=whole_number(opened._bounded(length), "length"),
+            length=opened._bounded(length),
             progress=progress,
         )
     )
@@ -115,7 +115,8 @@ def repeated_misses(
 
     Returns:
         One row for each seed and page that missed again: seed, page, asid and page_no (where it was touched
-        first), segment, frame (the last it was in), bin (of the cache), misses.
+        first), segment (named by what it is: docs/compare.md), frame (the last it was in), bin (of the
+        cache), misses.
 
     >>> repeated_misses("kh90", "lin", seeds=2, length=100_000).columns
     ['seed', 'page', 'asid', 'page_no', 'segment', 'frame', 'bin', 'misses']

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from binhop.escape import escaped
+
 
 class BinhopError(Exception):
     """Base of the errors of binhop.
@@ -23,8 +25,9 @@ class BinhopError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
+        """One line; what a trace or a file name brings along is escaped in it."""
         where = f"{self.place}: " if self.place else ""
-        return f"{where}{self.value}: {self.rule}; {self.remedy}"
+        return escaped(f"{where}{self.value}: {self.rule}; {self.remedy}")
 
 
 class RequestError(BinhopError):

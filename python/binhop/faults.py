@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop
-from binhop.arguments import thread_count, whole_number
+from binhop.arguments import counts, integer, listed, thread_count, whole_number
 from binhop.errors import RequestError
+from binhop.escape import escaped, json_text
 from binhop.lazily import pl
 from binhop.output import ResultDirectory, write_parquet, write_provenance
 from binhop.results import SCHEMA, exact
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
+
+    from binhop.tables import Table
 
 SIZES = ("1MiB", "2MiB", "4MiB", "8MiB", "16MiB", "32MiB", "64MiB")
 """Memory sizes of LF91."""
@@ -85,12 +87,13 @@ class PagingResult:
             "rows": rows,
             "provenance": {**self.provenance, "notes": self.notes},
         }
-        return json.dumps(whole, allow_nan=False, separators=(",", ":"))
+        return json_text(whole)
 
     def write(self, directory: str | os.PathLike[str], *, figures: bool = True) -> list[str]:
         """Writes tables, provenance and figures into a directory, which appears complete or not at all.
 
-        A directory of an earlier result is replaced; any other that holds something is refused.
+        An earlier result is replaced, but for files in it that are not binhop's: they stay. Any other
+        directory that holds something is refused.
 
         Returns:
             The names of the files.
@@ -112,18 +115,36 @@ class PagingResult:
 
         return draw_paging(directory)
 
+    def tables(self) -> list[Table]:
+        """The fault rates and the utilization, a table for each workload."""
+        from binhop.tables.paging import paging_tables
+
+        return paging_tables(self.faults, self.utilization)
+
+    def chart(self, workload: str | None = None) -> Any:
+        """The figure of a workload (the first of which there is one), as an Altair chart, for a notebook."""
+        from binhop.report import chart_of  # it takes a while to load
+        from binhop.report.paging import paging_charts
+
+        return chart_of(paging_charts(self.faults), workload)
+
+    def _repr_html_(self) -> str:
+        from binhop.tables.html import html
+
+        return html(self.tables(), self.notes)
+
     def __repr__(self) -> str:
         cells = self.faults.height // len(self.workloads)
-        return f"<PagingResult {', '.join(self.workloads)}: {cells} memories each>"
+        return f"<PagingResult {escaped(', '.join(self.workloads))}: {cells} memories each>"
 
 
 def paging(
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
     *,
     sizes: Sequence[str | int] = SIZES,
-    colors: Iterable[int] = COLORS,
+    colors: Iterable[int | str] = COLORS,
     page: str | int = PAGE,
-    length: int | None = None,
+    length: int | str | None = None,
     pid_hash: bool = False,
     threads: int | None = None,
     progress: Callable[[int, int | None], object] | None = None,
@@ -157,14 +178,15 @@ def paging(
     if trace.endless and length is None:
         rule = "a built-in workload never ends"
         raise RequestError(trace.name, "length", rule, "say how many references, as in length=50_000_000")
-    written = [_size(size) for size in sizes]
-    counts = [_count(count) for count in colors]
+    length = whole_number(length, "length")
+    written = [_size(size, "sizes") for size in listed(sizes, "sizes")]
+    numbers = counts(colors, "colors")
     outcome = _binhop.paging(
         trace.stream(),
-        page=_size(page),
+        page=_size(page, "page"),
         sizes=written,
-        colors=counts,
-        length=whole_number(length, "length"),
+        colors=numbers,
+        length=length,
         pid_hash=pid_hash,
         ahead=thread_count(threads) > 1,
         progress=progress,
@@ -177,7 +199,7 @@ def paging(
         (pl.col("faults") / outcome.references).alias("fault_rate"),
     )
     touches = pl.DataFrame(outcome.first_touches)
-    used = pl.DataFrame({"colors": counts}, schema={"colors": pl.UInt64})
+    used = pl.DataFrame({"colors": numbers}, schema={"colors": pl.UInt64})
     used = used.join(pl.DataFrame(outcome.utilization), on="colors", how="left", maintain_order="left")
     utilization = used.select(
         named,
@@ -189,9 +211,9 @@ def paging(
     )
     provenance = {
         "binhop": _binhop.__version__,
-        "page": _size(page),
+        "page": _size(page, "page"),
         "sizes": written,
-        "colors": counts,
+        "colors": numbers,
         "pid_hash": pid_hash,
         "traces": [
             {
@@ -240,11 +262,5 @@ def _long(wide: pl.DataFrame, columns: dict[str, str]) -> pl.DataFrame:
     return pl.concat(parts).sort("order", maintain_order=True).drop("order")
 
 
-def _size(size: str | int) -> str:
-    return f"{size}B" if isinstance(size, int) else size
-
-
-def _count(count: int) -> int:
-    if not 0 <= count < 2**63:
-        raise RequestError(str(count), "colors", "memory has at least one color", "ask for 1 or more")
-    return count
+def _size(size: str | int, name: str) -> str:
+    return size if isinstance(size, str) else f"{integer(size, name)}B"

@@ -79,4 +79,37 @@ def like(option: str) -> str:
     >>> like("--threads")
     'write it like --threads 2'
     """
+    if not option.startswith("-"):  # a function's argument
+        return f'write it like {option}="{EXAMPLES.get(f"--{option}", "50M")}"'
     return f"write it like {option} {EXAMPLES.get(option, '50M')}"
+
+
+def grouped(number: float) -> str:
+    """A whole number with its thousands apart: 1 234 567."""
+    return f"{round(number):,}".replace(",", " ")
+
+
+def figure(value: float | None, unit: str) -> str:
+    """A value of any metric: misses per 1000 instructions, counts whole, other ratios to four figures."""
+    if value is None:
+        return "-"
+    if unit == "misses/instruction":
+        return rate(value)
+    return f"{value:#.4g}".rstrip(".") if "/" in unit else grouped(value)
+
+
+def signed(value: float, unit: str) -> str:
+    """A difference, in the same units: three figures, and always its sign."""
+    if unit == "misses/instruction":
+        value *= 1000
+    if abs(value) >= 1000:
+        return f"{round(value):+,}".replace(",", " ")
+    return f"{value:+#.3g}".rstrip(".")
+
+
+def rate(value: float | None) -> str:
+    """Misses per 1000 instructions from misses per instruction: four significant figures."""
+    if value is None:
+        return "-"
+    number = 1000 * value
+    return f"{number:.1f}" if number >= 1000 else f"{number:#.4g}".rstrip(".")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import stat
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
+from binhop import json_file
 from binhop.errors import RequestError
 from binhop.lazily import pl
+from binhop.own_files import all_files, foreign_files, own_files, recover, replace
+from binhop.partial import SIDECAR, Partial, resolved, sync
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
 MARK = "provenance.json"
@@ -43,22 +45,26 @@ class Writable(Protocol):
 class OutputFile:
     """A file, written at once at the end; what is no regular file is written to, never replaced.
 
-    The place is checked, and taken, at the start: a long run must not end at a directory that is not there.
+    The place is checked, and taken, at the start: a long run must not end at a directory that is not there. A
+    symbolic link stays: the file that it leads to is written.
     """
 
     def __init__(self, path: str | os.PathLike[str], place: str) -> None:
         self._path = Path(path)
         self._place = place
-        self._partial: Path | None = None
+        self._target = self._path
+        self._partial: Partial | None = None
 
     def __enter__(self) -> Self:
         try:
-            if self._path.exists() and not stat.S_ISREG(self._path.stat().st_mode):
-                if self._path.is_dir():
+            self._target = resolved(self._path)
+            if self._target.exists() and not self._target.is_file():
+                if self._target.is_dir():
                     raise RequestError(str(self._path), self._place, "is a directory", "name a file in it")
                 return self
-            self._partial = self._path.with_name(f".{self._path.name}.partial-{os.getpid()}")
-            self._partial.touch()
+            self._partial = Partial.file(self._target)
+            if self._target.exists():
+                os.fchmod(self._partial.handle, stat.S_IMODE(self._target.stat().st_mode))
         except OSError as error:
             raise refuse(error, self._path, self._place) from None
         return self
@@ -71,47 +77,72 @@ class OutputFile:
         """Writes the whole content."""
         try:
             if self._partial is None:
-                with self._path.open("wb") as file:
+                with self._target.open("wb") as file:
                     file.write(content)
                 return
-            with self._partial.open("wb") as file:
+            with open(self._partial.handle, "wb", closefd=False) as file:
                 file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            self._partial.replace(self._path)
+            os.fsync(self._partial.handle)
         except OSError as error:
             raise refuse(error, self._path, self._place) from None
+        try:
+            self._partial.move(self._target)
+        except OSError as error:
+            raise _stays(error, self._path, self._place, self._partial) from None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._partial is not None:
-            self._partial.unlink(missing_ok=True)
+            self._partial.remove()
 
 
 class ResultDirectory:
-    """A directory of results. It is filled beside its place and moved there when it is complete."""
+    """A directory of results. It is filled beside its place and moved there when it is complete.
+
+    An earlier result is replaced, but for files in it that are not binhop's: they stay. Any other directory
+    that holds something is refused.
+    """
 
     def __init__(self, path: str | os.PathLike[str], place: str = "directory") -> None:
-        self.path = Path(path).absolute()
+        self.path = Path(path)
         self._given = os.fspath(path)
         self._place = place
-        self._partial = self.path.parent / f".{self.path.name}.partial-{os.getpid()}"
+        self._partial: Partial | None = None
         self._complete = False
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
-        if self.path.exists() and not self.path.is_dir():
-            raise RequestError(self._given, self._place, "is no directory", "give another place")
-        if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / MARK).is_file():
-            rule = f"the directory holds something that is no result (it has no {MARK})"
-            raise RequestError(self._given, self._place, rule, "give another directory, or empty it")
         try:
+            self.path = resolved(self._given)
+            if os.path.lexists(self.path) and not self.path.is_dir():
+                raise RequestError(self._given, self._place, "is no directory", "give another place")
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._partial.mkdir()
+            recover(self.path)
+            self._check()
+            self._partial = Partial.directory(self.path)
         except OSError as error:
             raise refuse(error, self._given, self._place) from None
         return self
+
+    def _check(self) -> None:
+        """Refuses a directory that holds something, unless it is a result whose files are known."""
+        if not self.path.is_dir() or not any(self.path.iterdir()):
+            return
+        remedy = "give another directory, or empty it"
+        if not (self.path / MARK).is_file():
+            rule = f"the directory holds something that is no result (it has no {MARK})"
+            raise RequestError(self._given, self._place, rule, remedy)
+        own = own_files(self.path)
+        if own is None:
+            rule = (
+                f"the directory does not say which of its files binhop wrote ({SIDECAR} has no list of them)"
+            )
+            raise RequestError(self._given, self._place, rule, remedy)
+        taken = [name for name in foreign_files(self.path, own) if name == MARK]
+        if taken:
+            rule = f"holds {taken[0]}, which binhop did not write, where a result's own would stand"
+            raise RequestError(self._given, self._place, rule, remedy)
 
     def fill(self, what: Writable, *, figures: bool = True, command: list[str] | None = None) -> list[str]:
         """Writes everything a result has; the names of the files."""
@@ -125,74 +156,103 @@ class ResultDirectory:
 
     def fill_by(self, write: Callable[[Path], object], *, command: list[str] | None = None) -> list[str]:
         """Has `write` fill the directory; the names of the files."""
-        try:
-            write(self._partial)
+        assert self._partial is not None, "a directory is filled within its context"
+        directory = self._partial.path
+        with writing(self._given, self._place):
+            write(directory)
             sidecar: dict[str, Any] = {
                 "command": command,
                 "python": sys.version.split()[0],
                 "finished": time.time(),
                 "seconds": round(time.monotonic() - self._began, 1),
                 "peak-memory-bytes": _peak_memory(),
+                "files": [*all_files(directory), SIDECAR],
             }
-            _write_json(self._partial / "run.json", sidecar)
-        except (OSError, pl.exceptions.ComputeError) as error:
-            why = error if isinstance(error, OSError) else OSError(None, str(error))
-            raise refuse(why, self._given, self._place) from None
+            sync(directory)
+            json_file.write(directory / SIDECAR, sidecar)
+            sync(directory)
         self._complete = True
-        return sorted(file.name for file in self._partial.iterdir())
+        return sorted(file.name for file in directory.iterdir())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        assert self._partial is not None, "it was entered"
         if not self._complete or kind is not None:
-            shutil.rmtree(self._partial, ignore_errors=True)
+            self._partial.remove()
             return
         try:
-            _put(self._partial, self.path)
+            if self.path.is_dir() and any(self.path.iterdir()):
+                replace(self._partial, self.path)
+            else:
+                self._partial.move(self.path)
         except OSError as failure:
-            shutil.rmtree(self._partial, ignore_errors=True)
-            raise refuse(failure, self._given, self._place) from None
+            raise _stays(failure, self._given, self._place, self._partial) from None
 
 
-def _put(partial: Path, path: Path) -> None:
-    """Moves a complete directory to its place; if that fails, what was there before is still there."""
-    if not path.is_dir():
-        partial.rename(path)
-        return
-    old = path.with_name(f".{path.name}.old-{os.getpid()}")
-    path.rename(old)
+def _stays(error: OSError, path: str | os.PathLike[str], place: str, partial: Partial) -> RequestError:
+    """What is complete and cannot be moved to its place: it stays where it is."""
+    partial.close()
+    why = error.strerror or str(error)
+    rule = f"cannot be put there: {why}; what was written is complete in {partial.path}"
+    return RequestError(os.fspath(path), place, rule, "move it from there to where it is wanted")
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str], place: str) -> Iterator[None]:
+    """Makes a refused request of what the system, or Polars, says when something cannot be written."""
     try:
-        partial.rename(path)
-    except OSError:
-        old.rename(path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+        yield
+    except (OSError, pl.exceptions.ComputeError) as error:
+        why = error if isinstance(error, OSError) else OSError(None, str(error))
+        raise refuse(why, path, place) from None
 
 
 def make_anew(directory: Path, make: Callable[[Path], Iterable[Path]], place: str) -> list[Path]:
     """Has `make` make files from the Parquet of a result alone; all replace what was there, or none does.
 
     `make` is given another directory, which holds the result's Parquet and provenance and nothing else, and
-    returns the files that it made there.
+    returns the files that it made there. A file that binhop did not write is not replaced.
     """
-    partial = directory / f".anew.partial-{os.getpid()}"
+    partial: Partial | None = None
     try:
-        partial.mkdir()
-    except OSError as error:
-        raise refuse(error, directory, place) from None
-    try:
+        partial = Partial.directory(directory / "anew")
         for source in (*directory.glob("*.parquet"), directory / MARK):
-            (partial / source.name).symlink_to(source.resolve())
-        made = [path.relative_to(partial) for path in make(partial)]
+            (partial.path / source.name).symlink_to(source.resolve())
+        made = [path.relative_to(partial.path) for path in make(partial.path)]
+        _list_anew(directory, {name.as_posix() for name in made}, place)
         for name in made:
-            (partial / name).replace(directory / name)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        why = str(getattr(error, "strerror", None) or error)
+            (partial.path / name).replace(directory / name)
+    except (OSError, pl.exceptions.PolarsError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # Whatever its provenance and its tables hold: anybody may have written them.
+        why = str(getattr(error, "strerror", None) or error) or type(error).__name__
         remedy = "look whether its Parquet files are there and whole, and whether there is room"
         raise RequestError(str(directory), place, f"cannot be made anew: {why}", remedy) from None
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        if partial is not None:
+            partial.remove()
     return [directory / name for name in made]
+
+
+def _list_anew(directory: Path, made: set[str], place: str) -> None:
+    """Adds what is made to the list of binhop's own files in a directory, if it keeps one."""
+    own = own_files(directory)
+    if own is None:
+        return
+    for name in sorted(made - own):
+        if os.path.lexists(directory / name):
+            rule = "would be made anew, and binhop did not write the one that is there"
+            raise RequestError(str(directory / name), place, rule, "rename it")
+    if made - own:
+        facts = json_file.read(directory / SIDECAR)
+        with OutputFile(directory / SIDECAR, place) as file:
+            file.write(json_file.text({**facts, "files": [*facts["files"], *sorted(made - own)]}))
+
+
+def read_parquet(path: Path) -> pl.DataFrame:
+    """A table from a file of exactly this name: to Polars `[`, `*` and `?` in a path are a pattern."""
+    with path.open("rb") as file:
+        return pl.read_parquet(file)
 
 
 def write_parquet(frame: pl.DataFrame, to: Path | IO[bytes], metadata: dict[str, str] | None = None) -> None:
@@ -211,7 +271,7 @@ def write_values(frame: pl.DataFrame, path: Path) -> None:
 def write_provenance(directory: Path, provenance: dict[str, Any], notes: list[str]) -> None:
     """What identifies the tables: the same bytes for the same trace, machine and seeds."""
     tables = {"polars": pl.__version__, "schema": 1}
-    _write_json(directory / MARK, {**provenance, "tables": tables, "notes": notes})
+    json_file.write(directory / MARK, {**provenance, "tables": tables, "notes": notes})
 
 
 def _peak_memory() -> int | None:
@@ -224,9 +284,5 @@ def _peak_memory() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _write_json(path: Path, value: dict[str, Any]) -> None:
-    path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-
-
-__all__ = ["MARK", "OutputFile", "ResultDirectory", "Writable", "make_anew", "refuse"]
-__all__ += ["write_parquet", "write_provenance", "write_values"]
+__all__ = ["MARK", "OutputFile", "ResultDirectory", "Writable", "make_anew", "read_parquet", "refuse"]
+__all__ += ["write_parquet", "write_provenance", "write_values", "writing"]

@@ -6,17 +6,24 @@ installed, since a tool fits one version of Valgrind only.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import platform
 import re
 import shutil
 import subprocess
-import tempfile
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from binhop.errors import RequestError
+from binhop.partial import DIRECTORY, Partial, sync
+from binhop.trust import distrusted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SOURCES = ("main.c", "pipe.c", "instrument.c", "memory.c", "calls.c")
 HEADERS = ("recorder.h", "wire.h")
@@ -136,8 +143,12 @@ def built(installed: Valgrind) -> Path:
             "the recorder", "", f"cannot be built: {why}", "`binhop doctor` says what to install"
         )
     ready = cache() / f"{installed.version}-{_fingerprint(place)}"
-    if not (ready / TOOL).is_file():
-        _build(installed, place, ready)
+    with _alone(ready.parent):
+        if not _is_whole(ready):
+            _build(installed, place, ready)
+        for name in ("", TOOL, *_BESIDE):
+            if (why := distrusted(ready / name)) is not None:
+                raise _not_ours(why)
     return ready
 
 
@@ -158,38 +169,78 @@ def _fingerprint(place: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """The directory of built recorders, made if it is not there, and nobody else building in it."""
+    if (why := distrusted(directory)) is not None:
+        raise _not_ours(why)
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(directory, DIRECTORY)
+    except OSError as error:
+        raise _cannot_keep(directory, error) from None
+    try:
+        with suppress(OSError):  # file systems without locks: two builds do no harm, they cost time
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _is_whole(ready: Path) -> bool:
+    """Whether a recorder is there with all that it needs, and nobody else may have written to it."""
+    files = (ready / TOOL, *(ready / name for name in _BESIDE))
+    if not all(file.is_file() for file in files):
+        return False
+    # Built under a lax umask: what it holds now may be another's work.
+    return not any(file.lstat().st_mode & 0o022 for file in (ready, ready / TOOL))
+
+
+def _not_ours(why: str) -> RequestError:
+    rule = f"programs must not run a recorder that another user may have put there, and {why}"
+    return RequestError(
+        str(cache()), "record", rule, "remove it, or set XDG_CACHE_HOME to a directory of yours"
+    )
+
+
+def _cannot_keep(directory: Path, error: OSError) -> RequestError:
+    rule = f"the recorder cannot be kept there ({error.strerror})"
+    return RequestError(str(directory), "", rule, "set XDG_CACHE_HOME to a directory of yours")
+
+
 def _build(installed: Valgrind, place: Path, ready: Path) -> None:
-    """Compiles into a directory of its own that then takes its place: two builds at once do no harm."""
+    """Compiles into a directory of its own, which then takes its place."""
     assert installed.include is not None
     assert installed.lib is not None
     assert installed.libexec is not None
     try:
-        ready.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=".building-", dir=ready.parent))
+        if ready.is_symlink():
+            ready.unlink()
+        elif ready.exists():  # without its tool, or another may have written to it
+            shutil.rmtree(ready)
+        made = Partial.directory(ready)
     except OSError as error:
-        rule = f"the recorder cannot be kept there ({error.strerror})"
-        raise RequestError(
-            str(ready.parent), "", rule, "set XDG_CACHE_HOME to a directory of yours"
-        ) from None
+        raise _cannot_keep(ready.parent, error) from None
     try:
         libraries = [str(installed.lib / name) for name in _LIBRARIES]
         libraries = [library for library in libraries if Path(library).exists()]
         command = [
             *[compiler() or "cc", *_CFLAGS, f"-I{installed.include}"],
             *[str(place / name) for name in SOURCES],
-            *["-o", str(made / TOOL), *_LDFLAGS, *libraries, "-lgcc"],
+            *["-o", str(made.path / TOOL), *_LDFLAGS, *libraries, "-lgcc"],
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
             rule = f"does not compile with Valgrind {installed.version}: {first.strip()}"
             raise RequestError("the recorder", "", rule, "`binhop doctor` says what is installed")
+        (made.path / TOOL).chmod(0o755)
+        made.path.chmod(0o755)
+        sync(made.path)
         for name in _BESIDE:
-            (made / name).symlink_to(installed.libexec / name)
-        try:
-            made.rename(ready)
-        except OSError:
-            if not (ready / TOOL).is_file():  # somebody else was faster
-                raise
+            (made.path / name).symlink_to(installed.libexec / name)
+        made.move(ready)
+    except OSError as error:
+        raise _cannot_keep(ready.parent, error) from None
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        made.remove()

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop, recorder
+from binhop.arguments import seed_number, thread_count, whole_number
 from binhop.errors import RequestError
 from binhop.output import OutputFile
+from binhop.partial import Partial
 from binhop.traces import Trace
 
 if TYPE_CHECKING:
@@ -34,7 +36,14 @@ FALLBACK_LOSES = (
 )
 # Polars configures its allocator by the environment.
 _SET_BY_LIBRARIES = ("_RJEM_MALLOC_CONF",)
-_LACKEY = ("--trace-mem=yes", "--basic-counts=no", "--trace-syscalls=yes", "--trace-sched=yes")
+# First: no default options, neither from .valgrindrc here or at home nor from VALGRIND_OPTS.
+_LACKEY = (
+    "--command-line-only=yes",
+    "--trace-mem=yes",
+    "--basic-counts=no",
+    "--trace-syscalls=yes",
+    "--trace-sched=yes",
+)
 SHELL_BUILTINS = frozenset({"cd", "export", "source", "alias", "ulimit", "eval"})
 
 
@@ -63,11 +72,11 @@ def record(
     *,
     only: str | None = None,
     fetch: str = "run",
-    skip: int = 0,
-    limit: int | None = None,
+    skip: int | str = 0,
+    limit: int | str | None = None,
     schedule: str | os.PathLike[str] = BUILT_IN,
     seed: int = 0,
-    rate: int = 1000,
+    rate: int | str = 1000,
     threads: int | None = None,
     tell: Tell | None = None,
 ) -> Recording:
@@ -92,6 +101,8 @@ def record(
             be written.
     """
     check(command)
+    skip, rate = whole_number(skip, "skip"), whole_number(rate, "rate", least=1)
+    limit, seed = whole_number(limit, "limit", least=1), seed_number(seed)
     if fetch not in FETCH:
         raise _binhop.unknown(fetch, "fetch", "a fetch row is a run or an instruction", list(FETCH))
     installed = recorder.valgrind()
@@ -99,16 +110,17 @@ def record(
         rule = "is not installed, and programs are recorded with it"
         raise RequestError("valgrind", "record", rule, recorder.GET_VALGRIND)
     tool = recorder.built(installed)
+    _check_place(path)
     tell = tell or (lambda *_: False)
     observed = _observed(command, schedule, tell)
-    directory = Path(tempfile.mkdtemp(prefix="binhop-")) / "recording"
+    scratch = _scratch()
     try:
         with _environment(tool):
             code, summary, notes = _binhop.record(
                 [os.fspath(word) for word in command],
                 os.fspath(path),
                 valgrind=os.fspath(installed.command),
-                directory=os.fspath(directory),
+                directory=os.fspath(scratch.path / "recording"),
                 only=only,
                 fetch=fetch,
                 schedule=observed,
@@ -116,11 +128,11 @@ def record(
                 rate=rate,
                 skip=skip,
                 limit=limit,
-                threads=threads or os.cpu_count() or 1,
+                threads=thread_count(threads),
                 tell=tell,
             )
     finally:
-        shutil.rmtree(directory.parent, ignore_errors=True)
+        scratch.remove()
     told = json.loads(summary)
     return Recording(Path(path), code, told["totals"], told["bytes"], notes)
 
@@ -146,6 +158,18 @@ def observe(
         text, code = _binhop.observe([os.fspath(word) for word in command], started or (lambda _: None))
         file.write(text)
     return code
+
+
+def _scratch() -> Partial:
+    """A directory for pipes and spools; what recordings that were killed left there goes."""
+    place = Path(tempfile.gettempdir()) / "binhop-recording"
+    try:
+        made = Partial.directory(place)
+        made.path.chmod(0o700)
+    except OSError as error:
+        rule = f"a recording's pipes and spools cannot be made there ({error.strerror})"
+        raise RequestError(str(place.parent), "TMPDIR", rule, "set TMPDIR to a directory of yours") from None
+    return made
 
 
 @contextmanager
@@ -194,7 +218,7 @@ def _observed(command: Sequence[str], schedule: str | os.PathLike[str], tell: Te
         raise RequestError(
             str(schedule), "--schedule", rule, "binhop record --observe FILE -- CMD writes one"
         )
-    return path.read_text(encoding="utf-8"), str(path)
+    return path.read_text(encoding="utf-8", errors="replace"), str(path)
 
 
 def with_lackey(
@@ -214,15 +238,16 @@ def with_lackey(
     if installed is None:
         rule = "is not installed, and programs are recorded with it"
         raise RequestError("valgrind", "record", rule, recorder.GET_VALGRIND)
+    _check_place(path)
     reading, writing = os.pipe()
-    words = [str(installed.command), "--tool=lackey", *_LACKEY, f"--log-fd={writing}", "--trace-children=yes"]
+    words = [str(installed.command), *_LACKEY, "--tool=lackey", f"--log-fd={writing}", "--trace-children=yes"]
     with subprocess.Popen([*words, "--", *map(os.fspath, command)], pass_fds=[writing]) as child:
         os.close(writing)
         if started is not None:
             started(child.pid)
         try:
             trace = Trace.open(f"/dev/fd/{reading}", "lackey")
-            summary, notes = trace.write(path, limit)
+            summary, notes = trace.write(path, limit, made_by="record")
         finally:
             # What is not wanted any more must still be taken, or the program would wait for ever.
             while os.read(reading, 1 << 20):
@@ -230,6 +255,12 @@ def with_lackey(
             os.close(reading)
     code = child.returncode if child.returncode >= 0 else 128 - child.returncode
     return Recording(Path(path), code, summary["totals"], summary["bytes"], notes)
+
+
+def _check_place(path: str | os.PathLike[str]) -> None:
+    """Refuses a place where no file can be made, before anything is run."""
+    with OutputFile(path, "-o"):
+        pass
 
 
 def check(command: Sequence[str]) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from binhop import _binhop, output
+from binhop import _binhop, output, spread
+from binhop.escape import escaped, json_text
 from binhop.lazily import pl
 from binhop.summary import summarise
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from binhop.tables import Table
+
+MEMORY = "memory.mpi"
+"""Misses that reach memory, per instruction."""
 SCHEMA = 1
-"""Version of the JSON object and of the tables."""
+"""Version of the JSON object (`binhop.schema`) and of the tables."""
 
 
 class Result:
@@ -26,7 +30,7 @@ class Result:
         series: The same per interval of instructions; empty unless an interval was asked for.
         processes: The same per process, and its pages in conflict when it exited or at the end (the last
             time, where a number is used again).
-        notes: What the reader should know.
+        own_notes: What the run itself says: what was assumed, shared, or not used.
         machine: The machine, resolved, as TOML.
         provenance: Versions, seeds, traces: enough to run it again.
         repeated_misses: The table of `binhop.repeated_misses`, with the workload, if it was asked for. It is
@@ -46,10 +50,15 @@ class Result:
         self.results = results
         self.series = series
         self.processes = processes
-        self.notes = notes
+        self.own_notes = notes
         self.machine = machine
         self.provenance = provenance
         self.repeated_misses: pl.DataFrame | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """What the reader should know: two groups of placements and outliers, by seed; then `own_notes`."""
+        return [*_spread_notes(self.results), *self.own_notes]
 
     @property
     def seeds(self) -> list[int]:
@@ -78,6 +87,12 @@ class Result:
             raise KeyError(f"{metric}: no such metric, seed or workload here; metrics: {known}")
         return exact(rows["value"][0], rows["unit"][0])
 
+    def tables(self, confidence: float = 0.95) -> list[Table]:
+        """The tables that `binhop run` prints; `binhop.tables.rendered` makes Markdown or LaTeX of them."""
+        from binhop.tables.run import run_tables
+
+        return run_tables(self.results, confidence)
+
     def to_arrow(self) -> Any:
         """The tidy table as a pyarrow table (needs pyarrow)."""
         return self.results.to_arrow()
@@ -91,12 +106,13 @@ class Result:
         whole: dict[str, Any] = {"schema": SCHEMA, "rows": rows, "provenance": provenance}
         if self.repeated_misses is not None:
             whole["conflicts"] = self.repeated_misses.to_dicts()
-        return json.dumps(whole, allow_nan=False, separators=(",", ":"))
+        return json_text(whole)
 
     def write(self, directory: str | os.PathLike[str], *, figures: bool = True) -> list[str]:
         """Writes tables, provenance and figures into a directory, which appears complete or not at all.
 
-        A directory of an earlier result is replaced; any other that holds something is refused.
+        An earlier result is replaced, but for files in it that are not binhop's: they stay. Any other
+        directory that holds something is refused.
 
         Returns:
             The names of the files.
@@ -120,11 +136,25 @@ class Result:
 
         return draw(directory)
 
+    def chart(self, workload: str | None = None) -> Any:
+        """The figure of a workload (the first of which there is one), as an Altair chart, for a notebook."""
+        from binhop.report import chart_of  # it takes a while to load
+        from binhop.report.figures import run_charts
+
+        return chart_of(run_charts(self.results.filter(phase="measured"), self.series), workload)
+
+    def _repr_html_(self) -> str:
+        from binhop.tables.html import html
+
+        return html(self.tables(), self.notes)
+
     def __repr__(self) -> str:
         n = len(self.seeds)
         title = f"<Result {', '.join(self.workloads)} on {self.provenance['machine']}, {n} placement"
         lines = [title + "s" * (n != 1)]
-        rates = self.summary().filter(pl.col("metric").str.ends_with(".mpi") & pl.col("mean").is_not_null())
+        rates = self.summary()
+        wanted = [f"{cache}.mpi" for cache in caches(rates["metric"].unique(maintain_order=True))]
+        rates = rates.filter(pl.col("metric").is_in(wanted) & pl.col("mean").is_not_null())
         for row in rates.iter_rows(named=True):
             cache = row["metric"].removesuffix(".mpi")
             text = f"  {row['workload']} {cache}: {1000 * row['mean']:.4g} misses per 1000 instructions"
@@ -132,7 +162,7 @@ class Result:
                 low, high = 1000 * row["low"], 1000 * row["high"]
                 text += f", {100 * row['confidence']:g}% interval {low:.4g} to {high:.4g}"
             lines.append(text)
-        return "\n".join(lines) + ">"
+        return "\n".join(map(escaped, lines)) + ">"
 
 
 def exact(value: float | None, unit: str) -> int | float | None:
@@ -148,7 +178,30 @@ def cache_metrics(names: Sequence[str]) -> list[str]:
     >>> cache_metrics(["instructions", "l1d.mpi", "l1d.fills", "l2.mpi", "cpi"])
     ['l2.mpi', 'l1d.mpi', 'cpi']
     """
-    return [name for name in reversed(names) if name.endswith(".mpi")] + ["cpi"] * ("cpi" in names)
+    return [f"{cache}.mpi" for cache in reversed(caches(names))] + ["cpi"] * ("cpi" in names)
+
+
+def caches(names: Iterable[str]) -> list[str]:
+    """The caches that a result's metrics are of, in the machine's order.
+
+    >>> caches(["instructions", "l1d.mpi", "l1d.fills", "l2.mpi", "memory.mpi"])
+    ['l1d', 'l2']
+    """
+    return [name.removesuffix(".mpi") for name in names if name.endswith(".mpi") and name != MEMORY]
+
+
+def _spread_notes(results: pl.DataFrame) -> list[str]:
+    """What is remarkable about how each workload's misses at the last level lie over the placements."""
+    said = []
+    measured = results.filter(pl.col("phase") == "measured", pl.col("metric").str.ends_with(".mpi"))
+    workloads = measured["workload"].unique(maintain_order=True).to_list()
+    for workload in workloads:
+        of = measured.filter(workload=workload)
+        last = caches(of["metric"].unique(maintain_order=True))[-1]
+        rows = of.filter(metric=f"{last}.mpi")
+        title = last if len(workloads) == 1 else f"{workload}, {last}"
+        said += spread.notes(rows.select("seed", "value").iter_rows(), title, rows["unit"][0], picture=True)
+    return said
 
 
 def known_metric(metric: str | None, names: Sequence[str], place: str = "metric") -> str:
@@ -167,7 +220,7 @@ def join(results: Sequence[Result]) -> Result:
     notes = [
         note if len(results) == 1 else f"{result.workloads[0]}: {note}"
         for result in results
-        for note in result.notes
+        for note in result.own_notes
     ]
     joined = Result(
         results=pl.concat([result.results for result in results]),

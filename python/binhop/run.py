@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import tomllib
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop
 from binhop._binhop import Machine
-from binhop.arguments import thread_count, whole_number
+from binhop.arguments import seed_numbers, thread_count, whole_number
 from binhop.errors import RequestError
 from binhop.lazily import pl
+from binhop.policy import policies
 from binhop.results import Result
 from binhop.traces import ArrowStream, Trace
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from binhop._binhop import Outcome
 
-SEEDS = 32
-"""How many placements a run has unless told otherwise."""
-
 
 def simulate(
     machine: Machine | str | os.PathLike[str],
@@ -30,10 +27,10 @@ def simulate(
     *,
     seeds: int | Iterable[int] | None = None,
     threads: int | None = None,
-    length: int | None = None,
-    instructions: int | None = None,
-    warmup: int = 0,
-    interval: int | None = None,
+    length: int | str | None = None,
+    instructions: int | str | None = None,
+    warmup: int | str = 0,
+    interval: int | str | None = None,
     policy: Any = None,
     progress: Callable[[int, int | None], object] | None = None,
 ) -> Result:
@@ -45,14 +42,16 @@ def simulate(
         seeds: How many placements (numbered from 0), or their numbers. Default: 32, and 1 when nothing is
             random.
         threads: How many threads; default: all there are. No result depends on it.
-        length: References to simulate; default: the whole trace. A built-in workload needs a length, or
-            instructions.
+        length: References to simulate, as a number or as "50M"; default: the whole trace. A built-in workload
+            needs a length, or instructions.
         instructions: Instructions to simulate; with a length too, what ends first.
         warmup: References at the start that are simulated but reported apart.
         interval: Instructions in an interval of the series; default: no series.
-        policy: A placement policy in Python, in place of the machine's: a function
-            `choose(request, pool)` that returns a frame of the pool, or a class with such a method, made
-            anew for each placement. It is called only when a page is placed.
+        policy: A placement policy in Python, in place of the machine's: a class with a method
+            `choose(request, pool)` that returns a frame of the pool, made anew for each placement; a function
+            without arguments that returns such an object anew at each call; or a plain function
+            `choose(request, pool)` without memory. An instance and a bound method are refused: what they
+            learn in one placement would change the next one. It is called only when a page is placed.
         progress: Called some times a second with the references done and, if known, to do.
 
     Returns:
@@ -85,10 +84,10 @@ def simulate_all(
     *,
     seeds: int | Iterable[int] | None = None,
     threads: int | None = None,
-    length: int | None = None,
-    instructions: int | None = None,
-    warmup: int = 0,
-    interval: int | None = None,
+    length: int | str | None = None,
+    instructions: int | str | None = None,
+    warmup: int | str = 0,
+    interval: int | str | None = None,
     policy: Any = None,
     progress: Callable[[int, int | None], object] | None = None,
 ) -> list[Result]:
@@ -140,10 +139,10 @@ def run_all(
     *,
     seeds: int | Iterable[int] | None = None,
     threads: int | None = None,
-    length: int | None = None,
-    instructions: int | None = None,
-    warmup: int = 0,
-    interval: int | None = None,
+    length: int | str | None = None,
+    instructions: int | str | None = None,
+    warmup: int | str = 0,
+    interval: int | str | None = None,
     policy: Any = None,
     progress: Callable[[int, int | None], object] | None = None,
     log: bool = False,
@@ -158,18 +157,18 @@ def run_all(
     if trace.endless and length is None and instructions is None:
         rule = "a built-in workload never ends"
         raise RequestError(trace.name, "length", rule, "say how many references, as in length=50_000_000")
-    given = seeds if seeds is None or isinstance(seeds, int) else list(islice(seeds, _binhop.MOST_SEEDS + 1))
+    given = None if seeds is None else seed_numbers(seeds, random=True)
     plan: dict[str, Any] = {
-        "warmup": whole_number(warmup, "warmup") or 0,
+        "warmup": whole_number(warmup, "warmup"),
         "interval": whole_number(interval, "interval"),
     }
     end: dict[str, Any] = {
         "length": whole_number(length, "length"),
         "instructions": whole_number(instructions, "instructions"),
     }
-    name = None if policy is None else getattr(policy, "__name__", type(policy).__name__)
+    own = policies(policy)
     runs: dict[int, tuple[Result, Outcome]] = {}
-    for numbers, cells in _by_seeds(checked, given, own_policy=policy is not None):
+    for numbers, cells in _by_seeds(checked, given, own_policy=own is not None):
         outcomes = _binhop.simulate(
             [checked[cell] for cell in cells],
             trace.stream(),
@@ -178,18 +177,21 @@ def run_all(
             threads=thread_count(threads),
             log=log,
             watch=watch,
-            policy=policy,
+            policy=None if own is None else (own.name, own.make),
             progress=progress,
+            again=None if trace.once else trace.stream,
             **end,
             **plan,
         )
+        if own is not None:
+            own.check()
         for cell, outcome in zip(cells, outcomes, strict=True):
             provenance = {
                 "binhop": _binhop.__version__,
                 "machine": checked[cell].name,
                 "seeds": numbers,
                 **plan,
-                "policy": name,
+                "policy": None if own is None else own.name,
                 "traces": [{**trace.provenance(), **end}],
             }
             result = Result(
@@ -213,7 +215,7 @@ def explain(
     2 machines × 4 seeds: the trace is decoded once and prepared once
     """
     checked = _machines(machines)
-    given = seeds if seeds is None or isinstance(seeds, int) else list(seeds)
+    given = None if seeds is None else seed_numbers(seeds, random=True)
     return [
         line
         for numbers, cells in _by_seeds(checked, given, own_policy=False)
@@ -228,7 +230,7 @@ def _machines(machines: Sequence[Machine | str | os.PathLike[str]]) -> list[Mach
 
 
 def _by_seeds(
-    machines: list[Machine], seeds: int | list[int] | None, *, own_policy: bool
+    machines: list[Machine], seeds: list[int] | None, *, own_policy: bool
 ) -> list[tuple[list[int], list[int]]]:
     """Seeds, and the places of the machines that run under them: groups, where each has its default."""
     groups: dict[tuple[int, ...], list[int]] = {}
@@ -252,30 +254,3 @@ def metrics_of(machine: Machine) -> list[str]:
     plain = machine if fixed else machine.with_settings("placement.policy=first")  # takes any page
     results = simulate(plain, pl.DataFrame(row, schema=schema), seeds=1, threads=1).results
     return results["metric"].unique(maintain_order=True).to_list()
-
-
-def seed_numbers(seeds: int | Iterable[int] | None, *, random: bool) -> list[int]:
-    """The numbers of the placements that are asked for."""
-    if seeds is None:
-        return list(range(SEEDS if random else 1))
-    if isinstance(seeds, int):
-        if seeds < 1:
-            rule = "a run needs at least one placement"
-            raise RequestError(str(seeds), "seeds", rule, f"ask for 1 or more; the default is {SEEDS}")
-        _not_too_many(seeds)
-        return list(range(seeds))
-    numbers = list(islice(seeds, _binhop.MOST_SEEDS + 1))
-    _not_too_many(len(numbers))
-    for number in numbers:
-        if not 0 <= number < 2**64:
-            rule = "a seed is a number from 0 to 18446744073709551615"
-            raise RequestError(str(number), "seeds", rule, "give another number")
-    return numbers
-
-
-def _not_too_many(seeds: int) -> None:
-    if seeds > _binhop.MOST_SEEDS:
-        rule = f"one run holds at most {_binhop.MOST_SEEDS} placements in memory"
-        raise RequestError(
-            str(seeds), "seeds", rule, "ask for fewer, or make several runs with seeds of their own"
-        )

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from binhop.errors import RequestError
+import re
+from typing import TYPE_CHECKING
+
+from binhop.arguments import share_of_one
 from binhop.lazily import load, pl
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 KEYS = ["workload", "machine", "phase", "metric", "unit"]
+_LEVEL_MISSES = re.compile(r"[^.]+\.misses")
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
 
@@ -48,22 +55,42 @@ def summarise(results: pl.DataFrame, confidence: float = 0.95, keys: list[str] =
     ).select(order)
 
 
-def demand_misses(results: pl.DataFrame, cache: str) -> pl.DataFrame:
-    """Misses of fetches, loads and stores at one cache, summed: one row per workload, phase and seed."""
-    names = [f"{cache}.{kind}.misses" for kind in ("fetch", "load", "store")]
+def demand_misses(results: pl.DataFrame, level: str) -> pl.DataFrame:
+    """Misses of fetches, loads and stores at one cache, summed: one row per workload, phase and seed.
+
+    Of `memory`: the misses that reach it.
+    """
     keys = ["workload", "phase", "seed"]
     return (
-        results.filter(pl.col("metric").is_in(names))
+        _demand(results, level)
         .group_by(keys, maintain_order=True)
         .agg(misses=pl.col("value").sum().cast(pl.Int64))
     )
 
 
+def with_misses(results: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
+    """The rows, and those of `<level>.misses`, a level's demand misses as a count, where they are wanted."""
+    levels = [name.removesuffix(".misses") for name in metrics if _LEVEL_MISSES.fullmatch(name)]
+    parts = [results]
+    for level in levels:
+        keys = [name for name in results.columns if name not in ("metric", "unit", "value")]
+        counts = _demand(results, level).group_by(keys, maintain_order=True).agg(pl.col("value").sum())
+        named = counts.with_columns(metric=pl.lit(f"{level}.misses"), unit=pl.lit("misses"))
+        parts.append(named.select(results.columns))
+    return pl.concat(parts)
+
+
+def _demand(results: pl.DataFrame, level: str) -> pl.DataFrame:
+    """The rows of a level's misses of fetches, loads and stores; of `memory` the misses that reach it."""
+    what = "accesses" if level == "memory" else "misses"
+    return results.filter(
+        pl.col("metric").is_in([f"{level}.{kind}.{what}" for kind in ("fetch", "load", "store")])
+    )
+
+
 def check_confidence(confidence: float, place: str = "confidence") -> None:
     """Refuses what is no confidence."""
-    if not 0 < confidence < 1:
-        rule = "a confidence lies between 0 and 1"
-        raise RequestError(str(confidence), place, rule, "give 0.95, or 0.9 as KH90 does")
+    share_of_one(confidence, place, "give 0.95, or 0.9 as KH90 does")
 
 
 def student(n: int, confidence: float) -> float | None:

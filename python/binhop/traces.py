@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from binhop import _binhop
-from binhop.arguments import thread_count
+from binhop.arguments import counts, integer, listed, seed_number, shown, thread_count, whole_number
+from binhop.arrow import checked
 from binhop.errors import RequestError
+from binhop.escape import escaped
+from binhop.file_names import decodable
 from binhop.lazily import pl
 
 if TYPE_CHECKING:
@@ -51,27 +54,30 @@ class Trace:
         *,
         endless: bool = False,
         once: bool = False,
+        counted: bool = False,
     ) -> None:
         self.name = name
         """What results call it."""
         self.endless = endless
         """Whether it never ends: then a simulation needs a length."""
         self.once = once
-        """Whether it can be read once only: the standard input, or a pipe."""
+        """Whether it can be read once only: the standard input, a pipe, or an Arrow reader of batches."""
+        self._counted = counted
         self._stream = stream
         self._source = source
+        self._identity: str | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], format: str | None = None) -> Trace:
         """A trace file; a foreign one if `format` or the name says so (see `binhop.formats()`)."""
-        path = os.fspath(path)
+        path = decodable(os.fspath(path), "trace")
         name = "standard input" if path == "-" else _stem(path)
         if format is not None or _binhop.format_of_path(path) is not None:
             once = path == "-" or Path(path).is_fifo()
             return cls(
                 name, lambda: _binhop.Stream.foreign(path, format), {"file": Path(path).name}, once=once
             )
-        return cls(name, lambda: _binhop.Stream.file(path), {"file": Path(path).name})
+        return cls(name, lambda: _binhop.Stream.file(path), {"file": Path(path).name}, counted=True)
 
     @classmethod
     def workload(cls, name: str, seed: int = 0) -> Trace:
@@ -79,6 +85,7 @@ class Trace:
         known = [row[0] for row in _binhop.workloads()]
         if name not in known:
             raise _binhop.unknown(name, "workload", "no built-in workload has this name", known)
+        seed = seed_number(seed)
         source = {"workload": name, "seed": seed}
         return cls(name, lambda: _binhop.Stream.workload(name, seed), source, endless=True)
 
@@ -89,16 +96,18 @@ class Trace:
         A table can be read again and again; a record batch reader only once.
         """
         held = table.collect() if isinstance(table, pl.LazyFrame) else table
-        return cls(name, lambda: _binhop.Stream.arrow(held, name), {"table": name})
+        # A reader of batches is an iterator, a table is none.
+        once = hasattr(held, "__next__") or hasattr(held, "read_next_batch")
+        return cls(name, lambda: _binhop.Stream.arrow(checked(held), name), {"table": name}, once=once)
 
     @classmethod
     def mix(
         cls,
         traces: Sequence[Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame],
-        quantum: int = 400_000,
+        quantum: int | str = 400_000,
         *,
-        latency: int | None = None,
-        length: int | Sequence[int | None] | None = None,
+        latency: int | str | None = None,
+        length: int | str | Sequence[int | str | None] | None = None,
         ends: Literal["all", "first", "repeat"] = "all",
     ) -> Trace:
         """Traces made apart, as one processor would have run them side by side, in turns of equal length.
@@ -120,7 +129,13 @@ class Trace:
         parts = [cls.of(trace) for trace in traces]
         if ends not in ENDS:
             raise _binhop.unknown(ends, "ends", "a mix has no such end", list(ENDS))
-        given = [length] * len(parts) if length is None or isinstance(length, int) else length
+        quantum, latency = whole_number(quantum, "quantum", least=1), whole_number(latency, "latency")
+        given: list[Any] = [length] * len(parts)
+        if not isinstance(length, str) and hasattr(length, "__iter__"):
+            given = listed(length, "length")
+        if len(given) != len(parts):
+            rule = f"there must be one for each of the {len(parts)} traces"
+            raise RequestError(shown(length), "length", rule, "give as many, or one number for all")
         lengths = [part._bounded(most) for part, most in zip(parts, given, strict=True)]
         inputs = [(part.name, part.stream, most) for part, most in zip(parts, lengths, strict=True)]
         name = "+".join(part.name for part in parts)
@@ -154,8 +169,16 @@ class Trace:
         raise RequestError(repr(what), "trace", rule, "see help(binhop.Trace)")
 
     def stream(self) -> Stream:
-        """The events, to be read once."""
-        return self._stream()
+        """The events, to be read once.
+
+        Raises:
+            RequestError: The file is no longer what it was when this trace was read first.
+        """
+        stream = self._stream()
+        self._identity = self._identity or stream.identity
+        if stream.identity != self._identity:
+            raise _changed(stream.name)
+        return stream
 
     @classmethod
     def join(cls, traces: Sequence[Trace]) -> Trace:
@@ -169,19 +192,38 @@ class Trace:
 
         return cls(name, joined, {"joined": [trace._source for trace in traces]}, endless=endless, once=once)
 
-    def first_rows(self, rows: int) -> Trace:
+    def first_rows(self, rows: int | str) -> Trace:
         """The first rows, of any kind."""
+        rows = whole_number(rows, "rows")
         return self._part("head", {"rows": rows}, lambda stream: stream.first_rows(rows), ends=True)
 
-    def slice(self, start: int, stop: int | None = None) -> Trace:
+    def first_references(self, references: int | str) -> Trace:
+        """The first references, as every `length` counts them.
+
+        The part ends before the row that would exceed them: a run of instructions is not cut, since where its
+        instructions begin is not recorded. So it may hold a few references fewer.
+
+        >>> Trace.workload("lin").first_references(1_000).inspect()["totals"]["references"]
+        993
+        """
+        references = whole_number(references, "references")
+        return self._part(
+            "head",
+            {"references": references},
+            lambda stream: stream.first_references(references),
+            ends=True,
+        )
+
+    def slice(self, start: int | str, stop: int | str | None = None) -> Trace:
         """The references from position `start` up to `stop`, with the mappings and the process they find.
 
-        A run of instructions is not cut: it belongs to the slice in which it begins.
+        A run of instructions is not cut: one across a position belongs to the slice behind it.
 
         >>> part = Trace.workload("lin").slice(1_000, 3_000)
         >>> part.name, part.endless
         ('lin-slice', False)
         """
+        start, stop = whole_number(start, "start"), whole_number(stop, "stop")
         return self._part(
             "slice",
             {"start": start, "stop": stop},
@@ -189,8 +231,10 @@ class Trace:
             ends=stop is not None,
         )
 
-    def sample(self, every: int, window: int, seed: int | None = None) -> Trace:
+    def sample(self, every: int | str, window: int | str, seed: int | None = None) -> Trace:
         """A window of references in every stretch: at its beginning, or where the seed draws it."""
+        every, window = whole_number(every, "every"), whole_number(window, "window")
+        seed = None if seed is None else seed_number(seed)
         facts = {"every": every, "window": window, "seed": seed}
         return self._part("sample", facts, lambda stream: stream.sample(every, window, seed))
 
@@ -219,10 +263,10 @@ class Trace:
         """
         selection = {
             "kinds": [*kinds],
-            "asids": [*asids],
-            "pids": [*pids],
+            "asids": counts(asids, "asids", most=2**32 - 1),
+            "pids": counts(pids, "pids", most=2**32 - 1),
             "commands": [*commands],
-            "addresses": [*addresses],
+            "addresses": [_range(addresses) for addresses in listed(addresses, "addresses")],
             "regions": [*regions],
             "mode": mode,
         }
@@ -251,16 +295,27 @@ class Trace:
         self.stream().print(json, meta)
 
     def export(
-        self, path: str | os.PathLike[str], to: str, *, length: int | None = None, progress: Any = None
+        self, path: str | os.PathLike[str], to: str, *, length: int | str | None = None, progress: Any = None
     ) -> dict[str, Any]:
         """Writes the references for another simulator, as the program makes them (see `binhop.exporters()`).
+
+        Args:
+            path: The file; packed if its name ends in .gz, .xz or .zst. `-` is the standard output.
+            to: The format's name.
+            length: At most so many references, as in `Trace.first_references`.
+            progress: Called some times a second with the references done and, if known, to do.
 
         Returns:
             The references read, the file's bytes, and notes on what was left out.
         """
-        part = self if self._bounded(length) is None else self.slice(0, length)
-        said: dict[str, Any] = json.loads(part.stream().export(os.fspath(path), to, progress))
+        bound = self._bounded(length)
+        said: dict[str, Any] = json.loads(self.stream().export(os.fspath(path), to, bound, progress))
         return said
+
+    @property
+    def references(self) -> int | None:
+        """How many references a trace file says it holds; None where nothing says so without reading it."""
+        return self.stream().references if self._counted else None
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -277,6 +332,8 @@ class Trace:
             if stream.content_hash is None and Path(stream.name).is_file():
                 with Path(stream.name).open("rb") as file:
                     facts["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+                    if stream.identity != _identity(os.fstat(file.fileno())):
+                        raise _changed(stream.name)
         return facts
 
     def batches(self) -> Iterator[pl.DataFrame]:
@@ -285,8 +342,9 @@ class Trace:
         while (table := stream.next_batch()) is not None:
             yield pl.DataFrame(table)
 
-    def head(self, rows: int = 10) -> pl.DataFrame:
+    def head(self, rows: int | str = 10) -> pl.DataFrame:
         """The first events, `op` by its name."""
+        rows = whole_number(rows, "rows")
         kept: list[pl.DataFrame] = []
         for batch in self.batches():
             kept.append(batch.head(rows - sum(map(len, kept))))
@@ -296,12 +354,12 @@ class Trace:
         frame = pl.concat(kept) if kept else pl.DataFrame()
         return frame.with_columns(pl.col("op").replace_strict(names, return_dtype=pl.String))
 
-    def inspect(self, length: int | None = None, progress: Any = None) -> dict[str, Any]:
+    def inspect(self, length: int | str | None = None, progress: Any = None) -> dict[str, Any]:
         """Reads the trace (at most `length` references) and says what is in it and what is missing."""
         report: dict[str, Any] = json.loads(_binhop.inspect(self.stream(), self._bounded(length), progress))
         return report
 
-    def lint(self, length: int | None = None, progress: Any = None) -> list[dict[str, Any]]:
+    def lint(self, length: int | str | None = None, progress: Any = None) -> list[dict[str, Any]]:
         """Reads the trace (at most `length` references) and checks it, apart from any simulation."""
         findings: list[dict[str, Any]] = json.loads(
             _binhop.lint(self.stream(), self._bounded(length), progress)
@@ -311,17 +369,19 @@ class Trace:
     def write(
         self,
         path: str | os.PathLike[str],
-        length: int | None = None,
+        length: int | str | None = None,
         progress: Any = None,
         *,
         threads: int | None = None,
         placement: str | os.PathLike[str] | None = None,
+        made_by: str | None = None,
     ) -> tuple[dict[str, Any], list[str]]:
         """Writes the events (at most `length` references) into a trace file, complete or not at all.
 
         The file's bytes do not depend on the number of threads (default: all there are). The frames that
         pages had when they were recorded, where a foreign trace tells them, go to `placement`, as Parquet
-        that `placement.file` takes.
+        that `placement.file` takes. `made_by` is the command that the files name as
+        the one that wrote them.
 
         Returns:
             The totals, and what an importer skipped or assumed, one sentence each.
@@ -332,17 +392,31 @@ class Trace:
             thread_count(threads),
             progress,
             None if placement is None else os.fspath(placement),
+            made_by,
         )
         return json.loads(summary), notes
 
-    def _bounded(self, length: int | None) -> int | None:
+    def _bounded(self, length: int | str | None) -> int | None:
+        length = whole_number(length, "length")
         if self.endless and length is None:
             rule = "a built-in workload never ends"
             raise RequestError(self.name, "length", rule, "say how many references, as in length=50_000_000")
         return length
 
     def __repr__(self) -> str:
-        return f"<Trace {self.name}>"
+        return f"<Trace {escaped(self.name)}>"
+
+
+def _identity(file: os.stat_result) -> str:
+    """What `Stream.identity` is for a file that carries no hash."""
+    seconds, nanoseconds = divmod(file.st_mtime_ns, 1_000_000_000)
+    return f"{file.st_dev}:{file.st_ino}:{file.st_size}:{seconds}.{nanoseconds:09}"
+
+
+def _changed(name: str) -> RequestError:
+    rule = "the file is no longer what it was when it was read first"
+    remedy = "leave it in place until the command has ended; in Python, open the trace again"
+    return RequestError(name, "trace", rule, remedy)
 
 
 def distinct(traces: Sequence[Trace]) -> None:
@@ -355,6 +429,17 @@ def distinct(traces: Sequence[Trace]) -> None:
             rule = "two traces of one run need two names: rows are told apart by them"
             remedy = "rename one of the files, or run them one after the other"
             raise RequestError(name, "TRACE", rule, remedy)
+
+
+def _range(addresses: tuple[int, int]) -> tuple[int, int]:
+    """The first address, and the one behind the last."""
+    try:
+        first, end = addresses
+    except (TypeError, ValueError):
+        rule = "a range of addresses is a pair: the first, and the one behind the last"
+        raise RequestError(shown(addresses), "addresses", rule, "write it like (0x1000, 0x2000)") from None
+    most = 2**64 - 1
+    return integer(first, "addresses", most=most), integer(end, "addresses", most=most)
 
 
 def _stem(path: str) -> str:

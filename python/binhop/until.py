@@ -14,15 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop
 from binhop._binhop import Machine
+from binhop.arguments import SEEDS, shown, whole_number
 from binhop.errors import RequestError
+from binhop.finished import simulated
 from binhop.lazily import pl
+from binhop.pace import Passes, references_of
 from binhop.results import Result, known_metric
-from binhop.run import SEEDS, metrics_of, simulate
+from binhop.run import metrics_of
 from binhop.summary import check_confidence, summarise
 from binhop.traces import ArrowStream, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from binhop.kept import Kept
 
 MOST = 1024
 """The most placements, unless told otherwise."""
@@ -53,7 +58,8 @@ def share(until: float | str, place: str = "until") -> float:
         found = _SHARE.fullmatch(until.strip())
         number = float(found[1]) / (100 if found[2] else 1) if found else math.nan
     else:
-        number = float(until)
+        plain = isinstance(until, int | float) and not isinstance(until, bool)
+        number = float(until) if plain else math.nan
     if not 0 < number < 1:
         rule = "must be a share of the mean, above 0 and below 100%"
         example = f"{place} 2%" if place.startswith("-") else "until=0.02"
@@ -65,13 +71,16 @@ def most_seeds(seeds: object, place: str = "seeds") -> int:
     """The limit of a run that goes on until its interval is narrow."""
     if seeds is None:
         return MOST
-    if not isinstance(seeds, int):
+    if not isinstance(seeds, int | str) or isinstance(seeds, bool):
         rule = "until an interval is narrow, seeds are taken from 0 on: seeds is the most of them, a number"
-        raise RequestError(str(seeds), place, rule, f"give a number, as in seeds={MOST}, or leave until out")
+        raise RequestError(
+            shown(seeds), place, rule, f"give a number, as in seeds={MOST}, or leave until out"
+        )
+    seeds = whole_number(seeds, place)
     if seeds < 2:
         raise RequestError(str(seeds), place, "an interval needs two placements", f"allow {MOST}")
     if seeds > _binhop.MOST_SEEDS:
-        rule = f"one run holds at most {_binhop.MOST_SEEDS} placements in memory"
+        rule = f"one run makes at most {_binhop.MOST_SEEDS} placements"
         raise RequestError(str(seeds), place, rule, f"allow {_binhop.MOST_SEEDS} or fewer")
     return seeds
 
@@ -80,7 +89,7 @@ def readable_again(traces: Sequence[Trace], why: str = "each round of --until re
     """Refuses a pipe where a trace is read several times."""
     for trace in traces:
         if trace.once:
-            rule = f"a pipe is read once, and {why}"
+            rule = f"a pipe or a reader of batches is read once, and {why}"
             raise RequestError(trace.name, "TRACE", rule, "write it to a file first (binhop import)")
 
 
@@ -115,7 +124,7 @@ def extend(result: Result, more: Result) -> Result:
         results=pl.concat([result.results, more.results]),
         series=pl.concat([result.series, more.series]),
         processes=pl.concat([result.processes, more.processes]),
-        notes=[*result.notes, *(note for note in more.notes if note not in result.notes)],
+        notes=[*result.own_notes, *(note for note in more.own_notes if note not in result.own_notes)],
         machine=result.machine,
         provenance={**result.provenance, "seeds": [*result.seeds, *more.seeds]},
     )
@@ -175,17 +184,34 @@ def traces_until(
     metric: str | None,
     confidence: float,
     plans: Sequence[dict[str, Any]],
+    kept: Kept | None = None,
 ) -> list[Result]:
-    """As `simulate_until` for several traces, each with its plan; all go on until the last is known."""
+    """As `simulate_until` for several traces, each with its plan; all go on until the last is known.
+
+    Each round of each trace is kept in `kept`, and taken from there.
+    """
     until = share(until)
     check_confidence(confidence)
     machine = machine if isinstance(machine, Machine) else Machine.load(os.fspath(machine))
     chosen = known_metric(metric, metrics_of(machine))
     fixed = not machine.is_random and all(plan.get("policy") is None for plan in plans)
 
+    lengths = [references_of(trace, plan.get("length")) for trace, plan in zip(traces, plans, strict=True)]
+    tell = plans[0].get("progress")
+    passes = None if tell is None else Passes(tell)
+
     def run(numbers: list[int]) -> list[Result | None]:
+        if passes is not None:  # of the rounds it is only known that there is this one
+            passes.expect(lengths)
         return [
-            simulate(machine, trace, seeds=numbers, **plan) for trace, plan in zip(traces, plans, strict=True)
+            simulated(
+                kept,
+                [machine],
+                trace,
+                seeds=numbers,
+                **{**plan, "progress": None if passes is None else passes.next()},
+            )[0]
+            for trace, plan in zip(traces, plans, strict=True)
         ]
 
     def width(whole: list[Result]) -> float:
@@ -202,7 +228,7 @@ def traces_until(
     facts = {"share": until, "metric": chosen, "confidence": confidence, "most": most}
     for result in whole:
         result.provenance["until"] = {**facts, "reached": reached <= until}
-    whole[-1].notes.append(note)
+    whole[-1].own_notes.append(note)
     return whole
 
 

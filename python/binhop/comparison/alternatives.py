@@ -1,18 +1,21 @@
-"""What is compared: machines, each with a name that says what differs."""
+"""What is compared: machines, or traces on one machine, each with a name that says what differs."""
 
 from __future__ import annotations
 
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from binhop._binhop import Machine
 from binhop.errors import RequestError
+from binhop.policy import name_of, policies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from binhop.traces import Trace
 
 MOST = 64
 """How many alternatives one comparison may have: more belong into a study."""
@@ -53,7 +56,7 @@ def alternatives(machines: object) -> list[Alternative]:
         made = [Alternative(str(name), *_machine(what)) for name, what in machines.items()]
         return checked(made)
     if isinstance(machines, str | os.PathLike | Machine) or not isinstance(machines, Iterable):
-        rule = "a comparison takes several machines"
+        rule = "a comparison takes several machines, or one and several traces"
         raise RequestError(str(machines), "machines", rule, 'give a list, as in ["kh90", "zen-4k"]')
     given = [_machine(what) for what in machines]
     if len(given) > 1 and all(one == given[0] for one in given):
@@ -67,11 +70,49 @@ def alternatives(machines: object) -> list[Alternative]:
     )
 
 
+def only(machines: object) -> Alternative | None:
+    """The machine, if it is the only one: alone, in a list, or with a name or a policy in Python.
+
+    >>> only("kh90").machine == only(["kh90"]).machine, only(["kh90", "zen-4k"])
+    (True, None)
+    """
+    if isinstance(machines, Mapping):
+        machines = [*machines.values()]
+    if isinstance(machines, list | tuple) and len(machines) == 1:
+        machines = machines[0]
+    pair = isinstance(machines, tuple) and len(machines) == 2 and callable(machines[1])
+    if not (pair or isinstance(machines, str | os.PathLike | Machine)):
+        return None
+    machine, policy = _machine(machines)
+    return Alternative(machine.name, machine, policy)
+
+
+def by_trace(one: Alternative, names: Sequence[str]) -> list[Alternative]:
+    """The same machine once for each trace, each called by its trace."""
+    return checked([replace(one, name=name) for name in names])
+
+
+def trace_names(traces: Sequence[Trace], written: Sequence[str]) -> list[str]:
+    """What traces are called where they are compared: by their names, or as written where these are equal.
+
+    >>> trace_names([], [])
+    []
+    """
+    names = [trace.name for trace in traces]
+    called = [name if names.count(name) == 1 else text for name, text in zip(names, written, strict=True)]
+    for name in called:
+        if called.count(name) > 1:
+            rule = "the same trace twice: their difference would be nothing"
+            raise RequestError(name, "TRACE", rule, "leave one of them out, or give them names")
+    return called
+
+
 def checked(made: list[Alternative]) -> list[Alternative]:
     """The same alternatives, if they can be compared: two or more, and no name twice."""
     if len(made) < 2:
         what = made[0].name if made else "nothing"
-        remedy = "add a machine, or give alternatives of a key: --set placement.policy=random,hierarchical"
+        remedy = "add a machine, give alternatives of a key (--set placement.policy=random,hierarchical), or "
+        remedy += "add a trace: several traces on one machine are compared with each other"
         raise RequestError(what, "alternatives", "a comparison needs two or more", remedy)
     if len(made) > MOST:
         rule = f"a comparison takes at most {MOST} alternatives"
@@ -106,6 +147,7 @@ def _machine(what: object) -> tuple[Machine, Any]:
         machine, policy = what
     else:
         machine, policy = what, None
+    policies(policy)  # refused before anything is simulated
     if isinstance(machine, Machine):
         return machine, policy
     if isinstance(machine, str | os.PathLike):
@@ -121,7 +163,7 @@ def _names(given: Sequence[tuple[Machine, Any]]) -> list[str]:
     for machine, policy in given:
         words = [machine.name] if several else []
         if policy is not None:
-            words.append(getattr(policy, "__name__", type(policy).__name__))
+            words.append(name_of(policy))
         else:
             words += _differences(machine, [other for other, own in given if own is None])
         names.append(" ".join(words) or machine.name)
@@ -146,4 +188,4 @@ def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, str]:
     return flat
 
 
-__all__ = ["MOST", "Alternative", "alternatives", "checked", "label"]
+__all__ = ["MOST", "Alternative", "alternatives", "by_trace", "checked", "label", "only", "trace_names"]

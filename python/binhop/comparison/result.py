@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
+import tomllib
 from typing import TYPE_CHECKING, Any
 
-from binhop import output
+from binhop import output, spread
 from binhop.comparison.pairs import pair, summarise_pairs
+from binhop.escape import escaped, json_text
 from binhop.lazily import pl
-from binhop.results import SCHEMA, Result, cache_metrics, exact
-from binhop.summary import summarise
+from binhop.results import MEMORY, SCHEMA, Result, cache_metrics, exact
+from binhop.summary import summarise, with_misses
 
 if TYPE_CHECKING:
     import os
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from binhop.comparison.alternatives import Alternative
+    from binhop.tables import Table
 
 
-_UNUSED = re.compile(r"placement \S+ does not use (\S+)$")
+TOGETHER = "traces"
+"""The workload of traces that are compared with each other."""
+UNUSED = re.compile(r"placement \S+ does not use (\S+)$")
 """A note that several policies share but for their names."""
 
 
@@ -32,6 +36,8 @@ class Comparison:
         baseline: The one that the others are compared with.
         constants: Those in which nothing is random: one value stands for every seed.
         metrics: What is compared, the most important first.
+        by_trace: Whether the alternatives are traces: in `differences` and `summary` the workload of all of
+            them is `traces` then.
         values: One row for each workload, alternative, phase, seed and metric: everything that was counted.
         differences: One row for each workload, metric, alternative but the baseline, and seed.
         summary: One row for each workload, metric and alternative but the baseline: see
@@ -54,18 +60,29 @@ class Comparison:
         self.baseline = baseline
         self.constants = [each.name for each in chosen if each.constant]
         self.metrics = [*metrics]
+        self.by_trace = provenance["compared"] == "traces"
         self.values = _values(results)
-        measured = self.values.filter(phase="measured")
+        if self.by_trace:
+            self.values = with_misses(self.values, metrics)
+        measured = together(self.values.filter(phase="measured"), by_trace=self.by_trace)
         self.differences = pair(measured, metrics, baseline, self.constants)
         self.summary = summarise_pairs(self.differences, confidence, self.constants)
-        self.machines = {name: of[0].machine for name, of in results.items()}
-        self.notes = [*_notes(results, self.constants), *_uncompared(results, metrics)]
+        self.machines = {
+            chosen[0].machine.name if self.by_trace else name: of[0].machine for name, of in results.items()
+        }
+        self.notes = [
+            *_spread_notes(measured, metrics),
+            *_notes(results, self.constants),
+            *_uncompared(results, metrics),
+        ]
         self.confidence = confidence
         self.provenance = provenance
 
     @property
     def workloads(self) -> list[str]:
-        """What was run, in order."""
+        """What was run, in order; of traces that are compared with each other `traces`."""
+        if self.by_trace:
+            return [TOGETHER]
         return self.values["workload"].unique(maintain_order=True).to_list()
 
     @property
@@ -79,6 +96,12 @@ class Comparison:
         measured = self.values.filter(phase="measured")
         return summarise(measured, self.confidence if confidence is None else confidence, keys)
 
+    def tables(self) -> list[Table]:
+        """The tables that `binhop compare` prints; `binhop.tables.rendered` makes Markdown or LaTeX of it."""
+        from binhop.tables.comparison import comparison_tables
+
+        return comparison_tables(self.values, self.summary, self.provenance)
+
     def to_json(self) -> str:
         """The object that `binhop compare --json` prints: every count, the summary, the provenance."""
         rows = self.values.to_dicts()
@@ -86,12 +109,13 @@ class Comparison:
             row["value"] = exact(row["value"], row["unit"])
         provenance = {**self.provenance, "descriptions": self.machines, "notes": self.notes}
         whole = {"schema": SCHEMA, "rows": rows, "summary": self.summary.to_dicts(), "provenance": provenance}
-        return json.dumps(whole, allow_nan=False, separators=(",", ":"))
+        return json_text(whole)
 
     def write(self, directory: str | os.PathLike[str], *, figures: bool = True) -> list[str]:
         """Writes tables, machines, provenance and figures into a directory, complete or not at all.
 
-        A directory of an earlier result is replaced; any other that holds something is refused.
+        An earlier result is replaced, but for files in it that are not binhop's: they stay. Any other
+        directory that holds something is refused.
 
         Returns:
             The names of the files.
@@ -122,6 +146,21 @@ class Comparison:
 
         return draw_comparison(directory)
 
+    def chart(self, workload: str | None = None) -> Any:
+        """The figure of a workload (the first of which there is one), as an Altair chart, for a notebook."""
+        from binhop.report import chart_of  # it takes a while to load
+        from binhop.report.comparison import comparison_charts
+
+        measured = together(self.values.filter(phase="measured"), by_trace=self.by_trace)
+        return chart_of(comparison_charts(measured, self.differences, self.summary), workload)
+
+    def _repr_html_(self) -> str:
+        from binhop.tables.comparison import explained
+        from binhop.tables.html import html
+
+        meaning = explained(self.summary, self.provenance)
+        return html(self.tables(), [*([meaning] if meaning else []), *self.notes])
+
     def __repr__(self) -> str:
         n = len(self.seeds)
         lines = [f"<Comparison {', '.join(self.workloads)}: {', '.join(self.alternatives)}; {n} placements"]
@@ -132,7 +171,12 @@ class Comparison:
                 low, high = (100 * row[side] / abs(row["baseline_mean"]) for side in ("low", "high"))
                 text += f" ({low:+.3g}% to {high:+.3g}%), less in {100 * row['chance']:.0f}% of the seeds"
             lines.append(text)
-        return "\n".join(lines) + ">"
+        return "\n".join(map(escaped, lines)) + ">"
+
+
+def together(measured: pl.DataFrame, *, by_trace: bool) -> pl.DataFrame:
+    """The rows of traces that are compared with each other as those of one workload, so that they pair."""
+    return measured.with_columns(workload=pl.lit(TOGETHER)) if by_trace else measured
 
 
 def _values(results: Mapping[str, Sequence[Result]]) -> pl.DataFrame:
@@ -147,6 +191,24 @@ def _values(results: Mapping[str, Sequence[Result]]) -> pl.DataFrame:
     return whole.select(order)
 
 
+def _spread_notes(measured: pl.DataFrame, metrics: Sequence[str]) -> list[str]:
+    """What is remarkable about how each alternative lies over the placements, in the first metric."""
+    said = []
+    several = measured["workload"].n_unique() > 1
+    for (workload,), of in measured.group_by("workload", maintain_order=True):
+        before = f"{workload}, " if several else ""
+        for (name,), rows in of.filter(metric=metrics[0]).group_by("alternative", maintain_order=True):
+            title = f"{before}{name}, {metrics[0].removesuffix('.mpi')}"
+            said += spread.notes(rows.select("seed", "value").iter_rows(), title, rows["unit"][0])
+        compared = of.filter(pl.col("metric").is_in(list(metrics))).drop_nulls("value")
+        differ = compared.group_by("metric").agg(pl.col("value").n_unique())["value"].max()
+        if differ == 1 and compared["seed"].n_unique() > 1:
+            said.append(
+                f"{before}all alternatives and placements are equal: there is no distribution to draw"
+            )
+    return said
+
+
 def _notes(results: Mapping[str, Sequence[Result]], constants: Sequence[str]) -> list[str]:
     """What each run says: once where all say the same, else with the alternative's name."""
     said: dict[tuple[str, str], list[str]] = {}
@@ -154,8 +216,8 @@ def _notes(results: Mapping[str, Sequence[Result]], constants: Sequence[str]) ->
     for of in zip(*results.values(), strict=True):
         who: dict[str, list[str]] = {}
         for name, result in zip(results, of, strict=True):
-            for note in result.notes:
-                who.setdefault(_UNUSED.sub(r"the policy does not use \1", note), []).append(name)
+            for note in result.own_notes:
+                who.setdefault(UNUSED.sub(r"the policy does not use \1", note), []).append(name)
         for note, names in who.items():
             of_whom = "" if len(names) == len(results) else f"{', '.join(names)}: "
             said.setdefault((of_whom, note), []).append(of[0].workloads[0])
@@ -174,16 +236,32 @@ def _notes(results: Mapping[str, Sequence[Result]], constants: Sequence[str]) ->
 
 
 def _uncompared(results: Mapping[str, Sequence[Result]], metrics: Sequence[str]) -> list[str]:
-    """The caches that stand beside nothing of their name."""
+    """What does not stand beside its like: caches, CPI, and lines of memory that differ in size."""
     have = {
         name: cache_metrics([*of[0].results["metric"].unique(maintain_order=True)])
         for name, of in results.items()
     }
+    said = []
+    lines = {name: _memory_lines(of[0].machine) for name, of in results.items()}
+    if MEMORY in metrics and len({*lines.values()}) > 1:
+        sizes = ", ".join(f"{line} on {name}" for name, line in lines.items())
+        said.append(f"what reaches memory is counted in lines, and they differ: {sizes}")
     if not any(metric in metrics for of in have.values() for metric in of):
-        return []  # the user has chosen something else
-    return [
-        f"{name}: its {metric} has no counterpart everywhere; see results.parquet for all values"
-        for name, of in have.items()
-        for metric in of
-        if not all(metric in other for other in have.values())
-    ]
+        return said  # the user has chosen something else
+    without = [name for name, of in have.items() if "cpi" not in of]
+    if 0 < len(without) < len(have):
+        said.append(f"{', '.join(without)}: no [cost] is stated, so CPI is not known there")
+    for metric in dict.fromkeys(metric for of in have.values() for metric in of if metric != "cpi"):
+        having = [name for name, of in have.items() if metric in of]
+        if len(having) < len(have):
+            whose = f"{', '.join(having)}: {'its' if len(having) == 1 else 'their'}"
+            said.append(f"{whose} {metric} has no counterpart everywhere; see results.parquet for all values")
+        elif metric not in metrics and MEMORY in metrics:
+            said.append(f"{metric} is that of the last level in some and not in others: it is not compared")
+    return said
+
+
+def _memory_lines(machine: str) -> str:
+    """The lines in which the caches of a resolved machine ask memory."""
+    caches = tomllib.loads(machine)["cache"].values()
+    return " and ".join(dict.fromkeys(cache["line"] for cache in caches if cache["next"] == "memory"))

@@ -1,30 +1,37 @@
-"""Two or more machines or policies on one trace, under the same luck."""
+"""Two or more machines or policies on each trace, or traces on one machine, under the same luck."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop
-from binhop.comparison.alternatives import Alternative, alternatives
+from binhop.arguments import MOST, integer, seed_numbers
+from binhop.comparison.alternatives import Alternative, alternatives, by_trace, only, trace_names
 from binhop.comparison.result import Comparison
 from binhop.errors import RequestError
-from binhop.results import Result, cache_metrics, known_metric
-from binhop.run import metrics_of, seed_numbers, simulate_all
+from binhop.finished import simulated
+from binhop.pace import Passes, references_of
+from binhop.results import MEMORY, Result, cache_metrics, caches, known_metric
+from binhop.run import metrics_of
 from binhop.summary import check_confidence
 from binhop.traces import ArrowStream, Trace, distinct
 from binhop.until import in_rounds, most_seeds, readable_again, relative, share, told
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import polars as pl
 
+    from binhop._binhop import Machine
+    from binhop.kept import Kept
+
 
 def compare(
-    machines: Sequence[Any] | Mapping[str, Any],
-    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame | Sequence[Trace | str],
+    machines: Machine | str | Sequence[Any] | Mapping[str, Any],
+    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame | Sequence[Any] | Mapping[str, Any],
     *,
     seeds: int | Iterable[int] | None = None,
     metric: str | Sequence[str] | None = None,
@@ -32,21 +39,25 @@ def compare(
     confidence: float = 0.95,
     until: float | str | None = None,
     threads: int | None = None,
-    length: int | None = None,
-    instructions: int | None = None,
-    warmup: int = 0,
+    length: int | str | None = None,
+    instructions: int | str | None = None,
+    warmup: int | str = 0,
     progress: Callable[[int, int | None], object] | None = None,
 ) -> Comparison:
-    """Compares machines or policies on a trace, each under the same placements' luck.
+    """Compares machines or policies on a trace, or traces on one machine, under the same placements' luck.
 
     Args:
         machines: Two or more of what `binhop.simulate` takes for a machine, or a mapping that names them.
-            With a policy in Python: `("kh90", my_policy)`.
-        trace: A trace, or several: each is compared for itself.
+            With a policy in Python, as `binhop.simulate` takes it: `("kh90", MyPolicy)`. Or one machine and
+            several traces: then the traces are compared with each other.
+        trace: A trace, or several: each is compared for itself where there are several machines. A mapping
+            names traces that are compared with each other.
         seeds: How many placements (numbered from 0), or their numbers. Default: 32, and 1 when nothing is
             random. With `until`, the most of them; default 1024.
         metric: What to compare, one name or several, the most important first. Default: misses per
-            instruction at each cache, last level first, and CPI where the machines have costs.
+            instruction at each cache, last level first, and CPI where the machines have costs; of machines
+            whose levels differ the misses that reach memory and CPI first; of traces, which may differ in
+            instructions, cycles and misses as well as CPI and misses per instruction.
         baseline: Which alternative the others are compared with: its place or its name.
         confidence: Of all intervals.
         until: Go on until half the width of the interval of the difference, as a share of the baseline's
@@ -55,7 +66,8 @@ def compare(
         length: References to simulate; default: the whole trace. A built-in workload needs it.
         instructions: Stop before the row that would exceed so many instructions; default: no such bound.
         warmup: References at the start that are simulated but not compared.
-        progress: Called some times a second with the references done and, if known, to do.
+        progress: Called some times a second with the references done and, if known, to do: of all traces,
+            rounds and runs.
 
     Returns:
         The comparison: tables, notes, provenance.
@@ -69,8 +81,16 @@ def compare(
     >>> comparison = compare(["kh90", small], "lin", length=100_000, seeds=8)
     >>> comparison.alternatives, comparison.summary["n"][0]
     (['l2 4MiB', 'l2 64KiB'], 8)
+    >>> traces = compare("skylake", ["lin", "tree"], length=100_000, seeds=2)
+    >>> traces.alternatives, traces.metrics[:2]
+    (['lin', 'tree'], ['cycles', 'cpi'])
     """
-    given: list[Any] = [*trace] if isinstance(trace, list | tuple) else [trace]
+    given, names = _given(trace)
+    one = only(machines) if len(given) > 1 else None
+    if names is not None and one is None:
+        rule = "a mapping names several traces that are compared with each other on one machine"
+        remedy = "give one machine and two traces or more, or a list of traces"
+        raise RequestError(", ".join(names) or "nothing", "trace", rule, remedy)
     plan = {
         "threads": threads,
         "length": length,
@@ -78,9 +98,13 @@ def compare(
         "warmup": warmup,
         "progress": progress,
     }
+    traces = [Trace.of(each) for each in given]
+    if one is not None and names is None:
+        names = trace_names(traces, [str(each) for each in given])
     return compare_chosen(
-        alternatives(machines),
-        [(Trace.of(each), plan) for each in given],
+        alternatives(machines) if one is None else [one],
+        [(each, plan) for each in traces],
+        names=names,
         seeds=seeds,
         metrics=[metric] if isinstance(metric, str) else metric,
         baseline=baseline,
@@ -98,28 +122,60 @@ def compare_chosen(
     baseline: int | str,
     confidence: float,
     until: float | str | None,
+    names: Sequence[str] | None = None,
+    kept: Kept | None = None,
+    stopped: Callable[[int], object] | None = None,
 ) -> Comparison:
-    """As `compare`, for named alternatives and for traces with a plan each."""
+    """As `compare`, for named alternatives and for traces with a plan each.
+
+    With the names of the traces, the one alternative there is runs on each, and the traces are compared.
+    What is finished is kept in `kept`, and taken from there. With `stopped`, Ctrl-C ends it with the traces
+    that are compared, if there are any: it is told how many.
+    """
     check_confidence(confidence)
+    jobs = [(trace, {**plan, "kept": kept}) for trace, plan in jobs]
+    if names is not None:
+        chosen = by_trace(chosen[0], names)
     base = _baseline(chosen, baseline)
-    names = _metrics(chosen, base, metrics)
+    wanted = _metrics(chosen, base, metrics) if names is None else _trace_metrics(chosen[0], metrics)
     limit = None if until is None else share(until)
-    distinct([trace for trace, _ in jobs])
     varied = not all(each.constant for each in chosen)
     most = most_seeds(seeds) if limit is not None and varied else 0
-    _readable(chosen, [trace for trace, _ in jobs], rounds=limit is not None and varied)
+    if names is None:
+        distinct([trace for trace, _ in jobs])
+        _readable(chosen, [trace for trace, _ in jobs], rounds=limit is not None and varied)
+    elif limit is not None and varied:
+        readable_again([trace for trace, _ in jobs])
 
-    def run(numbers: list[int], *, first: bool) -> list[Result | None]:
-        return [
-            result for trace, plan in jobs for result in _simulate(chosen, trace, numbers, plan, first=first)
-        ]
+    tell = jobs[0][1].get("progress")
+    passes = None if tell is None else Passes(tell)
+
+    def run(numbers: list[int], *, first: bool, early: bool = False) -> list[Result | None]:
+        sides = [chosen] * len(jobs) if names is None else [[own] for own in chosen]
+        if passes is not None:
+            passes.expect(
+                references_of(trace, plan["length"])
+                for own, (trace, plan) in zip(sides, jobs, strict=True)
+                for places in _groups(own)
+                if first or not own[places[0]].constant
+            )
+        made: list[list[Result | None]] = []
+        try:
+            for own, job in zip(sides, jobs, strict=True):
+                made.append(_simulate(own, *job, numbers, passes, first=first))
+        except KeyboardInterrupt:
+            if stopped is None or not made or not early:
+                raise
+            stopped(len(made))
+        return [result for results in made for result in (results if names is None else results[:1])]
 
     def compared(whole: Sequence[Result]) -> Comparison:
-        return _compared(chosen, jobs, whole, base, names, confidence)
+        return _compared(chosen, jobs, whole, base, wanted, confidence, by_trace=names is not None)
 
     if limit is None or not varied:
         numbers = seed_numbers(seeds, random=varied)
-        return compared([result for result in run(numbers, first=True) if result is not None])
+        early = names is None
+        return compared([result for result in run(numbers, first=True, early=early) if result is not None])
     whole, reached = in_rounds(
         lambda numbers: run(numbers, first=numbers[0] == 0),
         lambda so_far: _width(compared(so_far)),
@@ -136,7 +192,13 @@ def compare_chosen(
 
 
 def _simulate(
-    chosen: Sequence[Alternative], trace: Trace, seeds: list[int], plan: Mapping[str, Any], *, first: bool
+    chosen: Sequence[Alternative],
+    trace: Trace,
+    plan: Mapping[str, Any],
+    seeds: list[int],
+    passes: Passes | None,
+    *,
+    first: bool,
 ) -> list[Result | None]:
     """A result for each alternative: those of one policy in one run, constants under the first seed only."""
     results: list[Result | None] = [None] * len(chosen)
@@ -147,7 +209,8 @@ def _simulate(
         machines = [chosen[place].machine for place in places]
         policy = chosen[places[0]].policy
         numbers = seeds[:1] if constant else seeds
-        made = simulate_all(machines, trace, seeds=numbers, policy=policy, **plan)
+        own = {**plan, "progress": None if passes is None else passes.next()}
+        made = simulated(machines=machines, trace=trace, seeds=numbers, policy=policy, **own)
         for place, result in zip(places, made, strict=True):
             results[place] = result
     return results
@@ -184,11 +247,14 @@ def _compared(
     base: str,
     metrics: Sequence[str],
     confidence: float,
+    *,
+    by_trace: bool,
 ) -> Comparison:
     """The comparison of results that come trace by trace, and for each trace alternative by alternative."""
     results = {each.name: whole[place :: len(chosen)] for place, each in enumerate(chosen)}
     seeds = max((result.seeds for result in whole), key=len)
-    traces = [trace for result in results[base] for trace in result.provenance["traces"]]
+    ran = whole if by_trace else results[base]
+    traces = [trace for result in ran for trace in result.provenance["traces"]]
     provenance = {
         "binhop": _binhop.__version__,
         "alternatives": [
@@ -200,6 +266,7 @@ def _compared(
             }
             for each in chosen
         ],
+        "compared": "traces" if by_trace else "machines",
         "baseline": base,
         "metrics": metrics,
         "confidence": confidence,
@@ -210,9 +277,17 @@ def _compared(
     return Comparison(chosen, results, base, metrics, confidence, provenance)
 
 
+def _given(trace: object) -> tuple[list[Any], list[str] | None]:
+    """The traces, and their names if they are given."""
+    if isinstance(trace, Mapping):
+        return [*trace.values()], [str(name) for name in trace]
+    return [*trace] if isinstance(trace, list | tuple) else [trace], None
+
+
 def _baseline(chosen: Sequence[Alternative], baseline: int | str) -> str:
     names = [each.name for each in chosen]
-    if isinstance(baseline, int):
+    if not isinstance(baseline, str):
+        baseline = integer(baseline, "baseline", least=-MOST)
         if not 0 <= baseline < len(names):
             rule = f"there are {len(names)} alternatives, numbered from 0"
             raise RequestError(str(baseline), "baseline", rule, f"give one of them: {', '.join(names)}")
@@ -223,18 +298,35 @@ def _baseline(chosen: Sequence[Alternative], baseline: int | str) -> str:
 
 
 def _metrics(chosen: Sequence[Alternative], base: str, wanted: Sequence[str] | None) -> list[str]:
-    """Those asked for, or each cache's and CPI: what the baseline and another have."""
+    """Those asked for, or each cache's and CPI: what the baseline and another have.
+
+    Machines with different caches are compared by the misses that reach memory and by CPI first. A cache that
+    is the last level of one of them and not of another does something else in each: it is left out.
+    """
     have = {each.name: metrics_of(each.machine) for each in chosen}
     others = {metric for name, of in have.items() if name != base for metric in of}
     if wanted is None:
         names = [name for name in cache_metrics(have[base]) if name in others]
-        if not names:
-            rule = "the baseline has no cache by the name of one of another alternative"
-            raise RequestError(base, "baseline", rule, "name what to compare: metric, or another baseline")
-        return names
+        if len({tuple(sorted(caches(of))) for of in have.values()}) == 1:
+            return names
+        last = {f"{each.machine.last_level}.mpi" for each in chosen}
+        unlike = last if len(last) > 1 else set()
+        first = [MEMORY, *(name for name in names if name == "cpi")]
+        return first + [name for name in names if name not in unlike and name not in first]
     for name in wanted:
         _check_comparable(name, have, base)
     return [*dict.fromkeys(wanted)]
+
+
+def _trace_metrics(one: Alternative, wanted: Sequence[str] | None) -> list[str]:
+    """Those asked for, or time and the misses of each cache, as counts and per instruction: for traces."""
+    have = metrics_of(one.machine)
+    levels = [*reversed(caches(have))]
+    if wanted is None:
+        both = [name for level in levels for name in (f"{level}.misses", f"{level}.mpi")]
+        return [*(name for name in ("cycles", "cpi") if name in have), *both, "instructions"]
+    known = [*have, *(f"{level}.misses" for level in [*levels, "memory"])]
+    return [*dict.fromkeys(known_metric(name, known) for name in wanted)]
 
 
 def _check_comparable(metric: str, have: Mapping[str, Sequence[str]], base: str) -> None:

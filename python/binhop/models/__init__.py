@@ -1,1 +1,1 @@
-"""What can be computed without simulating: the documents' analytic models."""
+"""What can be computed without simulating: the papers' analytic models."""

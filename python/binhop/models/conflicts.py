@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import hypergeom
 
+from binhop.arguments import integer, seed_number
 from binhop.errors import RequestError
 from binhop.models.estimate import Estimate
 from binhop.numbers import size_in_bytes
@@ -45,10 +46,7 @@ class Cache:
 
     def __post_init__(self) -> None:
         for name in ("frames", "bins", "ways"):
-            if getattr(self, name) < 1:
-                raise RequestError(
-                    str(getattr(self, name)), name, "must be at least 1", "give a whole number"
-                )
+            integer(getattr(self, name), name, least=1)
         if self.frames % self.bins:
             rule = f"as many of the {self.frames} frames must lie in each bin"
             raise RequestError(str(self.bins), "bins", rule, "give a number that divides the frames")
@@ -119,10 +117,9 @@ def mapping(pages: int, cache: Cache) -> float:
 def monte_carlo(pages: int, cache: Cache, *, samples: int = 1000, seed: int = 0) -> Estimate:
     """Conflicts over random placements that are really drawn: what `average` must equal."""
     _placeable(pages, cache)
-    if samples < 2:
-        raise RequestError(str(samples), "samples", "a standard error needs two", "ask for 2 or more")
+    samples = integer(samples, "samples", least=2)  # a standard error needs two
     population = [cache.frames_per_bin] * cache.bins
-    draws = np.random.default_rng(seed).multivariate_hypergeometric(
+    draws = np.random.default_rng(seed_number(seed)).multivariate_hypergeometric(
         population, pages, size=samples, method="marginals"
     )
     conflicts = np.maximum(draws - cache.ways, 0).sum(axis=1)
@@ -154,6 +151,6 @@ def equivalent(value: float, measured: Mapping[float, float]) -> float | None:
 
 
 def _placeable(pages: int, cache: Cache) -> None:
-    if not 0 <= pages <= cache.frames:
+    if not 0 <= integer(pages, "pages") <= cache.frames:
         rule = f"memory has {cache.frames} frames"
         raise RequestError(str(pages), "pages", rule, f"give a number from 0 to {cache.frames}")

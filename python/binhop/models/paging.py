@@ -18,7 +18,7 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import gammaincc
 
-from binhop.errors import RequestError
+from binhop.arguments import integer, seed_number
 from binhop.models.estimate import Estimate
 
 RUNS = 2000
@@ -77,9 +77,8 @@ def monte_carlo(colors: int, frames: int, *, runs: int = RUNS, seed: int = 0) ->
     True
     """
     _at_least_one(colors=colors, frames=frames)
-    if runs < 2:
-        raise RequestError(str(runs), "runs", "a standard error needs two", "ask for 2 or more")
-    generator = np.random.default_rng([seed, colors, frames])
+    runs = integer(runs, "runs", least=2)  # a standard error needs two
+    generator = np.random.default_rng([seed_number(seed), colors, frames])
     most = colors * (frames - 1) + 1  # then one list must be full
     ratios = [_full(_drawn(generator, colors, most), colors, frames) for _ in range(runs)]
     used = np.array(ratios) / (colors * frames)
@@ -104,5 +103,4 @@ def _full(drawn: np.ndarray, colors: int, frames: int) -> int:
 
 def _at_least_one(**numbers: int) -> None:
     for name, number in numbers.items():
-        if number < 1:
-            raise RequestError(str(number), name, "must be at least 1", "give a whole number")
+        integer(number, name, least=1)

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
+from binhop.comparison.result import TOGETHER, together
 from binhop.lazily import pl
+from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREY, ORANGE, finish, save
 from binhop.summary import summarise
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
 LESS, SAME, MORE = "less than the baseline", "the same", "more than the baseline"
 COLUMNS = 44
@@ -22,10 +25,19 @@ COLUMNS = 44
 def draw_comparison(directory: str | os.PathLike[str]) -> list[Path]:
     """Draws each workload of a comparison's directory at the first metric that is not the same throughout."""
     place = Path(directory)
-    values = pl.read_parquet(place / "results.parquet").filter(phase="measured")
-    differences = pl.read_parquet(place / "differences.parquet")
-    summary = pl.read_parquet(place / "summary.parquet")
-    made: list[Path] = []
+    values = read_parquet(place / "results.parquet").filter(phase="measured")
+    differences = read_parquet(place / "differences.parquet")
+    summary = read_parquet(place / "summary.parquet")
+    if TOGETHER in summary["workload"] and TOGETHER not in values["workload"]:
+        values = together(values, by_trace=True)
+    charts = comparison_charts(values, differences, summary)
+    return [file for stem, _, chart in charts for file in save(chart, place, stem)]
+
+
+def comparison_charts(
+    values: pl.DataFrame, differences: pl.DataFrame, summary: pl.DataFrame
+) -> Iterator[tuple[str, str, Any]]:
+    """The name, workload and chart of each workload of which there is something to draw."""
     for workload in summary["workload"].unique(maintain_order=True):
         of = summary.filter(workload=workload)
         several = differences.filter(workload=workload)["seed"].n_unique() > 1
@@ -36,8 +48,7 @@ def draw_comparison(directory: str | os.PathLike[str]) -> list[Path]:
         metric = varied[0]
         parts = [frame.filter(workload=workload, metric=metric) for frame in (values, differences, of)]
         chart = _figure(workload, metric, *parts)
-        made += save(chart, place, f"{workload}-{metric.removesuffix('.mpi')}")
-    return made
+        yield f"{workload}-{metric.removesuffix('.mpi')}", workload, chart
 
 
 def _varies(values: pl.DataFrame, workload: str, metric: str) -> bool:

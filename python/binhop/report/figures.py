@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from binhop.lazily import pl
+from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREY, ORANGE, finish, save
+from binhop.results import caches
 from binhop.summary import summarise
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
 WORST, BEST, OTHERS, MEAN = ORANGE, BLUE, GREY, BLACK
 PER_1000 = "misses per 1000 instructions"
@@ -21,20 +24,23 @@ PER_1000 = "misses per 1000 instructions"
 def draw(directory: str | os.PathLike[str]) -> list[Path]:
     """Draws each workload of a result's directory at its last cache; the files made."""
     place = Path(directory)
-    results = pl.read_parquet(place / "results.parquet").filter(phase="measured")
-    series = pl.read_parquet(place / "series.parquet")
-    made: list[Path] = []
+    results = read_parquet(place / "results.parquet").filter(phase="measured")
+    series = read_parquet(place / "series.parquet")
+    charts = run_charts(results, series)
+    return [file for stem, _, chart in charts for file in save(chart, place, stem)]
+
+
+def run_charts(results: pl.DataFrame, series: pl.DataFrame) -> Iterator[tuple[str, str, Any]]:
+    """The name, workload and chart of each workload of which there is something to draw."""
     for workload in results["workload"].unique(maintain_order=True):
         of = results.filter(workload=workload)
-        metrics = [name for name in of["metric"].unique(maintain_order=True) if name.endswith(".mpi")]
-        metric = metrics[-1]
+        metric = f"{caches(of['metric'].unique(maintain_order=True))[-1]}.mpi"
         values = of.filter(metric=metric).drop_nulls("value")
         over_time = series.filter(workload=workload, metric=metric).drop_nulls("value")
         if values["value"].n_unique() < 2 and over_time.is_empty():
             continue  # one number needs no picture
         chart = _figure(workload, metric.removesuffix(".mpi"), values, over_time)
-        made += save(chart, place, f"{workload}-{metric.removesuffix('.mpi')}")
-    return made
+        yield f"{workload}-{metric.removesuffix('.mpi')}", workload, chart
 
 
 def _figure(workload: str, cache: str, values: pl.DataFrame, over_time: pl.DataFrame) -> Any:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from binhop.lazily import pl
+from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, YELLOW, finish, save
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
 PALETTE = (BLUE, ORANGE, GREEN, PINK, BLACK, YELLOW, SKY)
 MIB = 1 << 20
@@ -20,8 +22,12 @@ MIB = 1 << 20
 def draw_paging(directory: str | os.PathLike[str]) -> list[Path]:
     """Draws each workload of a directory that `binhop paging` made; the files."""
     place = Path(directory)
-    faults = pl.read_parquet(place / "faults.parquet")
-    made: list[Path] = []
+    faults = read_parquet(place / "faults.parquet")
+    return [file for stem, _, chart in paging_charts(faults) for file in save(chart, place, stem)]
+
+
+def paging_charts(faults: pl.DataFrame) -> Iterator[tuple[str, str, Any]]:
+    """The name, workload and chart of each workload of which there is something to draw."""
     for workload in faults["workload"].unique(maintain_order=True):
         of = faults.filter(workload=workload)
         panels = []
@@ -37,8 +43,7 @@ def draw_paging(directory: str | os.PathLike[str]) -> list[Path]:
             f"{workload}: page faults of {references / 1e6:.4g} M references",
             "First touches included. Least recently used within each color; one color is global LRU.",
         )
-        made += save(chart, place, f"{workload}-paging")
-    return made
+        yield f"{workload}-paging", workload, chart
 
 
 def _over_memory(faults: pl.DataFrame) -> Any:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import vl_convert
 
+from binhop.escape import escaped
+from binhop.file_names import as_file_name
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -49,10 +52,20 @@ def finish(chart: Any, title: str, subtitle: str | list[str] = "") -> Any:
 
 
 def save(chart: Any, directory: Path, stem: str) -> list[Path]:
-    """Writes the chart as PNG and as SVG; the files made."""
-    specification = chart.to_json()
+    """Writes the chart as PNG and as SVG; the files made. Names in both may hold anything."""
+    specification = _escaped(chart.to_dict())
+    stem = as_file_name(stem)
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     png, svg = directory / f"{stem}.png", directory / f"{stem}.svg"
     png.write_bytes(vl_convert.vegalite_to_png(specification, vl_version=version, scale=SCALE))
     svg.write_text(vl_convert.vegalite_to_svg(specification, vl_version=version), encoding="utf-8")
     return [png, svg]
+
+
+def _escaped(part: Any) -> Any:
+    """The chart with every text escaped: XML has no control characters."""
+    if isinstance(part, str):
+        return escaped(part)
+    if isinstance(part, dict):
+        return {key: _escaped(value) for key, value in part.items()}
+    return [_escaped(each) for each in part] if isinstance(part, list) else part

@@ -17,9 +17,10 @@
 [('1', 2), ('4', 2)]
 """
 
+from binhop.kept import keeping
 from binhop.study.cells import Plan, plan
 from binhop.study.document import Amount, Study, load, parse
 from binhop.study.result import StudyResult
-from binhop.study.run import explain, keeping, run
+from binhop.study.run import explain, run
 
 __all__ = ["Amount", "Plan", "Study", "StudyResult", "explain", "keeping", "load", "parse", "plan", "run"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -17,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 from binhop import _binhop
 from binhop._binhop import Machine
 from binhop.errors import RequestError
-from binhop.study.document import Amount, Choice, Part, Study, label
+from binhop.results import caches
+from binhop.run import metrics_of
+from binhop.study.document import MACHINE, Amount, Choice, Part, Study, label
 from binhop.traces import Trace
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 10_000
 """Cells of one part: more is a mistake, or needs a study of its own."""
+MOST_CELLS_IN_ALL = 100_000
+"""Cells of all parts: so many take some 300 MB before the first is simulated."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class Place:
 
     part: str
     cell: Cell
+    machine: str
     parameters: dict[str, str]
     seeds: tuple[int, ...]
     keep: tuple[str, ...]
@@ -88,6 +94,8 @@ class Plan:
     traces: dict[str, Trace]
     axes: list[str]
     scale: str | None
+    files: list[Path]
+    """Machines and traces that are read from files."""
 
 
 def plan(
@@ -105,24 +113,43 @@ def plan(
         raise RequestError(scale, "scale", f"the study {study.name} has no scales", "leave --scale out")
     if scale is not None and scale not in study.scale:
         raise _binhop.unknown(scale, "scale", "the study has no scale of this name", [*study.scale])
+    _check_number(study)
     traces: dict[str, Trace] = {}
     places: list[Place] = []
     for part in study.part:
         amount = (override or Amount()).over(study.amount(part, scale))
         places += _places(part, amount, directory or Path(), traces)
-    axes = [axis for part in study.part for axis in part.axes]
-    return Plan(study, places, _runs(places), traces, [*dict.fromkeys(axes)], scale)
+    axes = [axis for part in study.part for axis in part.parameters]
+    _check_shown(study, places)
+    named = [name for part in study.part for name in _named(part)]
+    files = [path for name in dict.fromkeys(named) if (path := (directory or Path()) / name).exists()]
+    return Plan(study, places, _runs(places), traces, [*dict.fromkeys(axes)], scale, files)
+
+
+def _check_number(study: Study) -> None:
+    """Refuses more cells than there may be, before any of them is made."""
+    remedy = "make parts of it, or leave values out"
+    total = 0
+    for part in study.part:
+        cells = len(part.workloads) * math.prod(map(len, part.axes.values()))
+        if cells > MOST_CELLS:
+            rule = f"a part has at most {MOST_CELLS} cells"
+            raise RequestError(f"{cells} cells", f"part {part.name}", rule, remedy)
+        total += cells
+    if total > MOST_CELLS_IN_ALL:
+        rule = f"a study has at most {MOST_CELLS_IN_ALL} cells, and a part at most {MOST_CELLS}"
+        raise RequestError(f"{total} cells", "study", rule, "make several studies of it, or leave values out")
+
+
+def _named(part: Part) -> list[str]:
+    """What a part reads, if it is a file: workloads and machines."""
+    entries = part.axes.get("machine", [])
+    machines = [part.machine, *(entry.value if isinstance(entry, Choice) else entry for entry in entries)]
+    return [*part.workloads, *(name for name in machines if isinstance(name, str))]
 
 
 def _places(part: Part, amount: Amount, directory: Path, traces: dict[str, Trace]) -> list[Place]:
     """The cells of one part, workload by workload."""
-    combinations = 1
-    for entries in part.axes.values():
-        combinations *= len(entries)
-    if combinations * len(part.workloads) > MOST_CELLS:
-        rule = f"a part has at most {MOST_CELLS} cells"
-        count = f"{combinations * len(part.workloads)} cells"
-        raise RequestError(count, f"part {part.name}", rule, "make parts of it, or leave values out")
     machines = list(_machines(part, directory))
     places = []
     for named in part.workloads:
@@ -135,25 +162,64 @@ def _places(part: Part, amount: Amount, directory: Path, traces: dict[str, Trace
         if trace.endless and end.length is None and end.instructions is None:
             rule = "a built-in workload never ends"
             raise RequestError(named, f"part {part.name}: workloads", rule, 'add length = "50M"')
-        for parameters, machine in machines:
+        for name, parameters, machine in machines:
             cell = Cell(trace.name, machine, end)
-            places.append(Place(part.name, cell, parameters, amount.seeds or (), tuple(part.keep)))
+            places.append(Place(part.name, cell, name, parameters, amount.seeds or (), tuple(part.keep)))
     return places
 
 
-def _machines(part: Part, directory: Path) -> Iterator[tuple[dict[str, str], Machine]]:
-    """Every combination of the axes' values, the last axis fastest, and its machine."""
-    path = directory / part.machine
-    name = str(path) if part.machine.endswith(".toml") or "/" in part.machine else part.machine
+def _machines(part: Part, directory: Path) -> Iterator[tuple[str, dict[str, str], Machine]]:
+    """Every combination of the axes' values, the last axis fastest: its machine, and what that is called."""
     fixed = {key: _text(value) for key, value in part.settings.items()}
-    base = Machine.load(name)
+    bases = _bases(part, directory)
     for entries in product(*part.axes.values()):
-        settings = dict(fixed)
-        parameters = {}
-        for axis, entry in zip(part.axes, entries, strict=True):
-            parameters[axis] = label(entry)
+        chosen = dict(zip(part.axes, entries, strict=True))
+        of = chosen.pop(MACHINE, part.machine)
+        name, base = bases[label(of)]
+        settings = fixed | (
+            {key: _text(value) for key, value in of.settings.items()} if isinstance(of, Choice) else {}
+        )
+        for axis, entry in chosen.items():
             settings.update(_settings(axis, entry))
-        yield parameters, base.with_settings(*(f"{key}={value}" for key, value in settings.items()))
+        parameters = {axis: label(entry) for axis, entry in chosen.items()}
+        yield name, parameters, base.with_settings(*(f"{key}={value}" for key, value in settings.items()))
+
+
+def _bases(part: Part, directory: Path) -> dict[str, tuple[str, Machine]]:
+    """The machines of a part by their labels: what tables call each, and the machine before any setting."""
+    bases: dict[str, tuple[str, Machine]] = {}
+    for entry in part.machines:
+        named = str(entry.value if isinstance(entry, Choice) else entry)
+        path = str(directory / named) if named.endswith(".toml") or "/" in named else named
+        machine = Machine.load(path)
+        name = entry.label if isinstance(entry, Choice) else machine.name
+        if any(name == other for other, _ in bases.values()):
+            rule = "two machines of one axis are called so: rows are told apart by it"
+            remedy = f'label one of them: {{ label = "…", value = "{named}" }}'
+            raise RequestError(name, f"part {part.name}: axes.{MACHINE}", rule, remedy)
+        bases[label(entry)] = (name, machine)
+    return bases
+
+
+def _check_shown(study: Study, places: list[Place]) -> None:
+    """Refuses a metric to be shown that no machine of the part has."""
+    known: dict[Machine, list[str]] = {}
+    for part in study.part:
+        missing = dict.fromkeys(study.shown(part))
+        names: list[str] = []
+        for place in places:
+            if not missing or place.part != part.name:
+                continue
+            machine = place.cell.machine
+            if machine not in known:
+                metrics = metrics_of(machine)
+                known[machine] = [*metrics, *(f"{level}.misses" for level in [*caches(metrics), "memory"])]
+            names = known[machine]
+            missing = {metric: None for metric in missing if metric not in names}
+        for metric in missing:
+            raise _binhop.unknown(
+                metric, f"part {part.name}: show", "no machine of the part has this metric", names
+            )
 
 
 def _settings(axis: str, entry: Any) -> dict[str, str]:

@@ -5,9 +5,11 @@ Every mistake is a `RequestError`: the value, the key's path in the document, th
 
 from __future__ import annotations
 
+import os
+import re
 import tomllib
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from collections import Counter
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -22,15 +24,19 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from binhop import _binhop
+from binhop.arguments import SEEDS
 from binhop.errors import RequestError
 from binhop.numbers import count
-from binhop.run import SEEDS
 
-if TYPE_CHECKING:
-    import os
+MACHINE = "machine"
+"""The axis whose values are machines."""
+MOST_PARTS = 32
+"""Parts of a dotted key: the parser needs time and memory that grow with their square, a study has five."""
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:{_PART}\.[ \t]*+){{{MOST_PARTS}}}")
 
 RESERVED = (
-    *("study", "part", "cell", "workload", "machine", "phase", "seed", "metric", "unit", "value"),
+    *("study", "part", "cell", "workload", "phase", "seed", "metric", "unit", "value"),
     *("interval", "instructions", "asid", "kernel"),
 )
 """Columns of the tables: no axis may be called so."""
@@ -75,6 +81,7 @@ def _seeds(value: Any) -> tuple[int, ...]:
 Scalar = Annotated[Any, PlainValidator(_scalar)]
 Count = Annotated[int, PlainValidator(_count)]
 Seeds = Annotated[tuple[int, ...], PlainValidator(_seeds)]
+Show = list[Annotated[str, Field(min_length=1)]]
 Name = Annotated[str, Field(min_length=1, pattern=r"^[^\s/\\]+$")]
 
 
@@ -156,10 +163,21 @@ class Part(Amount):
 
     name: Name
     workloads: Annotated[list[str], Field(min_length=1)]
-    machine: str
+    machine: str | None = None
     settings: dict[str, Scalar] = Field(default={}, alias="set")
     axes: dict[str, Annotated[list[Entry], Field(min_length=1)]] = {}
     keep: list[Literal["series", "processes"]] = ["series", "processes"]
+    show: Show = []
+
+    @property
+    def machines(self) -> list[Entry]:
+        """The machines: one, or the values of the axis `machine`."""
+        return self.axes.get(MACHINE, [self.machine])
+
+    @property
+    def parameters(self) -> dict[str, list[Entry]]:
+        """The axes but `machine`, which is a column of every table anyway."""
+        return {axis: entries for axis, entries in self.axes.items() if axis != MACHINE}
 
 
 class Study(Amount):
@@ -168,8 +186,13 @@ class Study(Amount):
     name: Name
     title: str
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    show: Show = []
     part: Annotated[list[Part], Field(min_length=1)]
     scale: dict[str, Scale] = {}
+
+    def shown(self, part: Part) -> list[str]:
+        """The metrics that the table of a part shows; none if the study leaves it open."""
+        return part.show or self.show
 
     def amount(self, part: Part, scale: str | None = None) -> Amount:
         """How much of a part is simulated: part before scale's part before scale before study."""
@@ -201,19 +224,21 @@ def _plain(amount: Amount) -> Amount:
 
 def load(path: str | os.PathLike[str]) -> Study:
     """The study of a TOML file."""
-    place = Path(path)
-    try:
-        text = place.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
-        raise RequestError(str(path), "study", f"cannot be read: {why}", "name a TOML file") from None
+    text = _binhop.read_text(os.fspath(path), "study", "name a TOML file")
     return parse(text, str(path))
 
 
 def parse(text: str, place: str = "study") -> Study:
     """The study of TOML text; `place` is what errors call the text."""
+    if (long := _LONG_KEY.search(text)) is not None:
+        at = f"{place}: line {1 + text.count(chr(10), 0, long.start())}"
+        rule = f"a key has at most {MOST_PARTS} parts"
+        raise RequestError(f"{long[0][:40]}…", at, rule, "the keys of a study are in docs/studies.md")
     try:
         data = tomllib.loads(text)
+    except RecursionError:
+        rule = "lists and tables are nested too deeply"
+        raise RequestError(place, "study", rule, "the keys of a study are in docs/studies.md") from None
     except tomllib.TOMLDecodeError as error:
         raise RequestError(place, "study", f"is no TOML: {error}", "mend that line") from None
     try:
@@ -226,24 +251,43 @@ def parse(text: str, place: str = "study") -> Study:
 
 def _check(study: Study, place: str) -> None:
     """The rules that no single key can break."""
-    names = [part.name for part in study.part]
+    names = Counter(part.name for part in study.part)
     for index, part in enumerate(study.part):
         at = f"{place}: part[{index}]"
-        if names.count(part.name) > 1:
+        if names[part.name] > 1:
             raise RequestError(part.name, f"{at}.name", "two parts have this name", "give each part its own")
+        _check_machines(part, at)
         for axis, entries in part.axes.items():
             if axis in RESERVED:
                 rule = "a column of the tables is called so"
                 raise RequestError(axis, f"{at}.axes", rule, "give the axis another name")
-            labels = [label(entry) for entry in entries]
-            twice = next((one for one in labels if labels.count(one) > 1), None)
+            labels = Counter(label(entry) for entry in entries)
+            twice = next((one for one, times in labels.items() if times > 1), None)
             if twice is not None:
                 rule = "an axis has this value twice"
                 raise RequestError(twice, f"{at}.axes.{axis}", rule, "leave one out, or label them")
     for scale, chosen in study.scale.items():
         for name in chosen.part:
             if name not in names:
-                raise _binhop.unknown(name, f"{place}: scale.{scale}.part", "no part has this name", names)
+                raise _binhop.unknown(name, f"{place}: scale.{scale}.part", "no part has this name", [*names])
+
+
+def _check_machines(part: Part, at: str) -> None:
+    """Refuses a part without a machine, with two places for it, and values that are no machine's name."""
+    if part.machine is not None and MACHINE in part.axes:
+        rule = "the machines are those of the axis, and the part names another"
+        raise RequestError(part.machine, f"{at}.machine", rule, "leave one of them out")
+    if part.machine is None and MACHINE not in part.axes:
+        raise RequestError(
+            "machine", at, "must be given", 'add machine = "kh90", or axes.machine = ["kh90", …]'
+        )
+    for place, entry in enumerate(part.axes.get(MACHINE, [])):
+        if not isinstance(entry.value if isinstance(entry, Choice) else entry, str):
+            rule = "a value of the axis machine is a machine: a bundled one, or a file"
+            where = f"{at}.axes.{MACHINE}[{place}]"
+            raise RequestError(
+                label(entry), where, rule, 'write it like "kh90", or { label = …, value = "kh90" }'
+            )
 
 
 def label(entry: Scalar | Choice) -> str:

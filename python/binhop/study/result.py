@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from binhop import _binhop
+from binhop import _binhop, json_file
+from binhop.escape import json_text
 from binhop.lazily import pl
-from binhop.output import MARK, write_parquet, write_provenance
+from binhop.output import MARK, read_parquet, write_parquet, write_provenance
 from binhop.results import SCHEMA, exact
-from binhop.summary import summarise
+from binhop.summary import summarise, with_misses
+from binhop.tables.study import study_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from binhop.study.cells import Place, Plan
+    from binhop.tables import Table
 
 KEYS = ["study", "part", "cell", "workload", "machine"]
 
@@ -48,6 +50,7 @@ class StudyResult:
     def assemble(cls, plan: Plan, tables: dict[str, pl.DataFrame], notes: list[str]) -> StudyResult:
         """The tables of all runs, each part's cells under the part's own name and parameters."""
         cells = _cells(plan)
+        shown = {part.name: plan.study.shown(part) for part in plan.study.part if plan.study.shown(part)}
         joined = {name: _join(frame, cells, plan, name) for name, frame in tables.items()}
         provenance = {
             "binhop": _binhop.__version__,
@@ -56,6 +59,7 @@ class StudyResult:
             "scale": plan.scale,
             "confidence": plan.study.confidence,
             "axes": plan.axes,
+            **({"show": shown} if shown else {}),
             "traces": [trace.provenance() for trace in plan.traces.values()],
         }
         return cls(**joined, cells=cells, axes=plan.axes, notes=notes, provenance=provenance)
@@ -63,9 +67,9 @@ class StudyResult:
     @classmethod
     def read(cls, directory: Path) -> StudyResult:
         """The tables of a study's directory."""
-        facts = json.loads((directory / MARK).read_text(encoding="utf-8"))
+        facts = json_file.read(directory / MARK)
         tables = {
-            name: pl.read_parquet(directory / f"{name}.parquet")
+            name: read_parquet(directory / f"{name}.parquet")
             for name in ("results", "series", "processes", "cells")
         }
         notes = facts.pop("notes")
@@ -77,11 +81,24 @@ class StudyResult:
         keys = [*KEYS, *self.axes, "phase", "metric", "unit"]
         return summarise(self.results.filter(phase=phase), level, keys)
 
+    def tables(self) -> list[Table]:
+        """For each part what the study shows: see `binhop.tables`."""
+        metrics = [metric for of in (self.provenance.get("show") or {}).values() for metric in of]
+        measured = with_misses(self.results.filter(phase="measured"), [*dict.fromkeys(metrics)])
+        keys = [*KEYS, *self.axes, "phase", "metric", "unit"]
+        summary = summarise(measured, self.provenance["confidence"], keys)
+        return study_tables(summary, self.provenance)
+
     def write(self, directory: Path, also: dict[str, Any] | None = None) -> None:
         """Writes tables and provenance, and what else is to stand in it, into a directory that is there."""
         for name in ("results", "series", "processes", "cells"):
             write_parquet(getattr(self, name), directory / f"{name}.parquet")
         write_provenance(directory, {**self.provenance, **(also or {})}, self.notes)
+
+    def _repr_html_(self) -> str:
+        from binhop.tables.html import html
+
+        return html(self.tables(), self.notes)
 
     def to_json(self) -> str:
         """The rows as one JSON object: counts are integers, what is undefined is null."""
@@ -90,7 +107,7 @@ class StudyResult:
             row["value"] = exact(row["value"], row["unit"])
         provenance = {**self.provenance, "notes": self.notes}
         whole = {"schema": SCHEMA, "rows": rows, "provenance": provenance}
-        return json.dumps(whole, allow_nan=False, separators=(",", ":"))
+        return json_text(whole)
 
 
 def _cells(plan: Plan) -> pl.DataFrame:
@@ -111,7 +128,7 @@ def _row(place: Place, cell: str, plan: Plan) -> dict[str, Any]:
         "part": place.part,
         "cell": cell,
         "workload": place.cell.workload,
-        "machine": place.cell.machine.name,
+        "machine": place.machine,
         **{axis: place.parameters.get(axis) for axis in plan.axes},
         "description": place.cell.machine.resolved(),
         "seeds": list(place.seeds),

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import shutil
-from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import binhop
-from binhop import _binhop
+from binhop.comparison.result import UNUSED
+from binhop.kept import Kept, is_known, machine_facts
 from binhop.lazily import pl
 from binhop.numbers import several
-from binhop.output import write_parquet
+from binhop.pace import Passes, references_of
 from binhop.study.result import StudyResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection
+    from pathlib import Path
 
     from binhop.results import Result
     from binhop.study.cells import Plan, Run
 
+    Tell = Callable[[int, int | None], object]
     Watch = Callable[[str, int, int | None], object]
 
 TABLES = ("results", "series", "processes")
@@ -43,26 +39,48 @@ def run(
         threads: How many threads; default: all there are. No result depends on it.
         kept: A directory for the tables of finished runs. What it holds of an earlier attempt at the same
             cells, by the same binhop, is taken instead of being simulated again. The caller removes it.
-        watch: Told what is being simulated, the references done, and how many there are to do, if known.
+        watch: Told what is being simulated, the references done in all runs, and how many there are to do, if
+            known.
 
     Returns:
         The tables of all cells.
     """
     finished: list[dict[str, pl.DataFrame]] = []
-    notes: list[str] = []
+    notes: list[tuple[str, str]] = []
+    store = None if kept is None else Kept(kept)
+    title = ""
+    passes = None
+    if watch is not None:
+        lengths = [references_of(plan.traces[one.workload], one.end.length) for one in plan.runs]
+        passes = Passes(lambda done, of: watch(title, done, of), lengths)
     for number, one in enumerate(plan.runs):
-        place = None if kept is None else kept / _key(one, plan)
-        if place is not None and place.is_dir():
-            tables, said = _read(place)
+        tell = None if passes is None else passes.next()
+        trace = plan.traces[one.workload].provenance() if store is not None else {}
+        known = store if is_known(trace) else None
+        facts = _facts(one, trace) if known is not None else {}
+        if known is not None and (found := known.find(one.workload, facts)) is not None:
+            tables, said = found[0], found[1]["notes"]
         else:
             title = f"{one.title} ({number + 1} of {len(plan.runs)})"
-            tables, said = _simulate(one, plan, threads, None if watch is None else (title, watch))
-            if place is not None:
-                _keep(tables, said, place)
+            tables, said = _simulate(one, plan, threads, tell)
+            if known is not None:
+                known.keep(one.workload, facts, tables, {"notes": said})
         finished.append(tables)
-        notes += [f"{one.workload}: {note}" for note in said]
+        notes += [(one.workload, note) for note in said]
     tables = {name: pl.concat([each[name] for each in finished]) for name in TABLES}
-    return StudyResult.assemble(plan, tables, list(dict.fromkeys(notes)))
+    return StudyResult.assemble(plan, tables, once(notes, {one.workload for one in plan.runs}))
+
+
+def once(notes: list[tuple[str, str]], workloads: Collection[str]) -> list[str]:
+    """Each note of a workload once, with the workloads that say it unless all of them do.
+
+    >>> once([("lin", "a"), ("lin", "b"), ("tree", "a"), ("tree", "a")], {"lin", "tree"})
+    ['a', 'lin: b']
+    """
+    said: dict[str, dict[str, None]] = {}
+    for workload, note in notes:
+        said.setdefault(UNUSED.sub(r"the policy does not use \1", note), {})[workload] = None
+    return [note if len(of) == len(workloads) else f"{', '.join(of)}: {note}" for note, of in said.items()]
 
 
 def explain(plan: Plan) -> list[str]:
@@ -94,16 +112,9 @@ def _shared(run: Run) -> list[str]:
 
 
 def _simulate(
-    run: Run, plan: Plan, threads: int | None, watch: tuple[str, Watch] | None
+    run: Run, plan: Plan, threads: int | None, tell: Tell | None
 ) -> tuple[dict[str, pl.DataFrame], list[str]]:
     """One pass over one workload, for all of the run's cells."""
-    tell = None
-    if watch is not None:
-        title, told = watch
-
-        def tell(done: int, of: int | None) -> None:
-            told(title, done, of)
-
     end = run.end
     results = binhop.simulate_all(
         [cell.machine for cell in run.cells],
@@ -116,7 +127,7 @@ def _simulate(
         interval=end.interval,
         progress=tell,
     )
-    notes = [note for result in results for note in result.notes]
+    notes = [note for result in results for note in result.own_notes]
     return _tables(run, results), list(dict.fromkeys(notes))
 
 
@@ -132,53 +143,11 @@ def _tables(run: Run, results: list[Result]) -> dict[str, pl.DataFrame]:
     return made
 
 
-def _key(run: Run, plan: Plan) -> str:
+def _facts(run: Run, trace: dict[str, Any]) -> dict[str, Any]:
     """What the tables of a run depend on: nothing else may change them."""
-    facts = {
-        "trace": plan.traces[run.workload].provenance(),
-        "machines": [cell.machine.resolved() for cell in run.cells],
+    return {
+        "trace": trace,
+        "machines": machine_facts(cell.machine for cell in run.cells),
         "seeds": run.seeds,
         "end": vars(run.end),
-        "binhop": this_binhop(),
     }
-    text = json.dumps(facts, sort_keys=True)
-    return f"{run.workload}-{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"
-
-
-@contextmanager
-def keeping(out: str | os.PathLike[str]) -> Iterator[Path]:
-    """The place beside `out` for finished runs: it goes when all is finished, and stays when not."""
-    kept = kept_beside(out)
-    yield kept
-    shutil.rmtree(kept, ignore_errors=True)
-
-
-def kept_beside(out: str | os.PathLike[str]) -> Path:
-    """Where finished runs are kept while `out` is not complete."""
-    path = Path(out).resolve()
-    return path.parent / f".{path.name}.finished"
-
-
-@cache
-def this_binhop() -> str:
-    """This very binhop: its version, and its extension's bytes."""
-    with Path(str(_binhop.__file__)).open("rb") as file:
-        return f"{_binhop.__version__} {hashlib.file_digest(file, 'blake2b').hexdigest()}"
-
-
-def _keep(tables: dict[str, pl.DataFrame], notes: list[str], place: Path) -> None:
-    """Keeps the tables of a finished run; they appear complete or not at all."""
-    partial = place.with_name(f".{place.name}.partial-{os.getpid()}")
-    partial.mkdir(parents=True)
-    try:
-        for name, frame in tables.items():
-            write_parquet(frame, partial / f"{name}.parquet")
-        (partial / "notes.json").write_text(json.dumps(notes), encoding="utf-8")
-        partial.rename(place)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _read(place: Path) -> tuple[dict[str, pl.DataFrame], list[str]]:
-    tables = {name: pl.read_parquet(place / f"{name}.parquet") for name in TABLES}
-    return tables, json.loads((place / "notes.json").read_text(encoding="utf-8"))

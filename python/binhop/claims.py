@@ -1,0 +1,183 @@
+"""What a command reads and what it writes: no input is written to, and nothing is replaced unasked.
+
+A command names its inputs, then its outputs, before it begins. An output that is an input, or the same file
+as another output, is refused always: files are compared as the system knows them, through links of either
+kind. A file that exists is replaced if the command's own earlier output stands in it, or nothing; any other
+takes `--force`. What a command's own output is, its `Own` says:
+
+- a trace or a placement says itself which command wrote it (`binhop.made-by` in its metadata);
+- a JSON result begins with the number of its schema, an observed order with its command;
+- an export has no room for such a mark, so to write one anew takes `--force`.
+
+A directory of results guards itself (`own_files.py`): it is replaced file by file, so here it matters only
+that none of its files is an input, and that no other output lies in it. Devices take what comes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from binhop import _binhop
+from binhop.errors import RequestError
+from binhop.output import OutputFile, ResultDirectory
+from binhop.own_files import own_files
+from binhop.partial import resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from binhop._binhop import Machine
+
+Own = Callable[[Path], bool]
+"""Whether what stands in a file is the command's own."""
+_Identity = tuple[int, int]
+_HEAD = 256
+"""Bytes by which text is recognised."""
+
+
+def _begins(form: str) -> Own:
+    pattern = re.compile(form.encode())
+
+    def own(path: Path) -> bool:
+        with path.open("rb") as file:
+            return pattern.match(file.read(_HEAD)) is not None
+
+    return own
+
+
+def made_by(command: str) -> Own:
+    """A trace, or a placement, that this command wrote."""
+    return lambda path: _binhop.made_by(str(path)) == command
+
+
+RESULT = _begins(r'\s*\{\s*"schema"\s*:\s*\d+\s*,')
+"""The JSON of a result."""
+ORDER = _begins(r'\{"command":\["')
+"""An observed order of processes."""
+
+
+def unmarked(_: Path) -> bool:
+    """What bears no mark is never known for the command's own."""
+    return False
+
+
+class Claims:
+    """The files of one command.
+
+    Args:
+        force: Whether files that the command did not write may be replaced.
+    """
+
+    def __init__(self, *, force: bool = False) -> None:
+        self._force = force
+        self._inputs: dict[_Identity, str] = {}
+        self._outputs: dict[Path | _Identity, str] = {}
+        self._directories: dict[Path, str] = {}
+
+    def reads(self, *paths: str | os.PathLike[str] | None) -> None:
+        """Files and directories that are read; names of other things are passed over."""
+        for path in paths:
+            if path is not None and (identity := _identity(Path(path))) is not None:
+                self._inputs.setdefault(identity, os.fspath(path))
+
+    def reads_machines(self, machines: Iterable[Machine], *paths: str) -> None:
+        """Machines, the paths of their descriptions, and the placements that they repeat."""
+        self.reads(*(path for path in paths if not Path(path).is_dir()))
+        for machine in machines:
+            placement = tomllib.loads(machine.resolved()).get("placement", {}).get("file")
+            if placement is not None:
+                self.reads(placement, f"{placement}.maps")
+
+    def file(self, path: str | None, place: str, own: Own) -> AbstractContextManager[OutputFile | None]:
+        """The file of an option; of none, and of the standard output, there is nothing to open."""
+        if path is None or path == "-":
+            return nullcontext()
+        self.writes(path, place, own)
+        return OutputFile(path, place)
+
+    def directory(self, path: str | None, place: str) -> AbstractContextManager[ResultDirectory | None]:
+        """The directory of results of an option, if one is given."""
+        if path is None:
+            return nullcontext()
+        target = _resolved(path, place)
+        for name in own_files(target) or ():
+            self._is_no_input(target / name, path, place)
+        for output, other in self._outputs.items():
+            if isinstance(output, Path):
+                self._is_not_within(output, target, other, f"{place} {path}")
+        self._directories[target] = f"{place} {path}"
+        return ResultDirectory(path, place)
+
+    def writes(self, path: str | os.PathLike[str], place: str, own: Own) -> None:
+        """A file that the command makes."""
+        given = os.fspath(path)
+        target = _resolved(given, place)
+        about = _about(target)
+        if about is not None and not (stat.S_ISREG(about.st_mode) or stat.S_ISFIFO(about.st_mode)):
+            return  # a device takes what comes; a directory is refused by whoever opens it
+        self._is_no_input(target, given, place)
+        for key in (target, _identity(target)):
+            if key in self._outputs:
+                rule = f"is the same file as that of {self._outputs[key]}: one of them would be lost"
+                raise RequestError(given, place, rule, "name two files")
+            if key is not None:
+                self._outputs[key] = f"{place} {given}"
+        for directory, other in self._directories.items():
+            self._is_not_within(target, directory, f"{place} {given}", other)
+        if about is None or not stat.S_ISREG(about.st_mode) or not about.st_size or self._force:
+            return
+        try:
+            known = own(target)
+        except OSError:
+            known = False
+        if not known:
+            rule = "is there already, and is not known for an earlier output of this command"
+            raise RequestError(given, place, rule, "name another file, or add --force to replace it")
+
+    def _is_no_input(self, target: Path, given: str, place: str) -> None:
+        """Refuses what is read, and what exists within a directory that is read."""
+        if _about(target) is None:
+            return
+        for path in (target, *target.parents):
+            identity = _identity(path)
+            if identity in self._inputs:
+                read = self._inputs[identity]
+                what = "is" if path == target else "lies in"
+                rule = f"{what} what the command reads ({read}): it would be overwritten"
+                raise RequestError(given, place, rule, "give another place")
+
+    @staticmethod
+    def _is_not_within(target: Path, directory: Path, output: str, other: str) -> None:
+        if directory in target.parents:
+            rule = f"lies in the directory of {other}, which is replaced"
+            raise RequestError(output, "", rule, "name a file elsewhere")
+
+
+def _resolved(path: str, place: str) -> Path:
+    try:
+        return resolved(path)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise RequestError(path, place, f"cannot be written: {why}", "give another place") from None
+
+
+def _about(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except (OSError, ValueError):
+        return None
+
+
+def _identity(path: Path) -> _Identity | None:
+    """What tells a file from any other, whatever it is called."""
+    about = _about(path)
+    if about is None or stat.S_ISCHR(about.st_mode):
+        return None
+    return about.st_dev, about.st_ino

@@ -1,0 +1,52 @@
+"""Text from traces, file names and descriptions, made safe to show.
+
+The list of characters that steer a terminal or reorder a line is in crates/binhop-base/src/escape.rs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from binhop import _binhop
+
+_SURROGATES = (0xD800, 0xDFFF)
+# Python keeps a byte that is no UTF-8 as one of these (os.fsdecode).
+_UNDECODABLE = range(0xDC80, 0xDD00)
+_RANGES = "".join(
+    f"{chr(first)}-{chr(last)}" for first, last in [*_binhop.steering_characters(), _SURROGATES]
+)
+STEERING = re.compile(f"[{_RANGES}]")
+"""A character that steers a terminal or reorders a line, or that no text in UTF-8 holds."""
+
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def escaped(text: str) -> str:
+    r"""The text, with each character that steers a terminal or reorders a line as its escape.
+
+    >>> print(escaped("a\x1b]0;title\x07\u202e"), escaped("[red] stays"))
+    a\x1b]0;title\x07\u202e [red] stays
+    """
+    return STEERING.sub(_escape, text)
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    r"""The value as JSON in which no character steers a terminal.
+
+    >>> print(json_text({"name": "\x1b\x7fä"}))
+    {"name":"\u001b\u007f\u00e4"}
+    """
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(value, indent=indent, allow_nan=False, separators=separators)
+    return text.replace("\x7f", "\\u007f")  # the one such character that JSON leaves as it is
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    code = ord(character)
+    if character in _SHORT:
+        return _SHORT[character]
+    if code in _UNDECODABLE:
+        code -= 0xDC00
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"

@@ -1,0 +1,46 @@
+"""Names of files: one made from any text, and those that the user gives."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from binhop.errors import RequestError
+from binhop.escape import STEERING
+
+LONGEST = 200
+"""Bytes of a file's name without its ending: file systems take 255."""
+
+_NO_FILE_NAME = re.compile(rf"[/\\]|{STEERING.pattern}")
+
+
+def as_file_name(text: str) -> str:
+    """The text as a file's name, without an ending: it has no directory in it, and it is not too long.
+
+    Text that could not be a name gets a digest behind it, so that two such texts have two names.
+
+    >>> as_file_name("lin-l2"), as_file_name("../../x-l2")
+    ('lin-l2', '-..-x-l2-71ed55f1')
+    """
+    name = _NO_FILE_NAME.sub("-", text).lstrip(".")
+    short = name.encode()[:LONGEST].decode(errors="ignore")
+    if short == text:
+        return text
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{short}-{digest}"
+
+
+def decodable(name: str, place: str) -> str:
+    """The name of a file, if its bytes are UTF-8: tables and messages hold it as text.
+
+    >>> decodable("lin.parquet", "trace")
+    'lin.parquet'
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        rule = "the name holds bytes that are no UTF-8"
+        raise RequestError(
+            name, place, rule, "rename it, or make a link to it that has another name"
+        ) from None
+    return name

@@ -1,0 +1,82 @@
+"""What is simulated trace by trace: each that is finished is kept, and taken from there the next time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from binhop import faults
+from binhop.kept import Kept, is_known, machine_facts
+from binhop.results import Result
+from binhop.run import simulate_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from binhop._binhop import Machine
+    from binhop.traces import Trace
+
+_OTHER = ("progress", "threads")
+"""Options that no count depends on."""
+RESULT = ("results", "series", "processes")
+PAGING = ("faults", "utilization", "first_touches")
+
+
+def simulated(kept: Kept | None, machines: Sequence[Machine], trace: Trace, **options: Any) -> list[Result]:
+    """What `binhop.simulate_all` gives for these options, or gave before.
+
+    A policy in Python, and a trace that nothing identifies, are always simulated.
+    """
+    provenance = trace.provenance() if kept is not None else {}
+    if kept is None or options.get("policy") is not None or not is_known(provenance):
+        return simulate_all(machines, trace, **options)
+    wanted = {name: value for name, value in options.items() if name not in _OTHER}
+    facts = ["simulate", provenance, machine_facts(machines), wanted]
+    if (found := kept.find(trace.name, facts)) is not None:
+        tables, rest = found
+        return [
+            Result(
+                results=tables[f"{number}.results"],
+                series=tables[f"{number}.series"],
+                processes=tables[f"{number}.processes"],
+                **one,
+            )
+            for number, one in enumerate(rest["results"])
+        ]
+    results = simulate_all(machines, trace, **options)
+    tables = {
+        f"{number}.{name}": getattr(result, name) for number, result in enumerate(results) for name in RESULT
+    }
+    each = [
+        {"notes": result.own_notes, "machine": result.machine, "provenance": result.provenance}
+        for result in results
+    ]
+    kept.keep(trace.name, facts, tables, {"results": each})
+    return results
+
+
+def paged(kept: Kept | None, trace: Trace, **options: Any) -> faults.PagingResult:
+    """What `binhop.paging` gives for these options, or gave before."""
+    provenance = trace.provenance() if kept is not None else {}
+    if kept is None or not is_known(provenance):
+        return faults.paging(trace, **options)
+    wanted = {name: value for name, value in options.items() if name not in _OTHER}
+    facts = ["paging", provenance, wanted]
+    if (found := kept.find(trace.name, facts)) is None:
+        result = faults.paging(trace, **options)
+        keep_paging(kept, trace.name, facts, result)
+        return result
+    return paging_of(found)
+
+
+def keep_paging(kept: Kept, name: str, facts: Any, result: faults.PagingResult) -> None:
+    """Keeps the page faults of a trace."""
+    rest = {"notes": result.notes, "provenance": result.provenance}
+    kept.keep(name, facts, {table: getattr(result, table) for table in PAGING}, rest)
+
+
+def paging_of(found: tuple[dict[str, Any], dict[str, Any]]) -> faults.PagingResult:
+    """The page faults that were kept."""
+    tables, rest = found
+    return faults.PagingResult(
+        **{table: tables[table] for table in PAGING}, notes=rest["notes"], provenance=rest["provenance"]
+    )

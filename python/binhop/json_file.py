@@ -1,0 +1,46 @@
+"""JSON files of results: what identifies one, what lies in a directory. They may have been altered."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from binhop.escape import json_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MOST = 1 << 26
+"""The most bytes of a file that are read: the provenance of a study of 10,000 cells has some 10 MB."""
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The object that a file holds.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It holds no JSON object, or one that is larger, or nested deeper, than results have.
+    """
+    # A pipe in its place must not be waited for.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        content = file.read(MOST + 1)
+    if len(content) > MOST:
+        raise ValueError(f"{path.name} has more than {MOST} bytes")
+    try:
+        value = json.loads(content)
+    except RecursionError:
+        raise ValueError(f"{path.name} is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{path.name} holds no JSON object")
+    return value
+
+
+def text(value: dict[str, Any]) -> str:
+    """An object as a file holds it: the same object is the same text."""
+    return json_text(value, indent=2) + "\n"
+
+
+def write(path: Path, value: dict[str, Any]) -> None:
+    """Writes an object."""
+    path.write_text(text(value), encoding="utf-8")

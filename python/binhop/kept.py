@@ -1,0 +1,193 @@
+"""Finished runs, kept beside the place of a result that is not complete yet.
+
+A command that simulates several things keeps each as soon as it is finished, in `.NAME.finished` beside
+`--out NAME`. When it is stopped, or the power fails, the same command goes on from there. What is kept is
+named after everything that it depends on, holds a checksum of every byte, and is on the disk before it gets
+its name: it is whole or absent. What was altered or cut since is done again. When the result is complete,
+what was kept goes; nothing else does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import tomllib
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from binhop import _binhop, json_file
+from binhop.errors import RequestError
+from binhop.lazily import pl
+from binhop.output import write_parquet, writing
+from binhop.partial import PARTIAL, Partial, resolved, sync, sync_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from binhop._binhop import Machine
+
+MANIFEST = "kept.json"
+FORM = 1
+"""Version of what is kept."""
+_NAME = re.compile(r".+-[0-9a-f]{24}")
+
+
+class Kept:
+    """What was kept in a directory, which need not be there yet."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def find(self, name: str, facts: Any) -> tuple[dict[str, pl.DataFrame], dict[str, Any]] | None:
+        """The tables and the rest of a run, if they are here and whole; what is not whole is removed."""
+        place = self._place(name, facts)
+        if not place.is_dir():
+            return None
+        found = _read(place)
+        if found is None:
+            _remove(place)
+        return found
+
+    def keep(self, name: str, facts: Any, tables: Mapping[str, pl.DataFrame], rest: dict[str, Any]) -> None:
+        """Keeps a run: when this returns the disk has it."""
+        place = self._place(name, facts)
+        with writing(self.directory, "finished runs"):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            sync_directory(self.directory.parent)
+            partial = Partial.directory(place)
+            try:
+                for table, frame in tables.items():
+                    write_parquet(frame, partial.path / f"{table}.parquet")
+                files = {path.name: _digest(path.read_bytes()) for path in sorted(partial.path.iterdir())}
+                manifest = {"kept": FORM, "binhop": _binhop.__version__, "files": files, "rest": rest}
+                json_file.write(partial.path / MANIFEST, {**manifest, "checksum": _checksum(manifest)})
+                sync(partial.path)
+                if place.exists():
+                    return  # another process was first
+                partial.move(place)
+            finally:
+                partial.remove()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._runs())
+
+    def clear(self) -> None:
+        """Removes what is kept here, and the directory if nothing else is in it."""
+        for place in self._runs():
+            _remove(place)
+            for dead in PARTIAL.dead(place):
+                _remove(dead)
+        with suppress(OSError):
+            self.directory.rmdir()
+
+    def _place(self, name: str, facts: Any) -> Path:
+        text = json.dumps([facts, this_binhop()], sort_keys=True)
+        digest = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+        return self.directory / f"{name.replace(os.sep, '_')}-{digest}"
+
+    def _runs(self) -> Iterator[Path]:
+        """What is kept, and nothing that a user put there."""
+        if self.directory.is_dir():
+            for place in sorted(self.directory.iterdir()):
+                known = _NAME.fullmatch(place.name) and not place.name.startswith(".")
+                if known and place.is_dir() and not place.is_symlink() and (place / MANIFEST).is_file():
+                    yield place
+
+
+@contextmanager
+def keeping(out: str | os.PathLike[str]) -> Iterator[Path]:
+    """The place beside `out` for finished runs: what is kept goes when all are finished."""
+    directory = kept_beside(out)
+    if os.path.lexists(directory) and (directory.is_symlink() or not directory.is_dir()):
+        rule = "finished runs are kept in a directory of this name, and something else has it"
+        raise RequestError(str(directory), "--out", rule, "rename it, or give another place")
+    yield directory
+    Kept(directory).clear()
+
+
+def kept_beside(out: str | os.PathLike[str]) -> Path:
+    """Where finished runs are kept while `out` is not complete."""
+    try:
+        path = resolved(out)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise RequestError(
+            os.fspath(out), "--out", f"cannot be written: {why}", "give another place"
+        ) from None
+    return path.parent / f".{path.name}.finished"
+
+
+@cache
+def this_binhop() -> str:
+    """This very binhop: its version, and its extension's bytes."""
+    with Path(str(_binhop.__file__)).open("rb") as file:
+        return f"{_binhop.__version__} {hashlib.file_digest(file, 'blake2b').hexdigest()}"
+
+
+def machine_facts(machines: Iterable[Machine]) -> list[Any]:
+    """What the counts of machines depend on: their descriptions, and the bytes of placements they repeat."""
+    facts: list[Any] = []
+    for machine in machines:
+        description = machine.resolved()
+        facts.append(description)
+        placement = tomllib.loads(description).get("placement", {}).get("file")
+        if placement is not None:
+            facts += [_digest_of(placement), _digest_of(f"{placement}.maps")]
+    return facts
+
+
+def is_known(trace: dict[str, Any]) -> bool:
+    """Whether the provenance of a trace identifies its events."""
+    joined = trace.get("joined")
+    if joined is not None:
+        return False
+    return any(trace.get(key) is not None for key in ("content_hash", "sha256", "workload"))
+
+
+def _digest_of(path: str) -> str | None:
+    """A digest of a file; None if there is none, or it can be read once only."""
+    with suppress(OSError):
+        if Path(path).is_file():
+            with Path(path).open("rb") as file:
+                return hashlib.file_digest(file, "blake2b").hexdigest()
+    return None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=32).hexdigest()
+
+
+def _checksum(manifest: dict[str, Any]) -> str:
+    return _digest(json.dumps(manifest, sort_keys=True).encode())
+
+
+def _read(place: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]] | None:
+    """What is kept in a place; None if any byte is another than when it was kept."""
+    try:
+        manifest = json_file.read(place / MANIFEST)
+        checksum = manifest.pop("checksum", None)
+        if manifest.get("kept") != FORM or checksum != _checksum(manifest):
+            return None
+        tables = {}
+        for name, digest in manifest["files"].items():
+            content = (place / name).read_bytes()
+            if _digest(content) != digest:
+                return None
+            tables[name.removesuffix(".parquet")] = pl.read_parquet(io.BytesIO(content))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return tables, manifest["rest"]
+
+
+def _remove(place: Path) -> None:
+    """Removes a kept run, or one that was not finished: tables and manifest, and nothing else."""
+    with suppress(OSError):
+        for path in place.iterdir():
+            if path.suffix == ".parquet" or path.name == MANIFEST:
+                path.unlink(missing_ok=True)
+        place.rmdir()

@@ -1,0 +1,209 @@
+"""Placement policies written in Python: what may be one, and how each placement gets a policy of its own.
+
+The counts of a placement depend on its seed alone, so nothing that a policy learned in one placement may
+reach another one. Three things can be a policy:
+
+- a class with a method `choose(request, pool)`: it is made anew, without arguments, for each placement;
+- a factory, which is a function without arguments: it is called for each placement, and returns a new
+  object with `choose`, or a new function `choose`. A lambda or a partial gives a class its parameters;
+- a plain function `choose(request, pool)`: it is the same for all placements, and has no memory.
+
+Everything else (an instance, a bound method, another callable) cannot be made anew, and is refused. What a
+function finds outside its calls, and what the objects of a class share, is watched (`binhop.unchanging`): a
+policy that changes it is refused as soon as it does.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import threading
+import weakref
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+from binhop.errors import RequestError
+from binhop.unchanging import Unchanging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEEPEST = 4
+"""How deep runs with policies in Python may lie in one another: one that simulates with itself has no end."""
+
+_ANEW = (
+    "give the class, or a function without arguments that returns a new policy, as in policy=lambda: Mine(4)"
+)
+_RULE = "choose(request, pool) must return a frame of the pool"
+
+
+class PolicyError(RequestError):
+    """A wrong policy. The message is complete: the run does not add which page was placed."""
+
+    complete = True
+
+
+class _Depth(threading.local):
+    """How many policies' calls this thread is in."""
+
+    now = 0
+
+
+_depth = _Depth()
+
+
+def name_of(policy: Any) -> str:
+    """What tables and errors call a policy: the name of the function, the class, or the object's class.
+
+    >>> name_of(functools.partial(print, 1)), name_of(3)
+    ('print', 'int')
+    """
+    if isinstance(policy, functools.partial):
+        return name_of(policy.func)
+    return str(getattr(policy, "__name__", type(policy).__name__))
+
+
+class Policies:
+    """Makes the policy of each placement of a run.
+
+    Raises:
+        PolicyError: What is given is no policy, or cannot be made anew.
+    """
+
+    def __init__(self, policy: Any) -> None:
+        self.name = name_of(policy)
+        self._policy = policy
+        self._place = f"placement policy {self.name}"
+        self._made: dict[int, Callable[[], Any]] = {}
+        self._calls = itertools.count(1)
+        self._lock = threading.Lock()
+        self._makes = self._makes_policies()
+        self._watched: dict[Any, Unchanging] = {}
+        if isinstance(policy, type) or not self._makes:
+            self._watched[policy] = Unchanging(policy)
+        else:
+            # No placement uses it: a factory without a new one is refused even where a run has one placement.
+            self._spare = self._anew()
+
+    def make(self) -> Callable[[Any, Any], Any]:
+        """The `choose` of one placement."""
+        made = self._anew() if self._makes else self._policy
+        choose: Callable[[Any, Any], Any] = getattr(made, "choose", made)
+        if self._makes and not isinstance(made, FunctionType | MethodType | functools.partial):
+            with self._lock:
+                self._watched.setdefault(type(made), Unchanging(type(made)))
+        return functools.partial(self._call, choose)
+
+    def check(self) -> None:
+        """Refuses a policy that has changed what the next placement finds."""
+        with self._lock:
+            changes = [watched.changed() for watched in self._watched.values()]
+        if (changed := next((name for name in changes if name is not None), None)) is not None:
+            rule = "the policy changes it, and the next placement would find what this one left there"
+            remedy = "keep such things in self: give a class, which is made anew for each placement"
+            raise PolicyError(changed, self._place, rule, remedy)
+
+    def _makes_policies(self) -> bool:
+        """Whether the policy is called for each placement; refuses what is no policy."""
+        policy = self._policy
+        if isinstance(policy, type):
+            if not callable(getattr(policy, "choose", None)):
+                rule = "a policy class has a method choose(self, request, pool)"
+                raise PolicyError(self.name, self._place, rule, "add it, or name another class")
+            return True
+        inner = policy
+        while isinstance(inner, functools.partial):
+            inner = inner.func
+        if isinstance(inner, type) and inner is not policy:
+            return True
+        if not isinstance(inner, FunctionType):
+            raise self._kept(policy)
+        if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
+            rule = f"{_RULE}; a function with yield, or an async one, returns something else"
+            raise PolicyError(self.name, self._place, rule, "use return, and give a class to keep state")
+        if _takes(policy, 2):
+            return False
+        if _takes(policy, 0):
+            return True
+        rule = (
+            "a policy is a function choose(request, pool), or a function without arguments that returns one"
+        )
+        signature = f"{self.name}{inspect.signature(policy)}"
+        raise PolicyError(signature, self._place, rule, "give it these two parameters")
+
+    def _kept(self, policy: Any) -> PolicyError:
+        if isinstance(policy, MethodType):
+            owner = name_of(policy.__self__)
+            what = (
+                f"{owner}.{self.name}" if isinstance(policy.__self__, type) else f"{self.name} of one {owner}"
+            )
+        elif callable(policy) or hasattr(policy, "choose"):
+            what = f"one {self.name}"
+        else:
+            rule = "a policy is a function choose(request, pool), or a class with such a method"
+            return PolicyError(repr(policy), self._place, rule, "see help(binhop.simulate)")
+        rule = "an object keeps what it learns, so a placement would depend on those before it"
+        return PolicyError(what, self._place, rule, _ANEW)
+
+    def _anew(self) -> Any:
+        """A new policy; refuses one that was made before."""
+        made = self._policy()
+        if isinstance(made, type) or not callable(getattr(made, "choose", made)):
+            rule = "the factory must return an object with choose(request, pool), or such a function"
+            raise PolicyError(repr(made), self._place, rule, "return a new one at each call")
+        own = made.__self__ if isinstance(made, MethodType) else made
+        with self._lock:
+            if self._made.get(id(own), _gone)() is own:
+                rule = "the factory returned the same object twice, and each placement needs one of its own"
+                raise PolicyError(repr(made), self._place, rule, "make a new one at each call")
+            self._made[id(own)] = _held(own)
+        return made
+
+    def _call(self, choose: Callable[[Any, Any], Any], request: Any, pool: Any) -> Any:
+        _depth.now += 1
+        try:
+            frame = choose(request, pool)
+        finally:
+            _depth.now -= 1
+        calls = next(self._calls)
+        # At the first call and then ever more rarely: large tables cost little, and changes are seen early.
+        if calls & (calls - 1) == 0 and calls.bit_length() % 3 == 1:
+            self.check()
+        return frame
+
+
+def policies(policy: Any) -> Policies | None:
+    """The policies of a run, checked; None if the machine's own is to be used."""
+    if policy is None:
+        return None
+    made = Policies(policy)
+    if _depth.now >= DEEPEST:
+        rule = f"it simulates with policies in Python, {DEEPEST} runs in one another, and would not end"
+        raise PolicyError(
+            made.name, "placement policy", rule, "have choose() return a frame without simulating"
+        )
+    return made
+
+
+def _gone() -> None:
+    """What a reference to nothing gives."""
+
+
+def _held(made: Any) -> Callable[[], Any]:
+    """A reference that lets the object go where that is possible, and holds it otherwise."""
+    try:
+        return weakref.ref(made)
+    except TypeError:
+        return lambda: made
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
+
+
+__all__ = ["DEEPEST", "Policies", "PolicyError", "name_of", "policies"]

@@ -1,0 +1,63 @@
+"""The tables of a run: for each workload its misses at every level and in memory, and its CPI."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from binhop.numbers import figure, grouped
+from binhop.results import MEMORY, caches
+from binhop.summary import demand_misses, summarise
+from binhop.tables.form import Table
+
+if TYPE_CHECKING:
+    from binhop.lazily import pl
+
+
+def run_tables(results: pl.DataFrame, confidence: float) -> list[Table]:
+    """For each workload of a run's rows one table of misses and, where the machine has costs, one of time."""
+    made = []
+    measured = results.filter(phase="measured")
+    for workload in measured["workload"].unique(maintain_order=True):
+        made += _of(measured.filter(workload=workload), workload, confidence)
+    return made
+
+
+def _of(measured: pl.DataFrame, workload: str, confidence: float) -> list[Table]:
+    values = {row["metric"]: row for row in summarise(measured, confidence).iter_rows(named=True)}
+    heads = ("median", f"{100 * confidence:g}% interval", "best (seed)", "worst (seed)")
+    levels = [*caches(values), *["memory"] * (MEMORY in values)]
+    rows = []
+    for level in levels:
+        row = values[f"{level}.mpi"]
+        misses = demand_misses(measured, level)["misses"].to_list()
+        mean = grouped(sum(misses) / max(len(misses), 1))
+        rows.append((level, mean, figure(row["mean"], row["unit"]), *_spread(row)))
+    n = measured["seed"].n_unique()
+    title = (
+        f"{workload} on {measured['machine'][0]}: {grouped(values['references']['mean'])} references, "
+        f"{grouped(values['instructions']['mean'])} instructions, {n} placement{'s' * (n != 1)}"
+    )
+    tables = [Table(title, ("level", "misses", "MPI×1000", *heads), tuple(rows), right=6)]
+    if "cpi" in values:
+        row = values["cpi"]
+        cells = ("time", grouped(values["cycles"]["mean"]), figure(row["mean"], row["unit"]), *_spread(row))
+        tables.append(Table("", ("", "cycles", "CPI", *heads), (cells,), right=6))
+    return tables
+
+
+def _spread(row: dict[str, Any]) -> tuple[str, ...]:
+    """Median, interval, best and worst; nothing where there is one placement or no difference."""
+    unit = row["unit"]
+    if row["n"] < 2:
+        return ("-",) * 4
+    if row["min"] == row["max"]:
+        return (figure(row["median"], unit), "-", "the same", "for all")
+    return (
+        figure(row["median"], unit),
+        f"{figure(row['low'], unit)}-{figure(row['high'], unit)}",
+        f"{figure(row['min'], unit)} ({row['best_seed']})",
+        f"{figure(row['max'], unit)} ({row['worst_seed']})",
+    )
+
+
+__all__ = ["run_tables"]

@@ -1,0 +1,61 @@
+"""Whether a file may be executed that lies where others might have put it.
+
+A file is trusted if it, every directory above it, and whatever its links lead to belong to this user or to
+root, and nobody else may write to them. A directory that everybody may write to is trusted only with its
+sticky bit, as /tmp has it: there nobody can replace what is another's.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from pathlib import Path
+
+
+def distrusted(path: Path) -> str | None:
+    """Why this file or directory is not to be trusted; None if it is. What is not there is trusted."""
+    whole = path.absolute()  # links are looked at, too
+    for place in (*reversed(whole.parents), whole):
+        if (why := _distrusted_itself(place)) is not None:
+            return f"{place} {why}"
+    if (real := Path(os.path.realpath(whole))) != whole:
+        return distrusted(real)
+    return None
+
+
+def _distrusted_itself(path: Path) -> str | None:
+    try:
+        about = path.lstat()
+    except FileNotFoundError:
+        return None
+    if about.st_uid not in (0, os.geteuid()):
+        return f"belongs to another user, {_user(about.st_uid)}"
+    if stat.S_ISLNK(about.st_mode):
+        return None
+    if about.st_mode & stat.S_IWOTH and not about.st_mode & stat.S_ISVTX:
+        return "may be written by everybody"
+    if about.st_mode & stat.S_IWGRP and not about.st_mode & stat.S_ISVTX and not _is_private(about.st_gid):
+        return "may be written by its whole group"
+    return None
+
+
+def _is_private(group: int) -> bool:
+    """Whether the group is root's, or this user's own: many systems give each user one of the same name."""
+    if group == 0:
+        return True
+    try:
+        return grp.getgrgid(group).gr_name == pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return False
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"number {number}"
+
+
+__all__ = ["distrusted"]
