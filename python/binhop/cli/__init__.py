@@ -7,38 +7,55 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from typer.exceptions import Abort, TyperException
 
+from binhop import interrupts
+from binhop.cli import show, streams
 from binhop.cli.app import app
 from binhop.cli.record import ProgramsOwn
 from binhop.errors import BinhopError, RequestError
+from binhop.file_names import decodable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+COMPLETE = "_BINHOP_COMPLETE"
+"""The shell sets it when it asks what would complete a line."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; the exit code."""
+    streams.prepare()
+    failed: OSError | None
     try:
+        if arguments is None:
+            interrupts.now()
         code = _run(arguments)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        # The reader has seen enough. What Python would still flush at its end goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _tell(RequestError("standard output", "", f"cannot be written: {error.strerror}", "make room"))
+        failed = streams.flush()
+        if arguments is None:
+            interrupts.after()
+    except KeyboardInterrupt:  # between two of our own lines
+        return _interrupted()
+    except BrokenPipeError as error:
+        code, failed = 0, streams.flush() or error
+    if isinstance(failed, BrokenPipeError):
+        return code  # the reader has seen enough
+    if failed is not None and code in (0, interrupts.CODE):
+        code = _tell(_of_the_system(failed))
+        streams.flush()
+    return code
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = app(
-            list(arguments) if arguments is not None else None, prog_name="binhop", standalone_mode=False
-        )
+        if words[:1] != ["record"]:  # what stands there is another program's
+            for word in words:
+                decodable(word, "")
+        code = app(words, prog_name="binhop", standalone_mode=False)
     except BinhopError as error:
         return _tell(error)
     except (KeyboardInterrupt, Abort):
@@ -47,30 +64,50 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _usage(error)
     except BrokenPipeError:
         raise
-    except SystemExit as error:  # what typer makes of a broken pipe
-        raise BrokenPipeError from error
-    except MemoryError:
-        return _tell(RequestError("memory", "", "there is not enough of it", "run fewer seeds at once"))
-    except OSError as error:
-        what = error.filename or "standard output"
-        return _tell(
-            RequestError(str(what), "", error.strerror or str(error), "look at the file and its directory")
-        )
+    except SystemExit as error:
+        return _left(error, words)
+    except (MemoryError, OSError, UnicodeEncodeError) as error:
+        return _tell(_of_the_system(error))
     except BaseException as error:  # the extension's PanicException is no Exception
         return _bug(error)
     if isinstance(code, ProgramsOwn):
         return int(code)
-    return _interrupted() if code == 130 else int(code or 0)
+    return _interrupted() if code == interrupts.CODE else int(code or 0)
+
+
+def _left(error: SystemExit, words: Sequence[str]) -> int:
+    """The exit code of a completion; what else ends so is a broken pipe, of which typer makes it."""
+    if COMPLETE in os.environ or {"--install-completion", "--show-completion"} & {*words}:
+        return int(error.code or 0)
+    raise BrokenPipeError from error
+
+
+def _of_the_system(error: MemoryError | OSError | UnicodeEncodeError) -> RequestError:
+    """What the system refuses, as a request that was wrong."""
+    if isinstance(error, MemoryError):
+        return RequestError("memory", "", "there is not enough of it", "run fewer seeds at once")
+    if isinstance(error, UnicodeEncodeError):
+        remedy = "rename the file, or give another name"
+        return RequestError(error.object[:60], "", "is no text in UTF-8", remedy)
+    if error.filename is None:
+        return RequestError("standard output", "", f"cannot be written: {error.strerror}", "make room")
+    why = error.strerror or str(error)
+    return RequestError(str(error.filename), "", why, "look at the file and its directory")
 
 
 def _tell(error: BinhopError) -> int:
-    print(f"binhop: {error}", file=sys.stderr)
+    _say(f"binhop: {error}")
     return error.exit_code
 
 
+def _say(text: str) -> None:
+    with suppress(OSError):  # a full or closed stream has no other to complain to
+        show.say(text)
+
+
 def _interrupted() -> int:
-    print("binhop: interrupted; nothing unfinished was kept", file=sys.stderr)
-    return 130
+    _say(interrupts.INTERRUPTED)
+    return interrupts.CODE
 
 
 def _usage(error: TyperException) -> int:
@@ -81,7 +118,7 @@ def _usage(error: TyperException) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         return 2  # making it has printed the help
     text = message.rstrip(".").replace("\n", " ")
-    print(f"{command}: {text}; see {command} --help", file=sys.stderr)
+    _say(f"{command}: {text}; see {command} --help")
     return 2
 
 
@@ -89,9 +126,8 @@ def _bug(error: BaseException) -> int:
     """An error of our own. The traceback is for us: it is shown when BINHOP_TRACEBACK is set."""
     if os.environ.get("BINHOP_TRACEBACK"):
         raise error
-    print(
+    _say(
         f"binhop: {type(error).__name__}: {error}: this is an error of binhop itself; please report it, "
-        "with the command and what BINHOP_TRACEBACK=1 adds to this message",
-        file=sys.stderr,
+        "with the command and what BINHOP_TRACEBACK=1 adds to this message"
     )
     return 1

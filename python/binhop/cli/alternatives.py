@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from itertools import product
 from pathlib import Path
@@ -12,9 +11,12 @@ import binhop
 from binhop.cli.options import RECORDED
 from binhop.comparison.alternatives import MOST, Alternative, checked, label
 from binhop.errors import RequestError
+from binhop.escape import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from binhop.cli.own_policy import Own
 
 OWN = ""
 """In place of a policy: the machine's own."""
@@ -44,11 +46,18 @@ def sorted_apart(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def alternatives_of(
-    machines: Sequence[str], settings: Sequence[str], v2p: str | None = None
+    machines: Sequence[str],
+    settings: Sequence[str],
+    v2p: str | None = None,
+    own: Sequence[Own] = (),
+    *,
+    traces: int = 1,
 ) -> list[Alternative]:
     """Every machine with every combination of the settings' alternatives, called by what differs.
 
-    With a map of addresses, the placement that it records is one more policy.
+    With a map of addresses, the placement that it records is one more policy; each policy in Python is one
+    more, too. There may be one alternative only if there are several traces: these are then compared with
+    each other.
     """
     for name in machines:
         if machines.count(name) > 1:
@@ -57,6 +66,9 @@ def alternatives_of(
     choices = _choices(settings)
     if v2p is not None:
         choices = _with_map(choices, v2p)
+    python = {one.text: one for one in own}
+    if python:
+        choices = _with_own(choices, [*python])
     combinations = len(machines)
     for _, values in choices:
         combinations *= len(values)
@@ -68,23 +80,26 @@ def alternatives_of(
     for machine in machines:
         for picked in product(*(several for _, several in choices)):
             chosen = list(zip(choices, picked, strict=True))
-            given = [f"{key}={value}" for (key, _), value in chosen if value != OWN]
+            given = [f"{key}={value}" for (key, _), value in chosen if value not in (OWN, *python)]
+            policy = next((python[value] for value in picked if value in python), None)
             loaded = binhop.Machine.load(machine, given)
             named = [
                 (key, tomllib.loads(loaded.resolved())["placement"]["policy"] if value == OWN else value)
                 for (key, all_of), value in chosen
                 if len(all_of) > 1
             ]
-            words = [label(key, value.strip(QUOTES)) for key, value in named]
-            made.append((machine, " ".join(words), loaded))
+            words = [
+                python[value].name if value in python else label(key, value.strip(QUOTES))
+                for key, value in named
+            ]
+            made.append((machine, " ".join(words), loaded, policy))
     _all_differ(made)
-    called = _called({machine: loaded.name for machine, _, loaded in reversed(made)})
-    return checked(
-        [
-            Alternative(f"{called[machine]} {words}".strip() or loaded.name, loaded)
-            for machine, words, loaded in made
-        ]
-    )
+    called = _called({machine: loaded.name for machine, _, loaded, _ in reversed(made)})
+    alternatives = [
+        Alternative(f"{called[machine]} {words}".strip() or loaded.name, loaded, policy and policy.policy)
+        for machine, words, loaded, policy in made
+    ]
+    return alternatives if len(alternatives) == 1 and traces > 1 else checked(alternatives)
 
 
 def split(text: str) -> list[str]:
@@ -145,7 +160,14 @@ def _with_map(choices: list[tuple[str, list[str]]], v2p: str) -> list[tuple[str,
         rule = "makes the policy recorded an alternative, and --set names it already"
         raise RequestError(v2p, "--v2p", rule, f"leave {RECORDED} out of --set {policy}")
     others = [(key, values) for key, values in choices if key != policy]
-    return [*others, (policy, [*policies, RECORDED]), (file, [json.dumps(v2p)])]
+    return [*others, (policy, [*policies, RECORDED]), (file, [json_text(v2p)])]
+
+
+def _with_own(choices: list[tuple[str, list[str]]], own: list[str]) -> list[tuple[str, list[str]]]:
+    """The choices, and beside each policy of the machine those in Python."""
+    policy = "placement.policy"
+    others = [(key, values) for key, values in choices if key != policy]
+    return [*others, (policy, [*dict(choices).get(policy, [OWN]), *own])]
 
 
 def _called(names: dict[str, str]) -> dict[str, str]:
@@ -156,11 +178,11 @@ def _called(names: dict[str, str]) -> dict[str, str]:
     return {path: name if given.count(name) == 1 else path for path, name in names.items()}
 
 
-def _all_differ(made: Sequence[tuple[str, str, binhop.Machine]]) -> None:
+def _all_differ(made: Sequence[tuple[str, str, binhop.Machine, Own | None]]) -> None:
     """Refuses settings that change nothing: their difference would be 0, and read as a finding."""
-    for place, (machine, words, loaded) in enumerate(made):
-        for second, others, other in made[:place]:
-            if loaded == other:
+    for place, (machine, words, loaded, policy) in enumerate(made):
+        for second, others, other, theirs in made[:place]:
+            if loaded == other and policy is theirs:
                 rule = f"is the same machine as {f'{second} {others}'.strip()}"
                 remedy = "leave one of them out"
                 raise RequestError(f"{machine} {words}".strip(), "compare", rule, remedy)

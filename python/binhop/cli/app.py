@@ -17,17 +17,18 @@ from binhop.cli import (
     record,
     reproduce,
     run,
+    show,
     sweep,
     trace,
     traces,
 )
+from binhop.cli.panels import Recording, Simulation
 
 app = typer.Typer(
     name="binhop",
     help="Simulates a memory system with the operating system in the loop: miss counts as a distribution "
     "over page placements.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -35,7 +36,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"binhop {__version__}")
+        show.put(f"binhop {__version__}")
         raise typer.Exit
 
 
@@ -48,13 +49,13 @@ def _root(
     """The options that every command shares: none but these."""
 
 
-app.command("run")(run.run)
-app.command("compare")(compare.compare)
-app.command("sweep")(sweep.sweep)
-app.command("paging")(paging.paging)
+app.command("run", cls=Simulation)(run.run)
+app.command("compare", cls=Simulation)(compare.compare)
+app.command("sweep", cls=Simulation)(sweep.sweep)
+app.command("paging", cls=Simulation)(paging.paging)
 app.command("reproduce")(reproduce.reproduce)
 app.command("report")(reproduce.report)
-app.command("record", context_settings={"allow_interspersed_args": False})(record.record)
+app.command("record", cls=Recording, context_settings={"allow_interspersed_args": False})(record.record)
 app.command("import")(traces.import_)
 app.command("export")(export.export)
 app.add_typer(trace.app)
@@ -66,3 +67,4 @@ app.command("machines")(lists.machines)
 app.command("workloads")(lists.workloads)
 app.command("policies")(lists.policies)
 app.command("counters")(lists.counters)
+app.command("formats")(lists.formats)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import binhop
 from binhop import recorder
 from binhop.cli import show
-from binhop.cli.traces import Json, _json
+from binhop.cli.options import Force, Json, written_as_json
 from binhop.errors import BinhopError
 from binhop.recording import FALLBACK_LOSES
 
@@ -37,10 +37,10 @@ class Finding:
     remedy: str = ""
 
 
-def doctor(json_to: Json = None) -> None:
+def doctor(json_to: Json = None, force: Force = False) -> None:
     """Say what is installed, what works, and what to install for the rest."""
     found = findings()
-    if _json([asdict(finding) for finding in found], json_to):
+    if written_as_json([asdict(finding) for finding in found], json_to, force=force):
         return
     out = show.console()
     table = show.table("what", "works", "found")

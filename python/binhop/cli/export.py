@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 import binhop
-from binhop.cli import show
-from binhop.cli.options import Length, Threads, length_of, positive
+from binhop.claims import Claims, unmarked
+from binhop.cli import completion, show
+from binhop.cli.options import Force, Length, Threads, length_of, positive
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
 from binhop.numbers import count
@@ -22,7 +22,12 @@ PHYSICAL = ", ".join(name for name, memory in FORMATS.items() if memory)
 
 def export(
     trace: Annotated[
-        str, typer.Argument(metavar="TRACE", help="A trace file, a foreign one, or a built-in workload.")
+        str,
+        typer.Argument(
+            metavar="TRACE",
+            autocompletion=completion.traces,
+            help="A trace file, a foreign one, or a built-in workload.",
+        ),
     ],
     to: Annotated[
         str,
@@ -38,14 +43,24 @@ def export(
         ),
     ],
     machine: Annotated[
-        str | None, typer.Option(help="The machine whose memory it is: bundled, or a description's path.")
+        str | None,
+        typer.Option(
+            autocompletion=completion.machines,
+            help="The machine whose memory it is: bundled, or a description's path.",
+        ),
     ] = None,
     seed: Annotated[str | None, typer.Option(help="The page placement of this number. Default: 0.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change the machine: cache.l2.size=1MiB."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            autocompletion=completion.settings,
+            help="Change the machine: cache.l2.size=1MiB.",
+        ),
     ] = None,
     length: Length = None,
+    force: Force = False,
     threads: Threads = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary, no notes.")] = False,
 ) -> None:
@@ -54,12 +69,16 @@ def export(
         raise binhop._binhop.unknown(to, "--to", "nothing is exported under this name", list(FORMATS))
     opened = binhop.Trace.of(trace)
     bound = length_of(positive(length, "--length"), opened)
+    claims = Claims(force=force)
+    claims.reads(trace)
     if not FORMATS[to]:
         given = {"--machine": machine, "--seed": seed, "--set": settings}
         for option, value in given.items():
             if value:
                 rule = f"{to} takes the program's own addresses: there is no machine, no placement"
                 raise RequestError(str(value), option, rule, f"leave it out, or say --to {PHYSICAL}")
+        if output != "-":
+            claims.writes(output, "-o", unmarked)
         with progress(f"exporting {opened.name}", quiet=quiet) as tell:
             said = opened.export(output, to, length=bound, progress=tell)
         what = f"{show.grouped(said['references'])} references"
@@ -68,6 +87,9 @@ def export(
             rule = f"{to} takes what reaches a memory behind caches"
             raise RequestError("no machine", "export", rule, "say --machine, as in --machine kh90")
         loaded = binhop.Machine.load(machine, settings or [])
+        claims.reads_machines([loaded], machine)
+        if output != "-":
+            claims.writes(output, "-o", unmarked)
         plan = {"length": bound, "threads": positive(threads, "--threads")}
         with progress(f"exporting {opened.name}", quiet=quiet) as tell:
             said = binhop.export_memory(
@@ -75,7 +97,7 @@ def export(
             )
         what = f"{show.grouped(said['reads'])} reads and {show.grouped(said['writes'])} writes of memory"
     if not quiet and output != "-":
-        print(f"{output}: {what}, {show.grouped(said['bytes'])} bytes", file=sys.stderr)
+        show.say(f"{output}: {what}, {show.grouped(said['bytes'])} bytes")
     if not quiet:
         for note in said["notes"]:
-            print(f"note: {note}", file=sys.stderr)
+            show.say(f"note: {note}")

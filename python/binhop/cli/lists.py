@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import binhop
-from binhop.cli import show
+from binhop.cli import completion, show
 from binhop.cli.calibrate import calibrate
-from binhop.cli.options import positive
+from binhop.cli.options import Force, Json, positive, written_as_json
+from binhop.errors import RequestError
 from binhop.lazily import pl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def machines(
     name: Annotated[
-        str | None, typer.Argument(help="Print this machine's description, complete, as TOML.")
+        str | None,
+        typer.Argument(
+            autocompletion=completion.machines, help="Print this machine's description, complete, as TOML."
+        ),
     ] = None,
+    json_to: Json = None,
+    force: Force = False,
 ) -> None:
     """List the bundled machines, or print one."""
-    if name is not None:
-        print(binhop.Machine.load(name).resolved(), end="")
+    if name is None:
+        _list(binhop.machines(), json_to, force)
         return
-    show.entries(binhop.machines(), "name", "about", {})
+    machine = binhop.Machine.load(name)
+    about = dict(binhop.machines().select("name", "about").iter_rows()).get(name)
+    if not written_as_json(
+        [{"name": machine.name, "about": about, "toml": machine.resolved()}], json_to, force=force
+    ):
+        sys.stdout.write(machine.resolved())
 
 
 def workloads(
@@ -31,21 +46,59 @@ def workloads(
         typer.Option("--calibrate", help="Measure each workload beside what it should be (takes minutes)."),
     ] = False,
     length: Annotated[str, typer.Option(help="References to measure with --calibrate.")] = "100M",
+    json_to: Json = None,
+    force: Force = False,
 ) -> None:
     """List the built-in workloads."""
     if do_calibrate:
+        if json_to is not None:
+            rule = "prints a table of measurements; JSON has the list alone"
+            raise RequestError("--calibrate", "--json", rule, "leave one of them out")
         calibrate(positive(length, "--length") or 0)
         return
-    show.entries(binhop.workloads(), "name", "about", {"stands_for": "stands for"})
+    _list(binhop.workloads(), json_to, force, details={"stands_for": "stands for"})
 
 
-def policies() -> None:
+def policies(json_to: Json = None, force: Force = False) -> None:
     """List the placement policies."""
-    show.entries(binhop.policies(), "name", "rule", {"source": "source", "cost": "cost"})
+    _list(binhop.policies(), json_to, force, text="rule", details={"source": "source", "cost": "cost"})
 
 
-def counters() -> None:
+def counters(json_to: Json = None, force: Force = False) -> None:
     """List the metrics of a result."""
-    show.entries(
-        binhop.counters().with_columns(title=pl.format("{} ({})", "name", "unit")), "title", "meaning", {}
+    _list(binhop.counters(), json_to, force, title="{name} ({unit})", text="meaning")
+
+
+def formats(json_to: Json = None, force: Force = False) -> None:
+    """List the foreign formats that import reads, and those that export writes."""
+    _list(
+        pl.concat(
+            [
+                binhop.formats().with_columns(command=pl.lit("import")),
+                binhop.exporters().with_columns(command=pl.lit("export")),
+            ],
+            how="diagonal",
+        ).select("name", "command", "about", "lost", "extensions", "takes"),
+        json_to,
+        force,
+        title="{name} ({command})",
+        details={"lost": "lost or assumed", "extensions": "endings", "takes": "addresses"},
     )
+
+
+def _list(
+    frame: pl.DataFrame,
+    json_to: str | None,
+    force: bool,
+    *,
+    title: str = "{name}",
+    text: str = "about",
+    details: Mapping[str, str] | None = None,
+) -> None:
+    """Shows a list as text, or writes its rows as JSON."""
+    rows = frame.to_dicts()
+    if written_as_json(rows, json_to, force=force):
+        return
+    for row in rows:
+        more = {label: row[column] for column, label in (details or {}).items() if row[column]}
+        show.entry(title.format(**row), row[text], more)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import tomllib
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import binhop
+from binhop.arguments import seed_numbers
+from binhop.claims import made_by
 from binhop.cli import show
 from binhop.cli.options import positive
 from binhop.cli.progress import progress
@@ -16,16 +17,20 @@ from binhop.costly import PAGE, PROCESS, SEGMENT, costliest
 from binhop.errors import RequestError
 from binhop.lazily import pl
 from binhop.numbers import count, size_in_bytes
-from binhop.output import OutputFile, write_parquet
-from binhop.run import seed_numbers
+from binhop.output import write_parquet
 from binhop.until import readable_again
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from binhop import Machine, Result, Trace
+    from binhop.claims import Claims
+    from binhop.output import OutputFile
 
 BEST, WORST = "best", "worst"
+DUMP = "run --dump-placement"
+"""What the metadata of a placement calls the command that wrote it."""
 
 
 @dataclass(frozen=True)
@@ -33,27 +38,42 @@ class Look:
     """The placement to look at, and what for.
 
     Attributes:
-        which: A seed's number, or best or worst: fewest or most misses at the last level, in this run.
+        which: A seed's number, or best or worst: fewest or most misses in the cache, in this run.
         dump: Where its placements go.
         top: How many pages to name.
+        cache: The cache whose misses count; the last level if absent.
     """
 
     which: int | str
     dump: str | None
     top: int | None
+    cache: str | None = None
 
-    def seed(self, result: Result, metric: str) -> int:
+    def cache_of(self, machine: Machine) -> str:
+        """The cache whose misses count."""
+        return self.cache or machine.last_level
+
+    def seed(self, result: Result, machine: Machine) -> int:
         """The number of the placement."""
         if isinstance(self.which, int):
             return self.which
+        metric = f"{self.cache_of(machine)}.mpi"
         row = result.summary().filter(metric=metric).row(0, named=True)
         number: int = row[f"{self.which}_seed"]
         return number
 
 
-def look_of(seed: Sequence[str], dump: str | None, top: str | None, traces: Sequence[Trace]) -> Look | None:
+def look_of(
+    seed: Sequence[str],
+    dump: str | None,
+    top: str | None,
+    traces: Sequence[Trace],
+    cache: str | None,
+    machine: Machine,
+) -> Look | None:
     """What is to be looked at; None if nothing is."""
     number = positive(top, "--top-conflicts")
+    _check_cache(cache, machine, asked=dump is not None or number is not None)
     if dump is None and number is None:
         for word in seed:
             if word in (BEST, WORST):
@@ -71,7 +91,19 @@ def look_of(seed: Sequence[str], dump: str | None, top: str | None, traces: Sequ
         rule = "Parquet is not written to the standard output"
         raise RequestError(dump, "--dump-placement", rule, "name a file, as in worst.parquet")
     readable_again(traces, "--dump-placement and --top-conflicts run one placement again")
-    return Look(_which(seed[0] if seed else WORST), dump, number)
+    return Look(_which(seed[0] if seed else WORST), dump, number, cache)
+
+
+def _check_cache(cache: str | None, machine: Machine, *, asked: bool) -> None:
+    """Refuses a cache that the machine does not have, and one that nothing asks about."""
+    if cache is None:
+        return
+    if not asked:
+        rule = "says whose misses --top-conflicts and --dump-placement look at, and neither is given"
+        raise RequestError(cache, "--cache", rule, "add --top-conflicts 20, or leave --cache out")
+    if cache not in machine.caches:
+        rule = f"{machine.name} has no such cache"
+        raise RequestError(cache, "--cache", rule, f"name one of {', '.join(machine.caches)}")
 
 
 def _which(word: str) -> int | str:
@@ -84,12 +116,12 @@ def _which(word: str) -> int | str:
     return count(word, "--seed") or 0
 
 
-def seeds_to_run(look: Look, seeds: int | None, machine: Machine, *, until: bool) -> int | list[int] | None:
+def seeds_to_run(look: Look, seeds: int | None, *, random: bool, until: bool) -> int | list[int] | None:
     """The placements to run: the one that is looked at alone, if nothing is asked of the others."""
     if isinstance(look.which, int) and not until:
         if look.top is None and seeds is None:
             return [look.which]
-        check_among(look.which, seed_numbers(seeds, random=machine.is_random))
+        check_among(look.which, seed_numbers(seeds, random=random))
     return seeds
 
 
@@ -109,22 +141,18 @@ class Looker:
     def __init__(self, look: Look, machine: Machine, plan: dict[str, Any], *, quiet: bool) -> None:
         self._look = look
         self._machine = machine
-        self._plan = {name: plan[name] for name in ("warmup", "threads")}
+        self._plan = {name: value for name, value in plan.items() if name in ("warmup", "threads", "policy")}
         self._quiet = quiet
         self._said: list[Any] = []
 
-    @contextmanager
-    def dump(self) -> Iterator[OutputFile | None]:
+    def dump(self, claims: Claims) -> AbstractContextManager[OutputFile | None]:
         """The file for the placement, its place taken before the run."""
-        if self._look.dump is None:
-            yield None
-            return
-        with OutputFile(self._look.dump, "--dump-placement") as file:
-            yield file
+        return claims.file(self._look.dump, "--dump-placement", made_by(DUMP))
 
     def look(self, result: Result, trace: Trace, length: int | None, file: OutputFile | None) -> None:
         """Runs again what is to be looked at."""
-        seed = self._look.seed(result, f"{self._machine.last_level}.mpi")
+        cache = self._look.cache_of(self._machine)
+        seed = self._look.seed(result, self._machine)
         check_among(seed, result.seeds)
         plan = {**self._plan, "length": length}
         called = self._called(seed, result)
@@ -136,10 +164,10 @@ class Looker:
                 self._said.append(f"{called}: {placed}, written to {self._look.dump}")
             if self._look.top is not None:
                 result.repeated_misses = binhop.repeated_misses(
-                    self._machine, trace, seeds=result.seeds, progress=tell, **plan
+                    self._machine, trace, cache=cache, seeds=result.seeds, progress=tell, **plan
                 ).select(pl.lit(trace.name).alias("workload"), pl.all())
                 line, *tables = named(
-                    result.repeated_misses, result.seeds, seed, self._machine, trace, self._look.top
+                    result.repeated_misses, result.seeds, seed, self._machine, trace, self._look.top, cache
                 )
                 self._said += [f"{called}: {line}", *tables]
 
@@ -157,26 +185,31 @@ class Looker:
 
 
 def named(
-    repeated: pl.DataFrame, seeds: Sequence[int], seed: int, machine: Machine, trace: Trace, top: int
+    repeated: pl.DataFrame,
+    seeds: Sequence[int],
+    seed: int,
+    machine: Machine,
+    trace: Trace,
+    top: int,
+    cache: str,
 ) -> list[Any]:
     """What cost most under one placement: how much it was, then tables of pages, segments, processes."""
-    cache = machine.last_level
     processes = costliest(repeated, seeds, seed, PROCESS)
     total = int(processes["misses"].sum())
     if not total:
         return [f"no line missed in {cache} but at its first touch"]
     line = f"{show.grouped(total)} misses in {cache} beyond the first touch"
     if len(seeds) > 1:
-        line += f"; {show.grouped(float(processes['others'].sum()))} on average under the others"
+        line += f"; {show.grouped(float(processes['others'].sum()))} on average under the other placements"
     commands, size = trace.meta["processes"], _page_bytes(machine)
-    pages = show.table("page", "segment", "process", "bin", "misses", "others", right=3)
+    pages = show.table("page", "segment", "process", "bin", "misses", "mean of the others", right=3)
     for row in _first(costliest(repeated, seeds, seed, PAGE), top):
         place = [f"{row['page_no'] * size:#x}", row["segment"], _process(row["asid"], commands)]
         pages.add_row(*place, "-" if row["bin"] is None else str(row["bin"]), *_counts(row))
-    segments = show.table("segment", "misses", "others", right=2)
+    segments = show.table("segment", "misses", "mean of the others", right=2)
     for row in _first(costliest(repeated, seeds, seed, SEGMENT), top):
         segments.add_row(row["segment"], *_counts(row))
-    spaces = show.table("process", "misses", "others", right=2)
+    spaces = show.table("process", "misses", "mean of the others", right=2)
     for row in _first(processes, top):
         spaces.add_row(_process(row["asid"], commands), *_counts(row))
     return [line, pages, segments, spaces]
@@ -205,6 +238,12 @@ def _process(asid: int, commands: dict[str, Any]) -> str:
 def _parquet(table: pl.DataFrame, machine: Machine, trace: Trace, seed: int) -> bytes:
     """A placement as a Parquet file that says what it is of."""
     held = io.BytesIO()
-    facts = {"binhop": binhop.__version__, "machine": machine.name, "trace": trace.name, "seed": str(seed)}
+    facts = {
+        "binhop": binhop.__version__,
+        "binhop.made-by": DUMP,
+        "machine": machine.name,
+        "trace": trace.name,
+        "seed": str(seed),
+    }
     write_parquet(table, held, facts)
     return held.getvalue()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Literal
 
 import typer
 
 import binhop
-from binhop.cli import show
-from binhop.cli.options import Length, Threads, length_of, positive
+from binhop.claims import Claims, made_by
+from binhop.cli import completion, show
+from binhop.cli.open_files import allow_open_files
+from binhop.cli.options import Force, Length, Threads, length_of, positive
 from binhop.cli.progress import progress
 from binhop.cli.trace import Quiet  # noqa: TC001  # typer reads it
 from binhop.errors import RequestError
@@ -18,7 +19,12 @@ from binhop.numbers import count
 
 def mix(
     traces: Annotated[
-        list[str], typer.Argument(metavar="TRACE…", help="Trace files, foreign ones, or workloads.")
+        list[str],
+        typer.Argument(
+            metavar="TRACE…",
+            autocompletion=completion.traces,
+            help="Trace files, foreign ones, or workloads.",
+        ),
     ],
     out: Annotated[str, typer.Option("--output", "-o", metavar="OUTPUT", help="The trace file to make.")],
     quantum: Annotated[str, typer.Option(help="Instructions of a turn.")] = "400k",
@@ -40,6 +46,7 @@ def mix(
             "--repeat", help="A trace that ends begins again, as new processes, until each has ended once."
         ),
     ] = False,
+    force: Force = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -48,6 +55,7 @@ def mix(
         rule = "one ends the mix with the first trace, the other goes on until each has ended"
         raise RequestError("--until-first --repeat", "mix", rule, "leave one of them out")
     ends: Literal["all", "first", "repeat"] = "first" if until_first else "repeat" if repeat else "all"
+    allow_open_files(len(traces))
     parts = [binhop.Trace.of(trace) for trace in traces]
     mixed = binhop.Trace.mix(
         parts,
@@ -56,13 +64,15 @@ def mix(
         length=[length_of(positive(length, "--length"), part) for part in parts],
         ends=ends,
     )
+    claims = Claims(force=force)
+    claims.reads(*traces)
+    claims.writes(out, "-o", made_by("mix"))
     with progress(f"mixing {mixed.name}", quiet=quiet) as tell:
-        written, _ = mixed.write(out, None, tell, threads=positive(threads, "--threads"))
+        written, _ = mixed.write(out, None, tell, threads=positive(threads, "--threads"), made_by="mix")
     if not quiet:
         totals = written["totals"]
-        print(
+        show.say(
             f"{out}: {show.grouped(totals['references'])} references, "
             f"{show.grouped(totals['instructions'])} instructions, "
-            f"{show.grouped(totals['events']['switch'])} switches, {show.grouped(written['bytes'])} bytes",
-            file=sys.stderr,
+            f"{show.grouped(totals['events']['switch'])} switches, {show.grouped(written['bytes'])} bytes"
         )

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import binhop
+from binhop.claims import RESULT, Claims
+from binhop.cli import show
 from binhop.errors import RequestError
+from binhop.escape import json_text
 from binhop.numbers import count, like
 from binhop.summary import check_confidence
 from binhop.traces import distinct
 from binhop.until import MOST
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from binhop.output import OutputFile
 
 ENDLESS = "50M"
 """How much of a built-in workload is simulated unless told otherwise: it would never end."""
@@ -38,8 +45,8 @@ Until = Annotated[
 Length = Annotated[
     str | None,
     typer.Option(
-        help="How many references to read, as in 50M. Default: all of a file, "
-        f"{ENDLESS} of a built-in workload."
+        help="How many references to read at most, as in 50M; a run of instructions that would exceed them "
+        f"is left out. Default: all of a file, {ENDLESS} of a built-in workload."
     ),
 ]
 Warmup = Annotated[
@@ -62,8 +69,14 @@ JsonTo = Annotated[
         help="Write one JSON object with every row; - is standard output, in place of the table.",
     ),
 ]
+Json = Annotated[
+    str | None, typer.Option("--json", metavar="FILE|-", help="Write it as JSON; - is standard output.")
+]
 Out = Annotated[
     str | None, typer.Option(metavar="DIR", help="Write tables, provenance, figures into this directory.")
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace a file that this command did not write before.")
 ]
 Threads = Annotated[str | None, typer.Option(help="How many threads. Default: all there are.")]
 Confidence = Annotated[float, typer.Option(help="The confidence of the intervals.")]
@@ -99,13 +112,14 @@ def length_of(length: int | None, trace: binhop.Trace) -> int | None:
     return count(ENDLESS, "--length") if length is None and trace.endless else length
 
 
-def opened(names: list[str]) -> list[binhop.Trace]:
-    """The traces, each of a name of its own."""
+def opened(names: list[str], *, apart: bool = True) -> list[binhop.Trace]:
+    """The traces, each of a name of its own if they are to be told apart by it."""
     traces = [binhop.Trace.of(name) for name in names]
-    distinct(traces)
+    if apart:
+        distinct(traces)
     for name, trace in zip(names, traces, strict=True):
         if not trace.endless and name in binhop.workloads()["name"]:
-            print(f"note: {name} is a file here; it wins over the built-in workload", file=sys.stderr)
+            show.say(f"note: {name} is a file here; it wins over the built-in workload")
     return traces
 
 
@@ -118,4 +132,29 @@ def recorded(v2p: str | None) -> list[str]:
     """The settings that --v2p stands for."""
     if v2p is None:
         return []
-    return [f"placement.policy={RECORDED}", f"placement.file={json.dumps(v2p)}"]
+    return [f"placement.policy={RECORDED}", f"placement.file={json_text(v2p)}"]
+
+
+def json_file(target: str | None, *read: str, force: bool) -> AbstractContextManager[OutputFile | None]:
+    """The file that JSON goes to, its place taken before these files are read."""
+    claims = Claims(force=force)
+    claims.reads(*read)
+    return claims.file(target, "--json", RESULT)
+
+
+def written_as_json(
+    value: object, target: str | None, file: OutputFile | None = None, *, force: bool = False
+) -> bool:
+    """Writes a value as JSON where that was asked for, and says whether it was; to `file` if it is open."""
+    if target is None:
+        return False
+    text = json_text(value, indent=2) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+    elif file is not None:
+        file.write(text)
+    else:
+        with json_file(target, force=force) as made:
+            assert made is not None, "it is a file"
+            made.write(text)
+    return True

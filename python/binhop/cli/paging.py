@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from binhop import faults
-from binhop.cli import options, show
+from binhop.claims import RESULT, Claims
+from binhop.cli import completion, options, show
+from binhop.cli.finished import kept_for, told
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
+from binhop.finished import paged
 from binhop.numbers import UNITS, count, like
-from binhop.output import OutputFile, ResultDirectory
+from binhop.pace import Passes, references_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +31,9 @@ def paging(
     traces: Annotated[
         list[str],
         typer.Argument(
-            metavar="TRACE...", help="Trace files or built-in workloads (binhop workloads); a file wins."
+            metavar="TRACE...",
+            autocompletion=completion.traces,
+            help="Trace files or built-in workloads (binhop workloads); a file wins.",
         ),
     ],
     sizes: Annotated[str, typer.Option(help="Memory sizes, separated by commas.")] = ",".join(faults.SIZES),
@@ -42,6 +47,7 @@ def paging(
     ] = False,
     json_to: options.JsonTo = None,
     out: options.Out = None,
+    force: options.Force = False,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -55,16 +61,30 @@ def paging(
         "threads": options.positive(threads, "--threads"),
     }
     bound = options.positive(length, "--length")
+    claims = Claims(force=force)
+    claims.reads(*traces)
     with ExitStack() as stack:
-        file = stack.enter_context(OutputFile(json_to, "--json")) if json_to not in (None, "-") else None
-        directory = stack.enter_context(ResultDirectory(out, "--out")) if out is not None else None
+        file = stack.enter_context(claims.file(json_to, "--json", RESULT))
+        kept = stack.enter_context(kept_for(out, several=len(opened) > 1))
+        directory = stack.enter_context(claims.directory(out, "--out"))
         results: list[PagingResult] = []
-        for trace in opened:
-            with progress(f"{trace.name}, page faults", quiet=quiet) as tell:
-                results.append(
-                    faults.paging(trace, length=options.length_of(bound, trace), progress=tell, **wanted)
-                )
+        lengths = [options.length_of(bound, trace) for trace in opened]
+        title = " ".join(trace.name for trace in opened)
+        try:
+            with progress(f"{title}, page faults", quiet=quiet) as tell:
+                passes = None
+                if tell is not None:
+                    passes = Passes(tell, map(references_of, opened, lengths))
+                for trace, most in zip(opened, lengths, strict=True):
+                    own = None if passes is None else passes.next()
+                    results.append(paged(kept, trace, length=most, progress=own, **wanted))
+        except KeyboardInterrupt:
+            if kept is not None or not results:
+                raise
         whole = faults.join(results)
+        stopped = len(results) < len(opened)
+        if stopped:
+            whole.notes.append(told(opened, len(results)))
         names = directory.fill(whole, command=["binhop", *sys.argv[1:]]) if directory is not None else []
         if file is not None:
             file.write(whole.to_json() + "\n")
@@ -73,6 +93,8 @@ def paging(
     elif not quiet:
         print_paging(whole)
         show.written(out, names)
+    if stopped:
+        raise typer.Exit(130)
 
 
 def _parts(text: str) -> list[str]:

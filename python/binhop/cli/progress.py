@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task
 from rich.text import Text
+
+from binhop.escape import escaped
+from binhop.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,44 +21,49 @@ if TYPE_CHECKING:
     Watch = Callable[[str, int, int | None], None]
 
 
+class _Title(ProgressColumn):
+    """What is done. Names in it may hold anything."""
+
+    def render(self, task: Task) -> Text:
+        return Text(escaped(task.description))
+
+
 class _Rate(ProgressColumn):
     """References a second, in millions."""
 
     def render(self, task: Task) -> Text:
-        return Text(f"{(task.finished_speed or task.speed or 0) / 1e6:6.1f} M references/s")
+        rate = task.fields["pace"].rate() or 0
+        return Text(f"{rate / 1e6:6.1f} M references/s")
+
+
+class _Left(ProgressColumn):
+    """The time that is left, if it is known."""
+
+    def render(self, task: Task) -> Text:
+        left = task.fields["pace"].left(task.total)
+        return Text("-:--:--" if left is None else str(timedelta(seconds=round(left))))
 
 
 @contextmanager
 def progress(what: str, *, quiet: bool) -> Iterator[Tell | None]:
     """A callback that shows references done, rate and time left; None where nobody watches."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), _Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-
-        def tell(done: int, of: int | None) -> None:
-            bar.update(task, completed=done, total=of)
-
-        yield tell
+    with watch(quiet=quiet) as told:
+        yield None if told is None else lambda done, of: told(what, done, of)
 
 
 @contextmanager
 def watch(*, quiet: bool) -> Iterator[Watch | None]:
-    """The same for several things one after the other, each with a title."""
+    """The same where the title changes: still one whole."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), _Rate(), TimeRemainingColumn())
+    columns = (_Title(), BarColumn(bar_width=None), _Rate(), _Left())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        shown: dict[str, TaskID] = {}
+        pace = Pace()
+        task = bar.add_task("", total=None, pace=pace)
 
         def told(title: str, done: int, of: int | None) -> None:
-            if title not in shown:
-                for task in shown.values():
-                    bar.update(task, visible=False)
-                shown[title] = bar.add_task(title, total=of)
-            bar.update(shown[title], completed=done, total=of)
+            pace.note(done)
+            bar.update(task, description=title, completed=done, total=of)
 
         yield told

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import shutil
 import signal
 import sys
 import time
@@ -17,8 +19,9 @@ from rich.text import Text
 
 import binhop
 from binhop import recorder
+from binhop.claims import ORDER, Claims, made_by
 from binhop.cli import show
-from binhop.cli.options import positive
+from binhop.cli.options import Force, positive
 from binhop.cli.traces import Quiet  # noqa: TC001  # typer reads it
 from binhop.errors import RequestError
 from binhop.numbers import count
@@ -64,6 +67,7 @@ def record(
     ] = None,
     seed: Annotated[str, typer.Option(help="Of the built-in order between processes.")] = "0",
     lackey: Annotated[bool, typer.Option("--lackey", help="Record with Valgrind's lackey instead.")] = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> int:
     """Record a program and all its children into a trace. Exit code: the program's own."""
@@ -76,10 +80,14 @@ def record(
         "--schedule": _unless(BUILT_IN, schedule),
         "--seed": _unless("0", seed),
     }
+    claims = Claims(force=force)
+    claims.reads(shutil.which(command[0]), schedule)
     if observe is not None:
+        claims.writes(observe, "--observe", ORDER)
         _refuse_to_observe({"-o": output, "--limit": limit, **own, "--lackey": "" if lackey else None})
         with _signals() as ends:
             return ProgramsOwn(binhop.recording.observe(command, observe, started=ends.follow))
+    claims.writes(path, "-o", made_by("record"))
     started = time.monotonic()
     at_most = positive(limit, "--limit")
     with _signals() as ends, _progress(path, quiet=quiet, ends=ends) as tell:
@@ -106,11 +114,11 @@ def record(
             f"{path}: {show.grouped(references)} references, {instructions} instructions, "
             f"{show.grouped(done.bytes)} bytes, {references / 1e6 / seconds:.1f} M references/s"
         )
-        print(said, file=sys.stderr)
+        show.say(said)
         if references == 0:
-            print("note: no reference was recorded: look at --only and --skip", file=sys.stderr)
+            show.say("note: no reference was recorded: look at --only and --skip")
         for note in done.notes:
-            print(f"note: {note}", file=sys.stderr)
+            show.say(f"note: {note}")
     return ProgramsOwn(done.exit_code)
 
 
@@ -119,10 +127,9 @@ def _must_fall_back() -> bool:
     installed = recorder.valgrind()
     why = None if installed is None else installed.missing()
     if why is not None:
-        print(
+        show.say(
             f"binhop: the recorder cannot be built ({why}), so lackey records; lost: {FALLBACK_LOSES}; "
-            "`binhop doctor` says what to install",
-            file=sys.stderr,
+            "`binhop doctor` says what to install"
         )
     return why is not None
 
@@ -214,7 +221,7 @@ def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[Tell]:
             said = (
                 f"the command has ended, {writing} of its processes run on: they are recorded until they end"
             )
-            print(f"binhop: {said}, or until Ctrl-C", file=sys.stderr)
+            show.say(f"binhop: {said}, or until Ctrl-C")
         now = time.monotonic()
         if shown and now - state["at"] >= _EVERY:
             rate = (references - state["references"]) / (now - state["at"]) / 1e6
@@ -238,6 +245,6 @@ def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[Tell]:
 def _size(path: str) -> str:
     """The size of the file as far as it is written: it grows under a temporary name."""
     target = Path(path)
-    growing = list(target.parent.glob(f".{target.name}.*.tmp"))
+    growing = list(target.parent.glob(f".{glob.escape(target.name)}.partial-*"))
     size = max((file.stat().st_size for file in growing if file.exists()), default=0)
     return f"{size / 2**20:.1f} MiB"

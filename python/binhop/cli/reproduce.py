@@ -1,21 +1,25 @@
-"""Commands about documents: reproduce one; and make anew what was made from a result's Parquet."""
+"""Commands about papers: reproduce one; and make anew what was made from a result's Parquet."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from binhop.cli import show
+from binhop import json_file
+from binhop.cli import show, table_form
+from binhop.cli.finished import telling
 from binhop.cli.options import positive
 from binhop.cli.progress import watch
-from binhop.cli.sweep import telling
 from binhop.errors import RequestError
-from binhop.output import MARK, make_anew
+from binhop.lazily import pl
+from binhop.output import MARK, make_anew, read_parquet
 from binhop.reproduce import DOCUMENTS, SCALES, document
 from binhop.reproduce import claims as verdicts
+from binhop.tables import FORMS, TEXT, Table
+from binhop.tables.comparison import comparison_tables
+from binhop.tables.run import run_tables
 
 KEYS = "; ".join(f"{one.key}: {one.title}" for one in DOCUMENTS.values())
 NOTHING = "nothing to draw: one value each needs no figure"
@@ -23,7 +27,7 @@ SCALE_HELP = "; ".join(f"{name}: {what}" for name, what in SCALES.items())
 
 
 def reproduce(
-    key: Annotated[str, typer.Argument(metavar="KEY", help=f"The document. {KEYS}.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help=f"The paper. {KEYS}.")],
     scale: Annotated[str, typer.Option(metavar="SCALE", help=f"{SCALE_HELP}.")] = "quick",
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where all of it goes. Default: out/KEY-SCALE.")
@@ -31,14 +35,14 @@ def reproduce(
     threads: Annotated[str | None, typer.Option(help="How many threads. Default: all there are.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no claims.")] = False,
 ) -> None:
-    """Repeat a document's study: its tables, figures and claims, its own figures beside ours."""
+    """Repeat a paper's study: its tables, figures and claims, its own figures beside ours."""
     chosen = document(key)
     place = out if out is not None else str(Path("out") / f"{key}-{scale}")
     with telling(place), watch(quiet=quiet) as told:
         done = chosen.run(scale, Path(place), threads=positive(threads, "--threads"), progress=told)
     if not quiet:
         _print_claims(done)
-        print(f"written: {done / 'report.md'}")
+        show.put(f"written: {done / 'report.md'}")
 
 
 def _print_claims(directory: Path) -> None:
@@ -55,6 +59,14 @@ def _print_claims(directory: Path) -> None:
 
 def report(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A directory of results.")],
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--table",
+            metavar="FORM",
+            help=f"Of run, compare, sweep: print the tables in this form, make nothing: {', '.join(FORMS)}.",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not name the files made.")] = False,
 ) -> None:
     """Make the figures, tables and page of a result anew from its Parquet, without a run.
@@ -64,13 +76,16 @@ def report(
     """
     place = Path(directory)
     try:
-        facts: dict[str, Any] = json.loads((place / MARK).read_text(encoding="utf-8"))
+        facts = json_file.read(place / MARK)
     except (OSError, ValueError):
         rule = f"is no directory of results (it has no {MARK})"
         raise RequestError(directory, "report", rule, "name what --out made") from None
+    if form is not None:
+        _put_tables(place, facts, table_form.checked(form))
+        return
     made = make_anew(place, lambda partial: _made(partial, facts), "report")
     if not quiet:
-        print(f"written: {', '.join(map(str, made))}" if made else NOTHING)
+        show.put(f"written: {', '.join(map(str, made))}" if made else NOTHING)
 
 
 def _made(directory: Path, facts: dict[str, Any]) -> list[Path]:
@@ -86,3 +101,35 @@ def _made(directory: Path, facts: dict[str, Any]) -> list[Path]:
     from binhop.report import redraw
 
     return redraw(directory, facts)
+
+
+def _put_tables(place: Path, facts: dict[str, Any], form: str) -> None:
+    """Prints the tables and notes of a result in a form."""
+    try:
+        tables = _tables(place, facts)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        remedy = "look whether its Parquet files are there and whole"
+        raise RequestError(str(place), "report", f"cannot be read: {error}", remedy) from None
+    notes = [str(note) for note in facts["notes"]]
+    if form != TEXT:
+        table_form.put(tables, notes, form)
+        return
+    for table in tables:
+        show.print_table(table, gap=1 if table.grouped else 2)
+    for note in notes:
+        show.console().print(f"note: {note}")
+
+
+def _tables(place: Path, facts: dict[str, Any]) -> list[Table]:
+    """The tables of a result of this provenance."""
+    if "study" in facts and "document" not in facts:
+        from binhop.study import StudyResult
+
+        return StudyResult.read(place).tables()
+    if "alternatives" in facts:
+        values, summary = (read_parquet(place / f"{name}.parquet") for name in ("results", "summary"))
+        return comparison_tables(values, summary, facts)
+    if "machine" in facts:
+        return run_tables(read_parquet(place / "results.parquet"), 0.95)
+    rule = "is no result of run, compare or sweep: there are no tables to print"
+    raise RequestError(str(place), "--table", rule, "leave --table out")

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import binhop
-from binhop.cli import options, show
+from binhop.claims import RESULT, Claims
+from binhop.cli import completion, options, show, table_form
+from binhop.cli.finished import kept_for, told
 from binhop.cli.look import Look, Looker, look_of, seeds_to_run
-from binhop.cli.progress import progress
+from binhop.cli.own_policy import Policy, alone, own_policy
+from binhop.cli.progress import progress, watch
 from binhop.errors import RequestError
+from binhop.finished import simulated
 from binhop.numbers import count
-from binhop.output import OutputFile, ResultDirectory
+from binhop.pace import Passes, references_of
 from binhop.results import Result, join
-from binhop.summary import demand_misses
+from binhop.tables import TEXT
 from binhop.until import most_seeds, share, traces_until
+
+if TYPE_CHECKING:
+    from binhop.kept import Kept
+    from binhop.output import ResultDirectory
 
 Job = tuple[binhop.Trace, dict[str, Any]]
 """A trace, and how much of it is simulated in which manner."""
@@ -25,12 +33,18 @@ Job = tuple[binhop.Trace, dict[str, Any]]
 
 def run(
     machine: Annotated[
-        str, typer.Argument(help="A bundled machine (binhop machines), or the path of a description.")
+        str,
+        typer.Argument(
+            autocompletion=completion.machines,
+            help="A bundled machine (binhop machines), or the path of a description.",
+        ),
     ],
     traces: Annotated[
         list[str],
         typer.Argument(
-            metavar="TRACE...", help="Trace files or built-in workloads (binhop workloads); a file wins."
+            metavar="TRACE...",
+            autocompletion=completion.traces,
+            help="Trace files or built-in workloads (binhop workloads); a file wins.",
         ),
     ],
     seeds: options.Seeds = None,
@@ -39,12 +53,16 @@ def run(
         typer.Option(
             metavar="N|best|worst",
             help="The placement of this number, also several times. With --dump-placement or --top-conflicts "
-            "the one to look at: fewest or most misses at the last level.",
+            "the one to look at: fewest or most misses at the last level (or in --cache).",
         ),
     ] = None,
     until: options.Until = None,
     metric: Annotated[
-        str | None, typer.Option(help="Whose interval --until looks at. Default: misses at the last level.")
+        str | None,
+        typer.Option(
+            autocompletion=completion.metrics,
+            help="Whose interval --until looks at. Default: misses at the last level.",
+        ),
     ] = None,
     length: options.Length = None,
     warmup: options.Warmup = "0",
@@ -52,9 +70,13 @@ def run(
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="Change the machine, also several times: cache.l2.size=1MiB."
+            "--set",
+            metavar="KEY=VALUE",
+            autocompletion=completion.settings,
+            help="Change the machine, also several times: cache.l2.size=1MiB.",
         ),
     ] = None,
+    policy: Policy = None,
     v2p: options.V2p = None,
     top: Annotated[
         str | None,
@@ -65,6 +87,12 @@ def run(
             "first touch, under one placement (--seed; default: the worst).",
         ),
     ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The cache that --top-conflicts and best or worst are about: l1d, say."
+        ),
+    ] = None,
     dump: Annotated[
         str | None,
         typer.Option(
@@ -73,55 +101,88 @@ def run(
             help="Write every page of one placement (--seed; default: the worst) with its frame, as Parquet.",
         ),
     ] = None,
+    form: table_form.Form = TEXT,
     json_to: options.JsonTo = None,
     out: options.Out = None,
+    force: options.Force = False,
     threads: options.Threads = None,
     confidence: options.Confidence = 0.95,
     quiet: options.Quiet = False,
 ) -> None:
     """Simulate traces on a machine, under many page placements."""
     options.confidence_of(confidence)
+    table_form.checked(form)
+    own = own_policy(policy)
+    alone(own, [("--v2p", v2p)])
     chosen = binhop.Machine.load(machine, [*(settings or []), *options.recorded(v2p)])
     opened = options.opened(traces)
     plan = options.plan_of(warmup, threads) | {"interval": options.positive(interval, "--interval")}
     bound = options.positive(length, "--length")
+    if own is not None:
+        plan["policy"] = own.policy
     jobs = [(trace, {**plan, "length": options.length_of(bound, trace)}) for trace in opened]
-    look = look_of(seed or [], dump, top, opened)
-    numbers = _seeds(chosen, seeds, seed, until, look)
+    look = look_of(seed or [], dump, top, opened, cache, chosen)
+    numbers = _seeds(chosen.is_random or own is not None, seeds, seed, until, look)
     narrow = _narrow(until, metric, numbers)
     looker = Looker(look, chosen, plan, quiet=quiet) if look is not None else None
+    claims = Claims(force=force)
+    claims.reads(*traces, v2p, policy and policy.rsplit(":", 1)[0])
+    claims.reads_machines([chosen], machine)
     with ExitStack() as stack:
-        file = stack.enter_context(OutputFile(json_to, "--json")) if json_to not in (None, "-") else None
-        directory = stack.enter_context(ResultDirectory(out, "--out")) if out is not None else None
-        dumped = stack.enter_context(looker.dump()) if looker is not None else None
+        file = stack.enter_context(claims.file(json_to, "--json", RESULT))
+        dumped = stack.enter_context(looker.dump(claims)) if looker is not None else None
+        kept = stack.enter_context(kept_for(out, several=len(jobs) > 1 or narrow is not None))
+        directory = stack.enter_context(claims.directory(out, "--out"))
         if narrow is not None:
-            results = _until(chosen, jobs, narrow, metric, confidence, quiet=quiet)
+            results = _until(chosen, jobs, narrow, metric, confidence, kept, quiet=quiet)
         else:
-            results = _each(chosen, jobs, numbers, quiet=quiet)
-        if looker is not None:
+            results = _each(chosen, jobs, numbers, kept, quiet=quiet)
+        stopped = len(results) < len(jobs)
+        if looker is not None and not stopped:
             for result, (trace, of) in zip(results, jobs, strict=True):
                 looker.look(result, trace, of["length"], dumped)
         whole = join(results)
-        names = directory.fill(whole, command=["binhop", *sys.argv[1:]]) if directory is not None else []
+        if stopped:
+            whole.own_notes.append(told(opened, len(results)))
+        names = _filled(directory, whole, confidence, form) if directory is not None else []
         if file is not None:
             file.write(whole.to_json() + "\n")
     if json_to == "-":
         sys.stdout.write(whole.to_json() + "\n")
     elif not quiet:
-        print_result(whole, confidence)
-        if looker is not None:
+        print_result(whole, confidence, form)
+        if looker is not None and not stopped:
             looker.tell()
-        show.written(out, names)
+        if form == TEXT:
+            show.written(out, names)
+    if stopped:
+        raise typer.Exit(130)
 
 
 def _each(
-    machine: binhop.Machine, jobs: list[Job], seeds: int | list[int] | None, *, quiet: bool
+    machine: binhop.Machine,
+    jobs: list[Job],
+    seeds: int | list[int] | None,
+    kept: Kept | None,
+    *,
+    quiet: bool,
 ) -> list[Result]:
-    """Each trace with its plan, under these placements."""
-    results = []
-    for trace, plan in jobs:
-        with progress(f"{trace.name} on {machine.name}", quiet=quiet) as tell:
-            results.append(binhop.simulate(machine, trace, seeds=seeds, progress=tell, **plan))
+    """Each trace with its plan, under these placements; Ctrl-C ends it early where nothing is kept."""
+    results: list[Result] = []
+    try:
+        with watch(quiet=quiet) as told:
+            title = ""
+            passes = None
+            if told is not None:
+                lengths = [references_of(trace, plan["length"]) for trace, plan in jobs]
+                passes = Passes(lambda done, of: told(title, done, of), lengths)
+            for trace, plan in jobs:
+                title = f"{trace.name} on {machine.name}"
+                tell = None if passes is None else passes.next()
+                results += simulated(kept, [machine], trace, seeds=seeds, progress=tell, **plan)
+    except KeyboardInterrupt:
+        if kept is not None or not results:
+            raise
     return results
 
 
@@ -131,6 +192,7 @@ def _until(
     narrow: tuple[float, int],
     metric: str | None,
     confidence: float,
+    kept: Kept | None,
     *,
     quiet: bool,
 ) -> list[Result]:
@@ -140,16 +202,16 @@ def _until(
     with progress(f"{names} on {machine.name}", quiet=quiet) as tell:
         plans = [{**plan, "progress": tell} for _, plan in jobs]
         traces = [trace for trace, _ in jobs]
-        return traces_until(machine, traces, goal, most, metric, confidence, plans)
+        return traces_until(machine, traces, goal, most, metric, confidence, plans, kept)
 
 
 def _seeds(
-    machine: binhop.Machine, seeds: str | None, seed: list[str] | None, until: str | None, look: Look | None
+    random: bool, seeds: str | None, seed: list[str] | None, until: str | None, look: Look | None
 ) -> int | list[int] | None:
     """How many placements to run, or which."""
     many = options.seeds_of(seeds)
     if look is not None:
-        return seeds_to_run(look, many, machine, until=until is not None)
+        return seeds_to_run(look, many, random=random, until=until is not None)
     if not seed:
         return many
     other = f"--seeds {seeds}" if seeds is not None else f"--until {until}" if until is not None else None
@@ -169,57 +231,18 @@ def _narrow(until: str | None, metric: str | None, seeds: Any) -> tuple[float, i
     return None
 
 
-def print_result(result: Result, confidence: float) -> None:
-    """For each workload and cache: demand misses, and misses per 1000 instructions over the placements."""
+def _filled(directory: ResultDirectory, result: Result, confidence: float, form: str) -> list[str]:
+    """Fills a directory; returns the names of the files. Its tables import SciPy, which takes 0.7 s."""
+    return table_form.fill(directory, result, result.tables(confidence), result.notes, form)
+
+
+def print_result(result: Result, confidence: float, form: str) -> None:
+    """For each workload the misses of every level and CPI, over the placements; then the notes."""
+    if form != TEXT:
+        table_form.put(result.tables(confidence), result.notes, form)
+        return
     out = show.console()
-    for workload in result.workloads:
-        _print_workload(result, workload, confidence)
+    for table in result.tables(confidence):
+        show.print_table(table)
     for note in result.notes:
         out.print(f"note: {note}")
-
-
-def _print_workload(result: Result, workload: str, confidence: float) -> None:
-    out = show.console()
-    of = result.summary(confidence).filter(workload=workload)
-    values = {row["metric"]: row for row in of.iter_rows(named=True)}
-    n = len(result.seeds)
-    executed = show.grouped(values["instructions"]["mean"])
-    out.print(
-        f"{workload} on {result.provenance['machine']}: "
-        f"{show.grouped(values['references']['mean'])} references, "
-        f"{executed} instructions, {n} placement{'s' * (n != 1)}"
-    )
-    out.print()
-    measured = result.results.filter(workload=workload, phase="measured")
-    caches = [metric.removesuffix(".mpi") for metric in values if metric.endswith(".mpi")]
-    table = show.table(
-        "cache",
-        "misses",
-        "MPI×1000",
-        "median",
-        f"{100 * confidence:g}% interval",
-        "best (seed)",
-        "worst (seed)",
-        right=6,
-    )
-    for cache in caches:
-        row = values[f"{cache}.mpi"]
-        misses = demand_misses(measured, cache)["misses"].to_list()
-        mean = sum(misses) / max(len(misses), 1)
-        table.add_row(cache, show.grouped(mean), show.rate(row["mean"]), *_spread(row))
-    out.print(table)
-    out.print()
-
-
-def _spread(row: dict[str, Any]) -> list[str]:
-    """Median, interval, best and worst; nothing where there is one placement or no difference."""
-    if row["n"] < 2:
-        return ["-"] * 4
-    if row["min"] == row["max"]:
-        return [show.rate(row["median"]), "-", "the same", "for all"]
-    return [
-        show.rate(row["median"]),
-        f"{show.rate(row['low'])}-{show.rate(row['high'])}",
-        f"{show.rate(row['min'])} ({row['best_seed']})",
-        f"{show.rate(row['max'])} ({row['worst_seed']})",
-    ]

@@ -1,81 +1,134 @@
-"""Tables on standard output: plain text that fits 80 columns where it is no terminal."""
+"""Tables on standard output: plain text that fits 80 columns where it is no terminal.
+
+All that a command shows goes through here: names and metadata of traces, file names and descriptions may hold
+anything, so every text is escaped and, where it is very long, cut, and no word in brackets is markup.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from binhop.escape import escaped
+from binhop.numbers import figure, grouped, rate, signed
+
 if TYPE_CHECKING:
-    import polars as pl
+    from binhop import tables
 
 WIDTH = 80
+LONGEST = 4096
+"""The most characters of a text in a paragraph or a cell: a trace may hold a command of any length."""
+
+
+class _Console(Console):
+    """Prints each text escaped, as one paragraph."""
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        super().print(*map(_shown, objects), **how)
+
+
+class _Table(Table):
+    """Holds each cell escaped."""
+
+    def add_row(self, *cells: Any, **how: Any) -> None:
+        super().add_row(*map(_shown, cells), **how)
+
+
+def _shown(what: Any) -> Any:
+    return Text(escaped(_cut(what))) if isinstance(what, str) else what
+
+
+def _cut(text: str) -> str:
+    """The text, or as much of it as anybody reads: to wrap 20 MB takes a minute."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST]}… ({grouped(len(text))} characters)"
 
 
 def console() -> Console:
     """Standard output; 80 columns where it is no terminal."""
     width = None if sys.stdout.isatty() else WIDTH
-    return Console(width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+    return _Console(width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+
+
+def put(text: str = "") -> None:
+    """A line on standard output, of any length."""
+    print(escaped(text))  # noqa: T201
+
+
+def say(text: str) -> None:
+    """A line on standard error, of any length."""
+    print(escaped(text), file=sys.stderr)  # noqa: T201
 
 
 def table(*columns: str, right: int = 0, gap: int = 2) -> Table:
     """A table without rules, `gap` blanks between columns; the last `right` columns are numbers."""
-    made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    made = _Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for index, column in enumerate(columns):
         number = index >= len(columns) - right
-        made.add_column(column, justify="right" if number else "left", no_wrap=number, overflow="fold")
+        justify: Literal["left", "right"] = "right" if number else "left"
+        made.add_column(_shown(column), justify=justify, no_wrap=number, overflow="fold")
     return made
 
 
-def entries(frame: pl.DataFrame, name: str, text: str, details: dict[str, str]) -> None:
-    """A list of named things: the name, what it is, and details below."""
+def print_table(made: tables.Table, gap: int = 2) -> None:
+    """A table below its title, and a line for each group of its rows."""
     out = console()
-    for row in frame.iter_rows(named=True):
-        out.print(Text(str(row[name]), style="bold"))
-        out.print(Padding(Text(str(row[text])), (0, 0, 0, 4)))
-        for column, label in details.items():
-            if row[column]:
-                out.print(Padding(Text(f"{label}: {row[column]}"), (0, 0, 0, 4)))
+    if made.title:
+        out.print(made.title)
+        out.print()
+    if not made.rows:
+        out.print(made.instead)
+        out.print()
+        return
+    first = int(made.grouped)
+    heads = made.columns[first:]
+    shown = table(*(("", *heads[1:]) if made.grouped else heads), right=made.right, gap=gap)
+    before = None
+    for row in made.rows:
+        if made.grouped and row[0] != before:
+            shown.add_section()
+            shown.add_row(row[0])
+        before = row[0]
+        shown.add_row(f"  {row[1]}", *row[2:]) if made.grouped else shown.add_row(*row)
+    out.print(shown)
+    out.print()
 
 
-def grouped(number: float) -> str:
-    """A whole number with its thousands apart: 1 234 567."""
-    return f"{round(number):,}".replace(",", " ")
+def entry(name: str, text: str, details: dict[str, str]) -> None:
+    """A named thing: the name, what it is, and details below."""
+    out = console()
+    out.print(Text(escaped(_cut(name)), style="bold"))
+    for line in (text, *(f"{label}: {detail}" for label, detail in details.items())):
+        out.print(Padding(_shown(line), (0, 0, 0, 4)))
 
 
 def written(directory: str | None, names: list[str]) -> None:
     """Which files of a directory of results to look at first."""
     if directory is not None:
         first = [name for name in names if name.endswith(".png") or name == "results.parquet"]
-        print(f"\nwritten: {', '.join(str(Path(directory) / name) for name in first)}")
+        put()
+        put(f"written: {', '.join(str(Path(directory) / name) for name in first)}")
 
 
-def figure(value: float | None, unit: str) -> str:
-    """A value of any metric: misses per 1000 instructions, counts whole, other ratios to four figures."""
-    if value is None:
-        return "-"
-    if unit == "misses/instruction":
-        return rate(value)
-    return f"{value:#.4g}".rstrip(".") if "/" in unit else grouped(value)
-
-
-def signed(value: float, unit: str) -> str:
-    """A difference, in the same units: three figures, and always its sign."""
-    if unit == "misses/instruction":
-        value *= 1000
-    if abs(value) >= 1000:
-        return f"{round(value):+,}".replace(",", " ")
-    return f"{value:+#.3g}".rstrip(".")
-
-
-def rate(value: float | None) -> str:
-    """Misses per 1000 instructions from misses per instruction: four significant figures."""
-    if value is None:
-        return "-"
-    number = 1000 * value
-    return f"{number:.1f}" if number >= 1000 else f"{number:#.4g}".rstrip(".")
+__all__ = [
+    "LONGEST",
+    "WIDTH",
+    "console",
+    "entry",
+    "figure",
+    "grouped",
+    "print_table",
+    "put",
+    "rate",
+    "say",
+    "signed",
+    "table",
+    "written",
+]

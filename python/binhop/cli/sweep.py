@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import shutil
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from binhop.cli import options, show
+from binhop.claims import RESULT, Claims
+from binhop.cli import options, show, table_form
+from binhop.cli.finished import telling
 from binhop.cli.options import positive
 from binhop.cli.progress import watch
-from binhop.numbers import several
-from binhop.output import OutputFile, ResultDirectory
+from binhop.tables import TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from binhop.study import Amount, StudyResult
 
 
@@ -32,73 +30,61 @@ def sweep(
     length: Annotated[
         str | None, typer.Option(help="References of each workload, in place of the study's amounts.")
     ] = None,
+    form: table_form.Form = TEXT,
     json_to: options.JsonTo = None,
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Write tables and provenance into this directory.")
     ] = None,
+    force: options.Force = False,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Run a study: workloads × machines × placements, as a TOML document says (docs/studies.md)."""
     from binhop import study
 
+    table_form.checked(form)
     plan = study.plan(
         study.load(document), scale=scale, override=_amount(seeds, length), directory=Path(document).parent
     )
     if explain:
         for line in study.explain(plan):
-            print(line)
+            show.put(line)
         return
     used = positive(threads, "--threads")
-    with OutputFile(json_to, "--json") if json_to not in (None, "-") else _nothing() as file:
+    claims = Claims(force=force)
+    claims.reads(document)
+    claims.reads(*plan.files)
+    claims.reads_machines([run_cell.machine for run in plan.runs for run_cell in run.cells])
+    with claims.file(json_to, "--json", RESULT) as file:
         if out is None:
             with watch(quiet=quiet) as told:
                 result = study.run(plan, threads=used, watch=told)
         else:
             # The result is moved into place before what was kept of its runs goes.
-            with telling(out), study.keeping(out) as kept, ResultDirectory(out, "--out") as place:
+            with telling(out), study.keeping(out) as kept, claims.directory(out, "--out") as place:
+                assert place is not None, "a place was given"
                 with watch(quiet=quiet) as told:
                     result = study.run(plan, threads=used, kept=kept, watch=told)
-                place.fill_by(lambda directory: _fill(result, directory, document), command=_command())
+                place.fill_by(lambda directory: _fill(result, directory, document, form), command=_command())
         if file is not None:
             file.write(result.to_json() + "\n")
     if json_to == "-":
         sys.stdout.write(result.to_json() + "\n")
     elif not quiet:
-        print_study(result)
-        if out is not None:
-            print(f"written: {Path(out) / 'results.parquet'}, {Path(out) / 'summary.csv'}")
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield None
+        print_study(result, form)
+        if out is not None and form == TEXT:
+            show.put(f"written: {Path(out) / 'results.parquet'}, {Path(out) / 'summary.csv'}")
 
 
 def _command() -> list[str]:
     return ["binhop", *sys.argv[1:]]
 
 
-def _fill(result: StudyResult, directory: Path, document: str) -> None:
+def _fill(result: StudyResult, directory: Path, document: str, form: str) -> None:
     result.write(directory)
+    table_form.write(directory, result.tables(), result.notes, form)
     result.summary().write_csv(directory / "summary.csv")
     shutil.copyfile(document, directory / "study.toml")
-
-
-@contextmanager
-def telling(out: str) -> Iterator[None]:
-    """Says, when a study ends early, what of it was kept and how to go on."""
-    from binhop.study.run import kept_beside
-
-    try:
-        yield
-    except BaseException:
-        kept = kept_beside(out)
-        if kept.is_dir():
-            finished = len([one for one in kept.iterdir() if not one.name.startswith(".")])
-            runs = f"{several(finished, 'finished run')} {'are' if finished != 1 else 'is'}"
-            print(f"binhop: {runs} kept in {kept}; the same command goes on from there", file=sys.stderr)
-        raise
 
 
 def _amount(seeds: str | None, length: str | None) -> Amount:
@@ -116,21 +102,13 @@ def _amount(seeds: str | None, length: str | None) -> Amount:
     )
 
 
-def print_study(result: StudyResult) -> None:
-    """For each part: misses per 1000 instructions of the last cache, cell by cell."""
+def print_study(result: StudyResult, form: str) -> None:
+    """For each part what the study shows, cell by cell; then the notes."""
+    if form != TEXT:
+        table_form.put(result.tables(), result.notes, form)
+        return
     out = show.console()
-    rates = result.summary()
-    rates = rates.filter(rates["metric"].str.ends_with(".mpi"))
-    for (part,), of in rates.group_by("part", maintain_order=True):
-        cache = of["metric"].to_list()[-1].removesuffix(".mpi")
-        axes = [axis for axis in result.axes if of[axis].null_count() < of.height]
-        level = f"{100 * result.provenance['confidence']:g}% interval"
-        table = show.table("workload", *axes, "MPI×1000", level, right=2)
-        for row in of.filter(metric=f"{cache}.mpi").iter_rows(named=True):
-            low = "-" if row["low"] is None else f"{show.rate(row['low'])}-{show.rate(row['high'])}"
-            table.add_row(row["workload"], *(row[axis] or "" for axis in axes), show.rate(row["mean"]), low)
-        out.print(f"{part}: {cache}, {several(of['n'].to_list()[0], 'placement')}")
-        out.print(table)
-        out.print()
+    for table in result.tables():
+        show.print_table(table)
     for note in result.notes:
         out.print(f"note: {note}")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import binhop
-from binhop.cli import show
-from binhop.cli.options import Threads, positive
+from binhop.claims import Claims, made_by
+from binhop.cli import completion, show
+from binhop.cli.open_files import allow_open_files
+from binhop.cli.options import Force, Threads, positive
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
 from binhop.numbers import count, like
@@ -23,7 +26,12 @@ app = typer.Typer(
 )
 
 Source = Annotated[
-    str, typer.Argument(metavar="TRACE", help="A trace file, a foreign one, or a built-in workload.")
+    str,
+    typer.Argument(
+        metavar="TRACE",
+        autocompletion=completion.traces,
+        help="A trace file, a foreign one, or a built-in workload.",
+    ),
 ]
 Output = Annotated[
     str | None,
@@ -40,10 +48,11 @@ def head(
     trace: Source,
     rows: Annotated[str | None, typer.Option("--rows", "-n", help="How many rows. Default: 10.")] = None,
     references: Annotated[
-        str | None, typer.Option("--references", "-r", help="Instead: how many references, as in 1M.")
+        str | None, typer.Option("--references", "-r", help="Instead: how many references at most, as in 1M.")
     ] = None,
     output: Output = None,
     json_lines: Json = False,
+    force: Force = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -53,26 +62,35 @@ def head(
         raise RequestError(f"--rows {rows} --references {references}", "trace head", rule, "say one")
     opened = _opened(trace)
     if references is not None:
-        part = opened.slice(0, positive(references, "--references"))
+        part = opened.first_references(positive(references, "--references") or 0)
     else:
         part = opened.first_rows(positive(rows, "--rows") or 10)
-    _put(part, output, json_lines, threads, quiet)
+    _put(part, _To("trace head", [trace], output, json_lines, force, threads, quiet))
 
 
 @app.command("cat")
 def cat(
     traces: Annotated[
         list[str],
-        typer.Argument(metavar="TRACE...", help="Trace files, foreign ones, or built-in workloads."),
+        typer.Argument(
+            metavar="TRACE...",
+            autocompletion=completion.traces,
+            help="Trace files, foreign ones, or built-in workloads.",
+        ),
     ],
     output: Output = None,
     json_lines: Json = False,
+    force: Force = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Whole traces, one after the other. Processes of different traces stay different ones."""
+    allow_open_files(len(traces))
     opened = [_opened(trace) for trace in traces]
-    _put(opened[0] if len(opened) == 1 else binhop.Trace.join(opened), output, json_lines, threads, quiet)
+    _put(
+        opened[0] if len(opened) == 1 else binhop.Trace.join(opened),
+        _To("trace cat", traces, output, json_lines, force, threads, quiet),
+    )
 
 
 @app.command("slice")
@@ -84,12 +102,13 @@ def slice_(
     ] = None,
     output: Output = None,
     json_lines: Json = False,
+    force: Force = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """The references from one position up to another, with the mappings and the process they find."""
     part = _opened(trace).slice(count(start, "FROM") or 0, count(stop, "TO"))
-    _put(part, output, json_lines, threads, quiet)
+    _put(part, _To("trace slice", [trace], output, json_lines, force, threads, quiet))
 
 
 @app.command("filter")
@@ -114,6 +133,7 @@ def filter_(
     user: Annotated[bool, typer.Option("--user", help="The programs' references.")] = False,
     output: Output = None,
     json_lines: Json = False,
+    force: Force = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -130,7 +150,7 @@ def filter_(
         regions=region or (),
         mode="kernel" if kernel else "user" if user else None,
     )
-    _put(part, output, json_lines, threads, quiet)
+    _put(part, _To("trace filter", [trace], output, json_lines, force, threads, quiet))
 
 
 @app.command("sample")
@@ -143,6 +163,7 @@ def sample(
     ] = None,
     output: Output = None,
     json_lines: Json = False,
+    force: Force = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -150,20 +171,34 @@ def sample(
     part = _opened(trace).sample(
         count(every, "--every") or 0, count(window, "--window") or 0, count(seed, "--seed")
     )
-    _put(part, output, json_lines, threads, quiet)
+    _put(part, _To("trace sample", [trace], output, json_lines, force, threads, quiet))
 
 
 def _opened(trace: str) -> binhop.Trace:
     return binhop.Trace.of(trace)
 
 
-def _put(part: binhop.Trace, output: str | None, json_lines: bool, threads: str | None, quiet: bool) -> None:
+@dataclass(frozen=True)
+class _To:
+    """Where a part of traces goes, and which command takes it from which traces."""
+
+    command: str
+    traces: list[str]
+    output: str | None
+    json_lines: bool
+    force: bool
+    threads: str | None
+    quiet: bool
+
+
+def _put(part: binhop.Trace, to: _To) -> None:
     """Writes a part where it is wanted."""
+    output = to.output
     if output is None:
         # On a terminal the metadata would hide what was asked for.
-        part.print(json=json_lines, meta=not sys.stdout.isatty())
+        part.print(json=to.json_lines, meta=not sys.stdout.isatty())
         return
-    if json_lines:
+    if to.json_lines:
         raise RequestError(output, "--output", "is a trace file, not lines", "leave --json-lines out")
     if Path(output).suffix != ".parquet":
         rule = "a trace file's name ends in .parquet"
@@ -172,15 +207,18 @@ def _put(part: binhop.Trace, output: str | None, json_lines: bool, threads: str 
         rule = "a built-in workload never ends"
         remedy = "take a part first: binhop trace head WORKLOAD --references 50M -o FILE.parquet"
         raise RequestError(part.name, "--output", rule, remedy)
-    with progress(f"writing {output}", quiet=quiet) as tell:
-        written, _ = part.write(output, progress=tell, threads=positive(threads, "--threads"))
-    if not quiet:
+    claims = Claims(force=to.force)
+    claims.reads(*to.traces)
+    claims.writes(output, "-o", made_by(to.command))
+    with progress(f"writing {output}", quiet=to.quiet) as tell:
+        threads = positive(to.threads, "--threads")
+        written, _ = part.write(output, progress=tell, threads=threads, made_by=to.command)
+    if not to.quiet:
         totals = written["totals"]
         rows = sum(totals["events"].values())
-        print(
+        show.say(
             f"{output}: {show.grouped(totals['references'])} references, {show.grouped(rows)} rows, "
-            f"{show.grouped(written['bytes'])} bytes",
-            file=sys.stderr,
+            f"{show.grouped(written['bytes'])} bytes"
         )
 
 

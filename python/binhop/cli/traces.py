@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Annotated, Any
 
 import typer
 
 import binhop
-from binhop.cli import show
-from binhop.cli.options import Threads, positive
+from binhop.claims import Claims, made_by
+from binhop.cli import completion, show
+from binhop.cli.options import Force, Json, Threads, json_file, positive, written_as_json
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
-from binhop.output import OutputFile
 
 # The list itself, not its table: a table takes Polars, and this is read whenever a command starts.
 FORMATS = [name for name, *_ in binhop._binhop.formats()]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
-Json = Annotated[
-    str | None, typer.Option("--json", metavar="FILE|-", help="Write it as JSON; - is standard output.")
-]
+PROCESSES = 1000
+"""The most address spaces that `inspect` shows in its table."""
 Length = Annotated[str | None, typer.Option(help="Read so many references only, as in 50M.")]
 
 
@@ -47,6 +44,7 @@ def import_(
         ),
     ] = None,
     length: Length = None,
+    force: Force = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -57,6 +55,11 @@ def import_(
     if format is not None and format not in FORMATS:
         raise binhop._binhop.unknown(format, "--format", "no foreign format has this name", FORMATS)
     trace = _foreign(source, format)
+    claims = Claims(force=force)
+    claims.reads(source)
+    claims.writes(target, "-o", made_by("import"))
+    if placement is not None:
+        claims.writes(placement, "--placement", made_by("import"))
     with progress(f"importing {trace.name}", quiet=quiet) as tell:
         written, notes = trace.write(
             target,
@@ -64,6 +67,7 @@ def import_(
             tell,
             threads=positive(threads, "--threads"),
             placement=placement,
+            made_by="import",
         )
     if not quiet:
         totals = written["totals"]
@@ -73,9 +77,9 @@ def import_(
             f"{show.grouped(totals['instructions'])} instructions, {show.grouped(rows)} rows, "
             f"{show.grouped(written['bytes'])} bytes"
         )
-        print(summary, file=sys.stderr)
+        show.say(summary)
         for note in notes:
-            print(f"note: {note}", file=sys.stderr)
+            show.say(f"note: {note}")
 
 
 def _foreign(source: str, format: str | None) -> binhop.Trace:
@@ -85,17 +89,22 @@ def _foreign(source: str, format: str | None) -> binhop.Trace:
 
 
 def inspect(
-    trace: Annotated[str, typer.Argument(help="A trace file, a foreign one, or a workload.")],
+    trace: Annotated[
+        str,
+        typer.Argument(autocompletion=completion.traces, help="A trace file, a foreign one, or a workload."),
+    ],
     json_to: Json = None,
     length: Length = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Say what is in a trace, and what is missing."""
     opened = binhop.Trace.of(trace)
-    with progress(f"reading {opened.name}", quiet=quiet) as tell:
-        report = opened.inspect(positive(length, "--length"), tell)
-    if _json(report, json_to):
-        return
+    with json_file(json_to, trace, force=force) as file:
+        with progress(f"reading {opened.name}", quiet=quiet) as tell:
+            report = opened.inspect(positive(length, "--length"), tell)
+        if written_as_json(report, json_to, file):
+            return
     _print_report(opened.name, report)
 
 
@@ -132,7 +141,7 @@ def _print_processes(report: dict[str, Any]) -> None:
     out = show.console()
     out.print()
     processes = show.table("asid", "pid", "command", "references", "pages", "MiB", right=3)
-    for process in report["processes"]:
+    for process in report["processes"][:PROCESSES]:
         processes.add_row(
             str(process["asid"]),
             str(process["pid"] or "-"),
@@ -142,6 +151,9 @@ def _print_processes(report: dict[str, Any]) -> None:
             f"{process['footprint_bytes'] / 2**20:.2f}",
         )
     out.print(processes)
+    more = len(report["processes"]) - PROCESSES
+    if more > 0:
+        out.print(f"{show.grouped(more)} more address spaces: --json lists all")
     switches = {cause: n for cause, n in report["switches"].items() if n}
     if switches:
         out.print()
@@ -149,16 +161,22 @@ def _print_processes(report: dict[str, Any]) -> None:
 
 
 def lint(
-    trace: Annotated[str, typer.Argument(help="A trace file, a foreign one, or a workload.")],
+    trace: Annotated[
+        str,
+        typer.Argument(autocompletion=completion.traces, help="A trace file, a foreign one, or a workload."),
+    ],
     json_to: Json = None,
     length: Length = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Check a trace, apart from any simulation. Exit code 2 if it has errors."""
     opened = binhop.Trace.of(trace)
-    with progress(f"checking {opened.name}", quiet=quiet) as tell:
-        findings = opened.lint(positive(length, "--length"), tell)
-    if not _json(findings, json_to):
+    with json_file(json_to, trace, force=force) as file:
+        with progress(f"checking {opened.name}", quiet=quiet) as tell:
+            findings = opened.lint(positive(length, "--length"), tell)
+        written = written_as_json(findings, json_to, file)
+    if not written:
         out = show.console()
         for finding in findings:
             out.print(f"{finding['severity']}: {finding['name']}, {show.grouped(finding['count'])} times")
@@ -170,16 +188,3 @@ def lint(
             out.print(f"{opened.name}: nothing to complain about")
     if any(finding["severity"] == "error" for finding in findings):
         raise typer.Exit(2)
-
-
-def _json(value: object, target: str | None) -> bool:
-    """Writes a value as JSON where that was asked for."""
-    if target is None:
-        return False
-    text = json.dumps(value, indent=2, allow_nan=False) + "\n"
-    if target == "-":
-        sys.stdout.write(text)
-    else:
-        with OutputFile(target, "--json") as file:
-            file.write(text)
-    return True

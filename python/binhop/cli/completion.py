@@ -1,0 +1,94 @@
+"""What the shell offers for an argument: names from the lists, and files.
+
+It runs at every press of the key, so it reads no table and no trace.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from binhop import _binhop
+from binhop.errors import BinhopError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+WORDS = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
+"""Where shells say what stands on the line."""
+
+
+def traces(incomplete: str) -> list[str]:
+    """Built-in workloads, and files."""
+    return [*_begin((name for name, *_ in _binhop.workloads()), incomplete), *_files(incomplete)]
+
+
+def machines(incomplete: str) -> list[str]:
+    """Bundled machines, and descriptions."""
+    return [*_begin((name for name, *_ in _binhop.machines()), incomplete), *_files(incomplete, ".toml")]
+
+
+def machines_and_traces(incomplete: str) -> list[str]:
+    """What `compare` takes."""
+    return list(dict.fromkeys([*machines(incomplete), *traces(incomplete)]))
+
+
+def settings(incomplete: str) -> list[str]:
+    """Keys of a machine, each with its `=`; behind `placement.policy=` the policies."""
+    key, equals, begun = incomplete.partition("=")
+    if equals:
+        names = [name for name, *_ in _binhop.policies()] if key == "placement.policy" else []
+        return [f"{key}={name}" for name in _begin(names, begun)]
+    keys = []
+    for section, name, *_ in _binhop.machine_keys():
+        if section in ("cache", "write-buffer"):
+            keys += [f"{section}.{cache}.{name}" for cache in _caches()]
+        elif section:
+            keys.append(f"{section}.{name}")
+    return [f"{key}=" for key in _begin(dict.fromkeys(keys), incomplete)]
+
+
+def metrics(incomplete: str) -> list[str]:
+    """Metrics of the machine that stands on the command line."""
+    names = []
+    for pattern, *_ in _binhop.counters():
+        if "<kind>" not in pattern:
+            names += [pattern.replace("<cache>", cache) for cache in _caches()]
+    return _begin(dict.fromkeys(names), incomplete)
+
+
+def _caches() -> list[str]:
+    """The caches of the machines on the line; those of every bundled machine if there is none yet."""
+    bundled = {name: text for name, _, text in _binhop.machines()}
+    described = []
+    for word in " ".join(os.environ.get(name, "") for name in WORDS).split():
+        with suppress(BinhopError):  # a file that is not there yet
+            if word in bundled or word.endswith(".toml"):
+                described.append(_binhop.Machine.load(word).resolved())
+    tables = [tomllib.loads(text) for text in described or bundled.values()]
+    return list(dict.fromkeys(name for table in tables for name in table["cache"]))
+
+
+def _begin(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _files(incomplete: str, ending: str = "") -> list[str]:
+    """Files, and directories with a slash behind them; hidden ones if asked for."""
+    before, slash, begun = incomplete.rpartition("/")
+    directory = Path(before + slash or ".")
+    try:
+        found = sorted(directory.iterdir())
+    except OSError:
+        return []
+    names = []
+    for path in found:
+        if path.name.startswith(begun) and (begun or not path.name.startswith(".")):
+            if path.is_dir():
+                names.append(f"{before}{slash}{path.name}/")
+            elif path.name.endswith(ending):
+                names.append(f"{before}{slash}{path.name}")
+    return names

@@ -1,0 +1,54 @@
+"""The standard streams, whatever they are: closed, full, or of an encoding that lacks characters."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import IO
+
+_CLOSED = {"stdin": os.O_WRONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
+"""How /dev/null stands in for a closed stream: reading and writing fail, messages go nowhere."""
+
+
+def prepare() -> None:
+    """Makes the streams usable for what follows.
+
+    A closed stream's number would go to the first file that is opened, and messages into that file. A
+    character that the encoding lacks is printed as a question mark.
+    """
+    for number, (name, flags) in enumerate(_CLOSED.items()):
+        if getattr(sys, name) is None:
+            setattr(sys, name, _stand_in(number, flags, "r" if name == "stdin" else "w"))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _stand_in(number: int, flags: int, mode: str) -> IO[str]:
+    opened = os.open(os.devnull, flags)
+    try:
+        os.fstat(number)
+    except OSError:
+        os.dup2(opened, number)
+        os.close(opened)
+        opened = number
+    return open(opened, mode, closefd=False, errors="replace")
+
+
+def silence(stream: IO[str]) -> None:
+    """What Python would still write to this stream at its end goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def flush() -> OSError | None:
+    """Writes what is still to be written; what hindered it, and then nothing more is tried."""
+    failed = None
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            silence(stream)
+            failed = failed or error
+    return failed

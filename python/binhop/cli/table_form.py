@@ -1,0 +1,57 @@
+"""The option that chooses the form of a command's tables, and what is made of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from binhop.tables import FORMS, SUFFIXES, TEXT, form_of, rendered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from binhop.output import ResultDirectory, Writable
+    from binhop.tables import Table
+
+Form = Annotated[
+    str,
+    typer.Option(
+        "--table",
+        metavar="FORM",
+        help=f"The form of the tables: {', '.join(FORMS)}. But for text they are also written into --out, "
+        f"as table{' and table'.join(SUFFIXES.values())}.",
+    ),
+]
+
+
+def checked(form: str) -> str:
+    """The form, if it is one."""
+    return form_of(form, "--table")
+
+
+def put(tables: Sequence[Table], notes: Sequence[str], form: str) -> None:
+    """Writes tables and notes to standard output, in a form that is not text."""
+    sys.stdout.write(rendered(tables, notes, form))
+
+
+def write(directory: Path, tables: Sequence[Table], notes: Sequence[str], form: str) -> None:
+    """Writes tables and notes into a directory, in a form that is not text; nothing of text."""
+    if form != TEXT:
+        path = directory / f"table{SUFFIXES[form]}"
+        path.write_text(rendered(tables, notes, form), encoding="utf-8")
+
+
+def fill(
+    place: ResultDirectory, what: Writable, tables: Sequence[Table], notes: Sequence[str], form: str
+) -> list[str]:
+    """Fills a directory with a result and its tables in this form; the names of the files."""
+
+    def made(directory: Path) -> None:
+        what.write_tables(directory)
+        what.draw(directory)
+        write(directory, tables, notes, form)
+
+    return place.fill_by(made, command=["binhop", *sys.argv[1:]])
