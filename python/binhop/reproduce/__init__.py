@@ -1,6 +1,6 @@
-"""Documents whose study is repeated: tables, figures and claims, the document's figures beside ours.
+"""Papers whose study is repeated: tables, figures and claims, the paper's figures beside ours.
 
-A document is a module of this package with one function
+A paper is a module of this package with one function
 
     run(scale: str, out: Path, *, threads: int | None, progress: Watch | None) -> Path
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SCALES = {
     "smoke": "20 M references a workload: only to see that it runs",
     "quick": "1 G references a workload: figures are those of a prefix",
-    "paper": "3 G instructions a workload (kh90), the document's own 1.2 to 1.5 G references (lf91)",
+    "paper": "3 G instructions a workload (kh90), the paper's own 1.2 to 1.5 G references (lf91)",
 }
 """How much is simulated."""
 
@@ -39,7 +39,7 @@ Watch = Callable[[str, int, int | None], None]
 
 @dataclass(frozen=True)
 class Document:
-    """A document that can be reproduced: its key, its title, the module that does it."""
+    """A paper that can be reproduced: its key, its title, the module that does it."""
 
     key: str
     title: str
@@ -72,11 +72,11 @@ DOCUMENTS: dict[str, Document] = {
         Document("lf91", "paging performance with page coloring (1991)", "binhop.reproduce.lf91"),
     )
 }
-"""Every document that can be reproduced, by key."""
+"""Every paper that can be reproduced, by key."""
 
 
 def document(key: str) -> Document:
-    """The document of this key."""
+    """The paper of this key."""
     if key not in DOCUMENTS:
-        raise _binhop.unknown(key, "reproduce", "no document has this key", [*DOCUMENTS])
+        raise _binhop.unknown(key, "reproduce", "no paper has this key", [*DOCUMENTS])
     return DOCUMENTS[key]

@@ -1,4 +1,4 @@
-"""Claims of a document, judged: what it says, what was measured, and whether the one bears the other out."""
+"""Claims of a paper, judged: what it says, what was measured, and whether the one bears the other out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Claim:
 
     Attributes:
         id: Its name in the specification: K1, L1, …
-        statement: What the document says.
+        statement: What the paper says.
         measured: What was found: a number, or a few with their names.
         interval: The interval of what decides: (low, high) of a number, or of several with their names;
             None where what decides is exact.

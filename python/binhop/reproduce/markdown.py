@@ -1,9 +1,11 @@
-"""What the pages of all documents share: tables of Markdown, and claims with their verdicts."""
+"""What the pages of all papers share: tables of Markdown, and claims with their verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from binhop.escape import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,7 +17,16 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) ->
     """A Markdown table; all but the first `left` columns are numbers."""
     rule = ["---"] * left + ["---:"] * (len(header) - left)
     lines = [header, rule, *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in lines) + "\n"
+
+
+def cell(text: str) -> str:
+    r"""The text as it stands in a cell: a bar in it separates nothing.
+
+    >>> print(cell("a|b\n"))
+    a\|b\n
+    """
+    return escaped(text).replace("|", "\\|")
 
 
 def claims_table(claims: Iterable[Claim]) -> str:

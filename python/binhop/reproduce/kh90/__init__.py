@@ -1,6 +1,6 @@
 """KH90: Kessler and Hill, Miss Reduction in Large, Real-Indexed Caches, 1990.
 
-`study.toml` says what is simulated, `expected.csv` what the document gives. `rates` and `spaces` judge the
+`study.toml` says what is simulated, `expected.csv` what the paper gives. `rates` and `spaces` judge the
 claims (see `binhop.reproduce.judge` for how), `tables` and `figures` make what their names say, `today` asks
 the same of present-day machines, and `page` puts it all together: everything from a run's tables alone.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from binhop import study
+from binhop.kept import keeping
 from binhop.output import ResultDirectory
 from binhop.report.style import save
 from binhop.reproduce import claims as verdicts
 from binhop.reproduce.kh90 import claims, figures, page, spaces, tables, today
 from binhop.reproduce.kh90.data import HERE, Data
-from binhop.study.run import keeping
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WORKLOADS = ("mult1", "mult1.2", "mult2", "mult2.2", "tv", "sor", "tree", "lin")
 MAIN = "mult2.2"
-"""The workload that the document examines in detail."""
+"""The workload that the paper examines in detail."""
 SIZES = ("1MiB", "4MiB", "16MiB")
 WAYS = (1, 2, 4)
 HEURISTICS = (
@@ -27,7 +27,7 @@ HEURISTICS = (
 LARGE, SMALL = "4MiB", "256KiB"
 """Tables 3's pools."""
 SAMPLES = 4
-"""The document's n: tables are made of the first so many placements, claims of all there are."""
+"""The paper's n: tables are made of the first so many placements, claims of all there are."""
 HERE = Path(__file__).parent
 
 _RATES = ("careful", "heuristics", "pools")
@@ -57,7 +57,7 @@ class Data:
 
     @property
     def confidence(self) -> float:
-        """Of every interval: the document's 90%."""
+        """Of every interval: the paper's 90%."""
         return float(self.result.provenance["confidence"])
 
     def frame(self, table: str, part: str) -> pl.DataFrame:
@@ -91,7 +91,7 @@ class Data:
     def table(
         self, workload: str, heuristic: str, size: str, ways: int, pool: str = LARGE
     ) -> NDArray[np.float64]:
-        """The same for the document's number of placements."""
+        """The same for the paper's number of placements."""
         return self.samples(workload, heuristic, size, ways, pool)[:SAMPLES]
 
     def measure(self, workload: str, heuristic: str, size: str, ways: int, pool: str = LARGE) -> Measure:
@@ -127,7 +127,7 @@ class Data:
 
     @cached_property
     def instructions(self) -> dict[str, int]:
-        """Instructions executed of each workload of the document's tables."""
+        """Instructions executed of each workload of the paper's tables."""
         rows = self.frame("results", "careful").filter(metric="instructions", seed=0)
         return {row["workload"]: int(row["value"]) for row in rows.iter_rows(named=True)}
 
@@ -142,14 +142,14 @@ def _complete(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def expected() -> pl.DataFrame:
-    """The document's figures, one a row; a note where the scan is garbled."""
+    """The paper's figures, one a row; a note where the scan is garbled."""
     text = ["table", "section", "workload", "size", "heuristic", "pool", "quantity", "note"]
     schema: dict[str, Any] = dict.fromkeys(text, pl.String) | {"ways": pl.Int64, "value": pl.Float64}
-    return pl.read_csv(HERE / "expected.csv", schema_overrides=schema)
+    return pl.read_csv(HERE / "expected.csv", glob=False, schema_overrides=schema)
 
 
 class Document:
-    """The document's figures, by what they are figures of."""
+    """The paper's figures, by what they are figures of."""
 
     def __init__(self) -> None:
         rows = expected().select(

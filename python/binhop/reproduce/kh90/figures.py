@@ -1,4 +1,4 @@
-"""Figures 3, 4, 10 to 13, and that of K12; the document's values as open marks where it gives any."""
+"""Figures 3, 4, 10 to 13, and that of K12; the paper's values as open marks where it gives any."""
 
 from __future__ import annotations
 
@@ -206,9 +206,9 @@ def figure_11(data: Data, document: Document) -> Any:
         alt.hconcat(left, right, spacing=30).resolve_scale(y="shared"),
         f"Figure 11: what ways, size and a careful placement buy ({MAIN})",
         [
-            "Filled marks and lines: ours; open marks: the document's. Dashed: with how many ways, with what "
+            "Filled marks and lines: ours; open marks: the paper's. Dashed: with how many ways, with what "
             "size random",
-            "placement would miss as seldom as hierarchical at 1 MiB direct-mapped (document: 1.6; 1.7 MiB).",
+            "placement would miss as seldom as hierarchical at 1 MiB direct-mapped (paper: 1.6; 1.7 MiB).",
         ],
     )
 
@@ -223,7 +223,7 @@ def _worth(table: pl.DataFrame, by: str) -> tuple[float, float | None]:
 
 
 def _dashed(table: pl.DataFrame, by: str, x: Any) -> list[Any]:
-    """The document's dashed line: across to random's line, and down to the axis."""
+    """The paper's dashed line: across to random's line, and down to the axis."""
     misses, at = _worth(table, by)
     if at is None:
         return []
@@ -381,5 +381,5 @@ def pools(data: Data, document: Document) -> Any:
     return finish(
         alt.layer(knee, bars, lines, theirs).properties(width=560, height=320),
         f"K12: how many frames a placement may choose from ({MAIN}, 4 MiB direct-mapped)",
-        f"Filled: ours, with {data.confidence:.0%} intervals; open: the document's Table 3.",
+        f"Filled: ours, with {data.confidence:.0%} intervals; open: the paper's Table 3.",
     )

@@ -43,8 +43,8 @@ def page(
         "## Figures\n",
         *(f"{text}\n\n![{text}]({stem}.png)\n" for stem, text in FIGURES.items() if stem in figures),
         "## Tables\n",
-        f"Ours (the document's). Misses of level 2 per 1000 instructions; {SAMPLES} placements, "
-        f"{data.confidence:.0%} intervals, as in the document.\n",
+        f"Ours (the paper's). Misses of level 2 per 1000 instructions; {SAMPLES} placements, "
+        f"{data.confidence:.0%} intervals, as in the paper.\n",
         *(
             f"### {caption}\n\n{tabular.markdown(name, tables[name])}{_notes(name)}"
             for name, caption in CAPTIONS.items()
@@ -64,7 +64,7 @@ def page(
 
 
 def _notes(name: str) -> str:
-    """What is uncertain in the document's figures of a table."""
+    """What is uncertain in the paper's figures of a table."""
     notes = expected().filter(table=name.replace("-", " ").capitalize()).drop_nulls("note")
     found = notes.unique(["heuristic", "note"], maintain_order=True)
     lines = [f"- {row['heuristic']}: {row['note']}." for row in found.iter_rows(named=True)]
@@ -81,7 +81,7 @@ def _scope(data: Data) -> str:
     }.get(data.scale, "")
     return (
         f"Scale `{data.scale}`. Instructions executed: {lengths}. {what}\n\n"
-        "The document's traces are gone; built-in programs of the same kind and size stand in for them. Its "
+        "The paper's traces are gone; built-in programs of the same kind and size stand in for them. Its "
         "claims "
         "carry over, not its digits: both stand side by side here.\n"
     )

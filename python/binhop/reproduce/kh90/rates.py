@@ -35,7 +35,7 @@ CELLS = tuple(product(WORKLOADS, SIZES))
 
 
 def reduction(data: Data, workload: str, size: str, ways: int) -> NDArray[np.float64]:
-    """Samples of 1 − mean(hierarchical) / mean(random), with the document's number of placements."""
+    """Samples of 1 − mean(hierarchical) / mean(random), with the paper's number of placements."""
     careful = data.table(workload, "hierarchical", size, ways)
     return 1 - ratios(careful, data.table(workload, "random", size, ways))
 
@@ -57,7 +57,7 @@ def k5(data: Data) -> Claim:
         "K5",
         "On means over eight workloads and three sizes, hierarchical removes 10-20% of random's level-2 "
         "misses "
-        "in direct-mapped caches, less at 2 ways, less again at 4 (document: 16.8%, 9.9%, 5.9%).",
+        "in direct-mapped caches, less at 2 ways, less again at 4 (paper: 16.8%, 9.9%, 5.9%).",
         {f"{ways} way": value.mean for ways, value in found.items()},
         {f"{ways} way": value.interval for ways, value in found.items()},
         verdict(conditions),
@@ -81,7 +81,7 @@ def k6(data: Data) -> Claim:
     ]
     return Claim(
         "K6",
-        "Hierarchical's intervals are narrower than random's in most cells (document: 57 of 72); in "
+        "Hierarchical's intervals are narrower than random's in most cells (paper: 57 of 72); in "
         "direct-mapped "
         "cells the two intervals are disjoint, hierarchical lower, in 14 of 24.",
         {"narrower of 72": narrower, "disjoint of 24": disjoint},
@@ -214,7 +214,7 @@ def k11(data: Data) -> Claim:
     return Claim(
         "K11",
         "Random's half-width at 1 way exceeds that at 4 ways in at least 20 of 24 (trace, size) pairs "
-        "(document: 23).",
+        "(paper: 23).",
         count,
         None,
         verdict(conditions),

@@ -1,4 +1,4 @@
-"""Beyond the document: placement luck on today's machines, and which policy removes it.
+"""Beyond the paper: placement luck on today's machines, and which policy removes it.
 
 Between two runs of a cell only the placement differs: the study gives these machines LRU throughout. The
 coefficient of variation of misses over placements is placement luck and nothing else, a share of 100% by

@@ -1,6 +1,6 @@
 """Whether a process misses more the more of its pages are in conflict: Figure 13 and K9.
 
-Two slopes of misses per 1000 instructions over conflicts C. The document's (Figure 13) is the least-squares
+Two slopes of misses per 1000 instructions over conflicts C. The paper's (Figure 13) is the least-squares
 line through the processes of one mapping. It cannot tell a process's conflicts from its size and its program:
 both C and misses grow with U between 32 and 64 pages, conflicts or no conflicts in the cache. The slope
 within processes can: a process is the same under every placement, only its conflicts differ. Each process's C
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FIRST, LAST = 32, 64
 """Processes of 0.5 to 1 MiB, in pages of 16 KiB (§4.2.2)."""
 FEWEST = 20
-"""Processes below which nothing is concluded; the document has 58."""
+"""Processes below which nothing is concluded; the paper has 58."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def chosen(data: Data) -> pl.DataFrame:
 
 
 def plain(table: pl.DataFrame, confidence: float) -> Line | None:
-    """The line through the processes of placement 0, the document's, with the regression's interval.
+    """The line through the processes of placement 0, the paper's, with the regression's interval.
 
     None where there is no line: fewer than three processes, or all with as many conflicts.
     """
@@ -86,7 +86,7 @@ def k9(data: Data) -> Claim:
     table = chosen(data)
     drawn, found = plain(table, data.confidence), within_processes(table, data.confidence)
     statement = (
-        "mult2.2: MPI rises with conflicts: slope > 0 with its interval (the document: a slight trend, large "
+        "mult2.2: MPI rises with conflicts: slope > 0 with its interval (the paper: a slight trend, large "
         "variability)."
     )
     rule = (

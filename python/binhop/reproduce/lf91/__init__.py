@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from binhop.kept import keeping
 from binhop.output import ResultDirectory
 from binhop.reproduce import claims as claim_files
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 def run(scale: str, out: Path, *, threads: int | None = None, progress: Watch | None = None) -> Path:
     """Runs the study at a scale and fills the directory `out`."""
     from binhop.reproduce.lf91 import study
-    from binhop.study.run import keeping
 
     # The result is moved into place before what was kept of its passes goes.
     with keeping(out) as kept, ResultDirectory(out, "--out") as place:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SINGLE = WORKLOADS[:4]
 """The programs that are not the mix."""
 PART = 0.5
-"""Of the document's references: with less, a claim about its programs is undecided."""
+"""Of the paper's references: with less, a claim about its programs is undecided."""
 
 
 def judge(data: Data) -> list[Claim]:
@@ -38,7 +38,7 @@ def _too_short(data: Data) -> str | None:
     if share >= PART:
         return None
     return (
-        f"Undecided: the prefix is too short. Of {workload} {100 * share:.2g}% of the document's references "
+        f"Undecided: the prefix is too short. Of {workload} {100 * share:.2g}% of the paper's references "
         f"were read; a verdict needs {100 * PART:g}%."
     )
 
@@ -127,8 +127,8 @@ def _l4(data: Data) -> Claim:
     return _claim(
         "L4",
         "With 8 MB and more, the page-fault rate of 16 of 20 combinations of program and memory changes by "
-        "less than 1% from 1 to 64 colors (§4.2; the document's own tables give 15).",
-        {"changed by less than 1%": float(20 - len(changed)), "document's tables": float(20 - len(theirs))},
+        "less than 1% from 1 to 64 colors (§4.2; the paper's own tables give 15).",
+        {"changed by less than 1%": float(20 - len(changed)), "paper's tables": float(20 - len(theirs))},
         20 - len(changed) >= 15,
         f"Holds if at least 15 of the 20 do. {20 - len(changed)} do; changed: {told or 'none'}.",
     )
@@ -156,7 +156,7 @@ def _l6(data: Data) -> Claim:
     nearer = abs(hashed - modelled) < abs(plain - modelled)
     return _claim(
         "L6",
-        "With pid hash, mult returns towards the model (binhop's own claim: the document hashed nothing).",
+        "With pid hash, mult returns towards the model (binhop's own claim: the paper hashed nothing).",
         {"without hash": plain, "with hash": hashed, "model": modelled},
         plain < modelled and nearer,
         f"Holds if at {MOST} colors utilization without the hash is below the model and with it is nearer. "
@@ -169,7 +169,7 @@ def _l7(data: Data) -> Claim:
     names = ("tree", "tv")
     found = {name: data.ratio(name, MIB) for name in names}
     told = ", ".join(
-        f"{name} {100 * (found[name] - 1):+.1f}% (document {100 * (document.ratio(name, MIB) - 1):+.1f}%)"
+        f"{name} {100 * (found[name] - 1):+.1f}% (paper {100 * (document.ratio(name, MIB) - 1):+.1f}%)"
         for name in names
     )
     return _claim(

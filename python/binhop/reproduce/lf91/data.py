@@ -1,32 +1,32 @@
-"""What the study measured and what the document says, as claims, tables and figures ask for it."""
+"""What the study measured and what the paper says, as claims, tables and figures ask for it."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from binhop import json_file
 from binhop.lazily import pl
-from binhop.output import MARK
+from binhop.output import MARK, read_parquet
 
 HERE = Path(__file__).parent
 MIB = 1 << 20
 SIZES = tuple(MIB << log2 for log2 in range(7))
 REASONABLE = SIZES[3:]
-"""8 MiB and more: the document calls smaller memories unreasonable for its programs (§4.2)."""
+"""8 MiB and more: the paper calls smaller memories unreasonable for its programs (§4.2)."""
 COLORS = (1, 2, 4, 8, 16, 32, 64)
 MOST = COLORS[-1]
 WORKLOADS = ("sor", "tree", "tv", "lin", "mult")
 HASHED = "mult+hash"
 """The mix with the pid hash."""
 TABLES = dict(zip(WORKLOADS, range(2, 7), strict=True))
-"""The document's table of each program's fault rates; its figure of them has the next number."""
+"""The paper's table of each program's fault rates; its figure of them has the next number."""
 
 
 def mib(size: int) -> str:
-    """A memory size as the document writes it.
+    """A memory size as the paper writes it.
 
     >>> mib(8 << 20)
     '8 MB'
@@ -54,10 +54,9 @@ class Data:
     def read(cls, directory: Path) -> Data:
         """From the Parquet of a directory."""
         tables = {
-            name: pl.read_parquet(directory / f"{name}.parquet")
-            for name in ("faults", "utilization", "model")
+            name: read_parquet(directory / f"{name}.parquet") for name in ("faults", "utilization", "model")
         }
-        provenance = json.loads((directory / MARK).read_text(encoding="utf-8"))
+        provenance = json_file.read(directory / MARK)
         return cls(**tables, scale=provenance["scale"], provenance=provenance)
 
     @cached_property
@@ -96,7 +95,7 @@ class Data:
 
 
 class Document:
-    """The document's figures."""
+    """The paper's figures."""
 
     def __init__(self) -> None:
         self._values = {
@@ -122,6 +121,6 @@ class Document:
 
 
 def expected() -> pl.DataFrame:
-    """The document's figures, one a row."""
+    """The paper's figures, one a row."""
     schema: dict[str, Any] = {"colors": pl.Int64, "value": pl.Float64}
-    return pl.read_csv(HERE / "expected.csv", schema_overrides=schema)
+    return pl.read_csv(HERE / "expected.csv", glob=False, schema_overrides=schema)

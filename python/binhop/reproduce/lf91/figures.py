@@ -116,7 +116,7 @@ def _figure_2(data: Data) -> Any:
 
 
 def _rates(data: Data, workload: str) -> Any:
-    """Figures 3 to 7: faults relative to one color, ours and the document's side by side."""
+    """Figures 3 to 7: faults relative to one color, ours and the paper's side by side."""
     document = Document()
     rows = pl.DataFrame(
         [
@@ -131,7 +131,7 @@ def _rates(data: Data, workload: str) -> Any:
     domain = [min(values) - margin, max(values) + margin]
     order = [mib(size) for size in SHOWN]
     panels = []
-    for by, title in (("binhop", f"binhop, {_length(data, workload)}"), ("LF91", "the document's table")):
+    for by, title in (("binhop", f"binhop, {_length(data, workload)}"), ("LF91", "the paper's table")):
         y = alt.Y(
             "ratio:Q",
             title="page faults relative to one color" if by == "binhop" else None,

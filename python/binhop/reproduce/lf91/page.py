@@ -42,7 +42,7 @@ def _page(data: Data, claims: list[Claim]) -> str:
         _programs(data),
         _used(data),
         "## Page-fault rates (Tables 2 to 6, Figures 3 to 7)\n",
-        "Page faults per million references, first touches included; in brackets the document's. One color "
+        "Page faults per million references, first touches included; in brackets the paper's. One color "
         "is global LRU.\n",
     ]
     for name, number in TABLES.items():
@@ -56,18 +56,18 @@ def _about(data: Data) -> str:
     lengths = {name: data.references(name) for name in WORKLOADS}
     document = Document()
     told = ", ".join(
-        f"{name} {length / 1e6:.0f} M ({100 * length / document.references(name):.0f}% of the document's)"
+        f"{name} {length / 1e6:.0f} M ({100 * length / document.references(name):.0f}% of the paper's)"
         for name, length in lengths.items()
     )
     return (
         "W. L. Lynch and M. J. Flynn, *Paging Performance with Page Coloring*, Stanford CSL-TR-91-492, "
         f"October 1991. Repeated by binhop {data.provenance['binhop']} at scale `{data.scale}`: pages "
         "of 4 KiB, 7 memory sizes × 7 numbers of colors, all in one pass over each program. The traces of "
-        "the document are gone: binhop's built-in workloads of the same names stand in (mult1 for mult), so "
+        "the paper are gone: binhop's built-in workloads of the same names stand in (mult1 for mult), so "
         "absolute rates are not expected to agree. All numbers but the Monte Carlo's are exact counts of one "
         f"deterministic run.\n\nReferences read: {told}.\n\n"
         "Everything here is made from `faults.parquet`, `utilization.parquet` and `model.parquet`; "
-        "`comparison.csv` has each of the document's numbers beside ours, `figure-1.csv` and "
+        "`comparison.csv` has each of the paper's numbers beside ours, `figure-1.csv` and "
         "`figure-2.csv` have what those figures show.\n"
     )
 
@@ -82,7 +82,7 @@ def _model(data: Data) -> str:
         rows.append(["Monte Carlo", *(f"{cell['monte_carlo']:.4f}" for cell in of)])
         rows.append(["formula as printed", *(f"{cell['as_printed']:.4f}" for cell in of)])
     return (
-        "Effective memory utilization M_eff = E(c, k) / (c·k) by the number of colors. The document prints "
+        "Effective memory utilization M_eff = E(c, k) / (c·k) by the number of colors. The paper prints "
         "the sum in E(c, k) up to j = k; that is the time at which a list of k *overflows*, and gives "
         "1 + 1/k for one color, where the text asks for 1. The model sums to k − 1; the printed formula "
         "stands below it.\n\n" + grid(["memory", *map(str, COLORS)], rows) + "\n![the model](figure-1.png)\n"
@@ -101,7 +101,7 @@ def _programs(data: Data) -> str:
         ]
         for name in WORKLOADS
     ]
-    head = ["program", "G references", "document's", "unique pages", "document's"]
+    head = ["program", "G references", "paper's", "unique pages", "paper's"]
     return grid(head, rows)
 
 
@@ -117,7 +117,7 @@ def _used(data: Data) -> str:
     )
     return (
         "Effective memory utilization, by the number of colors: simulated, and by the model for memory of "
-        f"the program's own size. (The model at 64 colors for the document's sizes: {theirs}.) `{HASHED}` is "
+        f"the program's own size. (The model at 64 colors for the paper's sizes: {theirs}.) `{HASHED}` is "
         "mult with colors that also depend on the process.\n\n"
         + grid(["program", *map(str, COLORS)], rows)
         + "\n![utilization](figure-2.png)\n"
@@ -141,7 +141,7 @@ def _rates(data: Data, name: str) -> str:
 
 
 def _comparison(data: Data) -> pl.DataFrame:
-    """Each of the document's numbers beside ours."""
+    """Each of the paper's numbers beside ours."""
     document = Document()
     rows: list[tuple[object, ...]] = []
     for name in WORKLOADS:

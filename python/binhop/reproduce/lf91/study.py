@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -13,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import faults
 from binhop.arguments import thread_count
+from binhop.finished import keep_paging, paging_of
+from binhop.kept import Kept
 from binhop.lazily import pl
 from binhop.models import paging as model
 from binhop.output import write_parquet, write_provenance
-from binhop.study.run import this_binhop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
     from binhop.reproduce import Watch
 
 PROGRAMS = {"sor": "sor", "tree": "tree", "tv": "tv", "lin": "lin", "mult": "mult1"}
-"""The document's traces, in the order of its tables, and the built-in workloads that stand for them."""
+"""The paper's traces, in the order of its tables, and the built-in workloads that stand for them."""
 REFERENCES = {
     "sor": 1_531_000_000,
     "tree": 1_158_000_000,
@@ -33,7 +30,7 @@ REFERENCES = {
     "lin": 1_232_000_000,
     "mult": 1_283_000_000,
 }
-"""The document's lengths: unique pages (Table 1) over the fault rate at 64 MiB (Tables 2 to 6)."""
+"""The paper's lengths: unique pages (Table 1) over the fault rate at 64 MiB (Tables 2 to 6)."""
 LENGTHS = {
     "smoke": dict.fromkeys(REFERENCES, 20_000_000),
     "quick": dict.fromkeys(REFERENCES, 1_000_000_000),
@@ -43,8 +40,6 @@ LENGTHS = {
 MODEL_SIZES = (8 << 20, 16 << 20, 32 << 20, 64 << 20)
 """The memories of Figure 1."""
 PAGE = 4096
-KEPT = ("faults", "utilization", "first_touches")
-"""Tables of a finished pass."""
 
 
 @dataclass(frozen=True)
@@ -110,29 +105,13 @@ def _once(job: _Job, kept: Path | None, tell: Callable[[int, int | None], None])
     """A pass, or what was kept of it."""
     if kept is None:
         return _pass(job, tell)
-    facts = json.dumps([asdict(job), this_binhop()])
-    place = kept / f"{job.name}-{hashlib.blake2b(facts.encode(), digest_size=12).hexdigest()}"
-    if place.is_dir():
+    store, facts = Kept(kept), asdict(job)
+    if (kept_before := store.find(job.name, facts)) is not None:
         tell(job.length, job.length)
-        return _kept(place)
+        return paging_of(kept_before)
     found = _pass(job, tell)
-    partial = place.with_name(f".{place.name}.partial-{os.getpid()}")
-    partial.mkdir(parents=True)
-    try:
-        for name in KEPT:
-            write_parquet(getattr(found, name), partial / f"{name}.parquet")
-        facts = json.dumps({"notes": found.notes, "provenance": found.provenance})
-        (partial / "facts.json").write_text(facts, encoding="utf-8")
-        partial.rename(place)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    keep_paging(store, job.name, facts, found)
     return found
-
-
-def _kept(place: Path) -> faults.PagingResult:
-    told, used, touches = (pl.read_parquet(place / f"{name}.parquet") for name in KEPT)
-    facts = json.loads((place / "facts.json").read_text(encoding="utf-8"))
-    return faults.PagingResult(told, used, touches, facts["notes"], facts["provenance"])
 
 
 def _pass(job: _Job, tell: Callable[[int, int | None], None]) -> faults.PagingResult:
