@@ -1,12 +1,13 @@
 # Each target sets itself up from a bare clone: cargo, Python >= 3.11 and a C compiler are all it needs.
 #   make demo    two workloads under 32 page placements each; tables and pictures under out/demo/
 #   make test    every test, Rust and Python
+#   make test-long   the tests that take minutes or gigabytes: what `make test` does in a short form
 #   make check   formatting, lints, types, stubs, then every test
 #   make bench   references per second of each stage, and of pycachesim on the same trace; recording beside lackey
 #   make gallery five programs recorded and simulated (docs/gallery.md), under out/gallery/
 #   make fuzz    every reader on damaged input, FUZZ_SECONDS=60 each (TARGETS="din trace" for some); rustup's nightly, cargo-fuzz
 #   make docs    the API documentation under target/doc; the generated pages and every document are checked
-.PHONY: demo test check bench gallery fuzz docs build rust-test python-test lint clean
+.PHONY: demo test test-long check bench gallery fuzz docs build rust-test python-test lint clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -45,6 +46,9 @@ rust-test:
 # On all processors; what a file or class shares is made once.
 python-test: build
 	$(BIN)/python -m pytest -q --numprocesses auto --dist loadscope
+
+test-long: build
+	$(BIN)/python -m pytest -q -rA -m long
 
 lint: build
 	@# Not cargo fmt: it does not see modules that a macro declares (the placement policies).

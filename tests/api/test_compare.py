@@ -276,6 +276,24 @@ def test_a_cache_without_a_counterpart_is_said_to_have_none() -> None:
     assert any("zen-4k: its l3.mpi has no counterpart" in note for note in comparison.notes)
 
 
+def test_machines_with_other_levels_are_compared_by_memory_and_cpi(lin: Path) -> None:
+    comparison = binhop.compare(["skylake", "apple-m1", "kh90"], lin, seeds=2)
+    assert comparison.metrics == ["memory.mpi", "cpi", "l1d.mpi", "l1i.mpi"], "l2 is the last of some only"
+    rows = comparison.summary.filter(metric="cpi")
+    assert rows["alternative"].to_list() == ["apple-m1"]
+    for name, level in [("skylake", "l3"), ("apple-m1", "l2"), ("kh90", "l2")]:
+        of = binhop.simulate(name, lin, seeds=2)
+        values = comparison.values.filter(metric="memory.mpi", alternative=name)["value"].to_list()
+        assert values == [of.value(f"{level}.mpi", seed) for seed in (0, 1)], "one cache asks memory"
+    differ = "they differ: 64B on skylake, 128B on apple-m1, 128B on kh90"
+    assert f"what reaches memory is counted in lines, and {differ}" in comparison.notes
+    assert "kh90: no [cost] is stated, so CPI is not known there" in comparison.notes
+    assert any(note.startswith("l2.mpi is that of the last level in some") for note in comparison.notes)
+    alike = binhop.compare(["skylake", "zen-4k"], lin, seeds=2)
+    assert alike.metrics == ["l3.mpi", "l2.mpi", "l1d.mpi", "l1i.mpi", "cpi"], "as before: the same levels"
+    assert not any("counted in lines" in note for note in alike.notes)
+
+
 def test_several_traces_are_compared_each_for_itself(lin: Path) -> None:
     comparison = binhop.compare(["kh90", "two-level"], [lin, "tree"], length=50_000, seeds=3)
     assert comparison.workloads == ["lin", "tree"]
@@ -345,3 +363,136 @@ def test_nothing_to_compare_is_an_empty_summary_not_an_error(tmp_path: Path) -> 
     assert "table: kh90, two-level" in repr(comparison)
     assert json.loads(comparison.to_json())["summary"] == []
     assert not [name for name in comparison.write(tmp_path / "out") if name.endswith(".png")]
+
+
+# ---- traces
+
+
+@pytest.fixture(scope="module")
+def shorter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another program: more instructions, fewer misses."""
+    path = tmp_path_factory.mktemp("traces") / "shorter.parquet"
+    binhop.Trace.workload("tree").write(path, length=60_000)
+    return path
+
+
+@pytest.fixture(scope="module")
+def traces(lin: Path, shorter: Path) -> binhop.Comparison:
+    return binhop.compare(binhop.Machine.load("kh90", [SMALL]), [lin, shorter], seeds=6)
+
+
+def test_traces_on_one_machine_are_the_alternatives(
+    traces: binhop.Comparison, lin: Path, shorter: Path
+) -> None:
+    assert traces.by_trace
+    assert (traces.alternatives, traces.baseline, traces.workloads) == (["lin", "shorter"], "lin", ["traces"])
+    caches = ("l2", "l1d", "l1i")
+    both = [name for cache in caches for name in (f"{cache}.misses", f"{cache}.mpi")]
+    assert traces.metrics == [*both, "instructions"]
+    own = traces.values.filter(~pl.col("metric").str.ends_with(".misses") | (pl.col("unit") != "misses"))
+    for path in (lin, shorter):
+        alone = binhop.simulate(binhop.Machine.load("kh90", [SMALL]), path, seeds=6)
+        of = own.filter(alternative=path.stem)
+        assert of.drop("alternative").equals(alone.results), "each value is that of a run of its own"
+    assert [trace["name"] for trace in traces.provenance["traces"]] == ["lin", "shorter"]
+    assert traces.provenance["compared"] == "traces"
+    assert [*traces.machines] == ["kh90"]
+
+
+def test_each_seed_is_paired_with_itself_in_counts_and_per_instruction(
+    traces: binhop.Comparison, lin: Path, shorter: Path
+) -> None:
+    machine = binhop.Machine.load("kh90", [SMALL])
+    before, after = (binhop.simulate(machine, path, seeds=6) for path in (lin, shorter))
+
+    def misses(of: binhop.Result, seed: int) -> int:
+        return sum(int(of.value(f"l2.{kind}.misses", seed) or 0) for kind in ("fetch", "load", "store"))
+
+    pairs = [(misses(before, seed), misses(after, seed)) for seed in range(6)]
+    differences = traces.differences.filter(metric="l2.misses")
+    assert differences["seed"].to_list() == [*range(6)]
+    assert differences["difference"].to_list() == [b - a for a, b in pairs]
+    row = traces.summary.filter(metric="l2.misses").row(0, named=True)
+    interval = stats.ttest_rel([b for _, b in pairs], [a for a, _ in pairs]).confidence_interval(0.95)
+    assert row["low"] == pytest.approx(interval.low, rel=1e-9)
+    assert row["chance"] == sum((b < a) + (b == a) / 2 for a, b in pairs) / 6
+    assert (row["workload"], row["alternative"], row["baseline"]) == ("traces", "shorter", "lin")
+    per = traces.summary.filter(metric="l2.mpi").row(0, named=True)
+    executed = [of.value("instructions") for of in (before, after)]
+    assert executed[0] != executed[1]
+    mean = sum(b for _, b in pairs) / 6 / executed[1] - sum(a for a, _ in pairs) / 6 / executed[0]
+    assert per["difference"] == pytest.approx(mean, rel=1e-9)
+    amount = traces.summary.filter(metric="instructions").row(0, named=True)
+    assert amount["difference"] == executed[1] - executed[0]
+
+
+def test_traces_have_cycles_where_costs_are_stated(lin: Path, shorter: Path) -> None:
+    comparison = binhop.compare(["skylake"], {"old": lin, "new": shorter}, seeds=2, baseline="new")
+    assert comparison.alternatives == ["old", "new"]
+    assert comparison.metrics[:4] == ["cycles", "cpi", "l3.misses", "l3.mpi"]
+    assert comparison.summary["baseline"].unique().to_list() == ["new"]
+    found = binhop.simulate("skylake", lin, seeds=2)
+    value = comparison.values.filter(alternative="old", metric="cycles", seed=1)["value"][0]
+    assert value == found.value("cycles", 1)
+
+
+def test_metrics_of_traces_can_be_chosen(lin: Path, shorter: Path) -> None:
+    wanted = ["memory.misses", "memory.mpi"]
+    comparison = binhop.compare("kh90", [lin, shorter], seeds=2, metric=wanted)
+    assert comparison.summary["metric"].to_list() == wanted
+    l2 = binhop.compare("kh90", [lin, shorter], seeds=2, metric=["l2.misses", "l2.mpi"])
+    assert comparison.summary["difference"].to_list() == l2.summary["difference"].to_list()
+    with pytest.raises(binhop.RequestError, match=r"l3\.misses.*l2\.misses"):
+        binhop.compare("kh90", [lin, shorter], metric="l3.misses")
+
+
+def test_more_than_two_traces_a_policy_in_python_and_no_chance(lin: Path, shorter: Path) -> None:
+    third = binhop.Trace.workload("lin")
+
+    def first(request: binhop.Request, pool: binhop.Pool) -> int:
+        return pool[0]
+
+    comparison = binhop.compare(("kh90", first), {"a": lin, "b": shorter, "c": third}, seeds=2, length=20_000)
+    assert comparison.summary.filter(metric="l2.mpi")["alternative"].to_list() == ["b", "c"]
+    assert comparison.provenance["alternatives"][2]["policy"] == "first"
+    fixed = binhop.compare("two-level", [lin, shorter])
+    assert fixed.seeds == [0]
+    assert fixed.summary["low"].null_count() == fixed.summary.height
+    assert any("nothing is random in any of them" in note for note in fixed.notes)
+
+
+def test_traces_go_on_until_their_difference_is_known(lin: Path, shorter: Path) -> None:
+    machine = binhop.Machine.load("kh90", [SMALL])
+    comparison = binhop.compare(machine, [lin, shorter], until="60%", seeds=64, metric="l2.mpi")
+    assert len(comparison.seeds) in (32, 64)
+    whole = binhop.compare(machine, [lin, shorter], seeds=len(comparison.seeds), metric="l2.mpi")
+    assert comparison.summary.equals(whole.summary)
+    assert "placements" in comparison.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("machines", "trace", "says"),
+    [
+        ("kh90", {"one": "lin"}, "one machine and two traces or more"),
+        (["kh90", "zen-4k"], {"one": "lin", "two": "tree"}, "on one machine"),
+        ("kh90", ["lin", "lin"], "the same trace twice"),
+        ("kh90", [], "several machines"),
+        ("kh90", {}, "one machine and two traces or more"),
+    ],
+    ids=str,
+)
+def test_a_wrong_comparison_of_traces(machines: object, trace: object, says: str) -> None:
+    with pytest.raises(binhop.RequestError, match=says):
+        binhop.compare(machines, trace, length=10_000)  # type: ignore[arg-type]
+
+
+def test_a_directory_of_traces_compared(traces: binhop.Comparison, tmp_path: Path) -> None:
+    names = traces.write(tmp_path / "out")
+    assert "traces-l2.misses.png" in names
+    assert [file.name for file in (tmp_path / "out" / "machines").iterdir()] == ["1-kh90.toml"]
+    table = pl.read_parquet(tmp_path / "out" / "results.parquet")
+    assert table["workload"].unique(maintain_order=True).to_list() == ["lin", "shorter"]
+    whole = json.loads(traces.to_json())
+    counts = [row for row in whole["rows"] if row["metric"] == "l2.misses"]
+    assert all(isinstance(row["value"], int) for row in counts)
+    assert len(counts) == 12

@@ -122,7 +122,7 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
         ({"sizes": [5000]}, "whole pages"),
         ({"colors": []}, "at least one color count"),
         ({"colors": [0]}, "at least one color"),
-        ({"colors": [-1]}, "at least one color"),
+        ({"colors": [-1]}, "not negative"),
         ({"colors": [512], "sizes": ["1MiB"]}, "256 frames"),
         ({"colors": [3]}, "evenly"),
         ({"page": "3KiB"}, "power of two"),

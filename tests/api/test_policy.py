@@ -104,21 +104,23 @@ def test_a_class_keeps_state_for_each_placement(lin: Path, threads: int) -> None
 def test_the_request_and_the_pool_say_what_there_is(lin: Path) -> None:
     seen = []
 
-    def look(request: binhop.Request, pool: binhop.Pool) -> int:
-        frames = pool.frames()
-        assert len(frames) == len(pool) == 256
-        assert len(set(frames)) == 256
-        assert frames[3] == pool[3]
-        assert frames[-1] == pool[-1]
-        assert pool.holds(0) is None
-        with pytest.raises(IndexError):
-            pool[256]
-        assert request.segment in request.segments
-        assert request.segments == sorted(set(request.segments))
-        seen.append((request.page, request.asid, request.page_no, request.segment, repr(request), repr(pool)))
-        return frames[0]
+    class Look:
+        def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+            frames = pool.frames()
+            assert len(frames) == len(pool) == 256
+            assert len(set(frames)) == 256
+            assert frames[3] == pool[3]
+            assert frames[-1] == pool[-1]
+            assert pool.holds(0) is None
+            with pytest.raises(IndexError):
+                pool[256]
+            assert request.segment in request.segments
+            assert request.segments == sorted(set(request.segments))
+            of = (request.page, request.asid, request.page_no, request.segment)
+            seen.append((*of, repr(request), repr(pool)))
+            return frames[0]
 
-    binhop.simulate("kh90", lin, seeds=1, policy=look)
+    binhop.simulate("kh90", lin, seeds=1, policy=Look)
     assert [page for page, *_ in seen] == list(range(len(seen)))
     assert {asid for _, asid, *_ in seen} == {0}
 
@@ -126,17 +128,19 @@ def test_the_request_and_the_pool_say_what_there_is(lin: Path) -> None:
 def test_a_draw_depends_on_seed_and_ordinal_only(lin: Path) -> None:
     drawn: dict[str, list[int]] = {"once": [], "twice": []}
 
-    def once(request: binhop.Request, pool: binhop.Pool) -> int:
-        drawn["once"].append(request.draw(1000))
-        return pool[0]
+    class Once:
+        def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+            drawn["once"].append(request.draw(1000))
+            return pool[0]
 
-    def twice(request: binhop.Request, pool: binhop.Pool) -> int:
-        request.draw(7, sub=1)
-        drawn["twice"].append(request.draw(1000))
-        return pool[0]
+    class Twice:
+        def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+            request.draw(7, sub=1)
+            drawn["twice"].append(request.draw(1000))
+            return pool[0]
 
-    binhop.simulate("kh90", lin, seeds=[3], policy=once)
-    binhop.simulate("kh90", lin, seeds=[3], policy=twice)
+    binhop.simulate("kh90", lin, seeds=[3], policy=Once)
+    binhop.simulate("kh90", lin, seeds=[3], policy=Twice)
     assert drawn["once"] == drawn["twice"]
     assert len(set(drawn["once"])) > 1
 
@@ -156,9 +160,10 @@ def breaks(request: binhop.Request, pool: binhop.Pool) -> int:
     raise ValueError("I would rather not")
 
 
-def keeps(request: binhop.Request, pool: binhop.Pool) -> int:
-    KEPT.append(pool)
-    return KEPT[0][0]
+class Keeps:
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        KEPT.append(pool)
+        return KEPT[0][0]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +172,7 @@ def keeps(request: binhop.Request, pool: binhop.Pool) -> int:
         (outside, "a frame of the pool"),
         (nothing, "None"),
         (breaks, "I would rather not"),
-        (keeps, "only while choose"),
+        (Keeps, "only while choose"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -117,3 +119,55 @@ def test_a_file_and_its_workload_give_the_same_counts(lin: Path) -> None:
     length = from_file.value("references")
     generated = binhop.simulate("kh90", "lin", seeds=2, length=length)
     assert from_file.results.equals(generated.results)
+
+
+def batch(**columns: object) -> pa.RecordBatch:
+    good = {"op": [1] * 10, "addr": [4096 * row for row in range(10)], "size": [8] * 10, "count": [1] * 10}
+    types = {"op": pa.uint8(), "addr": pa.uint64(), "size": pa.uint32(), "count": pa.uint32()}
+    types |= columns
+    arrays = {name: pa.array(good[name], kind) for name, kind in types.items() if kind is not None}
+    return pa.record_batch([*arrays.values()], names=[*arrays])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"op": pa.int64()}, {"addr": pa.int64()}, {"op": None}, {"size": pa.uint64()}],
+    ids=["wider", "signed", "fewer", "another size"],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_reader_that_changes_its_schema_is_refused(other: dict[str, object], threads: int) -> None:
+    good = batch()
+    reader = pa.RecordBatchReader.from_batches(good.schema, iter([good, batch(**other)]))
+    with pytest.raises(binhop.RequestError, match="broke off") as caught:
+        binhop.simulate("two-level", reader, seeds=1, threads=threads)
+    assert caught.value.value.startswith("batch 1 has the columns ")
+    assert "\n" not in str(caught.value)
+
+
+class Lying:
+    """A stream whose batches have another number of columns than its schema, from no library that we know."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        good = batch()
+        batches = iter([good, batch(op=None)])
+        return pa.RecordBatchReader.from_batches(good.schema, batches).__arrow_c_stream__()
+
+
+def test_a_stream_that_lies_about_its_columns_is_refused() -> None:
+    with pytest.raises(binhop.RequestError, match="every batch of an Arrow stream has the columns"):
+        binhop.simulate("two-level", Lying(), seeds=1)
+
+
+def test_a_table_that_python_produces_may_be_left_half_read() -> None:
+    lines = """
+import itertools, pyarrow, binhop
+good = pyarrow.record_batch(
+    [pyarrow.array([1], pyarrow.uint8()), pyarrow.array([4096], pyarrow.uint64()),
+     pyarrow.array([8], pyarrow.uint32()), pyarrow.array([1], pyarrow.uint32())],
+    names=["op", "addr", "size", "count"])
+reader = pyarrow.RecordBatchReader.from_batches(good.schema, itertools.repeat(good))
+print(binhop.simulate("two-level", reader, seeds=1, threads=2, length=1000).value("references"))
+"""
+    for _ in range(3):  # the thread that reads ahead meets the end of Python
+        done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "1000\n", "")

@@ -14,6 +14,7 @@ import pytest
 
 import binhop
 from binhop.cli.alternatives import split
+from binhop.numbers import signed
 from tests.conftest import COMMAND
 
 if TYPE_CHECKING:
@@ -189,6 +190,56 @@ def test_a_terminal_sees_progress_and_a_pipe_does_not(command: Command, lin: Pat
     assert "\x1b" not in done.stdout
 
 
+# ---- traces
+
+
+@pytest.fixture
+def two(command: Command) -> list[str]:
+    """Two traces of one name, in two directories."""
+    for place, workload, length in [("old", "lin", 60_000), ("new", "tree", 50_000)]:
+        (command.directory / place).mkdir()
+        binhop.Trace.workload(workload).write(command.directory / place / "app.parquet", length=length)
+    return ["old/app.parquet", "new/app.parquet"]
+
+
+def test_two_traces_on_one_machine_are_compared_with_each_other(command: Command, two: list[str]) -> None:
+    out = command.ok("compare", "skylake", *two, "--seeds", "4").stdout
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.startswith("old/app.parquet, new/app.parquet on skylake: 4 placements\n")
+    paths = [command.directory / name for name in two]
+    of = binhop.compare("skylake", dict(zip(two, paths, strict=True)), seeds=4)
+    lines = [line.strip() for line in out.splitlines()]
+    for metric, title in [("cycles", "cycles"), ("l3.misses", "l3 misses"), ("instructions", "instructions")]:
+        row = of.summary.filter(metric=metric).row(0, named=True)
+        mean, baseline = (f"{round(row[name]):,}".replace(",", " ") for name in ("mean", "baseline_mean"))
+        difference = signed(row["difference"], row["unit"])
+        head = lines.index(title)
+        first, second = (" ".join(line.split()) for line in lines[head + 1 : head + 3])
+        assert first == f"old/app.parquet {baseline} baseline"
+        assert second.startswith(f"new/app.parquet {mean} {difference} "), second
+    assert "every seed" in second, "instructions do not depend on the placement"
+    row = of.summary.filter(metric="cpi").row(0, named=True)
+    assert lines[lines.index("CPI") + 2].split()[1] == f"{row['mean']:#.4g}"
+
+
+def test_a_policy_still_makes_each_trace_a_workload(command: Command, two: list[str]) -> None:
+    assert "two names" in command.refused("compare", "kh90", *two, *SIZES)
+    done = command.ok(
+        "compare", "kh90", two[0], "tree", "--length", "9k", *SIZES, "--seeds", "2", "--json", "-"
+    )
+    assert json.loads(done.stdout)["provenance"]["compared"] == "machines"
+
+
+def test_traces_and_their_baseline_in_json(command: Command, two: list[str]) -> None:
+    more = ["--set", "cache.l2.size=64KiB", "--seeds", "2", "--baseline", two[1], "--json", "-"]
+    whole = json.loads(command.ok("compare", "kh90", *two, *more).stdout)
+    assert whole["provenance"]["baseline"] == two[1]
+    assert {row["alternative"] for row in whole["summary"]} == {two[0]}
+    assert {row["workload"] for row in whole["rows"]} == {"app"}
+    assert "lin" in command.refused("compare", "kh90", "lin", two[0], "--baseline", "lim")
+    assert "the same trace twice" in command.refused("compare", "kh90", two[0], two[0])
+
+
 # ---- until
 
 
@@ -291,6 +342,6 @@ def test_a_pipe_cannot_be_read_round_after_round(command: Command) -> None:
     os.mkfifo(command.directory / "pipe.din")
     for arguments in (["run", "kh90"], ["compare", "kh90", *SIZES]):
         message = command.refused(*arguments, "pipe.din", "--until", "2%")
-        assert "a pipe is read once" in message
+        assert "is read once" in message
     message = command.refused("compare", "kh90", "two-level", "pipe.din")
-    assert "a pipe is read once" in message
+    assert "is read once" in message

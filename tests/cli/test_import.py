@@ -138,8 +138,8 @@ def touching(command: Command) -> None:
 
 
 def dumped(command: Command, *options: str) -> dict[int, int]:
-    command.ok("run", "kh90", "t.din", *options, "--dump-placement", "p.parquet")
-    rows = pl.read_parquet(command.directory / "p.parquet")
+    command.ok("run", "kh90", "t.din", *options, "--dump-placement", "dumped.parquet")
+    rows = pl.read_parquet(command.directory / "dumped.parquet")
     return dict(rows.select("page_no", "frame").iter_rows())
 
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import errno
+import json
+import pkgutil
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+import binhop
 from binhop import cli, lazily
 from tests.conftest import COMMAND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def interrupted(directory: Path, *arguments: str, stdin: int | None = None) -> tuple[int, str, float]:
@@ -142,7 +150,7 @@ def test_a_study_stops_and_keeps_what_is_finished(tmp_path: Path) -> None:
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.finished", "study"]
     assert sorted(path.name for path in next(kept.iterdir()).iterdir()) == [
-        "notes.json",
+        "kept.json",
         "processes.parquet",
         "results.parquet",
         "series.parquet",
@@ -169,9 +177,105 @@ def test_a_result_that_cannot_be_put_in_place_loses_nothing(
     assert cli.main(sweep) == 2
     errors = capsys.readouterr().err
     assert "2 finished runs are kept" in errors
-    assert "cannot be written: No space left on device" in errors
+    assert "cannot be put there: No space left on device" in errors
+    (complete,) = tmp_path.glob(".out.partial-*")
+    assert f"what was written is complete in {complete}" in errors
+    assert {"results.parquet", "run.json"} < {file.name for file in complete.iterdir()}
     assert len([*(tmp_path / ".out.finished").iterdir()]) == 2
     assert {file: file.read_bytes() for file in (tmp_path / "out").glob("*")} == old
     monkeypatch.undo()
     assert cli.main(sweep) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "s.toml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [complete.name, "out", "s.toml"]
+
+
+class Stopped:
+    """Ctrl-C comes when this trace is begun."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        self.name: str | None = name
+        self.begun: list[str] = []
+        for function in ("binhop.finished.simulate_all", "binhop.faults.paging"):
+            monkeypatch.setattr(function, self._watched(pkgutil.resolve_name(function)))
+
+    def _watched(self, real: Callable[..., object]) -> Callable[..., object]:
+        def watched(*given: object, **options: object) -> object:
+            trace = next(each for each in (*given, options.get("trace")) if isinstance(each, binhop.Trace))
+            self.begun.append(trace.name)
+            if trace.name == self.name:
+                raise KeyboardInterrupt
+            return real(*given, **options)
+
+        return watched
+
+
+SEVERAL = {
+    "run": ["run", "two-level", "lin", "tree", "sor", "--length", "20k"],
+    "compare": [
+        "compare",
+        "two-level",
+        "lin",
+        "tree",
+        "sor",
+        "--length",
+        "20k",
+        "--set",
+        "cache.l2.ways=1,2",
+    ],
+    "paging": ["paging", "lin", "tree", "sor", "--length", "20k"],
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_traces_that_are_finished_are_kept_and_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = [*SEVERAL[name], "--json", "x.json"]
+    assert cli.main([*command, "--out", "whole"]) == 0
+    stop = Stopped(monkeypatch, "sor")
+    assert cli.main([*command, "--out", "out"]) == 130
+    told = capsys.readouterr().err
+    kept = tmp_path / ".out.finished"
+    assert f"2 finished runs are kept in {kept}; the same command goes on from there" in told
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.finished", "whole", "x.json"]
+    stop.name, stop.begun = None, []
+    assert cli.main([*command, "--out", "out"]) == 0
+    assert stop.begun == ["sor"]
+    for file in (tmp_path / "whole").rglob("*"):
+        if file.is_file() and file.name != "run.json":
+            assert (tmp_path / "out" / file.relative_to(tmp_path / "whole")).read_bytes() == file.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whole", "x.json"]
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_traces_that_are_finished_are_shown_where_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stop = Stopped(monkeypatch, "sor")
+    assert cli.main([*SEVERAL[name], "--json", "x.json"]) == 130
+    shown = capsys.readouterr()
+    assert shown.err == (
+        "binhop: 2 of 3 traces are finished; not finished: sor\n"
+        "binhop: interrupted; nothing unfinished was kept\n"
+    )
+    assert re.search("^lin.*^tree", shown.out, re.MULTILINE | re.DOTALL)
+    assert "note: interrupted; not finished: sor" in shown.out
+    written = json.loads((tmp_path / "x.json").read_text())
+    assert [trace["name"] for trace in written["provenance"]["traces"]] == ["lin", "tree"]
+    assert "interrupted; not finished: sor" in written["provenance"]["notes"]
+    stop.name = "lin"
+    assert cli.main(SEVERAL[name]) == 130
+    assert capsys.readouterr().out == ""
+
+
+def test_rounds_that_are_finished_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    until = ["run", "kh90", "lin", "tree", "--length", "200k", "--until", "0.0001%", "--seeds", "40", "-q"]
+    assert cli.main([*until, "--json", "whole.json"]) == 0
+    stop = Stopped(monkeypatch, "tree")
+    assert cli.main([*until, "--out", "out"]) == 130
+    stop.name, stop.begun = None, []
+    assert cli.main([*until, "--out", "out", "--json", "again.json"]) == 0
+    assert stop.begun == ["tree", "lin", "tree"]
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "whole.json").read_bytes()

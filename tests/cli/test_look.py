@@ -108,6 +108,53 @@ def test_one_number_is_run_alone_unless_others_are_asked_for(command: Command, l
     assert {row["seed"] for row in whole["conflicts"]} <= set(range(32))
 
 
+def test_another_cache_is_looked_at_by_name(command: Command, lin: Path) -> None:
+    machine = binhop.Machine.load("kh90", SMALL[1:])
+    summary = binhop.simulate(machine, lin, seeds=6).summary()
+    for cache in machine.caches:
+        arguments = ["--seeds", "6", "--top-conflicts", "3", "--cache", cache, "--json", "x.json"]
+        out = command.ok("run", "kh90", str(lin), *SMALL, *arguments).stdout
+        worst = summary.filter(metric=f"{cache}.mpi").row(0, named=True)["worst_seed"]
+        assert f"lin, seed {worst}, the worst of 6: " in out
+        assert f"in {cache} " in " ".join(out.split())
+        rows = json.loads((command.directory / "x.json").read_text())["conflicts"]
+        told = binhop.repeated_misses(machine, lin, cache=cache, seeds=6)
+        assert [row["misses"] for row in rows] == told["misses"].to_list()
+        (command.directory / "x.json").unlink()
+
+
+def test_segments_are_named_by_what_they_are(command: Command) -> None:
+    lines = [
+        '# meta {"segments": {"1": {"file": "/usr/bin/app", "kind": "file"}, "2": {"kind": "heap"}}}',
+        "map 0x400000 flags=r-x pages=2 segment=1",
+        "map 0x402000 flags=rw- pages=2 segment=1 offset=0x2000",
+        "map 0x404000 flags=rw- pages=2",
+        "map 0x600000 flags=rw- pages=2 segment=2",
+        "map 0x7f0000 flags=rw-g pages=2",
+    ]
+    pages = [
+        ("load", 0x400000),
+        ("store", 0x402000),
+        ("store", 0x404000),
+        ("store", 0x600000),
+        ("store", 0x7F0000),
+    ]
+    for _ in range(3):
+        lines += [f"{kind} {page + line * 64:#x} size=8" for line in range(64) for kind, page in pages]
+    (command.directory / "app.events").write_text("\n".join(lines) + "\n")
+    machine = ["--set", "cache.l1d.size=4KiB", "--set", "memory.page=4KiB"]
+    options = ["--seeds", "2", "--top-conflicts", "9", "--cache", "l1d", "--json", "-"]
+    done = command.ok("run", "kh90", "app.events", *machine, *options)
+    named = {row["page_no"]: row["segment"] for row in json.loads(done.stdout)["conflicts"]}
+    assert named == {
+        0x400: "app",
+        0x402: ".data of app",
+        0x404: ".bss of app",
+        0x600: "heap",
+        0x7F0: "stack",
+    }
+
+
 def test_where_nothing_missed_again_that_is_said(command: Command, lin: Path) -> None:
     out = command.ok("run", "zen-4k", str(lin), "--seeds", "2", "--top-conflicts", "5").stdout
     assert "no line missed in l3 but at its first touch" in out
@@ -139,6 +186,8 @@ def test_it_goes_with_until(command: Command, lin: Path) -> None:
         (["--seeds", "4", "--seed", "4", "--dump-placement", "x"], ["4 placements", "--seeds 5"]),
         (["--top-conflicts", "0"], ["--top-conflicts", "at least 1"]),
         (["--top-conflicts", "many"], ["many", "--top-conflicts 20"]),
+        (["--top-conflicts", "3", "--cache", "l9"], ["l9", "kh90 has no such cache", "l1i, l1d, l2"]),
+        (["--cache", "l2"], ["--cache", "--top-conflicts"]),
         (["--dump-placement", "-"], ["standard output", "worst.parquet"]),
         (["--dump-placement", "no/where.parquet"], ["no/where.parquet", "No such file"]),
         (["--dump-placement", "."], ["is a directory"]),
@@ -155,7 +204,7 @@ def test_a_wrong_look(command: Command, lin: Path, arguments: list[str], says: l
 def test_a_pipe_cannot_be_looked_at(command: Command) -> None:
     os.mkfifo(command.directory / "pipe.din")
     for option in (["--top-conflicts", "3"], ["--dump-placement", "x.parquet"]):
-        assert "a pipe is read once" in command.refused("run", "kh90", "pipe.din", *option)
+        assert "is read once" in command.refused("run", "kh90", "pipe.din", *option)
 
 
 def test_a_full_disk_leaves_no_placement(command: Command, lin: Path) -> None:

@@ -54,7 +54,7 @@ def record(command: Command, *arguments: str, **options: object) -> subprocess.C
 
 
 def nothing_is_left(directory: Path) -> bool:
-    return not list(directory.glob("binhop-*")) and not list(directory.glob(".*.tmp"))
+    return not list(directory.glob("binhop-*")) and not list(directory.glob(".*.partial-*"))
 
 
 @pytest.fixture
@@ -318,7 +318,7 @@ def test_a_full_disk_keeps_what_fits(command: Command) -> None:
         (["-o", "t.parquet", "--", "no-such-program"], "there is no such program"),
         (["-o", "t.parquet", "--", "cd", "/"], "say sh -c 'cd"),
         (["-o", "no/t.parquet", "--", "true"], "No such file or directory"),
-        (["-o", ".", "--", "true"], "not a regular file"),
+        (["-o", ".", "--", "true"], "is a directory"),
         (["-o", "t.parquet", "--fetch", "word", "--", "true"], "fetch"),
         (["-o", "t.parquet", "--schedule", "none", "--", "true"], "built-in, native, or a file"),
     ],

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import threading
+import tomllib
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -41,6 +42,64 @@ def test_the_table_shows_what_the_api_computes(command: Command, lin: Path) -> N
     assert "90% interval" in out
 
 
+def test_memory_and_cpi_stand_below_the_caches(command: Command, lin: Path) -> None:
+    out = command.ok("run", "skylake", str(lin), "--seeds", "3", "--set", "cache.l3.size=64KiB").stdout
+    assert max(map(len, out.splitlines())) <= 80
+    machine = binhop.Machine.load("skylake", ["cache.l3.size=64KiB"])
+    result = binhop.simulate(machine, lin, seeds=3)
+    cells = {line.split()[0]: line.split() for line in out.splitlines() if line.strip()}
+    misses = [
+        sum(int(result.value(f"memory.{kind}.accesses", seed) or 0) for kind in ("fetch", "load", "store"))
+        for seed in range(3)
+    ]
+    assert cells["memory"][1] == f"{round(sum(misses) / 3)}"
+    rate = result.summary().filter(metric="memory.mpi")["mean"][0]
+    assert cells["memory"][2] == f"{1000 * rate:#.4g}"
+    cycles = [int(result.value("cycles", seed) or 0) for seed in range(3)]
+    assert "".join(cells["time"][1:3]) == f"{round(sum(cycles) / 3)}"
+    assert cells["time"][3] == f"{sum(cycles) / 3 / result.value('instructions'):#.4g}"
+    assert "time" not in command.ok("run", "kh90", str(lin), "--seeds", "2").stdout
+
+
+@pytest.mark.parametrize(
+    ("machine", "costs"),
+    [
+        ("skylake", {"l2": 8, "l3": 38, "memory": 242}),
+        ("zen-4k", {"l2": 10, "l3": 51, "memory": 414}),
+        ("apple-m1", {"l2": 11, "memory": 300}),
+    ],
+)
+def test_cycles_of_a_bundled_machine_are_its_stated_latencies(
+    lin: Path, machine: str, costs: dict[str, int]
+) -> None:
+    sizes = {"l1i": "1KiB", "l1d": "1KiB", "l2": "2KiB", "l3": "4KiB"}
+    levels = [level for level in ("l1i", "l1d", *costs) if level != "memory"]
+    settings = [
+        setting
+        for level in levels
+        for setting in (f"cache.{level}.size={sizes[level]}", f"cache.{level}.ways=1")
+    ]
+    small = binhop.Machine.load(machine, settings)
+    assert tomllib.loads(small.resolved())["cost"] == {"mode": "total", **costs}
+    result = binhop.simulate(small, lin, seeds=2)
+    for seed in (0, 1):
+
+        def demand(level: str, what: str, seed: int = seed) -> int:
+            return sum(
+                int(result.value(f"{level}.{kind}.{what}", seed) or 0) for kind in ("fetch", "load", "store")
+            )
+
+        cycles = int(result.value("instructions") or 0) + costs["memory"] * demand("memory", "accesses")
+        for level in costs:
+            if level != "memory":
+                cycles += costs[level] * (demand(level, "accesses") - demand(level, "misses"))
+        assert result.value("cycles", seed) == cycles
+        assert demand("memory", "accesses") > 100
+        assert all(
+            demand(level, "accesses") > demand(level, "misses") for level in costs if level != "memory"
+        )
+
+
 def test_a_run_says_nothing_on_stderr_in_a_pipe_and_nothing_at_all_when_quiet(
     command: Command, lin: Path
 ) -> None:
@@ -72,7 +131,7 @@ def test_json_to_a_file_is_written_whole(command: Command, lin: Path) -> None:
     target = command.directory / "out.json"
     target.write_text("old")
     target.chmod(0o644)
-    command.ok("run", "kh90", str(lin), "--seeds", "2", "--json", "out.json")
+    command.ok("run", "kh90", str(lin), "--seeds", "2", "--json", "out.json", "--force")
     assert json.loads(target.read_text())["schema"] == 1
     assert [file.name for file in command.directory.iterdir()] == ["out.json"]
 
@@ -135,7 +194,7 @@ def test_an_earlier_result_is_replaced_and_any_other_directory_is_not(command: C
     command.ok(*arguments)
     (out / "stray").write_text("left over")
     command.ok(*arguments)
-    assert not (out / "stray").exists()
+    assert (out / "stray").read_text() == "left over"
     (command.directory / "mine").mkdir()
     (command.directory / "mine" / "thesis.tex").write_text("years of work")
     message = command.refused("run", "two-level", str(lin), "--out", "mine")

@@ -175,7 +175,7 @@ def test_all_of_it_is_drawn_anew_without_a_run(tiny: Path) -> None:
 
 
 def test_what_cannot_be_asked_for(command: Command) -> None:
-    assert "lf92: no document has this key" in command.refused("reproduce", "lf92")
+    assert "lf92: no paper has this key" in command.refused("reproduce", "lf92")
     assert "quik: no scale has this name; did you mean quick?" in command.refused(
         "reproduce", "kh90", "--scale", "quik"
     )

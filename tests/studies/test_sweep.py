@@ -138,7 +138,7 @@ def test_the_command(command: Command) -> None:
     assert explained.startswith("two: 6 cells in 2 parts")
     assert not (command.directory / "out").exists()
     done = command.ok("sweep", "two.toml", "--out", "out", "--json", "all.json")
-    assert "sizes: l2, 3 placements" in done.stdout
+    assert "sizes: 3 placements\n" in done.stdout
     made = {file.name for file in (command.directory / "out").iterdir()}
     tables = {f"{name}.parquet" for name in ("results", "series", "processes", "cells")}
     assert made == tables | {"summary.csv", "provenance.json", "study.toml", "run.json"}

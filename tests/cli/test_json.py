@@ -1,0 +1,119 @@
+"""What commands write with --json is what the schema declares, in the package and in the documentation."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from binhop.schema import OUTPUTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Command
+
+SCHEMA = json.loads((files("binhop") / "result.schema.json").read_text(encoding="utf-8"))
+SOURCE = "2 1000\n0 2000\n1 3000\n2 1004\n" + "".join(f"0 {4096 * n:x}\n2 {n:x}\n" for n in range(64))
+STUDY = """
+name = "s"
+title = "t"
+seeds = 2
+length = "2k"
+[[part]]
+name = "a"
+workloads = ["lin"]
+machine = "kh90"
+axes = { "cache.l2.size" = ["64KiB", "128KiB"] }
+[[part]]
+name = "b"
+workloads = ["lin"]
+machine = "kh90"
+"""
+COMMANDS: list[tuple[str, ...]] = [
+    ("run", "kh90", "lin", "--length", "20k", "--seeds", "2"),
+    ("run", "kh90", "a.din", "--top-conflicts", "2", "--seeds", "2", "--warmup", "10", "--interval", "10"),
+    ("run", "kh90", "lin", "a.din", "--length", "20k", "--until", "50%", "--seeds", "8"),
+    ("run", "two-level", "trace.parquet"),
+    ("compare", "kh90", "a.din", "lin", "--length", "2k", "--set", "placement.policy=random,first"),
+    ("compare", "kh90", "lin", "--length", "2k", "--set", "cache.l2.ways=1,2", "--until", "50%"),
+    ("compare", "two-level", "lin", "--length", "2k", "--set", "cache.l2.ways=1,2"),
+    ("sweep", "s.toml"),
+    ("paging", "a.din", "trace.parquet", "--sizes", "1MiB,2MiB", "--colors", "1,4,64"),
+    ("inspect", "a.din"),
+    ("inspect", "trace.parquet"),
+    ("inspect", "mult1", "--length", "20k"),
+    ("lint", "bad.events"),
+    ("lint", "a.din"),
+    ("doctor",),
+    ("machines",),
+    ("machines", "kh90"),
+    ("workloads",),
+    ("policies",),
+    ("counters",),
+    ("formats",),
+]
+
+
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator({**SCHEMA, "anyOf": [{"$ref": f"#/$defs/{name}"}]})
+
+
+@pytest.fixture
+def place(command: Command, lin: Path) -> Command:
+    (command.directory / "a.din").write_text(SOURCE)
+    (command.directory / "s.toml").write_text(STUDY)
+    (command.directory / "bad.events").write_text("switch asid=1 cause=9\nkernel-leave\nload 0x1000 size=8\n")
+    (command.directory / "trace.parquet").symlink_to(lin)
+    return command
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_the_output_is_what_the_schema_declares(arguments: tuple[str, ...], place: Command) -> None:
+    done = place(*arguments, "--json", "-")
+    assert done.returncode == (2 if "bad.events" in arguments else 0), done.stderr
+    written = json.loads(done.stdout)
+    jsonschema.Draft202012Validator(SCHEMA).validate(written)
+    validator(arguments[0]).validate(written)
+
+
+@pytest.mark.parametrize("name", ["machines", "workloads", "policies", "counters", "formats", "lint a.din"])
+def test_a_list_is_written_to_a_file_and_nothing_is_printed(name: str, place: Command) -> None:
+    assert place.ok(*name.split(), "--json", "x.json").stdout == ""
+    written = json.loads((place.directory / "x.json").read_text())
+    assert written == json.loads(place.ok(*name.split(), "--json", "-").stdout)
+
+
+def test_every_output_is_tried() -> None:
+    assert {arguments[0] for arguments in COMMANDS} == set(OUTPUTS)
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda made: made.update(more=1), "more"),
+        (lambda made: made.pop("rows"), "rows"),
+        (lambda made: made["rows"][0].update(value="12"), "value"),
+        (lambda made: made["rows"][0].update(phase="later"), "phase"),
+        (lambda made: made["provenance"].update(seeds=0), "seeds"),
+        (lambda made: made.update(schema=2), "schema"),
+    ],
+)
+def test_the_schema_refuses_what_is_no_result(change: Any, says: str, place: Command) -> None:
+    made = json.loads(place.ok("run", "two-level", "a.din", "--json", "-").stdout)
+    assert validator("run").is_valid(made)
+    change(made)
+    told = [
+        f"{each.json_path} {each.message}"
+        for error in validator("run").iter_errors(made)
+        for each in error.context or [error]
+    ]
+    assert any(says in words for words in told), told
+
+
+def test_a_measurement_is_no_list(command: Command) -> None:
+    assert "--calibrate" in command.refused("workloads", "--calibrate", "--json", "-")

@@ -1,0 +1,163 @@
+"""Ctrl-C at random moments of each long command: exit code 130, nothing half-written, and a rerun succeeds.
+
+A signal counts if it *lands*: the command was running, and ended by it. Moments are drawn from a seed, within
+the time that the command takes when nobody disturbs it, from when it has begun to import binhop.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import binhop
+from binhop import recorder
+from tests.conftest import COMMAND
+
+installed = recorder.valgrind()
+can_record = installed is not None and installed.missing() is None
+
+STUDY = """
+name = "s"
+title = "Three workloads"
+[[part]]
+name = "all"
+workloads = ["lin", "tree", "sor"]
+machine = "kh90"
+length = "3M"
+seeds = 4
+axes = { "cache.l2.ways" = [1, 2] }
+"""
+
+COMMANDS = {
+    "import": ["import", "--format", "din", "t.din", "-o", "out.parquet"],
+    "run": ["run", "kh90", "t.parquet", "lin", "--length", "5M", "--seeds", "8", "--out", "out"],
+    "compare": ["compare", "kh90", "lin", "--set", "cache.l2.ways=1,2", "--length", "8M", "--out", "out"],
+    "sweep": ["sweep", "s.toml", "--out", "out"],
+    "reproduce": ["reproduce", "lf91", "--scale", "smoke", "--out", "out"],
+    "record": ["record", "-o", "out.parquet", "--", "sort", "few.din"],
+}
+KEPT = {".out.finished"}
+"""What may stay, for the next attempt."""
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("signals")
+    lin = binhop.Trace.workload("lin")
+    lin.write(directory / "t.parquet", length=1_000_000)
+    lin.export(directory / "t.din", "din", length=400_000)
+    lin.export(directory / "few.din", "din", length=3_000)
+    (directory / "s.toml").write_text(STUDY)
+    return directory
+
+
+def has_begun(process: subprocess.Popen[str]) -> bool:
+    """Whether the process imports binhop."""
+    try:
+        return "_binhop.abi3" in Path(f"/proc/{process.pid}/maps").read_text()
+    except OSError:
+        return False
+
+
+def started(name: str, directory: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [COMMAND, *COMMANDS[name]],
+        cwd=directory,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while process.poll() is None and not has_begun(process):
+        time.sleep(0.001)
+    return process
+
+
+def listing(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()} - KEPT
+
+
+def landed(name: str, directory: Path, delay: float) -> bool:
+    """Sends Ctrl-C so long after the start. False if the command had ended before."""
+    before = listing(directory)
+    process = started(name, directory)
+    time.sleep(delay)
+    if process.poll() is None:
+        # As a terminal does: to the command and to whatever it runs.
+        os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    lines = errors.splitlines()
+    if process.returncode == 0:
+        # It was done before, or so nearly that its result is complete.
+        remove(directory)
+        return False
+    assert process.returncode == 130, (delay, errors)
+    assert "Traceback" not in errors, (delay, errors)
+    if name != "record":  # there the signal is the program's, which says nothing
+        assert lines[-1] == "binhop: interrupted; nothing unfinished was kept", (delay, errors)
+        assert all("kept in" in line for line in lines[:-1]), (delay, errors)
+    left = listing(directory) - before
+    if name == "record" and "out.parquet" in left:  # the trace up to there
+        assert binhop.Trace.open(directory / "out.parquet").references
+        left.remove("out.parquet")
+        (directory / "out.parquet").unlink()
+    assert left == set(), (delay, left)
+    return True
+
+
+def remove(directory: Path) -> None:
+    for name in ("out", "out.parquet"):
+        path = directory / name
+        if path.is_dir():
+            subprocess.run(["rm", "-r", path], check=True)
+        path.unlink(missing_ok=True)
+
+
+def disturbed(name: str, directory: Path, times: int) -> int:
+    """How many signals had to be sent until so many landed; then the command is run once more, to its end."""
+    begin = time.monotonic()
+    process = started(name, directory)
+    begun = time.monotonic()
+    assert process.communicate(timeout=300) is not None
+    assert process.returncode == 0
+    lasts = time.monotonic() - begun
+    assert begun - begin < 60
+    remove(directory)
+    draw = random.Random(f"signals to {name}")
+    sent = hits = 0
+    while hits < times:
+        sent += 1
+        hits += landed(name, directory, draw.uniform(0, lasts))
+        assert sent < 10 * times + 10, "nearly none lands"
+    again = started(name, directory)
+    _, errors = again.communicate(timeout=300)
+    assert again.returncode == 0, errors
+    assert listing(directory) >= {"t.din"} | ({"out"} if "out" in COMMANDS[name] else {"out.parquet"})
+    remove(directory)
+    return sent
+
+
+def skip_where_it_cannot_be(name: str) -> None:
+    if name == "record" and not can_record:
+        pytest.skip("the recorder cannot be built here")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "reproduce"])
+def test_ctrl_c_at_random_moments(name: str, inputs: Path) -> None:
+    skip_where_it_cannot_be(name)
+    disturbed(name, inputs, 3)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_at_200_random_moments(name: str, inputs: Path) -> None:
+    skip_where_it_cannot_be(name)
+    sent = disturbed(name, inputs, 34)  # 6 commands
+    print(f"{name}: {sent} signals sent, 34 landed and held")

@@ -1,0 +1,110 @@
+"""What the documents say in words, beside the lists, holds."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import binhop
+from binhop import _binhop, study
+from tests.conftest import ROOT, events
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STORES = [(2, 4096 * (7 * n % 64), 8, 1) for n in range(2000)]
+SMALL = ["memory.size=128KiB", "memory.page=4KiB", "placement.pool=64KiB", "cache.l2.size=64KiB"]
+
+
+def test_dirty_lines_of_a_frame_that_changes_hands_go_to_memory_as_kind_system() -> None:
+    result = binhop.simulate(
+        binhop.Machine.load("kh90", SMALL), binhop.Trace.from_arrow(events(STORES)), seeds=1
+    )
+    metrics = result.results["metric"].to_list()
+    caches = ("l1i", "l1d", "l2")
+    sent = [result.value(f"{cache}.system.sent") for cache in caches]
+    assert sent == [result.value(f"{cache}.purged.dirty") for cache in caches]
+    assert sum(sent) == result.value("memory.system.accesses") > 0
+    assert not [
+        name for name in metrics if re.search(r"system\.(accesses|misses)", name) and "memory" not in name
+    ]
+
+
+def test_the_kinds_of_access_are_those_of_the_metrics() -> None:
+    known = {name for name, *_ in _binhop.kinds()}
+    found = set()
+    for machine in binhop.machines()["name"]:
+        result = binhop.simulate(machine, "lin", length=2000, seeds=1)
+        for metric in result.results["metric"].unique():
+            if metric.endswith((".accesses", ".sent", ".misses", ".compulsory")):
+                found.add(metric.split(".")[-2])
+    assert found <= known
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    assert all(f"| `{name}` | {'yes' if demand else 'no'} |" in page for name, demand, _ in _binhop.kinds())
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (["line=8B"], None),
+        (["line=4B"], "at least 8"),
+        (["line=48B"], "power of two"),
+        (["line=16KiB"], None),
+        (["line=32KiB"], "no larger than a page"),
+        (["size=96KiB", "ways=3"], None),
+        (["size=96KiB", "ways=2"], "power of two"),
+        (["size=96KiB", "ways=3", "replacement=plru"], "power of two"),
+        (["size=96KiB", 'ways="full"'], None),
+        (["size=100B", 'ways="full"'], "whole number of lines"),
+    ],
+)
+def test_sizes_of_a_cache(settings: list[str], says: str | None) -> None:
+    """The last cache of a machine of one cache, with pages of 16 KiB."""
+    machine = """
+        memory = { size = "1MiB", page = "16KiB" }
+        [cache.a]
+        serves = "all"
+        size = "64KiB"
+        line = "32B"
+        next = "memory"
+    """
+    given = [f"cache.a.{setting}" for setting in settings]
+    if says is None:
+        binhop.Machine.parse(machine, "machine", given)
+        return
+    with pytest.raises(binhop.RequestError, match=says):
+        binhop.Machine.parse(machine, "machine", given)
+
+
+def test_flags_are_a_sum_or_letters(tmp_path: Path) -> None:
+    forms = {"r--": 1, "-w-": 2, "--x": 4, "r-x": 5, "rw-s": 11, "rw-g": 19, "rwxsg": 31, "---": 0}
+    lines = [f"map {n << 16:#x} pages=1 flags={form}" for n, form in enumerate(forms)]
+    lines += [f"map {n << 20:#x} pages=1 flags={flags}" for n, flags in ((1, "11"), (2, "0x1f"), (3, "64"))]
+    (tmp_path / "a.events").write_text("\n".join([*lines, "load 0x0 size=8"]) + "\n")
+    trace = binhop.Trace.open(tmp_path / "a.events")
+    sizes = pl.concat(trace.batches())["size"].to_list()
+    assert sizes[:-1] == [*forms.values(), 11, 31, 64]
+    assert {letter: flag for letter, flag, _ in _binhop.map_flags()} == {
+        "r": 1,
+        "w": 2,
+        "x": 4,
+        "s": 8,
+        "g": 16,
+    }
+
+
+def test_a_study_has_a_name_without_blanks_and_any_title() -> None:
+    rest = '[[part]]\nname = "p"\nworkloads = ["lin"]\nmachine = "kh90"\n'
+    title = "Do ways | help? <b>"
+    assert study.parse(f'name = "s"\ntitle = "{title}"\n{rest}').title == title
+    for text, place in (
+        ('name = "s"\n', "title"),
+        ('title = "t"\n', "name"),
+        ('name = "a b"\ntitle = "t"\n', "name"),
+    ):
+        with pytest.raises(binhop.RequestError) as refused:
+            study.parse(text + rest)
+        assert place in refused.value.place

@@ -1,0 +1,207 @@
+"""What is kept of finished runs: whole or absent, believed only as it was, removed only by name."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import binhop
+from binhop import cli, kept, study
+from binhop.finished import paged, simulated
+from binhop.kept import Kept, keeping
+from tests.conftest import events
+
+TEXT = """
+name = "two"
+title = "Two workloads"
+seeds = 2
+length = "20k"
+[[part]]
+name = "one"
+workloads = ["lin", "tree"]
+machine = "kh90"
+"""
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The traces that were simulated, in order."""
+    simulated: list[str] = []
+    real = binhop.simulate_all
+
+    def simulate_all(machines: object, trace: binhop.Trace, **options: object) -> object:
+        simulated.append(trace.name)
+        return real(machines, trace, **options)
+
+    monkeypatch.setattr(binhop, "simulate_all", simulate_all)
+    monkeypatch.setattr("binhop.finished.simulate_all", simulate_all)
+    return simulated
+
+
+def forge(place: Path) -> None:
+    """Every value is 42."""
+    path = place / "results.parquet"
+    pl.read_parquet(path).with_columns(value=pl.lit(42.0)).write_parquet(path)
+
+
+def forge_with_sum(place: Path) -> None:
+    """As well as its checksum, but not that of the whole."""
+    forge(place)
+    manifest = json.loads((place / "kept.json").read_text())
+    manifest["files"]["results.parquet"] = kept._digest((place / "results.parquet").read_bytes())
+    (place / "kept.json").write_text(json.dumps(manifest))
+
+
+def cut(name: str) -> object:
+    def damage(place: Path) -> None:
+        os.truncate(place / name, (place / name).stat().st_size // 2)
+
+    return damage
+
+
+DAMAGES = {
+    "values": forge,
+    "values and sum": forge_with_sum,
+    "cut table": cut("series.parquet"),
+    "cut manifest": cut("kept.json"),
+    "empty": lambda place: os.truncate(place / "results.parquet", 0),
+    "gone": lambda place: (place / "processes.parquet").unlink(),
+    "no manifest": lambda place: (place / "kept.json").unlink(),
+    "nested": lambda place: (place / "kept.json").write_text("[" * 100_000),
+    "other form": lambda place: (place / "kept.json").write_text('{"kept": 2}'),
+    "a path": lambda place: (place / "kept.json").write_text('{"kept": 1, "files": {"../x": "0"}}'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+def test_what_was_altered_or_cut_is_done_again(tmp_path: Path, runs: list[str], damage: object) -> None:
+    plan = study.plan(study.parse(TEXT))
+    whole = study.run(plan, kept=tmp_path)
+    assert runs == ["lin", "tree"]
+    (place,) = tmp_path.glob("lin-*")
+    damage(place)
+    again = study.run(plan, kept=tmp_path)
+    assert runs == ["lin", "tree", "lin"]
+    assert again.results.equals(whole.results)
+    assert study.run(plan, kept=tmp_path).results.equals(whole.results)
+    assert runs == ["lin", "tree", "lin"]
+
+
+def test_it_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def synced(handle: int) -> None:
+        name = Path(f"/proc/self/fd/{handle}").readlink().name.split(".")[0]
+        steps.append(f"sync {name or 'partial'}")
+        fsync(handle)
+
+    def renamed(self: Path, target: Path) -> Path:
+        steps.append("rename")
+        return rename(self, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    Kept(tmp_path / "k").keep("run", {}, {"a": pl.DataFrame({"x": [1]})}, {})
+    assert steps.count("rename") == 1
+    before, after = steps[: steps.index("rename")], steps[steps.index("rename") + 1 :]
+    assert {"sync a", "sync kept", "sync partial"} <= set(before)
+    assert after == ["sync k"]
+
+
+def test_a_placement_file_is_part_of_what_a_run_depends_on(tmp_path: Path, runs: list[str]) -> None:
+    machine = binhop.Machine.load("kh90")
+    trace = binhop.Trace.workload("lin")
+    for seed in (1, 2, 2):
+        binhop.placements(machine, trace, seed, length=20_000).write_parquet(tmp_path / "p.parquet")
+        file = json.dumps(str(tmp_path / "p.parquet"))
+        recorded = machine.with_settings("placement.policy=recorded", f"placement.file={file}")
+        simulated(Kept(tmp_path / "k"), [recorded], trace, length=20_000)
+    assert runs == ["lin", "lin"]
+
+
+def test_what_is_taken_is_what_was_simulated(tmp_path: Path, runs: list[str]) -> None:
+    store, trace = Kept(tmp_path), binhop.Trace.workload("lin")
+    machines = [binhop.Machine.load(name) for name in ("kh90", "two-level")]
+    for options in ({"seeds": 2, "interval": 5_000}, {"seeds": 2}, {"seeds": [3]}, {"warmup": 10}):
+        first, second = (simulated(store, machines, trace, length=20_000, **options) for _ in "ab")
+        for one, other in zip(first, second, strict=True):
+            assert one.to_json() == other.to_json()
+            assert one.series.equals(other.series)
+            assert one.series.schema == other.series.schema
+            assert one.processes.equals(other.processes)
+    assert len(runs) == len(store) == 4
+    once, again = (paged(store, trace, length=20_000, sizes=["1MiB"], colors=[1]) for _ in "ab")
+    assert once.to_json() == again.to_json()
+    assert once.first_touches.equals(again.first_touches)
+    table = binhop.Trace.from_arrow(events([(0, 0x1000, 4, 1)]))
+    simulated(store, machines, table)
+    assert len(store) == 5, "nothing tells one table from another"
+
+
+def test_only_what_is_binhop_s_is_removed(tmp_path: Path) -> None:
+    place = tmp_path / ".out.finished"
+    place.mkdir()
+    named = place / "mine-0123456789abcdef01234567"
+    for path in (place / "notes", named / "data", place / "results.parquet"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("years of work")
+    with keeping(tmp_path / "out") as directory:
+        assert directory == place
+        Kept(directory).keep("run", {}, {"a": pl.DataFrame({"x": [1]})}, {})
+        assert len(Kept(directory)) == 1
+    assert {path.name for path in place.iterdir()} == {"notes", named.name, "results.parquet"}
+    with keeping(tmp_path / "other") as directory:
+        Kept(directory).keep("run", {}, {"a": pl.DataFrame({"x": [1]})}, {})
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_a_user_s_file_of_that_name_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    (tmp_path / "s.toml").write_text(TEXT)
+    finished = tmp_path / ".out.finished"
+    (tmp_path / "elsewhere").mkdir()
+    finished.write_text("mine") if kind == "file" else finished.symlink_to("elsewhere")
+    assert cli.main(["sweep", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), "-q"]) == 2
+    assert "something else has it" in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"s.toml", ".out.finished", "elsewhere"}
+
+
+def test_a_full_disk_ends_a_study_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], runs: list[str]
+) -> None:
+    """Room for every number of files, from none on: each time it ends with a word, and goes on from there."""
+    (tmp_path / "s.toml").write_text(TEXT)
+    sweep = ["sweep", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), "-q"]
+    room = [0]
+    real = kept.write_parquet
+
+    def write(*given: object) -> None:
+        room[0] -= 1
+        if room[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(*given)
+
+    for module in ("binhop.kept", "binhop.study.result"):
+        monkeypatch.setattr(f"{module}.write_parquet", write)
+    codes = []
+    for files in (0, 1, 3, 4, 3):
+        room[0] = files
+        codes.append(cli.main(sweep))
+        told = capsys.readouterr().err
+        if codes[-1]:
+            assert "No space left on device" in told
+            assert "error of binhop" not in told
+    assert codes == [2, 2, 2, 2, 2]
+    assert len(Kept(tmp_path / ".out.finished")) == 2
+    room[0] = 4
+    assert cli.main(sweep) == 0
+    assert runs == ["lin", "lin", "lin", "tree", "tree"]
+    assert {path.name for path in tmp_path.iterdir()} == {"s.toml", "out"}
