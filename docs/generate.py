@@ -6,11 +6,14 @@ Run it after a change to a machine key, a counter, an event, a format, a policy 
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 import binhop
+from binhop.schema import OUTPUTS, json_schema
 
 HERE = Path(__file__).parent
 MADE = "<!-- Made by docs/generate.py from the lists in the code: change those. -->\n\n"
@@ -71,6 +74,18 @@ shares the last level with instructions, so that `DLmr` moves with them):
 """
 
 
+COST = """
+An instruction takes one cycle, in which level 1 serves what it holds; everything else waits. A demand access that misses
+level 1 adds the cycles of the level that serves it (`mode = "total"`), or of all levels that it passes (`"add"`). So a cost is what
+the access takes *beyond* a hit in level 1: where a manual says 4 cycles for level 1 and 12 for level 2, `l2 = 8`. Nothing overlaps: no other
+instruction goes on meanwhile, and write-backs cost nothing unless a write buffer is full. `cpi` is then an upper bound in the manner of an
+in-order, blocking core, for comparing placements, machines and traces under one stated rule.
+
+The bundled machines of today have costs, with their sources as comments below; those of papers, and those made to be compared with other
+simulators, have none. `--set cost.memory=300` changes one; a description without `[cost]` reports neither `cycles` nor `cpi`.
+"""
+
+
 def machine_file() -> str:
     """Keys of a machine description."""
     text = "# The machine file\n\n" + MADE
@@ -82,6 +97,7 @@ def machine_file() -> str:
     for (section,), keys in binhop.machine_keys().group_by("section", maintain_order=True):
         title = {"": "Top level", "cache": "[cache.NAME]", "write-buffer": "[write-buffer.CACHE]"}
         text += f"\n## {title.get(str(section), f'[{section}]')}\n\n{table(keys.drop('section'))}"
+        text += COST if section == "cost" else ""
     text += "\n" + CACHEGRIND
     text += "\n## Bundled machines\n"
     for row in binhop.machines().iter_rows(named=True):
@@ -93,12 +109,21 @@ def metrics() -> str:
     """The glossary."""
     text = "# Metrics\n\n" + MADE
     text += (
-        "`<cache>` is a cache of the machine, `<kind>` one of fetch, load, store, write (data passed down "
-        "by write-through or without allocation), writeback, fill. The kind is that of the reference that "
-        "caused the access: a level-2 access made by a level-1 store miss is a `store` there. Counts are whole "
-        "numbers; a ratio without a denominator is null, never 0.\n\n"
+        "`<cache>` is a cache of the machine, `<kind>` a [kind of access](#kinds-of-access). Counts are whole "
+        "numbers; a ratio without a denominator is null, never 0. A metric that a machine cannot have is absent.\n\n"
     )
     text += table(binhop.counters())
+    text += (
+        "\n## Kinds of access\n\n"
+        "The kind is that of the reference that caused the access: a level-2 access made by a level-1 store miss is "
+        "a `store` there. Misses of demand kinds count in `<cache>.mpi`.\n\n"
+    )
+    text += table(_kinds())
+    text += (
+        "\nNo cache is asked with kind `system`: when a frame changes hands, its dirty lines go from each cache to "
+        "memory directly, past the levels between. They are `<cache>.system.sent` of the cache that held them, which "
+        "equals its `<cache>.purged.dirty`, and together `memory.system.accesses`. They cost no cycles.\n"
+    )
     text += (
         "\n## By process\n\n"
         "`processes` (`processes.parquet`) has `instructions`, `references`, `<cache>.misses` and `<cache>.mpi` "
@@ -125,9 +150,12 @@ def traces() -> str:
         "Python. Columns: `op` (UInt8), `addr` (UInt64), `size` (UInt32), `count` (UInt32), never null; and, if "
         "there are events that need them, `arg0` and `arg1` (UInt64, nullable). Further columns are ignored.\n\n"
         "A stream starts in address space 0. A fetch of more than one instruction is a run without gaps that "
-        "ends at the instruction that makes a data reference.\n\n## Events\n\n"
+        "ends at the instruction that makes a data reference. A reference has at most 65,536 bytes, and a fetch at "
+        "most 65,536 instructions: a larger one is refused by its row, as simulation, `paging`, `inspect`, `export`, "
+        "`import` and parts of traces come to it, and `lint` lists it. System events may cover any range.\n\n"
+        "## Events\n\n"
     )
-    text += table(binhop.events())
+    text += table(binhop.events()) + "\n" + _flags()
     packings = ", ".join(f"{name} (`.{extension}`)" for name, extension in binhop._binhop.packings())
     text += (
         "\n## Foreign formats\n\n`binhop import` reads them from a file or a pipe, plain or packed: "
@@ -136,6 +164,15 @@ def traces() -> str:
     )
     text += table(binhop.formats())
     text += (
+        "\n## Lengths and boundaries\n\n"
+        "`--length N`, in every command and in Python, reads the rows before the one that would exceed N "
+        "references; events before that row stay. Where a run's instructions begin is not recorded, so a run is "
+        "not cut: one that would exceed the length is left out, and a few references fewer than N are read. Only "
+        "runs of one-byte instructions (`size` = `count`, or 0) are split, since that is exact.\n\n"
+        "The other boundaries follow the same rule. A row across the end of the warm-up belongs to the measured "
+        "part, one across the end of an interval to the next interval, one across a position of `trace slice` or "
+        "`trace sample` to the part behind it. A switch or a mapping between two references belongs to the part "
+        "of the first.\n"
         "\n## Parts of traces\n\n"
         "`binhop trace head | cat | slice | filter | sample` show parts of a trace as lines of text, or write them "
         "as a trace of their own (`-o part.parquet`); they stream, in memory that does not grow with the trace.\n\n"
@@ -143,8 +180,8 @@ def traces() -> str:
         "things are in (switch, map, protect, unmap, fork, exec, exit, kernel-enter, kernel-leave) stay wherever "
         "they stood, so a part is a trace: what it holds finds its mappings, and pages that a fork shares are "
         "shared. Of switches with nothing kept between them only the last stays.\n"
-        "- A position is a number of references. A run of instructions is not cut: it belongs to the part in which "
-        "it begins, so slices end to end hold every row once.\n"
+        "- A position is a number of references; what lies across one is told above, so slices end to end hold "
+        "every row once.\n"
         "- `filter` keeps what passes every filter given. `--kind`, `--process` ask of all rows, `--address`, "
         "`--region`, `--kernel`, `--user` of references. Kinds that hold no kind of reference are kept alone, "
         "without the state: `--kind switch` lists switches.\n"
@@ -155,8 +192,12 @@ def traces() -> str:
         "them map is one segment. Pages must have one size.\n\n"
         "A line is the event's name, then its columns; one that has its usual value (0; 1 for the count of a load, "
         "store or modify) is left out, and `size`, `count`, `arg0`, `arg1` name any column. `binhop import -f text` "
-        "reads the lines back, to the same trace. Flags are letters: read, write, execute, `s` shared, `g` grows; "
+        "reads the lines back, to the same trace. Flags are [letters](#events); "
         "causes are system-call, page-fault, involuntary, exit. `# meta` is followed by metadata as JSON.\n\n"
+        "Names and commands in a trace may hold anything. Every command shows a character that steers a terminal, ends "
+        "a line or reorders it as its escape: `\\x1b`, `\\n`, `\\u202e`. JSON and lines of text hold it as `\\u001b`, which "
+        "reads back to the same character. A file that is named after a workload lies in the directory it was asked "
+        "for: a name with `/` in it gets `-` and a digest instead.\n\n"
     )
     text += table(_lines())
     text += (
@@ -171,6 +212,25 @@ def traces() -> str:
     text += table(binhop.exporters())
     text += "\n## What `binhop lint` checks\n\n" + table(binhop.lint_rules())
     return text
+
+
+def _kinds() -> pl.DataFrame:
+    rows = [(name, "yes" if demand else "no", meaning) for name, demand, meaning in binhop._binhop.kinds()]
+    return pl.DataFrame(rows, schema=["name", "demand", "meaning"], orient="row")
+
+
+def _flags() -> str:
+    """What the flags of a mapping are, as numbers and as letters."""
+    flags = binhop._binhop.map_flags()
+    numbers = ", ".join(f"{value} {name}" for _, value, name in flags)
+    places = "`, `".join(letter for letter, *_ in flags[:3])
+    ends = " and ".join(f"`{letter}` where it is {name}" for letter, _, name in flags[3:])
+    return (
+        f"Flags of `map` and `protect` are a sum of {numbers}. In [lines of text](#parts-of-traces) they are letters: "
+        f"`{places}` in this order, `-` in the place of one that is not set, then {ends.replace('is grows', 'grows')}. "
+        "So `flags=r-x` is 5 and `flags=rw-s` is 11. A number, decimal or behind `0x`, means the same; one with other "
+        "bits is written so.\n"
+    )
 
 
 def _lines() -> pl.DataFrame:
@@ -188,7 +248,58 @@ def policies_and_workloads() -> str:
     return text + table(binhop.workloads())
 
 
+def json_page() -> str:
+    """What commands write with --json."""
+    whole = json_schema()
+    text = "# JSON\n\n" + MADE
+    text += (
+        "`--json FILE` writes one JSON value, `--json -` writes it to the standard output. Below is every key of every "
+        "command. The same as a JSON Schema (draft 2020-12) is [result.schema.json](../python/binhop/result.schema.json), "
+        "which is installed with the package; the definition of a command's name describes what the command writes:\n\n"
+        "```python\n"
+        "import json\n"
+        "from importlib.resources import files\n\n"
+        'schema = json.loads((files("binhop") / "result.schema.json").read_text())\n'
+        'run = {**schema, "anyOf": [{"$ref": "#/$defs/run"}]}  # jsonschema.validate(result, run)\n'
+        "```\n\n"
+        "Counts are integers, ratios are numbers, what is undefined is null.\n"
+    )
+    for name, of in whole["$defs"].items():
+        if name in OUTPUTS:
+            text += f"\n## `binhop {name} --json`\n\nWrites {_type(of)}.\n"
+            continue
+        text += f"\n### {name}\n\n{of['description']}\n\n| key | value | meaning |\n|---|---|---|\n"
+        for key, value in of["properties"].items():
+            may = "" if key in of["required"] else "; may be absent"
+            text += f"| `{key}` | {_cell(_type(value))}{may} | {_cell(value.get('description', ''))} |\n"
+    return text
+
+
+def _type(of: dict[str, Any]) -> str:
+    """A JSON Schema in words."""
+    if "$ref" in of:
+        name = of["$ref"].removeprefix("#/$defs/")
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in of:
+        return " or ".join(_type(each) for each in of["anyOf"])
+    if "enum" in of or "const" in of:
+        return " or ".join(f"`{json.dumps(each)}`" for each in of.get("enum", [of.get("const")]))
+    if of["type"] == "array":
+        return f"an array of {_type(of['items'])}"
+    if of["type"] == "object":
+        values = of["additionalProperties"]
+        return "an object" if values is True else f"an object of {_type(values)}"
+    return str(of["type"])
+
+
+def schema_file() -> str:
+    """The JSON Schema of what commands write."""
+    return json.dumps(json_schema(), indent=2) + "\n"
+
+
 PAGES = {
+    "json.md": json_page,
+    "../python/binhop/result.schema.json": schema_file,
     "machine-file.md": machine_file,
     "metrics.md": metrics,
     "traces.md": traces,
