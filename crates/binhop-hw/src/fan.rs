@@ -113,11 +113,10 @@ impl Fan {
     }
 }
 
-/// Bits in which the misses of one kind are counted, side by side in one word.
-const LANE: u32 = 10;
+/// Bits in which the misses of one kind are counted, side by side in one word that has room for every kind.
+const LANE: u32 = u64::BITS / Kind::ALL.len() as u32;
 /// Requests between two emptyings of that word: none of its counts can overflow.
 const CHUNK: usize = (1 << LANE) - 1;
-const _: () = assert!(LANE * (Kind::Fill as u32 + 1) <= u64::BITS);
 
 impl Back {
     /// Replays what [`Fan::sift`] left of a stretch; returns the cycles the processor waits. `alike` is what it
@@ -157,8 +156,8 @@ impl Back {
                     evicted += gone;
                     evicted_dirty += gone & old;
                 }
-                for kind in 0..=Kind::Fill as usize {
-                    misses.0[kind] += missed >> (LANE * kind as u32) & CHUNK as u64;
+                for &kind in Kind::ALL {
+                    misses[kind] += missed >> (LANE * kind as u32) & CHUNK as u64;
                 }
             }
             let counters = &mut cache.counters;

@@ -1,0 +1,37 @@
+//! The replay behind a shared front into one direct-mapped cache: what its packed counts hold.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use binhop_base::{Kind, LineAddr, Rng};
+use binhop_hw::{Back, Fan, Next, Request, Tree};
+use common::{World, plain, tree};
+
+const PAGE: u64 = 4096;
+const LINE: u64 = 64;
+/// More than any chunk of requests between two emptyings of the packed counts.
+const EACH: u32 = 3000;
+
+#[test]
+fn misses_of_every_kind_are_counted_apart() {
+    let level1 = plain("l1", 4096, LINE, 1, Next::Cache(1));
+    let level2 = plain("l2", 1 << 20, LINE, 1, Next::Memory);
+    let tree = Tree::new(tree(vec![level1, level2], PAGE, 0, 0));
+    let lines = (PAGE / LINE) as u32;
+    for &kind in Kind::ALL {
+        // Every request is the first for its line, so that every request misses.
+        let line = |number: u32| LineAddr { id: number / lines, line: number % lines };
+        let request = |number| Request { at: line(number), to: 1, kind, unit: 6, data: 6 };
+        let mut requests: Vec<Request> = (0..EACH).map(request).collect();
+        let (mut fan, mut back) = (Fan::new(&tree).unwrap(), Back::new(&tree, Rng::new(0)));
+        let alike = fan.sift(&mut requests, 0);
+        let _cycles = back.replay_alike(&requests, &alike, &World::identity(EACH / lines + 1));
+        let counters = back.counters(1);
+        for &other in Kind::ALL {
+            let expected = if other == kind { u64::from(EACH) } else { 0 };
+            assert_eq!(counters.misses[other], expected, "{} among {}", other.name(), kind.name());
+            assert_eq!(counters.accesses[other], expected, "{} among {}", other.name(), kind.name());
+        }
+        assert_eq!(counters.fills, u64::from(EACH), "{}", kind.name());
+    }
+}
