@@ -7,6 +7,8 @@
 //! A cache whose lines are larger than those above is asked for neighbours one after another, so this takes out
 //! a good part of all requests. The sieve costs one table look-up a request, whatever the number of caches.
 
+use std::ops::Range;
+
 use binhop_base::{Kind, PageId, PerKind, Translation};
 
 use crate::{
@@ -42,8 +44,19 @@ impl Last {
         false
     }
 
-    fn forget(&mut self) {
-        self.0.fill(Self::NOTHING);
+    /// Empties the slots that hold a line whose key lies in `keys`: `slot_of` each key, if there are fewer keys than
+    /// slots.
+    fn forget(&mut self, keys: Range<u64>, slot_of: impl Fn(u64) -> usize) {
+        let forget = |last: &mut u64| {
+            if keys.contains(&(*last >> 1)) {
+                *last = Self::NOTHING;
+            }
+        };
+        if keys.end - keys.start < self.0.len() as u64 {
+            keys.clone().for_each(|key| forget(&mut self.0[slot_of(key)]));
+        } else {
+            self.0.iter_mut().for_each(forget);
+        }
     }
 }
 
@@ -100,9 +113,15 @@ impl Sieve {
         hits
     }
 
-    /// A frame changes hands: what was present need not be any more.
-    pub fn forget(&mut self) {
-        self.last.forget();
+    /// The lines of a page leave every cache, because its frame changes hands. `translation` still leads to that frame.
+    /// The lines of other pages stay where they are, so their slots stay true.
+    ///
+    /// Costs a look at as many slots as the page has lines, or at all slots where these are fewer.
+    pub fn forget<T: Translation>(&mut self, page: PageId, translation: &T) {
+        let Self { log2, mask, .. } = *self;
+        let first = u64::from(page.0) << log2;
+        let base = translation.frame(page).0 << log2;
+        self.last.forget(first..first + (1 << log2), |key| ((base | (key - first)) & mask) as usize);
     }
 }
 

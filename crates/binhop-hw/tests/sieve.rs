@@ -99,7 +99,7 @@ fn compare(shapes: &[(u64, u32, Replacement)], events: &[Event]) -> u64 {
                 pair.with.purge(PageId(page), &[], 0, &world);
                 pair.without.purge(PageId(page), &[], 0, &world);
             }
-            sieve.forget();
+            sieve.forget(PageId(page), &world);
             next_frame += 7;
             world.frames[page as usize] = next_frame;
         }
@@ -120,7 +120,7 @@ proptest! {
 }
 
 #[test]
-fn a_repeat_is_taken_out_until_another_line_or_purge_comes_between() {
+fn a_repeat_is_taken_out_until_another_line_or_a_purge_of_its_page_comes_between() {
     let shapes = [(4, 1, Replacement::Lru), (8, 4, Replacement::Plru)];
     let ask =
         |kind, id, line| Event::Request(Request { at: LineAddr { id, line }, to: 1, kind, unit: 6, data: 6 });
@@ -129,7 +129,9 @@ fn a_repeat_is_taken_out_until_another_line_or_purge_comes_between() {
     assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 0), ask(Kind::Fetch, 0, 0)]), 2);
     assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 1), ask(Kind::Load, 0, 0)]), 1);
     assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 4), ask(Kind::Load, 0, 0)]), 0);
-    assert_eq!(taken(&[ask(Kind::Load, 0, 0), Event::Purge(5), ask(Kind::Load, 0, 0)]), 0);
+    assert_eq!(taken(&[ask(Kind::Load, 0, 0), Event::Purge(0), ask(Kind::Load, 0, 0)]), 0);
+    // Another page's lines leave, even those of the same slot: this page's stay.
+    assert_eq!(taken(&[ask(Kind::Load, 0, 0), Event::Purge(4), ask(Kind::Load, 0, 0)]), 1);
     // The first data makes the line dirty, which is no repeat; more data changes nothing.
     let written = [Kind::Load, Kind::Write, Kind::Writeback, Kind::Store];
     assert_eq!(taken(&written.map(|kind| ask(kind, 0, 0))), 2);

@@ -243,7 +243,7 @@ impl Lane {
             }
             self.stacks.iter_mut().for_each(|stack| stack.purge(held, &view));
             if let Some(sieve) = &mut self.sieve {
-                sieve.forget();
+                sieve.forget(held, &view);
             }
         }
         self.whereabouts.put(request.page, placed.frame);
