@@ -1,7 +1,9 @@
-"""Ctrl-C before there is anything to interrupt, and after everything is done: at the command line only.
+"""Ctrl-C where an exception at any line would do harm.
 
 While the command's modules are imported nothing has begun, so the process ends at once. Python would print a
-traceback, since nothing of binhop runs yet that could catch the interruption.
+traceback, since nothing of binhop runs yet that could catch the interruption. While a result is moved to its
+place, or a library is imported, the interruption waits until that is done. A command that is interrupted
+after a result has its place says that the result is complete.
 """
 
 from __future__ import annotations
@@ -9,9 +11,35 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 INTERRUPTED = "binhop: interrupted; nothing unfinished was kept"
 CODE = 130
+
+complete: list[str] = []
+"""Directories of results that this command has put in their places."""
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ctrl-C counts at the end of the block."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    heard: list[tuple[Any, ...]] = []
+    signal.signal(signal.SIGINT, lambda *event: heard.append(event))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        before(*heard[0])
 
 
 def _is_command() -> bool:

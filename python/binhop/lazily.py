@@ -7,39 +7,21 @@ where they would say `import polars as pl`; half of the commands never make a ta
 from __future__ import annotations
 
 import importlib
-import signal
 import sys
-import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from binhop.interrupts import undisturbed
 
 
 def load(name: str) -> Any:
-    """The module of this name, imported now if it is not yet. Ctrl-C waits until it is there whole."""
+    """The module of this name, imported now if it is not yet.
+
+    Ctrl-C waits until the module is there whole: imports of extension modules swallow it, or fail.
+    """
     if name in sys.modules:
         return importlib.import_module(name)
-    with _undisturbed():
+    with undisturbed():
         return importlib.import_module(name)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Ctrl-C counts at the end of it: imports of extension modules swallow it, or make an error of it."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-    heard: list[tuple[Any, ...]] = []
-    signal.signal(signal.SIGINT, lambda *event: heard.append(event))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if heard:
-        before(*heard[0])
 
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
 from binhop import json_file
 from binhop.errors import RequestError
+from binhop.interrupts import complete, undisturbed
 from binhop.lazily import pl
 from binhop.own_files import all_files, foreign_files, own_files, recover, replace
 from binhop.partial import SIDECAR, Partial, resolved, sync
@@ -86,7 +87,8 @@ class OutputFile:
         except OSError as error:
             raise refuse(error, self._path, self._place) from None
         try:
-            self._partial.move(self._target)
+            with undisturbed():
+                self._partial.move(self._target)
         except OSError as error:
             raise _stays(error, self._path, self._place, self._partial) from None
 
@@ -182,10 +184,12 @@ class ResultDirectory:
             self._partial.remove()
             return
         try:
-            if self.path.is_dir() and any(self.path.iterdir()):
-                replace(self._partial, self.path)
-            else:
-                self._partial.move(self.path)
+            with undisturbed():
+                if self.path.is_dir() and any(self.path.iterdir()):
+                    replace(self._partial, self.path)
+                else:
+                    self._partial.move(self.path)
+                complete.append(self._given)
         except OSError as failure:
             raise _stays(failure, self._given, self._place, self._partial) from None
 

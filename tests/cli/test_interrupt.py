@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import binhop
-from binhop import cli, lazily
+from binhop import cli, interrupts, lazily
 from tests.conftest import COMMAND
 
 if TYPE_CHECKING:
@@ -279,3 +279,40 @@ def test_rounds_that_are_finished_are_kept(tmp_path: Path, monkeypatch: pytest.M
     assert cli.main([*until, "--out", "out", "--json", "again.json"]) == 0
     assert stop.begun == ["tree", "lin", "tree"]
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+
+
+@pytest.mark.parametrize("earlier", [False, True], ids=["new", "replaced"])
+def test_a_result_that_is_moved_to_its_place_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], earlier: bool
+) -> None:
+    """Ctrl-C between the steps of the move counts after the last step, and the result is complete."""
+    arguments = [
+        "run",
+        "kh90",
+        "lin",
+        "--length",
+        "10k",
+        "--seeds",
+        "2",
+        "-q",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    if earlier:
+        assert cli.main(arguments) == 0
+        (tmp_path / "out" / "mine.txt").write_text("kept")
+    rename = Path.rename
+
+    def disturbed(path: Path, target: Path) -> Path:
+        signal.raise_signal(signal.SIGINT)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", disturbed)
+    capsys.readouterr()
+    assert cli.main(arguments) == 130
+    monkeypatch.undo()
+    out = tmp_path / "out"
+    assert capsys.readouterr().err == f"binhop: {out} is complete\n{interrupts.INTERRUPTED}\n"
+    listed = set(json.loads((out / "run.json").read_text())["files"])
+    assert {path.name for path in out.iterdir()} == listed | ({"mine.txt"} if earlier else set())
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -29,6 +29,7 @@ COMPLETE = "_BINHOP_COMPLETE"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; the exit code."""
     streams.prepare()
+    interrupts.complete.clear()
     failed: OSError | None
     try:
         if arguments is None:
@@ -106,6 +107,8 @@ def _say(text: str) -> None:
 
 
 def _interrupted() -> int:
+    for place in interrupts.complete:
+        _say(f"binhop: {place} is complete")
     _say(interrupts.INTERRUPTED)
     return interrupts.CODE
 
