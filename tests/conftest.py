@@ -6,15 +6,34 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
 import binhop
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).parent / "binhop"
 FETCH, LOAD, STORE, MODIFY = 0, 1, 2, 3
+
+
+def long(*values: object) -> object:
+    """A parameter set of a test that `make test-long` runs: `make test` runs a like one."""
+    return pytest.param(*values, marks=pytest.mark.long)
+
+
+def pairs(firsts: Iterable[object], seconds: Iterable[object]) -> list[object]:
+    """Every pair as a parameter set. In `make test` each first value meets one second value."""
+    seconds = [*seconds]
+    return [
+        (first, second) if place == turn % len(seconds) else long(first, second)
+        for turn, first in enumerate(firsts)
+        for place, second in enumerate(seconds)
+    ]
 
 
 def events(rows: list[tuple[int, int, int, int]]) -> pl.DataFrame:

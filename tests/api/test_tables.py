@@ -10,6 +10,7 @@ import pytest
 import binhop
 from binhop.tables import FORMS, Table, rendered
 from binhop.tables.form import latex, markdown
+from tests.conftest import long
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,22 +99,23 @@ def sound(text: str) -> None:
     assert not re.search(r"(?<!\\)[&_]", outside)
 
 
-def test_commands_print_their_tables_in_every_form(command: Command, lin: Path) -> None:
+@pytest.mark.parametrize("name", ["run", long("compare")])
+def test_commands_print_their_tables_in_every_form(command: Command, lin: Path, name: str) -> None:
     commands = {
         "run": ["run", "skylake", str(lin)],
         "compare": ["compare", "kh90", str(lin), "--set", "placement.policy=random,page-coloring-equal"],
     }
-    for name, arguments in commands.items():
-        md = command.ok(*arguments, "--seeds", "3", "--table", "md", "--out", name).stdout
-        assert (command.directory / name / "table.md").read_text().split("\n- ")[0] in md
-        lines = [line for line in md.splitlines() if line.startswith("|")]
-        assert all(len(re.findall(r"(?<!\\)\|", line)) >= 7 for line in lines)
-        tex = command.ok(*arguments, "--seeds", "3", "--table", "latex").stdout
-        sound(tex)
-        again = command.ok("report", name, "--table", "latex").stdout
-        assert again.split("\\begin{itemize}")[0] == tex.split("\\begin{itemize}")[0], "from Parquet alone"
-        text = command.ok("report", name, "--table", "text").stdout
-        assert text.splitlines()[0] == command.ok(*arguments, "--seeds", "3").stdout.splitlines()[0]
+    arguments = commands[name]
+    md = command.ok(*arguments, "--seeds", "3", "--table", "md", "--out", name).stdout
+    assert (command.directory / name / "table.md").read_text().split("\n- ")[0] in md
+    lines = [line for line in md.splitlines() if line.startswith("|")]
+    assert all(len(re.findall(r"(?<!\\)\|", line)) >= 7 for line in lines)
+    tex = command.ok(*arguments, "--seeds", "3", "--table", "latex").stdout
+    sound(tex)
+    again = command.ok("report", name, "--table", "latex").stdout
+    assert again.split("\\begin{itemize}")[0] == tex.split("\\begin{itemize}")[0], "from Parquet alone"
+    text = command.ok("report", name, "--table", "text").stdout
+    assert text.splitlines()[0] == command.ok(*arguments, "--seeds", "3").stdout.splitlines()[0]
     assert "text" in command.refused(*commands["run"], "--table", "txet")
     assert FORMS == ("text", "md", "latex")
 

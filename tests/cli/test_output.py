@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from binhop import cli
+from binhop.errors import RequestError
+from binhop.output import ResultDirectory
 from binhop.partial import Partial, remove_dead
+from tests.conftest import COMMAND, pairs
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -94,15 +97,15 @@ def test_a_directory_that_does_not_list_its_files_is_refused(command: Command) -
     facts = json.loads(place.read_text())
     for text in ("", "[]", '{"files": 3}', json.dumps({**facts, "files": None}), "[" * 100_000):
         place.write_text(text)
-        message = command.refused(*RUN)
-        assert "does not say which of its files binhop wrote" in message
+        with pytest.raises(RequestError, match="does not say which of its files binhop wrote"):
+            ResultDirectory(place.parent).__enter__()
+    assert "does not say which of its files binhop wrote" in command.refused(*RUN)
     place.write_text(json.dumps({**facts, "files": ["../../s", "/etc/passwd", *facts["files"]]}))
     command.ok(*RUN)
 
 
 @pytest.mark.usefixtures("study")
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("place", ["c[ab]", "star*", "what?", "a=1"])
+@pytest.mark.parametrize(("name", "place"), pairs(COMMANDS, ["c[ab]", "star*", "what?", "a=1"]))
 def test_a_place_is_a_name_and_no_pattern(command: Command, name: str, place: str) -> None:
     directory = command.directory / place
     directory.mkdir()
@@ -197,7 +200,6 @@ def test_what_the_dead_left_is_removed_but_not_what_is_complete_or_another_s(com
 
 def test_a_killed_run_hinders_none(command: Command) -> None:
     arguments = ["run", "kh90", "lin", "--length", "1T", "--out", "out", "--json", "x.json"]
-    from tests.conftest import COMMAND
 
     with subprocess.Popen([COMMAND, *arguments], cwd=command.directory) as process:
         deadline = time.monotonic() + 60

@@ -88,7 +88,9 @@ def test_a_closed_stream_is_not_the_first_file_that_is_opened(here: Path) -> Non
     assert not (here / "y.json").exists()
 
 
-@pytest.mark.parametrize("environment", [ASCII, POSIX], ids=["ascii", "posix"])
+@pytest.mark.parametrize(
+    "environment", [ASCII, pytest.param(POSIX, marks=pytest.mark.long)], ids=["ascii", "posix"]
+)
 def test_an_encoding_that_lacks_characters(here: Path, environment: dict[str, str]) -> None:
     plain = shell(here, "run two-level s.din", PYTHONIOENCODING="utf-8").stdout
     assert "×" in plain
