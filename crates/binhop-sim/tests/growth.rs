@@ -71,10 +71,15 @@ fn cost(work: impl FnOnce()) -> Cost {
 
 /// A machine with this policy.
 fn machine(policy: &str) -> Machine {
+    machine_of("64MiB", "1MiB", policy)
+}
+
+/// A machine with so much memory, of which so much is the pool.
+fn machine_of(memory: &str, pool: &str, policy: &str) -> Machine {
     let text = format!(
         r#"
-memory = {{ page = "4KiB", size = "64MiB" }}
-placement = {{ policy = "{policy}", pool = "1MiB" }}
+memory = {{ page = "4KiB", size = "{memory}" }}
+placement = {{ policy = "{policy}", pool = "{pool}" }}
 [cache.l1]
 serves = "all"
 size = "1KiB"
@@ -259,4 +264,23 @@ fn segments_are_listed_for_policies_that_ask_in_bounded_memory() {
     let [twice, _] = costs(&events(4000), "hierarchical");
     println!("lists: {once:?}, then {twice:?}");
     assert!(twice.peak * 10 <= once.peak * 23, "{once:?}, then {twice:?}");
+}
+
+#[test]
+fn faults_where_few_frames_lie_outside_the_pool() {
+    let _turn = turn();
+    // 16 frames outside the pool: the residency horizon moves at nearly every fault.
+    let machine = machine_of("256KiB", "192KiB", "random");
+    let cost = |pages: u64| {
+        let mut events = EventBuilder::default();
+        (0..pages).chain(0..pages).for_each(|page| load(&mut events, page));
+        let events = events.finish();
+        cost(|| {
+            let source = Box::new(Fixed::new(events, 1 << 16));
+            simulate(&machine, source, &Plan::default(), None, &mut |_| Ok(())).unwrap();
+        })
+    };
+    let (once, twice) = (cost(5000), cost(10_000));
+    println!("few frames outside the pool: {once:?}, then {twice:?}");
+    assert!(twice.asked * 10 <= once.asked * 23, "{once:?}, then {twice:?}");
 }

@@ -9,7 +9,7 @@
 //! in a write-through cache.
 //!
 //! Exact as long as nothing takes a line out of the cache from outside: not below an inclusive cache, and
-//! an evicted page's lines may not be believed (see [`super::horizon`]). A hashed index can put any line
+//! an evicted page's lines may not be believed (see [`super::residency`]). A hashed index can put any line
 //! in any set: one slot remains.
 
 use binhop_base::PowerOfTwo;

@@ -15,9 +15,9 @@
 
 mod cuts;
 mod filter;
-mod horizon;
 mod needs;
 mod pages;
+mod residency;
 mod system;
 mod tape;
 mod whole;
@@ -33,9 +33,9 @@ use binhop_trace::{EventBatch, Op};
 use crate::reckon::Growth;
 pub use cuts::Cuts;
 use filter::Filter;
-use horizon::Horizon;
 pub(crate) use needs::Needs;
 use pages::{NOTHING, Translations};
+use residency::ResidencyHorizon;
 pub use tape::{Block, Control, EndedFront, FrontCounts, Mapped, Mark, Row, Stream, Tape};
 
 /// Who executes: an address space, in user mode or in the kernel on its behalf.
@@ -98,7 +98,7 @@ pub struct Prepare {
     whole: Option<u64>,
     believe: [bool; 2],
     translations: Translations,
-    horizon: Horizon,
+    horizon: ResidencyHorizon,
     /// Each filter believes a line accessed at or after this: the horizon, or never.
     trusted: [u64; 2],
     safe: Option<u64>,
@@ -148,7 +148,7 @@ pub(crate) type Emit<'a> = &'a mut dyn FnMut(Arc<Block>) -> Result<()>;
 impl Prepare {
     pub(crate) fn new(setup: &Setup, place: &str) -> Self {
         let Setup { needs, cuts, .. } = setup;
-        let horizon = Horizon::new(setup.safe);
+        let horizon = ResidencyHorizon::new(setup.safe);
         let first = Process { asid: Asid(0), kernel: false };
         let spaces = match setup.safe {
             None => Spaces::identity(needs.page),

@@ -4,7 +4,7 @@ use binhop_base::PowerOfTwo;
 use binhop_hw::{Next, Rules};
 
 use super::filter::Shape;
-use super::horizon::is_tight;
+use super::residency::is_tight;
 use crate::machine::Machine;
 
 /// What preparation must know of a machine: machines of equal needs share one preparation.

@@ -122,7 +122,7 @@ impl Prepare {
         }
         self.placed += u64::from(fresh);
         self.control(Control::Place(request));
-        self.horizon.one_more(self.clock);
+        self.horizon.one_more(page);
         self.set_trust();
     }
 
