@@ -8,19 +8,19 @@ use std::sync::Arc;
 
 use binhop_base::{Bytes, Class, Problem, Result};
 use binhop_hw::{Request, Rules};
-use binhop_os::Recency;
 use binhop_os::placement::Placement;
 use binhop_trace::export::MemoryAccess;
 use binhop_trace::tool::head;
 use binhop_trace::{Ahead, Meta, Source};
 
 use crate::front::{SharedFront, Sharing};
-use crate::lane::{self, Known, Lane};
+use crate::lane::{self, Lane};
 use crate::machine::Machine;
 use crate::outcome::{Outcome, Part, Report, Run};
 use crate::plan::Plan;
 use crate::planner::{Branch, Stages};
-use crate::prepare::{Block, Control, Flow, Prepare, Setup};
+use crate::prepare::{Block, Flow, Prepare, Setup};
+use crate::recency::BlockRecency;
 use crate::reckon::Growth;
 use crate::rounds;
 use crate::threads;
@@ -423,7 +423,7 @@ struct Station {
     /// What a lane's front lets through of a stretch: the same memory for all lanes, one after the other.
     requests: Vec<Request>,
     tables: Tables,
-    recency: Recency,
+    recency: BlockRecency,
     /// Entries that lanes have gone through since `heed` was asked.
     unheeded: usize,
 }
@@ -468,40 +468,21 @@ impl Worker {
 }
 
 impl Station {
-    /// Lane after lane through the whole block, as long as no lane needs to know recency; then stretch by
-    /// stretch, as recency moves on for all lanes at once.
+    /// Lane after lane through the whole block.
     fn block(&mut self, block: &Block, heed: Heed<'_>) -> Result<()> {
-        self.tables.extend(&block.mappings);
-        let (mut control, mut entry) = (0, 0);
-        for (index, (position, now)) in block.controls.iter().enumerate() {
-            if let Control::Recency(news) = now {
-                let position = *position as usize;
-                self.stretch(block, control..index, entry..position, heed)?;
-                for &(page, time) in news {
-                    self.recency.note(page, time);
-                }
-                (control, entry) = (index + 1, position);
-            }
-        }
-        self.stretch(block, control..block.controls.len(), entry..block.entries(), heed)
-    }
-
-    fn stretch(
-        &mut self,
-        block: &Block,
-        controls: std::ops::Range<usize>,
-        entries: std::ops::Range<usize>,
-        heed: Heed<'_>,
-    ) -> Result<()> {
-        for lane in &mut self.lanes {
-            self.unheeded += entries.len();
-            if self.unheeded > HEED {
-                self.unheeded = 0;
+        let Self { lanes, requests, tables, recency, unheeded } = self;
+        tables.extend(&block.mappings);
+        let last = lanes.len() - 1;
+        for (number, lane) in lanes.iter_mut().enumerate() {
+            *unheeded += block.entries();
+            if *unheeded > HEED {
+                *unheeded = 0;
                 heed()?;
             }
-            let known = Known { tables: &self.tables, recency: &self.recency };
-            lane.run(block, controls.clone(), entries.clone(), known, &mut self.requests)?;
+            recency.begin(number < last);
+            lane.run(block, tables, recency, requests)?;
         }
+        recency.end(&block.controls);
         Ok(())
     }
 }

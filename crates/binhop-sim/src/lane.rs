@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use binhop_base::{FrameNo, PageId, Result, Rng};
 use binhop_hw::{Front, Request, Sieve, Stack};
+use binhop_os::Frames;
 use binhop_os::placement::Placement;
-use binhop_os::{Frames, Recency};
 use binhop_trace::export::MemoryAccess;
 
 use crate::behind::{Behind, Clock, Common};
@@ -15,6 +15,7 @@ use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::planner::Cells;
 use crate::prepare::{Block, Control, Tape};
+use crate::recency::BlockRecency;
 use crate::view::{Tables, View, Whereabouts};
 
 /// One placement of one seed and all that depends on it.
@@ -41,11 +42,14 @@ pub(crate) struct Lane {
     tap: Option<Vec<MemoryAccess>>,
 }
 
-/// What all lanes of a group know alike.
-#[derive(Clone, Copy)]
-pub(crate) struct Known<'a> {
-    pub(crate) tables: &'a Tables,
-    pub(crate) recency: &'a Recency,
+/// Where a control stands, for what lanes read of the block and know alike.
+struct Here<'a> {
+    /// All controls of the block.
+    controls: &'a [(u32, Control)],
+    /// The control's number among them.
+    number: usize,
+    tables: &'a Tables,
+    recency: &'a mut BlockRecency,
 }
 
 /// How a lane is set up.
@@ -98,25 +102,22 @@ impl Lane {
         1 + self.behind.len() + self.stacks.len()
     }
 
-    /// Simulates a stretch of a block: these entries of its tape, with these controls between them. `requests` is
-    /// room for what the front lets through; what it holds means nothing.
+    /// Simulates a block. `requests` is room for what the front lets through; what it holds means nothing.
     pub(crate) fn run(
         &mut self,
         block: &Block,
-        controls: Range<usize>,
-        entries: Range<usize>,
-        known: Known<'_>,
+        tables: &Tables,
+        recency: &mut BlockRecency,
         requests: &mut Vec<Request>,
     ) -> Result<()> {
-        let mut at = entries.start;
-        let last = controls.end;
-        for stretch in controls {
-            let (position, control) = &block.controls[stretch];
-            self.advance(block, stretch, at..*position as usize, known.tables, requests);
+        let controls = &*block.controls;
+        let mut at = 0;
+        for (number, (position, control)) in controls.iter().enumerate() {
+            self.advance(block, number, at..*position as usize, tables, requests);
             at = *position as usize;
-            self.control(control, known, requests)?;
+            self.control(control, Here { controls, number, tables, recency }, requests)?;
         }
-        self.advance(block, last, at..entries.end, known.tables, requests);
+        self.advance(block, controls.len(), at..block.entries(), tables, requests);
         Ok(())
     }
 
@@ -163,12 +164,12 @@ impl Lane {
         }
     }
 
-    fn control(&mut self, control: &Control, known: Known<'_>, passed: &mut Vec<Request>) -> Result<()> {
+    fn control(&mut self, control: &Control, here: Here<'_>, passed: &mut Vec<Request>) -> Result<()> {
         match control {
             Control::Recency(_) | Control::Evictions => {}
             Control::Place(request) => {
                 if self.frames.frame_of(request.page).is_none() {
-                    self.place(request, known, passed)?;
+                    self.place(request, here, passed)?;
                 }
             }
             Control::Died(page) => {
@@ -214,11 +215,11 @@ impl Lane {
     fn place(
         &mut self,
         request: &binhop_os::Request,
-        known: Known<'_>,
+        here: Here<'_>,
         passed: &mut Vec<Request>,
     ) -> Result<()> {
-        let Known { tables, recency } = known;
-        let placed = self.frames.place(request, recency)?;
+        let Here { controls, number, tables, recency } = here;
+        let placed = self.frames.place(request, recency.at(controls, number))?;
         // The frame changes hands: the lines of what it held leave every level, found by the frame.
         if let Some(held) = placed.evicted.or_else(|| self.whereabouts.take_dead(placed.frame)) {
             let view = View { tables, frames: Some(&self.whereabouts) };

@@ -21,6 +21,7 @@ mod plan;
 mod planner;
 pub mod prepare;
 mod prepared;
+mod recency;
 mod reckon;
 mod rounds;
 mod slots;

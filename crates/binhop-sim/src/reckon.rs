@@ -30,8 +30,8 @@ const BLOCKS: u64 = crate::engine::QUEUE as u64 + 2;
 const SOURCE: u64 = 24 << 20;
 /// Of one page or mapping: address spaces, the residency horizon, translation.
 const PREPARED: u64 = 256;
-/// Of one page in the tables of a worker.
-const KNOWN: u64 = 96;
+/// Of one page in the tables of a worker, its time of last reference and an earlier time to go back to among them.
+const KNOWN: u64 = 128;
 /// Buffers between the levels of one back.
 const BUFFERS: u64 = 256 << 10;
 /// Of one placement that is logged.

@@ -31,6 +31,16 @@ impl Recency {
         self.last[page.index()] = time;
     }
 
+    /// Puts another time in place of that of a page's last reference, or 0 as if there was none; returns what stood
+    /// there. To go back to an earlier moment, put back what stood there then.
+    #[inline]
+    pub fn replace(&mut self, page: PageId, time: u64) -> u64 {
+        if page.index() >= self.last.len() {
+            self.grow(page);
+        }
+        core::mem::replace(&mut self.last[page.index()], time)
+    }
+
     #[cold]
     fn grow(&mut self, page: PageId) {
         let len = (page.index() + 1).next_power_of_two();
