@@ -5,7 +5,7 @@ mod common;
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Float64Type, UInt64Type};
-use binhop_sim::{Machine, Outcome, Plan, simulate};
+use binhop_sim::{Machine, Outcome, Plan, Prepared, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::{Fixed, run};
@@ -269,4 +269,23 @@ fn lines_at_both_ends_of_the_address_space_are_told_apart() {
         .to_vec();
     let outcome = run(&lines, &events(&rows), 10, &Plan::default());
     assert_eq!(value(&outcome, "measured", "l1d.load.misses"), Some(5.0));
+}
+
+#[test]
+fn a_protection_hides_no_line_and_no_translation() {
+    let machine = machine(&["memory.size=1MiB", "placement.policy=random", "placement.pool=64KiB"]);
+    let rows = |between: Option<Op>| {
+        let mut rows = vec![(Op::Map, 0x10000, 3, 4)];
+        for _ in 0..10 {
+            rows.push((Op::Store, 0x10000, 8, 1));
+            rows.extend(between.map(|op| (op, 0x10000, 1, 4)));
+            rows.push((Op::Load, 0x10008, 8, 1));
+        }
+        let mut source = Fixed::new(events(&rows), 7);
+        Prepared::new(std::slice::from_ref(&machine), &mut source, &Plan::default()).unwrap().rows()
+    };
+    // One row reaches the cache: every other reference repeats its line, and is known to hit.
+    assert_eq!([None, Some(Op::Protect)].map(rows), [1, 1]);
+    // An event that changes mappings starts anew: the store finds another page each time, and so does the load.
+    assert_eq!(rows(Some(Op::Unmap)), 20);
 }
