@@ -81,6 +81,10 @@ the access takes *beyond* a hit in level 1: where a manual says 4 cycles for lev
 instruction goes on meanwhile, and write-backs cost nothing unless a write buffer is full. `cpi` is then an upper bound in the manner of an
 in-order, blocking core, for comparing placements, machines and traces under one stated rule.
 
+A row of several instructions asks for all its lines at the cycle of its first instruction, one line after the other; then its instructions take
+their cycles. Without a write buffer the sum is the same. A write buffer that drains meanwhile, and the cycles of an exported memory trace, see the later lines up to
+the length of the row too early; a trace with one row for each instruction (`binhop record --fetch instruction`) has them exact.
+
 The bundled machines of today have costs, with their sources as comments below; those of papers, and those made to be compared with other
 simulators, have none. `--set cost.memory=300` changes one; a description without `[cost]` reports neither `cycles` nor `cpi`.
 """
@@ -123,6 +127,8 @@ def metrics() -> str:
         "\nNo cache is asked with kind `system`: when a frame changes hands, its dirty lines go from each cache to "
         "memory directly, past the levels between. They are `<cache>.system.sent` of the cache that held them, which "
         "equals its `<cache>.purged.dirty`, and together `memory.system.accesses`. They cost no cycles.\n"
+        "\nCycles are counted as [[cost]](machine-file.md#cost) says. All lines of a row of several instructions are asked "
+        "for at the cycle of its first instruction.\n"
     )
     text += (
         "\n## By process\n\n"

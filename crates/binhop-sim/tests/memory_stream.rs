@@ -96,9 +96,14 @@ fn lines(settings: &[&str]) -> String {
     rows.push(Op::Load, 0x2408, 4, 1); // reads a line of the same set: the dirty one leaves
     rows.push(Op::Fetch, 0x1004, 28, 7); // its line is there
     rows.push(Op::Load, 0x281f, 2, 1); // two lines, one in the set of the first
+    reached(settings, &rows.finish())
+}
+
+/// What reaches the memory of `PLAIN`, each access with its cycle.
+fn reached(settings: &[&str], events: &EventBatch) -> String {
     let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
     let machine = Machine::parse(PLAIN, "plain", &settings).unwrap();
-    let (accesses, _) = stream(&machine, &rows.finish(), &Plan::default());
+    let (accesses, _) = stream(&machine, events, &Plan::default());
     let line = |access: &MemoryAccess| {
         format!("{}{:x}@{}", if access.write { "w" } else { "r" }, access.addr, access.cycle)
     };
@@ -115,4 +120,22 @@ fn exactly_these_at_exactly_these_cycles() {
     // Stores pass through: the word's line is written, nothing is ever dirty.
     let through = ["cache.l1d.write=through", "cache.l1d.allocate=false"];
     assert_eq!(lines(&through), "r1000@0 w2000@1 r2400@1 r2800@8 r2820@8");
+}
+
+#[test]
+fn a_run_of_instructions_asks_for_all_its_lines_at_its_first_cycle() {
+    let mut rows = EventBuilder::default();
+    rows.push(Op::Fetch, 0x1000, 64, 16); // sixteen instructions over two lines
+    rows.push(Op::Load, 0x2000, 4, 1);
+    let run = rows.finish();
+    assert_eq!(reached(&[], &run), "r1000@0 r1020@0 r2000@16");
+    // The processor waits for the first line before it asks for the second.
+    assert_eq!(reached(&["cost.memory=10"], &run), "r1000@0 r1020@10 r2000@36");
+    // One row for each instruction: the second line is asked for when its first instruction starts.
+    let mut rows = EventBuilder::default();
+    (0..16).for_each(|number| rows.push(Op::Fetch, 0x1000 + 4 * number, 4, 1));
+    rows.push(Op::Load, 0x2000, 4, 1);
+    let apart = rows.finish();
+    assert_eq!(reached(&[], &apart), "r1000@0 r1020@8 r2000@16");
+    assert_eq!(reached(&["cost.memory=10"], &apart), "r1000@0 r1020@18 r2000@36");
 }

@@ -3,7 +3,9 @@
 //! Counting rules
 //! - A reference is one instruction fetched, or one load, store or modify.
 //! - A fetch run of n instructions over m lines makes max(n, m) accesses: each line is asked for once, in
-//!   order; what exceeds m hits.
+//!   order; what exceeds m hits. All m lines are asked for at the cycle of the run's first instruction, each when the
+//!   processor has what it waits for of the line before; then the n instructions take their cycles. Where in the run
+//!   an instruction begins is not known; without a write buffer the sum of cycles does not depend on it.
 //! - A load or store makes one access for each line it touches, in order of address. A modify makes the
 //!   accesses of a load, then those of a store. Each page of a straddling reference is translated for itself.
 //! - A row across the end of the warm-up, of an interval or of the length belongs to what lies behind: the measured part,
