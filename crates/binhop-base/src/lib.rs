@@ -9,6 +9,7 @@
 extern crate alloc;
 
 mod address;
+mod agent;
 pub mod escape;
 pub mod forest;
 mod kind;
@@ -18,6 +19,7 @@ mod rng;
 mod size;
 
 pub use address::{Asid, Bin, FrameNo, MappingId, PageId, PageNo, VirtAddr};
+pub use agent::Agent;
 pub use kind::{Kind, PerKind};
 pub use port::{LineAddr, Translation};
 pub use problem::{Class, Problem, Result};

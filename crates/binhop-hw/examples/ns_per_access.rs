@@ -10,7 +10,7 @@ use binhop_base::{
 };
 use binhop_hw::{
     Back, Below, CacheConfig, CostRule, Front, IndexBy, Next, Replacement, Request, Rules, TagBy, Tree,
-    TreeConfig, WritePolicy, WritebackOrder,
+    TreeConfig, Witness, WritePolicy, WritebackOrder,
 };
 
 const PAGE: u64 = 16 << 10;
@@ -40,6 +40,8 @@ impl Translation for World {
 
 /// What is behind does not matter here.
 struct Nothing;
+
+impl Witness for Nothing {}
 
 impl Below for Nothing {
     fn request(&mut self, _request: Request, _now: u64) -> u64 {

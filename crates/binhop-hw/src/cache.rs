@@ -1,9 +1,9 @@
 //! One cache: where a line belongs, what it holds, what it has counted. What it does is in [`crate::flow`].
 
-use binhop_base::{Kind, LineAddr, MappingId, PageId, Rng, Translation};
+use binhop_base::{Kind, LineAddr, MappingId, PageId, PowerOfTwo, Rng, Translation};
 
 use crate::{
-    CacheConfig, CacheCounters, IndexBy, Next, TagBy, Tree, WritePolicy, WritebackOrder,
+    CacheConfig, CacheCounters, IndexBy, Next, Outside, TagBy, Tree, WritePolicy, WritebackOrder,
     buffer::WriteBuffer,
     leaf::{fold, is_first},
     lines::{EMPTY, Lines, Word},
@@ -36,6 +36,21 @@ pub(crate) enum Index {
     Frame,
 }
 
+/// What the keys of a cache name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names {
+    page_lines_log2: u32,
+}
+
+impl Names {
+    /// The line that a key names.
+    #[inline]
+    pub(crate) fn line_of(self, key: u64) -> LineAddr {
+        let line = key & ((1 << self.page_lines_log2) - 1);
+        LineAddr { id: (key >> self.page_lines_log2) as u32, line: line as u32 }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     pub(crate) lines: Lines,
@@ -56,6 +71,9 @@ pub(crate) struct Cache {
     pub(crate) allocate: bool,
     pub(crate) evict_first: bool,
     pub(crate) line_log2: u32,
+    /// Logarithm of the bytes in which lines are taken out from outside: those of the widest line among this cache's and
+    /// the inclusive caches behind it, none of which may lose a line that covers one here.
+    pub(crate) purged_log2: u32,
     page_lines_log2: u32,
     sets_log2: u32,
     set_mask: u64,
@@ -67,6 +85,7 @@ pub(crate) struct Cache {
     pub(crate) buffer: Option<WriteBuffer>,
     /// The caches that lose what this one loses: all above it if it is inclusive, otherwise none.
     pub(crate) takes_along: Box<[usize]>,
+    pub(crate) outside: Outside,
     /// One bit for each line of each page that was ever accessed here.
     pub(crate) touched: Vec<u64>,
     /// If anyone wants to know: the demand misses beyond the first of each line, by page.
@@ -109,6 +128,7 @@ impl Cache {
             allocate: config.allocate,
             evict_first: config.writeback_order == WritebackOrder::BeforeFill,
             line_log2: config.line.log2(),
+            purged_log2: tree.inclusive_behind(number).fold(config.line, PowerOfTwo::max).log2(),
             page_lines_log2: tree.config().page.log2() - config.line.log2(),
             sets_log2: config.sets().ilog2(),
             set_mask: config.sets() - 1,
@@ -118,6 +138,7 @@ impl Cache {
             cost: config.cost,
             buffer: config.write_buffer.map(WriteBuffer::new),
             takes_along: if config.inclusive { tree.above(number).into() } else { Box::default() },
+            outside: Outside::default(),
             touched: Vec::new(),
             repeats: None,
         }
@@ -171,8 +192,13 @@ impl Cache {
     /// The line that a key names.
     #[inline]
     pub(crate) fn line_of(&self, key: u64) -> LineAddr {
-        let line = key & ((1 << self.page_lines_log2) - 1);
-        LineAddr { id: (key >> self.page_lines_log2) as u32, line: line as u32 }
+        self.names().line_of(key)
+    }
+
+    /// What the cache's keys name, apart from the cache.
+    #[inline]
+    pub(crate) fn names(&self) -> Names {
+        Names { page_lines_log2: self.page_lines_log2 }
     }
 
     #[inline(always)]
@@ -281,10 +307,6 @@ impl Cache {
     /// Logarithm of the lines in a page, and the mask of the set index.
     pub(crate) fn geometry(&self) -> (u32, u64) {
         (self.page_lines_log2, self.set_mask)
-    }
-
-    pub(crate) fn lines_per_page(&self) -> u32 {
-        1 << self.page_lines_log2
     }
 
     /// The lines of every set in the order of its ways (LRU: last access; FIFO: arrival; latest first).

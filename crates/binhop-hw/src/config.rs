@@ -282,7 +282,16 @@ impl Tree {
         &self.0.above[cache]
     }
 
-    pub(crate) fn takes_mapping(&self, cache: usize) -> bool {
+    /// The lines of the inclusive caches that this cache's requests reach.
+    pub(crate) fn inclusive_behind(&self, cache: usize) -> impl Iterator<Item = PowerOfTwo> {
+        let all = self.config().caches.iter().zip(&self.0.above);
+        all.filter(move |(behind, above)| behind.inclusive && above.contains(&cache))
+            .map(|(behind, _)| behind.line)
+    }
+
+    /// Whether those who ask a cache name lines by mapping; otherwise by page. The processor names mappings.
+    #[must_use]
+    pub fn takes_mapping(&self, cache: usize) -> bool {
         self.0.takes_mapping[cache]
     }
 

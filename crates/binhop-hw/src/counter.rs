@@ -102,6 +102,15 @@ counters! {
     }
 }
 
+/// What was done to a cache from outside the tree, which no cache above has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outside {
+    /// Accesses that an agent made here directly ([`Computer::ask`](crate::Computer::ask)).
+    pub asked: PerKind<u64>,
+    /// Purged dirty lines whose data nobody wanted ([`DirtyData::Discard`](crate::DirtyData::Discard)).
+    pub discarded: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

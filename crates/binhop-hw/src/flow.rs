@@ -30,14 +30,23 @@
 //! above. If one of them was dirty, the victim is written back though it was clean itself.
 //!
 //! *Purge.* When a frame changes hands, the lines of its page leave every level. Each dirty one, at each
-//! level, is one access of kind `system` to memory, past the levels between.
+//! level, is one access of kind `system` to memory, past the levels between. Lines that a device makes stale
+//! leave likewise, above an inclusive cache all that its line covers; a dirty one is discarded instead, if its data is
+//! stale from end to end.
+//!
+//! *Served by* the first level that holds the line asked for, on the way from the cache that is asked; memory if none
+//! does. A store that is passed down as `write` is served where it stays: by the first level that holds the line or
+//! brings it in. A store that reads the line first is served by the level that this line comes from.
 //!
 //! *Cost.* A demand access that misses above costs what the level that serves it costs, or the sum over the
 //! levels it passes. Reading for a partial write and data passed down cost nothing but write-buffer stalls.
 
+use std::ops::Range;
+
 use binhop_base::{Kind, LineAddr, MappingId, PageId, Translation};
 
 use crate::{
+    Departure, DirtyData, Left, Level,
     cache::{Cache, Place},
     lines::Word,
     request::{Below, MEMORY, PART, Request},
@@ -97,7 +106,9 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         let store = kind == Kind::Store;
         let (write_back, allocate) = (asked.write_back, asked.allocate || !store);
         let mut wait = 0;
-        if !hit {
+        if hit {
+            self.below.served(Level::Cache(number));
+        } else {
             asked.count_miss(kind, place.key, self.translation);
             if allocate {
                 wait += self.bring_in(number, place, Some(kind), store && write_back, now);
@@ -128,6 +139,26 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         wait
     }
 
+    /// An agent asks this cache directly, as the processor asks the first level. `costs`: whether a hit here costs
+    /// what the level costs.
+    pub(crate) fn ask(&mut self, number: usize, kind: Kind, at: LineAddr, costs: bool, now: u64) -> u64 {
+        debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
+        let asked = cache(self.caches, number);
+        asked.counters.accesses[kind] += 1;
+        asked.outside.asked[kind] += 1;
+        let place = asked.place_of_request(at, self.translation);
+        let store = kind == Kind::Store;
+        let cost = if costs { asked.cost } else { 0 };
+        let touched = asked.lines.touch(place.set, place.key, store && asked.write_back);
+        asked.counters.dirtied += u64::from(touched == Some(true));
+        let hit = touched.is_some();
+        let own = if hit || self.add_costs { cost } else { 0 };
+        if hit && !(store && !asked.write_back) {
+            return own;
+        }
+        own + self.finish_access(number, kind, place, hit, now + own)
+    }
+
     /// A cache above asks, or passes data down.
     pub(crate) fn serve(&mut self, request: Request, now: u64) -> u64 {
         let number = usize::from(request.to);
@@ -141,6 +172,9 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
             Kind::Fetch | Kind::Load | Kind::Store | Kind::Fill => {
                 let cost = if kind.is_demand() { asked.cost } else { 0 };
                 if asked.lines.touch(place.set, place.key, false).is_some() {
+                    if kind.is_demand() {
+                        self.below.served(Level::Cache(number));
+                    }
                     return cost;
                 }
                 asked.count_miss(kind, place.key, self.translation);
@@ -155,6 +189,9 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         let asked = cache(self.caches, number);
         let (write_back, allocate) = (asked.write_back, asked.allocate);
         let touched = asked.lines.touch(place.set, place.key, write_back);
+        if kind == Kind::Write && (touched.is_some() || allocate) {
+            self.below.served(Level::Cache(number));
+        }
         let mut wait = 0;
         if let Some(newly_dirty) = touched {
             asked.counters.dirtied += u64::from(newly_dirty);
@@ -206,6 +243,8 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
             cache(self.caches, number).counters.dirtied += 1;
             dirty = true;
         }
+        let at = cache(self.caches, number).line_of(victim.key());
+        self.below.left(Left { cache: number, at, dirty, departure: Departure::Evicted });
         if !dirty {
             return 0;
         }
@@ -222,15 +261,22 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         let (at, line_log2, by_mapping) =
             (asked.line_of(victim.key()), asked.line_log2, asked.keyed_by_mapping);
         for index in 0..asked.takes_along.len() {
-            let upper = cache(self.caches, number).takes_along[index];
-            let upper = cache(self.caches, upper);
-            let covered = line_log2 - upper.line_log2;
+            let upper_number = cache(self.caches, number).takes_along[index];
+            let below = &mut *self.below;
+            let upper = cache(self.caches, upper_number);
+            let (covered, name) = (line_log2 - upper.line_log2, upper.names());
             for line in at.line << covered..(at.line + 1) << covered {
                 let at = LineAddr { id: at.id, line };
                 let count = |counters: &mut crate::CacheCounters, word: Word| {
                     counters.invalidated += 1;
                     counters.invalidated_dirty += u64::from(word.dirty());
                     dirty |= word.dirty();
+                    below.left(Left {
+                        cache: upper_number,
+                        at: name.line_of(word.key()),
+                        dirty: word.dirty(),
+                        departure: Departure::Invalidated,
+                    });
                 };
                 if upper.keyed_by_mapping == by_mapping {
                     upper.remove(at, self.translation, count);
@@ -262,21 +308,44 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         stall + wait
     }
 
-    /// The frame of a page changes hands: its lines leave every cache of this stage.
-    pub(crate) fn purge(&mut self, page: PageId, mappings: &[MappingId], now: u64) {
+    /// The lines that hold any of these bytes of a page leave every cache of this stage, and with a line of an inclusive
+    /// cache all that it covers.
+    pub(crate) fn purge(
+        &mut self,
+        page: PageId,
+        mappings: &[MappingId],
+        bytes: &Range<u64>,
+        data: DirtyData,
+        now: u64,
+    ) {
         for number in 0..self.caches.len() {
             let Some(cache) = self.caches[number].as_mut() else { continue };
-            let mut dirty_lines = Vec::new();
+            let mut written = Vec::new();
+            let (names, below) = (cache.names(), &mut *self.below);
+            let (line_log2, wide) = (cache.line_log2, cache.purged_log2);
+            let lines = bytes.start >> wide..bytes.end.div_ceil(1 << wide);
+            let lines = (lines.start << (wide - line_log2)) as u32..(lines.end << (wide - line_log2)) as u32;
             let mut purge = |cache: &mut Cache, id: u32| {
-                for line in 0..cache.lines_per_page() {
+                for line in lines.clone() {
+                    let first = u64::from(line) << line_log2;
+                    let stale = bytes.start <= first && first + (1 << line_log2) <= bytes.end;
+                    let discards = data == DirtyData::Discard && stale;
+                    let mut discarded = 0;
                     cache.remove(LineAddr { id, line }, self.translation, |counters, word| {
                         counters.purged += 1;
                         if word.dirty() {
                             counters.purged_dirty += 1;
-                            counters.sent[Kind::System] += 1;
-                            dirty_lines.push(line);
+                            if discards {
+                                discarded += 1;
+                            } else {
+                                counters.sent[Kind::System] += 1;
+                                written.push(line);
+                            }
                         }
+                        let (at, dirty) = (names.line_of(word.key()), word.dirty());
+                        below.left(Left { cache: number, at, dirty, departure: Departure::Purged });
                     });
+                    cache.outside.discarded += discarded;
                 }
             };
             if cache.keyed_by_mapping {
@@ -284,8 +353,8 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
             } else {
                 purge(cache, page.0);
             }
-            let unit = cache.line_log2 as u8;
-            for line in dirty_lines {
+            let unit = line_log2 as u8;
+            for line in written {
                 let at = LineAddr { id: page.0, line };
                 let request = Request { at, to: MEMORY, kind: Kind::System, unit, data: unit };
                 self.below.request(request, now);

@@ -3,7 +3,7 @@
 
 use binhop_base::{Kind, PerKind, Problem, Result};
 
-use crate::{CacheCounters, Front, MemoryCounters, Next, Tree};
+use crate::{CacheCounters, Front, MemoryCounters, Next, Outside, Tree};
 
 /// What a back tells of itself: counts since the start.
 pub trait Counted {
@@ -12,6 +12,11 @@ pub trait Counted {
     /// # Panics
     /// The cache belongs to the front.
     fn counters(&self, cache: usize) -> &CacheCounters;
+    /// What was done to a cache of the back from outside the tree.
+    ///
+    /// # Panics
+    /// The cache belongs to the front.
+    fn outside(&self, cache: usize) -> Outside;
     /// How many lines a cache of the back holds, and how many of them are dirty: looked at, not counted along.
     ///
     /// # Panics
@@ -28,14 +33,16 @@ pub trait Counted {
 pub fn check(tree: &Tree, front: &Front, back: &impl Counted) -> Result<()> {
     let config = tree.config();
     let counters = |cache| if tree.in_front(cache) { front.counters(cache) } else { back.counters(cache) };
+    let outside = |cache| if tree.in_front(cache) { front.outside(cache) } else { back.outside(cache) };
     for (number, cache) in config.caches.iter().enumerate() {
         let (resident, dirty) =
             if tree.in_front(number) { front.resident(number) } else { back.resident(number) };
-        check_lines(&cache.name, counters(number), resident, dirty)?;
+        check_lines(&cache.name, counters(number), outside(number).discarded, resident, dirty)?;
     }
     for (number, cache) in config.caches.iter().enumerate() {
         let senders = (0..config.caches.len()).filter(|&s| config.caches[s].next == Next::Cache(number));
-        let mut sent = senders.map(|s| without_system(counters(s).sent)).fold(PerKind::default(), add);
+        let asked = outside(number).asked;
+        let mut sent = senders.map(|s| without_system(counters(s).sent)).fold(asked, add);
         let mut received = counters(number).accesses;
         if number == config.fetch || number == config.data {
             // The processor's own accesses have no sender that counts.
@@ -55,7 +62,13 @@ pub fn check(tree: &Tree, front: &Front, back: &impl Counted) -> Result<()> {
     check_sent("memory", sent, back.memory().accesses)
 }
 
-fn check_lines(name: &str, counters: &CacheCounters, resident: u64, dirty: u64) -> Result<()> {
+fn check_lines(
+    name: &str,
+    counters: &CacheCounters,
+    discarded: u64,
+    resident: u64,
+    dirty: u64,
+) -> Result<()> {
     let c = counters;
     equal(
         name,
@@ -69,7 +82,12 @@ fn check_lines(name: &str, counters: &CacheCounters, resident: u64, dirty: u64) 
         c.dirtied,
         &[c.evictions_dirty, c.invalidated_dirty, c.purged_dirty, dirty],
     )?;
-    equal(name, "dirty lines purged = lines the system wrote out", c.purged_dirty, &[c.sent[Kind::System]])?;
+    equal(
+        name,
+        "dirty lines purged = lines the system wrote out + discarded",
+        c.purged_dirty,
+        &[c.sent[Kind::System], discarded],
+    )?;
     for &kind in Kind::ALL {
         at_most(name, kind, "misses ≤ accesses", c.misses[kind], c.accesses[kind])?;
         at_most(name, kind, "compulsory misses ≤ misses", c.compulsory[kind], c.misses[kind])?;
@@ -80,7 +98,7 @@ fn check_lines(name: &str, counters: &CacheCounters, resident: u64, dirty: u64) 
 fn check_sent(name: &str, sent: PerKind<u64>, received: PerKind<u64>) -> Result<()> {
     for &kind in Kind::ALL {
         if sent[kind] != received[kind] {
-            let law = "accesses = requests sent by the levels above";
+            let law = "accesses = requests sent by the levels above + made here by agents";
             return Err(broken(name, kind.name(), law, received[kind], sent[kind]));
         }
     }
@@ -141,12 +159,12 @@ mod tests {
         sound.accesses[Kind::Load] = 9;
         sound.misses[Kind::Load] = 8;
         sound.compulsory[Kind::Load] = 7;
-        check_lines("l1", &sound, 3, 1).unwrap();
+        check_lines("l1", &sound, 0, 3, 1).unwrap();
 
         let breaks = |change: fn(&mut CacheCounters), law: &str| {
             let mut counters = sound;
             change(&mut counters);
-            let problem = check_lines("l1", &counters, 3, 1).unwrap_err();
+            let problem = check_lines("l1", &counters, 0, 3, 1).unwrap_err();
             assert!(problem.rule.contains(law) && problem.place.contains("l1"), "{problem}");
         };
         breaks(|c| c.fills += 1, "fills");

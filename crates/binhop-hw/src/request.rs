@@ -2,6 +2,8 @@
 
 use binhop_base::{Kind, LineAddr};
 
+use crate::Witness;
+
 /// The [`Request::to`] of memory.
 pub const MEMORY: u8 = u8::MAX;
 
@@ -28,11 +30,14 @@ pub struct Request {
 
 const _: () = assert!(size_of::<Request>() == 12);
 
-/// The levels behind: where the requests of a front go.
-pub trait Below {
+/// The levels behind: where the requests of a front go. It is also told what happens on the way, as a
+/// [`Witness`]: most of those behind do not want to know.
+pub trait Below: Witness {
     /// Handles a request made at cycle `now`; returns the cycles the processor waits for it.
     fn request(&mut self, request: Request, now: u64) -> u64;
 }
+
+impl Witness for Vec<Request> {}
 
 /// The recorder. It keeps no time: of use only where no count depends on it (no write buffer).
 impl Below for Vec<Request> {

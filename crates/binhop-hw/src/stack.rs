@@ -21,7 +21,7 @@
 use binhop_base::{Kind, PageId, PerKind, PowerOfTwo, Translation};
 
 use crate::{
-    CacheCounters, CostRule, Counted, MemoryCounters, Next, Replacement, Request, Tree, WritePolicy,
+    CacheCounters, CostRule, Counted, MemoryCounters, Next, Outside, Replacement, Request, Tree, WritePolicy,
     cache::{Cache, Index},
     leaf::is_first,
     request::MEMORY,
@@ -310,6 +310,10 @@ impl Counted for Member<'_> {
     fn counters(&self, cache: usize) -> &CacheCounters {
         assert_eq!(cache, self.stack.shape.cache, "the only cache of its stage");
         &self.counters
+    }
+
+    fn outside(&self, _cache: usize) -> Outside {
+        Outside::default()
     }
 
     fn resident(&self, _cache: usize) -> (u64, u64) {

@@ -1,12 +1,14 @@
-//! Front, back, and both together.
+//! Front and back.
 //!
 //! The *front* is what every reference touches, the *back* what a front lets through. A front that does not
 //! depend on the placement is simulated once; its requests are stored and replayed into many backs.
 
+use std::ops::Range;
+
 use binhop_base::{Kind, LineAddr, MappingId, PageId, PerKind, Rng, Translation};
 
 use crate::{
-    Access, CacheCounters, CostRule, Counted, MemoryCounters, Tree,
+    Access, CacheCounters, CostRule, Counted, DirtyData, Left, Level, MemoryCounters, Outside, Tree, Witness,
     block::access_all,
     cache::{Cache, Resident},
     flow::{Flow, access, cache},
@@ -20,6 +22,8 @@ pub(crate) struct Caches {
     /// By index in the tree; those of the other stage are absent.
     pub(crate) caches: Box<[Option<Cache>]>,
     add_costs: bool,
+    /// Bytes of a page.
+    page: u64,
 }
 
 impl Caches {
@@ -28,6 +32,7 @@ impl Caches {
         Self {
             caches: (0..tree.config().caches.len()).map(build).collect(),
             add_costs: tree.config().cost_rule == CostRule::Add,
+            page: tree.config().page.bytes(),
         }
     }
 
@@ -59,6 +64,12 @@ impl Caches {
 
 macro_rules! cache_views {
     () => {
+        /// Whether a cache of the tree belongs to this stage.
+        #[must_use]
+        pub fn has(&self, cache: usize) -> bool {
+            self.caches.caches.get(cache).is_some_and(Option::is_some)
+        }
+
         /// What a cache of this stage has counted since the start.
         ///
         /// # Panics
@@ -99,6 +110,15 @@ macro_rules! cache_views {
             self.caches.get(cache).repeats.as_deref().unwrap_or_default()
         }
 
+        /// What was done to a cache of this stage from outside the tree since the start.
+        ///
+        /// # Panics
+        /// The cache belongs to the other stage.
+        #[must_use]
+        pub fn outside(&self, cache: usize) -> Outside {
+            self.caches.get(cache).outside
+        }
+
         /// How many lines a cache of this stage holds, and how many of them are dirty.
         ///
         /// # Panics
@@ -116,6 +136,7 @@ pub struct Front {
     pub(crate) caches: Caches,
     /// The caches asked for instructions and for data.
     pub(crate) serving: [usize; 2],
+    tree: Tree,
 }
 
 impl Front {
@@ -123,7 +144,7 @@ impl Front {
     #[must_use]
     pub fn new(tree: &Tree, rng: Rng) -> Self {
         let serving = [tree.config().fetch, tree.config().data];
-        Self { caches: Caches::new(tree, true, rng), serving }
+        Self { caches: Caches::new(tree, true, rng), serving, tree: tree.clone() }
     }
 
     /// The processor asks `cache` for a line: one fetch, load or store. `at` names a mapping, and counts
@@ -160,6 +181,27 @@ impl Front {
         access(&mut self.caches, cache, kind, at, now, translation, below)
     }
 
+    /// An agent asks a cache of the front directly: see [`Computer::ask`](crate::Computer::ask).
+    #[must_use = "the access takes so many cycles"]
+    pub fn ask<T: Translation, B: Below>(
+        &mut self,
+        cache: usize,
+        kind: Kind,
+        at: LineAddr,
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) -> u64 {
+        let serves = self.serving.contains(&cache);
+        self.caches.flow(translation, below).ask(cache, kind, at, !serves, now)
+    }
+
+    /// The tree whose front this is.
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
     /// The processor makes the accesses of `rows` in order, each at the cache that serves its kind; returns
     /// the cycles it waits for all. The result is that of [`Front::access`] one by one, got faster for the
     /// commonest fronts (write-back, allocating; direct-mapped, or LRU of 2, 4 or 8 ways). Only for trees
@@ -193,7 +235,24 @@ impl Front {
         translation: &T,
         below: &mut B,
     ) {
-        self.caches.flow(translation, below).purge(page, mappings, now);
+        let bytes = 0..self.caches.page;
+        self.invalidate(page, mappings, &bytes, DirtyData::WriteBack, now, translation, below);
+    }
+
+    /// The lines that hold any of these bytes of a page leave. Call it with every mapping that has led to the page since
+    /// its last purge; then [`Back::invalidate`].
+    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
+    pub fn invalidate<T: Translation, B: Below>(
+        &mut self,
+        page: PageId,
+        mappings: &[MappingId],
+        bytes: &Range<u64>,
+        data: DirtyData,
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) {
+        self.caches.flow(translation, below).purge(page, mappings, bytes, data, now);
     }
 
     cache_views!();
@@ -222,6 +281,8 @@ struct Memory {
     tap: Option<Vec<(Request, u64)>>,
 }
 
+impl Witness for Memory {}
+
 impl Below for Memory {
     #[inline]
     fn request(&mut self, request: Request, now: u64) -> u64 {
@@ -231,6 +292,31 @@ impl Below for Memory {
             tap.push((request, now));
         }
         if request.kind.is_demand() { self.cost } else { 0 }
+    }
+}
+
+/// Memory, with someone who wants to know what happens before it.
+struct WitnessedMemory<'a, W> {
+    memory: &'a mut Memory,
+    witness: &'a mut W,
+}
+
+impl<W: Witness> Witness for WitnessedMemory<'_, W> {
+    fn served(&mut self, by: Level) {
+        self.witness.served(by);
+    }
+
+    fn left(&mut self, line: Left) {
+        self.witness.left(line);
+    }
+}
+
+impl<W: Witness> Below for WitnessedMemory<'_, W> {
+    fn request(&mut self, request: Request, now: u64) -> u64 {
+        if request.kind.is_demand() || request.kind == Kind::Write {
+            self.witness.served(Level::Memory);
+        }
+        self.memory.request(request, now)
     }
 }
 
@@ -253,6 +339,37 @@ impl Back {
             return self.memory.request(request, now);
         }
         self.caches.flow(translation, &mut self.memory).serve(request, now)
+    }
+
+    /// [`Back::request`] that tells what it does on the way.
+    #[must_use = "the processor waits so many cycles"]
+    pub fn request_witnessed<T: Translation, W: Witness>(
+        &mut self,
+        request: Request,
+        now: u64,
+        translation: &T,
+        witness: &mut W,
+    ) -> u64 {
+        let mut memory = WitnessedMemory { memory: &mut self.memory, witness };
+        if request.to == MEMORY {
+            return memory.request(request, now);
+        }
+        self.caches.flow(translation, &mut memory).serve(request, now)
+    }
+
+    /// An agent asks a cache of the back directly: see [`Computer::ask`](crate::Computer::ask).
+    #[must_use = "the access takes so many cycles"]
+    pub fn ask<T: Translation, W: Witness>(
+        &mut self,
+        cache: usize,
+        kind: Kind,
+        at: LineAddr,
+        now: u64,
+        translation: &T,
+        witness: &mut W,
+    ) -> u64 {
+        let mut memory = WitnessedMemory { memory: &mut self.memory, witness };
+        self.caches.flow(translation, &mut memory).ask(cache, kind, at, true, now)
     }
 
     /// Handles stored requests; returns the cycles the processor waits for all of them. Only for trees
@@ -338,9 +455,35 @@ impl Back {
         Bound { back: self, translation }
     }
 
+    /// [`Back::bind`] for a front that tells a witness what happens on the way.
+    pub fn bind_witnessed<'a, T: Translation, W: Witness>(
+        &'a mut self,
+        translation: &'a T,
+        witness: &'a mut W,
+    ) -> WitnessedBack<'a, T, W> {
+        WitnessedBack { back: self, translation, witness }
+    }
+
     /// The frame of a page changes hands: see [`Front::purge`].
     pub fn purge<T: Translation>(&mut self, page: PageId, mappings: &[MappingId], now: u64, translation: &T) {
-        self.caches.flow(translation, &mut self.memory).purge(page, mappings, now);
+        let bytes = 0..self.caches.page;
+        self.invalidate(page, mappings, &bytes, DirtyData::WriteBack, now, translation, &mut ());
+    }
+
+    /// The lines that hold any of these bytes of a page leave: see [`Front::invalidate`].
+    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
+    pub fn invalidate<T: Translation, W: Witness>(
+        &mut self,
+        page: PageId,
+        mappings: &[MappingId],
+        bytes: &Range<u64>,
+        data: DirtyData,
+        now: u64,
+        translation: &T,
+        witness: &mut W,
+    ) {
+        let mut memory = WitnessedMemory { memory: &mut self.memory, witness };
+        self.caches.flow(translation, &mut memory).purge(page, mappings, bytes, data, now);
     }
 
     /// What memory has counted since the start.
@@ -364,6 +507,10 @@ impl Counted for Back {
         self.counters(cache)
     }
 
+    fn outside(&self, cache: usize) -> Outside {
+        self.outside(cache)
+    }
+
     fn resident(&self, cache: usize) -> (u64, u64) {
         self.resident(cache)
     }
@@ -380,6 +527,8 @@ pub struct Bound<'a, T> {
     translation: &'a T,
 }
 
+impl<T> Witness for Bound<'_, T> {}
+
 impl<T: Translation> Below for Bound<'_, T> {
     #[inline]
     fn request(&mut self, request: Request, now: u64) -> u64 {
@@ -387,59 +536,26 @@ impl<T: Translation> Below for Bound<'_, T> {
     }
 }
 
-/// Front and back together, with the processor's clock: the whole tree for one placement.
-#[derive(Clone, Debug)]
-pub struct Hierarchy {
-    tree: Tree,
-    /// The caches the processor asks.
-    pub front: Front,
-    /// What is behind them.
-    pub back: Back,
-    /// Cycles since the start: the caller adds those of its instructions.
-    pub now: u64,
+/// A back with the translation its caches ask, and someone who wants to know what happens on the way.
+#[derive(Debug)]
+pub struct WitnessedBack<'a, T, W> {
+    back: &'a mut Back,
+    translation: &'a T,
+    witness: &'a mut W,
 }
 
-impl Hierarchy {
-    /// The whole of a tree, empty, at cycle 0.
-    #[must_use]
-    pub fn new(tree: &Tree, rng: Rng) -> Self {
-        Self { tree: tree.clone(), front: Front::new(tree, rng), back: Back::new(tree, rng), now: 0 }
+impl<T, W: Witness> Witness for WitnessedBack<'_, T, W> {
+    fn served(&mut self, by: Level) {
+        self.witness.served(by);
     }
 
-    /// The processor asks the cache that serves this kind. `at` names a mapping, and counts lines of that
-    /// cache. The clock moves on by the cycles the processor waits, which are returned.
-    pub fn access<T: Translation>(&mut self, kind: Kind, at: LineAddr, translation: &T) -> u64 {
-        let config = self.tree.config();
-        let cache = if kind == Kind::Fetch { config.fetch } else { config.data };
-        let mut below = self.back.bind(translation);
-        let wait = self.front.access(cache, kind, at, self.now, translation, &mut below);
-        self.now += wait;
-        wait
+    fn left(&mut self, line: Left) {
+        self.witness.left(line);
     }
+}
 
-    /// The frame of a page changes hands: see [`Front::purge`].
-    pub fn purge<T: Translation>(&mut self, page: PageId, mappings: &[MappingId], translation: &T) {
-        self.front.purge(page, mappings, self.now, translation, &mut self.back.bind(translation));
-        self.back.purge(page, mappings, self.now, translation);
-    }
-
-    /// What a cache has counted since the start.
-    #[must_use]
-    pub fn counters(&self, cache: usize) -> &CacheCounters {
-        if self.tree.in_front(cache) { self.front.counters(cache) } else { self.back.counters(cache) }
-    }
-
-    /// What a cache holds: see [`Front::contents`].
-    #[must_use]
-    pub fn contents(&self, cache: usize) -> Vec<Vec<Option<Resident>>> {
-        if self.tree.in_front(cache) { self.front.contents(cache) } else { self.back.contents(cache) }
-    }
-
-    /// Whether the laws hold: see [`crate::check`].
-    ///
-    /// # Errors
-    /// The law that is broken.
-    pub fn check(&self) -> binhop_base::Result<()> {
-        crate::check(&self.tree, &self.front, &self.back)
+impl<T: Translation, W: Witness> Below for WitnessedBack<'_, T, W> {
+    fn request(&mut self, request: Request, now: u64) -> u64 {
+        self.back.request_witnessed(request, now, self.translation, self.witness)
     }
 }

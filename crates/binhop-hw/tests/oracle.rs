@@ -3,8 +3,8 @@
 mod common;
 
 use binhop_base::{Bytes, Kind, LineAddr, PageId, Rng};
-use binhop_hw::{Back, Front, Hierarchy, IndexBy, Next, Replacement, Request, TagBy, Tree, WritePolicy};
-use common::{Event, Pair, SHAPES, build, events, raw, world};
+use binhop_hw::{Back, Computer, Front, IndexBy, Next, Replacement, Request, TagBy, Tree, WritePolicy};
+use common::{ByUser, Event, Pair, SHAPES, build, events, raw, world};
 use proptest::prelude::*;
 
 proptest! {
@@ -41,7 +41,7 @@ proptest! {
         }
         let tree = Tree::new(config.clone());
         let rng = Rng::new(seed);
-        let mut whole = Hierarchy::new(&tree, rng);
+        let mut whole = Computer::new(&tree, rng);
         let (mut front, mut back) = (Front::new(&tree, rng), Back::new(&tree, rng));
         let mut recorded: Vec<Request> = Vec::new();
         let mut waited = 0;
@@ -49,7 +49,7 @@ proptest! {
             let Event::Access { kind, mapping, offset, .. } = event else { unreachable!() };
             let asked = if kind == Kind::Fetch { config.fetch } else { config.data };
             let at = LineAddr { id: mapping, line: (offset >> config.caches[asked].line.log2()) as u32 };
-            whole.access(kind, at, &world);
+            whole.user(kind, at, &world);
             waited += front.access(asked, kind, at, 0, &world, &mut recorded);
             if step == cut {
                 // Sharing may end anywhere: clones go on where the originals stand.
@@ -183,7 +183,7 @@ proptest! {
         let mut expected = lines(&pair);
         expected.retain(|&(_, p, _)| p != page);
         let mappings = pair.world.mappings_of(page);
-        pair.fast.purge(PageId(page), &mappings, &pair.world);
+        pair.fast.purge(PageId(page), &mappings, &pair.world, &mut ());
         prop_assert_eq!(lines(&pair), expected);
     }
 }

@@ -4,11 +4,11 @@
 mod common;
 
 use binhop_base::{Kind, LineAddr, PageId, Rng};
-use binhop_hw::{CacheConfig, Hierarchy, IndexBy, Next, Replacement, TagBy, Tree, TreeConfig, WritePolicy};
-use common::{World, plain, tree};
+use binhop_hw::{CacheConfig, Computer, IndexBy, Next, Replacement, TagBy, Tree, TreeConfig, WritePolicy};
+use common::{ByUser, World, plain, tree};
 
-fn hierarchy(config: TreeConfig) -> Hierarchy {
-    Hierarchy::new(&Tree::new(config), Rng::new(0))
+fn computer(config: TreeConfig) -> Computer {
+    Computer::new(&Tree::new(config), Rng::new(0))
 }
 
 /// Two direct-mapped levels of 4 and 8 lines of 16 bytes, pages of one line.
@@ -22,22 +22,22 @@ fn page(id: u32) -> LineAddr {
 
 #[test]
 fn one_miss_is_one_miss_at_each_level_not_one_more_at_its_fill_or_retry() {
-    let (mut h, world) = (hierarchy(two_levels()), World::identity(16));
-    h.access(Kind::Load, page(3), &world);
+    let (mut h, world) = (computer(two_levels()), World::identity(16));
+    h.user(Kind::Load, page(3), &world);
     for cache in 0..2 {
         let counters = h.counters(cache);
         assert_eq!((counters.accesses.total(), counters.misses.total(), counters.fills), (1, 1, 1));
     }
     assert_eq!(h.back.memory().accesses.total(), 1);
-    h.access(Kind::Load, page(3), &world);
+    h.user(Kind::Load, page(3), &world);
     assert_eq!((h.counters(0).accesses.total(), h.counters(0).misses.total()), (2, 1));
     assert_eq!(h.counters(1).accesses.total(), 1);
 }
 
 #[test]
 fn a_store_is_no_extra_load_at_any_level() {
-    let (mut h, world) = (hierarchy(two_levels()), World::identity(16));
-    h.access(Kind::Store, page(3), &world);
+    let (mut h, world) = (computer(two_levels()), World::identity(16));
+    h.user(Kind::Store, page(3), &world);
     for cache in 0..2 {
         let counters = h.counters(cache);
         assert_eq!((counters.accesses[Kind::Store], counters.accesses.total()), (1, 1));
@@ -51,9 +51,9 @@ fn a_store_is_no_extra_load_at_any_level() {
 
 #[test]
 fn no_eviction_is_lost() {
-    let (mut h, world) = (hierarchy(two_levels()), World::identity(64));
+    let (mut h, world) = (computer(two_levels()), World::identity(64));
     for id in 0..64 {
-        h.access(Kind::Load, page(id), &world);
+        h.user(Kind::Load, page(id), &world);
     }
     assert_eq!((h.counters(0).evictions, h.counters(1).evictions), (60, 56));
     h.check().unwrap();
@@ -64,15 +64,15 @@ fn a_dirty_line_stays_dirty_though_its_write_back_misses_below() {
     // Pages 3 and 11 share a set at both levels; level 2 loses 3 while level 1 holds it dirty.
     let mut config = two_levels();
     config.caches[0] = plain("l1", 64, 16, 2, Next::Cache(1));
-    let (mut h, world) = (hierarchy(config), World::identity(32));
-    h.access(Kind::Store, page(3), &world);
-    h.access(Kind::Load, page(11), &world); // level 2 evicts 3 (clean there)
+    let (mut h, world) = (computer(config), World::identity(32));
+    h.user(Kind::Store, page(3), &world);
+    h.user(Kind::Load, page(11), &world); // level 2 evicts 3 (clean there)
     assert_eq!((h.counters(1).evictions, h.counters(1).evictions_dirty), (1, 0));
-    h.access(Kind::Load, page(1), &world); // level 1 writes 3 back, which misses level 2 and allocates
+    h.user(Kind::Load, page(1), &world); // level 1 writes 3 back, which misses level 2 and allocates
     let l2 = h.counters(1);
     assert_eq!((l2.accesses[Kind::Writeback], l2.misses[Kind::Writeback]), (1, 1));
     assert_eq!(h.back.resident(1).1, 1);
-    h.access(Kind::Load, page(19), &world); // level 2 evicts 3: now memory gets it
+    h.user(Kind::Load, page(19), &world); // level 2 evicts 3: now memory gets it
     assert_eq!(h.back.memory().accesses[Kind::Writeback], 1);
     h.check().unwrap();
 }
@@ -82,9 +82,9 @@ fn a_write_back_that_misses_a_cache_that_does_not_allocate_reaches_memory() {
     let mut config = two_levels();
     config.caches[0] = plain("l1", 64, 16, 2, Next::Cache(1));
     config.caches[1].allocate = false;
-    let (mut h, world) = (hierarchy(config), World::identity(32));
+    let (mut h, world) = (computer(config), World::identity(32));
     for (kind, id) in [(Kind::Store, 3), (Kind::Load, 11), (Kind::Load, 1)] {
-        h.access(kind, page(id), &world);
+        h.user(kind, page(id), &world);
     }
     assert_eq!(h.counters(1).misses[Kind::Writeback], 1);
     assert_eq!((h.back.memory().accesses[Kind::Writeback], h.back.resident(1).1), (1, 0));
@@ -93,25 +93,25 @@ fn a_write_back_that_misses_a_cache_that_does_not_allocate_reaches_memory() {
 
 #[test]
 fn compulsory_misses_are_at_most_the_misses_and_a_returning_page_has_none() {
-    let (mut h, mut world) = (hierarchy(two_levels()), World::identity(16));
-    h.access(Kind::Load, page(3), &world);
-    h.access(Kind::Load, page(7), &world);
-    h.access(Kind::Load, page(3), &world);
+    let (mut h, mut world) = (computer(two_levels()), World::identity(16));
+    h.user(Kind::Load, page(3), &world);
+    h.user(Kind::Load, page(7), &world);
+    h.user(Kind::Load, page(3), &world);
     assert_eq!((h.counters(0).misses[Kind::Load], h.counters(0).compulsory[Kind::Load]), (3, 2));
-    h.purge(PageId(3), &world.mappings_of(3), &world);
+    h.purge(PageId(3), &world.mappings_of(3), &world, &mut ());
     world.frames[3] = 40;
-    h.access(Kind::Load, page(3), &world);
+    h.user(Kind::Load, page(3), &world);
     assert_eq!((h.counters(0).misses[Kind::Load], h.counters(0).compulsory[Kind::Load]), (4, 2));
     h.check().unwrap();
 }
 
 #[test]
 fn what_was_counted_before_a_snapshot_is_not_counted_after_it_and_the_caches_stay_warm() {
-    let (mut h, world) = (hierarchy(two_levels()), World::identity(16));
-    h.access(Kind::Load, page(3), &world);
+    let (mut h, world) = (computer(two_levels()), World::identity(16));
+    h.user(Kind::Load, page(3), &world);
     let warm = *h.counters(0);
-    h.access(Kind::Load, page(3), &world);
-    h.access(Kind::Load, page(7), &world);
+    h.user(Kind::Load, page(3), &world);
+    h.user(Kind::Load, page(7), &world);
     let measured = *h.counters(0) - warm;
     assert_eq!((measured.accesses[Kind::Load], measured.misses[Kind::Load]), (2, 1));
 }
@@ -122,8 +122,8 @@ fn three_spaces() -> World {
     World { frames: vec![5, 9], mappings: vec![(0, 7), (1, 7), (0, 7)] }
 }
 
-fn one_cache(index: IndexBy, tag: TagBy) -> Hierarchy {
-    hierarchy(tree(vec![CacheConfig { index, tag, ..plain("l1", 64, 16, 4, Next::Memory) }], 16, 0, 0))
+fn one_cache(index: IndexBy, tag: TagBy) -> Computer {
+    computer(tree(vec![CacheConfig { index, tag, ..plain("l1", 64, 16, 4, Next::Memory) }], 16, 0, 0))
 }
 
 #[test]
@@ -136,11 +136,11 @@ fn one_process_does_not_hit_the_line_of_another_at_the_same_virtual_address() {
         (IndexBy::Virtual, TagBy::Global),
     ] {
         let (mut h, world) = (one_cache(index, tag), three_spaces());
-        h.access(Kind::Load, page(0), &world);
-        h.access(Kind::Load, page(1), &world);
+        h.user(Kind::Load, page(0), &world);
+        h.user(Kind::Load, page(1), &world);
         assert_eq!(h.counters(0).misses[Kind::Load], 2, "{index:?} {tag:?}");
         // A page that two spaces share is one line where the tag names the page, two where it names the space.
-        h.access(Kind::Load, page(2), &world);
+        h.user(Kind::Load, page(2), &world);
         let expected = if tag == TagBy::Asid { 3 } else { 2 };
         assert_eq!(h.counters(0).misses[Kind::Load], expected, "{index:?} {tag:?}");
     }
@@ -151,23 +151,23 @@ fn addresses_above_32_bits_are_not_cut() {
     // 128 direct-mapped sets of 16 bytes, pages of 16 bytes: the set is the frame's low 7 bits.
     let one = |hashed| {
         let cache = CacheConfig { hashed, ..plain("l1", 2048, 16, 1, Next::Memory) };
-        hierarchy(tree(vec![cache], 16, 0, 0))
+        computer(tree(vec![cache], 16, 0, 0))
     };
     let high = 1 << 59; // the top bit of a 64-bit address with 16-byte pages, less one
     let world = World { frames: vec![3, high + 3, high + 4], mappings: vec![(0, 0), (1, 0), (2, 0)] };
-    let set_of = |h: &Hierarchy, id| {
+    let set_of = |h: &Computer, id| {
         h.contents(0).iter().position(|set| set.iter().flatten().any(|line| line.at.id == id))
     };
     let mut plain = one(false);
-    plain.access(Kind::Load, page(0), &world);
-    plain.access(Kind::Load, page(1), &world);
+    plain.user(Kind::Load, page(0), &world);
+    plain.user(Kind::Load, page(1), &world);
     assert_eq!(plain.counters(0).evictions, 1);
-    plain.access(Kind::Load, page(2), &world);
+    plain.user(Kind::Load, page(2), &world);
     assert_eq!((set_of(&plain, 1), set_of(&plain, 2)), (Some(3), Some(4)));
     // Hashed, bit 59 = 8 × 7 + 3 folds onto bit 3.
     let mut hashed = one(true);
     (0..3).for_each(|id| {
-        hashed.access(Kind::Load, page(id), &world);
+        hashed.user(Kind::Load, page(id), &world);
     });
     assert_eq!((set_of(&hashed, 0), set_of(&hashed, 1)), (Some(3), Some(3 ^ 8)));
 }
@@ -177,14 +177,14 @@ fn page_numbers_in_the_millions_do_not_collide() {
     // 2^22 pages of 512 lines: keys beyond 2^31.
     let cache = plain("l1", 16 << 10, 16, 1024, Next::Memory);
     let config = TreeConfig { page: common::power(8192), ..tree(vec![cache], 8192, 0, 0) };
-    let mut h = hierarchy(config);
+    let mut h = computer(config);
     let pages = 1u32 << 22;
     let world = World {
         frames: vec![1; pages as usize],
         mappings: (0..pages).map(|page| (page, u64::from(page))).collect(),
     };
     for id in (0..22).map(|bit| (1 << bit) | 1) {
-        h.access(Kind::Load, LineAddr { id, line: 511 }, &world);
+        h.user(Kind::Load, LineAddr { id, line: 511 }, &world);
     }
     assert_eq!((h.counters(0).misses[Kind::Load], h.front.resident(0).0), (22, 22));
 }
@@ -195,9 +195,9 @@ fn the_same_seed_gives_the_same_victims_and_another_seed_others() {
     let tree = Tree::new(tree(vec![cache], 16, 0, 0));
     let world = World::identity(16);
     let run = |seed| {
-        let mut h = Hierarchy::new(&tree, Rng::new(seed));
+        let mut h = Computer::new(&tree, Rng::new(seed));
         for step in 0..200u32 {
-            h.access(Kind::Load, page(step * 7 % 11), &world);
+            h.user(Kind::Load, page(step * 7 % 11), &world);
         }
         (*h.counters(0), h.contents(0))
     };
@@ -212,9 +212,9 @@ fn a_write_through_store_reaches_memory_whether_it_hits_or_misses_and_leaves_no_
     config.caches[1].write = WritePolicy::Through;
     for allocate in [true, false] {
         config.caches.iter_mut().for_each(|cache| cache.allocate = allocate);
-        let (mut h, world) = (hierarchy(config.clone()), World::identity(16));
-        h.access(Kind::Store, page(3), &world);
-        h.access(Kind::Store, page(3), &world);
+        let (mut h, world) = (computer(config.clone()), World::identity(16));
+        h.user(Kind::Store, page(3), &world);
+        h.user(Kind::Store, page(3), &world);
         assert_eq!(h.counters(1).accesses[Kind::Write], 2);
         assert_eq!(h.back.memory().accesses[Kind::Write], 2);
         assert_eq!(h.counters(0).misses[Kind::Store], if allocate { 1 } else { 2 });

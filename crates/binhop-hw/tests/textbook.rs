@@ -4,36 +4,36 @@
 mod common;
 
 use binhop_base::{Kind, LineAddr, Rng};
-use binhop_hw::{CacheConfig, Hierarchy, Next, Replacement, Tree};
-use common::{World, plain, tree};
+use binhop_hw::{CacheConfig, Computer, Next, Replacement, Tree};
+use common::{ByUser, World, plain, tree};
 
 /// One set of `ways` lines of 16 bytes; line X of the tables is line 0 of page X − 'A'.
 struct OneSet {
-    hierarchy: Hierarchy,
+    computer: Computer,
     world: World,
 }
 
 impl OneSet {
     fn new(ways: u32, replacement: Replacement) -> Self {
         let config = CacheConfig { replacement, ..plain("l1", 16 * u64::from(ways), 16, ways, Next::Memory) };
-        let hierarchy = Hierarchy::new(&Tree::new(tree(vec![config], 16, 0, 0)), Rng::new(0));
-        Self { hierarchy, world: World::identity(26) }
+        let computer = Computer::new(&Tree::new(tree(vec![config], 16, 0, 0)), Rng::new(0));
+        Self { computer, world: World::identity(26) }
     }
 
     /// The set as letters, empty ways as dots.
     fn contents(&self) -> String {
         let letter = |id: u32| char::from(b'A' + id as u8);
-        self.hierarchy.contents(0)[0].iter().map(|way| way.map_or('.', |line| letter(line.at.id))).collect()
+        self.computer.contents(0)[0].iter().map(|way| way.map_or('.', |line| letter(line.at.id))).collect()
     }
 
     fn load(&mut self, line: char) {
         let at = LineAddr { id: u32::from(line as u8 - b'A'), line: 0 };
-        self.hierarchy.access(Kind::Load, at, &self.world);
+        self.computer.user(Kind::Load, at, &self.world);
     }
 
     fn purge(&mut self, line: char) {
         let page = u32::from(line as u8 - b'A');
-        self.hierarchy.purge(binhop_base::PageId(page), &self.world.mappings_of(page), &self.world);
+        self.computer.purge(binhop_base::PageId(page), &self.world.mappings_of(page), &self.world, &mut ());
     }
 
     /// Each row: the line accessed, the victim ('-' is none), the set afterwards.
@@ -128,10 +128,10 @@ fn srrip_keeps_what_was_used_again_through_a_scan() {
     // LRU on the same pattern.
     let mut lru = OneSet::new(4, Replacement::Lru);
     "ABBACDEFAB".chars().for_each(|line| lru.load(line));
-    assert_eq!(lru.hierarchy.counters(0).misses[Kind::Load], 8);
+    assert_eq!(lru.computer.counters(0).misses[Kind::Load], 8);
     let mut srrip = OneSet::new(4, Replacement::Srrip);
     "ABBACDEFAB".chars().for_each(|line| srrip.load(line));
-    assert_eq!(srrip.hierarchy.counters(0).misses[Kind::Load], 6);
+    assert_eq!(srrip.computer.counters(0).misses[Kind::Load], 6);
 }
 
 /// The draws of seed 0, cache 0, set 0: each victim takes the next one, a line that comes to an empty way none.

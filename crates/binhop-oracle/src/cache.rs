@@ -75,6 +75,8 @@ pub struct Cache {
     pub sets: Vec<Vec<Option<Line>>>,
     /// Every count, by its name and the name of the kind.
     pub counts: BTreeMap<(&'static str, Option<&'static str>), u64>,
+    /// Dirty lines taken out whose data nobody wants.
+    pub discarded: u64,
     /// Bits of the PLRU trees: (set, first way, number of ways) of the node → whether it points to the upper half.
     points_up: BTreeMap<(u64, usize, usize), bool>,
     victims: BTreeMap<u64, u64>,
@@ -91,6 +93,7 @@ impl Cache {
             number,
             sets,
             counts: BTreeMap::new(),
+            discarded: 0,
             points_up: BTreeMap::new(),
             victims: BTreeMap::new(),
             time: 0,

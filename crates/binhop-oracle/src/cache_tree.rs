@@ -1,6 +1,7 @@
 //! A tree of caches and the rules of what each does, one sentence of the specification after another.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 use binhop_base::{Kind, MappingId, PageId, PerKind, Rng, Translation};
 
@@ -15,6 +16,32 @@ struct Asked {
     kind: Kind,
     /// Bytes of data carried; `None` is a store's.
     data: Option<u64>,
+}
+
+/// Why a line left a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// Another needed the room.
+    Evicted,
+    /// An inclusive cache behind lost the line over it.
+    Invalidated,
+    /// It was taken out from outside.
+    Purged,
+}
+
+/// A line that left a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Left {
+    /// The cache.
+    pub cache: usize,
+    /// What the cache called the line.
+    pub name: Name,
+    /// Its first byte within the page.
+    pub offset: u64,
+    /// Whether the level behind lacked some of its data.
+    pub dirty: bool,
+    /// Why it left.
+    pub why: Why,
 }
 
 /// A write buffer that is stepped cycle by cycle: for each write in it, the cycles it still needs.
@@ -62,6 +89,10 @@ pub struct CacheTree {
     pub memory: PerKind<u64>,
     /// The processor's clock.
     pub now: u64,
+    /// What left the caches since someone cleared it.
+    pub left: Vec<Left>,
+    /// Where the access in progress found its line, or left its data: a cache, or memory (`None`).
+    served: Option<Option<usize>>,
     page: u64,
     memory_cost: u64,
     add_costs: bool,
@@ -78,10 +109,23 @@ impl CacheTree {
         let buffers = vec![Buffer::default(); caches.len()];
         let caches = caches.into_iter().enumerate().map(|(i, config)| Cache::new(config, i)).collect();
         let (memory, seen) = (PerKind::default(), BTreeSet::new());
-        Self { caches, memory, now: 0, page, memory_cost, add_costs, rng, buffers, seen }
+        Self {
+            caches,
+            memory,
+            now: 0,
+            left: Vec::new(),
+            served: None,
+            page,
+            memory_cost,
+            add_costs,
+            rng,
+            buffers,
+            seen,
+        }
     }
 
-    /// The processor fetches, loads or stores at byte `offset` of a mapping; returns the cycles it waits.
+    /// The processor fetches, loads or stores at byte `offset` of a mapping; returns the cycles it waits, and who
+    /// served it: a cache, or memory (`None`).
     pub fn access(
         &mut self,
         cache: usize,
@@ -89,38 +133,91 @@ impl CacheTree {
         mapping: u32,
         offset: u64,
         os: &impl Translation,
-    ) -> u64 {
+    ) -> (u64, Option<usize>) {
+        self.ask(cache, kind, Name::Mapping(mapping), offset, false, os)
+    }
+
+    /// Someone asks a cache for the line with this byte, as the processor asks the first level. `costs`: whether a hit
+    /// there costs what the cache costs. Returns the cycles, and who served it.
+    pub fn ask(
+        &mut self,
+        cache: usize,
+        kind: Kind,
+        name: Name,
+        offset: u64,
+        costs: bool,
+        os: &impl Translation,
+    ) -> (u64, Option<usize>) {
         let begin = self.now;
-        let asked = Asked { name: Name::Mapping(mapping), offset, kind, data: None };
+        self.served = None;
+        let asked = Asked { name, offset, kind, data: None };
         let through = self.caches[cache].config.write == "through";
+        let allocate = self.caches[cache].config.allocate;
+        let hit = self.look(cache, asked, kind == Kind::Store && !through, os);
+        if hit {
+            self.serve(Some(cache));
+        }
+        if costs && (hit || self.add_costs) {
+            self.now += self.caches[cache].config.cost;
+        }
         if kind == Kind::Store {
-            let hit = self.look(cache, asked, !through, os);
-            if !hit && self.caches[cache].config.allocate {
-                let fill = Asked { kind: Kind::Store, ..asked };
-                self.bring_in(cache, fill, true, !through, os);
+            if !hit && allocate {
+                self.bring_in(cache, asked, true, !through, os);
             }
-            if through || (!hit && !self.caches[cache].config.allocate) {
+            if through || (!hit && !allocate) {
                 self.pass_down(cache, Asked { kind: Kind::Write, ..asked }, os);
             }
-        } else if !self.look(cache, asked, false, os) {
+        } else if !hit {
             self.bring_in(cache, asked, true, false, os);
         }
-        self.now - begin
+        (self.now - begin, self.served.expect("every access is served"))
+    }
+
+    /// The first level that has the line, or takes the data, is the one that serves.
+    fn serve(&mut self, by: Option<usize>) {
+        if self.served.is_none() {
+            self.served = Some(by);
+        }
     }
 
     /// The frame of a page changes hands.
     pub fn purge(&mut self, page: u32, os: &impl Translation) {
+        self.invalidate(page, 0..self.page, false, os);
+    }
+
+    /// Takes out every line that holds one of these bytes of a page, or lies under one that does of an inclusive cache. Dirty ones are written to memory, unless `discard`
+    /// and all their bytes are among these.
+    pub fn invalidate(&mut self, page: u32, bytes: Range<u64>, discard: bool, os: &impl Translation) {
         for number in 0..self.caches.len() {
-            let gone = self.caches[number].take_out(|line| page_of(line.name, os) == page);
+            let size = self.caches[number].config.line;
+            // An inclusive cache behind may not lose a line and leave a part of it here.
+            let behind = (0..self.caches.len())
+                .filter(|&behind| self.caches[behind].config.inclusive && self.is_above(number, behind));
+            let wide = behind.map(|behind| self.caches[behind].config.line).fold(size, u64::max);
+            let holds = |line: &crate::cache::Line| {
+                let first = line.offset / wide * wide;
+                page_of(line.name, os) == page && (first..first + wide).any(|byte| bytes.contains(&byte))
+            };
+            let gone = self.caches[number].take_out(holds);
             for line in gone {
+                let all = (line.offset..line.offset + size).all(|byte| bytes.contains(&byte));
                 self.caches[number].count("purged", None, 1);
+                self.leave(number, line.name, line.offset, line.dirty, Why::Purged);
                 if line.dirty {
                     self.caches[number].count("purged.dirty", None, 1);
+                }
+                if line.dirty && discard && all {
+                    self.caches[number].discarded += 1;
+                } else if line.dirty {
                     self.caches[number].count("sent", Some(Kind::System), 1);
                     self.memory[Kind::System] += 1;
                 }
             }
         }
+    }
+
+    fn leave(&mut self, cache: usize, name: Name, offset: u64, dirty: bool, why: Why) {
+        self.left.push(Left { cache, name, offset, dirty, why });
     }
 
     /// Asks a cache for a line: counts the access and its miss, and whether that is the first ever.
@@ -183,12 +280,14 @@ impl CacheTree {
                     same && (victim.offset..victim.offset + bytes).contains(&line.offset)
                 };
                 for line in self.caches[upper].take_out(covered) {
+                    self.leave(upper, line.name, line.offset, line.dirty, Why::Invalidated);
                     self.caches[upper].count("invalidated", None, 1);
                     self.caches[upper].count("invalidated.dirty", None, u64::from(line.dirty));
                     dirty |= line.dirty;
                 }
             }
         }
+        self.leave(cache, victim.name, victim.offset, dirty, Why::Evicted);
         if dirty {
             if !victim.dirty {
                 self.caches[cache].count("dirtied", None, 1);
@@ -220,6 +319,9 @@ impl CacheTree {
         match self.caches[cache].config.next {
             None => {
                 self.memory[asked.kind] += 1;
+                if asked.kind.is_demand() || asked.kind == Kind::Write {
+                    self.serve(None);
+                }
                 if asked.kind.is_demand() {
                     self.now += self.memory_cost;
                 }
@@ -231,6 +333,9 @@ impl CacheTree {
 
     fn read(&mut self, cache: usize, asked: Asked, os: &impl Translation) {
         let hit = self.look(cache, asked, false, os);
+        if hit && asked.kind.is_demand() {
+            self.serve(Some(cache));
+        }
         if !hit {
             self.bring_in(cache, asked, true, false, os);
         }
@@ -243,6 +348,9 @@ impl CacheTree {
         let back = self.caches[cache].config.write == "back";
         let allocate = self.caches[cache].config.allocate;
         let hit = self.look(cache, asked, back, os);
+        if asked.kind == Kind::Write && (hit || allocate) {
+            self.serve(Some(cache));
+        }
         if !hit && allocate {
             let whole = asked.data == Some(self.caches[cache].config.line);
             self.bring_in(cache, Asked { kind: Kind::Fill, ..asked }, !whole, back, os);

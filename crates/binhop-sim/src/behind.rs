@@ -2,7 +2,7 @@
 
 use binhop_base::{FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
-    Access, Alike, Back, CacheConfig, Counted, Fan, Front, IndexBy, Next, Request, Rules, Stack, Tree,
+    Alike, Back, CacheConfig, Computer, Counted, Fan, Front, IndexBy, Next, Request, Stack, Tree,
 };
 use binhop_trace::export::MemoryAccess;
 
@@ -129,8 +129,8 @@ impl Behind {
         }
     }
 
-    /// Its lines leave a front whose every request this back answers at once.
-    pub(crate) fn purge_front(
+    /// Its lines leave this back and the front whose every request this back answers at once.
+    pub(crate) fn purge_all(
         &mut self,
         front: &mut Front,
         page: PageId,
@@ -138,7 +138,7 @@ impl Behind {
         now: u64,
         view: &View<'_>,
     ) {
-        front.purge(page, mappings, now, view, &mut self.own().0.bind(view));
+        Computer::over(front, self.own().0, now).purge(page, mappings, view, &mut ());
     }
 
     fn own(&mut self) -> (&mut Back, &mut u64) {
@@ -158,26 +158,12 @@ impl Behind {
         clock: &mut Clock,
         view: &View<'_>,
     ) {
-        let rows = block.rows();
-        let cache_of = [self.tree.config().fetch, self.tree.config().data, self.tree.config().data];
-        let rules = self.tree.config().rules;
+        let gaps = if block.gaps.is_empty() { &[] } else { &block.gaps[entries.clone()] };
         let (back, waited) = self.own();
-        if rules == Rules::Cachegrind {
-            *waited += front.refer_all(back, &rows[entries], view);
-            return;
-        }
-        let mut below = back.bind(view);
-        if block.gaps.is_empty() {
-            *waited += front.access_all(&rows[entries], view, &mut below);
-            return;
-        }
-        for (&row, &gap) in rows[entries.clone()].iter().zip(&block.gaps[entries]) {
-            clock.pass(gap);
-            let cache = cache_of[row.kind() as usize];
-            let waits = front.access(cache, row.kind(), row.at(), clock.now, view, &mut below);
-            clock.now += waits;
-            *waited += waits;
-        }
+        let mut computer = Computer::over(front, back, clock.now);
+        let waits = computer.run(&block.rows()[entries], gaps, view);
+        clock.come_to(computer.now, waits);
+        *waited += waits;
     }
 
     /// The repeated misses by page of the cache that is watched, if one is, and its bins.
@@ -315,6 +301,12 @@ impl Clock {
     pub(crate) fn pass(&mut self, instructions: u64) {
         self.now += instructions;
         self.instructions += instructions;
+    }
+
+    /// It is cycle `now`, after instructions, and so many cycles waited.
+    fn come_to(&mut self, now: u64, waited: u64) {
+        self.instructions += now - self.now - waited;
+        self.now = now;
     }
 
     /// The stream has come to this count of instructions.

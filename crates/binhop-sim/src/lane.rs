@@ -224,10 +224,13 @@ impl Lane {
         if let Some(held) = placed.evicted.or_else(|| self.whereabouts.take_dead(placed.frame)) {
             let view = View { tables, frames: Some(&self.whereabouts) };
             let (mappings, now) = (tables.mappings_of(held), self.clock.now);
-            if let Some(front) = &mut self.front {
-                if let ([only], true) = (&mut *self.behind, self.immediate) {
-                    only.purge_front(front, held, mappings, now, &view);
-                } else {
+            if let (Some(front), [only], true) = (&mut self.front, &mut *self.behind, self.immediate) {
+                only.purge_all(front, held, mappings, now, &view);
+                if let Some(tap) = &mut self.tap {
+                    only.tapped(&view, tap);
+                }
+            } else {
+                if let Some(front) = &mut self.front {
                     passed.clear();
                     front.purge(held, mappings, now, &view, passed);
                     for behind in &mut self.behind {
@@ -235,11 +238,8 @@ impl Lane {
                     }
                     self.stacks.iter_mut().for_each(|stack| stack.replay(passed, &view));
                 }
-            }
-            for behind in &mut self.behind {
-                behind.purge(held, mappings, now, &view);
-                if let Some(tap) = &mut self.tap {
-                    behind.tapped(&view, tap);
+                for behind in &mut self.behind {
+                    behind.purge(held, mappings, now, &view);
                 }
             }
             self.stacks.iter_mut().for_each(|stack| stack.purge(held, &view));

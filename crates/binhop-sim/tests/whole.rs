@@ -74,7 +74,7 @@ impl Slow {
             pool,
             world: World::default(),
             held: BTreeMap::new(),
-            tree: caches::oracle(config, rng),
+            tree: caches::oracle_of(config, rng),
             asid: Asid(0),
             instructions: 0,
             references: 0,

@@ -2,14 +2,16 @@
 //! model set beside the oracle.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
-use binhop_base::{Bytes, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Translation};
+use binhop_base::{
+    Agent, Bytes, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Translation,
+};
 use binhop_hw::{
-    CacheConfig, CacheCounters, CostRule, Hierarchy, IndexBy, Next, Replacement, Rules, TagBy, Tree,
-    TreeConfig, WriteBufferConfig, WritePolicy, WritebackOrder,
+    CacheConfig, CacheCounters, Computer, CostRule, Departure, DirtyData, IndexBy, Left, Level, Next,
+    Replacement, Rules, TagBy, Tree, TreeConfig, WriteBufferConfig, WritePolicy, WritebackOrder,
 };
 use binhop_oracle::{
     cache::{Config, Name},
-    cache_tree::CacheTree,
+    cache_tree::{self as oracle, CacheTree},
 };
 use proptest::prelude::*;
 
@@ -87,7 +89,7 @@ pub fn power(value: u64) -> PowerOfTwo {
 }
 
 /// The same tree for the oracle.
-pub fn oracle(config: &TreeConfig, rng: Rng) -> CacheTree {
+pub fn oracle_of(config: &TreeConfig, rng: Rng) -> CacheTree {
     let caches = config.caches.iter().map(|cache| Config {
         sets: cache.sets(),
         ways: cache.ways as usize,
@@ -111,6 +113,17 @@ pub fn oracle(config: &TreeConfig, rng: Rng) -> CacheTree {
     CacheTree::new(caches.collect(), config.page.bytes(), config.memory_cost, add, rng)
 }
 
+/// The user's accesses, when nobody wants to know more than the cycles.
+pub trait ByUser {
+    fn user(&mut self, kind: Kind, at: LineAddr, world: &World) -> u64;
+}
+
+impl ByUser for Computer {
+    fn user(&mut self, kind: Kind, at: LineAddr, world: &World) -> u64 {
+        self.access(Agent::User, kind, at, world, &mut ()).cycles
+    }
+}
+
 /// One thing that happens.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
@@ -118,13 +131,17 @@ pub enum Event {
     Access { kind: Kind, mapping: u32, offset: u64, instructions: u64 },
     /// A page's frame changes hands; the page itself moves to another frame.
     Purge { page: u32 },
+    /// Someone asks a cache of the tree (by its index, beginning again after the last) for byte `offset`.
+    Ask { cache: usize, agent: Agent, kind: Kind, mapping: u32, offset: u64 },
+    /// Bytes of a page leave all caches.
+    Invalidate { page: u32, first: u64, bytes: u64, discard: bool },
 }
 
 /// Both models, stepped together.
 pub struct Pair {
     pub config: TreeConfig,
     pub world: World,
-    pub fast: Hierarchy,
+    pub fast: Computer,
     pub slow: CacheTree,
     fresh_frame: u64,
 }
@@ -132,30 +149,89 @@ pub struct Pair {
 impl Pair {
     pub fn new(config: TreeConfig, world: World, seed: u64) -> Self {
         let rng = Rng::new(seed);
-        let slow = oracle(&config, rng);
-        let fast = Hierarchy::new(&Tree::new(config.clone()), rng);
+        let slow = oracle_of(&config, rng);
+        let fast = Computer::new(&Tree::new(config.clone()), rng);
         Self { config, world, fast, slow, fresh_frame: 1 << 40 }
     }
 
-    /// Lets one thing happen to both.
+    /// Lets one thing happen to both: the same cycles, the same level that serves, the same lines that leave.
     pub fn step(&mut self, event: Event) {
+        let mut left: Vec<Left> = Vec::new();
+        self.slow.left.clear();
         match event {
             Event::Access { kind, mapping, offset, instructions } => {
                 let asked = if kind == Kind::Fetch { self.config.fetch } else { self.config.data };
                 let line = (offset >> self.config.caches[asked].line.log2()) as u32;
                 self.fast.now += instructions;
                 self.slow.now += instructions;
-                let fast = self.fast.access(kind, LineAddr { id: mapping, line }, &self.world);
-                let slow = self.slow.access(asked, kind, mapping, offset, &self.world);
-                assert_eq!((fast, self.fast.now), (slow, self.slow.now), "cycles");
+                let at = LineAddr { id: mapping, line };
+                let fast = self.fast.access(Agent::User, kind, at, &self.world, &mut left);
+                let (cycles, served) = self.slow.access(asked, kind, mapping, offset, &self.world);
+                assert_eq!((fast.cycles, self.fast.now), (cycles, self.slow.now), "cycles");
+                assert_eq!(fast.served, served.map_or(Level::Memory, Level::Cache), "served");
+            }
+            Event::Ask { cache, agent, kind, mapping, offset } => {
+                let cache = cache % self.config.caches.len();
+                let line = (offset >> self.config.caches[cache].line.log2()) as u32;
+                let by_mapping = self.fast.front.tree().takes_mapping(cache);
+                let page = self.world.mappings[mapping as usize].0;
+                let id = if by_mapping { mapping } else { page };
+                let name = if by_mapping { Name::Mapping(mapping) } else { Name::Page(page) };
+                let costs = cache != self.config.fetch && cache != self.config.data;
+                let at = LineAddr { id, line };
+                let fast = self.fast.ask(cache, agent, kind, at, &self.world, &mut left);
+                let before = self.slow.now;
+                let (cycles, served) = self.slow.ask(cache, kind, name, offset, costs, &self.world);
+                if !agent.is_waited_for() {
+                    self.slow.now = before;
+                }
+                assert_eq!((fast.cycles, self.fast.now), (cycles, self.slow.now), "cycles");
+                assert_eq!(fast.served, served.map_or(Level::Memory, Level::Cache), "served");
             }
             Event::Purge { page } => {
-                self.fast.purge(PageId(page), &self.world.mappings_of(page), &self.world);
+                self.fast.purge(PageId(page), &self.world.mappings_of(page), &self.world, &mut left);
                 self.slow.purge(page, &self.world);
                 self.fresh_frame += 0x5_0001;
                 self.world.frames[page as usize] = self.fresh_frame;
             }
+            Event::Invalidate { page, first, bytes, discard } => {
+                let range = first..(first + bytes).min(PAGE);
+                let data = if discard { DirtyData::Discard } else { DirtyData::WriteBack };
+                let mappings = self.world.mappings_of(page);
+                let bytes = range.clone();
+                self.fast.invalidate(PageId(page), &mappings, bytes, data, &self.world, &mut left);
+                self.slow.invalidate(page, range, discard, &self.world);
+            }
         }
+        self.assert_equal_left(&left);
+    }
+
+    /// The same lines left; those that left for room, in the same order.
+    fn assert_equal_left(&self, left: &[Left]) {
+        let name = |line: &Left| {
+            let cache = &self.config.caches[line.cache];
+            let id = line.at.id;
+            oracle::Left {
+                cache: line.cache,
+                name: if cache.tag == TagBy::Asid { Name::Mapping(id) } else { Name::Page(id) },
+                offset: u64::from(line.at.line) << cache.line.log2(),
+                dirty: line.dirty,
+                why: match line.departure {
+                    Departure::Evicted => oracle::Why::Evicted,
+                    Departure::Invalidated => oracle::Why::Invalidated,
+                    Departure::Purged => oracle::Why::Purged,
+                },
+            }
+        };
+        let mut fast: Vec<oracle::Left> = left.iter().map(name).collect();
+        let mut slow = self.slow.left.clone();
+        let evicted = |left: &[oracle::Left]| -> Vec<oracle::Left> {
+            left.iter().copied().filter(|line| line.why == oracle::Why::Evicted).collect()
+        };
+        assert_eq!(evicted(&fast), evicted(&slow), "evicted in order");
+        fast.sort_unstable();
+        slow.sort_unstable();
+        assert_eq!(fast, slow, "left");
     }
 
     /// Equal contents of every cache, set by set, way by way.
@@ -182,6 +258,12 @@ impl Pair {
     pub fn assert_equal_counts(&self) {
         for (number, cache) in self.config.caches.iter().enumerate() {
             assert_counts(&cache.name, self.fast.counters(number), &self.slow, number);
+            let discarded = if self.fast.front.has(number) {
+                self.fast.front.outside(number).discarded
+            } else {
+                self.fast.back.outside(number).discarded
+            };
+            assert_eq!(discarded, self.slow.caches[number].discarded, "{} discarded", cache.name);
         }
         assert_eq!(self.fast.back.memory().accesses, self.slow.memory, "memory");
         self.fast.check().expect("the laws hold");
@@ -314,12 +396,19 @@ pub fn world() -> impl Strategy<Value = World> {
     })
 }
 
-pub fn events(purges: bool) -> impl Strategy<Value = Vec<Event>> {
-    let kind = prop::sample::select(vec![Kind::Fetch, Kind::Load, Kind::Store]);
-    let access = (kind, 0..MAPPINGS, 0..PAGE, 0u64..6).prop_map(|(kind, mapping, offset, instructions)| {
+/// What happens on its own: the program's accesses, and if wanted what comes from outside.
+pub fn events(injections: bool) -> impl Strategy<Value = Vec<Event>> {
+    let kind = || prop::sample::select(vec![Kind::Fetch, Kind::Load, Kind::Store]);
+    let access = (kind(), 0..MAPPINGS, 0..PAGE, 0u64..6).prop_map(|(kind, mapping, offset, instructions)| {
         Event::Access { kind, mapping, offset, instructions }
     });
     let purge = (0..PAGES).prop_map(|page| Event::Purge { page });
-    let event = prop_oneof![40 => access, u32::from(purges) => purge];
+    let agent = prop::sample::select(vec![Agent::User, Agent::Kernel, Agent::Handler, Agent::Walk]);
+    let ask = (0usize..5, agent, kind(), 0..MAPPINGS, 0..PAGE)
+        .prop_map(|(cache, agent, kind, mapping, offset)| Event::Ask { cache, agent, kind, mapping, offset });
+    let invalidate = (0..PAGES, 0..PAGE, 1..PAGE, any::<bool>())
+        .prop_map(|(page, first, bytes, discard)| Event::Invalidate { page, first, bytes, discard });
+    let some = u32::from(injections);
+    let event = prop_oneof![40 => access, some => purge, 4 * some => ask, 2 * some => invalidate];
     prop::collection::vec(event, 1..400)
 }

@@ -1,0 +1,75 @@
+//! Agents: who makes an access.
+//!
+//! Two questions are asked of an agent, and their answers differ: whether its misses count in MPI
+//! ([`Agent::counts_in_mpi`]), and whether the processor waits for it ([`Agent::is_waited_for`]). A page walk is
+//! waited for, and executes no instruction.
+
+macro_rules! agents {
+    ($($name:ident = $text:literal, mpi $mpi:literal, waited $waited:literal, $doc:literal;)*) => {
+        /// Who makes an access. The agent stands beside the [`Kind`](crate::Kind), which says why.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Agent { $(#[doc = $doc] $name,)* }
+
+        impl Agent {
+            /// Every agent, in the order of their discriminants.
+            pub const ALL: &'static [Agent] = &[$(Agent::$name,)*];
+            /// The name in a metric, before the kind (`l2.walk.load.misses`); the user's is left out.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Agent::$name => $text,)* }
+            }
+            /// Whether its demand misses count in MPI: it executes instructions, and MPI is misses per instruction.
+            #[must_use]
+            pub const fn counts_in_mpi(self) -> bool {
+                match self { $(Agent::$name => $mpi,)* }
+            }
+            /// Whether the processor waits until its access is done. Otherwise the access costs no cycle, but what
+            /// it does to the caches is done at once.
+            #[must_use]
+            pub const fn is_waited_for(self) -> bool {
+                match self { $(Agent::$name => $waited,)* }
+            }
+            /// What it is, in a sentence, for the glossary.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Agent::$name => $doc,)* }
+            }
+        }
+    };
+}
+
+agents! {
+    User = "user", mpi true, waited true, "The program.";
+    Kernel = "kernel", mpi true, waited true, "The operating system, on behalf of a process.";
+    Handler = "handler", mpi true, waited true, "Software that refills a TLB or translates a missing line.";
+    Walk = "walk", mpi false, waited true, "Hardware that reads page tables; it executes no instruction.";
+    Device = "device", mpi false, waited false, "A device that reads or writes memory by itself.";
+    Prefetch = "prefetch", mpi false, waited false, "Hardware that asks for lines ahead of their use.";
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::Agent;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn every_agent_has_a_name_of_its_own_and_is_explained() {
+        for (number, &agent) in Agent::ALL.iter().enumerate() {
+            assert_eq!(agent as usize, number);
+            assert!(agent.meaning().ends_with('.'), "{agent:?}");
+            assert_eq!(Agent::ALL.iter().filter(|other| other.name() == agent.name()).count(), 1);
+        }
+    }
+
+    #[test]
+    fn mpi_and_waiting_are_two_questions() {
+        let agents = |asked: fn(Agent) -> bool| -> Vec<Agent> {
+            Agent::ALL.iter().copied().filter(|&agent| asked(agent)).collect()
+        };
+        assert_eq!(agents(Agent::counts_in_mpi), [Agent::User, Agent::Kernel, Agent::Handler]);
+        assert_eq!(agents(Agent::is_waited_for), [Agent::User, Agent::Kernel, Agent::Handler, Agent::Walk]);
+    }
+}
