@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +14,10 @@ import polars as pl
 import pytest
 
 import binhop
+from binhop import cli
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).parent / "binhop"
@@ -43,7 +46,11 @@ def events(rows: list[tuple[int, int, int, int]]) -> pl.DataFrame:
 
 
 class Command:
-    """Runs the command as a user does, in a directory of its own."""
+    """Runs the command as a user does, in a directory of its own.
+
+    The command runs within the process of the tests, which has imported everything already: starting Python
+    takes longer than most commands. With options of `subprocess.run` it is a process of its own.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -51,18 +58,48 @@ class Command:
     def __call__(
         self, *arguments: str, stdin: str = "", **options: object
     ) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "COLUMNS": "80"}
+        return self.apart(*arguments, stdin=stdin, **options) if options else self._within(arguments, stdin)
+
+    def apart(self, *arguments: str, stdin: str = "", **options: object) -> subprocess.CompletedProcess[str]:
+        """Runs the command in a process of its own, with pipes as its streams."""
         return subprocess.run(
             [COMMAND, *map(str, arguments)],
             cwd=self.directory,
             input=stdin,
             capture_output=True,
             text=True,
-            env=environment,
+            env={**os.environ, "COLUMNS": "80"},
             timeout=120,
             check=False,
             **options,
         )
+
+    def _within(self, arguments: Sequence[str], stdin: str) -> subprocess.CompletedProcess[str]:
+        words = [str(COMMAND), *map(str, arguments)]
+        with ExitStack() as stack:
+            files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+            files[0].write(stdin.encode())
+            files[0].seek(0)
+            patch = stack.enter_context(pytest.MonkeyPatch.context())
+            patch.chdir(self.directory)
+            patch.setattr(sys, "argv", words)
+            patch.setenv("COLUMNS", "80")
+            for number, (name, file) in enumerate(zip(("stdin", "stdout", "stderr"), files, strict=True)):
+                stack.callback(os.close, before := os.dup(number))
+                stack.callback(os.dup2, before, number)
+                os.dup2(file.fileno(), number)
+                mode = "r" if name == "stdin" else "w"
+                stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
+                stack.callback(stream.close)
+                patch.setattr(sys, name, stream)
+            code = cli.main(words[1:])
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            texts = []
+            for file in files[1:]:
+                file.seek(0)
+                texts.append(file.read().decode(errors="surrogateescape"))
+            return subprocess.CompletedProcess(words, code, *texts)
 
     def ok(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         done = self(*arguments, stdin=stdin)

@@ -194,5 +194,7 @@ def test_the_placement_that_a_machine_repeats_is_read(command: Here, here: Path)
 def test_a_device_takes_what_comes(lin: Path, tmp_path: Path) -> None:
     outside = Command(tmp_path)
     for place in ("/dev/stdout", "/dev/fd/1", "/dev/null"):
-        said = outside.ok("run", "two-level", str(lin), "-q", "--json", place).stdout
+        done = outside.apart("run", "two-level", str(lin), "-q", "--json", place)
+        assert done.returncode == 0, done.stderr
+        said = done.stdout
         assert place == "/dev/null" or json.loads(said)["schema"] == 1
