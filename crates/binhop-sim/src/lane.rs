@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use binhop_base::{FrameNo, PageId, Result, Rng};
+use binhop_base::{FrameNo, MappingId, PageId, Result, Rng};
 use binhop_hw::{Front, Request, Sieve, Stack};
 use binhop_os::Frames;
 use binhop_os::placement::Placement;
@@ -34,6 +34,8 @@ pub(crate) struct Lane {
     /// Whether each request must be answered at once: then there is one cell.
     immediate: bool,
     clock: Clock,
+    /// The mappings of a page whose frame changes hands, oldest first: room that is used again.
+    mappings: Vec<MappingId>,
     /// Cycles waited within the front: of a shared one, all at once when sharing ends.
     waited: u64,
     /// Every placement, if anyone wants to know.
@@ -91,6 +93,7 @@ impl Lane {
             stacks: cells.stacks.iter().map(|stack| Stack::new(stack.shape, stack.ways)).collect(),
             immediate: tree.answers_at_once() || plan.tap,
             clock: Clock::default(),
+            mappings: Vec::new(),
             waited: 0,
             log: plan.log.then(Vec::new),
             tap: plan.tap.then(Vec::new),
@@ -223,7 +226,10 @@ impl Lane {
         // The frame changes hands: the lines of what it held leave every level, found by the frame.
         if let Some(held) = placed.evicted.or_else(|| self.whereabouts.take_dead(placed.frame)) {
             let view = View { tables, frames: Some(&self.whereabouts) };
-            let (mappings, now) = (tables.mappings_of(held), self.clock.now);
+            self.mappings.clear();
+            self.mappings.extend(tables.mappings_of(held));
+            self.mappings.reverse();
+            let (mappings, now) = (&*self.mappings, self.clock.now);
             if let (Some(front), [only], true) = (&mut self.front, &mut *self.behind, self.immediate) {
                 only.purge_all(front, held, mappings, now, &view);
                 if let Some(tap) = &mut self.tap {

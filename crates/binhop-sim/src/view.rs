@@ -11,8 +11,12 @@ use crate::prepare::Mapped;
 pub(crate) struct Tables {
     page: Vec<PageId>,
     virtual_page: Vec<PageNo>,
-    /// By page: its first mapping, then the others.
-    mappings: Vec<Vec<MappingId>>,
+    /// By mapping: the mapping of the same page before it; the first names itself.
+    before: Vec<MappingId>,
+    /// By page: its first mapping.
+    first: Vec<MappingId>,
+    /// By page: its newest mapping.
+    newest: Vec<MappingId>,
 }
 
 impl Tables {
@@ -21,15 +25,27 @@ impl Tables {
             let mapping = MappingId(self.page.len() as u32);
             self.page.push(mapped.page);
             self.virtual_page.push(mapped.virtual_page);
-            if mapped.page.index() >= self.mappings.len() {
-                self.mappings.resize(mapped.page.index() + 1, Vec::new());
-            }
-            self.mappings[mapped.page.index()].push(mapping);
+            let before = match self.newest.get_mut(mapped.page.index()) {
+                Some(newest) => std::mem::replace(newest, mapping),
+                // Pages are numbered in the order of their first mappings.
+                None => {
+                    debug_assert_eq!(mapped.page.index(), self.newest.len());
+                    self.first.push(mapping);
+                    self.newest.push(mapping);
+                    mapping
+                }
+            };
+            self.before.push(before);
         }
     }
 
-    pub(crate) fn mappings_of(&self, page: PageId) -> &[MappingId] {
-        &self.mappings[page.index()]
+    /// Every mapping of a page, newest first.
+    pub(crate) fn mappings_of(&self, page: PageId) -> impl Iterator<Item = MappingId> {
+        let before = |mapping: &MappingId| {
+            let before = self.before[mapping.index()];
+            (before != *mapping).then_some(before)
+        };
+        std::iter::successors(Some(self.newest[page.index()]), before)
     }
 }
 
@@ -98,6 +114,24 @@ impl Translation for View<'_> {
 
     #[inline]
     fn global_page(&self, page: PageId) -> PageNo {
-        self.tables.virtual_page[self.tables.mappings[page.index()][0].index()]
+        self.tables.virtual_page[self.tables.first[page.index()].index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mapping_of_a_page_is_found_newest_first() {
+        let mut tables = Tables::default();
+        let mapped = |page, virtual_page| Mapped { page: PageId(page), virtual_page: PageNo(virtual_page) };
+        tables.extend(&[mapped(0, 7), mapped(1, 8), mapped(0, 9)]);
+        tables.extend(&[mapped(2, 7), mapped(0, 3)]);
+        let of = |page| tables.mappings_of(PageId(page)).map(|mapping| mapping.0).collect::<Vec<_>>();
+        assert_eq!([of(0), of(1), of(2)], [vec![4, 2, 0], vec![1], vec![3]]);
+        let view = View { tables: &tables, frames: None };
+        assert_eq!([0, 1, 2].map(|page| view.global_page(PageId(page)).0), [7, 8, 7]);
+        assert_eq!((view.page(MappingId(4)), view.virtual_page(MappingId(4))), (PageId(0), PageNo(3)));
     }
 }

@@ -284,3 +284,26 @@ fn faults_where_few_frames_lie_outside_the_pool() {
     println!("few frames outside the pool: {once:?}, then {twice:?}");
     assert!(twice.asked * 10 <= once.asked * 23, "{once:?}, then {twice:?}");
 }
+
+#[test]
+fn short_processes_one_after_the_other() {
+    let _turn = turn();
+    let events = |processes: u64, pages: u64| {
+        let mut events = EventBuilder::default();
+        for child in 1..=processes {
+            fork(&mut events, child, 0);
+            (0..pages).for_each(|page| events.push(Op::Store, page << 12, 8, 1));
+            events.push(Op::Exit, child, 0, 0);
+            events.push(Op::Switch, 0, 0, 0);
+        }
+        events.finish()
+    };
+    let processes = 20_000;
+    let peaks = |processes, pages| costs(&events(processes, pages), "random").map(|cost| cost.peak as u64);
+    let (few, many) = (peaks(processes, 2), peaks(processes, 22));
+    let [simulated, paged] = [0, 1].map(|pass| (many[pass] - few[pass]) / (20 * processes));
+    println!("a page of an ended process: {simulated} B simulated, {paged} B in the count of faults");
+    // What a page's number leads to, vectors that double counted at their most, and a bit for each of its lines.
+    assert!(simulated <= 130, "{simulated} B for each page of an ended process");
+    assert!(paged <= 115, "{paged} B for each page of an ended process");
+}

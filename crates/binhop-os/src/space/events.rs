@@ -272,14 +272,32 @@ impl Spaces {
         home.born = home.generation;
         home.private = None;
         home.lineage = Lineage::NONE;
-        home.touched = NO_PLACE;
+        let touched = core::mem::replace(&mut home.touched, NO_PLACE);
         self.areas.release(core::mem::replace(&mut home.areas, Root::EMPTY));
         self.extents.release(core::mem::replace(&mut home.extents, Root::EMPTY));
         self.settle();
+        self.reclaim(space, touched);
+    }
+
+    /// Gives up the places of a life that ended, the last of them `touched`, where the only page ever found has died.
+    /// Where a page lives on, the place remains: if the space returns, it finds the mapping that it had there.
+    fn reclaim(&mut self, space: u32, touched: u32) {
+        let mut next = touched;
+        while next != NO_PLACE {
+            let number = next;
+            let place = &self.places[number as usize];
+            next = place.before;
+            if !place.has_others && self.ids.is_dead(self.ids.page_of(place.newest)) {
+                self.table.remove(space, self.ids.virtual_page(place.newest).0);
+                self.free_places.push(number);
+            }
+        }
     }
 
     /// Buries what no space leads to any more.
     pub(super) fn settle(&mut self) {
+        let told = self.dead.len();
         self.extents.settle(&mut self.segments, &mut self.dead);
+        self.dead[told..].iter().for_each(|&page| self.ids.bury(page));
     }
 }

@@ -37,13 +37,21 @@ pub(super) struct Ids {
     pages: Vec<Page>,
     mappings: Vec<Mapping>,
     virtual_pages: Vec<PageNo>,
+    /// A bit for each page: whether it died.
+    dead: Vec<u64>,
     /// One number less than a `u32` can tell apart; smaller in tests.
     limit: usize,
 }
 
 impl Ids {
     pub(super) fn new() -> Self {
-        Self { pages: Vec::new(), mappings: Vec::new(), virtual_pages: Vec::new(), limit: u32::MAX as usize }
+        Self {
+            pages: Vec::new(),
+            mappings: Vec::new(),
+            virtual_pages: Vec::new(),
+            dead: Vec::new(),
+            limit: u32::MAX as usize,
+        }
     }
 
     fn room(&self, used: usize, what: &str) -> Result<u32> {
@@ -63,6 +71,20 @@ impl Ids {
         let page = PageId(self.room(self.pages.len(), "pages")?);
         self.pages.push(Page { global, segment, origin, newest: Link::END });
         Ok(page)
+    }
+
+    /// A page has died.
+    pub(super) fn bury(&mut self, page: PageId) {
+        let words = self.pages.len().div_ceil(64);
+        if words > self.dead.len() {
+            self.dead.resize(words, 0);
+        }
+        self.dead[page.index() / 64] |= 1 << (page.index() % 64);
+    }
+
+    /// Whether a page has died.
+    pub(super) fn is_dead(&self, page: PageId) -> bool {
+        self.dead.get(page.index() / 64).is_some_and(|word| word >> (page.index() % 64) & 1 == 1)
     }
 
     /// A new mapping.

@@ -28,6 +28,11 @@
 //! O(log n) whatever it covers, besides what it makes or ends: a fork shares the maps of its parent, and
 //! either space copies what it changes. Memory grows with the pages touched and the events, not with references, nor
 //! with spaces × maps.
+//!
+//! When a space ends, whatever finds its pages by virtual page is given up, where these pages died with it. What remains of
+//! the dead is what numbers lead to, since numbers are never reused: some 45 B for a page and its mapping, with which
+//! results name pages of ended processes; and a hundred bytes for a space. Caches hold a dead page's lines until its frame
+//! changes hands, in each placement at another moment, so its number cannot serve another page.
 
 mod areas;
 mod coverage;
@@ -116,6 +121,8 @@ struct Place {
     before: u32,
     write_free: bool,
     outside: bool,
+    /// Whether `Spaces::others` has mappings made here.
+    has_others: bool,
 }
 
 /// All address spaces of a trace, seen in machine pages. The rules stand at the top of the module.
@@ -153,6 +160,8 @@ pub struct Spaces {
     /// From (space, virtual page) to the number of its place.
     table: Table,
     places: Vec<Place>,
+    /// Places that serve no virtual page any more.
+    free_places: Vec<u32>,
     /// From (place, page) to the mapping, for all but the place's newest.
     others: Table,
     ids: Ids,
@@ -180,6 +189,7 @@ impl Spaces {
             segments: Segments::default(),
             table: Table::new(),
             places: Vec::new(),
+            free_places: Vec::new(),
             others: Table::new(),
             ids: Ids::new(),
             dead: Vec::new(),
@@ -248,14 +258,20 @@ impl Spaces {
     fn search(&mut self, space: u32, page_no: PageNo, write: bool, known: Option<u32>) -> Result<Touch> {
         let Found { page, new_page, write_free, outside } = self.resolve(space, page_no, write)?;
         // There are no more places than mappings, and those are fewer than u32::MAX.
-        let number = known.unwrap_or(self.places.len() as u32);
+        let number = known.or_else(|| self.free_places.pop()).unwrap_or(self.places.len() as u32);
+        let mut has_others = known.is_some_and(|known| self.places[known as usize].has_others);
         let mapping = match self.find_mapping(known, page) {
             Some(mapping) => mapping,
             None => {
                 let home = &mut self.spaces[space as usize];
                 home.footprint += 1;
                 if let Some(place) = known.map(|known| &self.places[known as usize]) {
-                    self.others.insert(number, self.ids.page_of(place.newest).0.into(), place.newest.0);
+                    // A dead page never returns, and neither does a mapping to it.
+                    let page = self.ids.page_of(place.newest);
+                    if !self.ids.is_dead(page) {
+                        self.others.insert(number, page.0.into(), place.newest.0);
+                        has_others = true;
+                    }
                 }
                 self.ids.add_mapping(home.asid, page_no, page)?
             }
@@ -275,13 +291,14 @@ impl Spaces {
             before,
             write_free,
             outside,
+            has_others,
         };
-        match known {
-            Some(known) => self.places[known as usize] = place,
-            None => {
-                self.table.insert(space, page_no.0, number);
-                self.places.push(place);
-            }
+        if known.is_none() {
+            self.table.insert(space, page_no.0, number);
+        }
+        match self.places.get_mut(number as usize) {
+            Some(free) => *free = place,
+            None => self.places.push(place),
         }
         Ok(Touch { mapping, page, new_page, write_free, outside })
     }

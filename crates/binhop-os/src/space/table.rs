@@ -1,6 +1,6 @@
 //! A hash table from (address space, virtual page) to a dense number.
 //!
-//! Only looked up, never walked: its order shows in no result. Nothing is ever removed.
+//! Only looked up, never walked: its order shows in no result.
 
 use alloc::{vec, vec::Vec};
 use core::num::NonZeroU32;
@@ -57,6 +57,32 @@ impl Table {
         self.put(Entry { page, space, value: NonZeroU32::new(value + 1) });
     }
 
+    /// Takes out a pair that is there. Entries behind it move up, so that no gap stands between an entry and its slot.
+    pub(super) fn remove(&mut self, space: u32, page: u64) {
+        let mask = self.entries.len() - 1;
+        let mut gap = self.slot(space, page);
+        while self.entries[gap].page != page || self.entries[gap].space != space {
+            debug_assert!(self.entries[gap].value.is_some(), "the pair is there");
+            gap = (gap + 1) & mask;
+        }
+        let mut next = gap;
+        loop {
+            next = (next + 1) & mask;
+            let Entry { page, space, value } = self.entries[next];
+            if value.is_none() {
+                break;
+            }
+            // An entry may move into the gap if its slot does not lie behind the gap.
+            let home = self.slot(space, page);
+            if next.wrapping_sub(home) & mask >= next.wrapping_sub(gap) & mask {
+                self.entries[gap] = self.entries[next];
+                gap = next;
+            }
+        }
+        self.entries[gap] = Entry::default();
+        self.len -= 1;
+    }
+
     fn put(&mut self, entry: Entry) {
         let mut slot = self.slot(entry.space, entry.page);
         while self.entries[slot].value.is_some() {
@@ -85,5 +111,19 @@ mod tests {
         assert!(model.iter().all(|(&(space, page), &value)| table.get(space, page) == Some(value)));
         assert_eq!(table.get(7, 0), None);
         assert_eq!(table.get(0, u64::MAX), None);
+        // Half of them leave in another order, then the rest: what remains is found.
+        let pairs: Vec<(u32, u64)> = model.keys().copied().collect();
+        for odd in [1, 0] {
+            for &(space, page) in
+                pairs.iter().rev().filter(|(space, page)| (page ^ u64::from(*space)) & 1 == odd)
+            {
+                table.remove(space, page);
+                model.remove(&(space, page));
+                assert_eq!(table.get(space, page), None);
+            }
+            assert!(model.iter().all(|(&(space, page), &value)| table.get(space, page) == Some(value)));
+        }
+        assert_eq!(table.len, 0);
+        assert!(table.entries.iter().all(|entry| entry.value.is_none()));
     }
 }
