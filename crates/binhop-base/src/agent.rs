@@ -48,11 +48,56 @@ agents! {
     Prefetch = "prefetch", mpi false, waited false, "Hardware that asks for lines ahead of their use.";
 }
 
+/// A set of agents. The user is always in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Agents(u8);
+
+impl Agents {
+    /// The user alone.
+    pub const USER: Self = Self(1 << Agent::User as u8);
+
+    /// The same set and another agent.
+    #[must_use]
+    pub const fn with(self, agent: Agent) -> Self {
+        Self(self.0 | 1 << agent as u8)
+    }
+
+    /// Whether an agent is in the set.
+    #[must_use]
+    pub const fn contains(self, agent: Agent) -> bool {
+        self.0 & 1 << agent as u8 != 0
+    }
+
+    /// The agents other than the user, in order.
+    pub fn others(self) -> impl Iterator<Item = Agent> {
+        Agent::ALL.iter().copied().filter(move |&agent| agent != Agent::User && self.contains(agent))
+    }
+
+    /// The place of an agent among [`Agents::others`]; `None` for the user, and for an agent that is not in the set.
+    #[must_use]
+    pub fn place(self, agent: Agent) -> Option<usize> {
+        let before = self.0 & ((1 << agent as u8) - 1) & !Self::USER.0;
+        (agent != Agent::User && self.contains(agent)).then_some(before.count_ones() as usize)
+    }
+}
+
+impl Default for Agents {
+    fn default() -> Self {
+        Self::USER
+    }
+}
+
+impl FromIterator<Agent> for Agents {
+    fn from_iter<I: IntoIterator<Item = Agent>>(agents: I) -> Self {
+        agents.into_iter().fold(Self::USER, Self::with)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
 
-    use super::Agent;
+    use super::{Agent, Agents};
     use alloc::vec::Vec;
 
     #[test]
@@ -71,5 +116,19 @@ mod tests {
         };
         assert_eq!(agents(Agent::counts_in_mpi), [Agent::User, Agent::Kernel, Agent::Handler]);
         assert_eq!(agents(Agent::is_waited_for), [Agent::User, Agent::Kernel, Agent::Handler, Agent::Walk]);
+    }
+
+    #[test]
+    fn a_set_knows_each_agent_s_place() {
+        let none = Agents::USER;
+        assert_eq!(
+            (none.others().count(), none.place(Agent::User), none.place(Agent::Walk)),
+            (0, None, None)
+        );
+        let some: Agents = [Agent::Device, Agent::Kernel, Agent::Walk].into_iter().collect();
+        assert!(some.contains(Agent::User) && !some.contains(Agent::Prefetch));
+        let places: Vec<_> = some.others().map(|agent| some.place(agent)).collect();
+        assert_eq!(places, [Some(0), Some(1), Some(2)]);
+        assert_eq!(some.place(Agent::Handler), None);
     }
 }

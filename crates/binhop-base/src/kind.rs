@@ -17,7 +17,8 @@ macro_rules! kinds {
             pub const fn name(self) -> &'static str {
                 match self { $(Kind::$name => $text,)* }
             }
-            /// Whether a miss of this kind counts in MPI: the program waits for it.
+            /// Whether it asks for data on behalf of an instruction, rather than passing data down or completing a line.
+            /// What follows for MPI and for waiting is asked of the [`Agent`](crate::Agent), too.
             #[must_use]
             pub const fn is_demand(self) -> bool {
                 match self { $(Kind::$name => $demand,)* }
@@ -39,8 +40,6 @@ kinds! {
     Writeback = "writeback", false, "A dirty line leaving the level above.";
     Fill = "fill", false, "The rest of a line, read because a write or write-back smaller than the line allocates it.";
     System = "system", false, "A dirty line written out by the operating system because its frame changes hands.";
-    Prefetch = "prefetch", false, "A line asked for ahead of its use.";
-    Dma = "dma", false, "A device's access.";
 }
 
 /// One value for each [`Kind`].
@@ -63,7 +62,7 @@ impl<T> IndexMut<Kind> for PerKind<T> {
 }
 
 impl PerKind<u64> {
-    /// The sum over the kinds whose misses count in MPI.
+    /// The sum over the demand kinds: fetch, load and store.
     #[must_use]
     pub fn demand(&self) -> u64 {
         Kind::ALL.iter().filter(|kind| kind.is_demand()).map(|&kind| self[kind]).sum()

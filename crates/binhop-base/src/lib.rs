@@ -19,7 +19,7 @@ mod rng;
 mod size;
 
 pub use address::{Asid, Bin, FrameNo, MappingId, PageId, PageNo, VirtAddr};
-pub use agent::Agent;
+pub use agent::{Agent, Agents};
 pub use kind::{Kind, PerKind};
 pub use port::{LineAddr, Translation};
 pub use problem::{Class, Problem, Result};

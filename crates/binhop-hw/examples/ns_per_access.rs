@@ -6,11 +6,12 @@
 use std::{hint::black_box, time::Instant};
 
 use binhop_base::{
-    Bytes, Domain, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Stream, Translation,
+    Agent, Agents, Bytes, Domain, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng,
+    Stream, Translation,
 };
 use binhop_hw::{
-    Back, Below, CacheConfig, CostRule, Front, IndexBy, Next, Replacement, Request, Rules, TagBy, Tree,
-    TreeConfig, Witness, WritePolicy, WritebackOrder,
+    Back, Below, CacheConfig, CostRule, Front, IndexBy, Next, Origin, Replacement, Request, Rules, TagBy,
+    Tree, TreeConfig, Witness, WritePolicy, WritebackOrder,
 };
 
 const PAGE: u64 = 16 << 10;
@@ -110,6 +111,7 @@ fn main() {
             data: 0,
             memory_cost: 0,
             cost_rule: CostRule::Total,
+            agents: Agents::USER,
         })
     };
 
@@ -166,7 +168,7 @@ fn main() {
             .iter()
             .map(|&(kind, at)| {
                 let kind = if kind == Kind::Store { Kind::Writeback } else { kind };
-                Request { at, to: 1, kind, unit: 7, data: 7 }
+                Request { at, to: 1, kind, origin: Origin::new(Agent::User, 7), data: 7 }
             })
             .collect();
         let ns = best_ns(|| {

@@ -6,7 +6,7 @@
 //! notes the misses; a second goes through the notes in order and does the rest: counting, reading, writing
 //! back. A level that one access in fifty misses spends nearly all its time in the first.
 
-use binhop_base::{Kind, LineAddr, MappingId, PageId, Translation};
+use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Translation};
 
 use crate::{
     cache::{Cache, Index},
@@ -257,7 +257,7 @@ pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
         counters.accesses[Kind::Load] += rows.len() as u64 - fetches - stores;
         counters.accesses[Kind::Store] += stores;
         counters.dirtied += newly_dirty;
-        let mut flow = stage.flow(translation, below);
+        let mut flow = stage.flow(Agent::User, translation, below);
         for miss in misses.drain(..) {
             let number = if miss.kind == Kind::Fetch { fetch } else { data };
             let victim = (miss.victim.0 != EMPTY).then_some(miss.victim);

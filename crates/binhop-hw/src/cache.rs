@@ -1,9 +1,9 @@
 //! One cache: where a line belongs, what it holds, what it has counted. What it does is in [`crate::flow`].
 
-use binhop_base::{Kind, LineAddr, MappingId, PageId, PowerOfTwo, Rng, Translation};
+use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, PowerOfTwo, Rng, Translation};
 
 use crate::{
-    CacheConfig, CacheCounters, IndexBy, Next, Outside, TagBy, Tree, WritePolicy, WritebackOrder,
+    AgentCounters, CacheConfig, CacheCounters, IndexBy, Next, TagBy, Tree, WritePolicy, WritebackOrder,
     buffer::WriteBuffer,
     leaf::{fold, is_first},
     lines::{EMPTY, Lines, Word},
@@ -85,7 +85,9 @@ pub(crate) struct Cache {
     pub(crate) buffer: Option<WriteBuffer>,
     /// The caches that lose what this one loses: all above it if it is inclusive, otherwise none.
     pub(crate) takes_along: Box<[usize]>,
-    pub(crate) outside: Outside,
+    /// Who may be counted here, and what of each but the user.
+    agents: Agents,
+    pub(crate) by_agent: Box<[AgentCounters]>,
     /// One bit for each line of each page that was ever accessed here.
     pub(crate) touched: Vec<u64>,
     /// If anyone wants to know: the demand misses beyond the first of each line, by page.
@@ -138,7 +140,8 @@ impl Cache {
             cost: config.cost,
             buffer: config.write_buffer.map(WriteBuffer::new),
             takes_along: if config.inclusive { tree.above(number).into() } else { Box::default() },
-            outside: Outside::default(),
+            agents: tree.config().agents,
+            by_agent: tree.config().agents.others().map(|_| AgentCounters::default()).collect(),
             touched: Vec::new(),
             repeats: None,
         }
@@ -228,18 +231,53 @@ impl Cache {
         (first..sets).step_by(step)
     }
 
+    /// The counts of an agent other than the user.
+    ///
+    /// # Panics
+    /// The tree does not say that this agent makes accesses.
+    pub(crate) fn of(&mut self, agent: Agent) -> &mut AgentCounters {
+        let place = self.agents.place(agent).expect("an agent that makes accesses is one of the tree's");
+        &mut self.by_agent[place]
+    }
+
+    /// Counts an access.
+    #[inline]
+    pub(crate) fn count_access(&mut self, agent: Agent, kind: Kind) {
+        if agent == Agent::User {
+            self.counters.accesses[kind] += 1;
+        } else {
+            self.of(agent).accesses[kind] += 1;
+        }
+    }
+
+    /// Counts a request to the level behind.
+    #[inline]
+    pub(crate) fn count_sent(&mut self, agent: Agent, kind: Kind) {
+        if agent == Agent::User {
+            self.counters.sent[kind] += 1;
+        } else {
+            self.of(agent).sent[kind] += 1;
+        }
+    }
+
     /// Counts a miss.
     #[inline]
-    pub(crate) fn count_miss<T: Translation>(&mut self, kind: Kind, key: u64, translation: &T) {
-        self.counters.misses[kind] += 1;
+    pub(crate) fn count_miss<T: Translation>(&mut self, agent: Agent, kind: Kind, key: u64, translation: &T) {
         let mut bit = key;
         if self.keyed_by_mapping {
             let at = self.line_of(key);
             bit = self.key(translation.page(MappingId(at.id)).0, at.line);
         }
         let first = is_first(&mut self.touched, bit);
-        self.counters.compulsory[kind] += u64::from(first);
-        if !first && kind.is_demand() {
+        if agent == Agent::User {
+            self.counters.misses[kind] += 1;
+            self.counters.compulsory[kind] += u64::from(first);
+        } else {
+            let own = self.of(agent);
+            own.misses[kind] += 1;
+            own.compulsory[kind] += u64::from(first);
+        }
+        if !first && kind.is_demand() && agent.counts_in_mpi() {
             note_repeat(&mut self.repeats, bit >> self.page_lines_log2);
         }
     }

@@ -21,7 +21,7 @@
 //! `valgrind --tool=cachegrind` shows (version 3.19): its counts of known streams, and its manual, "Cache
 //! Simulation Specifics".
 
-use binhop_base::{Kind, LineAddr, Translation};
+use binhop_base::{Agents, Kind, LineAddr, Translation};
 
 use crate::{
     Access, Back, Front, IndexBy, Next, Replacement, TagBy, TreeConfig, WritePolicy,
@@ -38,6 +38,7 @@ pub(crate) fn assert_sound(config: &TreeConfig) {
     let Next::Cache(last) = fetch.next else { panic!("cachegrind's rules: a level stands behind the first") };
     let one_behind = fetch.next == data.next && config.caches[last].next == Next::Memory;
     assert!(apart && one_behind, "cachegrind's rules: two caches of the first level, one behind both");
+    assert!(config.agents == Agents::USER, "cachegrind's rules: the program alone makes accesses");
     for cache in &config.caches {
         let name = &cache.name;
         assert!(cache.write == WritePolicy::Back && cache.allocate, "{name}: a store brings its line in");

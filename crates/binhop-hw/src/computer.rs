@@ -6,9 +6,11 @@
 use core::borrow::BorrowMut;
 use std::ops::Range;
 
-use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Result, Rng, Translation};
+use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PowerOfTwo, Result, Rng, Translation};
 
-use crate::{Access, Back, CacheCounters, Front, Left, Level, Resident, Rules, Tree, Witness};
+use crate::{
+    Access, AgentCounters, Back, CacheCounters, Front, Left, Level, Origin, Resident, Rules, Tree, Witness,
+};
 
 /// What becomes of the data of dirty lines that are taken out of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +20,28 @@ pub enum DirtyData {
     /// Nobody wants it: the same bytes are being overwritten in memory. A line that also holds other bytes is written
     /// back all the same.
     Discard,
+}
+
+/// Lines that are taken out of all caches from outside.
+#[derive(Clone, Debug)]
+pub struct Invalidation<'a> {
+    /// The page they belong to.
+    pub page: PageId,
+    /// Every mapping that has led to the page since its last purge.
+    pub mappings: &'a [MappingId],
+    /// The bytes of the page. Every line that holds one of them leaves; above an inclusive cache, all that its line
+    /// covers.
+    pub bytes: Range<u64>,
+    /// What becomes of dirty ones.
+    pub data: DirtyData,
+}
+
+impl<'a> Invalidation<'a> {
+    /// All lines of a page, whose frame changes hands.
+    #[must_use]
+    pub fn of_page(page: PageId, mappings: &'a [MappingId], size: PowerOfTwo) -> Self {
+        Self { page, mappings, bytes: 0..size.bytes(), data: DirtyData::WriteBack }
+    }
 }
 
 /// What an access comes back with.
@@ -85,16 +109,15 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         witness: &mut W,
     ) -> Answer {
         let cache = self.front.borrow().serving[usize::from(kind != Kind::Fetch)];
-        let mut witness = FirstServed { served: None, witness };
-        let (front, back) = (self.front.borrow_mut(), self.back.borrow_mut());
-        let mut below = back.bind_witnessed(translation, &mut witness);
-        let cycles = front.access(cache, kind, at, self.now, translation, &mut below);
-        self.answer(agent, cycles, witness.served.unwrap_or(Level::Cache(cache)))
+        self.ask(cache, agent, kind, at, translation, witness)
     }
 
     /// An agent asks any cache of the tree for a line: one fetch, load or store there, as if it were the first level. `at`
-    /// names the line as the caches above this one do: by page, or by mapping where all of them know mappings. A cache
-    /// that does not serve the processor costs what it costs an access from above.
+    /// names the line as the caches above this one do ([`Tree::takes_mapping`]). A cache that does not serve the processor
+    /// costs what it costs an access from above.
+    ///
+    /// # Panics
+    /// The tree does not say that this agent makes accesses, or the user asks a cache that does not serve it.
     pub fn ask<T: Translation, W: Witness>(
         &mut self,
         cache: usize,
@@ -105,14 +128,35 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         witness: &mut W,
     ) -> Answer {
         let mut witness = FirstServed { served: None, witness };
-        let (front, back) = (self.front.borrow_mut(), self.back.borrow_mut());
-        let cycles = if front.has(cache) {
-            let mut below = back.bind_witnessed(translation, &mut witness);
-            front.ask(cache, kind, at, self.now, translation, &mut below)
+        let (front, back, now) = (self.front.borrow_mut(), self.back.borrow_mut(), self.now);
+        let cycles = if !front.has(cache) {
+            back.ask(cache, agent, kind, at, now, translation, &mut witness)
+        } else if agent == Agent::User {
+            assert!(front.serving.contains(&cache), "the user asks the caches that serve it");
+            front.access(
+                cache,
+                kind,
+                at,
+                now,
+                translation,
+                &mut back.bind_witnessed(translation, &mut witness),
+            )
         } else {
-            back.ask(cache, kind, at, self.now, translation, &mut witness)
+            let mut below = back.bind_witnessed(translation, &mut witness);
+            front.ask(cache, agent, kind, at, now, translation, &mut below)
         };
-        self.answer(agent, cycles, witness.served.unwrap_or(Level::Cache(cache)))
+        let served = witness.served.unwrap_or(Level::Cache(cache));
+        self.answer(agent, cycles, served)
+    }
+
+    /// An agent other than the user asks memory itself: it reads (fetch, load) or writes (write) a line of two to the power
+    /// of `unit` bytes of a page. No cache is looked at.
+    ///
+    /// # Panics
+    /// The tree does not say that this agent makes accesses, or the kind is another.
+    pub fn ask_memory(&mut self, agent: Agent, kind: Kind, at: LineAddr, unit: u8) -> Answer {
+        let cycles = self.back.borrow_mut().ask_memory(kind, at, Origin::new(agent, unit), self.now);
+        self.answer(agent, cycles, Level::Memory)
     }
 
     fn answer(&mut self, agent: Agent, cycles: u64, served: Level) -> Answer {
@@ -157,34 +201,35 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         waited
     }
 
-    /// The frame of a page changes hands: its lines leave every cache, dirty ones go to memory. Call it while the
-    /// translation still answers the old frame, with every mapping that has led to the page since its last purge.
-    pub fn purge<T: Translation, W: Witness>(
-        &mut self,
-        page: PageId,
-        mappings: &[MappingId],
-        translation: &T,
-        witness: &mut W,
-    ) {
-        let bytes = 0..self.front.borrow().tree().config().page.bytes();
-        self.invalidate(page, mappings, bytes, DirtyData::WriteBack, translation, witness);
-    }
-
-    /// The lines that hold any of these bytes of a page leave every cache, without a cycle. `mappings`: every mapping that
-    /// has led to the page since its last purge.
+    /// Lines leave every cache, without a cycle. Call it while the translation still answers the frame that their page had
+    /// when they came.
+    ///
+    /// # Panics
+    /// The tree does not say that this agent makes accesses, or the user discards data.
     pub fn invalidate<T: Translation, W: Witness>(
         &mut self,
-        page: PageId,
-        mappings: &[MappingId],
-        bytes: Range<u64>,
-        data: DirtyData,
+        agent: Agent,
+        what: &Invalidation<'_>,
         translation: &T,
         witness: &mut W,
     ) {
-        let (front, back) = (self.front.borrow_mut(), self.back.borrow_mut());
-        let mut below = back.bind_witnessed(translation, witness);
-        front.invalidate(page, mappings, &bytes, data, self.now, translation, &mut below);
-        back.invalidate(page, mappings, &bytes, data, self.now, translation, witness);
+        let (front, back, now) = (self.front.borrow_mut(), self.back.borrow_mut(), self.now);
+        front.invalidate(agent, what, now, translation, &mut back.bind_witnessed(translation, witness));
+        back.invalidate(agent, what, now, translation, witness);
+    }
+
+    /// The frame of a page changes hands, because an agent asks for another page: its lines leave every cache, dirty ones
+    /// go to memory. `mappings`: every mapping that has led to the page since its last purge.
+    pub fn purge<T: Translation, W: Witness>(
+        &mut self,
+        agent: Agent,
+        page: PageId,
+        mappings: &[MappingId],
+        translation: &T,
+        witness: &mut W,
+    ) {
+        let size = self.front.borrow().tree().config().page;
+        self.invalidate(agent, &Invalidation::of_page(page, mappings, size), translation, witness);
     }
 
     /// What a cache has counted since the start.
@@ -192,6 +237,13 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
     pub fn counters(&self, cache: usize) -> &CacheCounters {
         let (front, back) = (self.front.borrow(), self.back.borrow());
         if front.has(cache) { front.counters(cache) } else { back.counters(cache) }
+    }
+
+    /// What a cache has counted of each agent other than the user, in the tree's order of agents.
+    #[must_use]
+    pub fn by_agent(&self, cache: usize) -> &[AgentCounters] {
+        let (front, back) = (self.front.borrow(), self.back.borrow());
+        if front.has(cache) { front.by_agent(cache) } else { back.by_agent(cache) }
     }
 
     /// What a cache holds: see [`Front::contents`].

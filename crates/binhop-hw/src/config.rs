@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use binhop_base::{Bytes, PowerOfTwo};
+use binhop_base::{Agents, Bytes, PowerOfTwo};
 
 use crate::{
-    CostRule, IndexBy, Replacement, Rules, TagBy, WritePolicy, WritebackOrder, cachegrind, lines::Lines,
+    CostRule, IndexBy, Origin, Replacement, Rules, TagBy, WritePolicy, WritebackOrder, cachegrind,
+    lines::Lines,
 };
 
 /// Where a cache's requests go.
@@ -36,7 +37,7 @@ pub struct CacheConfig {
     pub name: String,
     /// Bytes of data it holds: sets × ways × line, with sets a power of two.
     pub size: Bytes,
-    /// Bytes of a line, at most a page.
+    /// Bytes of a line, at most a page and at most 2 GiB.
     pub line: PowerOfTwo,
     /// Lines in a set. A fully associative cache has size / line.
     pub ways: u32,
@@ -82,6 +83,9 @@ pub struct TreeConfig {
     pub memory_cost: u64,
     /// How the costs of several levels make one.
     pub cost_rule: CostRule,
+    /// Who makes accesses. What an agent other than the user does is counted apart; for those that are not here nothing
+    /// is counted, or kept.
+    pub agents: Agents,
 }
 
 /// A checked tree with what follows from its configuration. Cheap to clone.
@@ -128,6 +132,7 @@ impl CacheConfig {
         );
         assert!(self.sets().is_power_of_two(), "{name}: sets must be a power of two");
         assert!(self.line <= page, "{name}: line larger than a page");
+        assert!(self.line.log2() <= Origin::LONGEST, "{name}: line longer than 2 GiB");
         assert!(page.log2() - self.line.log2() <= 30, "{name}: more than 2^30 lines in a page");
         assert!(
             self.replacement != Replacement::Plru || self.ways.is_power_of_two(),

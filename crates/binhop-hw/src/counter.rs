@@ -1,4 +1,10 @@
 //! The counters of a cache: name, unit and meaning where each is born.
+//!
+//! What is kept per kind is kept per agent, too. Under the plain name of a kind (`l2.load.misses`) stands what the user
+//! did, and nothing else; what another agent did stands under the agent's name before the kind
+//! (`l2.walk.load.misses`), on machines that have this agent. So counts of different names can be added, and those of
+//! a machine of the user alone are what they always were. Counts of lines (fills, evictions, …) are of all agents
+//! together: a line belongs to nobody.
 
 use core::ops::{AddAssign, Sub};
 
@@ -102,13 +108,24 @@ counters! {
     }
 }
 
-/// What was done to a cache from outside the tree, which no cache above has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outside {
-    /// Accesses that an agent made here directly ([`Computer::ask`](crate::Computer::ask)).
-    pub asked: PerKind<u64>,
-    /// Purged dirty lines whose data nobody wanted ([`DirtyData::Discard`](crate::DirtyData::Discard)).
-    pub discarded: u64,
+counters! {
+    /// What one cache counts of one agent other than the user.
+    AgentCounters {
+        accesses: PerKind<u64> = "accesses", "accesses", "Accesses to this cache on behalf of the agent.";
+        misses: PerKind<u64> = "misses", "accesses", "Accesses on behalf of the agent that did not find their line here.";
+        compulsory: PerKind<u64> = "compulsory", "accesses", "Misses of the agent that are the first access ever, by anyone, to that line of that page at this cache.";
+        sent: PerKind<u64> = "sent", "requests", "Requests this cache made of the level behind it on behalf of the agent.";
+        asked: PerKind<u64> = "asked", "accesses", "Accesses that the agent made here itself, not through a cache above.";
+        discarded: u64 = "discarded", "lines", "Dirty lines that left without being written back, because the agent overwrites their data in memory.";
+    }
+}
+
+counters! {
+    /// What memory counts of one agent other than the user.
+    AgentMemoryCounters {
+        accesses: PerKind<u64> = "accesses", "accesses", "Accesses to memory on behalf of the agent.";
+        asked: PerKind<u64> = "asked", "accesses", "Accesses that the agent made at memory itself, not through a cache.";
+    }
 }
 
 #[cfg(test)]

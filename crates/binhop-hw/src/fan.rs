@@ -10,7 +10,7 @@
 //! What remains is replayed without a branch: whether a line is there differs from lane to lane and cannot
 //! be predicted. Requests of different slots never meet in a set, so a stretch is replayed slot by slot.
 
-use binhop_base::{Kind, PageId, PerKind, Translation};
+use binhop_base::{Agents, Kind, PageId, PerKind, Translation};
 
 use crate::{
     Back, IndexBy, Next, Tree, WritePolicy,
@@ -58,7 +58,14 @@ impl Fan {
             cache.index == IndexBy::Physical && cache.sets() * cache.line.bytes() >= config.page.bytes();
         // Behind caches that know mappings a page may come under several names.
         let by_page = serving.iter().all(|&front| !config.caches[front].keyed_by_mapping());
-        if !(only_serving && all_ask_it && simple && by_frame && by_page && cache.write == WritePolicy::Back)
+        let by_user = config.agents == Agents::USER;
+        if !(only_serving
+            && by_user
+            && all_ask_it
+            && simple
+            && by_frame
+            && by_page
+            && cache.write == WritePolicy::Back)
         {
             return None;
         }

@@ -38,15 +38,21 @@
 //! does. A store that is passed down as `write` is served where it stays: by the first level that holds the line or
 //! brings it in. A store that reads the line first is served by the level that this line comes from.
 //!
+//! *Agents.* A request carries the agent of the access that caused it, and so does all that follows from it: the fill of
+//! the missing line, the write-back of the victim that made room, the invalidations of an inclusive cache. Whose store
+//! made a victim dirty does not matter. Each level counts what it does for each agent apart.
+//!
+//! *Access from outside.* An agent may ask any cache, as the processor asks the first level; at a cache that does not
+//! serve the processor it costs what an access from above costs there. The user asks the caches that serve it.
+//!
 //! *Cost.* A demand access that misses above costs what the level that serves it costs, or the sum over the
-//! levels it passes. Reading for a partial write and data passed down cost nothing but write-buffer stalls.
+//! levels it passes. Reading for a partial write and data passed down cost nothing but write-buffer stalls. Data of an
+//! agent that the processor does not wait for takes no entry of a write buffer: it would stall the processor.
 
-use std::ops::Range;
-
-use binhop_base::{Kind, LineAddr, MappingId, PageId, Translation};
+use binhop_base::{Agent, Kind, LineAddr, Translation};
 
 use crate::{
-    Departure, DirtyData, Left, Level,
+    Departure, DirtyData, Invalidation, Left, Level, Origin,
     cache::{Cache, Place},
     lines::Word,
     request::{Below, MEMORY, PART, Request},
@@ -60,6 +66,8 @@ pub(crate) struct Flow<'a, T, B> {
     pub(crate) caches: &'a mut [Option<Cache>],
     pub(crate) translation: &'a T,
     pub(crate) below: &'a mut B,
+    /// Who makes the access.
+    pub(crate) agent: Agent,
     /// Whether the costs of the levels passed add up.
     pub(crate) add_costs: bool,
 }
@@ -70,7 +78,7 @@ pub(crate) fn cache(caches: &mut [Option<Cache>], number: usize) -> &mut Cache {
     caches[number].as_mut().expect("the cache belongs to this stage")
 }
 
-/// The processor asks a cache; the access itself is not counted yet. This is the part that every reference
+/// The user's program asks a cache; the access itself is not counted yet. This is the part that every reference
 /// passes: a hit ends here. The rest is built and called only for the few that go on.
 #[inline(always)]
 pub(crate) fn access<T: Translation, B: Below>(
@@ -94,7 +102,7 @@ pub(crate) fn access<T: Translation, B: Below>(
     if touched.is_some() & !(store & !asked.write_back) {
         return 0;
     }
-    let mut flow = stage.flow(translation, below);
+    let mut flow = stage.flow(Agent::User, translation, below);
     flow.finish_access(number, kind, place, touched.is_some(), now)
 }
 
@@ -109,7 +117,7 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         if hit {
             self.below.served(Level::Cache(number));
         } else {
-            asked.count_miss(kind, place.key, self.translation);
+            asked.count_miss(self.agent, kind, place.key, self.translation);
             if allocate {
                 wait += self.bring_in(number, place, Some(kind), store && write_back, now);
             }
@@ -124,7 +132,7 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
     /// [`crate::block`]): only for write-back caches that allocate, at which time does not matter.
     pub(crate) fn settle(&mut self, number: usize, kind: Kind, new: Word, victim: Option<Word>) -> u64 {
         let asked = cache(self.caches, number);
-        asked.count_miss(kind, new.key(), self.translation);
+        asked.count_miss(self.agent, kind, new.key(), self.translation);
         asked.counters.fills += 1;
         asked.counters.dirtied += u64::from(new.dirty());
         let (evict_first, data) = (asked.evict_first, asked.line_log2 as u8);
@@ -139,13 +147,13 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         wait
     }
 
-    /// An agent asks this cache directly, as the processor asks the first level. `costs`: whether a hit here costs
+    /// An agent other than the user asks this cache directly, as the processor asks the first level. `costs`: whether a hit here costs
     /// what the level costs.
     pub(crate) fn ask(&mut self, number: usize, kind: Kind, at: LineAddr, costs: bool, now: u64) -> u64 {
         debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
         let asked = cache(self.caches, number);
-        asked.counters.accesses[kind] += 1;
-        asked.outside.asked[kind] += 1;
+        asked.count_access(self.agent, kind);
+        asked.of(self.agent).asked[kind] += 1;
         let place = asked.place_of_request(at, self.translation);
         let store = kind == Kind::Store;
         let cost = if costs { asked.cost } else { 0 };
@@ -164,8 +172,8 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         let number = usize::from(request.to);
         let kind = request.kind;
         let asked = cache(self.caches, number);
-        debug_assert_eq!(u32::from(request.unit), asked.line_log2);
-        asked.counters.accesses[kind] += 1;
+        debug_assert_eq!(u32::from(request.origin.unit()), asked.line_log2);
+        asked.count_access(self.agent, kind);
         let place = asked.place_of_request(request.at, self.translation);
         match kind {
             Kind::Write | Kind::Writeback => self.take_data(number, kind, place, request.data, now),
@@ -177,11 +185,11 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
                     }
                     return cost;
                 }
-                asked.count_miss(kind, place.key, self.translation);
+                asked.count_miss(self.agent, kind, place.key, self.translation);
                 let own = if self.add_costs { cost } else { 0 };
                 own + self.bring_in(number, place, Some(kind), false, now)
             }
-            Kind::System | Kind::Prefetch | Kind::Dma => unreachable!("no cache is asked for {kind:?}"),
+            Kind::System => unreachable!("no cache is asked for {kind:?}"),
         }
     }
 
@@ -196,7 +204,7 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         if let Some(newly_dirty) = touched {
             asked.counters.dirtied += u64::from(newly_dirty);
         } else {
-            asked.count_miss(kind, place.key, self.translation);
+            asked.count_miss(self.agent, kind, place.key, self.translation);
             if allocate {
                 let rest = (u32::from(data) != asked.line_log2).then_some(Kind::Fill);
                 wait += self.bring_in(number, place, rest, write_back, now);
@@ -291,72 +299,67 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
     /// Sends a request to the level behind, through the write buffer if it is data and there is one.
     fn send(&mut self, number: usize, key: u64, kind: Kind, data: u8, now: u64) -> u64 {
         let sender = cache(self.caches, number);
-        sender.counters.sent[kind] += 1;
+        sender.count_sent(self.agent, kind);
         let mut stall = 0;
         if let Some(buffer) = &mut sender.buffer
             && matches!(kind, Kind::Write | Kind::Writeback)
+            && self.agent.is_waited_for()
         {
             stall = buffer.push(now);
             sender.counters.stalls += u64::from(stall > 0);
             sender.counters.stall_cycles += stall;
         }
         let at = sender.name_behind(key, self.translation);
-        let request = Request { at, to: sender.next, kind, unit: sender.next_unit as u8, data };
+        let origin = Origin::new(self.agent, sender.next_unit as u8);
+        let request = Request { at, to: sender.next, kind, origin, data };
         let here = self.caches.get(usize::from(request.to)).is_some_and(Option::is_some);
         let wait =
             if here { self.serve(request, now + stall) } else { self.below.request(request, now + stall) };
         stall + wait
     }
 
-    /// The lines that hold any of these bytes of a page leave every cache of this stage, and with a line of an inclusive
+    /// The lines that hold any of some bytes of a page leave every cache of this stage, and with a line of an inclusive
     /// cache all that it covers.
-    pub(crate) fn purge(
-        &mut self,
-        page: PageId,
-        mappings: &[MappingId],
-        bytes: &Range<u64>,
-        data: DirtyData,
-        now: u64,
-    ) {
+    pub(crate) fn invalidate(&mut self, what: &Invalidation<'_>, now: u64) {
+        let Invalidation { page, mappings, bytes, data } = what;
         for number in 0..self.caches.len() {
             let Some(cache) = self.caches[number].as_mut() else { continue };
-            let mut written = Vec::new();
             let (names, below) = (cache.names(), &mut *self.below);
             let (line_log2, wide) = (cache.line_log2, cache.purged_log2);
             let lines = bytes.start >> wide..bytes.end.div_ceil(1 << wide);
             let lines = (lines.start << (wide - line_log2)) as u32..(lines.end << (wide - line_log2)) as u32;
-            let mut purge = |cache: &mut Cache, id: u32| {
+            let (mut written, mut discarded) = (Vec::new(), 0);
+            let mut remove = |cache: &mut Cache, id: u32| {
                 for line in lines.clone() {
                     let first = u64::from(line) << line_log2;
                     let stale = bytes.start <= first && first + (1 << line_log2) <= bytes.end;
-                    let discards = data == DirtyData::Discard && stale;
-                    let mut discarded = 0;
                     cache.remove(LineAddr { id, line }, self.translation, |counters, word| {
                         counters.purged += 1;
-                        if word.dirty() {
-                            counters.purged_dirty += 1;
-                            if discards {
-                                discarded += 1;
-                            } else {
-                                counters.sent[Kind::System] += 1;
-                                written.push(line);
-                            }
+                        counters.purged_dirty += u64::from(word.dirty());
+                        if word.dirty() && stale && *data == DirtyData::Discard {
+                            discarded += 1;
+                        } else if word.dirty() {
+                            written.push(line);
                         }
                         let (at, dirty) = (names.line_of(word.key()), word.dirty());
                         below.left(Left { cache: number, at, dirty, departure: Departure::Purged });
                     });
-                    cache.outside.discarded += discarded;
                 }
             };
             if cache.keyed_by_mapping {
-                mappings.iter().for_each(|mapping| purge(cache, mapping.0));
+                mappings.iter().for_each(|mapping| remove(cache, mapping.0));
             } else {
-                purge(cache, page.0);
+                remove(cache, page.0);
+            }
+            if discarded > 0 {
+                cache.of(self.agent).discarded += discarded;
             }
             let unit = line_log2 as u8;
+            let origin = Origin::new(self.agent, unit);
             for line in written {
+                cache.count_sent(self.agent, Kind::System);
                 let at = LineAddr { id: page.0, line };
-                let request = Request { at, to: MEMORY, kind: Kind::System, unit, data: unit };
+                let request = Request { at, to: MEMORY, kind: Kind::System, origin, data: unit };
                 self.below.request(request, now);
             }
         }

@@ -1,9 +1,9 @@
 //! The laws that hold after every run, whatever ran. Sender and receiver count apart from each other, and
 //! resident lines are counted by looking, so that a law can fail.
 
-use binhop_base::{Kind, PerKind, Problem, Result};
+use binhop_base::{Agent, Kind, PerKind, Problem, Result};
 
-use crate::{CacheCounters, Front, MemoryCounters, Next, Outside, Tree};
+use crate::{AgentCounters, AgentMemoryCounters, CacheCounters, Front, MemoryCounters, Next, Tree};
 
 /// What a back tells of itself: counts since the start.
 pub trait Counted {
@@ -12,11 +12,11 @@ pub trait Counted {
     /// # Panics
     /// The cache belongs to the front.
     fn counters(&self, cache: usize) -> &CacheCounters;
-    /// What was done to a cache of the back from outside the tree.
+    /// What a cache of the back has counted of each agent other than the user, in the tree's order of agents.
     ///
     /// # Panics
     /// The cache belongs to the front.
-    fn outside(&self, cache: usize) -> Outside;
+    fn by_agent(&self, cache: usize) -> &[AgentCounters];
     /// How many lines a cache of the back holds, and how many of them are dirty: looked at, not counted along.
     ///
     /// # Panics
@@ -24,6 +24,8 @@ pub trait Counted {
     fn resident(&self, cache: usize) -> (u64, u64);
     /// What memory has counted.
     fn memory(&self) -> &MemoryCounters;
+    /// What memory has counted of each agent other than the user, in the tree's order of agents.
+    fn memory_by_agent(&self) -> &[AgentMemoryCounters];
 }
 
 /// Checks a front and a back that has seen everything the front sent.
@@ -33,39 +35,48 @@ pub trait Counted {
 pub fn check(tree: &Tree, front: &Front, back: &impl Counted) -> Result<()> {
     let config = tree.config();
     let counters = |cache| if tree.in_front(cache) { front.counters(cache) } else { back.counters(cache) };
-    let outside = |cache| if tree.in_front(cache) { front.outside(cache) } else { back.outside(cache) };
+    let by_agent = |cache| if tree.in_front(cache) { front.by_agent(cache) } else { back.by_agent(cache) };
     for (number, cache) in config.caches.iter().enumerate() {
         let (resident, dirty) =
             if tree.in_front(number) { front.resident(number) } else { back.resident(number) };
-        check_lines(&cache.name, counters(number), outside(number).discarded, resident, dirty)?;
+        check_lines(&cache.name, counters(number), by_agent(number), resident, dirty)?;
     }
     for (number, cache) in config.caches.iter().enumerate() {
-        let senders = (0..config.caches.len()).filter(|&s| config.caches[s].next == Next::Cache(number));
-        let asked = outside(number).asked;
-        let mut sent = senders.map(|s| without_system(counters(s).sent)).fold(asked, add);
+        let senders = || (0..config.caches.len()).filter(|&s| config.caches[s].next == Next::Cache(number));
+        let mut sent = senders().map(|s| without_system(counters(s).sent)).fold(PerKind::default(), add);
         let mut received = counters(number).accesses;
         if number == config.fetch || number == config.data {
-            // The processor's own accesses have no sender that counts.
+            // The user's own accesses have no sender that counts.
             for kind in [Kind::Fetch, Kind::Load, Kind::Store] {
                 (sent[kind], received[kind]) = (0, 0);
             }
         }
-        check_sent(&cache.name, sent, received)?;
+        check_sent(&cache.name, Agent::User, sent, received)?;
+        for (place, agent) in config.agents.others().enumerate() {
+            let own = &by_agent(number)[place];
+            let sent = senders().map(|s| without_system(by_agent(s)[place].sent)).fold(own.asked, add);
+            check_sent(&cache.name, agent, sent, own.accesses)?;
+        }
     }
-    let all = 0..config.caches.len();
-    let sent = all
-        .map(|s| match config.caches[s].next {
-            Next::Memory => counters(s).sent,
-            Next::Cache(_) => only_system(counters(s).sent),
-        })
-        .fold(PerKind::default(), add);
-    check_sent("memory", sent, back.memory().accesses)
+    let to_memory = |cache: usize, sent| match config.caches[cache].next {
+        Next::Memory => sent,
+        Next::Cache(_) => only_system(sent),
+    };
+    let all = || 0..config.caches.len();
+    let sent = all().map(|s| to_memory(s, counters(s).sent)).fold(PerKind::default(), add);
+    check_sent("memory", Agent::User, sent, back.memory().accesses)?;
+    for (place, agent) in config.agents.others().enumerate() {
+        let own = &back.memory_by_agent()[place];
+        let sent = all().map(|s| to_memory(s, by_agent(s)[place].sent)).fold(own.asked, add);
+        check_sent("memory", agent, sent, own.accesses)?;
+    }
+    Ok(())
 }
 
 fn check_lines(
     name: &str,
     counters: &CacheCounters,
-    discarded: u64,
+    by_agent: &[AgentCounters],
     resident: u64,
     dirty: u64,
 ) -> Result<()> {
@@ -82,27 +93,39 @@ fn check_lines(
         c.dirtied,
         &[c.evictions_dirty, c.invalidated_dirty, c.purged_dirty, dirty],
     )?;
+    let written: u64 = by_agent.iter().map(|a| a.sent[Kind::System]).sum();
+    let discarded: u64 = by_agent.iter().map(|a| a.discarded).sum();
     equal(
         name,
         "dirty lines purged = lines the system wrote out + discarded",
         c.purged_dirty,
-        &[c.sent[Kind::System], discarded],
+        &[c.sent[Kind::System], written, discarded],
     )?;
-    for &kind in Kind::ALL {
-        at_most(name, kind, "misses ≤ accesses", c.misses[kind], c.accesses[kind])?;
-        at_most(name, kind, "compulsory misses ≤ misses", c.compulsory[kind], c.misses[kind])?;
+    let of_agents = by_agent.iter().map(|a| (a.accesses, a.misses, a.compulsory));
+    for (accesses, misses, compulsory) in [(c.accesses, c.misses, c.compulsory)].into_iter().chain(of_agents)
+    {
+        for &kind in Kind::ALL {
+            at_most(name, kind, "misses ≤ accesses", misses[kind], accesses[kind])?;
+            at_most(name, kind, "compulsory misses ≤ misses", compulsory[kind], misses[kind])?;
+        }
     }
     Ok(())
 }
 
-fn check_sent(name: &str, sent: PerKind<u64>, received: PerKind<u64>) -> Result<()> {
+fn check_sent(name: &str, agent: Agent, sent: PerKind<u64>, received: PerKind<u64>) -> Result<()> {
     for &kind in Kind::ALL {
         if sent[kind] != received[kind] {
             let law = "accesses = requests sent by the levels above + made here by agents";
-            return Err(broken(name, kind.name(), law, received[kind], sent[kind]));
+            let what = format!("{}{}", prefix(agent), kind.name());
+            return Err(broken(name, &what, law, received[kind], sent[kind]));
         }
     }
     Ok(())
+}
+
+/// What stands before a kind's name in words about an agent.
+fn prefix(agent: Agent) -> String {
+    if agent == Agent::User { String::new() } else { format!("{} ", agent.name()) }
 }
 
 fn equal(name: &str, law: &str, left: u64, right: &[u64]) -> Result<()> {
@@ -159,12 +182,12 @@ mod tests {
         sound.accesses[Kind::Load] = 9;
         sound.misses[Kind::Load] = 8;
         sound.compulsory[Kind::Load] = 7;
-        check_lines("l1", &sound, 0, 3, 1).unwrap();
+        check_lines("l1", &sound, &[], 3, 1).unwrap();
 
         let breaks = |change: fn(&mut CacheCounters), law: &str| {
             let mut counters = sound;
             change(&mut counters);
-            let problem = check_lines("l1", &counters, 0, 3, 1).unwrap_err();
+            let problem = check_lines("l1", &counters, &[], 3, 1).unwrap_err();
             assert!(problem.rule.contains(law) && problem.place.contains("l1"), "{problem}");
         };
         breaks(|c| c.fills += 1, "fills");
@@ -180,8 +203,8 @@ mod tests {
     fn what_is_sent_must_arrive() {
         let mut sent = PerKind::default();
         sent[Kind::Writeback] = 2;
-        check_sent("l2", sent, sent).unwrap();
-        let problem = check_sent("l2", sent, PerKind::default()).unwrap_err();
+        check_sent("l2", Agent::User, sent, sent).unwrap();
+        let problem = check_sent("l2", Agent::User, sent, PerKind::default()).unwrap_err();
         assert_eq!(problem.place, "l2, writeback");
         assert_eq!(problem.value, "0 against 2");
     }

@@ -2,13 +2,13 @@
 //!
 //! A front that many placements share is simulated once, so nearly all of a study's time is spent here: the
 //! rules are those of [`crate::flow`], written out for caches that are write-back, allocate, are not inclusive and
-//! have no buffer. Then nothing a cache does depends on what those behind it do, so each goes through all
+//! have no buffer, and for the user's requests alone. Then nothing a cache does depends on what those behind it do, so each goes through all
 //! requests by itself and notes what it asks of the next, in the order in which it asks. Cycles follow from the counts.
 
-use binhop_base::{Kind, LineAddr, PageId, Translation};
+use binhop_base::{Agent, Kind, LineAddr, PageId, Translation};
 
 use crate::{
-    CacheCounters, MemoryCounters,
+    CacheCounters, MemoryCounters, Origin,
     cache::{Cache, Index, note_repeat},
     lines::{Array, InLines, Word, put, touch},
     replacement::{Fifo, Lru, Plru, Policy, Random, Srrip},
@@ -97,7 +97,7 @@ impl Onward for &mut MemoryCounters {
 struct Notes<'a> {
     notes: &'a mut Vec<Request>,
     to: u8,
-    unit: u8,
+    origin: Origin,
     /// Logarithm of the lines of the cache that asks in one of the cache asked.
     shift: u32,
     data: u8,
@@ -107,7 +107,7 @@ impl Onward for Notes<'_> {
     #[inline(always)]
     fn ask(&mut self, kind: Kind, at: LineAddr) {
         let at = LineAddr { line: at.line >> self.shift, ..at };
-        self.notes.push(Request { at, to: self.to, kind, unit: self.unit, data: self.data });
+        self.notes.push(Request { at, to: self.to, kind, origin: self.origin, data: self.data });
     }
 
     #[inline(always)]
@@ -151,7 +151,7 @@ pub(crate) fn replay_on<T: Translation>(
     let onward = Notes {
         notes,
         to: cache.next,
-        unit: cache.next_unit as u8,
+        origin: Origin::new(Agent::User, cache.next_unit as u8),
         shift: cache.next_unit - cache.line_log2,
         data: cache.line_log2 as u8,
     };

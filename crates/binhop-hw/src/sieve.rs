@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use binhop_base::{Kind, PageId, PerKind, Translation};
+use binhop_base::{Agents, Kind, PageId, PerKind, Translation};
 
 use crate::{
     IndexBy, Next, Replacement, Tree, WritePolicy,
@@ -135,5 +135,6 @@ fn sets_behind(tree: &Tree) -> Option<(usize, u64)> {
     let simple = allocates && !cache.inclusive && !cache.hashed && cache.write_buffer.is_none();
     let known = cache.replacement != Replacement::Srrip && cache.index == IndexBy::Physical;
     let by_page = !tree.takes_mapping(number) && !cache.keyed_by_mapping();
-    (simple && known && by_page && cache.next == Next::Memory).then(|| (number, cache.sets()))
+    let by_user = config.agents == Agents::USER;
+    (simple && known && by_page && by_user && cache.next == Next::Memory).then(|| (number, cache.sets()))
 }

@@ -18,10 +18,11 @@
 //! # Cost
 //! One search of the set for all caches, as many positions as the line is deep; 9 B per position.
 
-use binhop_base::{Kind, PageId, PerKind, PowerOfTwo, Translation};
+use binhop_base::{Agents, Kind, PageId, PerKind, PowerOfTwo, Translation};
 
 use crate::{
-    CacheCounters, CostRule, Counted, MemoryCounters, Next, Outside, Replacement, Request, Tree, WritePolicy,
+    AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, Counted, MemoryCounters, Next, Replacement,
+    Request, Tree, WritePolicy,
     cache::{Cache, Index},
     leaf::is_first,
     request::MEMORY,
@@ -55,6 +56,9 @@ impl StackShape {
         let (Some(number), None) = (back.next(), back.next()) else {
             return Err("not one cache stands behind the front");
         };
+        if config.agents != Agents::USER {
+            return Err("others than the user make accesses");
+        }
         let cache = &config.caches[number];
         if cache.replacement != Replacement::Lru && cache.ways > 1 {
             return Err("they do not replace the least recently used");
@@ -312,8 +316,12 @@ impl Counted for Member<'_> {
         &self.counters
     }
 
-    fn outside(&self, _cache: usize) -> Outside {
-        Outside::default()
+    fn by_agent(&self, _cache: usize) -> &[AgentCounters] {
+        &[]
+    }
+
+    fn memory_by_agent(&self) -> &[AgentMemoryCounters] {
+        &[]
     }
 
     fn resident(&self, _cache: usize) -> (u64, u64) {

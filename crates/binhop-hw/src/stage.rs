@@ -3,12 +3,11 @@
 //! The *front* is what every reference touches, the *back* what a front lets through. A front that does not
 //! depend on the placement is simulated once; its requests are stored and replayed into many backs.
 
-use std::ops::Range;
-
-use binhop_base::{Kind, LineAddr, MappingId, PageId, PerKind, Rng, Translation};
+use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, PerKind, PowerOfTwo, Rng, Translation};
 
 use crate::{
-    Access, CacheCounters, CostRule, Counted, DirtyData, Left, Level, MemoryCounters, Outside, Tree, Witness,
+    Access, AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, Counted, Invalidation, Left, Level,
+    MemoryCounters, Origin, Tree, TreeConfig, Witness,
     block::access_all,
     cache::{Cache, Resident},
     flow::{Flow, access, cache},
@@ -22,8 +21,6 @@ pub(crate) struct Caches {
     /// By index in the tree; those of the other stage are absent.
     pub(crate) caches: Box<[Option<Cache>]>,
     add_costs: bool,
-    /// Bytes of a page.
-    page: u64,
 }
 
 impl Caches {
@@ -32,13 +29,17 @@ impl Caches {
         Self {
             caches: (0..tree.config().caches.len()).map(build).collect(),
             add_costs: tree.config().cost_rule == CostRule::Add,
-            page: tree.config().page.bytes(),
         }
     }
 
     #[inline(always)]
-    pub(crate) fn flow<'a, T, B>(&'a mut self, translation: &'a T, below: &'a mut B) -> Flow<'a, T, B> {
-        Flow { caches: &mut self.caches, translation, below, add_costs: self.add_costs }
+    pub(crate) fn flow<'a, T, B>(
+        &'a mut self,
+        agent: Agent,
+        translation: &'a T,
+        below: &'a mut B,
+    ) -> Flow<'a, T, B> {
+        Flow { caches: &mut self.caches, translation, below, agent, add_costs: self.add_costs }
     }
 
     /// The caches in the order in which they ask each other, if each is a simple one that asks the next and the
@@ -110,13 +111,13 @@ macro_rules! cache_views {
             self.caches.get(cache).repeats.as_deref().unwrap_or_default()
         }
 
-        /// What was done to a cache of this stage from outside the tree since the start.
+        /// What a cache of this stage has counted of each agent other than the user, in the tree's order of agents.
         ///
         /// # Panics
         /// The cache belongs to the other stage.
         #[must_use]
-        pub fn outside(&self, cache: usize) -> Outside {
-            self.caches.get(cache).outside
+        pub fn by_agent(&self, cache: usize) -> &[AgentCounters] {
+            &self.caches.get(cache).by_agent
         }
 
         /// How many lines a cache of this stage holds, and how many of them are dirty.
@@ -181,11 +182,16 @@ impl Front {
         access(&mut self.caches, cache, kind, at, now, translation, below)
     }
 
-    /// An agent asks a cache of the front directly: see [`Computer::ask`](crate::Computer::ask).
+    /// An agent other than the user asks a cache of the front: see [`Computer::ask`](crate::Computer::ask).
+    ///
+    /// # Panics
+    /// The tree does not say that this agent makes accesses.
     #[must_use = "the access takes so many cycles"]
+    #[expect(clippy::too_many_arguments, reason = "an access, and where it is made")]
     pub fn ask<T: Translation, B: Below>(
         &mut self,
         cache: usize,
+        agent: Agent,
         kind: Kind,
         at: LineAddr,
         now: u64,
@@ -193,7 +199,7 @@ impl Front {
         below: &mut B,
     ) -> u64 {
         let serves = self.serving.contains(&cache);
-        self.caches.flow(translation, below).ask(cache, kind, at, !serves, now)
+        self.caches.flow(agent, translation, below).ask(cache, kind, at, !serves, now)
     }
 
     /// The tree whose front this is.
@@ -225,8 +231,21 @@ impl Front {
         cache.counters.accesses[kind] += hits;
     }
 
-    /// The frame of a page changes hands: its lines leave. Call it while the translation still answers the
-    /// old frame, with every mapping that has led to the page since its last purge; then [`Back::purge`].
+    /// Lines leave the caches of the front; then [`Back::invalidate`].
+    pub fn invalidate<T: Translation, B: Below>(
+        &mut self,
+        agent: Agent,
+        what: &Invalidation<'_>,
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) {
+        self.caches.flow(agent, translation, below).invalidate(what, now);
+    }
+
+    /// The frame of a page changes hands, because the user's program asks for another page: its lines leave. Call it while
+    /// the translation still answers the old frame, with every mapping that has led to the page since its last purge; then
+    /// [`Back::purge`].
     pub fn purge<T: Translation, B: Below>(
         &mut self,
         page: PageId,
@@ -235,24 +254,8 @@ impl Front {
         translation: &T,
         below: &mut B,
     ) {
-        let bytes = 0..self.caches.page;
-        self.invalidate(page, mappings, &bytes, DirtyData::WriteBack, now, translation, below);
-    }
-
-    /// The lines that hold any of these bytes of a page leave. Call it with every mapping that has led to the page since
-    /// its last purge; then [`Back::invalidate`].
-    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
-    pub fn invalidate<T: Translation, B: Below>(
-        &mut self,
-        page: PageId,
-        mappings: &[MappingId],
-        bytes: &Range<u64>,
-        data: DirtyData,
-        now: u64,
-        translation: &T,
-        below: &mut B,
-    ) {
-        self.caches.flow(translation, below).purge(page, mappings, bytes, data, now);
+        let what = Invalidation::of_page(page, mappings, self.tree.config().page);
+        self.invalidate(Agent::User, &what, now, translation, below);
     }
 
     cache_views!();
@@ -263,6 +266,8 @@ impl Front {
 pub struct Back {
     caches: Caches,
     memory: Memory,
+    /// Bytes of a page.
+    page: PowerOfTwo,
     /// Its caches in the order in which they ask each other, if each is a simple one that asks the next.
     chain: Option<Box<[usize]>>,
     /// What one level of the chain asks of the next.
@@ -276,6 +281,9 @@ const CHUNK: usize = 4096;
 #[derive(Clone, Debug)]
 struct Memory {
     counters: MemoryCounters,
+    /// Who may be counted here, and what of each but the user.
+    agents: Agents,
+    by_agent: Box<[AgentMemoryCounters]>,
     cost: u64,
     /// Every request and its cycle, if someone listens.
     tap: Option<Vec<(Request, u64)>>,
@@ -287,7 +295,13 @@ impl Below for Memory {
     #[inline]
     fn request(&mut self, request: Request, now: u64) -> u64 {
         debug_assert_eq!(request.to, MEMORY);
-        self.counters.accesses[request.kind] += 1;
+        let agent = request.origin.agent();
+        if agent == Agent::User {
+            self.counters.accesses[request.kind] += 1;
+        } else {
+            let place = self.agents.place(agent).expect("an agent that makes accesses is one of the tree's");
+            self.by_agent[place].accesses[request.kind] += 1;
+        }
         if let Some(tap) = &mut self.tap {
             tap.push((request, now));
         }
@@ -324,11 +338,17 @@ impl Back {
     /// The back of a tree, empty.
     #[must_use]
     pub fn new(tree: &Tree, rng: Rng) -> Self {
-        let memory =
-            Memory { counters: MemoryCounters::default(), cost: tree.config().memory_cost, tap: None };
+        let TreeConfig { page, agents, memory_cost: cost, .. } = *tree.config();
+        let memory = Memory {
+            counters: MemoryCounters::default(),
+            agents,
+            by_agent: agents.others().map(|_| AgentMemoryCounters::default()).collect(),
+            cost,
+            tap: None,
+        };
         let caches = Caches::new(tree, false, rng);
-        let chain = caches.chain();
-        Self { caches, memory, chain, notes: [Vec::new(), Vec::new()] }
+        let chain = if agents == Agents::USER { caches.chain() } else { None };
+        Self { caches, memory, page, chain, notes: [Vec::new(), Vec::new()] }
     }
 
     /// Handles a request of the front made at cycle `now`; returns the cycles the processor waits.
@@ -338,7 +358,7 @@ impl Back {
         if request.to == MEMORY {
             return self.memory.request(request, now);
         }
-        self.caches.flow(translation, &mut self.memory).serve(request, now)
+        self.caches.flow(request.origin.agent(), translation, &mut self.memory).serve(request, now)
     }
 
     /// [`Back::request`] that tells what it does on the way.
@@ -354,14 +374,19 @@ impl Back {
         if request.to == MEMORY {
             return memory.request(request, now);
         }
-        self.caches.flow(translation, &mut memory).serve(request, now)
+        self.caches.flow(request.origin.agent(), translation, &mut memory).serve(request, now)
     }
 
-    /// An agent asks a cache of the back directly: see [`Computer::ask`](crate::Computer::ask).
+    /// An agent other than the user asks a cache of the back: see [`Computer::ask`](crate::Computer::ask).
+    ///
+    /// # Panics
+    /// The tree does not say that this agent makes accesses.
     #[must_use = "the access takes so many cycles"]
+    #[expect(clippy::too_many_arguments, reason = "an access, and where it is made")]
     pub fn ask<T: Translation, W: Witness>(
         &mut self,
         cache: usize,
+        agent: Agent,
         kind: Kind,
         at: LineAddr,
         now: u64,
@@ -369,7 +394,20 @@ impl Back {
         witness: &mut W,
     ) -> u64 {
         let mut memory = WitnessedMemory { memory: &mut self.memory, witness };
-        self.caches.flow(translation, &mut memory).ask(cache, kind, at, true, now)
+        self.caches.flow(agent, translation, &mut memory).ask(cache, kind, at, true, now)
+    }
+
+    /// An agent other than the user asks memory itself: see [`Computer::ask_memory`](crate::Computer::ask_memory).
+    ///
+    /// # Panics
+    /// The tree does not say that this agent makes accesses, or the kind is none that memory is asked for.
+    #[must_use = "the access takes so many cycles"]
+    pub fn ask_memory(&mut self, kind: Kind, at: LineAddr, origin: Origin, now: u64) -> u64 {
+        assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Write), "memory is read or written");
+        let place = self.memory.agents.place(origin.agent());
+        self.memory.by_agent[place.expect("an agent that makes accesses is one of the tree's")].asked
+            [kind] += 1;
+        self.memory.request(Request { at, to: MEMORY, kind, origin, data: origin.unit() }, now)
     }
 
     /// Handles stored requests; returns the cycles the processor waits for all of them. Only for trees
@@ -400,7 +438,7 @@ impl Back {
 
     /// Replays requests level by level.
     fn replay_chunk<T: Translation>(&mut self, requests: &[Request], translation: &T) {
-        let Self { caches, memory, chain, notes: [asked, asking] } = self;
+        let Self { caches, memory, chain, notes: [asked, asking], .. } = self;
         let chain = chain.as_deref().expect("called for a chain");
         let (&last, before) = chain.split_last().expect("a chain has a cache");
         let mut first = Some(requests);
@@ -466,24 +504,27 @@ impl Back {
 
     /// The frame of a page changes hands: see [`Front::purge`].
     pub fn purge<T: Translation>(&mut self, page: PageId, mappings: &[MappingId], now: u64, translation: &T) {
-        let bytes = 0..self.caches.page;
-        self.invalidate(page, mappings, &bytes, DirtyData::WriteBack, now, translation, &mut ());
+        let what = Invalidation::of_page(page, mappings, self.page);
+        self.invalidate(Agent::User, &what, now, translation, &mut ());
     }
 
-    /// The lines that hold any of these bytes of a page leave: see [`Front::invalidate`].
-    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
+    /// Lines leave the caches of the back: see [`Front::invalidate`].
     pub fn invalidate<T: Translation, W: Witness>(
         &mut self,
-        page: PageId,
-        mappings: &[MappingId],
-        bytes: &Range<u64>,
-        data: DirtyData,
+        agent: Agent,
+        what: &Invalidation<'_>,
         now: u64,
         translation: &T,
         witness: &mut W,
     ) {
         let mut memory = WitnessedMemory { memory: &mut self.memory, witness };
-        self.caches.flow(translation, &mut memory).purge(page, mappings, bytes, data, now);
+        self.caches.flow(agent, translation, &mut memory).invalidate(what, now);
+    }
+
+    /// What memory has counted of each agent other than the user, in the tree's order of agents.
+    #[must_use]
+    pub fn memory_by_agent(&self) -> &[AgentMemoryCounters] {
+        &self.memory.by_agent
     }
 
     /// What memory has counted since the start.
@@ -507,8 +548,12 @@ impl Counted for Back {
         self.counters(cache)
     }
 
-    fn outside(&self, cache: usize) -> Outside {
-        self.outside(cache)
+    fn by_agent(&self, cache: usize) -> &[AgentCounters] {
+        self.by_agent(cache)
+    }
+
+    fn memory_by_agent(&self) -> &[AgentMemoryCounters] {
+        self.memory_by_agent()
     }
 
     fn resident(&self, cache: usize) -> (u64, u64) {

@@ -3,8 +3,8 @@
 
 mod common;
 
-use binhop_base::{Kind, LineAddr, Rng};
-use binhop_hw::{Back, Fan, Next, Request, Tree};
+use binhop_base::{Agent, Kind, LineAddr, Rng};
+use binhop_hw::{Back, Fan, Next, Origin, Request, Tree};
 use common::{World, plain, tree};
 
 const PAGE: u64 = 4096;
@@ -21,7 +21,8 @@ fn misses_of_every_kind_are_counted_apart() {
     for &kind in Kind::ALL {
         // Every request is the first for its line, so that every request misses.
         let line = |number: u32| LineAddr { id: number / lines, line: number % lines };
-        let request = |number| Request { at: line(number), to: 1, kind, unit: 6, data: 6 };
+        let request =
+            |number| Request { at: line(number), to: 1, kind, origin: Origin::new(Agent::User, 6), data: 6 };
         let mut requests: Vec<Request> = (0..EACH).map(request).collect();
         let (mut fan, mut back) = (Fan::new(&tree).unwrap(), Back::new(&tree, Rng::new(0)));
         let alike = fan.sift(&mut requests, 0);

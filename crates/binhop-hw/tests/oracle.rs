@@ -2,8 +2,10 @@
 
 mod common;
 
-use binhop_base::{Bytes, Kind, LineAddr, PageId, Rng};
-use binhop_hw::{Back, Computer, Front, IndexBy, Next, Replacement, Request, TagBy, Tree, WritePolicy};
+use binhop_base::{Agent, Bytes, Kind, LineAddr, PageId, Rng};
+use binhop_hw::{
+    Back, Computer, Front, IndexBy, Next, Replacement, Request, TagBy, Tree, TreeConfig, WritePolicy,
+};
 use common::{ByUser, Event, Pair, SHAPES, build, events, raw, world};
 use proptest::prelude::*;
 
@@ -15,7 +17,8 @@ proptest! {
         shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5), add_costs: bool, seed in 0u64..8,
         world in world(), events in events(true),
     ) {
-        let mut pair = Pair::new(build(shape, &raw, add_costs, true), world, seed);
+        let config = TreeConfig { agents: common::everyone(), ..build(shape, &raw, add_costs, true) };
+        let mut pair = Pair::new(config, world, seed);
         for event in events {
             pair.step(event);
             pair.assert_equal_contents();
@@ -183,7 +186,7 @@ proptest! {
         let mut expected = lines(&pair);
         expected.retain(|&(_, p, _)| p != page);
         let mappings = pair.world.mappings_of(page);
-        pair.fast.purge(PageId(page), &mappings, &pair.world, &mut ());
+        pair.fast.purge(Agent::User, PageId(page), &mappings, &pair.world, &mut ());
         prop_assert_eq!(lines(&pair), expected);
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use binhop_base::{Kind, LineAddr, Rng};
+use binhop_base::{Agent, Kind, LineAddr, Rng};
 use binhop_hw::{
     CacheConfig, Computer, CostRule, Front, IndexBy, MEMORY, Next, Request, TagBy, Tree, TreeConfig,
     WriteBufferConfig, WritePolicy, WritebackOrder,
@@ -22,7 +22,12 @@ fn requests(order: WritebackOrder) -> Vec<(Kind, u32)> {
     let waited = [(Kind::Store, line(0, 0)), (Kind::Load, line(1, 0))]
         .map(|(kind, at)| front.access(0, kind, at, 0, &world, &mut recorded));
     assert_eq!(waited, [0, 0], "the one cache costs nothing, and what is behind it is not here");
-    assert!(recorded.iter().all(|r| r.to == MEMORY && r.unit == 4 && r.data == 4));
+    assert!(
+        recorded.iter().all(|r| r.to == MEMORY
+            && r.origin.unit() == 4
+            && r.origin.agent() == Agent::User
+            && r.data == 4)
+    );
     recorded.iter().map(|r| (r.kind, r.at.id)).collect()
 }
 

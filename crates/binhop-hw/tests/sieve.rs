@@ -4,10 +4,10 @@
 
 mod common;
 
-use binhop_base::{Kind, LineAddr, PageId, Rng};
+use binhop_base::{Agent, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{
-    Back, CacheConfig, IndexBy, MEMORY, Next, PART, Replacement, Request, Sieve, TagBy, Tree, TreeConfig,
-    WritePolicy,
+    Back, CacheConfig, IndexBy, MEMORY, Next, Origin, PART, Replacement, Request, Sieve, TagBy, Tree,
+    TreeConfig, WritePolicy,
 };
 use common::{World, plain, power, tree};
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn event() -> impl Strategy<Value = Event> {
     let line = prop_oneof![2 => Just(0u32), 1 => line];
     let request =
         (prop::sample::select(kinds), data, to, 0..PAGES, line).prop_map(|(kind, data, to, id, line)| {
-            Request { at: LineAddr { id, line }, to, kind, unit: 6, data }
+            Request { at: LineAddr { id, line }, to, kind, origin: Origin::new(Agent::User, 6), data }
         });
     prop_oneof![
         20 => request.prop_map(Event::Request),
@@ -122,8 +122,15 @@ proptest! {
 #[test]
 fn a_repeat_is_taken_out_until_another_line_or_a_purge_of_its_page_comes_between() {
     let shapes = [(4, 1, Replacement::Lru), (8, 4, Replacement::Plru)];
-    let ask =
-        |kind, id, line| Event::Request(Request { at: LineAddr { id, line }, to: 1, kind, unit: 6, data: 6 });
+    let ask = |kind, id, line| {
+        Event::Request(Request {
+            at: LineAddr { id, line },
+            to: 1,
+            kind,
+            origin: Origin::new(Agent::User, 6),
+            data: 6,
+        })
+    };
     // Pages have eight lines: line 0 of every page is in set 0 of the four.
     let taken = |events: &[Event]| compare(&shapes, events);
     assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 0), ask(Kind::Fetch, 0, 0)]), 2);

@@ -4,10 +4,10 @@
 
 mod common;
 
-use binhop_base::{Kind, LineAddr, PageId, Rng};
+use binhop_base::{Agent, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{
-    Back, CacheConfig, CostRule, Counted, MEMORY, Next, PART, Replacement, Request, Stack, StackShape, Tree,
-    TreeConfig,
+    Back, CacheConfig, CostRule, Counted, MEMORY, Next, Origin, PART, Replacement, Request, Stack,
+    StackShape, Tree, TreeConfig,
 };
 use common::{World, plain, tree};
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn event() -> impl Strategy<Value = Event> {
     let to = prop_oneof![12 => Just(1u8), 1 => Just(MEMORY)];
     let request =
         (kind, data, to, 0..PAGES, 0u32..(PAGE / LINE) as u32).prop_map(|(kind, data, to, id, line)| {
-            Request { at: LineAddr { id, line }, to, kind, unit: 6, data }
+            Request { at: LineAddr { id, line }, to, kind, origin: Origin::new(Agent::User, 6), data }
         });
     prop_oneof![20 => request.prop_map(Event::Request), 1 => (0..PAGES).prop_map(Event::Purge)]
 }

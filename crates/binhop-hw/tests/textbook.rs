@@ -3,7 +3,7 @@
 
 mod common;
 
-use binhop_base::{Kind, LineAddr, Rng};
+use binhop_base::{Agent, Kind, LineAddr, Rng};
 use binhop_hw::{CacheConfig, Computer, Next, Replacement, Tree};
 use common::{ByUser, World, plain, tree};
 
@@ -33,7 +33,13 @@ impl OneSet {
 
     fn purge(&mut self, line: char) {
         let page = u32::from(line as u8 - b'A');
-        self.computer.purge(binhop_base::PageId(page), &self.world.mappings_of(page), &self.world, &mut ());
+        self.computer.purge(
+            Agent::User,
+            binhop_base::PageId(page),
+            &self.world.mappings_of(page),
+            &self.world,
+            &mut (),
+        );
     }
 
     /// Each row: the line accessed, the victim ('-' is none), the set afterwards.

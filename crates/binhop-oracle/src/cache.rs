@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use binhop_base::{Domain, Kind, Rng, Stream};
+use binhop_base::{Agent, Domain, Kind, Rng, Stream};
 
 /// What a cache is. Choices go by their names in a machine file.
 #[derive(Clone, Debug)]
@@ -73,10 +73,8 @@ pub struct Cache {
     pub number: usize,
     /// For each set, its ways.
     pub sets: Vec<Vec<Option<Line>>>,
-    /// Every count, by its name and the name of the kind.
-    pub counts: BTreeMap<(&'static str, Option<&'static str>), u64>,
-    /// Dirty lines taken out whose data nobody wants.
-    pub discarded: u64,
+    /// Every count, by the name of the agent, its own and that of the kind. What belongs to no agent stands under the user.
+    pub counts: BTreeMap<(&'static str, &'static str, Option<&'static str>), u64>,
     /// Bits of the PLRU trees: (set, first way, number of ways) of the node → whether it points to the upper half.
     points_up: BTreeMap<(u64, usize, usize), bool>,
     victims: BTreeMap<u64, u64>,
@@ -93,16 +91,20 @@ impl Cache {
             number,
             sets,
             counts: BTreeMap::new(),
-            discarded: 0,
             points_up: BTreeMap::new(),
             victims: BTreeMap::new(),
             time: 0,
         }
     }
 
-    /// Adds to a count.
-    pub fn count(&mut self, name: &'static str, kind: Option<Kind>, amount: u64) {
-        *self.counts.entry((name, kind.map(Kind::name))).or_default() += amount;
+    /// Adds to a count that belongs to no agent.
+    pub fn count(&mut self, name: &'static str, amount: u64) {
+        self.count_for(Agent::User, name, None, amount);
+    }
+
+    /// Adds to a count of an agent.
+    pub fn count_for(&mut self, agent: Agent, name: &'static str, kind: Option<Kind>, amount: u64) {
+        *self.counts.entry((agent.name(), name, kind.map(Kind::name))).or_default() += amount;
     }
 
     /// The set of an address.
@@ -138,7 +140,7 @@ impl Cache {
         let newly_dirty = makes_dirty && !line.dirty;
         line.dirty |= makes_dirty;
         if newly_dirty {
-            self.count("dirtied", None, 1);
+            self.count("dirtied", 1);
         }
         self.point_away(set, way);
         true
@@ -150,9 +152,9 @@ impl Cache {
         let line = Line { name, offset, dirty, arrived: self.time, used: self.time, predicted: 2 };
         let way = self.sets[set as usize].iter().position(Option::is_none).expect("room was made");
         self.sets[set as usize][way] = Some(line);
-        self.count("fills", None, 1);
+        self.count("fills", 1);
         if dirty {
-            self.count("dirtied", None, 1);
+            self.count("dirtied", 1);
         }
         self.point_away(set, way);
     }
@@ -163,7 +165,7 @@ impl Cache {
             return None;
         }
         let way = self.victim(set, rng);
-        self.count("evictions", None, 1);
+        self.count("evictions", 1);
         self.sets[set as usize][way].take()
     }
 

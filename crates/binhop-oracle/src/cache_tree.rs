@@ -1,9 +1,9 @@
 //! A tree of caches and the rules of what each does, one sentence of the specification after another.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
-use binhop_base::{Kind, MappingId, PageId, PerKind, Rng, Translation};
+use binhop_base::{Agent, Kind, MappingId, PageId, PerKind, Rng, Translation};
 
 use crate::cache::{Cache, Config, Name};
 
@@ -85,8 +85,12 @@ impl Buffer {
 pub struct CacheTree {
     /// The caches.
     pub caches: Vec<Cache>,
-    /// Accesses to memory by kind.
+    /// Accesses to memory by kind, of all agents.
     pub memory: PerKind<u64>,
+    /// What memory has counted, by the name of the agent, the count and the kind.
+    pub memory_counts: BTreeMap<(&'static str, &'static str, &'static str), u64>,
+    /// Who makes the access in progress.
+    pub agent: Agent,
     /// The processor's clock.
     pub now: u64,
     /// What left the caches since someone cleared it.
@@ -109,9 +113,12 @@ impl CacheTree {
         let buffers = vec![Buffer::default(); caches.len()];
         let caches = caches.into_iter().enumerate().map(|(i, config)| Cache::new(config, i)).collect();
         let (memory, seen) = (PerKind::default(), BTreeSet::new());
+        let (memory_counts, agent) = (BTreeMap::new(), Agent::User);
         Self {
             caches,
             memory,
+            memory_counts,
+            agent,
             now: 0,
             left: Vec::new(),
             served: None,
@@ -153,6 +160,9 @@ impl CacheTree {
         let asked = Asked { name, offset, kind, data: None };
         let through = self.caches[cache].config.write == "through";
         let allocate = self.caches[cache].config.allocate;
+        if self.agent != Agent::User {
+            self.caches[cache].count_for(self.agent, "asked", Some(kind), 1);
+        }
         let hit = self.look(cache, asked, kind == Kind::Store && !through, os);
         if hit {
             self.serve(Some(cache));
@@ -171,6 +181,22 @@ impl CacheTree {
             self.bring_in(cache, asked, true, false, os);
         }
         (self.now - begin, self.served.expect("every access is served"))
+    }
+
+    /// Someone asks memory itself; returns the cycles.
+    pub fn ask_memory(&mut self, kind: Kind) -> u64 {
+        self.count_memory("asked", kind);
+        self.count_memory("accesses", kind);
+        let cycles = if kind.is_demand() { self.memory_cost } else { 0 };
+        self.now += cycles;
+        cycles
+    }
+
+    fn count_memory(&mut self, name: &'static str, kind: Kind) {
+        if name == "accesses" {
+            self.memory[kind] += 1;
+        }
+        *self.memory_counts.entry((self.agent.name(), name, kind.name())).or_default() += 1;
     }
 
     /// The first level that has the line, or takes the data, is the one that serves.
@@ -201,16 +227,16 @@ impl CacheTree {
             let gone = self.caches[number].take_out(holds);
             for line in gone {
                 let all = (line.offset..line.offset + size).all(|byte| bytes.contains(&byte));
-                self.caches[number].count("purged", None, 1);
+                self.caches[number].count("purged", 1);
                 self.leave(number, line.name, line.offset, line.dirty, Why::Purged);
                 if line.dirty {
-                    self.caches[number].count("purged.dirty", None, 1);
+                    self.caches[number].count("purged.dirty", 1);
                 }
                 if line.dirty && discard && all {
-                    self.caches[number].discarded += 1;
+                    self.caches[number].count_for(self.agent, "discarded", None, 1);
                 } else if line.dirty {
-                    self.caches[number].count("sent", Some(Kind::System), 1);
-                    self.memory[Kind::System] += 1;
+                    self.caches[number].count_for(self.agent, "sent", Some(Kind::System), 1);
+                    self.count_memory("accesses", Kind::System);
                 }
             }
         }
@@ -224,12 +250,13 @@ impl CacheTree {
     fn look(&mut self, cache: usize, asked: Asked, makes_dirty: bool, os: &impl Translation) -> bool {
         let (set, name, offset) = self.find(cache, asked, os);
         let first = self.seen.insert((cache, page_of(name, os), offset));
+        let agent = self.agent;
         let here = &mut self.caches[cache];
-        here.count("accesses", Some(asked.kind), 1);
+        here.count_for(agent, "accesses", Some(asked.kind), 1);
         let hit = here.access(set, name, offset, makes_dirty);
         if !hit {
-            here.count("misses", Some(asked.kind), 1);
-            here.count("compulsory", Some(asked.kind), u64::from(first));
+            here.count_for(agent, "misses", Some(asked.kind), 1);
+            here.count_for(agent, "compulsory", Some(asked.kind), u64::from(first));
         }
         hit
     }
@@ -281,8 +308,8 @@ impl CacheTree {
                 };
                 for line in self.caches[upper].take_out(covered) {
                     self.leave(upper, line.name, line.offset, line.dirty, Why::Invalidated);
-                    self.caches[upper].count("invalidated", None, 1);
-                    self.caches[upper].count("invalidated.dirty", None, u64::from(line.dirty));
+                    self.caches[upper].count("invalidated", 1);
+                    self.caches[upper].count("invalidated.dirty", u64::from(line.dirty));
                     dirty |= line.dirty;
                 }
             }
@@ -290,9 +317,9 @@ impl CacheTree {
         self.leave(cache, victim.name, victim.offset, dirty, Why::Evicted);
         if dirty {
             if !victim.dirty {
-                self.caches[cache].count("dirtied", None, 1);
+                self.caches[cache].count("dirtied", 1);
             }
-            self.caches[cache].count("evictions.dirty", None, 1);
+            self.caches[cache].count("evictions.dirty", 1);
             let kind = Kind::Writeback;
             let asked = Asked { name: victim.name, offset: victim.offset, kind, data: Some(bytes) };
             self.pass_down(cache, asked, os);
@@ -308,17 +335,18 @@ impl CacheTree {
 
     /// Sends a request to the level behind.
     fn pass_down(&mut self, cache: usize, asked: Asked, os: &impl Translation) {
-        self.caches[cache].count("sent", Some(asked.kind), 1);
+        self.caches[cache].count_for(self.agent, "sent", Some(asked.kind), 1);
         let is_data = matches!(asked.kind, Kind::Write | Kind::Writeback);
-        if let (true, Some((entries, drain))) = (is_data, self.caches[cache].config.write_buffer) {
+        let stalls = is_data && self.agent.is_waited_for();
+        if let (true, Some((entries, drain))) = (stalls, self.caches[cache].config.write_buffer) {
             let stall = self.buffers[cache].push(self.now, entries, drain);
             self.now += stall;
-            self.caches[cache].count("write-buffer.stalls", None, u64::from(stall > 0));
-            self.caches[cache].count("write-buffer.stall-cycles", None, stall);
+            self.caches[cache].count("write-buffer.stalls", u64::from(stall > 0));
+            self.caches[cache].count("write-buffer.stall-cycles", stall);
         }
         match self.caches[cache].config.next {
             None => {
-                self.memory[asked.kind] += 1;
+                self.count_memory("accesses", asked.kind);
                 if asked.kind.is_demand() || asked.kind == Kind::Write {
                     self.serve(None);
                 }

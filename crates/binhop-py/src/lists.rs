@@ -39,8 +39,7 @@ pub(crate) fn policies() -> Vec<(&'static str, &'static str, &'static str, &'sta
 #[pyfunction]
 pub(crate) fn kinds() -> Vec<(&'static str, bool, &'static str)> {
     // No cache is asked for the others yet, so no metric has them.
-    let counted = |kind: &&Kind| !matches!(kind, Kind::Prefetch | Kind::Dma);
-    Kind::ALL.iter().filter(counted).map(|k| (k.name(), k.is_demand(), k.meaning())).collect()
+    Kind::ALL.iter().map(|k| (k.name(), k.is_demand(), k.meaning())).collect()
 }
 
 /// (letter, flag, name) of each flag of a mapping, in the order of the letters.

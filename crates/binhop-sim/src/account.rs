@@ -88,7 +88,7 @@ impl Account {
                 self.series.push(Interval {
                     number: self.interval,
                     instructions: part.stream.instructions,
-                    misses: part.caches.iter().map(|cache| cache.misses.demand()).collect(),
+                    misses: (0..part.caches.len()).map(|cache| part.demand_misses(cache)).collect(),
                 });
             }
             self.at_interval = tally.clone();
@@ -166,7 +166,7 @@ struct Shares {
 
 /// What a tally adds to a process's share.
 fn counts_of(tally: &Tally) -> impl Iterator<Item = u64> {
-    let misses = tally.caches.iter().map(|cache| cache.misses.demand());
+    let misses = (0..tally.caches.len()).map(|cache| tally.demand_misses(cache));
     [tally.stream.instructions, tally.stream.references].into_iter().chain(misses)
 }
 

@@ -1,6 +1,6 @@
 //! What stands behind a lane's front for one cell: the back of its machine, and what was counted there.
 
-use binhop_base::{FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
+use binhop_base::{Agent, Agents, FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
     Alike, Back, CacheConfig, Computer, Counted, Fan, Front, IndexBy, Next, Request, Stack, Tree,
 };
@@ -8,7 +8,7 @@ use binhop_trace::export::MemoryAccess;
 
 use crate::account::{Account, Conflicts, Footprint, broken};
 use crate::prepare::{Block, FrontCounts, Mark, Stream};
-use crate::tally::{Tally, add_dropped, add_hits};
+use crate::tally::{ByAgent, Tally, add_dropped, add_hits};
 use crate::view::View;
 
 /// The counters of a lane that are the same for all its cells.
@@ -138,7 +138,7 @@ impl Behind {
         now: u64,
         view: &View<'_>,
     ) {
-        Computer::over(front, self.own().0, now).purge(page, mappings, view, &mut ());
+        Computer::over(front, self.own().0, now).purge(Agent::User, page, mappings, view, &mut ());
     }
 
     fn own(&mut self) -> (&mut Back, &mut u64) {
@@ -188,7 +188,7 @@ impl Behind {
         let page = self.tree.config().page.log2();
         let physical = |(request, cycle): (Request, u64)| MemoryAccess {
             addr: (view.frame(PageId(request.at.id)).0 << page)
-                + (u64::from(request.at.line) << request.unit),
+                + (u64::from(request.at.line) << request.origin.unit()),
             write: matches!(request.kind, Kind::Write | Kind::Writeback | Kind::System),
             cycle,
         };
@@ -229,6 +229,15 @@ impl Behind {
             add_dropped(&mut tally.caches, common.stream, config.fetch, config.data);
         }
         tally.memory = *back.memory();
+        if config.agents != Agents::USER {
+            let of = |cache| match (common.front, self.tree.in_front(cache)) {
+                (Some(front), true) => front.by_agent(cache),
+                (None, true) => unreachable!("a front that others than the user ask is each lane's own"),
+                (_, false) => back.by_agent(cache),
+            };
+            let caches = (0..config.caches.len()).map(of);
+            tally.agents = ByAgent::of(config.agents, caches, back.memory_by_agent());
+        }
         tally.faults = common.faults;
         tally.evictions = common.evictions;
         tally.waited = common.waited + waited;

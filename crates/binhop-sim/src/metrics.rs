@@ -1,6 +1,6 @@
 //! What a run reports: names, units and meanings, and which of them a machine has.
 
-use binhop_base::Kind;
+use binhop_base::{Agents, Kind};
 use binhop_hw::{CacheCounters, MemoryCounters, Next, Rules, TreeConfig, WritePolicy};
 
 use crate::machine::Machine;
@@ -67,12 +67,26 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
+    /// What the user's program causes.
     pub(crate) fn of(tree: &TreeConfig) -> Self {
-        let memory = tree.caches.len();
-        let mut arriving = vec![vec![false; Kind::ALL.len()]; memory + 1];
+        let mut arriving = vec![vec![false; Kind::ALL.len()]; tree.caches.len() + 1];
         arriving[tree.fetch][Kind::Fetch as usize] = true;
         arriving[tree.data][Kind::Load as usize] = true;
         arriving[tree.data][Kind::Store as usize] = true;
+        Self::from(tree, arriving, |cache| if cache == tree.data { Stores::Data } else { Stores::Fills })
+    }
+
+    /// What an agent may cause that asks any cache, or memory, itself.
+    fn from_outside(tree: &TreeConfig) -> Self {
+        let of = |kinds: &[Kind]| Kind::ALL.iter().map(|kind| kinds.contains(kind)).collect::<Vec<_>>();
+        let mut arriving = vec![of(&[Kind::Fetch, Kind::Load, Kind::Store]); tree.caches.len()];
+        arriving.push(of(&[Kind::Fetch, Kind::Load, Kind::Write]));
+        Self::from(tree, arriving, |_| Stores::Both)
+    }
+
+    /// What follows from the accesses that are made from outside. `stores`: what a store at a cache is.
+    fn from(tree: &TreeConfig, mut arriving: Vec<Vec<bool>>, stores: impl Fn(usize) -> Stores) -> Self {
+        let memory = tree.caches.len();
         arriving[memory][Kind::System as usize] =
             tree.rules == Rules::Lines && tree.caches.iter().any(|cache| cache.write == WritePolicy::Back);
         // Requests only travel towards memory: as many rounds as there are levels reach a fixed point.
@@ -82,14 +96,13 @@ impl Reach {
                     Next::Cache(next) => next,
                     Next::Memory => memory,
                 };
-                for kind in
-                    sent(tree, index, &arriving[index]).into_iter().filter(|&kind| kind != Kind::System)
-                {
+                let sent = sent(tree, index, &arriving[index], stores(index));
+                for kind in sent.into_iter().filter(|&kind| kind != Kind::System) {
                     arriving[next][kind as usize] = true;
                 }
             }
         }
-        let leaving = (0..memory).map(|index| sent(tree, index, &arriving[index])).collect();
+        let leaving = (0..memory).map(|index| sent(tree, index, &arriving[index], stores(index))).collect();
         Self { arriving, leaving }
     }
 
@@ -102,16 +115,27 @@ impl Reach {
     }
 }
 
+/// What an access of kind `store` is at one cache.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stores {
+    /// Data: the level is asked by whoever stores.
+    Data,
+    /// The fill of a line that a store missed further up.
+    Fills,
+    /// The one or the other.
+    Both,
+}
+
 /// The kinds a cache can send on, given those that arrive.
-fn sent(tree: &TreeConfig, index: usize, arriving: &[bool]) -> Vec<Kind> {
+fn sent(tree: &TreeConfig, index: usize, arriving: &[bool], stores: Stores) -> Vec<Kind> {
     let cache = &tree.caches[index];
     let here = |kind: Kind| arriving[kind as usize];
     if tree.rules == Rules::Cachegrind {
         return Kind::ALL.iter().copied().filter(|&kind| here(kind)).collect();
     }
     let through = cache.write == WritePolicy::Through;
-    // A store is data only at the level the processor asks; behind it, a fill that a store caused.
-    let data = index == tree.data && here(Kind::Store);
+    let data = stores != Stores::Fills && here(Kind::Store);
+    let fills = stores != Stores::Data && here(Kind::Store);
     let carried = here(Kind::Write) || here(Kind::Writeback);
     let mut kinds = Vec::new();
     let mut send = |kind: Kind, when: bool| {
@@ -121,7 +145,7 @@ fn sent(tree: &TreeConfig, index: usize, arriving: &[bool]) -> Vec<Kind> {
     };
     send(Kind::Fetch, here(Kind::Fetch));
     send(Kind::Load, here(Kind::Load));
-    send(Kind::Store, here(Kind::Store) && (!data || cache.allocate));
+    send(Kind::Store, fills || data && cache.allocate);
     send(Kind::Write, (data || here(Kind::Write)) && (through || !cache.allocate));
     send(Kind::Writeback, here(Kind::Writeback) && (through || !cache.allocate));
     send(Kind::Writeback, !through && (data || carried));
@@ -148,7 +172,11 @@ pub(crate) fn each(
         visit("cpi".into(), "cycles/instruction", ratio(cycles, instructions));
     }
     for (index, (cache, counters)) in tree.caches.iter().zip(&tally.caches).enumerate() {
-        visit(format!("{}.mpi", cache.name), PER_INSTRUCTION, ratio(counters.misses.demand(), instructions));
+        visit(
+            format!("{}.mpi", cache.name),
+            PER_INSTRUCTION,
+            ratio(tally.demand_misses(index), instructions),
+        );
         counters.each(|info, kind, value| match kind {
             Some(kind) => {
                 let possible =
@@ -164,7 +192,8 @@ pub(crate) fn each(
             None => visit(format!("{}.{}", cache.name, info.name), info.unit, Some(whole(value))),
         });
     }
-    let reached = tally.memory.accesses.demand();
+    each_of_agents(tree, tally, &mut visit);
+    let reached = tally.demand_at_memory();
     visit("memory.mpi".into(), PER_INSTRUCTION, ratio(reached, instructions));
     tally.memory.each(|info, kind, value| {
         let kind = kind.expect("memory keeps its counts per kind");
@@ -178,6 +207,55 @@ pub(crate) fn each(
     }
 }
 
+/// Visits what agents other than the user have done, under names with the agent before the kind: the kinds that they can
+/// cause by asking any cache, or memory.
+fn each_of_agents(
+    tree: &TreeConfig,
+    tally: &Tally,
+    visit: &mut impl FnMut(String, &'static str, Option<f64>),
+) {
+    if tree.agents == Agents::USER {
+        return;
+    }
+    let reach = Reach::from_outside(tree);
+    for (index, cache) in tree.caches.iter().enumerate() {
+        for (agent, counters) in tally.agents.at(index) {
+            counters.each(|info, kind, value| match kind {
+                Some(kind) => {
+                    let possible = match info.name {
+                        "sent" => reach.leaves(index, kind),
+                        "asked" => kind.is_demand(),
+                        _ => reach.reaches(index, kind),
+                    };
+                    let name = format!("{}.{}.{}.{}", cache.name, agent.name(), kind.name(), info.name);
+                    if possible {
+                        visit(name, info.unit, Some(whole(value)));
+                    } else {
+                        assert_eq!(value, 0, "{name}: a kind that cannot be");
+                    }
+                }
+                None => {
+                    let name = format!("{}.{}.{}", cache.name, agent.name(), info.name);
+                    visit(name, info.unit, Some(whole(value)));
+                }
+            });
+        }
+    }
+    for (agent, counters) in tally.agents.at_memory() {
+        counters.each(|info, kind, value| {
+            let kind = kind.expect("memory keeps its counts per kind");
+            let possible = match info.name {
+                "asked" => matches!(kind, Kind::Fetch | Kind::Load | Kind::Write),
+                _ => reach.reaches(tree.caches.len(), kind),
+            };
+            if possible {
+                let name = format!("memory.{}.{}.{}", agent.name(), kind.name(), info.name);
+                visit(name, info.unit, Some(whole(value)));
+            }
+        });
+    }
+}
+
 /// A count as a table's value. Exact: no run comes near 2⁵³.
 pub(crate) fn whole(count: u64) -> f64 {
     assert!(count < 1 << 53, "a count of {count} does not fit a table's value exactly");
@@ -187,4 +265,141 @@ pub(crate) fn whole(count: u64) -> f64 {
 /// A ratio; undefined, not 0, where nothing was executed.
 pub(crate) fn ratio(count: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| whole(count) / whole(of))
+}
+
+#[cfg(test)]
+mod tests {
+    use binhop_base::{Agent, FrameNo, LineAddr, MappingId, PageId, PageNo, Rng, Stream, Translation};
+    use binhop_hw::{Computer, Counted, Tree};
+
+    use super::*;
+    use crate::tally::ByAgent;
+
+    /// Every page in the frame of its number, mapped once.
+    struct Identity;
+
+    impl Translation for Identity {
+        fn page(&self, mapping: MappingId) -> PageId {
+            PageId(mapping.0)
+        }
+        fn frame(&self, page: PageId) -> FrameNo {
+            FrameNo(page.0.into())
+        }
+        fn virtual_page(&self, mapping: MappingId) -> PageNo {
+            PageNo(mapping.0.into())
+        }
+        fn global_page(&self, page: PageId) -> PageNo {
+            PageNo(page.0.into())
+        }
+    }
+
+    fn tally(tree: &Tree, computer: &Computer) -> Tally {
+        let caches = tree.config().caches.len();
+        let mut tally = Tally::zero(caches);
+        tally.caches = (0..caches).map(|cache| *computer.counters(cache)).collect();
+        let by_agent = (0..caches).map(|cache| computer.by_agent(cache));
+        tally.agents = ByAgent::of(tree.config().agents, by_agent, computer.back.memory_by_agent());
+        tally
+    }
+
+    /// Sums of what is visited and of what was counted; the names.
+    fn visited(tree: &Tree, tally: &Tally) -> (u64, Vec<String>) {
+        let (mut sum, mut names) = (0, Vec::new());
+        each_of_agents(tree.config(), tally, &mut |name, _, value| {
+            sum += value.expect("counts are defined") as u64;
+            names.push(name);
+        });
+        (sum, names)
+    }
+
+    #[test]
+    fn what_agents_do_is_reported_under_their_names_and_nothing_else_is() {
+        let toml = r#"memory = { size = "1MiB", page = "4KiB" }
+            placement = { policy = "random", pool = "1MiB" }
+            [cache.l1]
+            serves = "all"
+            size = "512B"
+            line = "32B"
+            write = "WRITE"
+            allocate = ALLOCATE
+            next = "l2"
+            [cache.l2]
+            size = "2KiB"
+            line = "64B"
+            write = "WRITE2"
+            allocate = ALLOCATE2
+            next = "memory""#;
+        let agents = [Agent::Walk, Agent::Device, Agent::Kernel];
+        for choice in 0..16u32 {
+            let write = |bit: u32| if choice >> bit & 1 == 1 { "through" } else { "back" };
+            let allocate = |bit: u32| if choice >> bit & 1 == 1 { "true" } else { "false" };
+            let toml = toml.replace("WRITE2", write(0)).replace("WRITE", write(1));
+            let toml = toml.replace("ALLOCATE2", allocate(2)).replace("ALLOCATE", allocate(3));
+            let machine = Machine::parse(&toml, "agents", &[]).expect("a machine");
+            let config = machine.tree().config().clone();
+            let tree = Tree::new(TreeConfig { agents: agents.into_iter().collect(), ..config });
+            let mut computer = Computer::new(&tree, Rng::new(0));
+            let draw = |index, which, below| {
+                Rng::new(7).below(Stream::new(binhop_base::Domain::Test, which), index, below)
+            };
+            let run = |computer: &mut Computer, steps: std::ops::Range<u64>| {
+                for step in steps {
+                    let agent = agents[draw(step, 0, 3) as usize];
+                    let kind = [Kind::Fetch, Kind::Load, Kind::Store][draw(step, 1, 3) as usize];
+                    let at = LineAddr { id: draw(step, 2, 4) as u32, line: draw(step, 3, 64) as u32 };
+                    match draw(step, 4, 3) {
+                        2 => {
+                            let kind = if kind == Kind::Store { Kind::Write } else { kind };
+                            computer.ask_memory(agent, kind, at, 6);
+                        }
+                        cache => {
+                            computer.ask(cache as usize, agent, kind, at, &Identity, &mut ());
+                        }
+                    }
+                }
+            };
+            run(&mut computer, 0..1000);
+            let half = tally(&tree, &computer);
+            run(&mut computer, 1000..3000);
+            computer.check().expect("the laws hold");
+            let end = tally(&tree, &computer);
+            let counted: u64 = (0..2)
+                .flat_map(|cache| computer.by_agent(cache))
+                .map(|a| {
+                    let kept = [a.accesses, a.misses, a.compulsory, a.sent, a.asked];
+                    kept.iter().map(|kinds| kinds.total()).sum::<u64>()
+                })
+                .chain(
+                    Counted::memory_by_agent(&computer.back)
+                        .iter()
+                        .map(|a| a.accesses.total() + a.asked.total()),
+                )
+                .sum();
+            let (sum, mut names) = visited(&tree, &end);
+            assert_eq!(sum, counted);
+            // What passed in two parts is what passed in all.
+            let part = end.since(&half);
+            let mut both = half.clone();
+            both.add(&part);
+            assert_eq!(visited(&tree, &both), (sum, names.clone()));
+            assert!(visited(&tree, &part).0 < sum);
+            assert!(names.iter().any(|name| name == "l2.walk.load.misses"));
+            assert!(names.iter().any(|name| name == "memory.device.write.asked"));
+            let number = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), number, "every name once");
+            // The walk executes no instruction, the device neither: the kernel's misses alone count in MPI.
+            let kernel = tree.config().agents.place(Agent::Kernel).expect("it is there");
+            assert_eq!(end.demand_misses(1), computer.by_agent(1)[kernel].misses.demand());
+            let at_memory = computer.back.memory_by_agent()[kernel].accesses.demand();
+            assert_eq!(end.demand_at_memory(), at_memory);
+        }
+    }
+
+    #[test]
+    fn a_machine_of_the_user_alone_keeps_nothing_by_agent() {
+        let tally = Tally::zero(2);
+        assert_eq!((tally.agents.at(1).count(), tally.agents.at_memory().count()), (0, 0));
+    }
 }

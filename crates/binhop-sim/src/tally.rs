@@ -1,7 +1,7 @@
 //! What a lane counts, and how much of it between two marks.
 
-use binhop_base::Kind;
-use binhop_hw::{CacheCounters, Front, MemoryCounters};
+use binhop_base::{Agent, Agents, Kind};
+use binhop_hw::{AgentCounters, AgentMemoryCounters, CacheCounters, Front, MemoryCounters};
 
 use crate::prepare::Stream;
 
@@ -11,18 +11,82 @@ pub(crate) struct Tally {
     pub(crate) stream: Stream,
     pub(crate) caches: Vec<CacheCounters>,
     pub(crate) memory: MemoryCounters,
+    pub(crate) agents: ByAgent,
     pub(crate) faults: u64,
     pub(crate) evictions: u64,
     /// Cycles beyond one per instruction.
     pub(crate) waited: u64,
 }
 
+/// What agents other than the user have done. Nothing is kept for a machine that has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ByAgent {
+    agents: Agents,
+    /// Cache by cache, for each agent; empty before anything is counted.
+    caches: Vec<AgentCounters>,
+    /// For each agent.
+    memory: Vec<AgentMemoryCounters>,
+}
+
+impl ByAgent {
+    /// `caches`: what each cache of the tree has counted, in order.
+    pub(crate) fn of<'a>(
+        agents: Agents,
+        caches: impl Iterator<Item = &'a [AgentCounters]>,
+        memory: &[AgentMemoryCounters],
+    ) -> Self {
+        Self { agents, caches: caches.flatten().copied().collect(), memory: memory.to_vec() }
+    }
+
+    fn add(&mut self, other: &Self) {
+        if self.memory.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        self.caches.iter_mut().zip(&other.caches).for_each(|(mine, theirs)| *mine += *theirs);
+        self.memory.iter_mut().zip(&other.memory).for_each(|(mine, theirs)| *mine += *theirs);
+    }
+
+    fn since(&self, earlier: &Self) -> Self {
+        if earlier.memory.is_empty() {
+            return self.clone();
+        }
+        let caches = self.caches.iter().zip(&earlier.caches).map(|(now, then)| *now - *then);
+        let memory = self.memory.iter().zip(&earlier.memory).map(|(now, then)| *now - *then);
+        Self { agents: self.agents, caches: caches.collect(), memory: memory.collect() }
+    }
+
+    /// What a cache has counted of each agent.
+    pub(crate) fn at(&self, cache: usize) -> impl Iterator<Item = (Agent, &AgentCounters)> {
+        let counted = self.caches.chunks(self.memory.len().max(1)).nth(cache).unwrap_or_default();
+        self.agents.others().zip(counted)
+    }
+
+    /// What memory has counted of each agent.
+    pub(crate) fn at_memory(&self) -> impl Iterator<Item = (Agent, &AgentMemoryCounters)> {
+        self.agents.others().zip(&self.memory)
+    }
+}
+
 impl Tally {
+    /// The misses of a cache that count in MPI: demand misses of the agents that execute instructions.
+    pub(crate) fn demand_misses(&self, cache: usize) -> u64 {
+        let others = self.agents.at(cache).filter(|(agent, _)| agent.counts_in_mpi());
+        self.caches[cache].misses.demand() + others.map(|(_, counts)| counts.misses.demand()).sum::<u64>()
+    }
+
+    /// The accesses to memory that count in MPI.
+    pub(crate) fn demand_at_memory(&self) -> u64 {
+        let others = self.agents.at_memory().filter(|(agent, _)| agent.counts_in_mpi());
+        self.memory.accesses.demand() + others.map(|(_, counts)| counts.accesses.demand()).sum::<u64>()
+    }
+
     pub(crate) fn zero(caches: usize) -> Self {
         Self {
             stream: Stream::default(),
             caches: vec![CacheCounters::default(); caches],
             memory: MemoryCounters::default(),
+            agents: ByAgent::default(),
             faults: 0,
             evictions: 0,
             waited: 0,
@@ -35,6 +99,7 @@ impl Tally {
             *mine += *theirs;
         }
         self.memory += other.memory;
+        self.agents.add(&other.agents);
         self.faults += other.faults;
         self.evictions += other.evictions;
         self.waited += other.waited;
@@ -45,6 +110,7 @@ impl Tally {
             stream: self.stream - earlier.stream,
             caches: self.caches.iter().zip(&earlier.caches).map(|(now, then)| *now - *then).collect(),
             memory: self.memory - earlier.memory,
+            agents: self.agents.since(&earlier.agents),
             faults: self.faults - earlier.faults,
             evictions: self.evictions - earlier.evictions,
             waited: self.waited - earlier.waited,

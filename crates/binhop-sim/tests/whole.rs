@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Float64Type;
-use binhop_base::{Asid, Domain, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Stream, Translation};
+use binhop_base::{Agent, Asid, Domain, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Stream, Translation};
 use binhop_oracle::{cache_tree::CacheTree, frames::Frames, spaces::Spaces};
 use binhop_sim::{Machine, Outcome, Plan};
 use binhop_trace::{EventBatch, Op, event::map_flags};
@@ -139,7 +139,7 @@ impl Slow {
             let lines = last - first + 1;
             for _ in lines..count {
                 // The other instructions of the run fetch from lines just fetched.
-                self.tree.caches[cache].count("accesses", Some(kind), 1);
+                self.tree.caches[cache].count_for(Agent::User, "accesses", Some(kind), 1);
             }
         }
     }
@@ -175,7 +175,7 @@ impl Slow {
         let mut metrics = BTreeMap::new();
         let config = self.machine.tree().config();
         for (cache, slow) in config.caches.iter().zip(&self.tree.caches) {
-            for (&(name, kind), &value) in &slow.counts {
+            for (&(_, name, kind), &value) in &slow.counts {
                 let kind = kind.map_or_else(String::new, |kind| format!("{kind}."));
                 metrics.insert(format!("{}.{kind}{name}", cache.name), value as f64);
             }

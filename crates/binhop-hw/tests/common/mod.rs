@@ -3,17 +3,19 @@
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 use binhop_base::{
-    Agent, Bytes, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Translation,
+    Agent, Agents, Bytes, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Translation,
 };
 use binhop_hw::{
-    CacheConfig, CacheCounters, Computer, CostRule, Departure, DirtyData, IndexBy, Left, Level, Next,
-    Replacement, Rules, TagBy, Tree, TreeConfig, WriteBufferConfig, WritePolicy, WritebackOrder,
+    AgentCounters, CacheConfig, CacheCounters, Computer, CostRule, Departure, DirtyData, IndexBy,
+    Invalidation, Left, Level, Next, Replacement, Rules, TagBy, Tree, TreeConfig, WriteBufferConfig,
+    WritePolicy, WritebackOrder,
 };
 use binhop_oracle::{
     cache::{Config, Name},
     cache_tree::{self as oracle, CacheTree},
 };
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 /// Pages with frames, and mappings that lead to them.
 #[derive(Clone, Debug)]
@@ -81,7 +83,8 @@ pub fn plain(name: &str, size: u64, line: u64, ways: u32, next: Next) -> CacheCo
 /// cache named in `data`.
 pub fn tree(caches: Vec<CacheConfig>, page: u64, fetch: usize, data: usize) -> TreeConfig {
     let (memory_cost, cost_rule) = (0, CostRule::Total);
-    TreeConfig { rules: Rules::Lines, caches, page: power(page), fetch, data, memory_cost, cost_rule }
+    let (rules, page, agents) = (Rules::Lines, power(page), Agents::USER);
+    TreeConfig { rules, caches, page, fetch, data, memory_cost, cost_rule, agents }
 }
 
 pub fn power(value: u64) -> PowerOfTwo {
@@ -113,6 +116,11 @@ pub fn oracle_of(config: &TreeConfig, rng: Rng) -> CacheTree {
     CacheTree::new(caches.collect(), config.page.bytes(), config.memory_cost, add, rng)
 }
 
+/// Every agent there is.
+pub fn everyone() -> Agents {
+    Agent::ALL.iter().copied().collect()
+}
+
 /// The user's accesses, when nobody wants to know more than the cycles.
 pub trait ByUser {
     fn user(&mut self, kind: Kind, at: LineAddr, world: &World) -> u64;
@@ -129,12 +137,13 @@ impl ByUser for Computer {
 pub enum Event {
     /// Instructions pass, then byte `offset` of a mapping is accessed.
     Access { kind: Kind, mapping: u32, offset: u64, instructions: u64 },
-    /// A page's frame changes hands; the page itself moves to another frame.
-    Purge { page: u32 },
-    /// Someone asks a cache of the tree (by its index, beginning again after the last) for byte `offset`.
+    /// A page's frame changes hands on behalf of an agent; the page itself moves to another frame.
+    Purge { agent: Agent, page: u32 },
+    /// Someone asks a cache of the tree (by its index, beginning again after the last; after the last but one memory) for
+    /// byte `offset`. The user asks the cache that serves it.
     Ask { cache: usize, agent: Agent, kind: Kind, mapping: u32, offset: u64 },
     /// Bytes of a page leave all caches.
-    Invalidate { page: u32, first: u64, bytes: u64, discard: bool },
+    Invalidate { agent: Agent, page: u32, first: u64, bytes: u64, discard: bool },
 }
 
 /// Both models, stepped together.
@@ -166,21 +175,30 @@ impl Pair {
                 self.slow.now += instructions;
                 let at = LineAddr { id: mapping, line };
                 let fast = self.fast.access(Agent::User, kind, at, &self.world, &mut left);
+                self.slow.agent = Agent::User;
                 let (cycles, served) = self.slow.access(asked, kind, mapping, offset, &self.world);
                 assert_eq!((fast.cycles, self.fast.now), (cycles, self.slow.now), "cycles");
                 assert_eq!(fast.served, served.map_or(Level::Memory, Level::Cache), "served");
             }
             Event::Ask { cache, agent, kind, mapping, offset } => {
-                let cache = cache % self.config.caches.len();
+                let page = self.world.mappings[mapping as usize].0;
+                let serving = if kind == Kind::Fetch { self.config.fetch } else { self.config.data };
+                let cache = match cache % (self.config.caches.len() + 1) {
+                    _ if agent == Agent::User => serving,
+                    cache if cache == self.config.caches.len() => {
+                        return self.ask_memory(agent, kind, page, offset);
+                    }
+                    cache => cache,
+                };
                 let line = (offset >> self.config.caches[cache].line.log2()) as u32;
                 let by_mapping = self.fast.front.tree().takes_mapping(cache);
-                let page = self.world.mappings[mapping as usize].0;
                 let id = if by_mapping { mapping } else { page };
                 let name = if by_mapping { Name::Mapping(mapping) } else { Name::Page(page) };
                 let costs = cache != self.config.fetch && cache != self.config.data;
                 let at = LineAddr { id, line };
                 let fast = self.fast.ask(cache, agent, kind, at, &self.world, &mut left);
                 let before = self.slow.now;
+                self.slow.agent = agent;
                 let (cycles, served) = self.slow.ask(cache, kind, name, offset, costs, &self.world);
                 if !agent.is_waited_for() {
                     self.slow.now = before;
@@ -188,22 +206,39 @@ impl Pair {
                 assert_eq!((fast.cycles, self.fast.now), (cycles, self.slow.now), "cycles");
                 assert_eq!(fast.served, served.map_or(Level::Memory, Level::Cache), "served");
             }
-            Event::Purge { page } => {
-                self.fast.purge(PageId(page), &self.world.mappings_of(page), &self.world, &mut left);
+            Event::Purge { agent, page } => {
+                self.fast.purge(agent, PageId(page), &self.world.mappings_of(page), &self.world, &mut left);
+                self.slow.agent = agent;
                 self.slow.purge(page, &self.world);
                 self.fresh_frame += 0x5_0001;
                 self.world.frames[page as usize] = self.fresh_frame;
             }
-            Event::Invalidate { page, first, bytes, discard } => {
-                let range = first..(first + bytes).min(PAGE);
+            Event::Invalidate { agent, page, first, bytes, discard } => {
+                let bytes = first..(first + bytes).min(PAGE);
                 let data = if discard { DirtyData::Discard } else { DirtyData::WriteBack };
                 let mappings = self.world.mappings_of(page);
-                let bytes = range.clone();
-                self.fast.invalidate(PageId(page), &mappings, bytes, data, &self.world, &mut left);
-                self.slow.invalidate(page, range, discard, &self.world);
+                let what =
+                    Invalidation { page: PageId(page), mappings: &mappings, bytes: bytes.clone(), data };
+                self.fast.invalidate(agent, &what, &self.world, &mut left);
+                self.slow.agent = agent;
+                self.slow.invalidate(page, bytes, discard, &self.world);
             }
         }
         self.assert_equal_left(&left);
+    }
+
+    fn ask_memory(&mut self, agent: Agent, kind: Kind, page: u32, offset: u64) {
+        let kind = if kind == Kind::Store { Kind::Write } else { kind };
+        let at = LineAddr { id: page, line: (offset >> 4) as u32 };
+        let before = self.slow.now;
+        self.slow.agent = agent;
+        let cycles = self.slow.ask_memory(kind);
+        if !agent.is_waited_for() {
+            self.slow.now = before;
+        }
+        let fast = self.fast.ask_memory(agent, kind, at, 4);
+        assert_eq!((fast.cycles, fast.served), (cycles, Level::Memory));
+        assert_eq!(self.fast.now, self.slow.now, "cycles");
     }
 
     /// The same lines left; those that left for room, in the same order.
@@ -256,31 +291,49 @@ impl Pair {
 
     /// Equal counts of everything, and the laws.
     pub fn assert_equal_counts(&self) {
-        for (number, cache) in self.config.caches.iter().enumerate() {
-            assert_counts(&cache.name, self.fast.counters(number), &self.slow, number);
-            let discarded = if self.fast.front.has(number) {
-                self.fast.front.outside(number).discarded
-            } else {
-                self.fast.back.outside(number).discarded
-            };
-            assert_eq!(discarded, self.slow.caches[number].discarded, "{} discarded", cache.name);
+        for number in 0..self.config.caches.len() {
+            let by_agent = self.fast.by_agent(number);
+            assert_counts(&self.config, number, self.fast.counters(number), by_agent, &self.slow);
         }
-        assert_eq!(self.fast.back.memory().accesses, self.slow.memory, "memory");
+        let mut memory = BTreeMap::new();
+        let mut note = |agent: Agent, name, kind: Kind, value| {
+            if value > 0 {
+                memory.insert((agent.name(), name, kind.name()), value);
+            }
+        };
+        for &kind in Kind::ALL {
+            note(Agent::User, "accesses", kind, self.fast.back.memory().accesses[kind]);
+        }
+        for (agent, counters) in self.config.agents.others().zip(self.fast.back.memory_by_agent()) {
+            counters.each(|info, kind, value| note(agent, info.name, kind.expect("per kind"), value));
+        }
+        assert_eq!(memory, self.slow.memory_counts, "memory");
         self.fast.check().expect("the laws hold");
     }
 }
 
 /// One cache's counts are the oracle's, and the oracle has no other.
-pub fn assert_counts(name: &str, counters: &CacheCounters, slow: &CacheTree, number: usize) {
-    let mut fast = std::collections::BTreeMap::new();
-    counters.each(|info, kind, value| {
+pub fn assert_counts(
+    config: &TreeConfig,
+    number: usize,
+    counters: &CacheCounters,
+    by_agent: &[AgentCounters],
+    slow: &CacheTree,
+) {
+    let mut fast = BTreeMap::new();
+    let mut note = |agent: Agent, name, kind: Option<Kind>, value| {
         if value > 0 {
-            fast.insert((info.name, kind.map(Kind::name)), value);
+            fast.insert((agent.name(), name, kind.map(Kind::name)), value);
         }
-    });
+    };
+    // What is not told apart by agent stands under the user.
+    counters.each(|info, kind, value| note(Agent::User, info.name, kind, value));
+    for (agent, counters) in config.agents.others().zip(by_agent) {
+        counters.each(|info, kind, value| note(agent, info.name, kind, value));
+    }
     let mut counts = slow.caches[number].counts.clone();
     counts.retain(|_, value| *value > 0);
-    assert_eq!(fast, counts, "{name}");
+    assert_eq!(fast, counts, "{}", config.caches[number].name);
 }
 
 /// Choices from which [`build`] makes a cache that fits where it stands.
@@ -379,6 +432,7 @@ pub fn build(shape: usize, raw: &[Raw], add_costs: bool, buffers: bool) -> TreeC
         data,
         memory_cost: 50,
         cost_rule: if add_costs { CostRule::Add } else { CostRule::Total },
+        agents: Agents::USER,
     }
 }
 
@@ -402,13 +456,15 @@ pub fn events(injections: bool) -> impl Strategy<Value = Vec<Event>> {
     let access = (kind(), 0..MAPPINGS, 0..PAGE, 0u64..6).prop_map(|(kind, mapping, offset, instructions)| {
         Event::Access { kind, mapping, offset, instructions }
     });
-    let purge = (0..PAGES).prop_map(|page| Event::Purge { page });
-    let agent = prop::sample::select(vec![Agent::User, Agent::Kernel, Agent::Handler, Agent::Walk]);
-    let ask = (0usize..5, agent, kind(), 0..MAPPINGS, 0..PAGE)
+    let agent = || prop::sample::select(Agent::ALL);
+    let injected = prop::sample::select(&Agent::ALL[1..]);
+    let purge = (agent(), 0..PAGES).prop_map(|(agent, page)| Event::Purge { agent, page });
+    let ask = (0usize..6, agent(), kind(), 0..MAPPINGS, 0..PAGE)
         .prop_map(|(cache, agent, kind, mapping, offset)| Event::Ask { cache, agent, kind, mapping, offset });
-    let invalidate = (0..PAGES, 0..PAGE, 1..PAGE, any::<bool>())
-        .prop_map(|(page, first, bytes, discard)| Event::Invalidate { page, first, bytes, discard });
+    let invalidate = (injected, 0..PAGES, 0..PAGE, 1..PAGE, any::<bool>()).prop_map(
+        |(agent, page, first, bytes, discard)| Event::Invalidate { agent, page, first, bytes, discard },
+    );
     let some = u32::from(injections);
-    let event = prop_oneof![40 => access, some => purge, 4 * some => ask, 2 * some => invalidate];
+    let event = prop_oneof![40 => access, some => purge, 8 * some => ask, 2 * some => invalidate];
     prop::collection::vec(event, 1..400)
 }

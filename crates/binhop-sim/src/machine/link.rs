@@ -1,6 +1,6 @@
 //! From caches that name each other to a tree, and the rules that only the whole can break.
 
-use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
+use binhop_base::{Agents, Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{CostRule, IndexBy, Next, Rules, TagBy, TreeConfig};
 
 use super::cache::{Cache, Serves, no_such_cache, position};
@@ -56,6 +56,7 @@ pub(super) fn link(
         data,
         memory_cost,
         cost_rule,
+        agents: Agents::USER,
     })
 }
 
