@@ -117,6 +117,13 @@ impl CacheConfig {
         Lines::bytes(self)
     }
 
+    /// Whether a hit on the line of a set that was accessed last leaves everything as it is: see
+    /// [`Replacement::rehit_is_neutral`]. With one way there is nothing to remember.
+    #[must_use]
+    pub fn rehit_is_neutral(&self) -> bool {
+        self.ways == 1 || self.replacement.rehit_is_neutral()
+    }
+
     /// Whether it recognises lines by mapping rather than by page.
     pub(crate) fn keyed_by_mapping(&self) -> bool {
         self.tag == TagBy::Asid

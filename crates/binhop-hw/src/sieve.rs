@@ -2,7 +2,7 @@
 //!
 //! Of all lines that may share a set in the cache of fewest sets, the one requested last is present in every cache,
 //! whatever its ways and replacement: nothing has come into its set since. Another request for it hits
-//! everywhere. Under LRU, FIFO, random and tree-PLRU it changes nothing but, if it brings data, the dirty bit.
+//! everywhere. Where a repeated hit is neutral to the replacement it changes nothing but, if it brings data, the dirty bit.
 //!
 //! A cache whose lines are larger than those above is asked for neighbours one after another, so this takes out
 //! a good part of all requests. The sieve costs one table look-up a request, whatever the number of caches.
@@ -12,7 +12,7 @@ use std::ops::Range;
 use binhop_base::{Agents, Kind, PageId, PerKind, Translation};
 
 use crate::{
-    IndexBy, Next, Replacement, Tree, WritePolicy,
+    IndexBy, Next, Tree, WritePolicy,
     request::{MEMORY, Request},
 };
 
@@ -133,7 +133,7 @@ fn sets_behind(tree: &Tree) -> Option<(usize, u64)> {
     let cache = &config.caches[number];
     let allocates = cache.write == WritePolicy::Back && cache.allocate;
     let simple = allocates && !cache.inclusive && !cache.hashed && cache.write_buffer.is_none();
-    let known = cache.replacement != Replacement::Srrip && cache.index == IndexBy::Physical;
+    let known = cache.rehit_is_neutral() && cache.index == IndexBy::Physical;
     let by_page = !tree.takes_mapping(number) && !cache.keyed_by_mapping();
     let by_user = config.agents == Agents::USER;
     (simple && known && by_page && by_user && cache.next == Next::Memory).then(|| (number, cache.sets()))

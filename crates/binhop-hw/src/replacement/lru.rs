@@ -7,6 +7,7 @@ use super::{Policy, Ways, move_to_back, move_to_front};
 pub(crate) struct Lru;
 
 impl Policy for Lru {
+    const REHIT_IS_NEUTRAL: bool = true;
     const EMPTY_WAYS_ARE_LAST: bool = true;
 
     #[inline]

@@ -40,6 +40,8 @@ impl Plru {
 }
 
 impl Policy for Plru {
+    const REHIT_IS_NEUTRAL: bool = true;
+
     #[inline]
     fn hit(&mut self, _ways: &mut Ways, set: usize, way: usize) {
         self.point_away(set, way);

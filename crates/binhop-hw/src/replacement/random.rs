@@ -27,6 +27,8 @@ impl Random {
 }
 
 impl Policy for Random {
+    const REHIT_IS_NEUTRAL: bool = true;
+
     #[inline]
     fn hit(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
 

@@ -21,6 +21,9 @@ impl Srrip {
 }
 
 impl Policy for Srrip {
+    // The first hit after the fill brings the prediction from 2 to 0.
+    const REHIT_IS_NEUTRAL: bool = false;
+
     #[inline]
     fn hit(&mut self, ways: &mut Ways, set: usize, way: usize) {
         self.predicted[set * ways.len() + way] = 0;

@@ -3,8 +3,8 @@
 //! A set of a first-level cache holds only lines with the same *line number modulo slots*, where slots is
 //! the smaller of the cache's sets and the lines of a page: the frame number decides only upper index bits.
 //! So the line that was accessed last among all lines of one slot is the most recently used line of its
-//! set under *every* placement. Another reference to it hits, and leaves the replacement order as it is,
-//! under LRU, FIFO, random and tree-PLRU alike; SRRIP must be told of the first hit after a fill. What
+//! set under *every* placement. Another reference to it hits. It leaves the replacement as it is where the policy says
+//! that a repeated hit is neutral; any other (SRRIP) must be told of the first hit after a fill. What
 //! remains is the dirty state: a store passes unless the line is already known to be dirty, and always
 //! in a write-through cache.
 //!
@@ -13,7 +13,7 @@
 //! in any set: one slot remains.
 
 use binhop_base::PowerOfTwo;
-use binhop_hw::{CacheConfig, Replacement, WritePolicy};
+use binhop_hw::{CacheConfig, WritePolicy};
 
 const DIRTY: u64 = 1;
 const TOLD: u64 = 2;
@@ -37,7 +37,7 @@ impl Shape {
         Self {
             line_log2: cache.line.log2(),
             slots: if cache.hashed { 1 } else { lines_per_page.min(cache.sets()) },
-            tells_first_hit: cache.replacement == Replacement::Srrip,
+            tells_first_hit: !cache.rehit_is_neutral(),
             write_back: cache.write == WritePolicy::Back,
             allocate: cache.allocate,
         }
