@@ -49,7 +49,8 @@ class Command:
     """Runs the command as a user does, in a directory of its own.
 
     The command runs within the process of the tests, which has imported everything already: starting Python
-    takes longer than most commands. With options of `subprocess.run` it is a process of its own.
+    takes longer than most commands. A recording is a process of its own, and so is a command with options of
+    `subprocess.run`.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -58,7 +59,9 @@ class Command:
     def __call__(
         self, *arguments: str, stdin: str = "", **options: object
     ) -> subprocess.CompletedProcess[str]:
-        return self.apart(*arguments, stdin=stdin, **options) if options else self._within(arguments, stdin)
+        if options or arguments[:1] == ("record",):
+            return self.apart(*arguments, stdin=stdin, **options)
+        return self._within(arguments, stdin)
 
     def apart(self, *arguments: str, stdin: str = "", **options: object) -> subprocess.CompletedProcess[str]:
         """Runs the command in a process of its own, with pipes as its streams."""
@@ -83,6 +86,7 @@ class Command:
             patch = stack.enter_context(pytest.MonkeyPatch.context())
             patch.chdir(self.directory)
             patch.setattr(sys, "argv", words)
+            patch.setattr(tempfile, "tempdir", None)  # which keeps what TMPDIR said first
             patch.setenv("COLUMNS", "80")
             for number, (name, file) in enumerate(zip(("stdin", "stdout", "stderr"), files, strict=True)):
                 stack.callback(os.close, before := os.dup(number))
@@ -95,10 +99,9 @@ class Command:
             code = cli.main(words[1:])
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
-            texts = []
             for file in files[1:]:
                 file.seek(0)
-                texts.append(file.read().decode(errors="surrogateescape"))
+            texts = [file.read().decode(errors="surrogateescape") for file in files[1:]]
             return subprocess.CompletedProcess(words, code, *texts)
 
     def ok(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
