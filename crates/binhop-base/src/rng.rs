@@ -22,6 +22,8 @@ pub enum Domain {
     Schedule = 6,
     /// Where a sample's window lies in its stretch of a trace, by number of the stretch.
     Sample = 7,
+    /// The frame of a wired page, by ordinal of the wired page.
+    Wired = 8,
     /// Tests.
     Test = 255,
 }

@@ -13,8 +13,10 @@ pub struct Frame {
 
 /// All of memory.
 pub struct Frames {
-    /// Least recently used first.
+    /// Least recently used first, without the wired ones.
     pub list: Vec<Frame>,
+    /// Frames that left the list for good.
+    pub wired: Vec<Frame>,
     pool: usize,
 }
 
@@ -22,13 +24,17 @@ impl Frames {
     /// Unused frames in this order, with a pool of `pool`.
     #[must_use]
     pub fn new(order: &[u64], pool: usize) -> Self {
-        Self { list: order.iter().map(|&number| Frame { number, page: None }).collect(), pool }
+        Self {
+            list: order.iter().map(|&number| Frame { number, page: None }).collect(),
+            wired: Vec::new(),
+            pool,
+        }
     }
 
     /// The frame of a page.
     #[must_use]
     pub fn frame_of(&self, page: PageId) -> Option<u64> {
-        self.list.iter().find(|frame| frame.page == Some(page)).map(|frame| frame.number)
+        self.list.iter().chain(&self.wired).find(|frame| frame.page == Some(page)).map(|frame| frame.number)
     }
 
     /// A reference to a resident page.
@@ -44,13 +50,21 @@ impl Frames {
     /// The frames a placement may choose from, in order.
     #[must_use]
     pub fn pool(&self) -> &[Frame] {
-        &self.list[..self.pool]
+        &self.list[..self.pool.min(self.list.len())]
     }
 
     /// Puts a page into the pool's frame at `rank`, which stays where it is until it is touched. What it held.
     pub fn place(&mut self, page: PageId, rank: usize) -> Option<PageId> {
         assert!(rank < self.pool);
         self.list[rank].page.replace(page)
+    }
+
+    /// Wires the pool's frame at `rank` for a page. The frame's number, and what it held.
+    pub fn wire(&mut self, page: PageId, rank: usize) -> (u64, Option<PageId>) {
+        assert!(rank < self.pool);
+        let Frame { number, page: held } = self.list.remove(rank);
+        self.wired.push(Frame { number, page: Some(page) });
+        (number, held)
     }
 
     /// A page dies.
@@ -65,6 +79,6 @@ impl Frames {
     /// Frames that hold a page.
     #[must_use]
     pub fn mapped(&self) -> usize {
-        self.list.iter().filter(|frame| frame.page.is_some()).count()
+        self.list.iter().chain(&self.wired).filter(|frame| frame.page.is_some()).count()
     }
 }

@@ -29,8 +29,15 @@ pub trait Memory {
     fn touch(&mut self, page: PageId);
     /// Gives a page a frame, which is not yet touched; what had to leave.
     fn place(&mut self, asked: &Asked) -> (u64, Option<PageId>);
+    /// Gives the operating system's page with this ordinal a frame for good; what had to leave.
+    fn wire(&mut self, page: PageId, ordinal: u64) -> (u64, Option<PageId>);
     /// A page dies.
     fn release(&mut self, page: PageId);
+}
+
+/// A draw for a wired page.
+fn draw_wired(seed: u64, ordinal: u64, n: usize) -> usize {
+    Rng::new(seed).below(Stream::new(Domain::Wired, 0), ordinal, n as u64) as usize
 }
 
 /// The order in which list `number` of a seed starts.
@@ -199,6 +206,11 @@ impl Memory for Pooled {
         (frame, evicted)
     }
 
+    fn wire(&mut self, page: PageId, ordinal: u64) -> (u64, Option<PageId>) {
+        let rank = draw_wired(self.seed, ordinal, self.frames.pool().len());
+        self.frames.wire(page, rank)
+    }
+
     fn release(&mut self, page: PageId) {
         self.frames.release(page);
     }
@@ -208,6 +220,7 @@ impl Memory for Pooled {
 pub struct Colors {
     lists: Vec<Frames>,
     pid_hash: bool,
+    seed: u64,
 }
 
 impl Colors {
@@ -216,7 +229,7 @@ impl Colors {
     pub fn new(frames: u64, colors: u64, pid_hash: bool, seed: u64) -> Self {
         let of = |color| (0..frames).filter(|frame| frame % colors == color).collect();
         let list = |color| Frames::new(&order(seed, color, of(color)), 1);
-        Self { lists: (0..colors).map(list).collect(), pid_hash }
+        Self { lists: (0..colors).map(list).collect(), pid_hash, seed }
     }
 }
 
@@ -237,6 +250,14 @@ impl Memory for Colors {
         (list.pool()[0].number, list.place(asked.page, 0))
     }
 
+    fn wire(&mut self, page: PageId, ordinal: u64) -> (u64, Option<PageId>) {
+        let mut color = draw_wired(self.seed, ordinal, self.lists.len());
+        while self.lists[color].list.is_empty() {
+            color = (color + 1) % self.lists.len();
+        }
+        self.lists[color].wire(page, 0)
+    }
+
     fn release(&mut self, page: PageId) {
         self.lists.iter_mut().for_each(|list| list.release(page));
     }
@@ -251,6 +272,7 @@ pub struct Buddy {
     old: Vec<u64>,
     /// Resident pages, least recently used first.
     pages: Vec<(PageId, u64)>,
+    wired: Vec<(PageId, u64)>,
 }
 
 impl Buddy {
@@ -259,7 +281,8 @@ impl Buddy {
     pub fn new(frames: u64, fragmentation: u64, seed: u64) -> Self {
         let empty = || (Vec::new(), Vec::new());
         let ((processor, old), pages) = (empty(), Vec::new());
-        let mut buddy = Self { frames, free: Default::default(), processor, old, pages };
+        let wired = Vec::new();
+        let mut buddy = Self { frames, free: Default::default(), processor, old, pages, wired };
         if fragmentation == 0 {
             let mut start = 0;
             while start < frames {
@@ -305,7 +328,7 @@ impl Buddy {
 
 impl Memory for Buddy {
     fn frame_of(&self, page: PageId) -> Option<u64> {
-        self.pages.iter().find(|(other, _)| *other == page).map(|&(_, frame)| frame)
+        self.pages.iter().chain(&self.wired).find(|(other, _)| *other == page).map(|&(_, frame)| frame)
     }
 
     fn touch(&mut self, page: PageId) {
@@ -331,6 +354,13 @@ impl Memory for Buddy {
         };
         self.pages.push((asked.page, frame));
         (frame, evicted)
+    }
+
+    fn wire(&mut self, page: PageId, _: u64) -> (u64, Option<PageId>) {
+        let asked = Asked { page, asid: 0, page_no: 0, segment: 0, segments: Vec::new() };
+        let placed = self.place(&asked);
+        self.wired.extend(self.pages.pop());
+        placed
     }
 
     fn release(&mut self, page: PageId) {

@@ -55,6 +55,8 @@ pub struct Spaces {
     own: BTreeMap<(Asid, u64), Own>,
     segment_pages: BTreeMap<(Object, i128), PageId>,
     mappings: BTreeMap<(Asid, u64, PageId), MappingId>,
+    /// The kernel's pages by virtual page, each with its mapping.
+    kernel: BTreeMap<u64, (PageId, MappingId)>,
     /// What each space last found at each machine page, in its present life.
     found: BTreeMap<(Asid, u64), PageId>,
     pages: u32,
@@ -84,6 +86,7 @@ impl Spaces {
             own: BTreeMap::new(),
             segment_pages: BTreeMap::new(),
             mappings: BTreeMap::new(),
+            kernel: BTreeMap::new(),
             found: BTreeMap::new(),
             pages: 0,
             anonymous: 0,
@@ -145,11 +148,25 @@ impl Spaces {
         PageId(self.pages - 1)
     }
 
+    fn next_mapping(&self) -> MappingId {
+        MappingId((self.mappings.len() + self.kernel.len()) as u32)
+    }
+
+    /// A reference to a page of the kernel: its page, its mapping, and whether the page is new.
+    pub fn touch_kernel(&mut self, page_no: PageNo) -> (PageId, MappingId, bool) {
+        if let Some(&(page, mapping)) = self.kernel.get(&page_no.0) {
+            return (page, mapping, false);
+        }
+        let new = (self.new_page(), self.next_mapping());
+        self.kernel.insert(page_no.0, new);
+        (new.0, new.1, true)
+    }
+
     /// A reference to a machine page.
     pub fn touch(&mut self, asid: Asid, page_no: PageNo, write: bool) -> Touched {
         let pages = self.pages;
         let (page, write_free, outside) = self.page_behind(asid, page_no.0, write);
-        let next = MappingId(self.mappings.len() as u32);
+        let next = self.next_mapping();
         let mapping = *self.mappings.entry((asid, page_no.0, page)).or_insert(next);
         self.found.insert((asid, page_no.0), page);
         self.bury();
@@ -187,6 +204,7 @@ impl Spaces {
     /// Looks for every page in every space.
     fn bury(&mut self) {
         let mut alive: BTreeSet<PageId> = self.own.values().map(|own| own.page).collect();
+        alive.extend(self.kernel.values().map(|(page, _)| *page));
         let everywhere: BTreeSet<(Asid, u64)> =
             self.units.keys().map(|&(asid, unit)| (asid, unit / self.machine_units)).collect();
         for (asid, page) in everywhere {

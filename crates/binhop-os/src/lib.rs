@@ -16,5 +16,5 @@ mod frame;
 pub mod placement;
 mod space;
 
-pub use frame::{Allocator, Counts, Frames, Placed, Pool, Recency, Request, Sharing};
+pub use frame::{Allocator, Counts, Frames, Holdings, Placed, Pool, Recency, Request, Sharing, Wired};
 pub use space::{MapFlags, Origin, Owner, SegmentId, Spaces, Touch};

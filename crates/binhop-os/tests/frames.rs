@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use binhop_base::{Asid, Bin, Class, Domain, FrameNo, PageId, PageNo, PowerOfTwo, Result, Rng, Stream};
 use binhop_oracle::frames as oracle;
 use binhop_os::placement::{self, Draws, Placement, Settings};
-use binhop_os::{Counts, Frames, Pool, Recency, Request, SegmentId, Sharing};
+use binhop_os::{Counts, Frames, Holdings, Pool, Recency, Request, SegmentId, Sharing, Wired};
 use proptest::prelude::*;
 
 type Seen = Arc<Mutex<Vec<(u64, Option<PageId>)>>>;
@@ -420,4 +420,108 @@ fn impossible_memories_are_refused() {
         let problem = build(frames, pool);
         assert_eq!((problem.class, &*problem.value, &*problem.place), (Class::Request, value, place));
     }
+}
+
+fn wire(frames: &mut Frames, page: u32, kind: Wired) -> Result<(u64, Option<PageId>)> {
+    let placed = frames.wire(PageId(page), PageNo(7), kind, &Recency::new())?;
+    Ok((placed.frame.0, placed.evicted))
+}
+
+#[test]
+fn wired_frames_are_counted_by_what_they_hold_and_never_chosen() {
+    let policy = placement::policy("first").unwrap();
+    let mut frames = policy.frames(&Settings::new(6, 2), 0).unwrap();
+    for (page, kind) in [(100, Wired::Table), (101, Wired::Kernel), (102, Wired::Table), (103, Wired::Cache)]
+    {
+        assert_eq!(wire(&mut frames, page, kind).unwrap().1, None);
+    }
+    let mut recency = Recency::new();
+    let mut evicted = Vec::new();
+    for page in 0..8 {
+        recency.note(PageId(page), u64::from(page) + 1);
+        evicted.extend(frames.place(&request(page), &recency).unwrap().evicted);
+    }
+    // Two frames are left for eight pages: each page after the second evicts the oldest, never a wired page.
+    assert_eq!(evicted, (0..6).map(PageId).collect::<Vec<_>>());
+    assert_eq!(frames.holdings(), Holdings { user: 2, wired: [2, 1, 1], free: 0 });
+    assert_eq!(frames.holdings().of(Wired::Kernel), 1);
+    assert_eq!((frames.mapped(), frames.faults(), frames.evictions()), (6, 8, 6));
+    assert!((100..104).all(|page| frames.frame_of(PageId(page)).is_some()));
+    frames.check().unwrap();
+}
+
+#[test]
+fn a_wired_page_takes_no_draw_of_a_fault() {
+    // The pool is all of memory: a fault's draw is a rank among the frames that are left.
+    let order = {
+        let mut order: Vec<u64> = (0..10).collect();
+        Rng::new(3).shuffle(Stream::new(Domain::FrameOrder, 0), &mut order);
+        order
+    };
+    let policy = placement::policy("random").unwrap();
+    let mut frames = policy.frames(&Settings::new(10, 4), 3).unwrap();
+    let draw = |domain, index, n| Rng::new(3).below(Stream::new(domain, 0), index, n) as usize;
+    let mut pool = order[..4].to_vec();
+    let mut rest = order[4..].iter();
+    for number in 0..3 {
+        let wired = pool.remove(draw(Domain::Wired, number, 4));
+        pool.extend(rest.next());
+        assert_eq!(wire(&mut frames, 100 + number as u32, Wired::Table).unwrap(), (wired, None));
+        let chosen = pool.remove(draw(Domain::Placement, number, 4));
+        pool.extend(rest.next());
+        let placed = frames.place(&request(number as u32), &Recency::new()).unwrap();
+        assert_eq!((placed.frame.0, placed.evicted), (chosen, None));
+    }
+}
+
+#[test]
+fn memory_that_is_wired_to_the_last_frame_holds_no_page() {
+    for (name, colors) in
+        [("random", 1), ("first", 1), ("hierarchical", 1), ("buddy", 1), ("colored-lists", 3)]
+    {
+        let settings = Settings { colors, ..Settings::new(6, 4) };
+        let mut frames = placement::policy(name).unwrap().frames(&settings, 1).unwrap();
+        let mut recency = Recency::new();
+        recency.note(PageId(0), 1);
+        frames.place(&request(0), &recency).unwrap();
+        let evicted = (0..6).filter_map(|page| {
+            let placed = frames.wire(PageId(100 + page), PageNo(0), Wired::Cache, &recency).unwrap();
+            placed.evicted
+        });
+        assert_eq!(evicted.collect::<Vec<_>>(), [PageId(0)], "{name}");
+        frames.check().unwrap();
+        assert_eq!(frames.holdings(), Holdings { user: 0, wired: [0, 6, 0], free: 0 });
+        for problem in [
+            frames.place(&request(1), &recency).unwrap_err(),
+            frames.wire(PageId(200), PageNo(0), Wired::Table, &recency).unwrap_err(),
+        ] {
+            assert_eq!((problem.class, &*problem.value), (Class::Run, "every frame is wired"), "{name}");
+        }
+        frames.check().unwrap();
+    }
+}
+
+#[test]
+fn a_recording_refuses_wired_pages_by_name() {
+    let mut frames = placement::policy("recorded").unwrap().frames(&Settings::new(6, 1), 0).unwrap();
+    let problem = wire(&mut frames, 5, Wired::Table).unwrap_err();
+    assert_eq!((problem.class, &*problem.value), (Class::Request, "wired page 5"));
+    assert_eq!(problem.place, "placement policy recorded");
+    frames.check().unwrap();
+}
+
+#[test]
+fn where_physical_is_virtual_a_wired_page_lies_at_its_number() {
+    let mut frames = Frames::identity();
+    assert_eq!(wire(&mut frames, 5, Wired::Kernel).unwrap(), (7, None));
+    assert_eq!(frames.holdings(), Holdings { user: 0, wired: [0, 0, 1], free: 0 });
+    frames.check().unwrap();
+}
+
+#[test]
+#[should_panic(expected = "a wired page does not die")]
+fn a_wired_page_does_not_die() {
+    let mut frames = placement::policy("first").unwrap().frames(&Settings::new(6, 1), 0).unwrap();
+    wire(&mut frames, 5, Wired::Table).unwrap();
+    frames.release(PageId(5));
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use binhop_base::{Asid, Domain, PageId, PageNo, PowerOfTwo, Rng, Stream};
 use binhop_oracle::placements::{self as oracle, Asked, Memory, Rule};
 use binhop_os::placement::{POLICIES, Settings, policy};
-use binhop_os::{Frames, Recency, Request, SegmentId, Sharing};
+use binhop_os::{Frames, Recency, Request, SegmentId, Sharing, Wired};
 use proptest::prelude::*;
 
 /// The spelled-out memory of a policy, or none: what chooses nothing (physical = virtual, a recording) needs no
@@ -52,6 +52,7 @@ struct Bench {
     placed: u64,
     last: BTreeMap<PageId, u64>,
     safe: u64,
+    wired: [u64; Wired::ALL.len()],
 }
 
 impl Bench {
@@ -65,6 +66,7 @@ impl Bench {
             placed: 0,
             last: BTreeMap::new(),
             safe: policy.safe_frames(settings).unwrap(),
+            wired: [0; Wired::ALL.len()],
         }
     }
 
@@ -76,7 +78,7 @@ impl Bench {
         let mut evicted = None;
         if frame.is_none() {
             if self.frames.needs_recency() {
-                assert!(self.placed > self.safe, "asks for recency after {} placements", self.placed);
+                assert!(self.placed > self.safe(), "asks for recency after {} placements", self.placed);
             }
             let placed = self.frames.place(&request(asked), &self.recency).unwrap();
             assert_eq!((placed.frame.0, placed.evicted), self.slow.place(asked), "{asked:?}");
@@ -84,15 +86,40 @@ impl Bench {
             self.placed += u64::from(!self.last.contains_key(&page));
         }
         if let Some(evicted) = evicted {
-            let then = self.last[&evicted];
-            let others = self.last.iter().filter(|(other, time)| **time > then && **other != page).count();
-            assert!(others as u64 >= self.safe, "evicted after {others} other pages, {} are safe", self.safe);
+            self.check_age(evicted, Some(page));
         }
         self.slow.touch(page);
         self.now += 1;
         self.recency.note(page, self.now);
         self.last.insert(page, self.now);
         evicted.is_some()
+    }
+
+    /// What is surely resident: a wired frame less for each.
+    fn safe(&self) -> u64 {
+        self.safe - self.wired.iter().sum::<u64>()
+    }
+
+    /// A page was evicted for `page`, or for a page of the operating system.
+    fn check_age(&self, evicted: PageId, page: Option<PageId>) {
+        let then = self.last[&evicted];
+        let newer = |(other, time): &(&PageId, &u64)| **time > then && Some(**other) != page;
+        let others = self.last.iter().filter(newer).count() as u64;
+        assert!(others >= self.safe(), "evicted after {others} other pages, {} are safe", self.safe());
+    }
+
+    /// The operating system wires a page, if one more leaves something safe.
+    fn wire(&mut self, page: PageId, kind: Wired) {
+        if self.safe() == 0 {
+            return;
+        }
+        let ordinal = self.wired.iter().sum();
+        self.wired[kind as usize] += 1;
+        let placed = self.frames.wire(page, PageNo(0), kind, &self.recency).unwrap();
+        assert_eq!((placed.frame.0, placed.evicted), self.slow.wire(page, ordinal), "wired {page}");
+        if let Some(evicted) = placed.evicted {
+            self.check_age(evicted, None);
+        }
     }
 
     fn release(&mut self, page: PageId) {
@@ -102,6 +129,9 @@ impl Bench {
 
     fn check(&self, pages: u32) {
         self.frames.check().unwrap();
+        let holdings = self.frames.holdings();
+        assert_eq!(holdings.wired, self.wired);
+        assert_eq!(Some(holdings.user + holdings.all_wired() + holdings.free), self.frames.frames());
         for page in (0..pages).map(PageId) {
             let frame = self.frames.frame_of(page).map(|frame| frame.0);
             assert_eq!(frame, self.slow.frame_of(page), "page {page}");
@@ -151,6 +181,7 @@ enum Step {
     Exit {
         space: u32,
     },
+    Wire(Wired),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -159,6 +190,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         30 => place().prop_map(|(space, which, index)| Step::Touch { space, which, index }),
         2 => place().prop_map(|(space, which, index)| Step::Die { space, which, index }),
         1 => (0..4u32).prop_map(|space| Step::Exit { space }),
+        2 => proptest::sample::select(Wired::ALL).prop_map(Step::Wire),
     ];
     // From a few pages for each segment to more than memory.
     (1..24u64, proptest::collection::vec(step, 1..250)).prop_map(|(footprint, mut steps)| {
@@ -213,6 +245,10 @@ proptest! {
                         let asked = world.asked(space, which, index);
                         bench.release(asked.page);
                         world.pages.remove(&(asked.segment, index));
+                    }
+                    Step::Wire(kind) => {
+                        bench.wire(PageId(world.next), kind);
+                        world.next += 1;
                     }
                     Step::Exit { space } => {
                         let gone: Vec<_> = world.pages.extract_if(.., |(segment, _), _| *segment == space).collect();

@@ -321,3 +321,22 @@ proptest! {
         prop_assert_eq!(partition(&setup, &touches, &weaves[0]), partition(&setup, &touches, &weaves[1]));
     }
 }
+
+#[test]
+fn the_kernel_has_one_page_whoever_runs_and_none_of_a_process() {
+    let mut spaces = spaces(4096);
+    let user = write(&mut spaces, A, 5);
+    let kernel = spaces.touch_kernel(PageNo(5)).unwrap();
+    assert!(kernel.new_page && kernel.page != user.page && kernel.mapping != user.mapping);
+    spaces.exit(A);
+    spaces.exec(B);
+    assert_eq!(spaces.touch_kernel(PageNo(5)).unwrap(), Touch { new_page: false, ..kernel });
+    assert_eq!(spaces.drain_dead(), [user.page]);
+    assert_eq!(spaces.segments_of_space(B), []);
+    assert_eq!((spaces.footprint(A), spaces.footprint(B)), (1, 0));
+    // Where physical = virtual it is the page of that number, under a mapping of its own.
+    let mut identity = Spaces::identity(PowerOfTwo::new(Bytes(4096)).unwrap());
+    let user = write(&mut identity, A, 5);
+    let kernel = identity.touch_kernel(PageNo(5)).unwrap();
+    assert!(kernel.page == user.page && kernel.mapping != user.mapping && !kernel.new_page);
+}

@@ -4,7 +4,7 @@
 
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, VirtAddr};
 use binhop_oracle::spaces as oracle;
-use binhop_os::{MapFlags, Spaces};
+use binhop_os::{MapFlags, Owner, Spaces};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -15,6 +15,7 @@ enum Event {
     Protect { asid: u32, start: u64, pages: u64 },
     Fork { child: u32, parent: u32 },
     End { asid: u32 },
+    Kernel { page: u64 },
 }
 
 const SPACES: u32 = 4;
@@ -33,6 +34,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (asid(), start(), 1..9u64).prop_map(|(asid, start, pages)| Event::Protect { asid, start, pages }),
         2 => (asid(), 1..SPACES).prop_map(|(parent, by)| Event::Fork { child: (parent + by) % SPACES, parent }),
         1 => asid().prop_map(|asid| Event::End { asid }),
+        2 => (0..PAGES).prop_map(|page| Event::Kernel { page }),
     ]
 }
 
@@ -57,7 +59,7 @@ fn run(machine: u64, trace: u64, events: &[Event]) {
                 assert_eq!(found_parts, (mapping, behind, new_page, write_free, outside), "step {step}");
                 assert_eq!(fast.page_of(mapping), behind);
                 assert_eq!(fast.virtual_page(mapping), page);
-                assert_eq!(fast.asid_of(mapping), Asid(asid));
+                assert_eq!(fast.asid_of(mapping), Some(Asid(asid)));
                 assert!(fast.mappings_of(behind).any(|m| m == mapping));
                 // Asked again, it says the same.
                 let again = fast.touch(Asid(asid), page, write).unwrap();
@@ -80,6 +82,16 @@ fn run(machine: u64, trace: u64, events: &[Event]) {
             Event::Fork { child, parent } => {
                 fast.fork(Asid(child), Asid(parent)).unwrap();
                 slow.fork(Asid(child), Asid(parent));
+            }
+            Event::Kernel { page } => {
+                let found = fast.touch_kernel(PageNo(page)).unwrap();
+                let expected = slow.touch_kernel(PageNo(page));
+                assert_eq!((found.page, found.mapping, found.new_page), expected, "step {step}");
+                assert!(found.write_free && !found.outside);
+                assert_eq!(fast.asid_of(found.mapping), None);
+                assert_eq!(fast.virtual_page(found.mapping), PageNo(page));
+                assert_eq!(fast.owner_of(fast.segment_of(found.page)), Owner::Kernel);
+                assert_eq!(fast.mappings_of(found.page).collect::<Vec<_>>(), [found.mapping]);
             }
             Event::End { asid } => {
                 if step % 2 == 0 {

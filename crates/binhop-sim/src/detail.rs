@@ -75,7 +75,7 @@ pub(crate) fn pages(lanes: &[Repeats<'_>], spaces: &Spaces, meta: &Meta) -> Reco
             let at = (lane.frame_of)(id);
             seed.append_value(lane.seed);
             page.append_value(id.0);
-            asid.append_option(first.map(|mapping| spaces.asid_of(mapping).0));
+            asid.append_option(first.and_then(|mapping| spaces.asid_of(mapping)).map(|asid| asid.0));
             page_no.append_value(spaces.global_page(id).0);
             segment.append_value(names.of(spaces, id));
             frame.append_option(at.map(|frame| frame.0));

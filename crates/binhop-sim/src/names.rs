@@ -70,6 +70,7 @@ impl<'a> Names<'a> {
             (None, Some(kind)) => kind.to_owned(),
             (None, None) => match spaces.owner_of(segment) {
                 Owner::Memory => "memory",
+                Owner::Kernel => "kernel",
                 Owner::Anonymous => "shared memory",
                 Owner::Named(_) | Owner::Space(_) if flags.grows() => "stack",
                 Owner::Named(_) | Owner::Space(_) if flags.exec() => "text",
@@ -82,7 +83,7 @@ impl<'a> Names<'a> {
     fn known(&self, spaces: &Spaces, segment: SegmentId) -> Option<&'a Segment> {
         match spaces.owner_of(segment) {
             Owner::Named(name) => self.meta.segments.get(&name),
-            Owner::Space(_) | Owner::Anonymous | Owner::Memory => None,
+            Owner::Space(_) | Owner::Anonymous | Owner::Kernel | Owner::Memory => None,
         }
     }
 

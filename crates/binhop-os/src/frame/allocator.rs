@@ -24,7 +24,16 @@ pub trait Allocator: Send {
     /// Whatever may go wrong in a policy that is not built in; the run stops.
     fn place(&mut self, request: &Request, recency: &Recency, draws: Draws) -> Result<Placed>;
 
-    /// The page in a frame has died.
+    /// Wires a frame for a page, which is never evicted, and says what the frame held. `draws` are those of wired pages.
+    ///
+    /// # Errors
+    /// Every frame is wired already, or the policy knows no frame for a wired page.
+    fn wire(&mut self, page: PageId, recency: &Recency, draws: Draws) -> Result<Placed>;
+
+    /// Frames that are wired, counted one by one.
+    fn wired(&self) -> u64;
+
+    /// The page in a frame, which is not wired, has died.
     fn release(&mut self, frame: FrameNo);
 
     /// The page in a frame.
@@ -59,11 +68,24 @@ impl Allocator for Pooled {
     fn place(&mut self, request: &Request, recency: &Recency, draws: Draws) -> Result<Placed> {
         let Self { list, policy } = self;
         list.refresh(request, recency);
+        check_unwired(list.unwired())?;
         let chosen = policy.choose(request, &Pool::new(list), draws)?;
         let rank = list.rank_of(chosen.0);
         let rank = rank.ok_or_else(|| outside(chosen, policy.name(), request, draws, list))?;
         let (frame, evicted) = list.take(rank, request);
         Ok(Placed { frame: FrameNo(u64::from(frame)), evicted })
+    }
+
+    fn wire(&mut self, page: PageId, recency: &Recency, draws: Draws) -> Result<Placed> {
+        self.list.renew(recency);
+        check_unwired(self.list.unwired())?;
+        let rank = draws.below(0, self.list.pool_len() as u64);
+        let (frame, evicted) = self.list.wire(rank as usize, page);
+        Ok(Placed { frame: FrameNo(u64::from(frame)), evicted })
+    }
+
+    fn wired(&self) -> u64 {
+        self.list.wired()
     }
 
     fn release(&mut self, frame: FrameNo) {
@@ -86,6 +108,22 @@ impl Allocator for Pooled {
     fn lose_one(&mut self) {
         self.list.lose_one();
     }
+}
+
+/// A page is placed where so many frames are not wired.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn check_unwired(unwired: usize) -> Result<()> {
+    if unwired > 0 {
+        return Ok(());
+    }
+    Err(Problem::run(
+        "every frame is wired",
+        "frames",
+        "a page takes a frame that is not wired",
+        "make memory.size larger: page tables, the page cache and the kernel take all of it",
+    ))
 }
 
 /// A policy broke the one rule it has.

@@ -281,7 +281,11 @@ impl Bins {
         let counted = self.used.as_ref().is_none_or(|used| {
             let mut counts = vec![0; used.counts.len()];
             let mut pages = vec![0; used.owners.len()];
-            for (frame, _) in content.iter().enumerate().filter(|(_, content)| content.page().is_some()) {
+            for (frame, _) in content
+                .iter()
+                .enumerate()
+                .filter(|(_, content)| content.page().is_some() && !content.is_wired())
+            {
                 let slot = used.slot_of[frame];
                 let start = slot as usize * used.shape.len();
                 used.shape.add(&mut counts[start..start + used.shape.len()], self.bin(frame as u32), 1);

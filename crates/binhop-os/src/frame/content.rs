@@ -8,11 +8,22 @@ pub(crate) struct Content {
     /// The page it was last given to; its last reference is the frame's. Meaningless if never used.
     page: PageId,
     held: bool,
+    wired: bool,
 }
 
 impl Content {
     pub(crate) fn of(page: PageId) -> Self {
-        Self { page, held: true }
+        Self { page, held: true, wired: false }
+    }
+
+    /// The frame is wired for a page.
+    pub(crate) fn wired(page: PageId) -> Self {
+        Self { wired: true, ..Self::of(page) }
+    }
+
+    /// Whether the frame is wired.
+    pub(crate) fn is_wired(self) -> bool {
+        self.wired
     }
 
     /// The page in it.
@@ -27,6 +38,7 @@ impl Content {
 
     /// Its page has died.
     pub(crate) fn release(&mut self) {
+        assert!(!self.wired, "a wired page does not die");
         self.held = false;
     }
 }

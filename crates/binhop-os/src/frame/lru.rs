@@ -38,6 +38,8 @@ pub(crate) struct Lru {
     /// `drawn` is not in order yet; the pool never reaches so far.
     order: Vec<u32>,
     used: usize,
+    /// Of the used ones, those that left the list because they are wired.
+    wired: usize,
     drawn: usize,
     rng: Rng,
     /// The order in which the list starts (KH90 §4.1.2).
@@ -63,6 +65,7 @@ impl Lru {
         Self {
             size,
             used: 0,
+            wired: 0,
             drawn: size,
             rng,
             stream,
@@ -110,15 +113,24 @@ impl Lru {
         if let Some(bins) = &mut self.bins {
             bins.look_at(request);
         }
+        self.renew(recency);
+    }
+
+    /// Makes the pool exact for now.
+    pub(crate) fn renew(&mut self, recency: &Recency) {
         if !self.needs_recency() {
             return;
         }
         if !self.following {
             self.following = true;
-            for &frame in &self.order[..self.used] {
-                self.aging.add(frame, self.content[frame as usize].last());
+            let content = |&frame: &u32| (frame, self.content[frame as usize]);
+            for (frame, content) in self.order[..self.used].iter().map(content) {
+                if !content.is_wired() {
+                    self.aging.add(frame, content.last());
+                }
             }
         }
+        let available = self.used - self.wired;
         let Self { aging, aged, bins, .. } = self;
         aged.retain(|entry| {
             let stays = entry.is_current(recency);
@@ -130,9 +142,9 @@ impl Lru {
             }
             stays
         });
-        let wanted = self.size - (self.order.len() - self.used);
+        let wanted = (self.size - (self.order.len() - self.used)).min(available);
         while aged.len() < wanted {
-            // There is one: the list is no shorter than the pool.
+            // There is one: as many as are wanted were used and are not wired.
             let entry = aging.take_oldest(recency, self.order.len() / 8);
             aged.push(entry);
             if let Some(bins) = bins {
@@ -154,8 +166,23 @@ impl Lru {
         block.and_then(within).or_else(aged)
     }
 
-    /// Gives the pool's frame at `rank` to the page of a request; returns it and the page it held.
-    pub(crate) fn take(&mut self, rank: usize, request: &Request) -> (u32, Option<PageId>) {
+    /// Number of frames in the pool.
+    pub(crate) fn pool_len(&self) -> usize {
+        self.fresh().len() + self.aged.len()
+    }
+
+    /// Number of wired frames, counted.
+    pub(crate) fn wired(&self) -> u64 {
+        self.content.iter().filter(|content| content.is_wired()).count() as u64
+    }
+
+    /// Number of frames that are not wired.
+    pub(crate) fn unwired(&self) -> usize {
+        self.order.len() - self.wired
+    }
+
+    /// Takes the frame at `rank` out of the pool.
+    fn take_out(&mut self, rank: usize) -> u32 {
         let fresh = self.fresh().len();
         let mut next = None;
         let frame = if rank < fresh {
@@ -173,19 +200,41 @@ impl Lru {
         } else {
             self.aged.remove(rank - fresh).frame
         };
-        if self.following {
-            self.aging.add(frame, request.page);
-        }
-        let old = core::mem::replace(&mut self.content[frame as usize], Content::of(request.page));
         if let Some(bins) = &mut self.bins {
             bins.leave(frame);
             next.into_iter().for_each(|next| bins.enter(next));
-            if old.page().is_some() {
-                bins.empty(frame);
-            }
+        }
+        frame
+    }
+
+    /// Gives the pool's frame at `rank` to the page of a request; returns it and the page it held.
+    pub(crate) fn take(&mut self, rank: usize, request: &Request) -> (u32, Option<PageId>) {
+        let frame = self.take_out(rank);
+        if self.following {
+            self.aging.add(frame, request.page);
+        }
+        let old = self.replace(frame, Content::of(request.page));
+        if let Some(bins) = &mut self.bins {
             bins.fill(frame, request);
         }
-        (frame, old.page())
+        (frame, old)
+    }
+
+    /// Wires the pool's frame at `rank` for a page: it leaves the list. Returns it and the page it held.
+    pub(crate) fn wire(&mut self, rank: usize, page: PageId) -> (u32, Option<PageId>) {
+        let frame = self.take_out(rank);
+        self.wired += 1;
+        let old = self.replace(frame, Content::wired(page));
+        (frame, old)
+    }
+
+    /// Puts something into a frame; returns the page it held.
+    fn replace(&mut self, frame: u32, content: Content) -> Option<PageId> {
+        let old = core::mem::replace(&mut self.content[frame as usize], content).page();
+        if let (Some(bins), Some(_)) = (&mut self.bins, old) {
+            bins.empty(frame);
+        }
+        old
     }
 
     /// The frame's page has died; the frame stays where it is.
@@ -208,13 +257,16 @@ impl Lru {
         for frame in followed.chain(self.order[self.used..].iter().copied()) {
             seen[frame as usize] += 1;
         }
-        if !self.following {
-            for frame in &self.order[..self.used] {
-                seen[*frame as usize] += 1;
-            }
+        let mut wired = 0;
+        for &frame in &self.order[..self.used] {
+            let is_wired = self.content[frame as usize].is_wired();
+            wired += usize::from(is_wired);
+            // A wired frame is in no list; before it must be known which is the oldest, neither is any used one.
+            seen[frame as usize] += u8::from(is_wired || !self.following);
         }
         let pool = || self.fresh().iter().copied().chain(self.aged.iter().map(|entry| entry.frame));
         seen.iter().all(|&times| times == 1)
+            && wired == self.wired
             && self.bins.as_ref().is_none_or(|bins| bins.are_true(pool(), &self.content))
     }
 }

@@ -6,10 +6,11 @@
 //! - Every reference moves its page's frame to the most recent end, and so out of the pool.
 //! - A frame in the pool may still hold a page; it counts as used by it until it is chosen, which evicts it.
 //! - The frame of a page that dies stays where it is in the list, free.
-//! - Mapped + free = P, always, and no frame is in two places: [`Frames::check`].
+//! - User + tables + cache + kernel + free = P, always, and no frame is in two places: [`Frames::check`]. What is
+//!   wired, and so outside the list, is told in `wired.rs`.
 
 pub(crate) mod aging;
-mod allocator;
+pub(crate) mod allocator;
 #[cfg(test)]
 pub(crate) mod bench;
 mod bins;
@@ -18,6 +19,7 @@ pub(crate) mod lru;
 mod pool;
 mod recency;
 mod tree;
+mod wired;
 
 use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
 
@@ -33,6 +35,7 @@ pub use bins::{Counts, Sharing};
 use lru::Lru;
 pub use pool::Pool;
 pub use recency::Recency;
+pub use wired::{Holdings, Wired};
 
 /// What a fault is about: the page, who touched it and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +108,8 @@ pub struct Frames {
     slots: Vec<Slot>,
     memory: Memory,
     mapped: u64,
+    /// Of the mapped ones those that are wired, by [`Wired`].
+    wired: [u64; Wired::ALL.len()],
     faults: u64,
     evictions: u64,
 }
@@ -141,7 +146,7 @@ impl Frames {
     }
 
     fn of(memory: Memory) -> Self {
-        Self { slots: Vec::new(), memory, mapped: 0, faults: 0, evictions: 0 }
+        Self { slots: Vec::new(), memory, mapped: 0, wired: [0; Wired::ALL.len()], faults: 0, evictions: 0 }
     }
 
     /// The frame that holds a page, if it is resident.
@@ -181,20 +186,45 @@ impl Frames {
             }
         };
         self.faults += 1;
+        self.enter(request.page, placed);
+        Ok(placed)
+    }
+
+    /// Wires a frame for a page of the operating system: see [`Wired`]. Where physical = virtual it is the frame of its
+    /// number, `page_no`. `recency` is as for [`place`](Self::place).
+    ///
+    /// # Errors
+    /// Every frame is wired already, or the policy knows no frame for a wired page (`recorded`).
+    ///
+    /// # Panics
+    /// The page is resident.
+    pub fn wire(&mut self, page: PageId, page_no: PageNo, kind: Wired, recency: &Recency) -> Result<Placed> {
+        assert!(self.frame_of(page).is_none(), "page {page} has a frame already");
+        let ordinal = self.wired.iter().sum();
+        let placed = match &mut self.memory {
+            Memory::Identity => Placed { frame: FrameNo(page_no.0), evicted: None },
+            Memory::Sized { allocator, rng } => allocator.wire(page, recency, Draws::wired(*rng, ordinal))?,
+        };
+        self.wired[kind as usize] += 1;
+        self.enter(page, placed);
+        Ok(placed)
+    }
+
+    /// A page is in a frame from now on, and what the frame held is not.
+    fn enter(&mut self, page: PageId, placed: Placed) {
         self.mapped += 1;
         if let Some(evicted) = placed.evicted {
             self.slots[evicted.index()] = Slot::NONE;
             self.mapped -= 1;
             self.evictions += 1;
         }
-        if request.page.index() >= self.slots.len() {
-            self.slots.resize((request.page.index() + 1).next_power_of_two(), Slot::NONE);
+        if page.index() >= self.slots.len() {
+            self.slots.resize((page.index() + 1).next_power_of_two(), Slot::NONE);
         }
-        self.slots[request.page.index()] = Slot(placed.frame.0);
-        Ok(placed)
+        self.slots[page.index()] = Slot(placed.frame.0);
     }
 
-    /// A page has died and never comes back. If it is resident its frame, which is returned, becomes free;
+    /// A page, which is not wired, has died and never comes back. If it is resident its frame, which is returned, becomes free;
     /// it keeps its place in the list.
     pub fn release(&mut self, page: PageId) -> Option<FrameNo> {
         let frame = self.frame_of(page)?;
@@ -227,7 +257,15 @@ impl Frames {
         }
     }
 
-    /// Frames that hold a page.
+    /// Frames by what they hold.
+    #[must_use]
+    pub fn holdings(&self) -> Holdings {
+        let wired = self.wired;
+        let user = self.mapped - wired.iter().sum::<u64>();
+        Holdings { user, wired, free: self.free().unwrap_or(0) }
+    }
+
+    /// Frames that hold a page, wired or not.
     #[must_use]
     pub fn mapped(&self) -> u64 {
         self.mapped
@@ -239,8 +277,8 @@ impl Frames {
         self.frames().map(|frames| frames - self.mapped)
     }
 
-    /// The laws of frames, by counting everything: mapped + free = P, every resident page in the frame that
-    /// holds it, every frame once in the list.
+    /// The laws of frames, by counting everything: user + tables + cache + kernel + free = P, every resident page in the
+    /// frame that holds it, every frame that is not wired once in the list.
     ///
     /// # Errors
     /// One of them does not hold: a defect of the simulator, never of the input.
@@ -255,14 +293,23 @@ impl Frames {
                 "they are equal",
             );
         }
-        if self.faults.checked_sub(self.evictions).is_none_or(|placed| placed < self.mapped) {
-            let value = format!("{} faults, {} evictions, {resident} resident", self.faults, self.evictions);
-            return broken(&value, "faults = evictions + pages that died + resident pages");
+        let all_wired: u64 = self.wired.iter().sum();
+        let placed = self.faults + all_wired;
+        if placed.checked_sub(self.evictions).is_none_or(|placed| placed < self.mapped) {
+            let value = format!("{placed} faults, {} evictions, {resident} resident", self.evictions);
+            return broken(&value, "faults and wired pages = evictions + pages that died + resident pages");
         }
         let Memory::Sized { allocator, .. } = &self.memory else { return Ok(()) };
         if allocator.held() != self.mapped {
             let value = format!("{} frames hold a page, {} are mapped", allocator.held(), self.mapped);
             return broken(&value, "mapped + free = all frames");
+        }
+        if allocator.wired() != all_wired {
+            let parts =
+                Wired::ALL.iter().map(|&kind| format!("{} {}", self.wired[kind as usize], kind.name()));
+            let value =
+                format!("{} wired frames, {}", allocator.wired(), parts.collect::<Vec<_>>().join(", "));
+            return broken(&value, "user + tables + cache + kernel + free = all frames");
         }
         for (page, frame) in
             self.slots.iter().enumerate().filter_map(|(page, slot)| Some((page, slot.get()?)))
@@ -349,5 +396,7 @@ mod tests {
             &format!("page 5 in frame {}", lived_in().frame_of(PageId(6)).unwrap()),
         );
         broken(|frames| allocator(frames).lose_one(), "the lists of frames");
+        let miscounted = |frames: &mut Frames| frames.wired[Wired::Cache as usize] += 1;
+        broken(miscounted, "0 wired frames, 0 tables, 1 cache, 0 kernel");
     }
 }

@@ -10,6 +10,7 @@
 //! - A frame that leaves it joins its buddy, the other half of the block of the next order, if that is free
 //!   as a whole, and so on; what comes of it goes to the front of its list.
 //! - When no frame is free, the page of all memory that was referenced longest ago is evicted, and its frame reused.
+//! - A wired page takes the next frame, as any page does, and is never evicted.
 //!
 //! # The start
 //! All of memory free in blocks as large as they can be, lowest first, as after boot: then nothing is random.
@@ -31,7 +32,7 @@ use binhop_base::{Domain, FrameNo, PageId, Result, Rng, Stream};
 
 use super::settings::FRAGMENTATION;
 use super::{Draws, Manner, Own, Policy};
-use crate::frame::{aging::Aging, content::Content};
+use crate::frame::{aging::Aging, allocator::check_unwired, content::Content};
 use crate::{Allocator, Placed, Recency, Request};
 
 pub(super) static POLICY: Policy = Policy {
@@ -162,6 +163,8 @@ struct Buddy {
     content: Vec<Content>,
     /// Frames that hold a page.
     held: u32,
+    /// Of those the wired ones.
+    wired: u32,
     /// Whether all of them did once: from then on it must be known which is the oldest.
     full: bool,
     aging: Aging,
@@ -184,6 +187,7 @@ impl Buddy {
             old,
             content: vec![Content::default(); frames as usize],
             held: 0,
+            wired: 0,
             full: false,
             aging: Aging::default(),
         }
@@ -210,20 +214,32 @@ impl Buddy {
         }
     }
 
-    /// Keeps the entry of a page that was placed, and no more entries than twice the frames.
-    fn follow(&mut self, frame: u32, page: PageId) {
-        if self.full {
-            self.aging.add(frame, page);
-        } else if self.held as usize == self.content.len() {
+    /// The next frame, free or reused, gets other content; returns it and the page it held.
+    fn give(&mut self, recency: &Recency, content: Content) -> Result<(u32, Option<PageId>)> {
+        let free = self.take_free();
+        let frame = match free {
+            Some(frame) => frame,
+            None => {
+                check_unwired(self.content.len() - self.wired as usize)?;
+                self.oldest(recency)
+            }
+        };
+        self.held += u32::from(free.is_some());
+        self.wired += u32::from(content.is_wired());
+        let old = core::mem::replace(&mut self.content[frame as usize], content);
+        if !self.full && self.held as usize == self.content.len() {
             self.full = true;
-            for (frame, content) in (0..).zip(&self.content) {
+            for (frame, content) in (0..).zip(&self.content).filter(|(_, content)| !content.is_wired()) {
                 self.aging.add(frame, content.last());
             }
+        } else if self.full && !content.is_wired() {
+            self.aging.add(frame, content.last());
         }
         if self.aging.len() > 2 * self.content.len() {
             let content = &self.content;
             self.aging.retain(|entry| content[entry.frame as usize].page() == Some(entry.page));
         }
+        Ok((frame, old.page()))
     }
 }
 
@@ -237,15 +253,17 @@ impl Allocator for Buddy {
     }
 
     fn place(&mut self, request: &Request, recency: &Recency, _: Draws) -> Result<Placed> {
-        let free = self.take_free();
-        let frame = match free {
-            Some(frame) => frame,
-            None => self.oldest(recency),
-        };
-        self.held += u32::from(free.is_some());
-        let old = core::mem::replace(&mut self.content[frame as usize], Content::of(request.page));
-        self.follow(frame, request.page);
-        Ok(Placed { frame: FrameNo(frame.into()), evicted: old.page() })
+        let (frame, evicted) = self.give(recency, Content::of(request.page))?;
+        Ok(Placed { frame: FrameNo(frame.into()), evicted })
+    }
+
+    fn wire(&mut self, page: PageId, recency: &Recency, _: Draws) -> Result<Placed> {
+        let (frame, evicted) = self.give(recency, Content::wired(page))?;
+        Ok(Placed { frame: FrameNo(frame.into()), evicted })
+    }
+
+    fn wired(&self) -> u64 {
+        self.content.iter().filter(|content| content.is_wired()).count() as u64
     }
 
     fn release(&mut self, frame: FrameNo) {
@@ -288,13 +306,13 @@ impl Allocator for Buddy {
                 let current = self.content[entry.frame as usize].page() == Some(entry.page);
                 live[entry.frame as usize] += u8::from(current);
             }
-            (0..)
-                .zip(&live)
-                .all(|(frame, &entries)| entries == u8::from(self.page_in(FrameNo(frame)).is_some()))
+            let followed = |content: &Content| content.page().is_some() && !content.is_wired();
+            self.content.iter().zip(&live).all(|(content, &entries)| entries == u8::from(followed(content)))
         };
         seen.iter().all(|&times| times == 1)
             && self.blocks.lists().all(|block| first(&block))
             && u64::from(self.held) == self.held()
+            && u64::from(self.wired) == self.wired()
             && followed
     }
 

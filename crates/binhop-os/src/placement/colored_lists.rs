@@ -19,7 +19,7 @@ use binhop_base::{FrameNo, PageId, Result, Rng};
 use super::color::fibonacci;
 use super::settings::{COLORS, PID_HASH, TUNED_FOR};
 use super::{Draws, Manner, Own, Policy, Settings};
-use crate::frame::lru::Lru;
+use crate::frame::{allocator::check_unwired, lru::Lru};
 use crate::{Allocator, Placed, Recency, Request};
 
 pub(super) static POLICY: Policy = Policy {
@@ -80,8 +80,27 @@ impl Allocator for ColoredLists {
         let color = (request.page_no.0 ^ hash) % colors;
         let list = &mut self.lists[color as usize];
         list.refresh(request, recency);
+        check_unwired(list.unwired())?;
         let (number, evicted) = list.take(0, request);
         Ok(Placed { frame: FrameNo(u64::from(number) * colors + color), evicted })
+    }
+
+    /// Of a color drawn, or the next that has a frame left: a frame never used, else the least recently used.
+    fn wire(&mut self, page: PageId, recency: &Recency, draws: Draws) -> Result<Placed> {
+        let colors = self.lists.len() as u64;
+        let drawn = draws.below(0, colors);
+        let color = (0..colors).map(|further| (drawn + further) % colors);
+        let color = color.into_iter().find(|&color| self.lists[color as usize].unwired() > 0);
+        check_unwired(usize::from(color.is_some()))?;
+        let color = color.unwrap_or_default();
+        let list = &mut self.lists[color as usize];
+        list.renew(recency);
+        let (number, evicted) = list.wire(0, page);
+        Ok(Placed { frame: FrameNo(u64::from(number) * colors + color), evicted })
+    }
+
+    fn wired(&self) -> u64 {
+        self.lists.iter().map(Lru::wired).sum()
     }
 
     fn release(&mut self, frame: FrameNo) {

@@ -66,12 +66,18 @@ pub trait Placement: Send {
 #[derive(Clone, Copy, Debug)]
 pub struct Draws {
     rng: Rng,
+    domain: Domain,
     fault: u64,
 }
 
 impl Draws {
     pub(crate) fn new(rng: Rng, fault: u64) -> Self {
-        Self { rng, fault }
+        Self { rng, domain: Domain::Placement, fault }
+    }
+
+    /// Those of a wired page: of a stream of their own, by its ordinal among the wired pages.
+    pub(crate) fn wired(rng: Rng, ordinal: u64) -> Self {
+        Self { rng, domain: Domain::Wired, fault: ordinal }
     }
 
     /// The ordinal of the fault in its lane, from 0.
@@ -84,14 +90,14 @@ impl Draws {
     #[inline]
     #[must_use]
     pub fn below(self, sub: u64, n: u64) -> u64 {
-        self.rng.below(Stream::new(Domain::Placement, sub), self.fault, n)
+        self.rng.below(Stream::new(self.domain, sub), self.fault, n)
     }
 
     /// 64 fair coins of this fault.
     #[inline]
     #[must_use]
     pub fn coins(self) -> u64 {
-        self.rng.draw(Stream::new(Domain::Placement, 0), self.fault)
+        self.rng.draw(Stream::new(self.domain, 0), self.fault)
     }
 
     /// A number below `n` (at least 1) that belongs to a thing, such as an address space, and stays its own
@@ -187,6 +193,9 @@ impl Policy {
     /// A page is evicted only when at least so many other pages have been referenced since it was, not
     /// counting the one that takes its frame; and no page is evicted before more than so many have been placed.
     /// `None`: none is ever evicted.
+    ///
+    /// With W frames [wired](crate::Wired), W fewer: they are out of the list, so that so many fewer pages stand between the
+    /// most recent page and the pool. Wired pages do not count among those referenced or placed.
     #[must_use]
     pub fn safe_frames(&self, settings: &Settings) -> Option<u64> {
         match self.manner {

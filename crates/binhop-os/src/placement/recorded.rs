@@ -132,6 +132,19 @@ impl Allocator for Recorded {
         Ok(Placed { frame, evicted })
     }
 
+    fn wire(&mut self, page: PageId, _: &Recency, _: Draws) -> Result<Placed> {
+        Err(Problem::request(
+            &format!("wired page {page}"),
+            "placement policy recorded",
+            "a recording says where the pages of programs lie, and nothing of wired frames",
+            "take another placement.policy, or switch off what wires frames",
+        ))
+    }
+
+    fn wired(&self) -> u64 {
+        0
+    }
+
     fn release(&mut self, frame: FrameNo) {
         self.pages[frame.0 as usize] = None;
     }

@@ -37,6 +37,8 @@ pub(super) struct Ids {
     pages: Vec<Page>,
     mappings: Vec<Mapping>,
     virtual_pages: Vec<PageNo>,
+    /// The mappings of the kernel, in order of their numbers.
+    of_kernel: Vec<MappingId>,
     /// A bit for each page: whether it died.
     dead: Vec<u64>,
     /// One number less than a `u32` can tell apart; smaller in tests.
@@ -49,6 +51,7 @@ impl Ids {
             pages: Vec::new(),
             mappings: Vec::new(),
             virtual_pages: Vec::new(),
+            of_kernel: Vec::new(),
             dead: Vec::new(),
             limit: u32::MAX as usize,
         }
@@ -101,6 +104,13 @@ impl Ids {
         Ok(mapping)
     }
 
+    /// A new mapping of the kernel.
+    pub(super) fn add_kernel_mapping(&mut self, virtual_page: PageNo, page: PageId) -> Result<MappingId> {
+        let mapping = self.add_mapping(Asid(0), virtual_page, page)?;
+        self.of_kernel.push(mapping);
+        Ok(mapping)
+    }
+
     pub(super) fn pages(&self) -> usize {
         self.pages.len()
     }
@@ -115,8 +125,9 @@ impl Ids {
     }
 
     #[inline]
-    pub(super) fn asid_of(&self, mapping: MappingId) -> Asid {
-        self.mappings[mapping.index()].asid
+    pub(super) fn asid_of(&self, mapping: MappingId) -> Option<Asid> {
+        let of_process = self.of_kernel.binary_search(&mapping).is_err();
+        of_process.then(|| self.mappings[mapping.index()].asid)
     }
 
     #[inline]

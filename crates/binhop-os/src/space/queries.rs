@@ -35,10 +35,9 @@ impl Spaces {
         self.ids.virtual_page(mapping)
     }
 
-    /// The address space of a mapping.
-    #[inline]
+    /// The address space of a mapping; `None` for a mapping of the kernel.
     #[must_use]
-    pub fn asid_of(&self, mapping: MappingId) -> Asid {
+    pub fn asid_of(&self, mapping: MappingId) -> Option<Asid> {
         self.ids.asid_of(mapping)
     }
 

@@ -21,6 +21,8 @@ pub enum Owner {
     Named(u64),
     /// Anonymous memory mapped shared: one segment for each such mapping.
     Anonymous,
+    /// The kernel's pages, which no process owns.
+    Kernel,
     /// All of memory, where physical = virtual.
     Memory,
 }
