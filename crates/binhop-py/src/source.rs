@@ -332,7 +332,7 @@ impl Stream {
                 let rule = "the events cannot be written there";
                 Problem::request(&error.to_string(), "standard output", rule, "name a file that has room")
             };
-            let mut out = std::io::stdout().lock();
+            let mut out = export::standard_output().map_err(|error| failed(&error))?;
             tool::text::write(source, lines, meta, &mut out, &failed, &mut || progress.tell(0))
         })
         .map(|_| ())

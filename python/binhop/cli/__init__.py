@@ -91,7 +91,9 @@ def _of_the_system(error: MemoryError | OSError | UnicodeEncodeError) -> Request
         remedy = "rename the file, or give another name"
         return RequestError(error.object[:60], "", "is no text in UTF-8", remedy)
     if error.filename is None:
-        return RequestError("standard output", "", f"cannot be written: {error.strerror}", "make room")
+        return RequestError(
+            "standard output", "", f"cannot be written: {error.strerror}", "open it, or make room"
+        )
     why = error.strerror or str(error)
     return RequestError(str(error.filename), "", why, "look at the file and its directory")
 

@@ -21,6 +21,7 @@ use crate::event::Source;
 use crate::tool::Event;
 use crate::totals::Totals;
 use output::Output;
+pub use output::standard_output;
 use records::Gathered;
 pub use records::{Records, Stop, Wanted};
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use binhop_base::{Problem, Result};
@@ -112,11 +113,21 @@ fn check_ending(path: &Path) -> Result<()> {
     Err(Problem::request(&path.display().to_string(), "-o", &rule, remedy))
 }
 
+/// The standard output as a file without a buffer. A closed one fails where it is written to; Rust's own handle takes
+/// everything and writes nothing then.
+///
+/// # Errors
+/// The system has no number left for it, or its own is free.
+pub fn standard_output() -> io::Result<File> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from)
+}
+
 impl Output {
     pub(super) fn create(path: &Path) -> Result<Self> {
         check_ending(path)?;
         if path.as_os_str() == "-" {
-            let packer = Packer::of(path, Box::new(io::stdout())).expect("plain output needs no encoder");
+            let out = standard_output().map_err(|error| problem(None, &error))?;
+            let packer = Packer::of(path, Box::new(out)).expect("plain output needs no encoder");
             return Ok(Self { packer, temporary: None, gone: false });
         }
         let (temporary, file): (Temporary, File) = Temporary::create(path, "an export")?;
