@@ -1,12 +1,13 @@
-//! Agents: who makes an access.
+//! Agents: the parts of a system that make accesses.
 //!
-//! Two questions are asked of an agent, and their answers differ: whether its misses count in MPI
-//! ([`Agent::counts_in_mpi`]), and whether the processor waits for it ([`Agent::is_waited_for`]). A page walk is
-//! waited for, and executes no instruction.
+//! An agent answers two independent questions. [`Agent::counts_in_mpi`] tells whether its misses count in
+//! MPI. [`Agent::is_waited_for`] tells whether the processor waits for it. A page walk is waited for, and
+//! executes no instruction.
 
 macro_rules! agents {
     ($($name:ident = $text:literal, mpi $mpi:literal, waited $waited:literal, $doc:literal;)*) => {
-        /// Who makes an access. The agent stands beside the [`Kind`](crate::Kind), which says why.
+        /// `Agent` names the part of the system that makes an access. The [`Kind`](crate::Kind) names the
+        /// access's purpose.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Agent { $(#[doc = $doc] $name,)* }
@@ -14,23 +15,25 @@ macro_rules! agents {
         impl Agent {
             /// Every agent, in the order of their discriminants.
             pub const ALL: &'static [Agent] = &[$(Agent::$name,)*];
-            /// The name in a metric, before the kind (`l2.walk.load.misses`); the user's is left out.
+            /// Returns the agent's part of a metric's name, before the kind (`l2.walk.load.misses`). The
+            /// user's part is left out of the metric.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Agent::$name => $text,)* }
             }
-            /// Whether its demand misses count in MPI: it executes instructions, and MPI is misses per instruction.
+            /// Returns whether the agent's demand misses count in MPI. MPI is misses per instruction, so the
+            /// agent must execute instructions.
             #[must_use]
             pub const fn counts_in_mpi(self) -> bool {
                 match self { $(Agent::$name => $mpi,)* }
             }
-            /// Whether the processor waits until its access is done. Otherwise the access costs no cycle, but what
-            /// it does to the caches is done at once.
+            /// Returns whether the processor waits until the agent's access is done. An access that is not
+            /// waited for costs no cycle, but changes the caches at once.
             #[must_use]
             pub const fn is_waited_for(self) -> bool {
                 match self { $(Agent::$name => $waited,)* }
             }
-            /// What it is, in a sentence, for the glossary.
+            /// Returns a description of the agent, for the glossary.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Agent::$name => $doc,)* }
@@ -48,32 +51,33 @@ agents! {
     Prefetch = "prefetch", mpi false, waited false, "Hardware that asks for lines ahead of their use.";
 }
 
-/// A set of agents. The user is always in it.
+/// `Agents` is a set of agents. The user is always in the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Agents(u8);
 
 impl Agents {
-    /// The user alone.
+    /// The set that holds the user alone.
     pub const USER: Self = Self(1 << Agent::User as u8);
 
-    /// The same set and another agent.
+    /// Returns the set with another agent added.
     #[must_use]
     pub const fn with(self, agent: Agent) -> Self {
         Self(self.0 | 1 << agent as u8)
     }
 
-    /// Whether an agent is in the set.
+    /// Returns whether an agent is in the set.
     #[must_use]
     pub const fn contains(self, agent: Agent) -> bool {
         self.0 & 1 << agent as u8 != 0
     }
 
-    /// The agents other than the user, in order.
+    /// Returns the agents other than the user, in order.
     pub fn others(self) -> impl Iterator<Item = Agent> {
         Agent::ALL.iter().copied().filter(move |&agent| agent != Agent::User && self.contains(agent))
     }
 
-    /// The place of an agent among [`Agents::others`]; `None` for the user, and for an agent that is not in the set.
+    /// Returns the position of an agent among [`Agents::others`]. The user, and an agent that is not in the
+    /// set, have no position.
     #[must_use]
     pub fn place(self, agent: Agent) -> Option<usize> {
         let before = self.0 & ((1 << agent as u8) - 1) & !Self::USER.0;

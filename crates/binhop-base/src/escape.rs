@@ -1,12 +1,14 @@
-//! Text from traces, file names and descriptions, made safe to show.
+//! Escapes text from traces, file names and descriptions, so that a terminal can show it safely.
 //!
-//! A terminal obeys control characters, and a bidirectional override shows a name other than it is. Such a character
-//! is shown as its escape. A backslash stays as it is, so text that is escaped twice reads as if escaped once.
+//! A terminal obeys control characters, and a bidirectional override makes a name look like another name.
+//! Such a character is shown as its escape. A backslash is not escaped, so escaping a text twice gives the
+//! same text as escaping it once.
 
 use alloc::string::String;
 use core::fmt::Write;
 
-/// The first and the last character of each range that steers a terminal, ends a line, or reorders it.
+/// The first and the last character of each range of *steering characters*. A steering character steers a
+/// terminal, ends a line, or reorders it.
 pub const STEERING: &[(char, char)] = &[
     ('\0', '\x1f'),           // C0: escape sequences begin here
     ('\x7f', '\u{9f}'),       // DEL, and C1: escape sequences of one character
@@ -23,7 +25,7 @@ pub fn steers(character: char) -> bool {
     STEERING.iter().any(|&(first, last)| (first..=last).contains(&character))
 }
 
-/// The text, each steering character as its escape: `\n`, `\x1b`, `\u202e`.
+/// Returns the text with each steering character as its escape: `\n`, `\x1b`, `\u202e`.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     with_escapes(text, |out, character| match character {
@@ -35,13 +37,14 @@ pub fn escaped(text: &str) -> String {
     })
 }
 
-/// Returns the text with each steering character as a `\u` escape: JSON and TOML read it back within double quotes.
+/// Returns the text with each steering character as a `\u` escape, which JSON and TOML read back within
+/// double quotes.
 #[must_use]
 pub fn escaped_within_quotes(text: &str) -> String {
     with_escapes(text, |out, character| push(out, format_args!("\\u{:04x}", u32::from(character))))
 }
 
-/// The text in double quotes, as JSON and TOML read it back.
+/// Returns the text in double quotes, in a form that JSON and TOML read back.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + 2);

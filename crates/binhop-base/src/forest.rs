@@ -1,12 +1,14 @@
-//! Ordered maps that share what they have in common: a copy costs nothing, and a change copies a path.
+//! Ordered maps that share their common entries: a copy costs O(1), and a change copies one path of the tree.
 //!
-//! All maps lie in one [`Forest`]; a map is the number of its root. Nodes and entries count who holds them, so a map
-//! that ends frees what no other map holds, and tells of it ([`Forest::take_gone`]). The trees are treaps whose
-//! priorities are hashes of the keys: a change costs O(log n) expected, whatever the order of the keys.
+//! All maps lie in one [`Forest`], and a map is the number of its root. Nodes and entries count their
+//! holders. Releasing a map frees the entries that no other map holds, and [`Forest::take_gone`] reports
+//! them. The trees are treaps whose priorities are hashes of the keys: a change costs O(log n) expected,
+//! whatever the order of the keys.
 
 use alloc::vec::Vec;
 
-/// A map: the root of its tree. Every [`Root`] but [`Root::EMPTY`] holds a node and must be given back to its forest.
+/// `Root` is a map: the root of its tree. Every [`Root`] but [`Root::EMPTY`] holds a node and must be
+/// released to its forest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root(u32);
 
@@ -28,7 +30,7 @@ struct Node {
     entry: u32,
     left: u32,
     right: u32,
-    /// Nodes and roots that lead here; 0: the node is free.
+    /// The number of nodes and roots that lead to this node. A node with 0 is free.
     refs: u32,
 }
 
@@ -36,24 +38,25 @@ struct Node {
 struct Entry<T> {
     key: u64,
     value: T,
-    /// Nodes that hold it; 0: the entry is free.
+    /// The number of nodes that hold the entry. An entry with 0 is free.
     refs: u32,
 }
 
-/// Many ordered maps from `u64` to `T`.
+/// `Forest` holds many ordered maps from `u64` to `T`.
 #[derive(Debug)]
 pub struct Forest<T> {
     nodes: Vec<Node>,
     entries: Vec<Entry<T>>,
     free_nodes: Vec<u32>,
     free_entries: Vec<u32>,
-    /// Entries that no map holds any more and nobody was told of.
+    /// Entries that no map holds any more and that [`Forest::take_gone`] has not reported.
     gone: Vec<(u64, T)>,
-    /// Nodes that changes have gone through.
+    /// The number of nodes that changes have visited.
     steps: u64,
 }
 
-/// The order of nodes from the root down: a mix of the key's bits (SplitMix64's).
+/// Returns the priority of a key, which orders nodes from the root down: a mix of the key's bits
+/// (SplitMix64's).
 #[inline]
 #[must_use]
 pub fn priority(key: u64) -> u64 {
@@ -70,7 +73,7 @@ impl<T: Copy> Default for Forest<T> {
 }
 
 impl<T: Copy> Forest<T> {
-    /// A forest without maps.
+    /// Makes a forest without maps.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -83,7 +86,7 @@ impl<T: Copy> Forest<T> {
         }
     }
 
-    /// Nodes that changes have gone through so far.
+    /// Returns the number of nodes that changes have visited so far.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps
@@ -98,7 +101,7 @@ impl<T: Copy> Forest<T> {
         (entry.key, entry.value)
     }
 
-    /// The entry with the largest key up to `key`.
+    /// Returns the entry with the largest key up to `key`.
     #[must_use]
     pub fn at_or_below(&self, map: Root, key: u64) -> Option<(u64, T)> {
         let (mut node, mut best) = (map.0, NIL);
@@ -113,7 +116,7 @@ impl<T: Copy> Forest<T> {
         (best != NIL).then(|| self.pair(best))
     }
 
-    /// The entry with the smallest key from `key` on.
+    /// Returns the entry with the smallest key from `key` on.
     #[must_use]
     pub fn at_or_above(&self, map: Root, key: u64) -> Option<(u64, T)> {
         let (mut node, mut best) = (map.0, NIL);
@@ -128,7 +131,7 @@ impl<T: Copy> Forest<T> {
         (best != NIL).then(|| self.pair(best))
     }
 
-    /// The entries with keys from `first` to `last`, in order.
+    /// Returns the entries with keys from `first` to `last`, in order.
     pub fn range(&self, map: Root, first: u64, last: u64) -> impl Iterator<Item = (u64, T)> {
         let mut path = Vec::new();
         self.descend(map.0, first, &mut path);
@@ -140,7 +143,7 @@ impl<T: Copy> Forest<T> {
         })
     }
 
-    /// The nodes on the way to the smallest key from `first` on that still follow it.
+    /// Pushes the nodes on the way to the smallest key from `first` on whose own key is at least `first`.
     fn descend(&self, mut node: u32, first: u64, path: &mut Vec<u32>) {
         while node != NIL {
             if self.key(node) >= first {
@@ -152,7 +155,7 @@ impl<T: Copy> Forest<T> {
         }
     }
 
-    /// A copy of a map.
+    /// Returns a copy of a map, which shares all its nodes.
     pub fn share(&mut self, map: Root) -> Root {
         if map.0 != NIL {
             self.nodes[map.0 as usize].refs += 1;
@@ -160,12 +163,12 @@ impl<T: Copy> Forest<T> {
         map
     }
 
-    /// Ends a map.
+    /// Releases a map.
     pub fn release(&mut self, map: Root) {
         self.release_node(map.0);
     }
 
-    /// Puts in an entry whose key is not there.
+    /// Inserts an entry. The map must not hold its key.
     pub fn insert(&mut self, map: Root, key: u64, value: T) -> Root {
         let entry = Entry { key, value, refs: 1 };
         let entry = place(&mut self.entries, &mut self.free_entries, entry);
@@ -174,7 +177,7 @@ impl<T: Copy> Forest<T> {
         Root(self.insert_node(map.0, fresh))
     }
 
-    /// Takes out the entry of a key, if there is one.
+    /// Removes the entry of a key, if there is one.
     pub fn remove(&mut self, map: Root, key: u64) -> Root {
         if self.at_or_below(map, key).is_some_and(|(found, _)| found == key) {
             Root(self.remove_node(map.0, key))
@@ -183,7 +186,7 @@ impl<T: Copy> Forest<T> {
         }
     }
 
-    /// Takes out all entries with keys from `first` to `last`. What is shared is not gone through.
+    /// Removes all entries with keys from `first` to `last`. Shared nodes are not visited.
     pub fn remove_range(&mut self, map: Root, first: u64, last: u64) -> Root {
         if self.at_or_above(map, first).is_none_or(|(key, _)| key > last) {
             return map;
@@ -197,17 +200,17 @@ impl<T: Copy> Forest<T> {
         Root(self.merge(below, above))
     }
 
-    /// The entries that no map has held since the last call.
+    /// Returns the entries that have lost their last map since the previous call.
     pub fn take_gone(&mut self) -> Vec<(u64, T)> {
         core::mem::take(&mut self.gone)
     }
 
-    /// Tells nobody of the entries that no map holds any more.
+    /// Drops the entries that [`Forest::take_gone`] would return.
     pub fn forget_gone(&mut self) {
         self.gone.clear();
     }
 
-    /// A node that may be changed: the node itself if nobody else leads to it, or a copy.
+    /// Returns a node that may be changed: the node itself if it has one holder, or a copy.
     fn own(&mut self, node: u32) -> u32 {
         self.steps += 1;
         let mut copy = self.nodes[node as usize];
@@ -225,7 +228,7 @@ impl<T: Copy> Forest<T> {
         place(&mut self.nodes, &mut self.free_nodes, copy)
     }
 
-    /// Cuts a tree into the keys below `key` and the others.
+    /// Splits a tree into the keys below `key` and the keys from `key` on.
     fn split(&mut self, node: u32, key: u64) -> (u32, u32) {
         if node == NIL {
             return (NIL, NIL);
@@ -242,7 +245,7 @@ impl<T: Copy> Forest<T> {
         }
     }
 
-    /// One tree of two; every key of the first lies below every key of the second.
+    /// Merges two trees. Every key of the first tree lies below every key of the second tree.
     fn merge(&mut self, low: u32, high: u32) -> u32 {
         if low == NIL || high == NIL {
             return if low == NIL { high } else { low };
@@ -319,7 +322,7 @@ impl<T: Copy> Forest<T> {
         self.release_node(right);
     }
 
-    /// Frees a node that nobody leads to, and its entry if no other node holds it.
+    /// Frees a node without holders, and its entry if no other node holds the entry.
     fn free(&mut self, node: u32, entry: u32) {
         self.nodes[node as usize].refs = 0;
         self.free_nodes.push(node);
@@ -332,7 +335,7 @@ impl<T: Copy> Forest<T> {
     }
 }
 
-/// Puts something where something was freed, or at the end; its number.
+/// Puts a value into a free slot, or at the end; returns the slot's number.
 fn place<T>(all: &mut Vec<T>, free: &mut Vec<u32>, new: T) -> u32 {
     if let Some(number) = free.pop() {
         all[number as usize] = new;
@@ -348,7 +351,8 @@ mod tests {
 
     use super::*;
 
-    /// Random changes of maps that are copied from each other, against maps that share nothing.
+    /// Random changes to maps that are copied from each other give the same maps as changes to maps that
+    /// share nothing.
     #[test]
     fn maps_that_share_are_as_maps_that_do_not() {
         const MAPS: usize = 6;

@@ -17,8 +17,8 @@ macro_rules! kinds {
             pub const fn name(self) -> &'static str {
                 match self { $(Kind::$name => $text,)* }
             }
-            /// Whether it asks for data on behalf of an instruction, rather than passing data down or completing a line.
-            /// What follows for MPI and for waiting is asked of the [`Agent`](crate::Agent), too.
+            /// Returns whether the access asks for data on behalf of an instruction, rather than passes data
+            /// down or completes a line. MPI and waiting also depend on the [`Agent`](crate::Agent).
             #[must_use]
             pub const fn is_demand(self) -> bool {
                 match self { $(Kind::$name => $demand,)* }
@@ -62,7 +62,7 @@ impl<T> IndexMut<Kind> for PerKind<T> {
 }
 
 impl PerKind<u64> {
-    /// The sum over the demand kinds: fetch, load and store.
+    /// Returns the sum over the demand kinds: fetch, load and store.
     #[must_use]
     pub fn demand(&self) -> u64 {
         Kind::ALL.iter().filter(|kind| kind.is_demand()).map(|&kind| self[kind]).sum()

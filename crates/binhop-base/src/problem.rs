@@ -67,7 +67,7 @@ impl Problem {
     }
 }
 
-/// One line: what a trace or a file name brings along reaches no terminal.
+/// The message is one line, and text from a trace or a file name is escaped in it.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.place.is_empty() {
