@@ -1,32 +1,32 @@
-//! How much memory a run may take: the least that any limit of this system leaves.
+//! The memory that a run may take: the smallest limit of this system.
 //!
-//! Asked are the memory that the kernel says is available, the limits of the control groups that this process is in
-//! (version 1 and 2, those above them included), and the limit of its address space (`ulimit -v`). Where nothing
-//! of this can be read (not Linux) nothing is known.
+//! The limits are the memory that the kernel reports as available, the limits of this process's control
+//! groups (version 1 and 2, with their ancestors), and the limit of its address space (`ulimit -v`). On a
+//! system where none of these can be read (not Linux), the memory is unknown.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-/// What a run may take of memory.
+/// `Memory` is the memory that a run may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// In bytes.
+    /// The amount in bytes.
     pub bytes: u64,
-    /// What says so, for messages.
+    /// The name of the limit, for messages.
     pub source: String,
 }
 
 impl Memory {
-    /// What is there for a run now: three quarters of what is free, as the tables that are made of results, the
-    /// interpreter and the file being read need some, too. Of address space it is half: what an allocator reserves
-    /// and what it keeps from one round for the next counts there, used or not.
+    /// Returns the memory that a run may take now. It is three quarters of the free memory, because result
+    /// tables, the interpreter and the file being read need some, too. Of address space it is half, because
+    /// an allocator reserves address space and keeps it from one round for the next.
     #[must_use]
     pub fn available() -> Option<Self> {
         let bytes = |memory: Self| Self { bytes: memory.bytes / 4 * 3, ..memory };
         Self::free(Path::new("/")).map(bytes)
     }
 
-    /// What is free, by the files under a root.
+    /// Returns the free memory, read from the files under a root.
     fn free(root: &Path) -> Option<Self> {
         let text = |path: &str| read_to_string(root.join(path)).unwrap_or_default();
         let of = |source: &str| {
@@ -36,7 +36,8 @@ impl Memory {
         let machine = kilobytes(&text("proc/meminfo"), "MemAvailable:").map(of("free on this machine"));
         let space = address_space(&text("proc/self/limits"))
             .zip(kilobytes(&text("proc/self/status"), "VmSize:"))
-            // Two thirds, of which a run takes three quarters: what an allocator reserves counts as used.
+            // Two thirds are free, of which a run takes three quarters, because address space that an
+            // allocator reserves counts as used.
             .map(|(limit, used)| limit.saturating_sub(used) / 3 * 2)
             .map(of("left of the limit of address space, ulimit -v"));
         let group = group(root, &text("proc/self/cgroup")).map(of("left of the control group's limit"));
@@ -44,19 +45,20 @@ impl Memory {
     }
 }
 
-/// A line of a file like `/proc/meminfo`, in bytes.
+/// Returns the value of a line in a file like `/proc/meminfo`, in bytes.
 fn kilobytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
-/// The soft limit of the address space; `None` if there is none.
+/// Returns the soft limit of the address space; `None` if there is no limit.
 fn address_space(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What the control groups of this process leave: the least of any, from its own up to the root.
+/// Returns the memory that the control groups of this process leave: the smallest of any group, from its own
+/// up to the root.
 fn group(root: &Path, groups: &str) -> Option<u64> {
     let of_line = |line: &str| -> Option<u64> {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -68,7 +70,7 @@ fn group(root: &Path, groups: &str) -> Option<u64> {
             }
             _ => return None,
         };
-        // In a container the path may be one that only the host knows: then the root of the mount is ours.
+        // In a container the path may exist on the host only. The mount's root is then this process's group.
         let inside = mount.join(path.trim_start_matches('/'));
         let start = if inside.is_dir() { inside } else { mount.clone() };
         start.ancestors().take_while(|at| at.starts_with(&mount)).filter_map(|at| version.left(at)).min()
@@ -80,7 +82,7 @@ fn group(root: &Path, groups: &str) -> Option<u64> {
 struct Version {
     limit: &'static str,
     used: &'static str,
-    /// Of what is used, the pages of files: they leave when memory is short.
+    /// The key of the page cache, which counts as used. The kernel drops the page cache when memory is short.
     files: [&'static str; 2],
 }
 
@@ -96,7 +98,7 @@ impl Version {
     fn left(&self, group: &Path) -> Option<u64> {
         let text = |name: &str| read_to_string(PathBuf::from(group).join(name)).ok();
         let number = |name: &str| text(name)?.trim().parse::<u64>().ok();
-        // No limit is "max", or a number near 2⁶³.
+        // A group without a limit says "max", or a number near 2⁶³.
         let limit = number(self.limit).filter(|&limit| limit < 1 << 62)?;
         let stat = text("memory.stat").unwrap_or_default();
         let of = |name: &&str| {
@@ -108,7 +110,7 @@ impl Version {
     }
 }
 
-/// A number of bytes as a reader takes it in: three digits and a unit.
+/// Returns a number of bytes for a message: three digits and a unit.
 #[must_use]
 pub fn told(bytes: u64) -> String {
     let (unit, shift) = [("TiB", 40), ("GiB", 30), ("MiB", 20)]
@@ -124,7 +126,7 @@ pub fn told(bytes: u64) -> String {
 mod tests {
     use super::*;
 
-    /// A directory with these files, gone when dropped.
+    /// A directory with these files, removed when dropped.
     struct Root(PathBuf);
 
     impl Root {

@@ -67,7 +67,7 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// What the user's program causes.
+    /// Returns the kinds of access that the user's program causes.
     pub(crate) fn of(tree: &TreeConfig) -> Self {
         let mut arriving = vec![vec![false; Kind::ALL.len()]; tree.caches.len() + 1];
         arriving[tree.fetch][Kind::Fetch as usize] = true;
@@ -76,7 +76,7 @@ impl Reach {
         Self::from(tree, arriving, |cache| if cache == tree.data { Stores::Data } else { Stores::Fills })
     }
 
-    /// What an agent may cause that asks any cache, or memory, itself.
+    /// Returns the kinds of access that an agent may cause when it asks any cache, or memory, directly.
     fn from_outside(tree: &TreeConfig) -> Self {
         let of = |kinds: &[Kind]| Kind::ALL.iter().map(|kind| kinds.contains(kind)).collect::<Vec<_>>();
         let mut arriving = vec![of(&[Kind::Fetch, Kind::Load, Kind::Store]); tree.caches.len()];
@@ -84,7 +84,8 @@ impl Reach {
         Self::from(tree, arriving, |_| Stores::Both)
     }
 
-    /// What follows from the accesses that are made from outside. `stores`: what a store at a cache is.
+    /// Derives the kinds of access at every level from those that are made from outside. `stores` tells what
+    /// a store is at a cache.
     fn from(tree: &TreeConfig, mut arriving: Vec<Vec<bool>>, stores: impl Fn(usize) -> Stores) -> Self {
         let memory = tree.caches.len();
         arriving[memory][Kind::System as usize] =
@@ -115,14 +116,14 @@ impl Reach {
     }
 }
 
-/// What an access of kind `store` is at one cache.
+/// The meaning of an access of kind `store` at one cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stores {
-    /// Data: the level is asked by whoever stores.
+    /// Data: the storing agent asks this level.
     Data,
-    /// The fill of a line that a store missed further up.
+    /// The fill of a line that a store missed nearer to the processor.
     Fills,
-    /// The one or the other.
+    /// Data or a fill.
     Both,
 }
 
@@ -207,8 +208,8 @@ pub(crate) fn each(
     }
 }
 
-/// Visits what agents other than the user have done, under names with the agent before the kind: the kinds that they can
-/// cause by asking any cache, or memory.
+/// Visits the counts of agents other than the user, under names with the agent before the kind. The kinds are
+/// those that an agent can cause by asking any cache, or memory.
 fn each_of_agents(
     tree: &TreeConfig,
     tally: &Tally,
@@ -275,7 +276,7 @@ mod tests {
     use super::*;
     use crate::tally::ByAgent;
 
-    /// Every page in the frame of its number, mapped once.
+    /// A translation that maps every page once, to the frame of the page's number.
     struct Identity;
 
     impl Translation for Identity {
@@ -302,7 +303,7 @@ mod tests {
         tally
     }
 
-    /// Sums of what is visited and of what was counted; the names.
+    /// Returns the sum of the visited counts, and their names.
     fn visited(tree: &Tree, tally: &Tally) -> (u64, Vec<String>) {
         let (mut sum, mut names) = (0, Vec::new());
         each_of_agents(tree.config(), tally, &mut |name, _, value| {
@@ -377,7 +378,7 @@ mod tests {
                 .sum();
             let (sum, mut names) = visited(&tree, &end);
             assert_eq!(sum, counted);
-            // What passed in two parts is what passed in all.
+            // Counts of two parts add up to the counts of the whole.
             let part = end.since(&half);
             let mut both = half.clone();
             both.add(&part);
@@ -389,7 +390,7 @@ mod tests {
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), number, "every name once");
-            // The walk executes no instruction, the device neither: the kernel's misses alone count in MPI.
+            // A walk and a device execute no instruction, so only the kernel's misses count in MPI.
             let kernel = tree.config().agents.place(Agent::Kernel).expect("it is there");
             assert_eq!(end.demand_misses(1), computer.by_agent(1)[kernel].misses.demand());
             let at_memory = computer.back.memory_by_agent()[kernel].accesses.demand();

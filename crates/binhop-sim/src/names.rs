@@ -1,4 +1,4 @@
-//! What a reader calls the memory that a page lies in: `heap`, `stack`, `libc.so.6`, `.data of app`.
+//! Names for the memory that a page lies in: `heap`, `stack`, `libc.so.6`, `.data of app`.
 //!
 //! Rules
 //! - A file is called by its name without directories; if the trace maps another file of that name, by its path.
@@ -8,7 +8,7 @@
 //! - A segment without a file is called what the trace calls it: `heap`, `stack`, `data`, `shared memory`. If it says
 //!   nothing, the flags of its first map tell: `stack` if it grows, `text` if it is executed, `data`.
 //! - Other anonymous memory is `stack` if it grows, else `anonymous memory`.
-//! - What lies outside every map is called so; where a trace has no maps at all, `unmapped memory`.
+//! - A page outside every map is `outside every map`. If a trace has no maps at all, it is `unmapped memory`.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use binhop_os::{Origin, Owner, SegmentId, Spaces};
 use binhop_trace::Meta;
 use binhop_trace::event::Segment;
 
-/// The names of a trace's segments.
+/// `Names` finds the names of a trace's segments.
 pub(crate) struct Names<'a> {
     meta: &'a Meta,
-    /// For each name without directories a path, or none if there are several.
+    /// The path for each name without directories; `None` if several paths have that name.
     paths: BTreeMap<&'a str, Option<&'a str>>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Names<'a> {
         Self { meta, paths }
     }
 
-    /// The name of what a page lies in.
+    /// Returns the name of the memory that a page lies in.
     pub(crate) fn of(&self, spaces: &Spaces, page: PageId) -> String {
         match spaces.origin_of(page) {
             Origin::Segment(segment) => self.of_segment(spaces, segment),
@@ -107,7 +107,7 @@ mod tests {
     const SHARED: u32 = 8;
     const GROWS: u32 = 16;
 
-    /// What the trace tells of its segments, by number from 1.
+    /// Returns metadata with these segments, numbered from 1.
     fn meta(segments: &[(Option<&str>, Option<&str>)]) -> Meta {
         let told = |&(file, kind): &(Option<&str>, Option<&str>)| Segment {
             file: file.map(str::to_owned),
@@ -116,7 +116,7 @@ mod tests {
         Meta { segments: (1..).zip(segments.iter().map(told)).collect(), ..Meta::default() }
     }
 
-    /// The name of a page that asid 0 touches.
+    /// Returns the name of a page that asid 0 touches.
     fn name(spaces: &mut Spaces, meta: &Meta, page: u64, write: bool) -> String {
         let touch = spaces.touch(Asid(0), PageNo(page), write).unwrap();
         Names::new(meta).of(spaces, touch.page)
@@ -177,7 +177,7 @@ mod tests {
         ] {
             assert_eq!(name(&mut spaces, &meta, page, write), expected, "page {page:#x}");
         }
-        // A child's copy of a copy is still what it was.
+        // A child's copy of a copy keeps the name of the first copy.
         spaces.fork(Asid(1), Asid(0)).unwrap();
         let copy = spaces.touch(Asid(1), PageNo(0x15), true).unwrap();
         assert!(copy.new_page);

@@ -1,28 +1,29 @@
 //! `BlockRecency` tells every lane in turn when pages were last referenced, as of any position in a block.
 //!
-//! Lanes go through a block one after the other, so that each finds its caches near, and all of them read one table of
-//! times. A lane moves the table on only when it places a page, and what it changed is taken back for the next lane: a
-//! lane that places nothing costs nothing here, and never waits for a lane that does.
+//! Lanes process a block one after the other, so that each lane's caches stay in the host's cache. All lanes
+//! read one table of times. A lane advances the table only when it places a page, and the next lane starts
+//! with those changes undone. A lane that places nothing therefore costs nothing here, and never waits for
+//! another lane.
 
 use binhop_base::PageId;
 use binhop_os::Recency;
 
 use crate::prepare::Control;
 
-/// The times of last reference that the lanes of one worker share.
+/// `BlockRecency` holds the times of last reference that the lanes of one worker share.
 #[derive(Debug, Default)]
 pub(crate) struct BlockRecency {
     now: Recency,
-    /// Controls of the block whose news are in the table.
+    /// The number of the block's controls that the table includes.
     reached: usize,
-    /// Times that stood in the table where the block begins, oldest change first.
+    /// Overwritten times that the table had at the start of the block, oldest change first.
     before: Vec<(PageId, u64)>,
-    /// Whether a further lane goes through the block.
+    /// True if another lane processes the block after this lane.
     again: bool,
 }
 
 impl BlockRecency {
-    /// A lane begins the block. `again`: another lane follows.
+    /// Starts the block for a lane. `again` tells whether another lane follows.
     pub(crate) fn begin(&mut self, again: bool) {
         for (page, time) in self.before.drain(..).rev() {
             self.now.replace(page, time);
@@ -31,7 +32,7 @@ impl BlockRecency {
         self.again = again;
     }
 
-    /// The times as they are before the control with this number.
+    /// Returns the times as they are before the control with this number.
     pub(crate) fn at(&mut self, controls: &[(u32, Control)], number: usize) -> &Recency {
         for (_, control) in &controls[self.reached..number] {
             let Control::Recency(news) = control else { continue };
@@ -46,7 +47,7 @@ impl BlockRecency {
         &self.now
     }
 
-    /// The last lane is through the block.
+    /// Ends the block after its last lane.
     pub(crate) fn end(&mut self, controls: &[(u32, Control)]) {
         debug_assert!(!self.again && self.before.is_empty());
         self.at(controls, controls.len());
@@ -68,7 +69,7 @@ mod tests {
         let second = [news(&[(2, 7)])];
         let mut recency = BlockRecency::default();
         let times = |recency: &Recency| [0, 1, 2].map(|page| recency.last(PageId(page)));
-        // The first lane reads at two positions, the second nowhere, the third at the start and late.
+        // The first lane reads at two positions, the second lane never, the third lane at the start and late.
         recency.begin(true);
         assert_eq!(times(recency.at(&first, 2)), [1, 2, 0]);
         assert_eq!(times(recency.at(&first, 4)), [5, 2, 6]);

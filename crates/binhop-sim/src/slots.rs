@@ -1,23 +1,23 @@
-//! A small table of what was looked up lately, which is often emptied.
+//! `Slots` is a small table of recent look-ups that is often cleared.
 //!
-//! Events that change address spaces empty it. Where they come thick, few slots are filled between two of them, and to
-//! empty these costs less than to fill the whole table anew.
+//! Events that change address spaces clear the table. When such events are frequent, few slots are filled
+//! between two of them, and clearing those slots costs less than filling the whole table.
 
 use std::ops::Index;
 
-/// So many slots are emptied one by one; if more were filled, all are.
+/// Up to this many filled slots are cleared one by one. If more are filled, the whole table is cleared.
 const LISTED: usize = 256;
 
-/// `N` slots, at most 2¹⁶.
+/// `Slots` holds `N` slots, at most 2¹⁶.
 pub(crate) struct Slots<T, const N: usize> {
     slots: Vec<T>,
     nothing: T,
-    /// The slots filled since all were empty, as long as they are few.
+    /// The slots filled since the last clearing, as long as they are few.
     filled: Vec<u16>,
 }
 
 impl<T: Copy, const N: usize> Slots<T, N> {
-    /// All empty: `nothing` stands in them.
+    /// Makes an empty table: every slot holds `nothing`.
     pub(crate) fn new(nothing: T) -> Self {
         const { assert!(N <= 1 << 16) };
         Self { slots: vec![nothing; N], nothing, filled: Vec::new() }
@@ -31,7 +31,7 @@ impl<T: Copy, const N: usize> Slots<T, N> {
         self.slots[slot] = value;
     }
 
-    /// Empties all.
+    /// Clears every slot.
     pub(crate) fn forget(&mut self) {
         if self.filled.len() < LISTED {
             self.filled.iter().for_each(|&slot| self.slots[usize::from(slot)] = self.nothing);

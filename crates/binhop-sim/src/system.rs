@@ -15,23 +15,23 @@ pub(crate) enum System {
     Kernel(bool),
     /// A system call, or a further range of one.
     Syscall,
-    /// Wall time, or a protection: nothing changes.
+    /// Wall time, or a protection: it changes nothing.
     Nothing,
     /// Address spaces have changed: what was known of any page may no longer hold.
     Spaces,
 }
 
-/// Where an event stands, for errors.
+/// `Place` is the position of an event, for errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
-    /// What errors call the trace.
+    /// The name of the trace in errors.
     pub(crate) trace: &'a str,
     /// The row in the trace, from 0.
     pub(crate) row: u64,
 }
 
 impl Place<'_> {
-    /// What address spaces say of the event, with its row.
+    /// Adds the event's row to a problem that the address spaces report.
     fn of(&self, done: Result<()>) -> Result<()> {
         done.map_err(|mut problem| {
             problem.place = format!("{}: row {}", self.trace, self.row);
@@ -40,8 +40,8 @@ impl Place<'_> {
     }
 }
 
-/// Reads the event at `row` of a batch, which is no reference; changes of address spaces are made in `spaces`. `here` is
-/// the space that runs.
+/// Reads the event at `row` of a batch, which must not be a reference. Changes of address spaces are made in
+/// `spaces`. `here` is the running space.
 ///
 /// # Errors
 /// The event's code is unknown, it is a device's, or its numbers are out of range.

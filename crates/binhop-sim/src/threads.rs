@@ -1,7 +1,9 @@
-//! Lanes on several threads: the calling one reads, prepares and listens, each of the others simulates its lanes.
+//! Lanes on several threads: the calling thread reads, prepares and watches for signals; each other thread
+//! simulates its lanes.
 //!
-//! The calling thread never waits long for another: where a queue is full, and at the end, it asks again and again whether to
-//! go on. If not, the others stop within a block, and what waits in their queues is dropped.
+//! The calling thread never waits long for another thread. When a queue is full, and at the end, it asks
+//! repeatedly whether to go on. If the answer is no, the other threads stop within a block, and the blocks in
+//! their queues are dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,14 +16,15 @@ use binhop_base::{Class, Problem, Result};
 use crate::engine::{Numbered, Producer, QUEUE, Watch, Watcher, Worker};
 use crate::prepare::Block;
 
-/// How long to wait for room in a queue: the worker has several blocks to go through meanwhile.
+/// The pause before another try to put a block into a full queue. A worker still has several blocks to
+/// process meanwhile.
 const PAUSE: Duration = Duration::from_micros(200);
-/// How often those who wait for the end ask whether to go on.
+/// The interval at which the calling thread asks whether to go on while it waits for the end.
 const LISTEN: Duration = Duration::from_millis(50);
 
 type Delivery = (usize, Arc<Block>);
 
-/// Simulates each hand of lanes on a thread of its own; the lanes as they are in the end.
+/// Simulates each hand of lanes on a thread of its own; returns the lanes in their final state.
 pub(crate) fn simulate(
     producer: &mut Producer,
     hands: Vec<Vec<Numbered>>,
@@ -76,7 +79,7 @@ pub(crate) fn simulate(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        // A worker that meets an error stops the others: that error is the one to report.
+        // A worker that meets an error stops the other workers. That worker's error is reported.
         match failed {
             Some(problem) => Err(problem),
             None => produced.and_then(|()| stopped.map_or(Ok(lanes), Err)),

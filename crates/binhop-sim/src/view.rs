@@ -11,11 +11,11 @@ use crate::prepare::Mapped;
 pub(crate) struct Tables {
     page: Vec<PageId>,
     virtual_page: Vec<PageNo>,
-    /// By mapping: the mapping of the same page before it; the first names itself.
+    /// For each mapping, the previous mapping of the same page. A page's first mapping names itself.
     before: Vec<MappingId>,
-    /// By page: its first mapping.
+    /// For each page, its first mapping.
     first: Vec<MappingId>,
-    /// By page: its newest mapping.
+    /// For each page, its newest mapping.
     newest: Vec<MappingId>,
 }
 
@@ -39,7 +39,7 @@ impl Tables {
         }
     }
 
-    /// Every mapping of a page, newest first.
+    /// Returns every mapping of a page, newest first.
     pub(crate) fn mappings_of(&self, page: PageId) -> impl Iterator<Item = MappingId> {
         let before = |mapping: &MappingId| {
             let before = self.before[mapping.index()];

@@ -52,7 +52,7 @@ impl PlacementConfig {
         policy(self.policy).expect("a checked machine names a policy of the list")
     }
 
-    /// Whether a placement asks for the segments of the space that faults.
+    /// Returns whether the placement policy needs the segments of the space that faults.
     pub(crate) fn reads_segments(&self) -> bool {
         self.policy().reads_segments(&self.settings)
     }

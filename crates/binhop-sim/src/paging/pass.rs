@@ -32,7 +32,7 @@ const DATA: usize = 1;
 
 pub(super) struct Pass {
     place: String,
-    /// Rows of the batches before the one at hand.
+    /// The number of rows in the batches before the current batch.
     rows_before: u64,
     page_log2: u32,
     pid_hash: bool,
@@ -89,7 +89,7 @@ impl Pass {
         self.references
     }
 
-    /// Takes in a batch.
+    /// Counts the rows of a batch.
     pub(super) fn feed(&mut self, batch: &EventBatch) -> Result<()> {
         let (op, addr, size, count) = (batch.op(), batch.addr(), batch.size(), batch.count());
         let exceeded = exceeded(batch);
