@@ -11,11 +11,11 @@ use crate::wait::{Flag, STEP_MS, check};
 
 /// Rows handed over at once: waking a thread costs as much as decoding some ten thousand rows.
 const TOGETHER: usize = 1 << 18;
-/// Bytes handed over at once, whatever the batches are: those of as many rows, twice over.
+/// The limit of bytes handed over at once: twice the bytes of [`TOGETHER`] rows.
 const TOGETHER_BYTES: usize = TOGETHER * 2 * ROW_BYTES;
-/// Bytes of a row without arguments.
+/// The bytes of a row without arguments.
 const ROW_BYTES: usize = 17;
-/// Bytes that a batch holds besides its columns.
+/// The bytes of a batch besides its columns.
 const BATCH_BYTES: usize = 1 << 10;
 /// Handovers that may wait: enough to ride out the uneven cost of starting a row group.
 const WAITING: usize = 2;
@@ -23,9 +23,10 @@ const WAITING: usize = 2;
 /// Runs a source on a thread of its own, some batches ahead of its user; itself a source with the same
 /// batches, in the same order.
 ///
-/// [`Source::meta`] is the source's at the start until the end is reached, then its final one. Whoever waits for it goes
-/// on hearing of signals. Dropped early, it does not wait for the thread: that ends when its source next yields, or
-/// within a step where it waits for a pipe (see [`crate::wait`]).
+/// [`Source::meta`] is the source's initial metadata until the end is reached, then its final metadata. The
+/// thread that waits for a batch keeps checking for signals. Dropping an `Ahead` early does not wait for its
+/// thread. The thread ends when its source next yields, or within a step of its wait for a pipe (see
+/// [`crate::wait`]).
 pub struct Ahead {
     name: String,
     meta: Meta,
@@ -33,7 +34,7 @@ pub struct Ahead {
     /// What was handed over and not asked for yet, the next one last.
     ready: Vec<EventBatch>,
     thread: Option<JoinHandle<()>>,
-    /// Tells the thread that nobody waits for it.
+    /// Raised when nothing waits for the thread any more.
     unwanted: Flag,
 }
 

@@ -1,34 +1,36 @@
-//! How large the references of a trace may be: what a row costs its reader is bounded.
+//! Bounds on the size of a trace's references, so that the cost of reading a row is bounded.
 //!
-//! Reading a reference costs work for each line and page that it touches, and a fetch run may pass a boundary of
-//! intervals with each instruction. A damaged file, or a column in another unit, can hold sizes of up to 4 GiB. Whoever
-//! follows references refuses such a row by its number; system events cost the same whatever they cover, and have no
-//! bound.
+//! Reading a reference costs work for each line and page that it touches, and a fetch run may pass a boundary
+//! of intervals with each instruction. A damaged file, or a column in another unit, can hold sizes of up to 4
+//! GiB. Code that follows references refuses such a row by its number. The cost of a system event does not
+//! depend on its range, so system events have no bound.
 
 use binhop_base::{Problem, Result};
 
 use crate::event::{EventBatch, Op};
 
-/// Bytes that a reference touches at most. The longest of real traces: AMX's XSAVE area (11 KiB), a size of 16 bits in
-/// drmemtrace (64 KiB − 1), a run of instructions as the importers and the recorder join them (16 KiB).
+/// The most bytes that a reference touches. The longest references of real traces are AMX's XSAVE area (11
+/// KiB), a 16-bit size in drmemtrace (64 KiB − 1), and a run of instructions joined by the importers or the
+/// recorder (16 KiB).
 pub const LARGEST_REFERENCE: u32 = 64 << 10;
 
-/// Instructions that a fetch run holds at most: one for each byte.
+/// The most instructions of a fetch run: one for each byte.
 pub const LONGEST_FETCH: u32 = LARGEST_REFERENCE;
 
-/// The bound that a reference exceeds.
+/// `Exceeded` names the bound that a reference exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded {
     /// The row within its batch.
     pub row: usize,
-    /// The column, and its value there.
+    /// The column, and its value in the row.
     column: &'static str,
     value: u32,
     op: Op,
 }
 
 impl Exceeded {
-    /// What is wrong with the row, which is number `row` of the trace that is called `place`.
+    /// Returns the problem for the row. `place` names the trace, and `first_row` is the number of the batch's
+    /// first row.
     #[must_use]
     pub fn problem(self, place: &str, first_row: u64) -> Box<Problem> {
         let Self { column, value, op, row } = self;
@@ -45,7 +47,7 @@ impl Exceeded {
     }
 }
 
-/// Whether a reference of this size and count is too large: by which column.
+/// Returns the column by which a reference is too large, if it is.
 #[inline]
 #[must_use]
 pub(crate) fn exceeds(op: u8, size: u32, count: u32) -> Option<&'static str> {
@@ -60,11 +62,12 @@ pub(crate) fn exceeds(op: u8, size: u32, count: u32) -> Option<&'static str> {
     }
 }
 
-/// The first reference of a batch that exceeds a bound.
+/// Returns the first reference of a batch that exceeds a bound.
 #[must_use]
 pub fn exceeded(batch: &EventBatch) -> Option<Exceeded> {
     let (ops, sizes, counts) = (batch.op(), batch.size(), batch.count());
-    // Hardly a row is large: one quick look at all of them comes first. The union of all bits is at least the maximum.
+    // Large rows are rare, so one quick pass over all rows comes first. The union of all bits is at least the
+    // maximum.
     let union = sizes.iter().chain(counts).fold(0, |all, &value| all | value);
     if union <= LARGEST_REFERENCE.min(LONGEST_FETCH) {
         return None;
@@ -75,7 +78,7 @@ pub fn exceeded(batch: &EventBatch) -> Option<Exceeded> {
     Some(Exceeded { row, column, value, op: Op::from_code(ops[row])? })
 }
 
-/// Refuses a code that is no operation. `first_row` is the number of the batch's first row.
+/// Refuses an unknown operation code. `first_row` is the number of the batch's first row.
 pub(crate) fn check_ops(batch: &EventBatch, first_row: u64, place: &str) -> Result<()> {
     let largest = batch.op().iter().copied().max().unwrap_or(0);
     if Op::from_code(largest).is_some() {
@@ -85,7 +88,7 @@ pub(crate) fn check_ops(batch: &EventBatch, first_row: u64, place: &str) -> Resu
     Err(unknown_op(batch.op()[row], place, first_row + row as u64))
 }
 
-/// A code that is no operation, in row `row` of the trace.
+/// Returns the problem of an unknown operation code in row `row` of the trace.
 #[must_use]
 pub fn unknown_op(code: u8, place: &str, row: u64) -> Box<Problem> {
     let known: Vec<String> = Op::ALL.iter().map(|op| format!("{} {}", *op as u8, op.name())).collect();
@@ -97,7 +100,7 @@ pub fn unknown_op(code: u8, place: &str, row: u64) -> Box<Problem> {
     )
 }
 
-/// Refuses a code that is no operation and a reference that exceeds a bound.
+/// Refuses an unknown operation code, and a reference that exceeds a bound.
 pub(crate) fn check_rows(batch: &EventBatch, first_row: u64, place: &str) -> Result<()> {
     check_ops(batch, first_row, place)?;
     exceeded(batch).map_or(Ok(()), |exceeded| Err(exceeded.problem(place, first_row)))

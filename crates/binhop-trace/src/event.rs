@@ -205,7 +205,7 @@ impl EventBatch {
         self.op.is_empty()
     }
 
-    /// Bytes that its columns hold in memory, used or not.
+    /// Returns the bytes that the batch's columns have allocated.
     #[must_use]
     pub fn memory(&self) -> usize {
         let args = [&self.arg0, &self.arg1].into_iter().flatten().map(Array::get_buffer_memory_size);

@@ -40,7 +40,7 @@ pub(crate) const SCHEMA_VERSION: &str = "1";
 const MAGIC: &[u8; 4] = b"PAR1";
 const SCHEMA: &str = "binhop.schema";
 const META: &str = "binhop.meta";
-/// The entry that says which command wrote a Parquet file.
+/// The key of the entry that names the command that wrote a Parquet file.
 pub const MADE_BY: &str = "binhop.made-by";
 const TOTALS: &str = "binhop.totals";
 const CONTENT: &str = "binhop.content";
@@ -106,7 +106,7 @@ pub(crate) fn entries(meta: &Meta, made_by: Option<&str>, own: &Own) -> serde_js
     Ok(entries)
 }
 
-/// Which command wrote a Parquet file, if it says so and can be read.
+/// Returns the command that wrote a Parquet file, if the file can be read and names the command.
 #[must_use]
 pub fn made_by(path: &Path) -> Option<String> {
     let mut file = File::open(path).ok()?;

@@ -160,7 +160,7 @@ pub fn inspect(
     })
 }
 
-/// What one address space did.
+/// `Space` counts the references of one address space.
 #[derive(Clone, Copy, Default)]
 struct Space {
     references: u64,
@@ -176,15 +176,15 @@ impl Space {
     }
 }
 
-/// The pages that were touched, of all spaces: a space costs what it touched, and nothing for being there.
+/// `Pages` holds the touched pages of all spaces. A space costs memory for its touched pages only.
 struct Pages {
     /// The position of the space, and the page.
     seen: HashSet<(usize, u64)>,
-    /// Pages seen lately, by some of their bits: spares most look-ups in the set.
+    /// A direct-mapped table of recently touched pages, which saves most look-ups in the set.
     lately: Box<[(usize, u64)]>,
 }
 
-/// Pages that are remembered as seen lately: 16 KiB of them, which a first-level cache holds.
+/// The number of slots for recently touched pages: 16 KiB, which fit into a first-level cache.
 const LATELY: usize = 1024;
 
 impl Pages {
@@ -192,10 +192,10 @@ impl Pages {
         Self { seen: HashSet::new(), lately: vec![(NO_SPACE, 0); LATELY].into() }
     }
 
-    /// Whether a space touches a page for the first time.
+    /// Returns whether a space touches a page for the first time.
     #[inline]
     fn first_touch(&mut self, space: usize, page: u64) -> bool {
-        // Spaces use the same pages: each begins elsewhere in the table.
+        // Spaces use the same page numbers, so the slot also depends on the space.
         let slot = &mut self.lately[(page as usize).wrapping_add(space.wrapping_mul(61)) % LATELY];
         if *slot == (space, page) {
             return false;
@@ -205,9 +205,9 @@ impl Pages {
     }
 }
 
-/// Position of the kernel in [`Census::spaces`].
+/// The position of the kernel in [`Census::spaces`].
 const KERNEL: usize = 0;
-/// Not a position in [`Census::spaces`].
+/// A number that is no position in [`Census::spaces`].
 const NO_SPACE: usize = usize::MAX;
 
 /// Who did what so far.
@@ -374,7 +374,7 @@ mod tests {
         events.push(Op::KernelEnter, 0, 0, 0);
         events.push(Op::Store, 0x10_0000, 8, 1);
         events.push(Op::KernelLeave, 0, 0, 0);
-        events.push(Op::Modify, (1 + LATELY as u64) * 1024, 4, 1); // the same place as page 1 in what was seen lately
+        events.push(Op::Modify, (1 + LATELY as u64) * 1024, 4, 1); // the slot of page 1 among recently touched pages
         events.push(Op::Store, 1024, 4, 1);
         events.push(Op::Store, (1 + LATELY as u64) * 1024, 4, 1);
         events.push(Op::Switch, 0, 1, 0);

@@ -1,30 +1,33 @@
-//! The live mappings of address spaces, as map, protect and unmap events leave them.
+//! The live mappings of address spaces, as map, protect and unmap events define them.
 //!
-//! The mappings of all spaces lie in one forest, those of one space are a [`Root`]. A fork copies nothing, and a change
-//! in one of two spaces that share costs O(log n) expected: work and memory grow with the rows, not with spaces × mappings.
+//! The mappings of all spaces lie in one forest, and the mappings of one space are a [`Root`]. A fork copies
+//! nothing, and a change in one of two sharing spaces costs O(log n) expected. Work and memory therefore grow
+//! with the rows, not with spaces × mappings.
 
 use binhop_base::forest::{Forest, Root};
 
-/// A growing mapping takes in a reference this far below its start, as Linux lets a stack grow (8 MiB).
+/// The distance below its start at which a growing mapping still covers a reference. Linux lets a stack grow
+/// as far (8 MiB).
 pub(crate) const GROWTH: u64 = 8 << 20;
 
-/// A live mapping, from its start (the key) up to `end`.
+/// `Mapping` is a live mapping, from its start (the key) up to `end`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapping {
     pub(crate) end: u64,
     pub(crate) flags: u32,
     pub(crate) segment: Option<u64>,
-    /// First byte in the segment.
+    /// The offset of the mapping's first byte in the segment.
     pub(crate) offset: Option<u64>,
 }
 
 impl Mapping {
-    /// What is left of it without its first bytes.
+    /// Returns the mapping without its first bytes.
     pub(crate) fn without(self, bytes: u64) -> Self {
         Self { offset: self.offset.map(|offset| offset.wrapping_add(bytes)), ..self }
     }
 
-    /// Whether it, from `start` on, and another from `next` on are as one mapping would be.
+    /// Returns whether this mapping from `start` on and another mapping from `next` on are equal to one
+    /// mapping of both ranges.
     pub(crate) fn continued_by(&self, start: u64, next: u64, other: &Self) -> bool {
         self.end == next
             && (self.flags, self.segment) == (other.flags, other.segment)
@@ -32,29 +35,29 @@ impl Mapping {
     }
 }
 
-/// The mappings of all address spaces. Those of one space never overlap.
+/// `Mappings` holds the mappings of all address spaces. The mappings of one space never overlap.
 #[derive(Debug, Default)]
 pub(crate) struct Mappings(Forest<Mapping>);
 
 impl Mappings {
-    /// The same mappings for another space.
+    /// Copies the mappings of a space for another space.
     pub(crate) fn share(&mut self, space: Root) -> Root {
         self.0.share(space)
     }
 
-    /// Ends all mappings of a space.
+    /// Releases all mappings of a space.
     pub(crate) fn release(&mut self, space: Root) {
         self.0.release(space);
         self.0.forget_gone();
     }
 
-    /// Maps a range from `start` on; what it covers is replaced. An empty range maps nothing.
+    /// Maps a range from `start` on, and replaces what the range covered. An empty range maps nothing.
     pub(crate) fn map(&mut self, space: Root, start: u64, mapping: Mapping) -> Root {
         let space = self.unmap(space, start, mapping.end);
         if start < mapping.end { self.0.insert(space, start, mapping) } else { space }
     }
 
-    /// Takes a range out.
+    /// Unmaps a range.
     pub(crate) fn unmap(&mut self, space: Root, start: u64, end: u64) -> Root {
         if start >= end {
             return space;
@@ -73,29 +76,29 @@ impl Mappings {
         space
     }
 
-    /// The mapping that holds an address, with its start.
+    /// Returns the mapping that holds an address, with its start.
     pub(crate) fn at(&self, space: Root, addr: u64) -> Option<(u64, Mapping)> {
         self.0.at_or_below(space, addr).filter(|(_, mapping)| mapping.end > addr)
     }
 
-    /// The first mapping that starts at an address or above it.
+    /// Returns the first mapping that starts at an address or above it.
     pub(crate) fn next(&self, space: Root, addr: u64) -> Option<(u64, Mapping)> {
         self.0.at_or_above(space, addr)
     }
 
-    /// The last mapping that starts below an address.
+    /// Returns the last mapping that starts below an address.
     pub(crate) fn below(&self, space: Root, addr: u64) -> Option<(u64, Mapping)> {
         self.0.at_or_below(space, addr.checked_sub(1)?)
     }
 
-    /// The mappings of a space that hold a byte of a range, in order.
+    /// Returns the mappings of a space that hold a byte of a range, in order.
     pub(crate) fn overlapping(&self, space: Root, start: u64, end: u64) -> Vec<(u64, Mapping)> {
         let Some(last) = end.checked_sub(1).filter(|&last| last >= start) else { return Vec::new() };
         let first = self.at(space, start).map_or(start, |(from, _)| from);
         self.0.range(space, first, last).collect()
     }
 
-    /// All mappings of a space, in order.
+    /// Returns all mappings of a space, in order.
     pub(crate) fn all(&self, space: Root) -> impl Iterator<Item = (u64, Mapping)> {
         self.0.range(space, 0, u64::MAX)
     }

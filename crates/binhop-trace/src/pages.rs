@@ -1,10 +1,11 @@
-//! The pages of a column of another program's file, checked before they are decoded.
+//! Checks the pages of a column of another program's file before they are decoded.
 //!
-//! A decoder believes what a page's header says: a few damaged bytes there make it fill gigabytes with a dictionary that is
-//! not there, or decode billions of values. So the headers are walked first, from one to the next, without the pages. Each
-//! column must hold one value for each row that the footer promises, and no page may unpack to more than
-//! [`LARGEST_VALUE`] bytes for each of its values and [`SLACK`]. A header is a structure of Thrift's compact protocol
-//! (Apache Parquet's `parquet.thrift`, `PageHeader`; Thrift's `thrift-compact-protocol.md`).
+//! A decoder trusts a page's header. A few damaged bytes there make it fill gigabytes with a dictionary that
+//! does not exist, or decode billions of values. So [`check`] first walks from header to header, without
+//! reading the pages. Each column must hold one value for each row that the footer promises. No page may
+//! unpack to more than [`LARGEST_VALUE`] bytes for each of its values, plus [`SLACK`]. A header is a
+//! structure of Thrift's compact protocol (Apache Parquet's `parquet.thrift`, `PageHeader`; Thrift's
+//! `thrift-compact-protocol.md`).
 
 use binhop_base::Result;
 use parquet::basic::Type;
@@ -13,15 +14,15 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use crate::footer::damaged;
 use crate::steady::Steady;
 
-/// Bytes that a value may take in an unpacked page: 8, and its levels.
+/// The most bytes that a value takes in an unpacked page: 8, and its levels.
 const LARGEST_VALUE: u64 = 16;
-/// Bytes that an unpacked page may have besides: headers of its runs and blocks.
+/// The most bytes that an unpacked page has besides its values: headers of its runs and blocks.
 const SLACK: u64 = 64 << 10;
-/// Bytes of the longest header that is read: statistics of a number are short.
+/// The longest header that is accepted, in bytes. Statistics of a number are short.
 const LONGEST_HEADER: usize = 64 << 10;
-/// Bytes that a header is first looked for in.
+/// The bytes in which a header is looked for first.
 const USUAL_HEADER: usize = 256;
-/// How deep a header's structures lie in each other.
+/// The deepest nesting of a header's structures.
 const DEEPEST: u32 = 8;
 
 const DATA_PAGE: i64 = 0;
@@ -113,7 +114,7 @@ fn check_column(file: &Steady, column: &ColumnChunkMetaData, rows: i64, place: &
     Ok(())
 }
 
-/// What a page's header says, as far as it is looked at here.
+/// `Header` holds the fields of a page's header that are checked here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Header {
     kind: i64,
@@ -122,7 +123,7 @@ struct Header {
     values: i64,
 }
 
-/// The header at a position, and its bytes.
+/// Returns the header at a position, and the number of its bytes.
 fn read_header(file: &Steady, at: u64, end: u64) -> Option<(Header, usize)> {
     let mut length = USUAL_HEADER;
     loop {
@@ -138,7 +139,8 @@ fn read_header(file: &Steady, at: u64, end: u64) -> Option<(Header, usize)> {
     }
 }
 
-/// Bytes read as Thrift's compact protocol has them; `None`: they end, or are something else.
+/// `Compact` reads bytes of Thrift's compact protocol. Its methods return `None` if the bytes end, or break
+/// the protocol.
 struct Compact<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -168,7 +170,7 @@ impl Compact<'_> {
         Some((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// The next field of a structure: its number and its type; type 0 is the end.
+    /// Returns the next field of a structure: its number and its type. Type 0 marks the end.
     fn field(&mut self, before: i64) -> Option<(i64, u8)> {
         let byte = self.byte()?;
         let (step, kind) = (byte >> 4, byte & 0xf);
@@ -197,7 +199,7 @@ impl Compact<'_> {
         }
     }
 
-    /// The first field of a structure, a number; the rest is passed over.
+    /// Returns the first field of a structure, a number; the other fields are skipped.
     fn values(&mut self) -> Option<i64> {
         let (mut number, mut values) = (0, 0);
         loop {
@@ -226,7 +228,7 @@ impl Compact<'_> {
                 let byte = self.byte()?;
                 let size = if byte >> 4 == 15 { self.varint()? } else { u64::from(byte >> 4) };
                 for _ in 0..size {
-                    // A truth value in a list has a byte of its own.
+                    // A truth value in a list occupies one byte.
                     self.skip(if byte & 0xf <= 2 { 3 } else { byte & 0xf }, deeper)?;
                     self.within()?;
                 }

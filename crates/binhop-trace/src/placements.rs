@@ -184,7 +184,7 @@ pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
         };
         problem
     };
-    // A pipe is opened once: what its first bytes are is told by reading them.
+    // A pipe can be opened once, so its format is recognized from the first bytes that are read.
     let (mut reader, identity) = wait::open(path).map_err(at_its_place)?;
     let mut head = Vec::new();
     if let Err(error) = reader.by_ref().take(4).read_to_end(&mut head) {
@@ -270,7 +270,7 @@ fn read_parquet(path: &str, place: &str, identity: &Identity) -> Result<Placemen
     Ok(placements)
 }
 
-/// A file for pages and their frames, its place taken before they are known.
+/// `PlacementWriter` writes pages and their frames. It reserves its file before the frames are known.
 pub struct PlacementWriter {
     // Field order: the file is closed before it is removed.
     file: File,
@@ -279,7 +279,7 @@ pub struct PlacementWriter {
 }
 
 impl PlacementWriter {
-    /// Starts a file that will stand at `path`; it says which command made it, if one did.
+    /// Starts a file that will stand at `path`. The file names the command that made it, if `made_by` does.
     ///
     /// # Errors
     /// The directory does not exist or cannot be written; `path` is there and is no regular file.

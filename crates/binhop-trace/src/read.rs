@@ -1,9 +1,10 @@
 //! Reading a trace file, row group by row group.
 //!
 //! A file of ours: the bytes of a row group are read, summed, compared with the footer's checksum, and only then
-//! decoded, from memory. A file of another program (Polars, pyarrow) has no checksums: its pages' headers are compared with
-//! its footer (`pages.rs`), then it is decoded as it comes. Either way the file is opened once, a change of it is noticed
-//! (`steady.rs`), and memory does not grow with the file, unless another program made a file of few, huge pages.
+//! decoded, from memory. A file of another program (Polars, pyarrow) has no checksums: its pages' headers are
+//! compared with its footer (`pages.rs`), and it is decoded as it is read. Both kinds of file are opened
+//! once, and a change of the file is noticed (`steady.rs`). Memory does not grow with the file, unless
+//! another program made a file of few, huge pages.
 
 use std::fs::File;
 use std::path::Path;
@@ -151,7 +152,7 @@ impl TraceReader {
         &self.facts
     }
 
-    /// Which file it is, and which state of it.
+    /// Returns the identity of the file and of its state.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         self.file.identity()
@@ -284,7 +285,8 @@ fn decoder<R: ChunkReader + 'static>(
     columns: &[&str],
     place: &str,
 ) -> Result<ParquetRecordBatchReader> {
-    // A batch has room for no more rows than there are: a file may have very many, very small row groups.
+    // A batch has room for no more rows than the file has, because a file may have very many, very small row
+    // groups.
     let rows = usize::try_from(arrow.metadata().row_group(index).num_rows()).unwrap_or(0);
     let mask = ProjectionMask::columns(arrow.parquet_schema(), columns.iter().copied());
     guarded(place, || {

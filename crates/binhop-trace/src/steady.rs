@@ -1,8 +1,8 @@
-//! Files that stay as they are while they are read.
+//! Files that must not change while they are read.
 //!
-//! A file is opened once and read by position, so that a file of the same name that takes its place changes nothing. What
-//! is changed in place is noticed: size and time of last change are compared with those at the opening, after every piece
-//! that was read. (Two changes of one size within the clock's resolution, a few milliseconds, look alike.)
+//! A file is opened once and read by position, so another file that takes its name changes nothing. A change
+//! in place is noticed: after every read, the file's size and time of last change are compared with those at
+//! the opening. (Two changes of one size within the clock's resolution, a few milliseconds, look alike.)
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -15,10 +15,10 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
-/// Bytes that a page header is read with.
+/// The size of the buffer that a page header is read through.
 const HEADER: usize = 8 << 10;
 
-/// Which file it is, and which state of it: equal for two readings of an unchanged file.
+/// `Identity` identifies a file and its state. It is equal for two readings of an unchanged file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     device: u64,
@@ -28,20 +28,20 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of what the system says about a file.
+    /// Returns the identity that a file's metadata gives.
     #[must_use]
     pub fn of(file: &Metadata) -> Self {
         let changed = (file.mtime(), file.mtime_nsec());
         Self { device: file.dev(), inode: file.ino(), bytes: file.len(), changed }
     }
 
-    /// Whether what is read now is what was read before.
+    /// Refuses the file if its identity has changed since it was opened.
     pub(crate) fn is_still(&self, now: &Self, place: &str) -> Result<()> {
         if now == self { Ok(()) } else { Err(changed(self, now, place)) }
     }
 }
 
-/// For comparison only: device, inode, size, time of last change.
+/// The text serves comparison only: device, inode, size, time of last change.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, inode, bytes, changed: (seconds, nanoseconds) } = self;
@@ -49,7 +49,8 @@ impl fmt::Display for Identity {
     }
 }
 
-/// A regular file and the state it was opened in. Clones read the same file and do not disturb each other.
+/// `Steady` is a regular file and the identity it had when it was opened. Clones read the same file
+/// independently.
 #[derive(Clone, Debug)]
 pub(crate) struct Steady {
     file: Arc<File>,
@@ -70,12 +71,13 @@ impl Steady {
         self.identity.bytes
     }
 
-    /// Fills the buffer with what stands at a position.
+    /// Fills the buffer with the bytes at a position.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         self.file.read_exact_at(buffer, at)
     }
 
-    /// Refuses the file if it has been changed since it was opened: call it after reading, before using what was read.
+    /// Refuses the file if it has been changed since it was opened. Call it after reading, before using the
+    /// bytes.
     pub(crate) fn check(&self, place: &str) -> Result<()> {
         let now = self.file.metadata().map(|file| Identity::of(&file));
         match now {
@@ -100,7 +102,7 @@ fn changed(before: &Identity, now: &Identity, place: &str) -> Box<Problem> {
     Problem::request(&value, place, "the file was changed while it was read", remedy)
 }
 
-/// Reads a file from front to end; the end and each piece before it are those of the file that was opened.
+/// `Forward` reads a file from front to end. A change of the file since it was opened is an error.
 pub(crate) struct Forward {
     steady: Steady,
     place: String,
@@ -117,7 +119,7 @@ impl Read for Forward {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.steady.file.read_at(buffer, self.at)?;
         self.at += read as u64;
-        // A problem travels through decompressors as an error: `Input` takes it out again.
+        // A problem travels through decompressors as an `io::Error`. `Input` extracts it.
         self.steady.check(&self.place).map_err(io::Error::other)?;
         Ok(read)
     }
@@ -146,7 +148,7 @@ impl ChunkReader for Steady {
     }
 }
 
-/// What stands in a file from a position on.
+/// `From` reads a file from a position on.
 pub(crate) struct From {
     file: Arc<File>,
     at: u64,

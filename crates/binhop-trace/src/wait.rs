@@ -1,9 +1,10 @@
-//! Waiting for input that may never come.
+//! Waits for input that may never come.
 //!
-//! A pipe, a terminal or a FIFO may be silent for ever, and a blocked `read` hears of nothing. So what is no regular file is
-//! waited for in steps of [`STEP_MS`], and between steps the waiting thread asks whether it is still wanted: its own flag where
-//! it has one (`Flag`: a thread that works ahead for another), else the hook that the program has set ([`set_hook`]: Python's
-//! signals). The error of either ends the wait. A FIFO is opened without waiting for its writer, then waited for like this.
+//! A pipe, a terminal or a FIFO may be silent forever, and a blocked `read` does not notice signals. So input
+//! that is no regular file is waited for in steps of [`STEP_MS`]. Between steps the waiting thread asks
+//! whether it is still wanted. A thread that works ahead for another thread asks its own `Flag`. Every other
+//! thread asks the program's hook ([`set_hook`], Python's signals). An error of either ends the wait. A FIFO
+//! is opened without waiting for its writer, then waited for in the same way.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -21,7 +22,7 @@ use rustix::fs::OFlags;
 use crate::input::cannot_open;
 use crate::steady::{Forward, Identity, Steady};
 
-/// Milliseconds of a step: so long a wait goes on after Ctrl-C.
+/// The length of a step in milliseconds. A wait goes on this long after Ctrl-C.
 pub const STEP_MS: u64 = 100;
 
 static HOOK: OnceLock<fn() -> Result<()>> = OnceLock::new();
@@ -30,17 +31,17 @@ thread_local! {
     static FLAG: RefCell<Option<Flag>> = const { RefCell::new(None) };
 }
 
-/// Sets what a waiting thread asks, once for the program: an error ends the wait.
+/// Sets the hook that a waiting thread calls, once for the program. An error of the hook ends the wait.
 pub fn set_hook(hook: fn() -> Result<()>) {
     let _ = HOOK.set(hook);
 }
 
-/// Says that nobody waits any more for what a thread reads.
+/// `Flag` tells a thread that nothing waits for its input any more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flag(Arc<AtomicBool>);
 
 impl Flag {
-    /// The calling thread asks this flag from now on, in place of the hook.
+    /// Makes the calling thread ask this flag from now on, in place of the hook.
     pub(crate) fn adopt(&self) {
         FLAG.set(Some(self.clone()));
     }
@@ -50,7 +51,7 @@ impl Flag {
     }
 }
 
-/// Whether the calling thread may go on waiting.
+/// Returns without error if the calling thread may go on waiting.
 ///
 /// # Errors
 /// Its flag is raised, or the hook has an error.
@@ -63,7 +64,7 @@ pub fn check() -> Result<()> {
     }
 }
 
-/// A file opened for reading from front to end, and which it is, if it is a regular one.
+/// A file opened for reading from front to end, and its identity if it is a regular file.
 pub(crate) type Opened = (Box<dyn Read + Send>, Option<Identity>);
 
 /// Opens a file, a FIFO or a device.
@@ -83,13 +84,13 @@ fn open_any(path: &str) -> io::Result<Opened> {
     readable(OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?, path)
 }
 
-/// The standard input.
+/// Opens the standard input.
 pub(crate) fn standard_input() -> io::Result<Opened> {
     readable(io::stdin().as_fd().try_clone_to_owned()?.into(), "standard input")
 }
 
 fn readable(file: File, place: &str) -> io::Result<Opened> {
-    // The standard input may have been read before: it goes on from there.
+    // The standard input may have been read before, so reading continues at its current position.
     if !file.metadata()?.is_file() || place == "standard input" {
         return Ok((Box::new(Patient(file)), None));
     }
@@ -98,7 +99,7 @@ fn readable(file: File, place: &str) -> io::Result<Opened> {
     Ok((Box::new(Forward::new(steady, place)), Some(identity)))
 }
 
-/// Reads what may be silent.
+/// `Patient` reads a file that may be silent.
 struct Patient(File);
 
 impl Read for Patient {
@@ -108,7 +109,7 @@ impl Read for Patient {
             let ready = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&step));
             match ready {
                 Ok(0) | Err(rustix::io::Errno::INTR) => check().map_err(io::Error::other)?,
-                // What cannot be asked is read as it is.
+                // A file that cannot be polled is read directly.
                 _ => match self.0.read(buffer) {
                     Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                         check().map_err(io::Error::other)?;
@@ -120,10 +121,10 @@ impl Read for Patient {
     }
 }
 
-/// Bytes of the longest text that a person writes: a machine, a study.
+/// The most bytes of a text that a person writes: a machine, a study.
 pub const LONGEST_TEXT: usize = 16 << 20;
 
-/// Reads a text that a person wrote. `what` is what errors call it, `remedy` what they advise.
+/// Reads a text that a person wrote. Errors call it `what` and advise `remedy`.
 ///
 /// # Errors
 /// It cannot be opened or read, is longer than [`LONGEST_TEXT`], or is no UTF-8; or the wait for it was ended.
@@ -141,7 +142,7 @@ pub fn read_text(path: &str, what: &str, remedy: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| wrong("is no text in UTF-8"))
 }
 
-/// The problem that an error of reading carries: the end of a wait, or a file that was changed.
+/// Returns the problem that a reading error carries: an ended wait, or a changed file.
 pub(crate) fn inner(error: &io::Error) -> Option<Box<Problem>> {
     error.get_ref()?.downcast_ref::<Box<Problem>>().cloned()
 }
@@ -159,7 +160,7 @@ mod tests {
         (reader.into(), writer.into())
     }
 
-    /// A silent pipe is waited for in steps; a raised flag ends the wait at the next.
+    /// A silent pipe is waited for in steps. A raised flag ends the wait at the next step.
     #[test]
     fn a_raised_flag_ends_the_wait() {
         let (reader, writer) = pipe();

@@ -60,7 +60,7 @@ impl Instruction {
         Self { addr, end: addr.wrapping_add(size), stores: [0; STORES], loads: [0; LOADS] }
     }
 
-    /// Notes an address that it loads from, stores to, or both. Returns whether there was room.
+    /// Notes an address that the instruction loads from, stores to, or both. Returns whether there was room.
     fn place(&mut self, addr: u64, loads: bool, stores: bool) -> bool {
         let free = |places: &[u64]| places.iter().position(|&place| place == 0);
         let (load, store) = (free(&self.loads), free(&self.stores));

@@ -68,7 +68,7 @@ struct ChampSim<const STORES: usize, const SIZE: usize> {
     failed: Option<Box<Problem>>,
 }
 
-/// How often an address is among others.
+/// Returns how often an address occurs among others.
 #[inline]
 fn times(addr: u64, among: &[u64]) -> usize {
     among.iter().filter(|&&other| other == addr).count()

@@ -11,11 +11,11 @@ use super::rows::Rows;
 use crate::event::{EventBatch, Meta, Source};
 use crate::input::Input;
 
-/// Text is parsed in blocks of this size; a longer line is a block of its own.
+/// The size of the blocks in which text is parsed. A longer line is a block of its own.
 const BLOCK: usize = 256 << 10;
 
-/// The longest line there may be, with its newline. A recorder's log and binhop's metadata have the whole command in one
-/// line: Linux passes a program some megabytes of arguments.
+/// The longest line that is accepted, with its newline. A recorder's log and binhop's metadata hold the whole
+/// command in one line, and Linux passes a program some megabytes of arguments.
 const LONGEST: usize = 16 << 20;
 
 /// A batch is handed on once it holds this many rows; the block that reaches it is finished first.
@@ -55,11 +55,11 @@ pub(super) struct LineImporter<G> {
     input: Input,
     grammar: G,
     rows: Rows,
-    /// The block; its first `carried` bytes are what the block before left: the start of a line it cut in two, or what
-    /// followed a long line.
+    /// The block. Its first `carried` bytes are left from the previous block: the start of a line that the
+    /// previous block cut in two, or the bytes after a long line.
     block: Vec<u8>,
     carried: usize,
-    /// The block's size next time: more than [`BLOCK`] within a long line.
+    /// The size of the next block. It exceeds [`BLOCK`] within a long line.
     size: usize,
     /// Lines in the blocks before.
     lines: u64,
@@ -189,7 +189,7 @@ impl<G: Grammar> Importer for LineImporter<G> {
     }
 }
 
-/// The length of the whole lines at the start: as many as a block holds, or one that is longer.
+/// Returns the length of the whole lines at the start: as many lines as a block holds, or one longer line.
 fn whole_lines(text: &[u8]) -> usize {
     let newline = |&byte: &u8| byte == b'\n';
     let (near, far) = text.split_at(text.len().min(BLOCK));

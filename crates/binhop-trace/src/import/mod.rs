@@ -35,7 +35,8 @@ pub trait Importer: Source {
     /// References read so far: at least those handed on, since inputs are read in blocks. What [`Importer::notes`] count.
     fn references(&self) -> u64;
 
-    /// Which file is read, and which state of it, if it is one regular file; of several, all of them.
+    /// Returns the identity of the file that is read and of its state, if it is a regular file; of several
+    /// files, all identities.
     fn identity(&self) -> Option<String>;
 
     /// The frames that pages had when they were recorded, if the trace tells. Complete once the input has ended.

@@ -16,9 +16,9 @@ use crate::wait;
 /// Compressed bytes are read in pieces of this size.
 const COMPRESSED_BUFFER: usize = 256 << 10;
 
-/// The system's error number where a process has too many files open (EMFILE).
+/// The system's error number for too many open files of a process (EMFILE).
 pub(crate) const TOO_MANY_OPEN: i32 = 24;
-/// What to do about it.
+/// The remedy for too many open files.
 pub(crate) const RAISE_THE_LIMIT: &str = "raise the limit of open files: `ulimit -n 65536`";
 
 /// The longest of the magic numbers below.
@@ -82,8 +82,8 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens a file, a named pipe, or `-` for standard input. A file that is changed while it is read is refused then; a wait
-    /// for a pipe can be ended (see [`crate::wait`]).
+    /// Opens a file, a named pipe, or `-` for standard input. A file that is changed while it is read is
+    /// refused, and a wait for a pipe can be ended (see [`crate::wait`]).
     ///
     /// # Errors
     /// The path does not exist, is a directory, may not be read, holds nothing, or is packed in a way that is not read.
@@ -96,7 +96,7 @@ impl Input {
         Ok(Self { identity, ..Self::from_reader(name, reader)? })
     }
 
-    /// Which file it is, and which state of it, if it is a regular one.
+    /// Returns the identity of the file and of its state, if it is a regular file.
     #[must_use]
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_ref()

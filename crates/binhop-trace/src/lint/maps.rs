@@ -1,11 +1,11 @@
-//! What is mapped in the address spaces, as map and unmap events say.
+//! The mapped ranges of address spaces, as map and unmap events define them.
 
 use binhop_base::forest::Root;
 
 use crate::event::map_flags;
 use crate::mappings::{GROWTH, Mapping, Mappings};
 
-/// What is mapped in one address space.
+/// `Mapped` holds the mapped ranges of one address space.
 #[derive(Debug, Default)]
 pub(super) struct Mapped {
     root: Root,
@@ -13,17 +13,17 @@ pub(super) struct Mapped {
     last: (u64, u64),
 }
 
-/// The live ranges of all address spaces. Neighbours that grow both, or both do not, are one range.
+/// `Maps` holds the live ranges of all address spaces. Adjacent ranges merge if both grow, or neither does.
 #[derive(Debug, Default)]
 pub(super) struct Maps(Mappings);
 
 impl Maps {
-    /// The same ranges for another space.
+    /// Copies the ranges of a space for another space.
     pub(super) fn share(&mut self, space: &Mapped) -> Mapped {
         Mapped { root: self.0.share(space.root), last: space.last }
     }
 
-    /// Ends all ranges of a space.
+    /// Releases all ranges of a space.
     pub(super) fn release(&mut self, space: Mapped) {
         self.0.release(space.root);
     }
@@ -65,7 +65,8 @@ impl Maps {
         true
     }
 
-    /// As [`Maps::covers`], for a reference: one just below a growing range makes it grow.
+    /// Returns what [`Maps::covers`] returns, for a reference. A reference just below a growing range makes
+    /// the range grow.
     pub(super) fn touch(&mut self, space: &mut Mapped, start: u64, end: u64) -> bool {
         if self.covers(space, start, end) {
             return true;

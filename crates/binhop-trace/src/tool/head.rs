@@ -1,12 +1,14 @@
-//! The first references of a trace: what a length means, in every command.
+//! The first references of a trace: the meaning of a length, in every command.
 //!
-//! **Rule.** A row lies at the position of its last reference, counted from 0; a row without a reference (a switch, a mapping)
-//! lies where the last reference before it lies. A length of N keeps the rows at positions below N: the trace ends before the
-//! row that would exceed N references, and events before that row stay, however the trace is cut into batches.
+//! **Rule.** A row lies at the position of its last reference, counted from 0. A row without a reference (a
+//! switch, a mapping) lies at the position of the last reference before it. A length of N keeps the rows at
+//! positions below N. The trace ends before the row that would exceed N references, and events before that
+//! row stay, however the trace is cut into batches.
 //!
-//! **Runs.** Where the instructions of a run begin is not recorded, so a run that would exceed the length is left out as a
-//! whole, and up to its count − 1 references fewer than N are read. One kind of run can be split exactly, and is: a run of n
-//! instructions in n bytes, or in 0 bytes (which count as one byte), has instructions of one byte each.
+//! **Runs.** A trace does not record where the instructions of a run begin. So a run that would exceed the
+//! length is left out as a whole, and up to its count − 1 references fewer than N are read. One kind of run
+//! can be split exactly, and is: a run of n instructions in n bytes, or in 0 bytes (which count as one byte),
+//! has instructions of one byte each.
 
 use binhop_base::Result;
 
@@ -14,7 +16,7 @@ use super::Event;
 use super::part::push;
 use crate::event::{EventBatch, EventBuilder, Meta, Op, Source};
 
-/// Counts references down to 0 and cuts batches there. Defined at the top of this file.
+/// `Limit` counts references down to 0 and cuts batches there, by the rule at the top of this file.
 #[derive(Clone, Debug)]
 pub struct Limit {
     left: u64,
@@ -22,25 +24,25 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Keeps the first `length` references.
+    /// Makes a limit that keeps the first `length` references.
     #[must_use]
     pub fn new(length: u64) -> Self {
         Self { left: length, ended: false }
     }
 
-    /// References that may still be kept.
+    /// Returns the number of references that may still be kept.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Whether a row has exceeded the length: nothing behind it is kept.
+    /// Returns whether a row has exceeded the length. No row after it is kept.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// The part of the next batch that is kept; `None` where no row of it is.
+    /// Returns the part of the next batch that is kept; `None` if none of its rows is kept.
     pub fn take(&mut self, batch: EventBatch) -> Option<EventBatch> {
         if self.ended {
             return None;
@@ -68,7 +70,8 @@ impl Limit {
     }
 }
 
-/// How many references a row is. A code that is no operation is none: whoever reads it refuses it.
+/// Returns the number of references in a row. A row with an unknown code has none; the code that reads the
+/// row refuses it.
 #[inline]
 fn references(batch: &EventBatch, row: usize) -> u64 {
     match batch.op()[row] {
@@ -77,7 +80,8 @@ fn references(batch: &EventBatch, row: usize) -> u64 {
     }
 }
 
-/// The first `at` instructions of a run, and the rest, if both are known exactly and neither is empty.
+/// Splits a run into its first `at` instructions and the rest, if both are known exactly and neither is
+/// empty.
 pub(super) fn split(run: &Event, at: u64) -> Option<(Event, Event)> {
     let bytewise = run.size == 0 || run.size == run.count;
     if run.op != Op::Fetch || !bytewise || at == 0 || at >= run.count.into() {
@@ -90,7 +94,7 @@ pub(super) fn split(run: &Event, at: u64) -> Option<(Event, Event)> {
     Some((first, Event { addr, size: run.size - bytes, count: run.count - count, ..*run }))
 }
 
-/// The first `length` references of a source; all of it where there is no length.
+/// Keeps the first `length` references of a source; all of them if there is no length.
 #[must_use]
 pub fn head(source: Box<dyn Source>, length: Option<u64>) -> Box<dyn Source> {
     match length {

@@ -5,9 +5,10 @@
 //! wherever they stood before, between or behind what is kept, so whatever is kept finds its mappings, and pages
 //! shared by a fork are shared. Of switches between which nothing is kept only the last stays.
 //!
-//! **Positions** are numbers of references, counted as everywhere (see `totals.rs`); a row lies at that of its last reference
-//! (see `head.rs`). So a run across a boundary belongs to what lies behind the boundary, as with the warm-up, the length and
-//! the intervals of a simulation, and parts laid end to end hold every row once.
+//! **Positions** are numbers of references, counted as everywhere (see `totals.rs`). A row lies at the
+//! position of its last reference (see `head.rs`). So a run across a boundary belongs to the part behind the
+//! boundary, as with the warm-up, the length and the intervals of a simulation. Consecutive parts together
+//! hold every row once.
 
 mod head;
 mod join;
@@ -157,7 +158,7 @@ impl Choose for Range {
     }
 }
 
-/// Where a row lies that is the last of so many references.
+/// Returns the position of a row after which this many references have been read.
 fn position(references: u64) -> u64 {
     references.saturating_sub(1)
 }

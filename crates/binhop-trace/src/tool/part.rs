@@ -19,7 +19,7 @@ pub(super) enum Choice {
     Drop,
     /// It is replaced by others.
     Instead(Vec<Event>),
-    /// This is what belongs to the part of it.
+    /// One piece of the row is kept: this event.
     Part(Event),
 }
 

@@ -54,7 +54,8 @@ impl Regions {
         }
     }
 
-    /// What continues its neighbour afterwards is one mapping with it: protections that come and go leave no pieces.
+    /// A mapping that continues its neighbour after the change merges with it, so repeated protections leave
+    /// no pieces.
     fn protect(&mut self, current: u64, start: u64, end: u64, flags: u32) {
         let space = self.spaces.entry(current).or_default();
         let below = start.checked_sub(1).and_then(|below| self.mappings.at(*space, below));

@@ -104,8 +104,8 @@ pub fn line_of(op: Op) -> String {
     std::iter::once(op.name().to_owned()).chain(columns).collect::<Vec<_>>().join(" ")
 }
 
-/// The flags of a mapping with their letters, in the letters' order; and whether a letter that is absent shows as `-`,
-/// or as nothing.
+/// The flags of a mapping with their letters, in the letters' order. The boolean tells whether an absent
+/// letter shows as `-`, or is left out.
 pub const MAP_FLAGS: [(u32, char, &str, bool); 5] = [
     (map_flags::READ, 'r', "read", true),
     (map_flags::WRITE, 'w', "write", true),
@@ -179,8 +179,9 @@ pub fn write(
     }
 }
 
-/// The metadata in short lines: what is said once, then each process, segment and file. Names and commands in it
-/// may hold anything: what steers a terminal is escaped, as JSON reads it back.
+/// Returns the metadata in short lines: first single values, then each process, segment and file. Names and
+/// commands in it may hold any character, so steering characters are escaped in the form that JSON reads
+/// back.
 fn put_meta(text: &mut String, meta: &Meta) {
     let serde_json::Value::Object(all) = serde_json::to_value(meta).expect("metadata has string keys only")
     else {

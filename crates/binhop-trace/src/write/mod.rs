@@ -137,7 +137,8 @@ impl TraceWriter {
         self.meta = meta.clone();
     }
 
-    /// Which command writes the file: the file says so, and the same command may replace it.
+    /// Names the command that writes the file. The file holds the name, and the same command may replace the
+    /// file.
     pub fn set_made_by(&mut self, command: &str) {
         self.made_by = Some(command.to_owned());
     }
@@ -236,7 +237,8 @@ fn said(error: &ParquetError) -> String {
     }
 }
 
-/// Drains a source into a file at `path`, encoding on `threads` threads; the file says which command made it, if one did. `progress` hears of the totals after each batch; its error stops the
+/// Drains a source into a file at `path`, encoding on `threads` threads. The file names the command that made
+/// it, if `made_by` does. `progress` receives the totals after each batch. An error of `progress` stops the
 /// copy, and nothing is left behind.
 ///
 /// # Errors

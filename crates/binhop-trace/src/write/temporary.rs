@@ -1,9 +1,11 @@
-//! A file that grows beside its place, under a name of its own, and is moved there when it is complete.
+//! `Temporary` is a file under a temporary name beside its target. It is moved to the target when it is
+//! complete.
 //!
-//! Its name is `.NAME.partial-` and 16 hexadecimal digits that nobody can foresee; it is made exclusively, so nothing that
-//! is there already is written to and no link is followed. Its writer holds a lock on it. A lock ends with its process,
-//! however that ends, so a file without one is of the dead, whatever process numbers return: the next that writes to the
-//! same place removes it. Python writes its files in the same way (`binhop/partial.py`).
+//! Its name is `.NAME.partial-` and 16 hexadecimal digits that nobody can foresee. The file is created
+//! exclusively, so no existing file is written to and no link is followed. The writer holds a lock on the
+//! file, and the lock ends with the writer's process. So a file without a lock was left by a dead process,
+//! even if another process has that process's number now. The next writer to the same target removes such a
+//! file. Python writes its files in the same way (`binhop/partial.py`).
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
@@ -13,29 +15,29 @@ use std::path::{Path, PathBuf};
 
 use binhop_base::{Problem, Result};
 
-/// Hexadecimal digits of a name.
+/// The number of hexadecimal digits in a name.
 const DIGITS: usize = 16;
-/// Links that are followed, one after the other, before they are taken for a circle: what Linux follows.
+/// The most links that are followed before they are taken for a cycle. Linux has the same limit.
 const MOST_LINKS: usize = 40;
 
-/// The mode of a directory in which everybody may make files, and nobody remove another's.
+/// The mode of a directory in which everybody may make files, and nobody may remove another user's files.
 const SHARED: u32 = 0o1002;
 
-/// A file under a temporary name, removed unless it takes its target's place.
+/// `Temporary` is removed when dropped, unless it has taken its target's place.
 pub(crate) struct Temporary {
     path: PathBuf,
     target: PathBuf,
-    /// What errors call what is written.
+    /// The name of the content in errors.
     what: &'static str,
     /// The open file; it holds the lock.
     file: File,
-    /// It is complete, and stays whatever its name.
+    /// True once the file is complete. It then stays, even under its temporary name.
     stays: bool,
 }
 
 impl Temporary {
     pub(crate) fn create(path: &Path, what: &'static str) -> Result<(Self, File)> {
-        // Before links are followed: /dev/stdout leads to what has no name.
+        // This check precedes following links, because /dev/stdout leads to a file without a name.
         let there = fs::metadata(path).ok();
         if there.as_ref().is_some_and(|there| !there.is_file()) {
             let rule = format!("{what} is written to a regular file");
@@ -63,7 +65,7 @@ impl Temporary {
         self.target.display().to_string()
     }
 
-    /// The file once more, at the place where it was written last.
+    /// Returns the file once more, at the position of the last write.
     pub(crate) fn reopened(&self) -> Result<File> {
         self.file.try_clone().map_err(|error| self.cannot_write(&error.to_string()))
     }
@@ -72,7 +74,8 @@ impl Temporary {
         cannot_write(&self.target, self.what, error)
     }
 
-    /// Puts the complete file at its target, once the disk has it. If it cannot be moved it stays where it is.
+    /// Moves the complete file to its target, once the disk has it. If the move fails, the file stays under
+    /// its temporary name.
     pub(crate) fn take_place(mut self) -> Result<()> {
         self.file.sync_all().map_err(|error| self.cannot_write(&error.to_string()))?;
         self.stays = true;
@@ -81,7 +84,7 @@ impl Temporary {
                 format!("{} cannot be put there; it is complete in {}", self.what, self.path.display());
             Problem::request(&error.to_string(), &self.place(), &rule, "move it from there to its place")
         })?;
-        // Some file systems cannot: then the name comes to the disk when it does.
+        // Some file systems cannot sync a directory. There the name reaches the disk later.
         let _ = File::open(parent(&self.target)).and_then(|directory| directory.sync_all());
         Ok(())
     }
@@ -90,13 +93,14 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.stays {
-            // A failure has no one to tell.
+            // There is no caller to report a failure to.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Where a path leads to in the end, whether something is there or not: a rename would replace a link.
+/// Returns the path behind all links, whether a file exists there or not. A rename to the link would replace
+/// the link.
 fn resolved(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -111,9 +115,9 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("the path is a link that leads to itself"))
 }
 
-/// Refuses a link that another user may have put into a directory that everybody may write to, such as /tmp: it would make
-/// this user write to a file of that user's choice. It is the rule of Linux (`protected_symlinks`, proc(5)), which does not
-/// see links that are followed here.
+/// Refuses a link that another user may have put into a directory that everybody may write to, such as /tmp.
+/// The link would make this user write to a file of the other user's choice. Linux has the same rule
+/// (`protected_symlinks`, proc(5)), but does not see links that are followed here.
 fn refuse_planted(link: &Path) -> io::Result<()> {
     let (about, directory) = (fs::symlink_metadata(link)?, fs::metadata(parent(link))?);
     let shared = directory.mode() & SHARED == SHARED;
@@ -131,7 +135,7 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A new file beside a target, locked; what the dead left there is removed.
+/// Makes a locked file beside a target, and removes files that dead processes left there.
 fn make(target: &Path, before: &str) -> io::Result<(PathBuf, File)> {
     loop {
         let random = RandomState::new().hash_one(before);
@@ -141,7 +145,7 @@ fn make(target: &Path, before: &str) -> io::Result<(PathBuf, File)> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(error),
         };
-        // Whoever removes the dead may have taken it for one of them before it was locked.
+        // Another process may have removed the file as a leftover before it was locked.
         let locked = !matches!(file.try_lock(), Err(TryLockError::WouldBlock));
         if locked && bears(&path, &file) {
             remove_dead(target, before, &file);
@@ -150,7 +154,7 @@ fn make(target: &Path, before: &str) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// Removes files of such names that are this user's, whom `own` belongs to, and that no living process holds.
+/// Removes files with such names that belong to the owner of `own` and that no living process holds.
 fn remove_dead(target: &Path, before: &str, own: &File) {
     let Ok(entries) = fs::read_dir(parent(target)) else { return };
     for entry in entries.flatten() {
@@ -167,7 +171,7 @@ fn remove_dead(target: &Path, before: &str, own: &File) {
         }
         let Ok(file) = File::open(&path) else { continue };
         if file.try_lock().is_ok() && bears(&path, &file) {
-            // If it cannot be removed it stays, and hinders nobody.
+            // A file that cannot be removed stays, and does no harm.
             let _ = fs::remove_file(&path);
         }
     }
@@ -184,7 +188,7 @@ fn same_owner(_: &fs::Metadata, _: &File) -> bool {
     true
 }
 
-/// Whether an open file still has this name.
+/// Returns whether an open file still has this name.
 #[cfg(unix)]
 fn bears(path: &Path, file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -286,7 +290,7 @@ mod tests {
         assert_eq!(scratch.names(), ["deep", "gone", "loop", "there"]);
     }
 
-    /// Something stands in the way since the file was begun.
+    /// A directory appears at the target after the file was started.
     #[test]
     fn what_is_complete_and_cannot_be_moved_stays() {
         let scratch = Scratch::new("stays");

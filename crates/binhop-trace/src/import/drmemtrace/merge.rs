@@ -67,7 +67,7 @@ struct Slot {
     file: Option<File>,
     shard: Option<Shard>,
     pid: Option<u64>,
-    /// What it was when its first block was read.
+    /// The shard's identity when its first block was read.
     identity: Option<Identity>,
 }
 

@@ -106,7 +106,7 @@ impl Shard {
         Ok(shard)
     }
 
-    /// Which file it is, and which state of it.
+    /// Returns the identity of the file and of its state.
     pub(super) fn identity(&self) -> Option<&Identity> {
         self.input.identity()
     }

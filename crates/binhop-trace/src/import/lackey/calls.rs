@@ -6,10 +6,10 @@
 
 use super::super::text::{decimal_from, number};
 
-/// How a fork's report of its child ends, but for the child's pid.
+/// The end of a fork's report of its child, before the child's pid.
 const CREATED: &str = "created child ";
 
-/// The calls that make processes.
+/// The system calls that make processes.
 const FORKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 
 /// A call's text is at most this long: two paths of 4096 bytes and their surroundings. Longer text is no call.
