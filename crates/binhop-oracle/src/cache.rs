@@ -73,7 +73,8 @@ pub struct Cache {
     pub number: usize,
     /// For each set, its ways.
     pub sets: Vec<Vec<Option<Line>>>,
-    /// Every count, by the name of the agent, its own and that of the kind. What belongs to no agent stands under the user.
+    /// Every count, by the name of the agent, the count and the kind. A count that belongs to no agent stands
+    /// under the user.
     pub counts: BTreeMap<(&'static str, &'static str, Option<&'static str>), u64>,
     /// Bits of the PLRU trees: (set, first way, number of ways) of the node → whether it points to the upper half.
     points_up: BTreeMap<(u64, usize, usize), bool>,

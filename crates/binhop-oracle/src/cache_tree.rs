@@ -18,14 +18,14 @@ struct Asked {
     data: Option<u64>,
 }
 
-/// Why a line left a cache.
+/// The reason why a line left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// Another needed the room.
+    /// Another line needed the way.
     Evicted,
-    /// An inclusive cache behind lost the line over it.
+    /// An inclusive cache behind lost the line that holds this line.
     Invalidated,
-    /// It was taken out from outside.
+    /// The test invalidated the line.
     Purged,
 }
 
@@ -34,13 +34,13 @@ pub enum Why {
 pub struct Left {
     /// The cache.
     pub cache: usize,
-    /// What the cache called the line.
+    /// The cache's address of the line.
     pub name: Name,
     /// Its first byte within the page.
     pub offset: u64,
-    /// Whether the level behind lacked some of its data.
+    /// Returns whether the level behind lacked some of the line's data.
     pub dirty: bool,
-    /// Why it left.
+    /// The reason why the line left.
     pub why: Why,
 }
 
@@ -87,15 +87,15 @@ pub struct CacheTree {
     pub caches: Vec<Cache>,
     /// Accesses to memory by kind, of all agents.
     pub memory: PerKind<u64>,
-    /// What memory has counted, by the name of the agent, the count and the kind.
+    /// Every count of memory, by the name of the agent, the count and the kind.
     pub memory_counts: BTreeMap<(&'static str, &'static str, &'static str), u64>,
-    /// Who makes the access in progress.
+    /// The agent of the access in progress.
     pub agent: Agent,
     /// The processor's clock.
     pub now: u64,
-    /// What left the caches since someone cleared it.
+    /// The lines that left the caches since a test cleared this list.
     pub left: Vec<Left>,
-    /// Where the access in progress found its line, or left its data: a cache, or memory (`None`).
+    /// The level that serves the access in progress: a cache, or memory (`None`).
     served: Option<Option<usize>>,
     page: u64,
     memory_cost: u64,
@@ -131,8 +131,8 @@ impl CacheTree {
         }
     }
 
-    /// The processor fetches, loads or stores at byte `offset` of a mapping; returns the cycles it waits, and who
-    /// served it: a cache, or memory (`None`).
+    /// The processor fetches, loads or stores at byte `offset` of a mapping. Returns the cycles the processor
+    /// waits, and the level that served it: a cache, or memory (`None`).
     pub fn access(
         &mut self,
         cache: usize,
@@ -144,8 +144,9 @@ impl CacheTree {
         self.ask(cache, kind, Name::Mapping(mapping), offset, false, os)
     }
 
-    /// Someone asks a cache for the line with this byte, as the processor asks the first level. `costs`: whether a hit
-    /// there costs what the cache costs. Returns the cycles, and who served it.
+    /// An agent asks a cache for the line with this byte, as the processor asks the first level. `costs`
+    /// tells whether a hit there costs the cache's cycles. Returns the cycles, and the level that served the
+    /// access.
     pub fn ask(
         &mut self,
         cache: usize,
@@ -183,7 +184,7 @@ impl CacheTree {
         (self.now - begin, self.served.expect("every access is served"))
     }
 
-    /// Someone asks memory itself; returns the cycles.
+    /// An agent asks memory directly. Returns the cycles.
     pub fn ask_memory(&mut self, kind: Kind) -> u64 {
         self.count_memory("asked", kind);
         self.count_memory("accesses", kind);
@@ -199,7 +200,7 @@ impl CacheTree {
         *self.memory_counts.entry((self.agent.name(), name, kind.name())).or_default() += 1;
     }
 
-    /// The first level that has the line, or takes the data, is the one that serves.
+    /// The serving level is the first one that has the line, or takes the data.
     fn serve(&mut self, by: Option<usize>) {
         if self.served.is_none() {
             self.served = Some(by);
@@ -211,12 +212,13 @@ impl CacheTree {
         self.invalidate(page, 0..self.page, false, os);
     }
 
-    /// Takes out every line that holds one of these bytes of a page, or lies under one that does of an inclusive cache. Dirty ones are written to memory, unless `discard`
-    /// and all their bytes are among these.
+    /// Invalidates every line that holds one of these bytes of a page. Lines under such a line of an
+    /// inclusive cache are invalidated, too. Dirty lines are written to memory, unless `discard` is set and
+    /// all their bytes are among these.
     pub fn invalidate(&mut self, page: u32, bytes: Range<u64>, discard: bool, os: &impl Translation) {
         for number in 0..self.caches.len() {
             let size = self.caches[number].config.line;
-            // An inclusive cache behind may not lose a line and leave a part of it here.
+            // An inclusive cache behind must not lose a line while a part of that line stays here.
             let behind = (0..self.caches.len())
                 .filter(|&behind| self.caches[behind].config.inclusive && self.is_above(number, behind));
             let wide = behind.map(|behind| self.caches[behind].config.line).fold(size, u64::max);

@@ -167,7 +167,8 @@ impl Drop for Session {
 
 fn launch(request: &Request) -> Result<Child> {
     let mut command = Command::new(&request.valgrind);
-    // First: no default options, neither from .valgrindrc here or at home nor from VALGRIND_OPTS.
+    // This option comes first. It turns off default options from .valgrindrc here and at home, and from
+    // VALGRIND_OPTS.
     command.args([
         "--command-line-only=yes",
         "--tool=binhop",
@@ -195,7 +196,8 @@ fn launch(request: &Request) -> Result<Child> {
     })
 }
 
-/// The name of Valgrind's log, a file for each process: Valgrind takes a percent sign for one of its own, but not two.
+/// Returns the name of Valgrind's log, one file for each process. A percent sign is doubled, because Valgrind
+/// expands a single one.
 fn log_file(directory: &Path) -> PathBuf {
     let mut name = Vec::new();
     for &byte in directory.as_os_str().as_bytes() {

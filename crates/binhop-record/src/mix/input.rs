@@ -32,7 +32,7 @@ pub(super) struct Reading {
     at: usize,
     /// The first row at or after `at` that does not go through as it is.
     special: usize,
-    /// What may still be read, if not all.
+    /// The limit on the references that may still be read, if there is one.
     limit: Option<Limit>,
     /// Who runs, in the trace's own number; and its thread.
     asid: u64,

@@ -127,7 +127,8 @@ struct Instance {
 
 impl Instance {
     fn create(tracing: &Path, purpose: &str) -> std::io::Result<Self> {
-        // Not the process's number: it returns, and an instance that a killed process left would stand in the way.
+        // The name does not use the process's number. Numbers return, and an instance that a killed process
+        // left would block this one.
         let random = RandomState::new().hash_one(purpose);
         let path = tracing.join("instances").join(format!("binhop-{random:016x}-{purpose}"));
         fs::create_dir(&path)?;
