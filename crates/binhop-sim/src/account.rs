@@ -94,7 +94,7 @@ impl Account {
             self.at_interval = tally.clone();
         }
         match mark {
-            Mark::Process(number) => self.running = number,
+            Mark::Process(turn) => self.running = turn.process,
             Mark::Interval(number) => self.interval = number,
             Mark::Measured => {
                 // What processes did during the warm-up is reported nowhere else.

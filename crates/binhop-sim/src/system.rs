@@ -4,13 +4,16 @@
 use binhop_base::{Asid, Problem, Result, VirtAddr};
 use binhop_os::{MapFlags, Spaces};
 use binhop_trace::bounds::unknown_op;
+use binhop_trace::event::Cause;
 use binhop_trace::{EventBatch, Op};
+
+use crate::prepare::Switch;
 
 /// What an event that is no reference means for its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum System {
     /// From here a thread of this address space runs.
-    Switch(Asid),
+    Switch(Asid, Switch),
     /// The kernel runs from here on behalf of the process, or the process again.
     Kernel(bool),
     /// A system call, or a further range of one.
@@ -61,7 +64,11 @@ pub(crate) fn system_event(
     let (start, flags) = (VirtAddr(addr), MapFlags::from(size));
     match op {
         Op::Fetch | Op::Load | Op::Store | Op::Modify => unreachable!("references are no system events"),
-        Op::Switch => return Ok(System::Switch(asid(addr, place)?)),
+        Op::Switch => {
+            let cause = batch.arg0(row).and_then(Cause::from_code);
+            let switch = Switch { tid: size, cpu: batch.count()[row], cause, syscall: batch.arg1(row) };
+            return Ok(System::Switch(asid(addr, place)?, switch));
+        }
         Op::KernelEnter => return Ok(System::Kernel(true)),
         Op::KernelLeave => return Ok(System::Kernel(false)),
         Op::Syscall | Op::Range => return Ok(System::Syscall),

@@ -87,6 +87,20 @@ pub enum Cause {
     Exit = 3,
 }
 
+impl Cause {
+    /// The cause that `arg0` of a switch names; `None` for a number without a meaning.
+    #[must_use]
+    pub const fn from_code(code: u64) -> Option<Self> {
+        match code {
+            0 => Some(Self::SystemCall),
+            1 => Some(Self::PageFault),
+            2 => Some(Self::Involuntary),
+            3 => Some(Self::Exit),
+            _ => None,
+        }
+    }
+}
+
 /// Flags of a map or protect event, in the `size` column.
 pub mod map_flags {
     /// The pages may be read.

@@ -205,7 +205,7 @@ impl Pass {
     fn system(&mut self, batch: &EventBatch, row: usize) -> Result<()> {
         let place = Place { trace: &self.place, row: self.rows_before + row as u64 };
         match system_event(batch, row, &place, self.running, &mut self.spaces)? {
-            System::Switch(asid) => {
+            System::Switch(asid, _) => {
                 self.running = asid;
                 self.ports = [NOTHING; 2];
             }

@@ -17,6 +17,7 @@
 
 mod cuts;
 mod filter;
+mod lives;
 mod needs;
 mod pages;
 mod residency;
@@ -35,6 +36,8 @@ use binhop_trace::{EventBatch, Op};
 use crate::reckon::Growth;
 pub use cuts::Cuts;
 use filter::Filter;
+use lives::Lives;
+pub use lives::{Switch, Turn};
 pub(crate) use needs::Needs;
 use pages::{NOTHING, Translations};
 use residency::ResidencyHorizon;
@@ -124,6 +127,9 @@ pub struct Prepare {
     measuring: bool,
     instructions_at_row: u64,
     running: Process,
+    /// The last switch.
+    switch: Switch,
+    lives: Lives,
     processes: Vec<Process>,
     numbers: BTreeMap<Process, u32>,
     seen: Seen,
@@ -188,6 +194,8 @@ impl Prepare {
             measuring: cuts.warmup == 0,
             instructions_at_row: 0,
             running: first,
+            switch: Switch::default(),
+            lives: Lives::default(),
             processes: vec![first],
             numbers: BTreeMap::from([(first, 0)]),
             seen: Seen::default(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use binhop_base::{Asid, Result};
 use binhop_trace::{EventBatch, Op};
 
-use super::{BLOCK_CONTROLS, Control, Emit, Mark, Prepare, Process};
+use super::{BLOCK_CONTROLS, Control, Emit, Mark, Prepare, Process, Turn};
 use crate::system::{Place, System, system_event};
 
 impl Prepare {
@@ -24,7 +24,20 @@ impl Prepare {
         if number == next {
             self.processes.push(process);
         }
-        self.mark(Mark::Process(number));
+        let life = self.lives.live(process.asid);
+        self.mark(Mark::Process(Turn { process: number, life, switch: self.switch }));
+    }
+
+    /// Follows the births and deaths that an event tells of.
+    fn follow_lives(&mut self, batch: &EventBatch, row: usize) {
+        let (Some(op), Ok(asid)) = (Op::from_code(batch.op()[row]), u32::try_from(batch.addr()[row])) else {
+            return;
+        };
+        match op {
+            Op::Fork => self.lives.born(Asid(asid)),
+            Op::Exit => self.lives.ended(Asid(asid)),
+            _ => {}
+        }
     }
 
     /// An event that is no reference.
@@ -37,14 +50,16 @@ impl Prepare {
         }
         let place = Place { trace: &self.place, row: self.rows_before + row as u64 };
         match system_event(batch, row, &place, self.running.asid, &mut self.spaces)? {
-            System::Switch(asid) => {
+            System::Switch(asid, switch) => {
                 self.seen.switches += 1;
+                self.switch = switch;
                 self.run(Process { asid, kernel: false });
             }
             System::Kernel(kernel) => self.run(Process { kernel, ..self.running }),
             System::Syscall => self.seen.syscalls += 1,
             System::Nothing => {}
             System::Spaces => {
+                self.follow_lives(batch, row);
                 self.translations.forget();
                 self.forget_lines();
                 self.bury();

@@ -6,6 +6,8 @@ use binhop_base::{Asid, Kind, LineAddr, MappingId, PageId, PageNo};
 use binhop_hw::{Access, Alike, CacheCounters, Fan, Front, Request};
 use binhop_os::Request as PageRequest;
 
+use super::lives::Turn;
+
 /// One access of one line at a first-level cache: a mapping, a line of its page, and a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -94,8 +96,8 @@ impl std::ops::Sub for Stream {
 /// Why counters are read at a point of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// What follows belongs to this process: the number in [`super::Prepare::processes`].
-    Process(u32),
+    /// What follows belongs to this process.
+    Process(Turn),
     /// What follows belongs to this interval.
     Interval(u64),
     /// What follows is measured; what came before was warm-up.

@@ -1,0 +1,167 @@
+//! Who came to the processor, why, and in which of its lives: what a mark of a process says beside its number.
+//!
+//! # Rules
+//! - A *life* is an address space number from its birth (its fork, or else its first switch) to its exit. Lives of one number
+//!   are counted from 0. A fork that gives a number to a child while it lives ends that life, as it ends the space.
+//! - An exec goes on in the same life. An exit of a number that does not live ends nothing.
+//! - Tables of processes have one row for each number, as traces whose numbers return say nothing else of them; lives
+//!   within a number are told apart here only.
+
+use std::collections::BTreeMap;
+
+use binhop_base::Asid;
+use binhop_trace::event::Cause;
+
+/// What a switch says of whom it brings and why the thread before left. Where no switch came yet, nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switch {
+    /// The thread that runs from here.
+    pub tid: u32,
+    /// The processor it runs on.
+    pub cpu: u32,
+    /// Why the thread before left, where the trace says so.
+    pub cause: Option<Cause>,
+    /// The system call that the thread before left in, where the trace says so.
+    pub syscall: Option<u64>,
+}
+
+/// Who runs from a mark on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The process's number in [`super::Prepare::processes`].
+    pub process: u32,
+    /// The life of its address space number, from 0.
+    pub life: u32,
+    /// The last switch: a process that enters or leaves the kernel goes on with the same one.
+    pub switch: Switch,
+}
+
+/// One address space number.
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    number: u32,
+    alive: bool,
+}
+
+/// The lives of all address space numbers.
+#[derive(Debug, Default)]
+pub(super) struct Lives(BTreeMap<Asid, Life>);
+
+impl Lives {
+    /// A process of this number runs or is born: it lives. Returns which life it is in.
+    pub(super) fn live(&mut self, asid: Asid) -> u32 {
+        let life = self.0.entry(asid).or_default();
+        life.alive = true;
+        life.number
+    }
+
+    /// A child is born under this number.
+    pub(super) fn born(&mut self, asid: Asid) {
+        self.ended(asid);
+        self.live(asid);
+    }
+
+    /// The life under this number, if any, has ended.
+    pub(super) fn ended(&mut self, asid: Asid) {
+        let life = self.0.entry(asid).or_default();
+        life.number += u32::from(life.alive);
+        life.alive = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use binhop_base::Result;
+    use binhop_trace::event::EventBuilder;
+    use binhop_trace::{EventBatch, Op};
+
+    use super::*;
+    use crate::Machine;
+    use crate::prepare::{Control, Cuts, Mark, Needs, Prepare, Process, Setup};
+
+    const MACHINE: &str = r#"
+memory = { page = "4KiB", size = "1MiB" }
+placement = { policy = "random", pool = "64KiB" }
+[cache.l1]
+serves = "all"
+size = "1KiB"
+line = "32B"
+next = "memory"
+"#;
+
+    /// Who runs from each mark of a process on.
+    fn turns(events: &EventBatch) -> Result<Vec<(Process, Turn)>> {
+        let machine = Machine::parse(MACHINE, "small", &[])?;
+        let mut prepare = Prepare::new(
+            &Setup {
+                needs: Needs::of(&machine),
+                safe: machine.safe_frames(),
+                lists_segments: false,
+                trace_page: binhop_base::Bytes(4096),
+                cuts: Cuts::default(),
+                collapse: true,
+            },
+            "test trace",
+        );
+        let mut turns = Vec::new();
+        let mut keep = |block: std::sync::Arc<crate::prepare::Block>| {
+            turns.extend(block.controls.iter().filter_map(|(_, control)| match control {
+                Control::Mark(Mark::Process(turn), ..) => Some(*turn),
+                _ => None,
+            }));
+            Ok(())
+        };
+        prepare.feed(events, &mut keep)?;
+        prepare.finish(&mut keep)?;
+        Ok(turns.into_iter().map(|turn| (prepare.processes()[turn.process as usize], turn)).collect())
+    }
+
+    #[test]
+    fn a_mark_says_who_came_why_and_in_which_life() {
+        let mut events = EventBuilder::default();
+        let switch = |events: &mut EventBuilder, asid, tid, cpu, cause: Option<Cause>, call| {
+            events.push_args(Op::Switch, asid, tid, cpu, [cause.map(|cause| cause as u64), call]);
+            events.push(Op::Load, 0x5000, 8, 1);
+        };
+        let exit = |events: &mut EventBuilder, asid| events.push(Op::Exit, asid, 0, 0);
+        let fork =
+            |events: &mut EventBuilder, child| events.push_args(Op::Fork, child, 0, 0, [Some(0), None]);
+        switch(&mut events, 7, 70, 1, Some(Cause::SystemCall), Some(61));
+        events.push(Op::KernelEnter, 0, 0, 0);
+        events.push(Op::KernelLeave, 0, 0, 0);
+        // Another thread of the process: no mark, and the next mark of the process knows it.
+        switch(&mut events, 7, 71, 2, Some(Cause::PageFault), None);
+        events.push(Op::KernelEnter, 0, 0, 0);
+        exit(&mut events, 7);
+        switch(&mut events, 0, 1, 0, Some(Cause::Exit), None);
+        exit(&mut events, 7); // it lives no more
+        fork(&mut events, 7);
+        switch(&mut events, 7, 72, 0, Some(Cause::Involuntary), None);
+        events.push(Op::Exec, 7, 0, 0);
+        switch(&mut events, 0, 1, 0, None, None);
+        fork(&mut events, 7); // the second child lived
+        switch(&mut events, 7, 73, 0, Some(Cause::Involuntary), None);
+        let turns = turns(&events.finish()).unwrap();
+        let seen = turns.iter().map(|(process, turn)| {
+            let Switch { tid, cpu, cause, syscall } = turn.switch;
+            (process.asid.0, process.kernel, turn.life, tid, cpu, cause, syscall)
+        });
+        let (call, fault, left) = (Some(Cause::SystemCall), Some(Cause::PageFault), Some(Cause::Involuntary));
+        assert_eq!(
+            seen.collect::<Vec<_>>(),
+            [
+                (7, false, 0, 70, 1, call, Some(61)),
+                (7, true, 0, 70, 1, call, Some(61)),
+                (7, false, 0, 70, 1, call, Some(61)),
+                (7, true, 0, 71, 2, fault, None),
+                (0, false, 0, 1, 0, Some(Cause::Exit), None),
+                (7, false, 1, 72, 0, left, None),
+                (0, false, 0, 1, 0, None, None),
+                (7, false, 2, 73, 0, left, None),
+            ]
+        );
+        // One number for all lives: the tables of processes have one row.
+        let numbers: Vec<u32> = turns.iter().map(|(_, turn)| turn.process).collect();
+        assert_eq!(numbers, [1, 2, 1, 2, 0, 1, 0, 1]);
+    }
+}
