@@ -151,7 +151,7 @@ class Stream:
         """What is known about the whole, as JSON; empty once the stream is given away."""
     @property
     def identity(self) -> str | None:
-        """What two streams of the same events have in common; None of a pipe, a workload, a table."""
+        """Returns the identity shared by streams of equal events; None for a pipe, a workload, a table."""
     @property
     def content_hash(self) -> str | None:
         """The hash over the decoded columns that the file carries; None if it carries none."""
@@ -173,7 +173,7 @@ class Stream:
     def first_rows(self, rows: int) -> Stream:
         """The first rows, of any kind."""
     def first_references(self, references: int) -> Stream:
-        """The first references: what a length keeps."""
+        """Returns a stream of the first references, as a length keeps them."""
     def slice(self, start: int, stop: int | None = None) -> Stream:
         """The references from one position up to another (None: to the end), and the state they find."""
     def sample(self, every: int, window: int, seed: int | None = None) -> Stream:
@@ -192,10 +192,10 @@ class Stream:
         length: int | None = None,
         progress: Callable[[int, int | None], object] | None = None,
     ) -> str:
-        """Exports the events (at most `length` references); what is read, written and left out as JSON."""
+        """Exports events (at most `length` references); returns the counts of the export as JSON."""
 
 def read_text(path: str, what: str, remedy: str) -> str:
-    """Reads a text that a person wrote, of bounded length; a wait for it hears of signals."""
+    """Reads a text that a person wrote, of bounded length. A signal ends the wait for it."""
 
 def mix(
     inputs: list[tuple[str, Callable[[], Stream], int | None]], quantum: int, latency: int | None, ends: str
@@ -321,7 +321,7 @@ def format_of_path(path: str) -> str | None:
     """The name of the importer that reads such a path, if one does."""
 
 def made_by(path: str) -> str | None:
-    """Which command wrote a Parquet file; None if it does not say so, or cannot be read."""
+    """Returns the command that wrote a Parquet file; None if the file does not name it, or cannot be read."""
 
 def machines() -> list[tuple[str, str, str]]:
     """(name, about, TOML) of each bundled machine."""
@@ -345,13 +345,13 @@ def packings() -> list[tuple[str, str]]:
     """(name, extension) of each way a foreign trace may be packed."""
 
 def kinds() -> list[tuple[str, bool, str]]:
-    """(name, whether a miss counts in MPI, meaning) of each kind of access that caches and memory count."""
+    """Returns (name, whether a miss counts in MPI, meaning) of each kind of access that is counted."""
 
 def map_flags() -> list[tuple[str, int, str]]:
-    """(letter, flag, name) of each flag of a mapping, in the order of the letters."""
+    """Returns (letter, flag, name) of each flag of a mapping, in the order of the letters."""
 
 def steering_characters() -> list[tuple[int, int]]:
-    """(first, last) code of each range of characters that steer a terminal or reorder a line."""
+    """Returns (first, last) code of each range of characters that steer a terminal or reorder a line."""
 
 def exporters() -> list[tuple[str, str, str, bool]]:
     """(name, what it is, what is lost, whether it takes what reaches memory) of each export format."""

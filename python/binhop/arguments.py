@@ -1,6 +1,6 @@
-"""Numbers that functions take, checked: counts, seeds, shares, threads.
+"""Checks the numbers that functions take: counts, seeds, shares, threads.
 
-A count is an integer, or a text as the command line takes it: `length=2_000_000` and `length="2M"` are equal.
+A count is an integer, or a text in the command line's form: `length=2_000_000` equals `length="2M"`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST = 2**63 - 1
 """The largest count."""
 LAST_SEED = 2**64 - 1
 SEEDS = 32
-"""How many placements a run has unless told otherwise."""
+"""The default number of placements in a run."""
 
 
 def thread_count(threads: int | str | None) -> int:
@@ -42,7 +42,7 @@ def whole_number(number: int | str, name: str, *, least: int = 0, most: int = MO
 @overload
 def whole_number(number: int | str | None, name: str, *, least: int = 0, most: int = MOST) -> int | None: ...
 def whole_number(number: object, name: str, *, least: int = 0, most: int = MOST) -> int | None:
-    """The number, if it is a whole one within the bounds; None stays None.
+    """Returns the number, if it is a whole number within the bounds. None stays None.
 
     >>> whole_number(50_000_000, "length"), whole_number("50M", "length"), whole_number(None, "length")
     (50000000, 50000000, None)
@@ -54,7 +54,7 @@ def whole_number(number: object, name: str, *, least: int = 0, most: int = MOST)
 
 
 def integer(number: object, name: str, *, least: int = 0, most: int = MOST) -> int:
-    """The number, if it is an integer within the bounds; a text is none."""
+    """Returns the number, if it is an integer within the bounds. A text is refused."""
     try:
         if isinstance(number, bool):
             raise TypeError
@@ -69,14 +69,14 @@ def integer(number: object, name: str, *, least: int = 0, most: int = MOST) -> i
 
 
 def share_of_one(number: object, name: str, remedy: str) -> float:
-    """The number, if it lies between 0 and 1, both excluded."""
+    """Returns the number, if it lies between 0 and 1, both excluded."""
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < 1:
         raise RequestError(shown(number), name, f"a {name.lstrip('-')} lies between 0 and 1", remedy)
     return float(number)
 
 
 def seed_numbers(seeds: int | str | Iterable[int] | None, *, random: bool) -> list[int]:
-    """The numbers of the placements that are asked for.
+    """Returns the seeds of the placements that are asked for.
 
     >>> seed_numbers(2, random=True), seed_numbers([7, 3], random=True), seed_numbers(None, random=False)
     ([0, 1], [7, 3], [0])
@@ -95,7 +95,7 @@ def seed_numbers(seeds: int | str | Iterable[int] | None, *, random: bool) -> li
 
 
 def seed_number(seed: int, name: str = "seed") -> int:
-    """The seed, if it is one."""
+    """Returns the seed, if it is valid."""
     number = integer(seed, name, least=-MOST, most=2 * LAST_SEED)
     if not 0 <= number <= LAST_SEED:
         rule = f"a seed is a number from 0 to {LAST_SEED}"
@@ -104,7 +104,7 @@ def seed_number(seed: int, name: str = "seed") -> int:
 
 
 def counts(numbers: Iterable[int | str], name: str, *, least: int = 0, most: int = MOST) -> list[int]:
-    """Several counts."""
+    """Returns several counts, each within the bounds."""
     given = [whole_number(number, name, least=least, most=most) for number in listed(numbers, name)]
     if None in given:
         raise RequestError("None", name, "must be whole numbers", f"write it like {name}=[1, 2]")
@@ -112,14 +112,14 @@ def counts(numbers: Iterable[int | str], name: str, *, least: int = 0, most: int
 
 
 def listed(values: Any, name: str) -> list[Any]:
-    """The values, if they are several; a text is one."""
+    """Returns the values as a list. A text or a single value is refused."""
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise RequestError(shown(values), name, "takes a list", f"write it like {name}=[…]")
     return [*values]
 
 
 def shown(value: object) -> str:
-    """A value as errors show it: short, and told apart from a number where it is a text."""
+    """Returns a value as errors show it: short, and in quotes if it is a text."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

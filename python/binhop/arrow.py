@@ -1,4 +1,4 @@
-"""Arrow streams of other libraries, checked where the C interface cannot.
+"""Checks Arrow streams of other libraries where the C interface cannot.
 
 A stream tells its schema once, and its batches are memory without types: a batch of other types would be read
 as what it is not. A reader of pyarrow knows the schema of each batch, so they are compared here.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def checked(stream: Any) -> Any:
-    """The stream; if it is a record batch reader, one that breaks off at a batch of another schema."""
+    """Returns the stream. A record batch reader is wrapped, and stops at a batch of another schema."""
     pyarrow = sys.modules.get("pyarrow")
     if pyarrow is None or not isinstance(stream, pyarrow.RecordBatchReader):
         return stream

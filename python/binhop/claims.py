@@ -1,16 +1,16 @@
-"""What a command reads and what it writes: no input is written to, and nothing is replaced unasked.
+"""`Claims` checks the files of a command: no input is overwritten, and no foreign file is replaced unasked.
 
 A command names its inputs, then its outputs, before it begins. An output that is an input, or the same file
-as another output, is refused always: files are compared as the system knows them, through links of either
-kind. A file that exists is replaced if the command's own earlier output stands in it, or nothing; any other
-takes `--force`. What a command's own output is, its `Own` says:
+as another output, is always refused. Files are compared by device and inode, through links of either kind.
+An existing file is replaced if it is empty, or an earlier output of the same command. Any other file takes
+`--force`. The command's `Own` recognises its earlier output:
 
-- a trace or a placement says itself which command wrote it (`binhop.made-by` in its metadata);
+- a trace or a placement names the command that wrote it (`binhop.made-by` in its metadata);
 - a JSON result begins with the number of its schema, an observed order with its command;
-- an export has no room for such a mark, so to write one anew takes `--force`.
+- an export has no room for such a mark, so replacing an export takes `--force`.
 
-A directory of results guards itself (`own_files.py`): it is replaced file by file, so here it matters only
-that none of its files is an input, and that no other output lies in it. Devices take what comes.
+A directory of results is replaced file by file (`own_files.py`). So `Claims` checks only that none of its
+files is an input, and that no other output lies in it. A device may always be written to.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from binhop._binhop import Machine
 
 Own = Callable[[Path], bool]
-"""Whether what stands in a file is the command's own."""
+"""A function that returns whether a file is an earlier output of the command."""
 _Identity = tuple[int, int]
 _HEAD = 256
-"""Bytes by which text is recognised."""
+"""The number of bytes in which a text output is recognised."""
 
 
 def _begins(form: str) -> Own:
@@ -53,23 +53,23 @@ def _begins(form: str) -> Own:
 
 
 def made_by(command: str) -> Own:
-    """A trace, or a placement, that this command wrote."""
+    """Returns the test for a trace, or a placement, that this command wrote."""
     return lambda path: _binhop.made_by(str(path)) == command
 
 
 RESULT = _begins(r'\s*\{\s*"schema"\s*:\s*\d+\s*,')
-"""The JSON of a result."""
+"""The test for the JSON of a result."""
 ORDER = _begins(r'\{"command":\["')
-"""An observed order of processes."""
+"""The test for an observed order of processes."""
 
 
 def unmarked(_: Path) -> bool:
-    """What bears no mark is never known for the command's own."""
+    """Returns False: an output without a mark is never recognised as the command's own."""
     return False
 
 
 class Claims:
-    """The files of one command.
+    """`Claims` holds the inputs and outputs of one command.
 
     Args:
         force: Whether files that the command did not write may be replaced.
@@ -82,13 +82,13 @@ class Claims:
         self._directories: dict[Path, str] = {}
 
     def reads(self, *paths: str | os.PathLike[str] | None) -> None:
-        """Files and directories that are read; names of other things are passed over."""
+        """Claims files and directories as inputs. Names of other things are skipped."""
         for path in paths:
             if path is not None and (identity := _identity(Path(path))) is not None:
                 self._inputs.setdefault(identity, os.fspath(path))
 
     def reads_machines(self, machines: Iterable[Machine], *paths: str) -> None:
-        """Machines, the paths of their descriptions, and the placements that they repeat."""
+        """Claims machines' descriptions as inputs, and the placements that the machines repeat."""
         self.reads(*(path for path in paths if not Path(path).is_dir()))
         for machine in machines:
             placement = tomllib.loads(machine.resolved()).get("placement", {}).get("file")
@@ -96,14 +96,14 @@ class Claims:
                 self.reads(placement, f"{placement}.maps")
 
     def file(self, path: str | None, place: str, own: Own) -> AbstractContextManager[OutputFile | None]:
-        """The file of an option; of none, and of the standard output, there is nothing to open."""
+        """Claims and returns the output file of an option. No path, and `-`, need no file."""
         if path is None or path == "-":
             return nullcontext()
         self.writes(path, place, own)
         return OutputFile(path, place)
 
     def directory(self, path: str | None, place: str) -> AbstractContextManager[ResultDirectory | None]:
-        """The directory of results of an option, if one is given."""
+        """Claims and returns the directory of results of an option, if one is given."""
         if path is None:
             return nullcontext()
         target = _resolved(path, place)
@@ -116,7 +116,7 @@ class Claims:
         return ResultDirectory(path, place)
 
     def writes(self, path: str | os.PathLike[str], place: str, own: Own) -> None:
-        """A file that the command makes."""
+        """Claims a file as an output. A file that must not be replaced is refused."""
         given = os.fspath(path)
         target = _resolved(given, place)
         about = _about(target)
@@ -142,7 +142,7 @@ class Claims:
             raise RequestError(given, place, rule, "name another file, or add --force to replace it")
 
     def _is_no_input(self, target: Path, given: str, place: str) -> None:
-        """Refuses what is read, and what exists within a directory that is read."""
+        """Refuses an output that is an input, or that exists within a directory that is an input."""
         if _about(target) is None:
             return
         for path in (target, *target.parents):
@@ -176,7 +176,7 @@ def _about(path: Path) -> os.stat_result | None:
 
 
 def _identity(path: Path) -> _Identity | None:
-    """What tells a file from any other, whatever it is called."""
+    """Returns the device and inode, which identify a file under all its names."""
     about = _about(path)
     if about is None or stat.S_ISCHR(about.st_mode):
         return None

@@ -1,8 +1,8 @@
-"""Modules that read their own docstrings, under `python -OO`, which drops them.
+"""Keeps the docstrings of modules that read them, under `python -OO`, which drops docstrings.
 
-Altair stops with an error when it is imported so, and the command line makes its help of docstrings. Their
-modules are compiled here as `python -O` would compile them, without the cache of compiled files; that takes
-some seconds, and only under `-OO`.
+Altair cannot be imported without docstrings, and the command line makes its help of docstrings. Under `-OO`
+their modules are compiled as `python -O` would compile them, without the cache of compiled files. That takes
+some seconds.
 """
 
 from __future__ import annotations
@@ -38,6 +38,6 @@ class _Finder(MetaPathFinder):
 
 
 def keep() -> None:
-    """Compiles such modules with their docstrings from now on, where Python would drop them."""
+    """Makes Python compile these modules with their docstrings from now on."""
     if sys.flags.optimize > 1:
         sys.meta_path.insert(0, _Finder())

@@ -25,7 +25,7 @@ class BinhopError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        """One line; what a trace or a file name brings along is escaped in it."""
+        """Returns the message as one line. Text from a trace or a file name is escaped in it."""
         where = f"{self.place}: " if self.place else ""
         return escaped(f"{where}{self.value}: {self.rule}; {self.remedy}")
 

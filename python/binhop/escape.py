@@ -1,4 +1,4 @@
-"""Text from traces, file names and descriptions, made safe to show.
+"""Escapes text from traces, file names and descriptions, so that a terminal can show it safely.
 
 The list of characters that steer a terminal or reorder a line is in crates/binhop-base/src/escape.rs.
 """
@@ -11,19 +11,19 @@ import re
 from binhop import _binhop
 
 _SURROGATES = (0xD800, 0xDFFF)
-# Python keeps a byte that is no UTF-8 as one of these (os.fsdecode).
+# Python decodes a byte that is no UTF-8 to one of these characters (os.fsdecode).
 _UNDECODABLE = range(0xDC80, 0xDD00)
 _RANGES = "".join(
     f"{chr(first)}-{chr(last)}" for first, last in [*_binhop.steering_characters(), _SURROGATES]
 )
 STEERING = re.compile(f"[{_RANGES}]")
-"""A character that steers a terminal or reorders a line, or that no text in UTF-8 holds."""
+"""Matches a character that steers a terminal or reorders a line, or that UTF-8 cannot encode."""
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def escaped(text: str) -> str:
-    r"""The text, with each character that steers a terminal or reorders a line as its escape.
+    r"""Returns the text with each steering character (`STEERING`) as its escape.
 
     >>> print(escaped("a\x1b]0;title\x07\u202e"), escaped("[red] stays"))
     a\x1b]0;title\x07\u202e [red] stays
@@ -32,7 +32,7 @@ def escaped(text: str) -> str:
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    r"""The value as JSON in which no character steers a terminal.
+    r"""Returns the value as JSON in which no character steers a terminal.
 
     >>> print(json_text({"name": "\x1b\x7fä"}))
     {"name":"\u001b\u007f\u00e4"}

@@ -116,13 +116,13 @@ class PagingResult:
         return draw_paging(directory)
 
     def tables(self) -> list[Table]:
-        """The fault rates and the utilization, a table for each workload."""
+        """Returns a table of fault rates and utilization for each workload."""
         from binhop.tables.paging import paging_tables
 
         return paging_tables(self.faults, self.utilization)
 
     def chart(self, workload: str | None = None) -> Any:
-        """The figure of a workload (the first of which there is one), as an Altair chart, for a notebook."""
+        """Returns the figure of a workload (of the first one that has a figure) as an Altair chart."""
         from binhop.report import chart_of  # it takes a while to load
         from binhop.report.paging import paging_charts
 

@@ -1,4 +1,4 @@
-"""Names of files: one made from any text, and those that the user gives."""
+"""Makes file names from any text, and checks file names that the user gives."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from binhop.errors import RequestError
 from binhop.escape import STEERING
 
 LONGEST = 200
-"""Bytes of a file's name without its ending: file systems take 255."""
+"""The most bytes of a file's name without its ending. File systems take 255."""
 
 _NO_FILE_NAME = re.compile(rf"[/\\]|{STEERING.pattern}")
 
 
 def as_file_name(text: str) -> str:
-    """The text as a file's name, without an ending: it has no directory in it, and it is not too long.
+    """Returns the text as a file's name, without an ending. The name holds no directory and is not too long.
 
     Text that could not be a name gets a digest behind it, so that two such texts have two names.
 
@@ -31,7 +31,7 @@ def as_file_name(text: str) -> str:
 
 
 def decodable(name: str, place: str) -> str:
-    """The name of a file, if its bytes are UTF-8: tables and messages hold it as text.
+    """Returns the name of a file, if its bytes are UTF-8. Tables and messages hold the name as text.
 
     >>> decodable("lin.parquet", "trace")
     'lin.parquet'

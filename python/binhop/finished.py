@@ -1,4 +1,4 @@
-"""What is simulated trace by trace: each that is finished is kept, and taken from there the next time."""
+"""Simulates trace by trace, and keeps each finished trace for the next attempt."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from binhop.traces import Trace
 
 _OTHER = ("progress", "threads")
-"""Options that no count depends on."""
+"""The options that no count depends on."""
 RESULT = ("results", "series", "processes")
 PAGING = ("faults", "utilization", "first_touches")
 
 
 def simulated(kept: Kept | None, machines: Sequence[Machine], trace: Trace, **options: Any) -> list[Result]:
-    """What `binhop.simulate_all` gives for these options, or gave before.
+    """Returns the result of `binhop.simulate_all` for these options, kept or new.
 
     A policy in Python, and a trace that nothing identifies, are always simulated.
     """
@@ -55,7 +55,7 @@ def simulated(kept: Kept | None, machines: Sequence[Machine], trace: Trace, **op
 
 
 def paged(kept: Kept | None, trace: Trace, **options: Any) -> faults.PagingResult:
-    """What `binhop.paging` gives for these options, or gave before."""
+    """Returns the result of `binhop.paging` for these options, kept or new."""
     provenance = trace.provenance() if kept is not None else {}
     if kept is None or not is_known(provenance):
         return faults.paging(trace, **options)
@@ -75,7 +75,7 @@ def keep_paging(kept: Kept, name: str, facts: Any, result: faults.PagingResult) 
 
 
 def paging_of(found: tuple[dict[str, Any], dict[str, Any]]) -> faults.PagingResult:
-    """The page faults that were kept."""
+    """Returns the page faults of a kept trace."""
     tables, rest = found
     return faults.PagingResult(
         **{table: tables[table] for table in PAGING}, notes=rest["notes"], provenance=rest["provenance"]

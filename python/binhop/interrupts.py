@@ -1,7 +1,7 @@
-"""Ctrl-C where an exception at any line would do harm.
+"""Handles Ctrl-C at times when an exception at any line would do harm.
 
-While the command's modules are imported nothing has begun, so the process ends at once. Python would print a
-traceback, since nothing of binhop runs yet that could catch the interruption. While a result is moved to its
+While the command's modules are imported nothing has begun, so Ctrl-C ends the process at once. No code of
+binhop could catch the exception yet, and Python would print a traceback. While a result is moved to its
 place, or a library is imported, the interruption waits until that is done. A command that is interrupted
 after a result has its place says that the result is complete.
 """
@@ -22,12 +22,12 @@ INTERRUPTED = "binhop: interrupted; nothing unfinished was kept"
 CODE = 130
 
 complete: list[str] = []
-"""Directories of results that this command has put in their places."""
+"""The directories of results that this command has moved to their places."""
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ctrl-C counts at the end of the block."""
+    """Delays Ctrl-C until the end of the block."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
@@ -43,7 +43,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def _is_command() -> bool:
-    """Whether this process is the command `binhop`, or `python -m binhop`."""
+    """Returns whether this process is the command `binhop`, or `python -m binhop`."""
     name = os.path.basename(sys.argv[0]) if sys.argv else ""  # noqa: PTH119, pathlib takes a while
     return name == "binhop" or sys.orig_argv[1:3] == ["-m", "binhop"]
 
@@ -54,19 +54,19 @@ def _leave(number: int, frame: object) -> None:
 
 
 def _before() -> None:
-    """Until `now` is called, Ctrl-C ends the process at once."""
+    """Makes Ctrl-C end the process at once, until `now` is called."""
     if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
 
 
 def now() -> None:
-    """From here it is an exception."""
+    """Makes Ctrl-C raise KeyboardInterrupt from now on."""
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def after() -> None:
-    """All is done: a process that ends is not to be interrupted."""
+    """Ignores Ctrl-C from now on, because the command is done and the process ends."""
     if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -1,4 +1,4 @@
-"""JSON files of results: what identifies one, what lies in a directory. They may have been altered."""
+"""Reads and writes the JSON files of results. A file that is read may have been altered."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST = 1 << 26
-"""The most bytes of a file that are read: the provenance of a study of 10,000 cells has some 10 MB."""
+"""The most bytes of a file that are read. The provenance of a study of 10,000 cells has some 10 MB."""
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The object that a file holds.
+    """Returns the object that a file holds.
 
     Raises:
         OSError: The file cannot be read.
         ValueError: It holds no JSON object, or one that is larger, or nested deeper, than results have.
     """
-    # A pipe in its place must not be waited for.
+    # The open must not wait if a pipe has the file's name.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         content = file.read(MOST + 1)
     if len(content) > MOST:
@@ -37,10 +37,10 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def text(value: dict[str, Any]) -> str:
-    """An object as a file holds it: the same object is the same text."""
+    """Returns an object as the text of a file. Equal objects give equal texts."""
     return json_text(value, indent=2) + "\n"
 
 
 def write(path: Path, value: dict[str, Any]) -> None:
-    """Writes an object."""
+    """Writes an object to a file."""
     path.write_text(text(value), encoding="utf-8")

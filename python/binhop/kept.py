@@ -1,10 +1,9 @@
-"""Finished runs, kept beside the place of a result that is not complete yet.
+"""`Kept` stores finished runs beside the place of a result that is not complete yet.
 
-A command that simulates several things keeps each as soon as it is finished, in `.NAME.finished` beside
-`--out NAME`. When it is stopped, or the power fails, the same command goes on from there. What is kept is
-named after everything that it depends on, holds a checksum of every byte, and is on the disk before it gets
-its name: it is whole or absent. What was altered or cut since is done again. When the result is complete,
-what was kept goes; nothing else does.
+A command of several runs keeps each finished run in `.NAME.finished` beside `--out NAME`. After Ctrl-C, or a
+power cut, the same command goes on from there. A kept run is named after all its inputs and holds a checksum
+of every byte. It is on the disk before it gets its name, so it is whole or absent. A run that was altered or
+cut since is simulated again. When the result is complete, the kept runs are removed, and nothing else is.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ if TYPE_CHECKING:
 
 MANIFEST = "kept.json"
 FORM = 1
-"""Version of what is kept."""
+"""The version of the form in which runs are kept."""
 _NAME = re.compile(r".+-[0-9a-f]{24}")
 
 
 class Kept:
-    """What was kept in a directory, which need not be there yet."""
+    """`Kept` is a directory of kept runs. The directory need not exist yet."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def find(self, name: str, facts: Any) -> tuple[dict[str, pl.DataFrame], dict[str, Any]] | None:
-        """The tables and the rest of a run, if they are here and whole; what is not whole is removed."""
+        """Returns the tables and the rest of a run, if the run is kept whole. A damaged run is removed."""
         place = self._place(name, facts)
         if not place.is_dir():
             return None
@@ -54,7 +53,7 @@ class Kept:
         return found
 
     def keep(self, name: str, facts: Any, tables: Mapping[str, pl.DataFrame], rest: dict[str, Any]) -> None:
-        """Keeps a run: when this returns the disk has it."""
+        """Keeps a run. When this method returns, the run is on the disk."""
         place = self._place(name, facts)
         with writing(self.directory, "finished runs"):
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -77,7 +76,7 @@ class Kept:
         return sum(1 for _ in self._runs())
 
     def clear(self) -> None:
-        """Removes what is kept here, and the directory if nothing else is in it."""
+        """Removes the kept runs, and the directory if nothing else is in it."""
         for place in self._runs():
             _remove(place)
             for dead in PARTIAL.dead(place):
@@ -91,7 +90,7 @@ class Kept:
         return self.directory / f"{name.replace(os.sep, '_')}-{digest}"
 
     def _runs(self) -> Iterator[Path]:
-        """What is kept, and nothing that a user put there."""
+        """Yields the kept runs, and nothing that a user put there."""
         if self.directory.is_dir():
             for place in sorted(self.directory.iterdir()):
                 known = _NAME.fullmatch(place.name) and not place.name.startswith(".")
@@ -101,7 +100,7 @@ class Kept:
 
 @contextmanager
 def keeping(out: str | os.PathLike[str]) -> Iterator[Path]:
-    """The place beside `out` for finished runs: what is kept goes when all are finished."""
+    """Yields the directory beside `out` for finished runs, and removes the runs when the block succeeds."""
     directory = kept_beside(out)
     if os.path.lexists(directory) and (directory.is_symlink() or not directory.is_dir()):
         rule = "finished runs are kept in a directory of this name, and something else has it"
@@ -111,7 +110,7 @@ def keeping(out: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def kept_beside(out: str | os.PathLike[str]) -> Path:
-    """Where finished runs are kept while `out` is not complete."""
+    """Returns the directory in which finished runs are kept while `out` is not complete."""
     try:
         path = resolved(out)
     except OSError as error:
@@ -124,13 +123,13 @@ def kept_beside(out: str | os.PathLike[str]) -> Path:
 
 @cache
 def this_binhop() -> str:
-    """This very binhop: its version, and its extension's bytes."""
+    """Identifies this build of binhop by its version and the bytes of its extension."""
     with Path(str(_binhop.__file__)).open("rb") as file:
         return f"{_binhop.__version__} {hashlib.file_digest(file, 'blake2b').hexdigest()}"
 
 
 def machine_facts(machines: Iterable[Machine]) -> list[Any]:
-    """What the counts of machines depend on: their descriptions, and the bytes of placements they repeat."""
+    """Returns the inputs of machines' counts: the descriptions, and digests of the placements they repeat."""
     facts: list[Any] = []
     for machine in machines:
         description = machine.resolved()
@@ -142,7 +141,7 @@ def machine_facts(machines: Iterable[Machine]) -> list[Any]:
 
 
 def is_known(trace: dict[str, Any]) -> bool:
-    """Whether the provenance of a trace identifies its events."""
+    """Returns whether the provenance of a trace identifies its events."""
     joined = trace.get("joined")
     if joined is not None:
         return False
@@ -150,7 +149,7 @@ def is_known(trace: dict[str, Any]) -> bool:
 
 
 def _digest_of(path: str) -> str | None:
-    """A digest of a file; None if there is none, or it can be read once only."""
+    """Returns a digest of a file; None if the path is no regular file, or cannot be read."""
     with suppress(OSError):
         if Path(path).is_file():
             with Path(path).open("rb") as file:
@@ -167,7 +166,7 @@ def _checksum(manifest: dict[str, Any]) -> str:
 
 
 def _read(place: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]] | None:
-    """What is kept in a place; None if any byte is another than when it was kept."""
+    """Returns a kept run; None if any byte has changed since it was kept."""
     try:
         manifest = json_file.read(place / MANIFEST)
         checksum = manifest.pop("checksum", None)
@@ -185,7 +184,7 @@ def _read(place: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]] | None:
 
 
 def _remove(place: Path) -> None:
-    """Removes a kept run, or one that was not finished: tables and manifest, and nothing else."""
+    """Removes a finished or unfinished kept run: its tables and its manifest, and nothing else."""
     with suppress(OSError):
         for path in place.iterdir():
             if path.suffix == ".parquet" or path.name == MANIFEST:

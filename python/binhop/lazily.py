@@ -14,7 +14,7 @@ from binhop.interrupts import undisturbed
 
 
 def load(name: str) -> Any:
-    """The module of this name, imported now if it is not yet.
+    """Returns the module of this name, and imports it if it is not imported yet.
 
     Ctrl-C waits until the module is there whole: imports of extension modules swallow it, or fail.
     """

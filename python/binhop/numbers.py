@@ -85,12 +85,12 @@ def like(option: str) -> str:
 
 
 def grouped(number: float) -> str:
-    """A whole number with its thousands apart: 1 234 567."""
+    """Returns a whole number with its thousands apart: 1 234 567."""
     return f"{round(number):,}".replace(",", " ")
 
 
 def figure(value: float | None, unit: str) -> str:
-    """A value of any metric: misses per 1000 instructions, counts whole, other ratios to four figures."""
+    """Returns a metric's value: misses per 1000 instructions, counts whole, other ratios to four figures."""
     if value is None:
         return "-"
     if unit == "misses/instruction":
@@ -99,7 +99,7 @@ def figure(value: float | None, unit: str) -> str:
 
 
 def signed(value: float, unit: str) -> str:
-    """A difference, in the same units: three figures, and always its sign."""
+    """Returns a difference in the same units, with three figures and a sign."""
     if unit == "misses/instruction":
         value *= 1000
     if abs(value) >= 1000:
@@ -108,7 +108,7 @@ def signed(value: float, unit: str) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Misses per 1000 instructions from misses per instruction: four significant figures."""
+    """Returns misses per 1000 instructions from misses per instruction, with four significant figures."""
     if value is None:
         return "-"
     number = 1000 * value

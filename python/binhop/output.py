@@ -100,7 +100,7 @@ class OutputFile:
 
 
 class ResultDirectory:
-    """A directory of results. It is filled beside its place and moved there when it is complete.
+    """A directory of results, which is filled beside its target and moved there when it is complete.
 
     An earlier result is replaced, but for files in it that are not binhop's: they stay. Any other directory
     that holds something is refused.
@@ -128,7 +128,7 @@ class ResultDirectory:
         return self
 
     def _check(self) -> None:
-        """Refuses a directory that holds something, unless it is a result whose files are known."""
+        """Refuses a directory that is not empty, unless it is a result whose files are known."""
         if not self.path.is_dir() or not any(self.path.iterdir()):
             return
         remedy = "give another directory, or empty it"
@@ -195,7 +195,7 @@ class ResultDirectory:
 
 
 def _stays(error: OSError, path: str | os.PathLike[str], place: str, partial: Partial) -> RequestError:
-    """What is complete and cannot be moved to its place: it stays where it is."""
+    """Returns the error of a complete result that cannot be moved to its place, and stays where it is."""
     partial.close()
     why = error.strerror or str(error)
     rule = f"cannot be put there: {why}; what was written is complete in {partial.path}"
@@ -204,7 +204,7 @@ def _stays(error: OSError, path: str | os.PathLike[str], place: str, partial: Pa
 
 @contextmanager
 def writing(path: str | os.PathLike[str], place: str) -> Iterator[None]:
-    """Makes a refused request of what the system, or Polars, says when something cannot be written."""
+    """Turns an error of the system, or of Polars, while writing into a refused request."""
     try:
         yield
     except (OSError, pl.exceptions.ComputeError) as error:
@@ -228,7 +228,7 @@ def make_anew(directory: Path, make: Callable[[Path], Iterable[Path]], place: st
         for name in made:
             (partial.path / name).replace(directory / name)
     except (OSError, pl.exceptions.PolarsError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # Whatever its provenance and its tables hold: anybody may have written them.
+        # The provenance and the tables may hold anything, because anybody may have written them.
         why = str(getattr(error, "strerror", None) or error) or type(error).__name__
         remedy = "look whether its Parquet files are there and whole, and whether there is room"
         raise RequestError(str(directory), place, f"cannot be made anew: {why}", remedy) from None
@@ -239,7 +239,7 @@ def make_anew(directory: Path, make: Callable[[Path], Iterable[Path]], place: st
 
 
 def _list_anew(directory: Path, made: set[str], place: str) -> None:
-    """Adds what is made to the list of binhop's own files in a directory, if it keeps one."""
+    """Adds files to a directory's list of binhop's own files, if the directory has a list."""
     own = own_files(directory)
     if own is None:
         return
@@ -254,7 +254,7 @@ def _list_anew(directory: Path, made: set[str], place: str) -> None:
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
-    """A table from a file of exactly this name: to Polars `[`, `*` and `?` in a path are a pattern."""
+    """Reads a table from a file of exactly this name. Polars would take `[`, `*` and `?` as a pattern."""
     with path.open("rb") as file:
         return pl.read_parquet(file)
 

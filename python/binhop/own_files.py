@@ -1,7 +1,7 @@
-"""The files of a directory that binhop wrote: each result lists its own, and a later one replaces these.
+"""The list of a directory's files that binhop wrote. A later result replaces these files only.
 
-What else lies in the directory (notes, a trace) is the user's: it stays when the result is replaced. The list
-is `files` in `run.json`. It leads nowhere: of what it names only what really lies in the directory counts.
+Any other file in the directory (notes, a trace) is the user's, and stays when the result is replaced. The
+list is `files` in `run.json`. A name in the list counts only if such a file lies in the directory.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from binhop.partial import Partial
 
 OLD = Beside("old")
-"""What an earlier result is called while the new one takes its place."""
+"""The names of an earlier result while the new result takes its place."""
 
 
 def all_files(directory: Path) -> list[str]:
-    """Every file below a directory, by its path from there."""
+    """Returns every file below a directory, by its path from there."""
     return sorted(
         Path(place, name).relative_to(directory).as_posix()
         for place, _, names in os.walk(directory)
@@ -33,7 +33,7 @@ def all_files(directory: Path) -> list[str]:
 
 
 def own_files(directory: Path) -> frozenset[str] | None:
-    """What binhop wrote into a directory, by the directory's own list; None if it has none."""
+    """Returns the files that the directory's own list names and that exist; None if it has no list."""
     try:
         listed = json_file.read(directory / SIDECAR).get("files")
     except (OSError, ValueError):
@@ -45,7 +45,7 @@ def own_files(directory: Path) -> frozenset[str] | None:
 
 
 def foreign_files(directory: Path, own: Set[str]) -> list[str]:
-    """What else lies there: files, and directories that hold nothing of binhop's."""
+    """Returns the other files of a directory, and directories that hold no files of binhop."""
     parents = {str(parent) for name in own for parent in PurePosixPath(name).parents}
     return sorted(_foreign(directory, "", own, parents))
 
@@ -61,9 +61,9 @@ def _foreign(directory: Path, before: str, own: Set[str], parents: set[str]) -> 
 
 
 def replace(complete: Partial, target: Path) -> None:
-    """Puts a complete directory in the place of an earlier result, whose foreign files move into it.
+    """Moves a complete directory to the place of an earlier result, and moves foreign files into it.
 
-    If that fails, what was there before is still there.
+    If the move fails, the earlier result stays in its place.
 
     Raises:
         OSError: It cannot be moved, or the new result has a file of the name of a foreign one.
@@ -89,7 +89,7 @@ def replace(complete: Partial, target: Path) -> None:
 
 
 def recover(target: Path) -> None:
-    """Brings back what a process that was killed in `replace` had moved away."""
+    """Restores the files that a process moved away before it was killed in `replace`."""
     for old in OLD.dead(target):
         if target.exists():
             _empty(old, target)
@@ -98,13 +98,13 @@ def recover(target: Path) -> None:
 
 
 def _empty(old: Path, target: Path) -> None:
-    """Moves what is foreign in an earlier result to the new one, and removes the rest."""
+    """Moves the foreign files of an earlier result to the new result, and removes the other files."""
     own = own_files(old) or frozenset()
     for name in foreign_files(old, own):
         if not os.path.lexists(target / name):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             (old / name).rename(target / name)
-    # The list of the files is the last to go: until then, whoever is killed can be followed.
+    # The list of files is removed last, so that `recover` can finish the work of a killed process.
     for name in sorted(own, key=lambda name: name == SIDECAR):
         (old / name).unlink(missing_ok=True)
     for place, _, _ in os.walk(old, topdown=False):

@@ -1,8 +1,8 @@
-"""How far several passes over traces are together, and how long the rest takes.
+"""Adds up the progress of several passes over traces, and estimates the time that is left.
 
-A pass is one reading of one trace. `Passes` adds passes up, so that whoever watches sees one whole that never
-goes back. `Pace` reckons the time that is left from the second half of the time so far: what is slow at first
-(set-up, caches and tables that fill) has left it soon, and it is long enough to even out the rest.
+A pass is one reading of one trace. `Passes` adds passes up, so that the progress is one total that never
+goes back. `Pace` estimates the time that is left from the second half of the time so far. That half soon
+excludes a slow start (set-up, caches and tables that fill), and is long enough to even out later changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_SAMPLES = 2000
 
 
 class Pace:
-    """References done over time.
+    """`Pace` measures references done over time.
 
     >>> now = iter([0.0, 1.0, 2.0, 3.0, 4.0])
     >>> pace = Pace(clock=lambda: next(now))
@@ -38,7 +38,7 @@ class Pace:
         self._done: list[int] = []
 
     def note(self, done: int) -> None:
-        """So many are done now."""
+        """Notes the number of references done now."""
         if done <= 0 or (self._done and done <= self._done[-1]):
             return  # before the first there is only set-up
         self._times.append(self._clock())
@@ -47,7 +47,7 @@ class Pace:
             del self._times[1:-1:2], self._done[1:-1:2]
 
     def rate(self) -> float | None:
-        """References a second of late; None while it is not known."""
+        """Returns the recent rate in references a second; None while it is not known."""
         if len(self._times) < 2 or self._times[-1] <= self._times[0]:
             return None
         middle = self._times[0] + (self._times[-1] - self._times[0]) / 2
@@ -55,7 +55,7 @@ class Pace:
         return (self._done[-1] - self._done[since]) / (self._times[-1] - self._times[since])
 
     def left(self, of: int | None) -> float | None:
-        """Seconds until so many are done; None while that is not known."""
+        """Returns the seconds until `of` references are done; None while that is not known."""
         rate = self.rate()
         if of is None or rate is None:
             return None
@@ -63,7 +63,7 @@ class Pace:
 
 
 class Passes:
-    """The passes of a command, one after the other.
+    """`Passes` adds up the passes of a command, one after the other.
 
     >>> seen = []
     >>> passes = Passes(lambda done, of: seen.append((done, of)), [100, 50])
@@ -80,11 +80,11 @@ class Passes:
         self._done: list[int] = []
 
     def expect(self, lengths: Iterable[int | None]) -> None:
-        """There are more passes, of so many references each; None where that is not known."""
+        """Announces more passes with these numbers of references; None for a number that is not known."""
         self._lengths += lengths
 
     def next(self) -> Tell:
-        """What to tell of the next pass."""
+        """Starts the next pass, and returns the function that takes its progress."""
         number = len(self._done)
         self._done.append(0)
         if number == len(self._lengths):
@@ -101,7 +101,7 @@ class Passes:
         return tell
 
     def _total(self, now: int) -> int | None:
-        """References of all passes. Of a pass to come whose length is unknown: the mean of the others."""
+        """Returns the references of all passes. A later pass of unknown length counts as the known mean."""
         rest = self._lengths[now:]
         known = [length for length in [*self._done[:now], *rest] if length is not None]
         if rest[0] is None:
@@ -110,7 +110,7 @@ class Passes:
 
 
 def references_of(trace: Trace, length: int | None) -> int | None:
-    """How many references a pass over so much of a trace has, if that is known without reading it."""
+    """Returns the references of a pass over this much of a trace, if they are known without reading it."""
     if trace.endless:
         return length
     known = trace.references

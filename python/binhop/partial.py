@@ -1,9 +1,9 @@
-"""What grows beside its place: a file or a directory that is moved there when it is complete.
+"""`Partial` is a file or directory beside its target, which is moved there when it is complete.
 
-It has a name that nobody can foresee, `.NAME.partial-` and 16 hexadecimal digits, and is made exclusively:
-nothing that is there already is written to, and no link is followed. Whoever writes it holds a lock on it. A
-lock ends with its process, however that ends, so a partial file without one is of the dead, whatever process
-numbers return; the next that writes to the same place removes it. Rust writes its files in the same way
+Its name is `.NAME.partial-` and 16 hexadecimal digits that nobody can foresee. It is created exclusively, so
+no existing file is written to and no link is followed. The writer holds a lock on it, and the lock ends with
+the writer's process. So a partial without a lock was left by a dead process, even if another process has that
+process's number now. The next writer to the same target removes it. Rust writes its files in the same way
 (`write/temporary.rs`).
 """
 
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SIDECAR = "run.json"
-"""Written last into a directory of results: a partial directory that has it is complete, and stays."""
+"""The last file written into a directory of results. A partial directory that has it is complete."""
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, errno.EINVAL})
-"""What file systems say that have no locks."""
+"""The errors of file systems without locks."""
 
 _SHARED = stat.S_ISVTX | stat.S_IWOTH
-"""The mode of a directory in which everybody may make files, and nobody remove another's."""
+"""The mode of a directory in which everybody may make files, and nobody may remove another user's files."""
 _MOST_LINKS = 40
-"""Links that are followed, one after the other: what Linux follows."""
+"""The most links that are followed, one after the other. Linux has the same limit."""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A kind of names beside a target."""
+    """`Beside` is one kind of names beside a target."""
 
     kind: str
 
     def new(self, target: Path) -> Path:
-        """A name that is not foreseeable."""
+        """Returns a name that nobody can foresee."""
         return target.with_name(f".{target.name}.{self.kind}-{secrets.token_hex(8)}")
 
     def dead(self, target: Path) -> Iterator[Path]:
-        """What has such a name, is this user's, and is held by no living process; held until the next."""
+        """Yields this user's paths of such names that no living process holds, each locked meanwhile."""
         form = re.compile(rf"\.{re.escape(target.name)}\.{self.kind}-[0-9a-f]{{16}}")
         paths: list[Path] = []
         with suppress(OSError):
@@ -63,7 +63,7 @@ PARTIAL = Beside("partial")
 
 
 class Partial:
-    """A file or directory beside its target, held by a lock until it is moved, or removed."""
+    """`Partial` is locked until it is moved, or removed."""
 
     def __init__(self, path: Path, handle: int) -> None:
         self.path = path
@@ -71,12 +71,12 @@ class Partial:
 
     @classmethod
     def file(cls, target: Path) -> Self:
-        """An empty file, open for writing."""
+        """Makes an empty file, open for writing."""
         return cls._make(target, lambda path: os.open(path, _NEW_FILE, 0o666))
 
     @classmethod
     def directory(cls, target: Path) -> Self:
-        """An empty directory."""
+        """Makes an empty directory."""
 
         def make(path: Path) -> int:
             path.mkdir()
@@ -93,32 +93,32 @@ class Partial:
                 handle = make(path)
             except FileExistsError:
                 continue
-            # Whoever removes the dead may have taken it for one of them before it was locked.
+            # Another process may have removed the path as a leftover before it was locked.
             if lock(handle) is not False and _is(path, handle):
                 return cls(path, handle)
             os.close(handle)
 
     def move(self, target: Path) -> None:
-        """Puts it at its place; the lock ends."""
+        """Moves the partial to its target, and ends the lock."""
         self.path.rename(target)
         self.close()
         sync_directory(target.parent)
 
     def remove(self) -> None:
-        """Removes it, if it was not moved."""
+        """Removes the partial, if it was not moved."""
         if self.handle >= 0:
             _remove(self.path)
         self.close()
 
     def close(self) -> None:
-        """Ends the lock: what was not moved stays."""
+        """Ends the lock. A partial that was not moved stays."""
         if self.handle >= 0:
             os.close(self.handle)
             self.handle = -1
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
-    """Where a path leads to in the end, whether something is there or not.
+    """Returns the path behind all links, whether a file exists there or not.
 
     A pipe or a device keeps its name: /dev/stdout leads to what has no name of its own.
     """
@@ -153,7 +153,7 @@ def _refuse_planted(path: Path) -> None:
 
 
 def remove_dead(target: Path) -> None:
-    """Removes what processes that are no more left unfinished beside this target; what is complete stays."""
+    """Removes the unfinished partials of dead processes beside this target. A complete partial stays."""
     for path in PARTIAL.dead(target):
         if not (path / SIDECAR).is_file():
             with suppress(OSError):
@@ -161,7 +161,7 @@ def remove_dead(target: Path) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Waits until the disk has the names in a directory."""
+    """Waits until the names in a directory are on the disk."""
     with suppress(OSError):  # some file systems cannot
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -171,7 +171,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def sync(directory: Path) -> None:
-    """Waits until the disk has all that lies in a directory."""
+    """Waits until everything below a directory is on the disk."""
     for place, _, files in os.walk(directory):
         for name in files:
             handle = os.open(Path(place, name), os.O_RDONLY | os.O_NOFOLLOW)
@@ -183,7 +183,7 @@ def sync(directory: Path) -> None:
 
 
 def lock(handle: int) -> bool | None:
-    """Whether the lock could be had; None where the file system has none."""
+    """Returns whether the lock was taken; None if the file system has no locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -192,7 +192,7 @@ def lock(handle: int) -> bool | None:
 
 
 def _dead(path: Path) -> Iterator[Path]:
-    """The path, if it is this user's and no living process holds it; held meanwhile."""
+    """Yields the path, locked, if it belongs to this user and no living process holds it."""
     handle = -1
     with suppress(OSError):
         about = path.lstat()
@@ -208,7 +208,7 @@ def _dead(path: Path) -> Iterator[Path]:
 
 
 def _is(path: Path, handle: int) -> bool:
-    """Whether what is open still bears this name."""
+    """Returns whether the open file still has this name."""
     try:
         there, held = path.lstat(), os.fstat(handle)
     except OSError:

@@ -1,4 +1,4 @@
-"""Placement policies written in Python: what may be one, and how each placement gets a policy of its own.
+"""Checks placement policies written in Python, and gives each placement a policy of its own.
 
 The counts of a placement depend on its seed alone, so nothing that a policy learned in one placement may
 reach another one. Three things can be a policy:
@@ -8,9 +8,9 @@ reach another one. Three things can be a policy:
   object with `choose`, or a new function `choose`. A lambda or a partial gives a class its parameters;
 - a plain function `choose(request, pool)`: it is the same for all placements, and has no memory.
 
-Everything else (an instance, a bound method, another callable) cannot be made anew, and is refused. What a
-function finds outside its calls, and what the objects of a class share, is watched (`binhop.unchanging`): a
-policy that changes it is refused as soon as it does.
+Everything else (an instance, a bound method, another callable) cannot be made anew, and is refused. State
+that a function finds outside its calls, or that the objects of a class share, is watched
+(`binhop.unchanging`). A policy that changes such state is refused as soon as a check notices the change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEEPEST = 4
-"""How deep runs with policies in Python may lie in one another: one that simulates with itself has no end."""
+"""The deepest nesting of runs with policies in Python. A policy that simulates with itself has no end."""
 
 _ANEW = (
     "give the class, or a function without arguments that returns a new policy, as in policy=lambda: Mine(4)"
@@ -39,13 +39,13 @@ _RULE = "choose(request, pool) must return a frame of the pool"
 
 
 class PolicyError(RequestError):
-    """A wrong policy. The message is complete: the run does not add which page was placed."""
+    """A wrong policy. The message is complete: the run does not add the page that was placed."""
 
     complete = True
 
 
 class _Depth(threading.local):
-    """How many policies' calls this thread is in."""
+    """The number of policies' calls that this thread is in."""
 
     now = 0
 
@@ -54,7 +54,7 @@ _depth = _Depth()
 
 
 def name_of(policy: Any) -> str:
-    """What tables and errors call a policy: the name of the function, the class, or the object's class.
+    """Returns a policy's name in tables and errors: that of the function, the class, or the object's class.
 
     >>> name_of(functools.partial(print, 1)), name_of(3)
     ('print', 'int')
@@ -65,7 +65,7 @@ def name_of(policy: Any) -> str:
 
 
 class Policies:
-    """Makes the policy of each placement of a run.
+    """`Policies` makes the policy of each placement of a run.
 
     Raises:
         PolicyError: What is given is no policy, or cannot be made anew.
@@ -83,11 +83,12 @@ class Policies:
         if isinstance(policy, type) or not self._makes:
             self._watched[policy] = Unchanging(policy)
         else:
-            # No placement uses it: a factory without a new one is refused even where a run has one placement.
+            # No placement uses this policy. With it, a factory that repeats an object is refused even in a
+            # run of one placement.
             self._spare = self._anew()
 
     def make(self) -> Callable[[Any, Any], Any]:
-        """The `choose` of one placement."""
+        """Returns the function `choose` of one placement."""
         made = self._anew() if self._makes else self._policy
         choose: Callable[[Any, Any], Any] = getattr(made, "choose", made)
         if self._makes and not isinstance(made, FunctionType | MethodType | functools.partial):
@@ -96,7 +97,7 @@ class Policies:
         return functools.partial(self._call, choose)
 
     def check(self) -> None:
-        """Refuses a policy that has changed what the next placement finds."""
+        """Refuses a policy that has changed an object which the next placement uses, too."""
         with self._lock:
             changes = [watched.changed() for watched in self._watched.values()]
         if (changed := next((name for name in changes if name is not None), None)) is not None:
@@ -105,7 +106,7 @@ class Policies:
             raise PolicyError(changed, self._place, rule, remedy)
 
     def _makes_policies(self) -> bool:
-        """Whether the policy is called for each placement; refuses what is no policy."""
+        """Returns whether the policy is called for each placement. An object that is no policy is refused."""
         policy = self._policy
         if isinstance(policy, type):
             if not callable(getattr(policy, "choose", None)):
@@ -147,7 +148,7 @@ class Policies:
         return PolicyError(what, self._place, rule, _ANEW)
 
     def _anew(self) -> Any:
-        """A new policy; refuses one that was made before."""
+        """Returns a new policy. A policy that was returned before is refused."""
         made = self._policy()
         if isinstance(made, type) or not callable(getattr(made, "choose", made)):
             rule = "the factory must return an object with choose(request, pool), or such a function"
@@ -167,14 +168,14 @@ class Policies:
         finally:
             _depth.now -= 1
         calls = next(self._calls)
-        # At the first call and then ever more rarely: large tables cost little, and changes are seen early.
+        # Checks become rarer from the first call on: large tables cost little, and changes are seen early.
         if calls & (calls - 1) == 0 and calls.bit_length() % 3 == 1:
             self.check()
         return frame
 
 
 def policies(policy: Any) -> Policies | None:
-    """The policies of a run, checked; None if the machine's own is to be used."""
+    """Returns the checked policies of a run; None if the machine's own policy is used."""
     if policy is None:
         return None
     made = Policies(policy)
@@ -187,11 +188,11 @@ def policies(policy: Any) -> Policies | None:
 
 
 def _gone() -> None:
-    """What a reference to nothing gives."""
+    """Returns None, as a dead weak reference does."""
 
 
 def _held(made: Any) -> Callable[[], Any]:
-    """A reference that lets the object go where that is possible, and holds it otherwise."""
+    """Returns a weak reference to the object if its class allows one, and a strong reference otherwise."""
     try:
         return weakref.ref(made)
     except TypeError:

@@ -171,7 +171,7 @@ def _fingerprint(place: Path) -> str:
 
 @contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """The directory of built recorders, made if it is not there, and nobody else building in it."""
+    """Locks the directory of built recorders against other builds, and makes it if it does not exist."""
     if (why := distrusted(directory)) is not None:
         raise _not_ours(why)
     try:
@@ -188,11 +188,11 @@ def _alone(directory: Path) -> Iterator[None]:
 
 
 def _is_whole(ready: Path) -> bool:
-    """Whether a recorder is there with all that it needs, and nobody else may have written to it."""
+    """Returns whether a recorder is complete, and nobody else may have written to it."""
     files = (ready / TOOL, *(ready / name for name in _BESIDE))
     if not all(file.is_file() for file in files):
         return False
-    # Built under a lax umask: what it holds now may be another's work.
+    # Another user may have changed a recorder that was built under a lax umask.
     return not any(file.lstat().st_mode & 0o022 for file in (ready, ready / TOOL))
 
 
@@ -209,7 +209,7 @@ def _cannot_keep(directory: Path, error: OSError) -> RequestError:
 
 
 def _build(installed: Valgrind, place: Path, ready: Path) -> None:
-    """Compiles into a directory of its own, which then takes its place."""
+    """Compiles into a directory of its own, which then takes the target's place."""
     assert installed.include is not None
     assert installed.lib is not None
     assert installed.libexec is not None

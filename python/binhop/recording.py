@@ -161,7 +161,7 @@ def observe(
 
 
 def _scratch() -> Partial:
-    """A directory for pipes and spools; what recordings that were killed left there goes."""
+    """Makes a directory for pipes and spools, and removes what killed recordings left there."""
     place = Path(tempfile.gettempdir()) / "binhop-recording"
     try:
         made = Partial.directory(place)
@@ -258,7 +258,7 @@ def with_lackey(
 
 
 def _check_place(path: str | os.PathLike[str]) -> None:
-    """Refuses a place where no file can be made, before anything is run."""
+    """Refuses a place where no file can be made, before the program runs."""
     with OutputFile(path, "-o"):
         pass
 

@@ -1,16 +1,16 @@
-"""How values lie over the placements: all equal, in two groups, with outliers. One rule each, for all notes.
+"""Describes how values lie over the placements: all equal, in two groups, or with outliers.
 
-A mean with an interval describes values that lie around it. It misleads where some placements do something
-else altogether: their seeds are what a reader wants to look at, so they are named.
+A mean with an interval describes values that lie around it. It misleads where some placements behave
+differently. A reader wants to look at these placements, so their seeds are named.
 
 - *Equal*: there are two placements or more, and their values are all the same.
 - *Two groups*: the largest gap between neighbouring values is over half the range, and each side of the gap
   has at least 10% of the placements and at least two.
-- *Outliers*: more than 3 interquartile ranges below the lower quartile or above the upper one. Quartiles
-  interpolate linearly between neighbours, as those of the summary do (Hyndman and Fan's type 7). Where the
+- *Outliers*: values more than 3 interquartile ranges below the lower quartile or above the upper quartile.
+  Quartiles interpolate linearly between neighbours, as in the summary (Hyndman and Fan's type 7). Where the
   quartiles are equal, every other value is an outlier. The smaller of two groups is not named twice.
 
-Groups and outliers are looked for among eight placements or more: of fewer, chance alone makes them.
+Groups and outliers are looked for among eight placements or more. Among fewer, chance alone makes them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 FEWEST = 8
-"""Placements without which neither groups nor outliers are looked for."""
+"""The fewest placements among which groups and outliers are looked for."""
 SIDE = 10
-"""How many of 100 placements each of two groups has, at least."""
+"""The smallest share of the placements in each of two groups, in percent."""
 FENCE = 3
-"""How many interquartile ranges an outlier is away from the quartiles, at least."""
+"""The smallest distance of an outlier from the quartiles, in interquartile ranges."""
 NAMED = 8
-"""How many seeds a note names before it counts the others."""
+"""The most seeds that a note names before it counts the other seeds."""
 
 Point = tuple[int, float]
 """A seed and its value."""
@@ -39,7 +39,7 @@ Point = tuple[int, float]
 
 @dataclass(frozen=True)
 class Spread:
-    """What is remarkable about values over the placements. Points are sorted by value, then by seed.
+    """`Spread` describes values over the placements. Points are sorted by value, then by seed.
 
     Attributes:
         equal: Whether all values are the same, of two placements or more.
@@ -53,7 +53,7 @@ class Spread:
 
 
 def spread(points: Iterable[Point]) -> Spread:
-    """What is remarkable about the values of these seeds.
+    """Returns the spread of the values of these seeds.
 
     >>> found = spread(enumerate([1.0, 1.1, 1.2, 1.3, 1.1, 1.2, 7.0, 7.1]))
     >>> found.groups[1], found.outliers
@@ -74,7 +74,7 @@ def spread(points: Iterable[Point]) -> Spread:
 
 
 def _groups(ordered: Sequence[Point]) -> tuple[tuple[Point, ...], tuple[Point, ...]] | None:
-    """The two sides of the largest gap, if it parts the values."""
+    """Returns the two sides of the largest gap, if the gap separates two groups."""
     values = [value for _, value in ordered]
     gap, cut = max((values[place] - values[place - 1], place) for place in range(1, len(values)))
     side = min(cut, len(values) - cut)
@@ -84,14 +84,14 @@ def _groups(ordered: Sequence[Point]) -> tuple[tuple[Point, ...], tuple[Point, .
 
 
 def _outliers(ordered: Sequence[Point]) -> list[Point]:
-    """The points beyond the fences."""
+    """Returns the points beyond the fences."""
     lower, _, upper = quantiles((value for _, value in ordered), n=4, method="inclusive")
     reach = FENCE * (upper - lower)
     return [point for point in ordered if point[1] < lower - reach or point[1] > upper + reach]
 
 
 def notes(points: Iterable[Point], what: str, unit: str, *, picture: bool = False) -> list[str]:
-    """What a reader should know about the values of a metric: a sentence each, with the seeds.
+    """Returns notes about the values of a metric: a sentence each, with the seeds.
 
     Args:
         points: Seeds and values; nothing is said of values that are undefined.
@@ -131,7 +131,7 @@ def notes(points: Iterable[Point], what: str, unit: str, *, picture: bool = Fals
 
 
 def _range(group: Sequence[Point], unit: str) -> str:
-    """How many placements, and from where to where."""
+    """Returns the number of placements in a group, and the range of their values."""
     low, high = figure(group[0][1], unit), figure(group[-1][1], unit)
     return f"{len(group)} at {low}" if low == high else f"{len(group)} at {low} to {high}"
 
@@ -141,7 +141,7 @@ def _of(unit: str) -> str:
 
 
 def seeds(points: Sequence[Point], unit: str | None = None) -> str:
-    """The seeds in order, with their values if there is a unit; of many the first ones and a count.
+    """Returns the seeds in order, with values if `unit` is given. After the first ones it counts the rest.
 
     >>> seeds([(3, 1.0), (1, 2.0)])
     'seeds 1, 3'

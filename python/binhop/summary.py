@@ -56,9 +56,9 @@ def summarise(results: pl.DataFrame, confidence: float = 0.95, keys: list[str] =
 
 
 def demand_misses(results: pl.DataFrame, level: str) -> pl.DataFrame:
-    """Misses of fetches, loads and stores at one cache, summed: one row per workload, phase and seed.
+    """Returns a level's misses of fetches, loads and stores, summed, for each workload, phase and seed.
 
-    Of `memory`: the misses that reach it.
+    For `memory`, these are the misses that reach it.
     """
     keys = ["workload", "phase", "seed"]
     return (
@@ -69,7 +69,7 @@ def demand_misses(results: pl.DataFrame, level: str) -> pl.DataFrame:
 
 
 def with_misses(results: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
-    """The rows, and those of `<level>.misses`, a level's demand misses as a count, where they are wanted."""
+    """Returns the rows, and those of `<level>.misses` (a level's demand misses) where wanted."""
     levels = [name.removesuffix(".misses") for name in metrics if _LEVEL_MISSES.fullmatch(name)]
     parts = [results]
     for level in levels:
@@ -81,7 +81,7 @@ def with_misses(results: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
 
 
 def _demand(results: pl.DataFrame, level: str) -> pl.DataFrame:
-    """The rows of a level's misses of fetches, loads and stores; of `memory` the misses that reach it."""
+    """Returns the rows of a level's demand misses; for `memory`, of the misses that reach it."""
     what = "accesses" if level == "memory" else "misses"
     return results.filter(
         pl.col("metric").is_in([f"{level}.{kind}.{what}" for kind in ("fetch", "load", "store")])

@@ -61,7 +61,7 @@ class Trace:
         self.endless = endless
         """Whether it never ends: then a simulation needs a length."""
         self.once = once
-        """Whether it can be read once only: the standard input, a pipe, or an Arrow reader of batches."""
+        """Whether the trace can be read once only: standard input, a pipe, or an Arrow reader of batches."""
         self._counted = counted
         self._stream = stream
         self._source = source
@@ -96,7 +96,7 @@ class Trace:
         A table can be read again and again; a record batch reader only once.
         """
         held = table.collect() if isinstance(table, pl.LazyFrame) else table
-        # A reader of batches is an iterator, a table is none.
+        # A reader of batches is an iterator; a table is not.
         once = hasattr(held, "__next__") or hasattr(held, "read_next_batch")
         return cls(name, lambda: _binhop.Stream.arrow(checked(held), name), {"table": name}, once=once)
 
@@ -169,7 +169,7 @@ class Trace:
         raise RequestError(repr(what), "trace", rule, "see help(binhop.Trace)")
 
     def stream(self) -> Stream:
-        """The events, to be read once.
+        """Returns a stream of the events, to be read once.
 
         Raises:
             RequestError: The file is no longer what it was when this trace was read first.
@@ -198,7 +198,7 @@ class Trace:
         return self._part("head", {"rows": rows}, lambda stream: stream.first_rows(rows), ends=True)
 
     def first_references(self, references: int | str) -> Trace:
-        """The first references, as every `length` counts them.
+        """Returns a trace of the first references, by the rule of every `length`.
 
         The part ends before the row that would exceed them: a run of instructions is not cut, since where its
         instructions begin is not recorded. So it may hold a few references fewer.
@@ -314,7 +314,7 @@ class Trace:
 
     @property
     def references(self) -> int | None:
-        """How many references a trace file says it holds; None where nothing says so without reading it."""
+        """Returns the number of references that a trace file promises; None if only reading could tell."""
         return self.stream().references if self._counted else None
 
     @property
@@ -408,7 +408,7 @@ class Trace:
 
 
 def _identity(file: os.stat_result) -> str:
-    """What `Stream.identity` is for a file that carries no hash."""
+    """Returns the `Stream.identity` of a file that carries no hash."""
     seconds, nanoseconds = divmod(file.st_mtime_ns, 1_000_000_000)
     return f"{file.st_dev}:{file.st_ino}:{file.st_size}:{seconds}.{nanoseconds:09}"
 
@@ -432,7 +432,7 @@ def distinct(traces: Sequence[Trace]) -> None:
 
 
 def _range(addresses: tuple[int, int]) -> tuple[int, int]:
-    """The first address, and the one behind the last."""
+    """Returns the first address of a range, and the address after the last."""
     try:
         first, end = addresses
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""Whether a file may be executed that lies where others might have put it.
+"""Decides whether a file may be executed that lies where other users might have put it.
 
-A file is trusted if it, every directory above it, and whatever its links lead to belong to this user or to
-root, and nobody else may write to them. A directory that everybody may write to is trusted only with its
-sticky bit, as /tmp has it: there nobody can replace what is another's.
+A file is trusted if the file, every directory above it, and the targets of its links belong to this user or
+to root, and nobody else may write to them. A directory that everybody may write to is trusted only with its
+sticky bit, as /tmp has it: there nobody can replace another user's files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def distrusted(path: Path) -> str | None:
-    """Why this file or directory is not to be trusted; None if it is. What is not there is trusted."""
+    """Returns the reason to distrust a file or directory; None if it is trusted, or does not exist."""
     whole = path.absolute()  # links are looked at, too
     for place in (*reversed(whole.parents), whole):
         if (why := _distrusted_itself(place)) is not None:
@@ -42,7 +42,7 @@ def _distrusted_itself(path: Path) -> str | None:
 
 
 def _is_private(group: int) -> bool:
-    """Whether the group is root's, or this user's own: many systems give each user one of the same name."""
+    """Returns whether the group is root's, or has this user's name, as many systems give each user one."""
     if group == 0:
         return True
     try:

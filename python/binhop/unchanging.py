@@ -1,4 +1,4 @@
-"""What a policy finds outside its calls, and whether that has changed.
+"""`Unchanging` notices a change of the state that a policy finds outside its calls.
 
 `Unchanging` looks at a function's closure, defaults, attributes and the globals that it names. Of a class it
 looks at the attributes and at the defaults of its methods, not at what its methods reach elsewhere. Where a
@@ -27,7 +27,7 @@ _SEQUENCES = (list, tuple, set, frozenset, deque)
 
 
 class Unchanging:
-    """What a policy finds outside its calls, as it was at first.
+    """`Unchanging` holds the first state of everything that a policy finds outside its calls.
 
     >>> seen = []
     >>> def choose(request, pool):
@@ -44,7 +44,7 @@ class Unchanging:
         self._before = _states(policy)
 
     def changed(self) -> str | None:
-        """The name of the first thing that is not as it was; None if everything is."""
+        """Returns the name of the first object that has changed; None if none has."""
         now = _states(self._policy)
         names = [*self._before, *(name for name in now if name not in self._before)]
         missing = object()
@@ -54,7 +54,7 @@ class Unchanging:
 
 
 def _states(policy: Any) -> dict[str, Any]:
-    """Each name that the policy finds, and the state of what it stands for."""
+    """Returns each name that the policy finds, and the state of its value."""
     while isinstance(policy, functools.partial):
         policy = policy.func
     found = _found_in(policy) if isinstance(policy, type) else _found_by(policy)
@@ -63,7 +63,7 @@ def _states(policy: Any) -> dict[str, Any]:
 
 
 def _found_in(of: type) -> dict[str, Any]:
-    """What the objects of a class share."""
+    """Returns the values that the objects of a class share."""
     found: dict[str, Any] = {}
     for base in of.__mro__[:-1]:
         for name, value in vars(base).items():
@@ -76,7 +76,7 @@ def _found_in(of: type) -> dict[str, Any]:
 
 
 def _found_by(function: FunctionType) -> dict[str, Any]:
-    """What a function finds, by the name under which it finds it."""
+    """Returns the values that a function finds, by the names it uses for them."""
     found = {f"{function.__name__}.{name}": value for name, value in vars(function).items()}
     for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars, strict=True):
         try:
@@ -90,7 +90,7 @@ def _found_by(function: FunctionType) -> dict[str, Any]:
 
 
 def _defaults(function: FunctionType) -> dict[str, Any]:
-    """The values that are made once, with the function."""
+    """Returns the default arguments, which are made once, with the function."""
     parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
     defaults = function.__defaults__ or ()
     positional = dict(zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True))
@@ -98,7 +98,7 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
 
 
 def _names(code: CodeType) -> list[str]:
-    """The names that code and the functions in it may look up outside."""
+    """Returns the names that code and the functions in it may look up outside."""
     names = [*code.co_names]
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
@@ -107,14 +107,14 @@ def _names(code: CodeType) -> list[str]:
 
 
 class _Look:
-    """Turns a value into something that compares equal as long as the value does not change."""
+    """`_Look` turns a value into an object that compares equal until the value changes."""
 
     def __init__(self, module: str) -> None:
         self._module = module
         self._within: dict[int, int] = {}
 
     def state(self, value: Any) -> Any:
-        """What the value is now."""
+        """Returns the present state of the value."""
         if isinstance(value, _PLAIN):
             return (type(value), value)
         if id(value) in self._within:  # a cycle, or the same thing once more
@@ -143,13 +143,13 @@ class _Look:
 
 
 def _draws(value: Any) -> bool:
-    """Whether it is a source of random numbers with a state, or a method of one."""
+    """Returns whether the value is a source of random numbers with a state, or a method of one."""
     of = value if isinstance(value, random.Random) else getattr(value, "__self__", None)
     return value is random or (isinstance(of, random.Random) and not isinstance(of, random.SystemRandom))
 
 
 def _memory(value: Any) -> bytes | None:
-    """The bytes of an array; None if it is no array."""
+    """Returns the bytes of an array; None if the value is no array."""
     try:
         return memoryview(value).tobytes()
     except (TypeError, BufferError, ValueError, NotImplementedError):

@@ -186,7 +186,7 @@ def traces_until(
     plans: Sequence[dict[str, Any]],
     kept: Kept | None = None,
 ) -> list[Result]:
-    """As `simulate_until` for several traces, each with its plan; all go on until the last is known.
+    """Simulates several traces, each with its plan, as `simulate_until` does, until the last one is known.
 
     Each round of each trace is kept in `kept`, and taken from there.
     """

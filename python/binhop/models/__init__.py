@@ -1,1 +1,1 @@
-"""What can be computed without simulating: the papers' analytic models."""
+"""The papers' analytic models, which need no simulation."""

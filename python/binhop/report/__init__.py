@@ -18,7 +18,7 @@ __all__ = ["chart_of", "draw", "draw_comparison", "draw_paging", "redraw"]
 
 
 def chart_of(charts: Iterable[tuple[str, str, Any]], workload: str | None) -> Any:
-    """The chart of a workload; of the first of which there is one if none is named.
+    """Returns the chart of a workload; of the first workload that has one if none is named.
 
     Raises:
         RequestError: There is nothing to draw, or no workload of this name has a chart.

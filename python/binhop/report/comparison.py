@@ -37,7 +37,7 @@ def draw_comparison(directory: str | os.PathLike[str]) -> list[Path]:
 def comparison_charts(
     values: pl.DataFrame, differences: pl.DataFrame, summary: pl.DataFrame
 ) -> Iterator[tuple[str, str, Any]]:
-    """The name, workload and chart of each workload of which there is something to draw."""
+    """Yields the name, workload and chart of each workload that has a chart."""
     for workload in summary["workload"].unique(maintain_order=True):
         of = summary.filter(workload=workload)
         several = differences.filter(workload=workload)["seed"].n_unique() > 1

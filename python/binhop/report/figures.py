@@ -31,7 +31,7 @@ def draw(directory: str | os.PathLike[str]) -> list[Path]:
 
 
 def run_charts(results: pl.DataFrame, series: pl.DataFrame) -> Iterator[tuple[str, str, Any]]:
-    """The name, workload and chart of each workload of which there is something to draw."""
+    """Yields the name, workload and chart of each workload that has a chart."""
     for workload in results["workload"].unique(maintain_order=True):
         of = results.filter(workload=workload)
         metric = f"{caches(of['metric'].unique(maintain_order=True))[-1]}.mpi"

@@ -27,7 +27,7 @@ def draw_paging(directory: str | os.PathLike[str]) -> list[Path]:
 
 
 def paging_charts(faults: pl.DataFrame) -> Iterator[tuple[str, str, Any]]:
-    """The name, workload and chart of each workload of which there is something to draw."""
+    """Yields the name, workload and chart of each workload that has a chart."""
     for workload in faults["workload"].unique(maintain_order=True):
         of = faults.filter(workload=workload)
         panels = []

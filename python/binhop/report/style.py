@@ -52,7 +52,7 @@ def finish(chart: Any, title: str, subtitle: str | list[str] = "") -> Any:
 
 
 def save(chart: Any, directory: Path, stem: str) -> list[Path]:
-    """Writes the chart as PNG and as SVG; the files made. Names in both may hold anything."""
+    """Writes the chart as PNG and as SVG; returns the files. Names in both files are escaped."""
     specification = _escaped(chart.to_dict())
     stem = as_file_name(stem)
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
@@ -63,7 +63,7 @@ def save(chart: Any, directory: Path, stem: str) -> list[Path]:
 
 
 def _escaped(part: Any) -> Any:
-    """The chart with every text escaped: XML has no control characters."""
+    """Returns the chart with every text escaped. XML allows no control characters."""
     if isinstance(part, str):
         return escaped(part)
     if isinstance(part, dict):
