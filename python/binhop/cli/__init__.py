@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMPLETE = "_BINHOP_COMPLETE"
-"""The shell sets it when it asks what would complete a line."""
+"""The variable that the shell sets when it asks for completions of a line."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,12 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failed = streams.flush()
         if arguments is None:
             interrupts.after()
-    except KeyboardInterrupt:  # between two of our own lines
+    except KeyboardInterrupt:  # between two lines of binhop's own code
         return _interrupted()
     except BrokenPipeError as error:
         code, failed = 0, streams.flush() or error
     if isinstance(failed, BrokenPipeError):
-        return code  # the reader has seen enough
+        return code  # the reader has closed the pipe
     if failed is not None and code in (0, interrupts.CODE):
         code = _tell(_of_the_system(failed))
         streams.flush()
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        if words[:1] != ["record"]:  # what stands there is another program's
+        if words[:1] != ["record"]:  # its words may be another program's
             for word in words:
                 decodable(word, "")
         code = app(words, prog_name="binhop", standalone_mode=False)
@@ -77,14 +77,14 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _left(error: SystemExit, words: Sequence[str]) -> int:
-    """The exit code of a completion; what else ends so is a broken pipe, of which typer makes it."""
+    """Returns the exit code of a completion. Any other SystemExit is what typer makes of a broken pipe."""
     if COMPLETE in os.environ or {"--install-completion", "--show-completion"} & {*words}:
         return int(error.code or 0)
     raise BrokenPipeError from error
 
 
 def _of_the_system(error: MemoryError | OSError | UnicodeEncodeError) -> RequestError:
-    """What the system refuses, as a request that was wrong."""
+    """Turns an error of the system into a refused request."""
     if isinstance(error, MemoryError):
         return RequestError("memory", "", "there is not enough of it", "run fewer seeds at once")
     if isinstance(error, UnicodeEncodeError):
@@ -104,7 +104,7 @@ def _tell(error: BinhopError) -> int:
 
 
 def _say(text: str) -> None:
-    with suppress(OSError):  # a full or closed stream has no other to complain to
+    with suppress(OSError):  # there is no other stream to report to
         show.say(text)
 
 

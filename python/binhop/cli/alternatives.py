@@ -164,7 +164,7 @@ def _with_map(choices: list[tuple[str, list[str]]], v2p: str) -> list[tuple[str,
 
 
 def _with_own(choices: list[tuple[str, list[str]]], own: list[str]) -> list[tuple[str, list[str]]]:
-    """The choices, and beside each policy of the machine those in Python."""
+    """Returns the choices, with the policies in Python added to those of `placement.policy`."""
     policy = "placement.policy"
     others = [(key, values) for key, values in choices if key != policy]
     return [*others, (policy, [*dict(choices).get(policy, [OWN]), *own])]

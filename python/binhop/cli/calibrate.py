@@ -1,4 +1,4 @@
-"""The built-in workloads beside what the papers measured: KH90 Appendix A and §4.1.1."""
+"""Compares the built-in workloads with the papers' measurements: KH90 Appendix A and §4.1.1."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def compare(
         kept = stack.enter_context(kept_for(out, several=several))
         directory = stack.enter_context(claims.directory(out, "--out"))
         stopped: list[str] = []
-        # Two traces that are compared are of use together alone.
+        # An interrupted comparison of traces is not shown, because its traces are useful only together.
         shown_early = out is None and of_traces is None
         with progress(f"{len(called)} alternatives on {' '.join(traces)}", quiet=quiet) as tell:
             comparison = compare_chosen(

@@ -1,6 +1,6 @@
-"""What the shell offers for an argument: names from the lists, and files.
+"""Completes arguments for the shell with names from the lists, and files.
 
-It runs at every press of the key, so it reads no table and no trace.
+Completion runs at every press of the key, so it reads no table and no trace.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 WORDS = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
-"""Where shells say what stands on the line."""
+"""The variables in which shells pass the words of the line."""
 
 
 def traces(incomplete: str) -> list[str]:
-    """Built-in workloads, and files."""
+    """Completes a trace: built-in workloads, and files."""
     return [*_begin((name for name, *_ in _binhop.workloads()), incomplete), *_files(incomplete)]
 
 
 def machines(incomplete: str) -> list[str]:
-    """Bundled machines, and descriptions."""
+    """Completes a machine: bundled machines, and descriptions."""
     return [*_begin((name for name, *_ in _binhop.machines()), incomplete), *_files(incomplete, ".toml")]
 
 
 def machines_and_traces(incomplete: str) -> list[str]:
-    """What `compare` takes."""
+    """Completes an argument of `compare`: machines and traces."""
     return list(dict.fromkeys([*machines(incomplete), *traces(incomplete)]))
 
 
 def settings(incomplete: str) -> list[str]:
-    """Keys of a machine, each with its `=`; behind `placement.policy=` the policies."""
+    """Completes a setting: keys of a machine, each with its `=`, and policies after `placement.policy=`."""
     key, equals, begun = incomplete.partition("=")
     if equals:
         names = [name for name, *_ in _binhop.policies()] if key == "placement.policy" else []
@@ -52,7 +52,7 @@ def settings(incomplete: str) -> list[str]:
 
 
 def metrics(incomplete: str) -> list[str]:
-    """Metrics of the machine that stands on the command line."""
+    """Completes a metric of the machine on the command line."""
     names = []
     for pattern, *_ in _binhop.counters():
         if "<kind>" not in pattern:
@@ -61,7 +61,7 @@ def metrics(incomplete: str) -> list[str]:
 
 
 def _caches() -> list[str]:
-    """The caches of the machines on the line; those of every bundled machine if there is none yet."""
+    """Returns the caches of the machines on the line, or of every bundled machine if the line has none."""
     bundled = {name: text for name, _, text in _binhop.machines()}
     described = []
     for word in " ".join(os.environ.get(name, "") for name in WORDS).split():
@@ -77,7 +77,7 @@ def _begin(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _files(incomplete: str, ending: str = "") -> list[str]:
-    """Files, and directories with a slash behind them; hidden ones if asked for."""
+    """Returns files, and directories with a slash behind them. Hidden ones are left out unless asked for."""
     before, slash, begun = incomplete.rpartition("/")
     directory = Path(before + slash or ".")
     try:

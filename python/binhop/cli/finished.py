@@ -1,4 +1,4 @@
-"""What of a command's work is finished when it ends early: kept beside its directory, or shown."""
+"""Keeps the finished parts of a command's work when the command ends early, or reports them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def telling(out: str) -> Iterator[None]:
-    """Says, when a command ends early, what of it was kept and how to go on."""
+    """Reports, when a command ends early, how many runs were kept and how to go on."""
     try:
         yield
     except BaseException:
@@ -31,7 +31,7 @@ def telling(out: str) -> Iterator[None]:
 
 @contextmanager
 def kept_for(out: str | None, *, several: bool) -> Iterator[Kept | None]:
-    """Where a command that simulates several things keeps those that are finished; None if it does not."""
+    """Yields the place for a command's finished runs; None if the command keeps none."""
     if out is None or not several:
         yield None
         return
@@ -40,7 +40,7 @@ def kept_for(out: str | None, *, several: bool) -> Iterator[Kept | None]:
 
 
 def told(traces: Sequence[Trace], finished: int) -> str:
-    """Says which traces are finished when a command that keeps nothing is stopped; a note for the result."""
+    """Reports the finished traces of a stopped command that keeps nothing. Returns a note for the result."""
     names = [trace.name for trace in traces]
     left = f"not finished: {', '.join(names[finished:])}"
     are = "are" if finished != 1 else "is"

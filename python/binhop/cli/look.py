@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 BEST, WORST = "best", "worst"
 DUMP = "run --dump-placement"
-"""What the metadata of a placement calls the command that wrote it."""
+"""The command's name in the metadata of a placement that it writes."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Look:
     cache: str | None = None
 
     def cache_of(self, machine: Machine) -> str:
-        """The cache whose misses count."""
+        """Returns the cache whose misses count."""
         return self.cache or machine.last_level
 
     def seed(self, result: Result, machine: Machine) -> int:
@@ -95,7 +95,7 @@ def look_of(
 
 
 def _check_cache(cache: str | None, machine: Machine, *, asked: bool) -> None:
-    """Refuses a cache that the machine does not have, and one that nothing asks about."""
+    """Refuses a cache that the machine does not have, and a cache given without an option that uses it."""
     if cache is None:
         return
     if not asked:

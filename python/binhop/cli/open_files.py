@@ -1,15 +1,15 @@
-"""The limit of open files, for commands that read many traces at once."""
+"""Raises the limit of open files, for commands that read many traces at once."""
 
 from __future__ import annotations
 
 import resource
 
 _OTHERS = 64
-"""Files beside the traces: the output, libraries, pipes."""
+"""The number of open files beside the traces: the output, libraries, pipes."""
 
 
 def allow_open_files(traces: int) -> None:
-    """Raises this process's soft limit as far as so many traces need, and as the hard limit allows.
+    """Raises this process's soft limit for the given number of traces, up to the hard limit.
 
     Where that is not enough, opening says which trace could not be opened, and what to do.
     """

@@ -113,7 +113,7 @@ def length_of(length: int | None, trace: binhop.Trace) -> int | None:
 
 
 def opened(names: list[str], *, apart: bool = True) -> list[binhop.Trace]:
-    """The traces, each of a name of its own if they are to be told apart by it."""
+    """Opens the traces. With `apart`, traces of one name are refused."""
     traces = [binhop.Trace.of(name) for name in names]
     if apart:
         distinct(traces)
@@ -136,7 +136,7 @@ def recorded(v2p: str | None) -> list[str]:
 
 
 def json_file(target: str | None, *read: str, force: bool) -> AbstractContextManager[OutputFile | None]:
-    """The file that JSON goes to, its place taken before these files are read."""
+    """Claims the file for JSON before the given files are read."""
     claims = Claims(force=force)
     claims.reads(*read)
     return claims.file(target, "--json", RESULT)
@@ -145,7 +145,7 @@ def json_file(target: str | None, *read: str, force: bool) -> AbstractContextMan
 def written_as_json(
     value: object, target: str | None, file: OutputFile | None = None, *, force: bool = False
 ) -> bool:
-    """Writes a value as JSON where that was asked for, and says whether it was; to `file` if it is open."""
+    """Writes a value as JSON if `target` is given, to `file` if it is open. Returns whether it wrote."""
     if target is None:
         return False
     text = json_text(value, indent=2) + "\n"

@@ -1,4 +1,4 @@
-"""`--policy FILE.py:NAME`: a placement policy in a file of Python that the user wrote."""
+"""`--policy FILE.py:NAME`: a placement policy in the user's own Python file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Policies = Annotated[
 
 @dataclass(frozen=True)
 class Own:
-    """A policy in Python: how the command line names it, what tables call it, and what it is."""
+    """A policy in Python: the text on the command line, the name in tables, and the policy itself."""
 
     text: str
     name: str
@@ -52,7 +52,7 @@ class Own:
 
 
 def own_policy(text: str | None) -> Own | None:
-    """The policy of a file, checked; None if none is named.
+    """Returns the checked policy of a file; None if `text` is None.
 
     Raises:
         RequestError: There is no such file or name, the file fails, or what it names is no policy.
@@ -72,7 +72,7 @@ def own_policy(text: str | None) -> Own | None:
 
 
 def _run(path: Path, text: str) -> ModuleType:
-    """The module of a file. As with `python FILE`, it can import what lies beside it; nothing is cached."""
+    """Runs a file as a module. As with `python FILE`, it can import its neighbours. Nothing is cached."""
     try:
         source = path.read_bytes()
     except OSError as error:
@@ -94,7 +94,7 @@ def _run(path: Path, text: str) -> ModuleType:
 
 
 def _line(error: BaseException, file: str) -> str:
-    """Where in the file it happened."""
+    """Returns the line of the file at which the error happened, as words."""
     if isinstance(error, SyntaxError):
         return f" at line {error.lineno}" if error.filename == file and error.lineno else ""
     last = None
@@ -107,7 +107,7 @@ def _line(error: BaseException, file: str) -> str:
 
 
 def alone(own: Own | None, others: Sequence[tuple[str, object]]) -> None:
-    """Refuses what would say, too, where pages go."""
+    """Refuses other options that choose the placement."""
     for option, value in others:
         if own is not None and value:
             rule = f"{OPTION} says where pages go"

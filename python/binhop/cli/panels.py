@@ -1,4 +1,4 @@
-"""The groups of options in the help of commands that have many."""
+"""Groups the options in the help of commands that have many."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RECORDING: Mapping[str, tuple[str, ...]] = {
 
 
 class _Grouped(TyperCommand):
-    """A command whose options stand in groups."""
+    """A command whose options are grouped."""
 
     panels: Mapping[str, tuple[str, ...]]
 

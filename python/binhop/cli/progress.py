@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Title(ProgressColumn):
-    """What is done. Names in it may hold anything."""
+    """The title of the present work. Names in the title may hold any character."""
 
     def render(self, task: Task) -> Text:
         return Text(escaped(task.description))
@@ -53,7 +53,7 @@ def progress(what: str, *, quiet: bool) -> Iterator[Tell | None]:
 
 @contextmanager
 def watch(*, quiet: bool) -> Iterator[Watch | None]:
-    """The same where the title changes: still one whole."""
+    """Yields a callback that also takes the title. All titles share one progress."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

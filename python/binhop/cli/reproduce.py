@@ -1,4 +1,4 @@
-"""Commands about papers: reproduce one; and make anew what was made from a result's Parquet."""
+"""Commands about papers: reproduce a paper, and redraw what derives from a result's Parquet."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _put_tables(place: Path, facts: dict[str, Any], form: str) -> None:
 
 
 def _tables(place: Path, facts: dict[str, Any]) -> list[Table]:
-    """The tables of a result of this provenance."""
+    """Returns the tables of a result with this provenance."""
     if "study" in facts and "document" not in facts:
         from binhop.study import StudyResult
 

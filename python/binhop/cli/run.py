@@ -167,7 +167,7 @@ def _each(
     *,
     quiet: bool,
 ) -> list[Result]:
-    """Each trace with its plan, under these placements; Ctrl-C ends it early where nothing is kept."""
+    """Simulates each trace with its plan, under these placements. Ctrl-C ends it early if nothing is kept."""
     results: list[Result] = []
     try:
         with watch(quiet=quiet) as told:
@@ -232,12 +232,12 @@ def _narrow(until: str | None, metric: str | None, seeds: Any) -> tuple[float, i
 
 
 def _filled(directory: ResultDirectory, result: Result, confidence: float, form: str) -> list[str]:
-    """Fills a directory; returns the names of the files. Its tables import SciPy, which takes 0.7 s."""
+    """Fills a directory; returns the names of its files. Its tables import SciPy, which takes 0.7 s."""
     return table_form.fill(directory, result, result.tables(confidence), result.notes, form)
 
 
 def print_result(result: Result, confidence: float, form: str) -> None:
-    """For each workload the misses of every level and CPI, over the placements; then the notes."""
+    """Shows, for each workload, the misses of every level and CPI over the placements, then the notes."""
     if form != TEXT:
         table_form.put(result.tables(confidence), result.notes, form)
         return

@@ -1,7 +1,7 @@
-"""Tables on standard output: plain text that fits 80 columns where it is no terminal.
+"""Prints tables on standard output: plain text that fits 80 columns unless it is a terminal.
 
-All that a command shows goes through here: names and metadata of traces, file names and descriptions may hold
-anything, so every text is escaped and, where it is very long, cut, and no word in brackets is markup.
+A command shows all text through this module. Names and metadata of traces, file names and descriptions may
+hold anything. So every text is escaped, a very long text is cut, and no word in brackets is markup.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 LONGEST = 4096
-"""The most characters of a text in a paragraph or a cell: a trace may hold a command of any length."""
+"""The most characters of a text in a paragraph or a cell. A trace may hold a command of any length."""
 
 
 class _Console(Console):
-    """Prints each text escaped, as one paragraph."""
+    """A console that prints each text escaped, as one paragraph."""
 
     def print(self, *objects: Any, **how: Any) -> None:
         super().print(*map(_shown, objects), **how)
 
 
 class _Table(Table):
-    """Holds each cell escaped."""
+    """A table that holds each cell escaped."""
 
     def add_row(self, *cells: Any, **how: Any) -> None:
         super().add_row(*map(_shown, cells), **how)
@@ -45,7 +45,7 @@ def _shown(what: Any) -> Any:
 
 
 def _cut(text: str) -> str:
-    """The text, or as much of it as anybody reads: to wrap 20 MB takes a minute."""
+    """Returns the text, cut at the length that anybody reads. Wrapping 20 MB takes a minute."""
     if len(text) <= LONGEST:
         return text
     return f"{text[:LONGEST]}… ({grouped(len(text))} characters)"
@@ -58,12 +58,12 @@ def console() -> Console:
 
 
 def put(text: str = "") -> None:
-    """A line on standard output, of any length."""
+    """Prints a line on standard output, of any length."""
     print(escaped(text))  # noqa: T201
 
 
 def say(text: str) -> None:
-    """A line on standard error, of any length."""
+    """Prints a line on standard error, of any length."""
     print(escaped(text), file=sys.stderr)  # noqa: T201
 
 
@@ -78,7 +78,7 @@ def table(*columns: str, right: int = 0, gap: int = 2) -> Table:
 
 
 def print_table(made: tables.Table, gap: int = 2) -> None:
-    """A table below its title, and a line for each group of its rows."""
+    """Prints a table below its title, with a line for each group of its rows."""
     out = console()
     if made.title:
         out.print(made.title)
@@ -102,7 +102,7 @@ def print_table(made: tables.Table, gap: int = 2) -> None:
 
 
 def entry(name: str, text: str, details: dict[str, str]) -> None:
-    """A named thing: the name, what it is, and details below."""
+    """Prints a named entry: its name, its description, and details below."""
     out = console()
     out.print(Text(escaped(_cut(name)), style="bold"))
     for line in (text, *(f"{label}: {detail}" for label, detail in details.items())):

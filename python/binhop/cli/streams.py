@@ -1,4 +1,4 @@
-"""The standard streams, whatever they are: closed, full, or of an encoding that lacks characters."""
+"""Handles standard streams that are closed, full, or of an encoding that lacks characters."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 from typing import IO
 
 _CLOSED = {"stdin": os.O_WRONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
-"""How /dev/null stands in for a closed stream: reading and writing fail, messages go nowhere."""
+"""The mode in which /dev/null replaces a closed stream: reading and writing fail, messages are dropped."""
 
 
 def prepare() -> None:
-    """Makes the streams usable for what follows.
+    """Makes the standard streams usable.
 
     A closed stream's number would go to the first file that is opened, and messages into that file. A
     character that the encoding lacks is printed as a question mark.
@@ -36,14 +36,14 @@ def _stand_in(number: int, flags: int, mode: str) -> IO[str]:
 
 
 def silence(stream: IO[str]) -> None:
-    """What Python would still write to this stream at its end goes nowhere."""
+    """Sends the text that Python would still write to this stream to /dev/null."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 def flush() -> OSError | None:
-    """Writes what is still to be written; what hindered it, and then nothing more is tried."""
+    """Flushes standard output and standard error. Returns the first error; a failed stream is silenced."""
     failed = None
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -103,7 +103,7 @@ def _amount(seeds: str | None, length: str | None) -> Amount:
 
 
 def print_study(result: StudyResult, form: str) -> None:
-    """For each part what the study shows, cell by cell; then the notes."""
+    """Shows the table of each part, cell by cell, then the notes."""
     if form != TEXT:
         table_form.put(result.tables(), result.notes, form)
         return

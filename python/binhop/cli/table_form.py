@@ -1,4 +1,4 @@
-"""The option that chooses the form of a command's tables, and what is made of it."""
+"""The option that chooses the form of a command's tables, and functions that write tables in that form."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ Form = Annotated[
 
 
 def checked(form: str) -> str:
-    """The form, if it is one."""
+    """Returns the form, if it is known."""
     return form_of(form, "--table")
 
 
 def put(tables: Sequence[Table], notes: Sequence[str], form: str) -> None:
-    """Writes tables and notes to standard output, in a form that is not text."""
+    """Writes tables and notes to standard output, in a form other than text."""
     sys.stdout.write(rendered(tables, notes, form))
 
 
 def write(directory: Path, tables: Sequence[Table], notes: Sequence[str], form: str) -> None:
-    """Writes tables and notes into a directory, in a form that is not text; nothing of text."""
+    """Writes tables and notes into a directory, in a form other than text. For text it writes nothing."""
     if form != TEXT:
         path = directory / f"table{SUFFIXES[form]}"
         path.write_text(rendered(tables, notes, form), encoding="utf-8")
@@ -47,7 +47,7 @@ def write(directory: Path, tables: Sequence[Table], notes: Sequence[str], form: 
 def fill(
     place: ResultDirectory, what: Writable, tables: Sequence[Table], notes: Sequence[str], form: str
 ) -> list[str]:
-    """Fills a directory with a result and its tables in this form; the names of the files."""
+    """Fills a directory with a result and its tables in this form; returns the names of the files."""
 
     def made(directory: Path) -> None:
         what.write_tables(directory)

@@ -180,7 +180,7 @@ def _opened(trace: str) -> binhop.Trace:
 
 @dataclass(frozen=True)
 class _To:
-    """Where a part of traces goes, and which command takes it from which traces."""
+    """The output of a part of traces, and the command and the traces that it is made of."""
 
     command: str
     traces: list[str]
