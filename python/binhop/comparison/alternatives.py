@@ -1,4 +1,4 @@
-"""What is compared: machines, or traces on one machine, each with a name that says what differs."""
+"""The alternatives of a comparison: machines, or traces on one machine, each with a name of its own."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def alternatives(machines: object) -> list[Alternative]:
 
 
 def only(machines: object) -> Alternative | None:
-    """The machine, if it is the only one: alone, in a list, or with a name or a policy in Python.
+    """Returns the machine, if there is only one: alone, in a list, or with a name or a policy in Python.
 
     >>> only("kh90").machine == only(["kh90"]).machine, only(["kh90", "zen-4k"])
     (True, None)
@@ -88,12 +88,12 @@ def only(machines: object) -> Alternative | None:
 
 
 def by_trace(one: Alternative, names: Sequence[str]) -> list[Alternative]:
-    """The same machine once for each trace, each called by its trace."""
+    """Returns the machine once for each trace, named after the trace."""
     return checked([replace(one, name=name) for name in names])
 
 
 def trace_names(traces: Sequence[Trace], written: Sequence[str]) -> list[str]:
-    """What traces are called where they are compared: by their names, or as written where these are equal.
+    """Returns the names of compared traces: their own names, or the text as written where names are equal.
 
     >>> trace_names([], [])
     []

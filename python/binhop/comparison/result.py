@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 TOGETHER = "traces"
-"""The workload of traces that are compared with each other."""
+"""The workload under which compared traces are paired."""
 UNUSED = re.compile(r"placement \S+ does not use (\S+)$")
 """A note that several policies share but for their names."""
 
@@ -80,7 +80,7 @@ class Comparison:
 
     @property
     def workloads(self) -> list[str]:
-        """What was run, in order; of traces that are compared with each other `traces`."""
+        """Returns the workloads in order; for compared traces the one workload `traces`."""
         if self.by_trace:
             return [TOGETHER]
         return self.values["workload"].unique(maintain_order=True).to_list()
@@ -97,7 +97,7 @@ class Comparison:
         return summarise(measured, self.confidence if confidence is None else confidence, keys)
 
     def tables(self) -> list[Table]:
-        """The tables that `binhop compare` prints; `binhop.tables.rendered` makes Markdown or LaTeX of it."""
+        """Returns the tables of `binhop compare`. `binhop.tables.rendered` makes Markdown or LaTeX."""
         from binhop.tables.comparison import comparison_tables
 
         return comparison_tables(self.values, self.summary, self.provenance)
@@ -147,7 +147,7 @@ class Comparison:
         return draw_comparison(directory)
 
     def chart(self, workload: str | None = None) -> Any:
-        """The figure of a workload (the first of which there is one), as an Altair chart, for a notebook."""
+        """Returns the figure of a workload (of the first one that has a figure) as an Altair chart."""
         from binhop.report import chart_of  # it takes a while to load
         from binhop.report.comparison import comparison_charts
 
@@ -175,7 +175,7 @@ class Comparison:
 
 
 def together(measured: pl.DataFrame, *, by_trace: bool) -> pl.DataFrame:
-    """The rows of traces that are compared with each other as those of one workload, so that they pair."""
+    """Returns the rows of compared traces under one workload, so that they pair."""
     return measured.with_columns(workload=pl.lit(TOGETHER)) if by_trace else measured
 
 
@@ -192,7 +192,7 @@ def _values(results: Mapping[str, Sequence[Result]]) -> pl.DataFrame:
 
 
 def _spread_notes(measured: pl.DataFrame, metrics: Sequence[str]) -> list[str]:
-    """What is remarkable about how each alternative lies over the placements, in the first metric."""
+    """Returns notes on how each alternative's first metric lies over the placements."""
     said = []
     several = measured["workload"].n_unique() > 1
     for (workload,), of in measured.group_by("workload", maintain_order=True):
@@ -236,7 +236,7 @@ def _notes(results: Mapping[str, Sequence[Result]], constants: Sequence[str]) ->
 
 
 def _uncompared(results: Mapping[str, Sequence[Result]], metrics: Sequence[str]) -> list[str]:
-    """What does not stand beside its like: caches, CPI, and lines of memory that differ in size."""
+    """Returns notes on what is not compared: caches, CPI, and lines of memory that differ in size."""
     have = {
         name: cache_metrics([*of[0].results["metric"].unique(maintain_order=True)])
         for name, of in results.items()
@@ -262,6 +262,6 @@ def _uncompared(results: Mapping[str, Sequence[Result]], metrics: Sequence[str])
 
 
 def _memory_lines(machine: str) -> str:
-    """The lines in which the caches of a resolved machine ask memory."""
+    """Returns the line sizes with which the caches of a resolved machine ask memory."""
     caches = tomllib.loads(machine)["cache"].values()
     return " and ".join(dict.fromkeys(cache["line"] for cache in caches if cache["next"] == "memory"))

@@ -1,4 +1,4 @@
-"""Two or more machines or policies on each trace, or traces on one machine, under the same luck."""
+"""Compares machines or policies on each trace, or traces on one machine, under the same luck."""
 
 from __future__ import annotations
 
@@ -126,11 +126,11 @@ def compare_chosen(
     kept: Kept | None = None,
     stopped: Callable[[int], object] | None = None,
 ) -> Comparison:
-    """As `compare`, for named alternatives and for traces with a plan each.
+    """Compares as `compare` does, for named alternatives and for traces with a plan each.
 
-    With the names of the traces, the one alternative there is runs on each, and the traces are compared.
-    What is finished is kept in `kept`, and taken from there. With `stopped`, Ctrl-C ends it with the traces
-    that are compared, if there are any: it is told how many.
+    With `names` of the traces, the only alternative runs on each trace, and the traces are compared. Finished
+    runs are kept in `kept`, and taken from there. With `stopped`, Ctrl-C ends the comparison with the traces
+    that are compared, if there are any, and `stopped` receives their number.
     """
     check_confidence(confidence)
     jobs = [(trace, {**plan, "kept": kept}) for trace, plan in jobs]
@@ -278,7 +278,7 @@ def _compared(
 
 
 def _given(trace: object) -> tuple[list[Any], list[str] | None]:
-    """The traces, and their names if they are given."""
+    """Returns the traces, and their names if names are given."""
     if isinstance(trace, Mapping):
         return [*trace.values()], [str(name) for name in trace]
     return [*trace] if isinstance(trace, list | tuple) else [trace], None
@@ -298,7 +298,7 @@ def _baseline(chosen: Sequence[Alternative], baseline: int | str) -> str:
 
 
 def _metrics(chosen: Sequence[Alternative], base: str, wanted: Sequence[str] | None) -> list[str]:
-    """Those asked for, or each cache's and CPI: what the baseline and another have.
+    """Returns the metrics asked for; by default each cache's and CPI that the baseline and another have.
 
     Machines with different caches are compared by the misses that reach memory and by CPI first. A cache that
     is the last level of one of them and not of another does something else in each: it is left out.
@@ -319,7 +319,7 @@ def _metrics(chosen: Sequence[Alternative], base: str, wanted: Sequence[str] | N
 
 
 def _trace_metrics(one: Alternative, wanted: Sequence[str] | None) -> list[str]:
-    """Those asked for, or time and the misses of each cache, as counts and per instruction: for traces."""
+    """Returns the metrics asked for; by default time, and the misses of each cache as counts and rates."""
     have = metrics_of(one.machine)
     levels = [*reversed(caches(have))]
     if wanted is None:

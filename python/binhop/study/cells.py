@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST_CELLS = 10_000
 """Cells of one part: more is a mistake, or needs a study of its own."""
 MOST_CELLS_IN_ALL = 100_000
-"""Cells of all parts: so many take some 300 MB before the first is simulated."""
+"""The most cells of all parts: this many take some 300 MB before the first is simulated."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Plan:
     axes: list[str]
     scale: str | None
     files: list[Path]
-    """Machines and traces that are read from files."""
+    """The machines and traces that are read from files."""
 
 
 def plan(
@@ -127,7 +127,7 @@ def plan(
 
 
 def _check_number(study: Study) -> None:
-    """Refuses more cells than there may be, before any of them is made."""
+    """Refuses more cells than the limit, before any cell is made."""
     remedy = "make parts of it, or leave values out"
     total = 0
     for part in study.part:
@@ -142,7 +142,7 @@ def _check_number(study: Study) -> None:
 
 
 def _named(part: Part) -> list[str]:
-    """What a part reads, if it is a file: workloads and machines."""
+    """Returns the names in a part that may be files: workloads and machines."""
     entries = part.axes.get("machine", [])
     machines = [part.machine, *(entry.value if isinstance(entry, Choice) else entry for entry in entries)]
     return [*part.workloads, *(name for name in machines if isinstance(name, str))]
@@ -169,7 +169,7 @@ def _places(part: Part, amount: Amount, directory: Path, traces: dict[str, Trace
 
 
 def _machines(part: Part, directory: Path) -> Iterator[tuple[str, dict[str, str], Machine]]:
-    """Every combination of the axes' values, the last axis fastest: its machine, and what that is called."""
+    """Yields every combination of the axes' values (the last axis fastest) with its machine and its label."""
     fixed = {key: _text(value) for key, value in part.settings.items()}
     bases = _bases(part, directory)
     for entries in product(*part.axes.values()):
@@ -186,7 +186,7 @@ def _machines(part: Part, directory: Path) -> Iterator[tuple[str, dict[str, str]
 
 
 def _bases(part: Part, directory: Path) -> dict[str, tuple[str, Machine]]:
-    """The machines of a part by their labels: what tables call each, and the machine before any setting."""
+    """Returns the machines of a part by label: the name in tables, and the machine before any setting."""
     bases: dict[str, tuple[str, Machine]] = {}
     for entry in part.machines:
         named = str(entry.value if isinstance(entry, Choice) else entry)
@@ -202,7 +202,7 @@ def _bases(part: Part, directory: Path) -> dict[str, tuple[str, Machine]]:
 
 
 def _check_shown(study: Study, places: list[Place]) -> None:
-    """Refuses a metric to be shown that no machine of the part has."""
+    """Refuses to show a metric that no machine of the part has."""
     known: dict[Machine, list[str]] = {}
     for part in study.part:
         missing = dict.fromkeys(study.shown(part))

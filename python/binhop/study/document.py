@@ -31,7 +31,7 @@ from binhop.numbers import count
 MACHINE = "machine"
 """The axis whose values are machines."""
 MOST_PARTS = 32
-"""Parts of a dotted key: the parser needs time and memory that grow with their square, a study has five."""
+"""The most parts of a dotted key. The parser's time and memory grow with their square; a study has five."""
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:{_PART}\.[ \t]*+){{{MOST_PARTS}}}")
 
@@ -171,12 +171,12 @@ class Part(Amount):
 
     @property
     def machines(self) -> list[Entry]:
-        """The machines: one, or the values of the axis `machine`."""
+        """Returns the machines: the one machine, or the values of the axis `machine`."""
         return self.axes.get(MACHINE, [self.machine])
 
     @property
     def parameters(self) -> dict[str, list[Entry]]:
-        """The axes but `machine`, which is a column of every table anyway."""
+        """Returns the axes but `machine`, which is a column of every table."""
         return {axis: entries for axis, entries in self.axes.items() if axis != MACHINE}
 
 
@@ -191,7 +191,7 @@ class Study(Amount):
     scale: dict[str, Scale] = {}
 
     def shown(self, part: Part) -> list[str]:
-        """The metrics that the table of a part shows; none if the study leaves it open."""
+        """Returns the metrics that the table of a part shows; an empty list if the study leaves them open."""
         return part.show or self.show
 
     def amount(self, part: Part, scale: str | None = None) -> Amount:
@@ -273,7 +273,7 @@ def _check(study: Study, place: str) -> None:
 
 
 def _check_machines(part: Part, at: str) -> None:
-    """Refuses a part without a machine, with two places for it, and values that are no machine's name."""
+    """Refuses a part without a machine, a machine given twice, and values that name no machine."""
     if part.machine is not None and MACHINE in part.axes:
         rule = "the machines are those of the axis, and the part names another"
         raise RequestError(part.machine, f"{at}.machine", rule, "leave one of them out")

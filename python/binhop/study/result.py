@@ -82,7 +82,7 @@ class StudyResult:
         return summarise(self.results.filter(phase=phase), level, keys)
 
     def tables(self) -> list[Table]:
-        """For each part what the study shows: see `binhop.tables`."""
+        """Returns the table of each part: see `binhop.tables`."""
         metrics = [metric for of in (self.provenance.get("show") or {}).values() for metric in of]
         measured = with_misses(self.results.filter(phase="measured"), [*dict.fromkeys(metrics)])
         keys = [*KEYS, *self.axes, "phase", "metric", "unit"]

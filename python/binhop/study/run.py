@@ -72,7 +72,7 @@ def run(
 
 
 def once(notes: list[tuple[str, str]], workloads: Collection[str]) -> list[str]:
-    """Each note of a workload once, with the workloads that say it unless all of them do.
+    """Returns each note of a workload once, with its workloads unless all workloads have the note.
 
     >>> once([("lin", "a"), ("lin", "b"), ("tree", "a"), ("tree", "a")], {"lin", "tree"})
     ['a', 'lin: b']

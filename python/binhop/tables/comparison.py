@@ -1,4 +1,4 @@
-"""The tables of a comparison: for each workload and metric the alternatives below each other."""
+"""The tables of a comparison: for each workload and metric, one row for each alternative."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNDEFINED = "nothing to compare: every metric is undefined here"
 def comparison_tables(
     values: pl.DataFrame, summary: pl.DataFrame, provenance: Mapping[str, Any]
 ) -> list[Table]:
-    """A table for each workload from what a comparison counted, what that comes to, and its provenance."""
+    """Returns a table for each workload from a comparison's values, its summary, and its provenance."""
     traces = provenance.get("compared") == "traces"
     measured = together(values.filter(phase="measured"), by_trace=traces)
     return [
@@ -28,7 +28,7 @@ def comparison_tables(
 
 
 def explained(summary: pl.DataFrame, provenance: Mapping[str, Any]) -> str | None:
-    """What the columns mean, where there is more than one placement."""
+    """Returns an explanation of the columns; None if there is only one placement."""
     if (summary["n"].max() or 1) == 1:
         return None
     base, level = provenance["baseline"], f"{100 * provenance['confidence']:g}%"
@@ -60,7 +60,7 @@ def _table(
 
 
 def _head(measured: pl.DataFrame, provenance: Mapping[str, Any], workload: str) -> str:
-    """What was compared, and how much of it was simulated."""
+    """Returns the title: what was compared, and how much of it was simulated."""
     n = len(provenance["seeds"])
     placements = f"{n} placement{'s' * (n != 1)}"
     if provenance.get("compared") == "traces":
@@ -75,7 +75,7 @@ def _head(measured: pl.DataFrame, provenance: Mapping[str, Any], workload: str) 
 
 
 def titled(metric: str, unit: str) -> str:
-    """What the values of a metric are, as a head."""
+    """Returns the heading for the values of a metric."""
     if metric.endswith(".mpi"):
         return f"{metric.removesuffix('.mpi')} MPI×1000"
     if metric == "cpi":
@@ -86,7 +86,7 @@ def titled(metric: str, unit: str) -> str:
 
 
 def _against(row: dict[str, Any], unit: str) -> tuple[str, ...]:
-    """Difference, interval, reduction, chance of one alternative; in words where they do not vary."""
+    """Returns difference, interval, reduction and chance of an alternative; words where they do not vary."""
     if row["ties"] == row["n"]:
         return ("the same", "-", "-", "-")
     span = "-"

@@ -1,8 +1,8 @@
-r"""A table of words, and its forms.
+r"""`Table` is a table of words that is printed in several forms.
 
-*text* is what a terminal shows (`binhop.cli.show`). *md* is Markdown with pipes, as GitHub and Pandoc read
+*text* is for a terminal (`binhop.cli.show`). *md* is Markdown with pipes, as GitHub and Pandoc read
 it. *latex* is a `tabular` with the rules of the package booktabs in a `table`: the document needs
-`\usepackage{booktabs}` and nothing else. What a form would read as markup is escaped.
+`\usepackage{booktabs}` and nothing else. Characters that a form would read as markup are escaped.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ TEXT = "text"
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of words under a title.
+    """`Table` holds rows of words under a title.
 
     Attributes:
-        title: What it is a table of; empty for one that continues the table before.
+        title: The table's title; empty for a table that continues the table before.
         columns: The heads, as many as a row has cells.
         rows: The cells.
-        right: How many columns, the last ones, hold numbers.
-        instead: What is said where there are no rows.
+        right: The number of columns that hold numbers. These are the last columns.
+        instead: The text shown if there are no rows.
         grouped: Whether the first column names groups of rows: in text it becomes a line above each group.
     """
 
@@ -42,12 +42,12 @@ class Table:
 
     @property
     def left(self) -> int:
-        """How many columns, the first ones, hold words."""
+        """Returns how many columns hold words. These are the first columns."""
         return len(self.columns) - self.right
 
 
 def form_of(name: str, place: str = "form") -> str:
-    """The form of this name.
+    """Returns the name of the form, if it is known.
 
     >>> form_of("md")
     'md'
@@ -58,7 +58,7 @@ def form_of(name: str, place: str = "form") -> str:
 
 
 def rendered(tables: Sequence[Table], notes: Sequence[str], form: str) -> str:
-    """Tables and the notes below them as one text in Markdown or LaTeX."""
+    """Returns tables and the notes below them as one text in Markdown or LaTeX."""
     table, note = _MADE[form]
     parts = [table(each) for each in tables]
     if notes:
@@ -69,11 +69,11 @@ def rendered(tables: Sequence[Table], notes: Sequence[str], form: str) -> str:
 # ---- Markdown
 
 _MARKDOWN = re.compile(r"([\\|*_`<\[\]~$])")
-"""What Markdown, or one of its common extensions, would read as markup within a line."""
+"""The characters that Markdown, or one of its common extensions, reads as markup within a line."""
 
 
 def markdown(table: Table) -> str:
-    r"""A table with pipes under its title.
+    r"""Returns a table with pipes under its title.
 
     >>> print(markdown(Table("a_b", ("name", "n"), (("x|y", "1"),), right=1)), end="")
     **a\_b**
@@ -130,7 +130,7 @@ _TO = re.compile(r"(?<=\d)-(?=\d)")
 
 
 def latex(table: Table) -> str:
-    r"""A `tabular` in a `table` with the title as caption.
+    r"""Returns a `tabular` in a `table` with the title as caption.
 
     >>> print(latex(Table("", ("a", "b"), (("50%", "-1"),), right=1)), end="")
     \begin{table}
@@ -168,7 +168,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _worded(text: str) -> str:
-    r"""Words as LaTeX prints them: its own letters escaped, thousands kept together.
+    r"""Returns words for LaTeX: special characters are escaped, and thousands are kept together.
 
     >>> _worded("50% of a_b, 1 234 567")
     '50\\% of a\\_b, 1\\,234\\,567'
@@ -178,7 +178,7 @@ def _worded(text: str) -> str:
 
 
 def _number(cell: str) -> str:
-    """A cell of numbers: a minus is one, and the stroke of an interval is as long as one."""
+    """Returns a cell of numbers for LaTeX, with a minus sign, and a dash in intervals."""
     return _TO.sub("--", _MINUS.sub("$-$", _worded(cell)))
 
 
@@ -192,8 +192,8 @@ _MADE: dict[str, tuple[Callable[[Table], str], Callable[[Sequence[str]], str]]] 
     "latex": (latex, _latex_notes),
 }
 FORMS = (TEXT, *_MADE)
-"""The forms there are."""
+"""The forms, by name."""
 SUFFIXES = {"md": ".md", "latex": ".tex"}
-"""What a file in a form is called after."""
+"""The ending of file names in each form."""
 
 __all__ = ["FORMS", "SUFFIXES", "TEXT", "Table", "form_of", "latex", "markdown", "rendered"]

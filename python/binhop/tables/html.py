@@ -1,4 +1,4 @@
-"""Tables in a notebook: HTML in which every text is escaped."""
+"""Shows tables in a notebook as HTML in which every text is escaped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def html(tables: Sequence[Table], notes: Sequence[str]) -> str:
-    """Tables, and the notes below them, as a notebook shows them.
+    """Returns tables, and the notes below them, as HTML for a notebook.
 
     >>> from binhop.tables.form import Table
     >>> html([Table("a<b", ("name", "n"), (("x", "1"),), right=1)], ["it's"])[:43]

@@ -1,4 +1,4 @@
-"""The tables of page faults: for each workload the rate by memory and number of colors."""
+"""The tables of page faults: for each workload, the rates by memory size and number of colors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def paging_tables(faults: pl.DataFrame, utilization: pl.DataFrame) -> list[Table]:
-    """A table for each workload: faults per million references, and the utilization of memory."""
+    """Returns a table for each workload: faults per million references, and the utilization of memory."""
     made = []
     for workload in faults["workload"].unique(maintain_order=True):
         cells, used = faults.filter(workload=workload), utilization.filter(workload=workload)

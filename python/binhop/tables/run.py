@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run_tables(results: pl.DataFrame, confidence: float) -> list[Table]:
-    """For each workload of a run's rows one table of misses and, where the machine has costs, one of time."""
+    """Returns for each workload a table of misses and, where the machine has costs, a table of time."""
     made = []
     measured = results.filter(phase="measured")
     for workload in measured["workload"].unique(maintain_order=True):
@@ -46,7 +46,7 @@ def _of(measured: pl.DataFrame, workload: str, confidence: float) -> list[Table]
 
 
 def _spread(row: dict[str, Any]) -> tuple[str, ...]:
-    """Median, interval, best and worst; nothing where there is one placement or no difference."""
+    """Returns median, interval, best and worst; dashes if there is one placement or no difference."""
     unit = row["unit"]
     if row["n"] < 2:
         return ("-",) * 4

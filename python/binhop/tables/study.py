@@ -1,4 +1,4 @@
-"""The tables of a study: for each part what it shows, cell by cell, with the parameters that vary."""
+"""The tables of a study: for each part its metrics, cell by cell, with the parameters that vary."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ UNDEFINED = "nothing to show: the metrics are undefined here"
 
 
 def study_tables(summary: pl.DataFrame, provenance: Mapping[str, Any]) -> list[Table]:
-    """A table for each part: a row for each cell, a column for each parameter that varies and each metric.
+    """Returns a table for each part: a row for each cell, a column for each varying parameter and metric.
 
     Args:
-        summary: What `StudyResult.summary` gives: its metrics, measured.
-        provenance: Of the study: its parameters, its confidence, and what its parts show, where they say so.
+        summary: The table of `StudyResult.summary`: its metrics, measured.
+        provenance: The study's provenance: its parameters, its confidence, and its parts' metrics, if set.
     """
     shown: Mapping[str, Sequence[str]] = provenance.get("show") or {}
     return [
@@ -31,10 +31,10 @@ def study_tables(summary: pl.DataFrame, provenance: Mapping[str, Any]) -> list[T
 
 
 def usual(part: pl.DataFrame) -> list[str]:
-    """What a part shows unless it says otherwise.
+    """Returns the metrics that a part shows by default.
 
-    The misses per instruction at the last level; where the cells' levels differ, those that reach memory; and
-    CPI, where all cells have it.
+    These are the misses per instruction at the last level, and CPI if all cells have it. If the cells' levels
+    differ, the misses that reach memory replace those at the last level.
     """
     cells = part.group_by("cell", maintain_order=True).agg("metric")["metric"].to_list()
     last = {caches(names)[-1] for names in cells}
@@ -66,7 +66,7 @@ def _table(part: str, of: pl.DataFrame, provenance: Mapping[str, Any], metrics: 
 
 
 def head(key: str) -> str:
-    """A parameter as the head of a column, without the section that is the same for most.
+    """Returns a parameter as the heading of a column, without a section that most parameters share.
 
     >>> head("placement.policy"), head("cache.l2.ways"), head("machine")
     ('policy', 'l2 ways', 'machine')
@@ -76,12 +76,12 @@ def head(key: str) -> str:
 
 
 def _several(of: pl.DataFrame, column: str) -> list[str]:
-    """The column, if it has more than one value."""
+    """Returns the column, if it has more than one value."""
     return [column] if of[column].n_unique() > 1 else []
 
 
 def _shown(row: dict[str, Any] | None) -> tuple[str, str]:
-    """The mean and its interval."""
+    """Returns the mean and its interval."""
     if row is None:
         return "-", "-"
     unit = row["unit"]
