@@ -1,4 +1,4 @@
-"""Papers whose study is repeated: tables, figures and claims, the paper's figures beside ours.
+"""Repeats the studies of papers: tables, figures and claims, the paper's figures beside binhop's.
 
 A paper is a module of this package with one function
 
@@ -76,7 +76,7 @@ DOCUMENTS: dict[str, Document] = {
 
 
 def document(key: str) -> Document:
-    """The paper of this key."""
+    """Returns the paper with this key."""
     if key not in DOCUMENTS:
         raise _binhop.unknown(key, "reproduce", "no paper has this key", [*DOCUMENTS])
     return DOCUMENTS[key]

@@ -1,4 +1,4 @@
-"""Claims of a paper, judged: what it says, what was measured, and whether the one bears the other out."""
+"""Judges claims of a paper: the paper's statement, the measurement, and a verdict."""
 
 from __future__ import annotations
 

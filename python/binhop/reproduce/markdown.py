@@ -1,4 +1,4 @@
-"""What the pages of all papers share: tables of Markdown, and claims with their verdicts."""
+"""Functions for the pages of all papers: tables of Markdown, and claims with their verdicts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) ->
 
 
 def cell(text: str) -> str:
-    r"""The text as it stands in a cell: a bar in it separates nothing.
+    r"""Returns the text for a cell of a Markdown table, in which a bar is escaped.
 
     >>> print(cell("a|b\n"))
     a\|b\n

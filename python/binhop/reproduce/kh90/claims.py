@@ -15,7 +15,7 @@ MODEL = ("K1", "K2")
 CONFLICTS = ("K3", "K4", "K15")
 """Claims about the pages that lie in memory at a moment."""
 WHOLE = 3_000_000_000
-"""Instructions of a workload at paper scale: the shortest trace of the paper has as many (§4.1.1)."""
+"""The instructions of a workload at paper scale: as many as the paper's shortest trace has (§4.1.1)."""
 PART = 0.5
 """Of `WHOLE`: with less, a claim about misses is undecided. As for LF91: caches, above all of 16 MiB, start
 cold, and a prefix is not the program."""

@@ -27,7 +27,7 @@ HEURISTICS = (
 LARGE, SMALL = "4MiB", "256KiB"
 """Tables 3's pools."""
 SAMPLES = 4
-"""The paper's n: tables are made of the first so many placements, claims of all there are."""
+"""The paper's n. Tables are made of the first n placements, claims of all placements."""
 HERE = Path(__file__).parent
 
 _RATES = ("careful", "heuristics", "pools")
@@ -57,7 +57,7 @@ class Data:
 
     @property
     def confidence(self) -> float:
-        """Of every interval: the paper's 90%."""
+        """The confidence of every interval: the paper's 90%."""
         return float(self.result.provenance["confidence"])
 
     def frame(self, table: str, part: str) -> pl.DataFrame:
@@ -91,7 +91,7 @@ class Data:
     def table(
         self, workload: str, heuristic: str, size: str, ways: int, pool: str = LARGE
     ) -> NDArray[np.float64]:
-        """The same for the paper's number of placements."""
+        """Returns the same study with the paper's number of placements."""
         return self.samples(workload, heuristic, size, ways, pool)[:SAMPLES]
 
     def measure(self, workload: str, heuristic: str, size: str, ways: int, pool: str = LARGE) -> Measure:
@@ -127,7 +127,7 @@ class Data:
 
     @cached_property
     def instructions(self) -> dict[str, int]:
-        """Instructions executed of each workload of the paper's tables."""
+        """The instructions executed by each workload of the paper's tables."""
         rows = self.frame("results", "careful").filter(metric="instructions", seed=0)
         return {row["workload"]: int(row["value"]) for row in rows.iter_rows(named=True)}
 
@@ -142,14 +142,14 @@ def _complete(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def expected() -> pl.DataFrame:
-    """The paper's figures, one a row; a note where the scan is garbled."""
+    """Returns the paper's figures, one in a row, with a note where the scan is garbled."""
     text = ["table", "section", "workload", "size", "heuristic", "pool", "quantity", "note"]
     schema: dict[str, Any] = dict.fromkeys(text, pl.String) | {"ways": pl.Int64, "value": pl.Float64}
     return pl.read_csv(HERE / "expected.csv", glob=False, schema_overrides=schema)
 
 
 class Document:
-    """The paper's figures, by what they are figures of."""
+    """`Document` holds the paper's figures, by table, workload, heuristic and machine."""
 
     def __init__(self) -> None:
         rows = expected().select(

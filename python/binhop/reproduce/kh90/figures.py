@@ -1,4 +1,4 @@
-"""Figures 3, 4, 10 to 13, and that of K12; the paper's values as open marks where it gives any."""
+"""Draws figures 3, 4, 10 to 13, and that of K12. Open marks show the paper's values, if there are any."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def _worth(table: pl.DataFrame, by: str) -> tuple[float, float | None]:
 
 
 def _dashed(table: pl.DataFrame, by: str, x: Any) -> list[Any]:
-    """The paper's dashed line: across to random's line, and down to the axis."""
+    """Returns the paper's dashed line: across to random's line, and down to the axis."""
     misses, at = _worth(table, by)
     if at is None:
         return []

@@ -64,7 +64,7 @@ def page(
 
 
 def _notes(name: str) -> str:
-    """What is uncertain in the paper's figures of a table."""
+    """Returns notes on the uncertain figures in one of the paper's tables."""
     notes = expected().filter(table=name.replace("-", " ").capitalize()).drop_nulls("note")
     found = notes.unique(["heuristic", "note"], maintain_order=True)
     lines = [f"- {row['heuristic']}: {row['note']}." for row in found.iter_rows(named=True)]

@@ -35,7 +35,7 @@ CELLS = tuple(product(WORKLOADS, SIZES))
 
 
 def reduction(data: Data, workload: str, size: str, ways: int) -> NDArray[np.float64]:
-    """Samples of 1 − mean(hierarchical) / mean(random), with the paper's number of placements."""
+    """Returns samples of 1 − mean(hierarchical) / mean(random), with the paper's number of placements."""
     careful = data.table(workload, "hierarchical", size, ways)
     return 1 - ratios(careful, data.table(workload, "random", size, ways))
 

@@ -1,4 +1,4 @@
-"""Tables 1 to 4 and Appendix A: ours, and the paper's figures beside them."""
+"""Tables 1 to 4 and Appendix A: binhop's figures beside the paper's."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def write(tables: dict[str, pl.DataFrame], directory: Path) -> list[Path]:
 
 
 def markdown(name: str, frame: pl.DataFrame) -> str:
-    """A table as the page has it: ours, the paper's in brackets."""
+    """Returns a table in the page's form: binhop's figures, with the paper's in brackets."""
     if name == "table-2":
         return _reductions(frame)
     if name == "table-3":

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FIRST, LAST = 32, 64
 """Processes of 0.5 to 1 MiB, in pages of 16 KiB (§4.2.2)."""
 FEWEST = 20
-"""Processes below which nothing is concluded; the paper has 58."""
+"""The fewest processes from which a conclusion is drawn. The paper has 58."""
 
 
 @dataclass(frozen=True)

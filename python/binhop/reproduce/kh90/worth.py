@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ABOUT = {"ways": (1.3, 1.9), "MiB": (1.4, 2.0)}
-"""Within 0.3 of the paper's 1.6 ways and 1.7 MiB."""
+"""The bounds of the figures that are near the paper's 1.6 ways and 1.7 MiB: within 0.3."""
 STEPS = 2048
 """Points of what was measured that are tried: a step is less than 0.15% of ways or size."""
 
@@ -61,7 +61,7 @@ def worth(careful: NDArray[np.float64], at: dict[int, NDArray[np.float64]], conf
 
 
 def _about(name: str, found: Worth, measured: list[int]) -> Condition:
-    """Whether all of the interval lies near the paper's figure, or none of it."""
+    """Returns the condition that all of the interval lies near the paper's figure."""
     low, high = ABOUT[name]
     worth = f"{found.value:.2f}" if found.value is not None else f"outside {measured[0]} to {measured[-1]}"
     if found.interval is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SINGLE = WORKLOADS[:4]
 """The programs that are not the mix."""
 PART = 0.5
-"""Of the paper's references: with less, a claim about its programs is undecided."""
+"""The smallest share of the paper's references with which a claim about its programs is decided."""
 
 
 def judge(data: Data) -> list[Claim]:

@@ -1,4 +1,4 @@
-"""What the study measured and what the paper says, as claims, tables and figures ask for it."""
+"""The study's measurements and the paper's figures, in the form that claims, tables and figures need."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ HERE = Path(__file__).parent
 MIB = 1 << 20
 SIZES = tuple(MIB << log2 for log2 in range(7))
 REASONABLE = SIZES[3:]
-"""8 MiB and more: the paper calls smaller memories unreasonable for its programs (§4.2)."""
+"""The memory sizes of 8 MiB and more. The paper calls smaller ones unreasonable for its programs (§4.2)."""
 COLORS = (1, 2, 4, 8, 16, 32, 64)
 MOST = COLORS[-1]
 WORKLOADS = ("sor", "tree", "tv", "lin", "mult")
 HASHED = "mult+hash"
 """The mix with the pid hash."""
 TABLES = dict(zip(WORKLOADS, range(2, 7), strict=True))
-"""The paper's table of each program's fault rates; its figure of them has the next number."""
+"""The paper's table of each program's fault rates. Its figure of them has the next number."""
 
 
 def mib(size: int) -> str:
-    """A memory size as the paper writes it.
+    """Returns a memory size in the paper's form.
 
     >>> mib(8 << 20)
     '8 MB'
@@ -95,7 +95,7 @@ class Data:
 
 
 class Document:
-    """The paper's figures."""
+    """`Document` holds the paper's figures."""
 
     def __init__(self) -> None:
         self._values = {
@@ -121,6 +121,6 @@ class Document:
 
 
 def expected() -> pl.DataFrame:
-    """The paper's figures, one a row."""
+    """Returns the paper's figures, one in a row."""
     schema: dict[str, Any] = {"colors": pl.Int64, "value": pl.Float64}
     return pl.read_csv(HERE / "expected.csv", glob=False, schema_overrides=schema)

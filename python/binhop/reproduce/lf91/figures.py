@@ -116,7 +116,7 @@ def _figure_2(data: Data) -> Any:
 
 
 def _rates(data: Data, workload: str) -> Any:
-    """Figures 3 to 7: faults relative to one color, ours and the paper's side by side."""
+    """Draws figures 3 to 7: faults relative to one color, binhop's beside the paper's."""
     document = Document()
     rows = pl.DataFrame(
         [

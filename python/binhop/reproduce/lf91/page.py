@@ -141,7 +141,7 @@ def _rates(data: Data, name: str) -> str:
 
 
 def _comparison(data: Data) -> pl.DataFrame:
-    """Each of the paper's numbers beside ours."""
+    """Returns a table of each of the paper's numbers beside binhop's."""
     document = Document()
     rows: list[tuple[object, ...]] = []
     for name in WORKLOADS:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from binhop.reproduce import Watch
 
 PROGRAMS = {"sor": "sor", "tree": "tree", "tv": "tv", "lin": "lin", "mult": "mult1"}
-"""The paper's traces, in the order of its tables, and the built-in workloads that stand for them."""
+"""The paper's traces, in the order of its tables, and the built-in workloads that represent them."""
 REFERENCES = {
     "sor": 1_531_000_000,
     "tree": 1_158_000_000,
