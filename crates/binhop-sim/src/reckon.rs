@@ -31,7 +31,7 @@ const SOURCE: u64 = 24 << 20;
 /// Of one page or mapping: address spaces, the residency horizon, translation.
 const PREPARED: u64 = 256;
 /// Of one page in the tables of a worker, its time of last reference and an earlier time to go back to among them.
-const KNOWN: u64 = 128;
+const KNOWN: u64 = 96;
 /// Buffers between the levels of one back.
 const BUFFERS: u64 = 256 << 10;
 /// Of one placement that is logged.
