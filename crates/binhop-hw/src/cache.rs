@@ -163,6 +163,13 @@ impl Cache {
         Place { set: self.set(upper, at.line), key: self.key(id, at.line) }
     }
 
+    /// Whether it holds a line the processor asks for. Nothing changes.
+    pub(crate) fn holds<T: Translation>(&self, at: LineAddr, translation: &T) -> bool {
+        let Place { set, key } = self.place_of_mapping(at, translation);
+        let ways = &self.lines.words()[set * self.ways..][..self.ways];
+        ways.iter().any(|&word| word != EMPTY && Word(word).key() == key)
+    }
+
     /// Where a line that a cache above asks for belongs.
     #[inline(always)]
     pub(crate) fn place_of_request<T: Translation>(&self, at: LineAddr, translation: &T) -> Place {

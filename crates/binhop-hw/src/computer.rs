@@ -108,7 +108,13 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         translation: &T,
         witness: &mut W,
     ) -> Answer {
-        let cache = self.front.borrow().serving[usize::from(kind != Kind::Fetch)];
+        let front = self.front.borrow();
+        let cache = front.serving[usize::from(kind != Kind::Fetch)];
+        // A cache that another asks, too, may know lines by page.
+        let at = match agent == Agent::User || front.tree().takes_mapping(cache) {
+            true => at,
+            false => LineAddr { id: translation.page(MappingId(at.id)).0, ..at },
+        };
         self.ask(cache, agent, kind, at, translation, witness)
     }
 

@@ -222,6 +222,13 @@ impl Front {
         access_all(&mut self.caches, self.serving, rows, translation, below)
     }
 
+    /// Whether a cache holds a line that the processor may ask it for, named as in [`Front::access`]. Nothing changes, and
+    /// nothing is counted.
+    #[must_use]
+    pub fn holds<T: Translation>(&self, cache: usize, at: LineAddr, translation: &T) -> bool {
+        self.caches.get(cache).holds(at, translation)
+    }
+
     /// Adds accesses to the count: those made by [`Front::access_uncounted`], and those that the caller proved
     /// to be hits that change nothing (the line was the last one accessed in its set, had been hit since it
     /// came, which SRRIP remembers, and for stores is dirty already and the cache is write-back).

@@ -2,9 +2,9 @@
 
 mod common;
 
-use binhop_base::{Agent, Kind, LineAddr, Rng};
+use binhop_base::{Agent, Agents, Kind, LineAddr, Rng};
 use binhop_hw::{
-    CacheConfig, Computer, CostRule, Front, IndexBy, MEMORY, Next, Request, TagBy, Tree, TreeConfig,
+    CacheConfig, Computer, CostRule, Front, IndexBy, Level, MEMORY, Next, Request, TagBy, Tree, TreeConfig,
     WriteBufferConfig, WritePolicy, WritebackOrder,
 };
 use common::{ByUser, World, plain, power, tree};
@@ -90,6 +90,25 @@ fn an_inclusive_cache_and_all_above_it_are_the_front() {
     config.caches[2].inclusive = true;
     let tree = Tree::new(config);
     assert_eq!([0, 1, 2].map(|cache| tree.in_front(cache)), [true, true, true]);
+}
+
+/// The data cache is asked by the instruction cache, too, which knows lines by page.
+#[test]
+fn every_agent_names_a_mapping_where_the_processor_asks() {
+    let l1i = plain("l1i", 32, 16, 1, Next::Cache(1));
+    let l1d = plain("l1d", 64, 16, 1, Next::Memory);
+    let config = tree(vec![l1i, l1d], 64, 0, 1);
+    let tree = Tree::new(TreeConfig { agents: Agents::USER.with(Agent::Handler), ..config });
+    let mut h = Computer::new(&tree, Rng::new(0));
+    // Mapping 2 leads to page 0.
+    let world = World { frames: vec![0, 1, 2], mappings: vec![(1, 0), (2, 1), (0, 2)] };
+    h.user(Kind::Load, line(2, 0), &world);
+    let answer = h.access(Agent::Handler, Kind::Load, line(2, 0), &world, &mut ());
+    assert_eq!(answer.served, Level::Cache(1));
+    h.user(Kind::Fetch, line(1, 1), &world);
+    let answer = h.access(Agent::Handler, Kind::Fetch, line(1, 1), &world, &mut ());
+    assert_eq!(answer.served, Level::Cache(0));
+    h.check().unwrap();
 }
 
 #[test]

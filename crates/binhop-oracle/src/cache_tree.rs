@@ -200,6 +200,15 @@ impl CacheTree {
         *self.memory_counts.entry((self.agent.name(), name, kind.name())).or_default() += 1;
     }
 
+    /// Whether a cache has the line with byte `offset` of a mapping. Nothing changes.
+    #[must_use]
+    pub fn holds(&self, cache: usize, mapping: u32, offset: u64, os: &impl Translation) -> bool {
+        let asked = Asked { name: Name::Mapping(mapping), offset, kind: Kind::Load, data: None };
+        let (set, name, offset) = self.find(cache, asked, os);
+        let mut ways = self.caches[cache].sets[set as usize].iter().flatten();
+        ways.any(|line| line.name == name && line.offset == offset)
+    }
+
     /// The serving level is the first one that has the line, or takes the data.
     fn serve(&mut self, by: Option<usize>) {
         if self.served.is_none() {

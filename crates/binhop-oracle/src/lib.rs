@@ -4,6 +4,7 @@ pub mod cache;
 pub mod cache_tree;
 pub mod cachegrind;
 pub mod frames;
+pub mod machine;
 pub mod paging;
 pub mod placements;
 pub mod spaces;

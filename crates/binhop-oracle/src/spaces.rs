@@ -169,7 +169,10 @@ impl Spaces {
         let next = self.next_mapping();
         let mapping = *self.mappings.entry((asid, page_no.0, page)).or_insert(next);
         self.found.insert((asid, page_no.0), page);
-        self.bury();
+        if self.pages > pages {
+            // Only a new page takes the place of another.
+            self.bury();
+        }
         Touched { mapping, page, new_page: self.pages > pages, write_free, outside }
     }
 

@@ -2,7 +2,8 @@
 
 use binhop_base::{Agent, Agents, FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
-    Alike, Back, CacheConfig, Computer, Counted, Fan, Front, IndexBy, Next, Request, Stack, Tree,
+    AgentCounters, Alike, Back, CacheConfig, Computer, Counted, Fan, Front, IndexBy, Next, Request, Stack,
+    Tree,
 };
 use binhop_trace::export::MemoryAccess;
 
@@ -141,7 +142,22 @@ impl Behind {
         Computer::over(front, self.own().0, now).purge(Agent::User, page, mappings, view, &mut ());
     }
 
-    fn own(&mut self) -> (&mut Back, &mut u64) {
+    /// The cache that serves a kind of access for the processor, and the logarithm of its line.
+    pub(crate) fn serving(&self, kind: Kind) -> (usize, u32) {
+        let config = self.tree.config();
+        let cache = if kind == Kind::Fetch { config.fetch } else { config.data };
+        (cache, config.caches[cache].line.log2())
+    }
+
+    /// What a unit acts on: the tree, and this back.
+    pub(crate) fn parts(&mut self) -> (&Tree, &mut Back) {
+        match &mut self.rear {
+            Rear::Own { back, .. } => (&self.tree, back),
+            Rear::Stacked { .. } => unreachable!("no stack stands where a unit acts"),
+        }
+    }
+
+    pub(crate) fn own(&mut self) -> (&mut Back, &mut u64) {
         match &mut self.rear {
             Rear::Own { back, waited } => (back, waited),
             Rear::Stacked { .. } => unreachable!("a stack answers nothing at once, and works for no fan"),
@@ -230,9 +246,11 @@ impl Behind {
         }
         tally.memory = *back.memory();
         if config.agents != Agents::USER {
+            // As long as a front is shared, nobody but the user has asked it.
+            let none = vec![AgentCounters::default(); config.agents.others().count()];
             let of = |cache| match (common.front, self.tree.in_front(cache)) {
                 (Some(front), true) => front.by_agent(cache),
-                (None, true) => unreachable!("a front that others than the user ask is each lane's own"),
+                (None, true) => &none,
                 (_, false) => back.by_agent(cache),
             };
             let caches = (0..config.caches.len()).map(of);

@@ -92,11 +92,11 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Option<Vec<Report>>> {
     let source = opened(source, plan);
-    let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages());
+    let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages(), plan.asks());
     let stages = stages.with_own_policies(policy.is_some());
     let watcher = Watcher::new(plan, progress);
     let lanes = lanes(machines, &stages, plan, policy, &watcher)?;
-    let mut producer = Producer::new(machines, &stages, source, plan);
+    let mut producer = Producer::new(machines, &stages, source, plan)?;
     let workers = plan.threads.min(lanes.len());
     let mut outgrown = false;
     let mut watch = |growth| {
@@ -146,11 +146,12 @@ pub fn memory_stream(
     }
     let plan = Plan { tap: true, ..plan.clone() };
     plan.check()?;
-    let machines = std::slice::from_ref(machine);
+    let machines = &*plan.with_units(std::slice::from_ref(machine))?;
+    let machine = &machines[0];
     rounds::check_one_fits(machines, &plan)?;
     let source = opened(source, &plan);
-    let stages = Stages::of(machines, 1, plan.shares_stages());
-    let mut producer = Producer::new(machines, &stages, source, &plan);
+    let stages = Stages::of(machines, 1, plan.shares_stages(), plan.asks());
+    let mut producer = Producer::new(machines, &stages, source, &plan)?;
     let watcher = Watcher::new(&plan, progress);
     let mut worker = Worker::new(lanes(machines, &stages, &plan, None, &watcher)?);
     let mut accesses = Vec::new();
@@ -249,7 +250,7 @@ struct Outlet {
 }
 
 /// The preparation of a stream.
-pub(crate) fn preparation(stream: &Branch, plan: &Plan, source: &dyn Source) -> Prepare {
+pub(crate) fn preparation(stream: &Branch, plan: &Plan, source: &dyn Source) -> Result<Prepare> {
     let mut needs = stream.needs.clone();
     if plan.tap {
         needs.keep_time();
@@ -260,31 +261,31 @@ pub(crate) fn preparation(stream: &Branch, plan: &Plan, source: &dyn Source) -> 
         lists_segments: stream.lists_segments,
         trace_page: Bytes(source.meta().page_size.unwrap_or(4096)),
         cuts: plan.cuts(),
+        asks: plan.asks().cloned().map(Arc::new),
         collapse: plan.share,
     };
     Prepare::new(&setup, source.name())
 }
 
 impl Producer {
-    fn new(machines: &[Machine], stages: &Stages, source: Box<dyn Source>, plan: &Plan) -> Self {
+    fn new(machines: &[Machine], stages: &Stages, source: Box<dyn Source>, plan: &Plan) -> Result<Self> {
         let mut numbers = 0..;
-        let streams = stages
-            .streams
-            .iter()
-            .map(|stream| Preparation {
-                prepare: preparation(stream, plan, source.as_ref()),
+        let preparation = |stream: &Branch| {
+            Ok(Preparation {
+                prepare: preparation(stream, plan, source.as_ref())?,
                 fronts: stream
                     .groups
                     .iter()
                     .map(|group| Outlet {
                         group: numbers.next().expect("numbers do not end"),
                         shared: (group.sharing == Sharing::Shared)
-                            .then(|| SharedFront::new(&group.trees(machines), plan.seeds[0])),
+                            .then(|| SharedFront::new(&group.trees(machines), plan.seeds[0], group.fans)),
                     })
                     .collect(),
             })
-            .collect();
-        Self { source, streams, length: plan.length, instructions: plan.instructions }
+        };
+        let streams = stages.streams.iter().map(preparation).collect::<Result<_>>()?;
+        Ok(Self { source, streams, length: plan.length, instructions: plan.instructions })
     }
 
     pub(crate) fn run(

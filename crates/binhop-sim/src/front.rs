@@ -8,6 +8,7 @@ use binhop_hw::{Alike, CacheCounters, Fan, Front, Request, Rules, Tree};
 
 use crate::prepare::{Block, Control, Emit, EndedFront, FrontCounts, Mapped, Row, Stream, Tape};
 use crate::tally::{add_dropped, add_hits};
+use crate::unit::Asks;
 use crate::view::{Tables, View};
 
 /// Why first-level caches can, or cannot, be simulated once for all lanes.
@@ -27,12 +28,14 @@ pub enum Sharing {
     Time,
     /// Cachegrind's rules ask level 1 and what is behind it in one go.
     Rules,
+    /// Units ask what level 1 does not hold, and act on it in each lane for itself.
+    Units,
 }
 
 impl Sharing {
-    /// What a machine's tree allows for this many lanes.
+    /// What a machine's tree allows for this many lanes, with units that ask for `asks`, if there are any.
     #[must_use]
-    pub fn of(tree: &Tree, lanes: usize) -> Self {
+    pub fn of(tree: &Tree, lanes: usize, asks: Option<&Asks>) -> Self {
         if lanes == 1 {
             Self::OneLane
         } else if tree.config().rules == Rules::Cachegrind {
@@ -43,6 +46,8 @@ impl Sharing {
             Self::Seed
         } else if tree.has_write_buffer() {
             Self::Time
+        } else if asks.is_some_and(Asks::asks_for_misses) {
+            Self::Units
         } else {
             Self::Shared
         }
@@ -65,6 +70,9 @@ impl Sharing {
             Self::Rules => {
                 "cachegrind's rules ask for whole references at every level: level 1 is simulated for each seed"
             }
+            Self::Units => {
+                "units act where level 1 misses, in each placement for itself: level 1 is simulated for each seed"
+            }
         }
     }
 }
@@ -83,16 +91,14 @@ pub(crate) struct SharedFront {
 }
 
 impl SharedFront {
-    /// For machines of one front: `trees`, not empty.
-    pub(crate) fn new(trees: &[&Tree], seed: u64) -> Self {
+    /// For machines of one front: `trees`, not empty. `fan`: what is the same in all of their backs is worked out once.
+    pub(crate) fn new(trees: &[&Tree], seed: u64, fan: bool) -> Self {
         let tree = trees[0];
         let config = tree.config();
-        // What a fan drops and reorders must suit every back behind it.
-        let suits_all = trees.iter().all(|tree| Fan::new(tree).is_some());
         Self {
             // No draw of its own depends on the seed, or it would not be shared.
             front: Some(Front::new(tree, Rng::new(seed))),
-            fan: if suits_all { Fan::new(tree) } else { None },
+            fan: if fan { Fan::new(tree) } else { None },
             waited: 0,
             tables: Tables::default(),
             fetch: config.fetch,
@@ -127,9 +133,9 @@ impl SharedFront {
                 Control::Mark(mark, stream, _) => {
                     Control::Mark(*mark, *stream, Some(Arc::new(self.counts(*stream))))
                 }
-                Control::Evictions => {
+                Control::Evictions | Control::Occasion { touches_front: true, .. } => {
                     emit(Arc::new(passed.block(controls, mappings)))?;
-                    return emit(Arc::new(self.end(&rows[at..], at, &block.controls[index + 1..])));
+                    return emit(Arc::new(self.end(&rows[at..], at, &block.controls[index..])));
                 }
                 other => other.clone(),
             };

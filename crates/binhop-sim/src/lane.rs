@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use binhop_base::{FrameNo, MappingId, PageId, Result, Rng};
-use binhop_hw::{Front, Request, Sieve, Stack};
+use binhop_base::{Agent, FrameNo, MappingId, PageId, Result, Rng};
+use binhop_hw::{Access, Computer, Front, Request, Sieve, Stack};
 use binhop_os::Frames;
 use binhop_os::placement::Placement;
 use binhop_trace::export::MemoryAccess;
@@ -16,6 +16,7 @@ use crate::plan::Plan;
 use crate::planner::Cells;
 use crate::prepare::{Block, Control, Tape};
 use crate::recency::BlockRecency;
+use crate::unit::{Asks, InLane, Injector, Occasion};
 use crate::view::{Tables, View, Whereabouts};
 
 /// One placement of one seed and all that depends on it.
@@ -36,7 +37,11 @@ pub(crate) struct Lane {
     clock: Clock,
     /// The mappings of a page whose frame changes hands, oldest first: room that is used again.
     mappings: Vec<MappingId>,
-    /// Cycles waited within the front: of a shared one, all at once when sharing ends.
+    /// What acts at occasions, if anything does: then there is one cell.
+    unit: Option<InLane>,
+    /// Whether the page asked for last was placed here just now.
+    placed: bool,
+    /// Cycles waited for the unit, and within the front: of a shared one, all at once when sharing ends.
     waited: u64,
     /// Every placement, if anyone wants to know.
     log: Option<Vec<Logged>>,
@@ -86,7 +91,7 @@ impl Lane {
         Ok(Self {
             seed,
             frames: machine.frames(seed, custom)?,
-            whereabouts: Whereabouts::default(),
+            whereabouts: Whereabouts::behind(machine.memory(), plan.asks().map_or(0, Asks::owned)),
             front,
             behind,
             sieve: if plan.shares_stages() { Sieve::new(&cells.trees(machines)) } else { None },
@@ -94,6 +99,8 @@ impl Lane {
             immediate: tree.answers_at_once() || plan.tap,
             clock: Clock::default(),
             mappings: Vec::new(),
+            unit: plan.units.as_ref().map(|units| units.make(machine, seed)),
+            placed: false,
             waited: 0,
             log: plan.log.then(Vec::new),
             tap: plan.tap.then(Vec::new),
@@ -116,12 +123,11 @@ impl Lane {
         let controls = &*block.controls;
         let mut at = 0;
         for (number, (position, control)) in controls.iter().enumerate() {
-            self.advance(block, number, at..*position as usize, tables, requests);
+            self.advance(block, number, at..*position as usize, tables, requests)?;
             at = *position as usize;
             self.control(control, Here { controls, number, tables, recency }, requests)?;
         }
-        self.advance(block, controls.len(), at..block.entries(), tables, requests);
-        Ok(())
+        self.advance(block, controls.len(), at..block.entries(), tables, requests)
     }
 
     /// Simulates the entries before the control with number `stretch`, or after the last.
@@ -132,7 +138,10 @@ impl Lane {
         entries: Range<usize>,
         tables: &Tables,
         passed: &mut Vec<Request>,
-    ) {
+    ) -> Result<()> {
+        if self.unit.as_ref().is_some_and(|unit| unit.asks.asks_for_misses()) {
+            return self.step(block, entries, tables);
+        }
         let view = View { tables, frames: Some(&self.whereabouts) };
         match &block.tape {
             Tape::Requests(requests) => {
@@ -150,7 +159,7 @@ impl Lane {
                     if let Some(tap) = &mut self.tap {
                         only.tapped(&view, tap);
                     }
-                    return;
+                    return Ok(());
                 }
                 passed.clear();
                 self.waited += front.access_all(&rows[entries], &view, passed);
@@ -165,13 +174,80 @@ impl Lane {
                 self.stacks.iter_mut().for_each(|stack| stack.replay(passed, &view));
             }
         }
+        Ok(())
+    }
+
+    /// Simulates rows one by one, with a unit that may act before each that level 1 does not hold.
+    fn step(&mut self, block: &Block, entries: Range<usize>, tables: &Tables) -> Result<()> {
+        for at in entries {
+            let row = block.rows()[at];
+            if let Some(&gap) = block.gaps.get(at) {
+                self.clock.pass(gap);
+            }
+            let (kind, line) = (row.kind(), row.at());
+            let view = View { tables, frames: Some(&self.whereabouts) };
+            let front = self.front.as_ref().expect("rows are for a front of one's own");
+            let (number, line_log2) = self.behind[0].serving(kind);
+            if !front.holds(number, line, &view) {
+                let offset = u64::from(line.line) << line_log2;
+                self.act(&Occasion::Miss { kind, mapping: MappingId(line.id), offset }, tables)?;
+            }
+            let view = View { tables, frames: Some(&self.whereabouts) };
+            let front = self.front.as_mut().expect("rows are for a front of one's own");
+            let (back, waited) = self.behind[0].own();
+            let mut computer = Computer::over(front, back, self.clock.now);
+            *waited += computer.access(Agent::User, kind, line, &view, &mut ()).cycles;
+            self.clock.now = computer.now;
+            if let Some(tap) = &mut self.tap {
+                self.behind[0].tapped(&view, tap);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the unit act at an occasion that has arisen in this lane.
+    fn act(&mut self, occasion: &Occasion, tables: &Tables) -> Result<()> {
+        let Some(InLane { asks, unit }) = &mut self.unit else { return Ok(()) };
+        let kind = occasion.kind();
+        let Some(disturbs) = asks.disturbs(kind) else { return Ok(()) };
+        let view = View { tables, frames: Some(&self.whereabouts) };
+        let frames = &self.frames;
+        let (tree, back) = self.behind[0].parts();
+        let mut injector = Injector {
+            kind,
+            disturbs,
+            tree,
+            front: self.front.as_mut(),
+            back,
+            view,
+            resident: &|page| frames.frame_of(page).is_some(),
+            owned: asks.owned(),
+            agents: asks.agents(),
+            now: self.clock.now,
+            waited: 0,
+        };
+        unit.act(occasion, &mut injector)?;
+        let Injector { now, waited, .. } = injector;
+        self.clock.now = now;
+        self.waited += waited;
+        if let Some(tap) = &mut self.tap {
+            self.behind[0].tapped(&view, tap);
+        }
+        Ok(())
     }
 
     fn control(&mut self, control: &Control, here: Here<'_>, passed: &mut Vec<Request>) -> Result<()> {
         match control {
             Control::Recency(_) | Control::Evictions => {}
+            Control::Occasion { occasion, instructions, .. } => {
+                self.clock.reach(*instructions);
+                if self.placed || !matches!(occasion, Occasion::Return { .. }) {
+                    self.act(occasion, here.tables)?;
+                }
+            }
             Control::Place(request) => {
-                if self.frames.frame_of(request.page).is_none() {
+                self.placed = self.frames.frame_of(request.page).is_none();
+                if self.placed {
                     self.place(request, here, passed)?;
                 }
             }

@@ -28,6 +28,7 @@ mod slots;
 mod system;
 mod tally;
 mod threads;
+pub mod unit;
 mod view;
 
 pub use engine::{PolicyMaker, Progress, memory_stream};
@@ -37,7 +38,7 @@ pub use memory::Memory;
 pub use metrics::{MetricInfo, metrics};
 pub use outcome::Outcome;
 pub use plan::{MOST_SEEDS, Plan};
-pub use planner::explain;
+pub use planner::{explain, explain_with_units};
 pub use prepared::Prepared;
 pub use rounds::{Input, Opener, explain_rounds, needed, simulate, simulate_all, simulate_in_rounds};
 

@@ -149,7 +149,8 @@ fn sent(tree: &TreeConfig, index: usize, arriving: &[bool], stores: Stores) -> V
     send(Kind::Store, fills || data && cache.allocate);
     send(Kind::Write, (data || here(Kind::Write)) && (through || !cache.allocate));
     send(Kind::Writeback, here(Kind::Writeback) && (through || !cache.allocate));
-    send(Kind::Writeback, !through && (data || carried));
+    // A line that leaves may have been made dirty by another agent, which asked this very cache.
+    send(Kind::Writeback, !through && (data || carried || tree.agents != Agents::USER));
     send(Kind::Fill, here(Kind::Fill) || carried && cache.allocate);
     // A purge takes dirty lines straight to memory.
     send(Kind::System, !through);

@@ -323,7 +323,7 @@ fn notes(machine: &Machine, plan: &Plan, facts: &Facts) -> Vec<String> {
     if plan.seeds.len() > 1 {
         // As if the machine ran alone, all seeds at once: what else ran beside it is no concern of its results.
         let sharing = match plan.shares_stages() {
-            true => Sharing::of(machine.tree(), plan.seeds.len()),
+            true => Sharing::of(machine.tree(), plan.seeds.len(), plan.asks()),
             false => Sharing::Off,
         };
         notes.push(sharing.reason().to_string());

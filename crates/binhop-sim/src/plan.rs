@@ -1,9 +1,14 @@
 //! What to simulate, besides machines and trace, as the caller asks for it.
 
-use binhop_base::{Problem, Result};
+use std::borrow::Cow;
 
+use binhop_base::{Problem, Result};
+use binhop_hw::Rules;
+
+use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::prepare::Cuts;
+use crate::unit::{Asks, Units};
 
 /// What to simulate, besides machines and trace.
 #[derive(Clone, Debug)]
@@ -28,6 +33,8 @@ pub struct Plan {
     pub watch: Option<String>,
     /// Keep what reaches memory: for [`memory_stream`](crate::memory_stream), which takes it.
     pub tap: bool,
+    /// What acts between the references of the stream, if anything does: one unit in each lane.
+    pub units: Option<Units>,
     /// What the run may take of memory. Seeds that do not fit at once are simulated in rounds, each of which reads
     /// the trace anew; `None`: all at once.
     pub memory: Option<Memory>,
@@ -49,6 +56,7 @@ impl Default for Plan {
             log: false,
             watch: None,
             tap: false,
+            units: None,
             memory: None,
             share: true,
         }
@@ -64,6 +72,30 @@ impl Plan {
     /// looked at one by one in each lane; nor while what reaches memory is kept, in the order in which it does.
     pub(crate) fn shares_stages(&self) -> bool {
         self.share && self.watch.is_none() && !self.tap
+    }
+
+    /// What the units ask for, if there are any.
+    pub(crate) fn asks(&self) -> Option<&Asks> {
+        self.units.as_ref().map(Units::asks)
+    }
+
+    /// Machines with the plan's units in them.
+    ///
+    /// # Errors
+    /// The plan has units, and a machine counts by cachegrind's rules: units act between accesses of lines, not of whole
+    /// references.
+    pub(crate) fn with_units<'a>(&self, machines: &'a [Machine]) -> Result<Cow<'a, [Machine]>> {
+        let Some(asks) = self.asks() else { return Ok(Cow::Borrowed(machines)) };
+        let whole = |machine: &&Machine| machine.tree().config().rules == Rules::Cachegrind;
+        match machines.iter().find(whole) {
+            None => Ok(machines.iter().map(|machine| machine.with_agents(asks.agents())).collect()),
+            Some(machine) => Err(Problem::request(
+                "cachegrind",
+                &format!("machine {}: rules", machine.name()),
+                "cachegrind's rules count what a program references, and nothing else acts on its caches",
+                "take a machine that counts lines",
+            )),
+        }
     }
 
     pub(crate) fn cuts(&self) -> Cuts {

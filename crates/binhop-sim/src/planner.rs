@@ -17,12 +17,17 @@
 //!
 //! Nothing is shared behind a write buffer, below an inclusive cache or under cachegrind's rules: there each request
 //! must be answered before the next access.
+//!
+//! Where units act ([`crate::unit`]), each machine has lanes of its own with one back, and nothing that knows what backs
+//! hold works for several of them (no fan, sieve or stack): what is injected into a back makes it differ from the others.
+//! A front is shared until the first occasion at which a unit may touch level 1; not at all if units ask for misses.
 
 use binhop_hw::{Fan, Rules, Sieve, StackShape, Tree};
 
 use crate::front::Sharing;
 use crate::machine::Machine;
 use crate::prepare::Needs;
+use crate::unit::{Asks, OccasionKind};
 
 /// Machines by the stages they share. Numbers are places in the list of machines.
 #[derive(Debug)]
@@ -46,6 +51,8 @@ pub(crate) struct Branch {
 pub(crate) struct Group {
     /// Whether one front serves all lanes, or why not.
     pub(crate) sharing: Sharing,
+    /// Whether what is the same in all backs is worked out once, behind a shared front.
+    pub(crate) fans: bool,
     /// Machines of equal placement: one lane for each seed.
     pub(crate) lanes: Vec<Cells>,
 }
@@ -100,7 +107,7 @@ fn ways(machine: &Machine) -> u32 {
 }
 
 impl Stages {
-    pub(crate) fn of(machines: &[Machine], seeds: usize, share: bool) -> Self {
+    pub(crate) fn of(machines: &[Machine], seeds: usize, share: bool, asks: Option<&Asks>) -> Self {
         let needs: Vec<Needs> = machines.iter().map(Needs::of).collect();
         let all: Vec<usize> = (0..machines.len()).collect();
         let stream = |cells: Vec<usize>| Branch {
@@ -111,7 +118,7 @@ impl Stages {
                 share && machines[a].tree().front_differs(machines[b].tree()).is_none()
             })
             .into_iter()
-            .map(|cells| Group::of(machines, &cells, seeds, share))
+            .map(|cells| Group::of(machines, &cells, seeds, share, asks))
             .collect(),
         };
         let streams = group(&all, |a, b| needs[a] == needs[b]).into_iter().map(stream).collect();
@@ -126,21 +133,24 @@ impl Stages {
 }
 
 impl Group {
-    fn of(machines: &[Machine], cells: &[usize], seeds: usize, share: bool) -> Self {
+    fn of(machines: &[Machine], cells: &[usize], seeds: usize, share: bool, asks: Option<&Asks>) -> Self {
         let tree = machines[cells[0]].tree();
         let equal = |a: usize, b: usize| {
             share
+                && asks.is_none()
                 && !tree.answers_at_once()
                 && machines[a].memory() == machines[b].memory()
                 && machines[a].placement() == machines[b].placement()
         };
         let lanes = group(cells, equal);
-        let sharing = if share { Sharing::of(tree, lanes.len() * seeds) } else { Sharing::Off };
-        let fans = cells.iter().all(|&cell| Fan::new(machines[cell].tree()).is_some());
+        let sharing = if share { Sharing::of(tree, lanes.len() * seeds, asks) } else { Sharing::Off };
+        let fans = sharing == Sharing::Shared
+            && asks.is_none()
+            && cells.iter().all(|&cell| Fan::new(machines[cell].tree()).is_some());
         // A fan works for backs that are simulated each by itself.
-        let may_stack = share && !tree.answers_at_once() && !(sharing == Sharing::Shared && fans);
+        let may_stack = share && !tree.answers_at_once() && !fans;
         let lanes = lanes.into_iter().map(|cells| Cells::of(machines, cells, may_stack)).collect();
-        Self { sharing, lanes }
+        Self { sharing, fans, lanes }
     }
 
     /// Its machines, in order.
@@ -169,7 +179,18 @@ fn group(numbers: &[usize], equal: impl Fn(usize, usize) -> bool) -> Vec<Vec<usi
 /// The plan of a run, for its reader: what is shared, what is not and why, a line each.
 #[must_use]
 pub fn explain(machines: &[Machine], seeds: usize, share: bool) -> Vec<String> {
-    let stages = Stages::of(machines, seeds, share);
+    explain_with_units(machines, seeds, share, None)
+}
+
+/// [`explain`] for a run in which units act that ask for `asks`.
+#[must_use]
+pub fn explain_with_units(
+    machines: &[Machine],
+    seeds: usize,
+    share: bool,
+    asks: Option<&Asks>,
+) -> Vec<String> {
+    let stages = Stages::of(machines, seeds, share, asks);
     let streams = &stages.streams;
     let times = if streams.len() == 1 { "once".to_string() } else { format!("{} times", streams.len()) };
     let mut lines = vec![format!(
@@ -194,7 +215,7 @@ pub fn explain(machines: &[Machine], seeds: usize, share: bool) -> Vec<String> {
                 count(group.machines().count(), "machine"),
                 named.join(", ")
             ));
-            group.explain(machines, seeds, share, &mut lines);
+            group.explain(machines, seeds, share, asks, &mut lines);
         }
     }
     lines
@@ -202,13 +223,35 @@ pub fn explain(machines: &[Machine], seeds: usize, share: bool) -> Vec<String> {
 
 impl Group {
     /// What is shared behind its preparation, and what not.
-    fn explain(&self, machines: &[Machine], seeds: usize, share: bool, lines: &mut Vec<String>) {
+    fn explain(
+        &self,
+        machines: &[Machine],
+        seeds: usize,
+        share: bool,
+        asks: Option<&Asks>,
+        lines: &mut Vec<String>,
+    ) {
         let trees = self.trees(machines);
-        let until = match self.sharing {
-            Sharing::Shared => ", until a frame may change hands",
-            _ => "",
+        let names = |kinds: &mut dyn Iterator<Item = OccasionKind>| -> String {
+            kinds.map(OccasionKind::name).collect::<Vec<_>>().join(", ")
+        };
+        let until = match (self.sharing, asks) {
+            (Sharing::Shared, Some(asks)) => {
+                let ends = names(&mut asks.kinds().filter(|&kind| asks.ends_sharing(kind)));
+                let or =
+                    if ends.is_empty() { String::new() } else { format!(" or a unit may touch it ({ends})") };
+                format!(", until a frame may change hands{or}")
+            }
+            (Sharing::Shared, None) => ", until a frame may change hands".to_string(),
+            _ => String::new(),
         };
         lines.push(format!("  front: {}{until}", self.sharing.reason()));
+        if let Some(asks) = asks {
+            let at_once = asks.asks_for_misses() || trees[0].answers_at_once();
+            let rows = if at_once { "one by one" } else { "all at once" };
+            let all = names(&mut asks.kinds());
+            lines.push(format!("  units act in each lane for itself, at occasions ({all}); rows between two are simulated {rows}"));
+        }
         let most = self.lanes.iter().map(|cells| cells.machines.len()).max().unwrap_or(0);
         let each = match most {
             1 => "machine".to_string(),
@@ -230,7 +273,7 @@ impl Group {
             lines.push(format!("  backs: one for each lane: {why}"));
             return;
         }
-        let fan = self.sharing == Sharing::Shared && trees.iter().all(|tree| Fan::new(tree).is_some());
+        let fan = self.fans;
         let sieve = share && self.lanes.iter().any(|cells| Sieve::new(&cells.trees(machines)).is_some());
         if fan || sieve {
             let whose = if fan { "all lanes" } else { "the backs of a lane" };

@@ -35,11 +35,12 @@ impl Prepared {
     /// The machines have no preparation or no front in common, or there is none.
     pub fn new(machines: &[Machine], source: &mut dyn Source, plan: &Plan) -> Result<Self> {
         plan.check()?;
-        let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages());
+        let machines = &*plan.with_units(machines)?;
+        let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages(), plan.asks());
         let ([stream], 1) = (&*stages.streams, stages.streams.iter().map(|s| s.groups.len()).sum()) else {
             panic!("the machines share a preparation and a front")
         };
-        let mut prepare = preparation(stream, plan, source);
+        let mut prepare = preparation(stream, plan, source)?;
         let mut blocks = Vec::new();
         let mut keep = |block| {
             blocks.push(block);
@@ -80,13 +81,13 @@ impl Prepared {
         plan.check()?;
         let asked = (plan.length, plan.cuts(), plan.share);
         assert_eq!((self.length, self.cuts, self.collapsed), asked, "prepared for another plan");
-        let stages = Stages::of(&self.machines, plan.seeds.len(), plan.shares_stages());
+        let stages = Stages::of(&self.machines, plan.seeds.len(), plan.shares_stages(), plan.asks());
         let ([stream], 1) = (&*stages.streams, stages.streams.iter().map(|s| s.groups.len()).sum()) else {
             panic!("the machines share a preparation and a front")
         };
         let group = &stream.groups[0];
         let mut front = (group.sharing == Sharing::Shared)
-            .then(|| SharedFront::new(&group.trees(&self.machines), plan.seeds[0]));
+            .then(|| SharedFront::new(&group.trees(&self.machines), plan.seeds[0], group.fans));
         let mut unheard = |_: &Progress| Ok(());
         let watcher = Watcher::new(plan, &mut unheard);
         let heed = || watcher.again();

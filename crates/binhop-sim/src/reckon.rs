@@ -140,7 +140,7 @@ pub(crate) struct Reckoning {
 impl Reckoning {
     /// Of a round of these machines, with the tables of `all` of a run.
     pub(crate) fn of(machines: &[Machine], all: &[Machine], plan: &Plan) -> Self {
-        let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages());
+        let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages(), plan.asks());
         let mut reckoning = Self { shared: Sum { fixed: SOURCE, ..Sum::default() }, ..Self::default() };
         let workers = plan.threads as u64;
         let blocks = if workers > 1 { BLOCKS } else { 2 };
@@ -193,12 +193,11 @@ impl Reckoning {
                 } else if cell == cells.machines[0] && sharing == Sharing::Shared {
                     // Once for all lanes, until a frame changes hands.
                     self.shared.add(sum);
-                    let ends = |safe| WhenFull {
-                        safe: if machine.reuses_frames() { 0 } else { safe },
-                        sum,
-                        most: u64::MAX,
-                    };
-                    self.when_full.extend(machine.safe_frames().map(ends));
+                    // A unit may end the sharing at once.
+                    let early = machine.reuses_frames() || plan.units.is_some();
+                    let safe = machine.safe_frames().or(plan.units.as_ref().map(|_| 0));
+                    let ends = |safe| WhenFull { safe: if early { 0 } else { safe }, sum, most: u64::MAX };
+                    self.when_full.extend(safe.map(ends));
                 } else if cell == cells.machines[0] {
                     self.seed.add(sum);
                 }

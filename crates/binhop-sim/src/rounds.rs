@@ -75,6 +75,7 @@ pub fn simulate_in_rounds(
 ) -> Result<Vec<Outcome>> {
     plan.check()?;
     check_machines(machines, policy.is_some())?;
+    let machines = &*plan.with_units(machines)?;
     let all = machines.len() * plan.seeds.len();
     let name = input.source.name().to_string();
     let Input { source, mut again } = input;

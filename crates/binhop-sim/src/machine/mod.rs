@@ -12,7 +12,7 @@ mod placement;
 use std::sync::Arc;
 
 use binhop_base::escape::quoted;
-use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
+use binhop_base::{Agents, Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{IndexBy, Next, Rules, TagBy, Tree, TreeConfig};
 use binhop_os::placement::{Manner, Policy, Settings, policy};
 use binhop_trace::wait::read_text;
@@ -142,6 +142,20 @@ impl Machine {
             has_cost: checked.has_cost,
             notes: checked.notes,
         })))
+    }
+
+    /// The same machine, with units in it that act as these agents, too.
+    pub(crate) fn with_agents(&self, agents: Agents) -> Self {
+        let Inner { name, memory, placement, tree, has_cost, notes } = &*self.0;
+        let agents = agents.others().fold(tree.config().agents, Agents::with);
+        Self(Arc::new(Inner {
+            name: name.clone(),
+            memory: *memory,
+            placement: placement.clone(),
+            tree: Tree::new(TreeConfig { agents, ..tree.config().clone() }),
+            has_cost: *has_cost,
+            notes: notes.clone(),
+        }))
     }
 
     /// What results call it.

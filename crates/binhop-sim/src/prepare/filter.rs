@@ -9,10 +9,11 @@
 //! in a write-through cache.
 //!
 //! Exact as long as nothing takes a line out of the cache from outside: not below an inclusive cache, and
-//! an evicted page's lines may not be believed (see [`super::residency`]). A hashed index can put any line
+//! an evicted page's lines may not be believed (see [`super::residency`]). Where a unit may access a cache between two rows,
+//! the slots of the lines that it may touch are forgotten (see [`super::occasions`]). A hashed index can put any line
 //! in any set: one slot remains.
 
-use binhop_base::PowerOfTwo;
+use binhop_base::{MappingId, PowerOfTwo};
 use binhop_hw::{CacheConfig, WritePolicy};
 
 const DIRTY: u64 = 1;
@@ -32,6 +33,11 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// The slot of a line, by its number.
+    pub(super) fn slot(&self, line: u64) -> u32 {
+        (line & (self.slots - 1)) as u32
+    }
+
     pub(crate) fn of(cache: &CacheConfig, page: PowerOfTwo) -> Self {
         let lines_per_page = page.bytes() >> cache.line.log2();
         Self {
@@ -100,6 +106,18 @@ impl Filter {
         hit
     }
 
+    /// Whether an access of this line may be dropped: a store, or a read. Notes the time if so.
+    #[inline]
+    pub(crate) fn drops(&mut self, line: u64, store: bool, now: u64, horizon: u64) -> bool {
+        if store { self.drops_store(line, now, horizon) } else { self.drops_read(line, now, horizon) }
+    }
+
+    /// The mapping behind the line of this line's slot.
+    #[inline]
+    pub(crate) fn mapping_of(&self, line: u64) -> MappingId {
+        MappingId(self.ids[(line & self.mask) as usize])
+    }
+
     /// Whether a store to this line may be dropped. Notes the time if so.
     #[inline(always)]
     pub(crate) fn drops_store(&mut self, line: u64, now: u64, horizon: u64) -> bool {
@@ -144,6 +162,13 @@ impl Filter {
     /// Believes no line any more (the address space changes, or the mappings do). Times stay.
     pub(crate) fn forget(&mut self) {
         self.tags.fill(EMPTY);
+    }
+
+    /// Believes the lines of these slots no more. Times stay.
+    pub(crate) fn forget_slots(&mut self, slots: &[u32]) {
+        for &slot in slots {
+            self.tags[slot as usize] = EMPTY;
+        }
     }
 
     /// Every slot's mapping and the time of its last access, for slots that were ever used.

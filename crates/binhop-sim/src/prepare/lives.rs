@@ -99,10 +99,11 @@ next = "memory"
                 lists_segments: false,
                 trace_page: binhop_base::Bytes(4096),
                 cuts: Cuts::default(),
+                asks: None,
                 collapse: true,
             },
             "test trace",
-        );
+        )?;
         let mut turns = Vec::new();
         let mut keep = |block: std::sync::Arc<crate::prepare::Block>| {
             turns.extend(block.controls.iter().filter_map(|(_, control)| match control {

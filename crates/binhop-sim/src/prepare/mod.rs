@@ -19,6 +19,7 @@ mod cuts;
 mod filter;
 mod lives;
 mod needs;
+mod occasions;
 mod pages;
 mod residency;
 mod system;
@@ -34,11 +35,13 @@ use binhop_trace::bounds::exceeded;
 use binhop_trace::{EventBatch, Op};
 
 use crate::reckon::Growth;
+use crate::unit::Asks;
 pub use cuts::Cuts;
 use filter::Filter;
 use lives::Lives;
 pub use lives::{Switch, Turn};
 pub(crate) use needs::Needs;
+use occasions::Occasions;
 use pages::{NOTHING, Translations};
 use residency::ResidencyHorizon;
 pub use tape::{Block, Control, EndedFront, FrontCounts, Mapped, Mark, Row, Stream, Tape};
@@ -75,6 +78,8 @@ pub(crate) struct Setup {
     pub(crate) lists_segments: bool,
     pub(crate) trace_page: Bytes,
     pub(crate) cuts: Cuts,
+    /// The occasions that a unit asks for, if there is one.
+    pub(crate) asks: Option<Arc<Asks>>,
     /// Whether rows are dropped where that is exact; `false` only to test that it is.
     pub(crate) collapse: bool,
 }
@@ -102,6 +107,8 @@ pub struct Prepare {
     /// Under cachegrind's rules, the bytes of the longest reference.
     whole: Option<u64>,
     believe: [bool; 2],
+    /// The occasions that a unit asks for, if there is one.
+    occasions: Option<Occasions>,
     translations: Translations,
     horizon: ResidencyHorizon,
     /// Each filter believes a line accessed at or after this: the horizon, or never.
@@ -154,7 +161,7 @@ pub enum Flow {
 pub(crate) type Emit<'a> = &'a mut dyn FnMut(Arc<Block>) -> Result<()>;
 
 impl Prepare {
-    pub(crate) fn new(setup: &Setup, place: &str) -> Self {
+    pub(crate) fn new(setup: &Setup, place: &str) -> Result<Self> {
         let Setup { needs, cuts, .. } = setup;
         let horizon = ResidencyHorizon::new(setup.safe);
         let first = Process { asid: Asid(0), kernel: false };
@@ -174,6 +181,10 @@ impl Prepare {
             timed: needs.timed,
             whole: needs.whole,
             believe: needs.believe.map(|believe| setup.collapse && believe),
+            occasions: setup
+                .asks
+                .as_ref()
+                .map(|asks| Occasions::new(Arc::clone(asks), &needs.shapes, needs.split, needs.page.log2())),
             translations: Translations::new(NOTHING),
             trusted: [0; 2],
             horizon,
@@ -207,7 +218,8 @@ impl Prepare {
             finished: false,
         };
         prepare.set_trust();
-        prepare
+        prepare.own_pages(setup.asks.as_ref().map_or(0, |asks| asks.owned()))?;
+        Ok(prepare)
     }
 
     /// Whether the warm-up, if any, is over.
@@ -256,15 +268,22 @@ impl Prepare {
 
     /// Takes in a batch; full blocks go to `emit`.
     pub(crate) fn feed(&mut self, batch: &EventBatch, emit: Emit<'_>) -> Result<Flow> {
-        match self.whole {
+        match (self.whole, &self.occasions) {
             _ if self.finished => Ok(Flow::Done),
-            None => self.feed_by::<false>(batch, emit),
-            Some(_) => self.feed_by::<true>(batch, emit),
+            (None, None) => self.feed_by::<false, false>(batch, emit),
+            (None, Some(_)) => self.feed_by::<false, true>(batch, emit),
+            (Some(_), None) => self.feed_by::<true, false>(batch, emit),
+            (Some(_), Some(_)) => unreachable!("units are for machines that count lines"),
         }
     }
 
-    /// Whether references go on whole, as cachegrind's rules want them, is known to the compiler.
-    fn feed_by<const WHOLE: bool>(&mut self, batch: &EventBatch, emit: Emit<'_>) -> Result<Flow> {
+    /// Whether references go on whole, as cachegrind's rules want them, and whether some unit asks for occasions is known
+    /// to the compiler.
+    fn feed_by<const WHOLE: bool, const OCCASIONS: bool>(
+        &mut self,
+        batch: &EventBatch,
+        emit: Emit<'_>,
+    ) -> Result<Flow> {
         let (op, addr, size, count) = (batch.op(), batch.addr(), batch.size(), batch.count());
         let exceeded = exceeded(batch);
         for row in 0..exceeded.map_or(batch.len(), |exceeded| exceeded.row) {
@@ -274,10 +293,10 @@ impl Prepare {
                 0 if WHOLE && count[row] == 1 => cut = self.instruction(addr, size)?,
                 1 | 3 if WHOLE => self.whole_reference(addr, size, Kind::Load)?,
                 2 if WHOLE => self.whole_reference(addr, size, Kind::Store)?,
-                0 => cut = self.fetch(addr, size, u64::from(count[row]))?,
-                1 => self.data_reference(addr, size, true, false)?,
-                2 => self.data_reference(addr, size, false, true)?,
-                3 => self.data_reference(addr, size, true, true)?,
+                0 => cut = self.fetch::<OCCASIONS>(addr, size, u64::from(count[row]))?,
+                1 => self.data_reference::<OCCASIONS>(addr, size, true, false)?,
+                2 => self.data_reference::<OCCASIONS>(addr, size, false, true)?,
+                3 => self.data_reference::<OCCASIONS>(addr, size, true, true)?,
                 _ => self.system(batch, row)?,
             }
             if cut {
@@ -325,7 +344,7 @@ impl Prepare {
 
     /// A fetch run. Returns whether the stream ends before it.
     #[inline(always)]
-    fn fetch(&mut self, addr: u64, size: u32, count: u64) -> Result<bool> {
+    fn fetch<const OCCASIONS: bool>(&mut self, addr: u64, size: u32, count: u64) -> Result<bool> {
         if self.stream.references + count > self.next_cut {
             self.cut(count);
         }
@@ -337,7 +356,9 @@ impl Prepare {
         let last = addr.saturating_add(u64::from(size.max(1) - 1)) >> log2;
         for line in first..=last {
             self.clock += 1;
-            if !self.filters[FETCH].drops_read(line, self.clock, self.trusted[FETCH]) {
+            if OCCASIONS {
+                self.access_with_occasions(FETCH, line, Kind::Fetch)?;
+            } else if !self.filters[FETCH].drops_read(line, self.clock, self.trusted[FETCH]) {
                 self.pass(FETCH, line, Kind::Fetch)?;
             }
         }
@@ -350,7 +371,13 @@ impl Prepare {
 
     /// A load, a store, or both of the same bytes.
     #[inline(always)]
-    fn data_reference(&mut self, addr: u64, size: u32, load: bool, store: bool) -> Result<()> {
+    fn data_reference<const OCCASIONS: bool>(
+        &mut self,
+        addr: u64,
+        size: u32,
+        load: bool,
+        store: bool,
+    ) -> Result<()> {
         if self.stream.references + 1 > self.next_cut {
             self.cut(1);
         }
@@ -364,7 +391,9 @@ impl Prepare {
         if load {
             for line in first..=last {
                 self.clock += 1;
-                if !self.filters[self.data].drops_read(line, self.clock, self.trusted[self.data]) {
+                if OCCASIONS {
+                    self.access_with_occasions(self.data, line, Kind::Load)?;
+                } else if !self.filters[self.data].drops_read(line, self.clock, self.trusted[self.data]) {
                     self.pass(self.data, line, Kind::Load)?;
                 }
             }
@@ -373,7 +402,9 @@ impl Prepare {
         if store {
             for line in first..=last {
                 self.clock += 1;
-                if !self.filters[self.data].drops_store(line, self.clock, self.trusted[self.data]) {
+                if OCCASIONS {
+                    self.access_with_occasions(self.data, line, Kind::Store)?;
+                } else if !self.filters[self.data].drops_store(line, self.clock, self.trusted[self.data]) {
                     self.pass(self.data, line, Kind::Store)?;
                 }
             }
@@ -387,6 +418,13 @@ impl Prepare {
     #[inline(never)]
     fn pass(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
         let mapping = self.reach(port, line, kind)?;
+        self.push(port, line, mapping, kind);
+        Ok(())
+    }
+
+    /// Hands on an access of a page that every lane holds.
+    #[inline]
+    fn push(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) {
         self.passed[kind as usize] += 1;
         if self.timed {
             self.gaps.push(self.stream.instructions - self.instructions_at_row);
@@ -394,7 +432,6 @@ impl Prepare {
         }
         let row = self.row(port, line, mapping, kind);
         self.rows.push(row);
-        Ok(())
     }
 
     /// The row of an access: its line is from now on its filter's.

@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use binhop_base::{Kind, MappingId, PageId, PageNo, Result};
+use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Result};
 use binhop_os::{Request as PageRequest, SegmentId};
 
 use super::filter::Filter;
 use super::{Control, Mapped, Prepare};
 use crate::slots::Slots;
+use crate::unit::Occasion;
 
 /// A page as it was translated last.
 #[derive(Clone, Copy)]
@@ -28,7 +29,33 @@ pub(super) type Translations = Slots<Translated, TRANSLATIONS>;
 pub(super) const NOTHING: Translated =
     Translated { page_no: u64::MAX, asid: 0, mapping: 0, page: 0, write_free: false };
 const TRANSLATIONS: usize = 4096;
+
+/// The address space that the pages of a unit lie in, at its upper end. No trace may use it beside a unit.
+pub(super) const OWNER: Asid = Asid(u32::MAX);
+
 impl Prepare {
+    /// Makes the pages that a unit owns. They are the first pages and mappings of the stream; no reference of it leads to
+    /// them, so that no lane is asked to place them, and they are never evicted.
+    pub(super) fn own_pages(&mut self, pages: u32) -> Result<()> {
+        let last = u64::MAX >> self.page.log2();
+        for number in 0..pages {
+            let touch = self.spaces.touch(OWNER, PageNo(last - u64::from(number)), true)?;
+            debug_assert_eq!((touch.mapping, touch.page), (MappingId(number), PageId(number)));
+        }
+        self.tell_mappings();
+        Ok(())
+    }
+
+    /// Tells lanes of the mappings that were made since they were told last.
+    fn tell_mappings(&mut self) {
+        for mapping in self.known_mappings..self.spaces.mappings() {
+            let mapping = MappingId(mapping as u32);
+            let (page, virtual_page) = (self.spaces.page_of(mapping), self.spaces.virtual_page(mapping));
+            self.mappings.push(Mapped { page, virtual_page });
+        }
+        self.known_mappings = self.spaces.mappings();
+    }
+
     /// The mapping of a line that is referenced next, whose page every lane has been asked to place if some may
     /// not hold it.
     #[inline]
@@ -58,12 +85,7 @@ impl Prepare {
     #[inline(never)]
     fn touch(&mut self, page_no: u64, store: bool, slot: usize) -> Result<Translated> {
         let touch = self.spaces.touch(self.running.asid, PageNo(page_no), store)?;
-        for mapping in self.known_mappings..self.spaces.mappings() {
-            let mapping = MappingId(mapping as u32);
-            let (page, virtual_page) = (self.spaces.page_of(mapping), self.spaces.virtual_page(mapping));
-            self.mappings.push(Mapped { page, virtual_page });
-        }
-        self.known_mappings = self.spaces.mappings();
+        self.tell_mappings();
         self.seen.outside += u64::from(touch.outside && touch.new_page);
         if store && touch.new_page {
             // Perhaps a copy on write: lines known under this virtual page are those of another page.
@@ -94,7 +116,7 @@ impl Prepare {
 
     /// Asks every lane to place a page that it may not hold.
     fn ask_for(&mut self, translated: &Translated) {
-        let page = PageId(translated.page);
+        let (page, mapping) = (PageId(translated.page), MappingId(translated.mapping));
         let request = PageRequest {
             page,
             asid: self.running.asid,
@@ -105,6 +127,7 @@ impl Prepare {
         let Some(safe) = self.safe else {
             // Physical = virtual: nothing is ever evicted.
             self.control(Control::Place(request));
+            self.occasion(Occasion::FirstTouch { mapping });
             return;
         };
         let fresh = self.horizon.is_new(page);
@@ -124,6 +147,7 @@ impl Prepare {
         self.control(Control::Place(request));
         self.horizon.one_more(page);
         self.set_trust();
+        self.occasion(if fresh { Occasion::FirstTouch { mapping } } else { Occasion::Return { mapping } });
     }
 
     pub(super) fn set_trust(&mut self) {

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use binhop_base::{Asid, Result};
+use binhop_base::{Asid, Problem, Result};
 use binhop_trace::{EventBatch, Op};
 
+use super::pages::OWNER;
 use super::{BLOCK_CONTROLS, Control, Emit, Mark, Prepare, Process, Turn};
 use crate::system::{Place, System, system_event};
+use crate::unit::{Occasion, OccasionKind};
 
 impl Prepare {
     /// Another process runs, or the same one in another mode.
@@ -17,6 +19,7 @@ impl Prepare {
         }
         if process.asid != self.running.asid {
             self.forget_lines();
+            self.forget_pages();
         }
         self.running = process;
         let next = self.processes.len() as u32;
@@ -43,7 +46,11 @@ impl Prepare {
     /// An event that is no reference.
     #[cold]
     pub(super) fn system(&mut self, batch: &EventBatch, row: usize) -> Result<()> {
-        if Op::from_code(batch.op()[row]) == Some(Op::Exit)
+        let op = Op::from_code(batch.op()[row]);
+        if self.occasions.is_some() && self.is_for_unit(op, batch, row)? {
+            return Ok(());
+        }
+        if op == Some(Op::Exit)
             && let Ok(asid) = u32::try_from(batch.addr()[row])
         {
             self.footprint(Asid(asid));
@@ -54,18 +61,62 @@ impl Prepare {
                 self.seen.switches += 1;
                 self.switch = switch;
                 self.run(Process { asid, kernel: false });
+                self.occasion(Occasion::Switch { asid, switch });
             }
             System::Kernel(kernel) => self.run(Process { kernel, ..self.running }),
-            System::Syscall => self.seen.syscalls += 1,
+            System::Syscall => {
+                self.seen.syscalls += 1;
+                if op == Some(Op::Syscall) {
+                    self.occasion(Occasion::Syscall { number: batch.count()[row] });
+                }
+            }
             System::Nothing => {}
             System::Spaces => {
                 self.follow_lives(batch, row);
                 self.translations.forget();
                 self.forget_lines();
+                self.forget_pages();
                 self.bury();
             }
         }
         Ok(())
+    }
+
+    /// Whether an event is a unit's: a device's request, if the unit asks for them.
+    ///
+    /// # Errors
+    /// The event names the address space that the unit's pages lie in.
+    fn is_for_unit(&mut self, op: Option<Op>, batch: &EventBatch, row: usize) -> Result<bool> {
+        let Some(occasions) = &self.occasions else { return Ok(false) };
+        let addr = batch.addr()[row];
+        let owner = u64::from(OWNER.0);
+        match op {
+            Some(Op::DmaRead | Op::DmaWrite) if occasions.wants(OccasionKind::Device) => {
+                self.occasion(Occasion::Device {
+                    device: batch.count()[row],
+                    writes: op == Some(Op::DmaWrite),
+                    addr,
+                    bytes: batch.size()[row],
+                });
+                Ok(true)
+            }
+            Some(Op::Switch | Op::Fork | Op::Exec | Op::Exit)
+                if occasions.owns_pages() && (addr == owner || batch.arg0(row) == Some(owner)) =>
+            {
+                let place = format!("{}: row {}: asid", self.place, self.rows_before + row as u64);
+                let rule = "the pages of the machine's own units lie in the address space of this number";
+                let remedy = "number the trace's address spaces otherwise";
+                Err(Problem::request(&owner.to_string(), &place, rule, remedy))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The next reference of each port is one to another page.
+    fn forget_pages(&mut self) {
+        if let Some(occasions) = &mut self.occasions {
+            occasions.forget_pages();
+        }
     }
 
     /// Tells lanes which pages a space maps, if any.

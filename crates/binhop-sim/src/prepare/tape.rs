@@ -7,6 +7,7 @@ use binhop_hw::{Access, Alike, CacheCounters, Fan, Front, Request};
 use binhop_os::Request as PageRequest;
 
 use super::lives::Turn;
+use crate::unit::Occasion;
 
 /// One access of one line at a first-level cache: a mapping, a line of its page, and a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +119,15 @@ pub enum Control {
     /// The pages an address space maps at its exit, or at the end of the stream, each with whether another
     /// mapping leads to it, or led.
     Footprint(Asid, Arc<[(PageId, bool)]>),
+    /// Something may happen here that is not in the stream: see [`crate::unit`].
+    Occasion {
+        /// What it is. A page that it names is resident in every lane.
+        occasion: Occasion,
+        /// Instructions executed before it.
+        instructions: u64,
+        /// Whether a unit may touch level 1: then no front is shared from here on.
+        touches_front: bool,
+    },
     /// Counters are read here. `Stream` counts up to here; the last part is what a shared front counted.
     Mark(Mark, Stream, Option<Arc<FrontCounts>>),
     /// From here on a placement may take a page's frame, evicted or dead: lanes no longer agree on what is resident,

@@ -41,15 +41,39 @@ impl Source for Fixed {
 /// One event, small enough that spaces, pages and lines collide all the time.
 #[derive(Clone, Debug)]
 pub enum Event {
-    Fetch { page: u8, offset: u16, count: u8 },
-    Data { op: Op, page: u8, offset: u16, size: u8 },
+    Fetch {
+        page: u8,
+        offset: u16,
+        count: u8,
+    },
+    Data {
+        op: Op,
+        page: u8,
+        offset: u16,
+        size: u8,
+    },
     Switch(u8),
-    Map { page: u8, pages: u8, segment: Option<u8>, shared: bool },
-    Unmap { page: u8, pages: u8 },
+    Map {
+        page: u8,
+        pages: u8,
+        segment: Option<u8>,
+        shared: bool,
+    },
+    Unmap {
+        page: u8,
+        pages: u8,
+    },
     Fork(u8),
     Exec,
     Exit,
     Kernel(bool),
+    Syscall(u8),
+    /// Another thread of the process that runs.
+    Thread,
+    Device {
+        writes: bool,
+        page: u8,
+    },
 }
 
 const PAGE: u64 = 4096;
@@ -123,6 +147,15 @@ pub fn batch(events: &[Event]) -> EventBatch {
             }
             Event::Kernel(true) => rows.push(Op::KernelEnter, 0, 0, 0),
             Event::Kernel(false) => rows.push(Op::KernelLeave, 0, 0, 0),
+            Event::Thread => rows.push(Op::Switch, u64::from(running), 1, 0),
+            Event::Syscall(number) => {
+                rows.push(Op::Syscall, 0, 0, u32::from(number));
+                rows.push(Op::Range, 0, 0, 0);
+            }
+            Event::Device { writes, page } => {
+                let op = if writes { Op::DmaWrite } else { Op::DmaRead };
+                rows.push(op, u64::from(page) * PAGE, 100, 7);
+            }
         }
     }
     rows.finish()

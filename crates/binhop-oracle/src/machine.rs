@@ -1,0 +1,434 @@
+//! A whole machine, one reference at a time: address spaces, frames, caches, and a unit that acts between references.
+//! Nothing is dropped, shared, collected or done ahead.
+//!
+//! A trace is first spelled out as steps, which are the same for every placement. Each lane then takes them one by one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use binhop_base::{Agent, Asid, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Translation};
+
+use crate::cache::{Config, Name};
+use crate::cache_tree::CacheTree;
+use crate::placements::{Asked, Memory};
+use crate::spaces::Spaces;
+
+/// An event of a trace.
+#[allow(missing_docs)] // Each variant's sentence tells of its fields.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// `count` instructions in `size` bytes.
+    Fetch { addr: u64, size: u64, count: u64 },
+    /// A data reference: whether it loads, whether it stores.
+    Data { addr: u64, size: u64, load: bool, store: bool },
+    /// Another thread runs.
+    Switch { asid: u32 },
+    /// A system call of this number.
+    Syscall { number: u32 },
+    /// A device's request.
+    Device { device: u32, writes: bool, addr: u64, bytes: u32 },
+    /// Pages appear in the running space: shared or private, and of which segment from which byte on.
+    Map { start: u64, pages: u64, shared: bool, segment: Option<(u64, u64)> },
+    /// Pages of the running space disappear.
+    Unmap { start: u64, pages: u64 },
+    /// A space is copied.
+    Fork { child: u32, parent: u32 },
+    /// A space ends, or becomes another program's.
+    End { asid: u32 },
+}
+
+/// What a unit is told of.
+#[allow(missing_docs)] // Each variant's sentence tells of its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// Another thread runs, in this space.
+    Switch { asid: u32 },
+    /// A system call of this number.
+    Syscall { number: u32 },
+    /// The first reference ever to a page.
+    FirstTouch { mapping: u32 },
+    /// A reference to a page that had left memory.
+    Return { mapping: u32 },
+    /// Instructions, or data, of another page than before.
+    PageChange { fetch: bool, mapping: u32 },
+    /// The first level lacks the line that starts at a byte of a page.
+    Miss { kind: Kind, mapping: u32, offset: u64 },
+    /// A device's request.
+    Device { device: u32, writes: bool, addr: u64, bytes: u32 },
+}
+
+/// What acts between references.
+pub trait Unit {
+    /// Something it may act on happens.
+    fn act(&mut self, occasion: Occasion, lane: &mut Lane);
+}
+
+/// One thing that happens in every lane.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Instructions pass.
+    Instructions(u64),
+    /// The processor asks for a line: the first byte within its page.
+    Access { kind: Kind, mapping: u32, offset: u64, asked: Asked },
+    /// Fetches of a line that is surely there, because it was asked for just before: only counted.
+    SureFetches(u64),
+    /// A page has no mapping any more.
+    Died(PageId),
+    /// A space or its maps changed.
+    Changed,
+    /// Something that is no reference.
+    Other(Occasion),
+}
+
+/// A trace spelled out for machines of one page size and one pair of level-1 lines.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    steps: Vec<Step>,
+    /// Page and virtual page number of every mapping.
+    mappings: Vec<(u32, u64)>,
+}
+
+impl Steps {
+    /// `page`: bytes of a page; `lines`: bytes of a line of the first level for instructions and for data. The first
+    /// `owned` pages are a unit's. `identity`: physical = virtual.
+    #[must_use]
+    pub fn new(events: &[Event], page: u64, lines: [u64; 2], owned: u32, identity: bool) -> Self {
+        let spelling = Spelling {
+            page,
+            lines,
+            identity,
+            owned,
+            running: 0,
+            spaces: Spaces::new(page, page, 0),
+            of_memory: BTreeMap::new(),
+            in_memory: BTreeMap::new(),
+            result: Self { steps: Vec::new(), mappings: Vec::new() },
+        };
+        spelling.all(events)
+    }
+}
+
+struct Spelling {
+    page: u64,
+    lines: [u64; 2],
+    identity: bool,
+    owned: u32,
+    running: u32,
+    spaces: Spaces,
+    /// Where physical = virtual: the number of each page, and of each mapping.
+    of_memory: BTreeMap<u64, u32>,
+    in_memory: BTreeMap<(u32, u64), u32>,
+    result: Steps,
+}
+
+impl Spelling {
+    fn all(mut self, events: &[Event]) -> Steps {
+        for number in 0..u64::from(self.owned) {
+            let page_no = u64::MAX / self.page - number;
+            self.find(u32::MAX, page_no, true);
+        }
+        for &event in events {
+            self.event(event);
+        }
+        self.result
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Fetch { addr, size, count } => {
+                let lines = self.access(Kind::Fetch, self.lines[0], addr, size);
+                self.result.steps.push(Step::SureFetches(count.saturating_sub(lines)));
+                self.result.steps.push(Step::Instructions(count));
+            }
+            Event::Data { addr, size, load, store } => {
+                if load {
+                    self.access(Kind::Load, self.lines[1], addr, size);
+                }
+                if store {
+                    self.access(Kind::Store, self.lines[1], addr, size);
+                }
+            }
+            Event::Switch { asid } => {
+                if asid != self.running {
+                    self.result.steps.push(Step::Changed);
+                }
+                self.running = asid;
+                self.result.steps.push(Step::Other(Occasion::Switch { asid }));
+            }
+            Event::Syscall { number } => {
+                self.result.steps.push(Step::Other(Occasion::Syscall { number }));
+            }
+            Event::Device { device, writes, addr, bytes } => {
+                self.result.steps.push(Step::Other(Occasion::Device { device, writes, addr, bytes }));
+            }
+            Event::Map { start, pages, shared, segment } => {
+                self.spaces.map(Asid(self.running), start, pages, (shared, false), segment);
+                self.changed();
+            }
+            Event::Unmap { start, pages } => {
+                self.spaces.unmap(Asid(self.running), start, pages);
+                self.changed();
+            }
+            Event::Fork { child, parent } => {
+                self.spaces.fork(Asid(child), Asid(parent));
+                self.changed();
+            }
+            Event::End { asid } => {
+                self.spaces.end(Asid(asid));
+                self.changed();
+            }
+        }
+    }
+
+    fn changed(&mut self) {
+        self.died();
+        self.result.steps.push(Step::Changed);
+    }
+
+    fn died(&mut self) {
+        let dead = self.spaces.dead();
+        if !self.identity {
+            self.result.steps.extend(dead.into_iter().map(Step::Died));
+        }
+    }
+
+    /// Each line that a reference touches; how many there are.
+    fn access(&mut self, kind: Kind, line: u64, addr: u64, size: u64) -> u64 {
+        let (first, last) = (addr / line, (addr + size.max(1) - 1) / line);
+        for number in first..=last {
+            let byte = number * line;
+            let page_no = byte / self.page;
+            let (mapping, page) = self.find(self.running, page_no, kind == Kind::Store);
+            self.died();
+            let asid = self.running;
+            let asked = Asked { page: PageId(page), asid, page_no, segment: 0, segments: Vec::new() };
+            self.result.steps.push(Step::Access { kind, mapping, offset: byte % self.page, asked });
+        }
+        last - first + 1
+    }
+
+    /// The mapping and the page behind a virtual page of a space.
+    fn find(&mut self, asid: u32, page_no: u64, write: bool) -> (u32, u32) {
+        let (mapping, page) = if self.identity {
+            let next = self.of_memory.len() as u32;
+            let page = *self.of_memory.entry(page_no).or_insert(next);
+            let next = self.in_memory.len() as u32;
+            (*self.in_memory.entry((asid, page_no)).or_insert(next), page)
+        } else {
+            let touched = self.spaces.touch(Asid(asid), PageNo(page_no), write);
+            (touched.mapping.0, touched.page.0)
+        };
+        let mappings = &mut self.result.mappings;
+        if mapping as usize == mappings.len() {
+            mappings.push((page, page_no));
+        }
+        (mapping, page)
+    }
+}
+
+/// What the caches ask of the operating system.
+#[derive(Clone, Debug)]
+struct Os {
+    mappings: Vec<(u32, u64)>,
+    /// The frame each page is in, or was in last.
+    frames: BTreeMap<u32, u64>,
+}
+
+impl Translation for Os {
+    fn page(&self, mapping: MappingId) -> PageId {
+        PageId(self.mappings[mapping.index()].0)
+    }
+    fn frame(&self, page: PageId) -> FrameNo {
+        FrameNo(self.frames[&page.0])
+    }
+    fn virtual_page(&self, mapping: MappingId) -> PageNo {
+        PageNo(self.mappings[mapping.index()].1)
+    }
+    fn global_page(&self, page: PageId) -> PageNo {
+        let first = self.mappings.iter().find(|(other, _)| *other == page.0);
+        PageNo(first.expect("a page has a mapping").1)
+    }
+}
+
+/// What a lane is made of.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The caches.
+    pub caches: Vec<Config>,
+    /// Those that serve instructions and data.
+    pub serving: [usize; 2],
+    /// Bytes of a page.
+    pub page: u64,
+    /// Frames of memory; `None`: physical = virtual.
+    pub frames: Option<u64>,
+    /// Cycles of a demand access that memory serves.
+    pub memory_cost: u64,
+    /// Whether the costs of the levels passed add up.
+    pub add_costs: bool,
+}
+
+/// One placement.
+pub struct Lane {
+    /// The caches, with the clock and all counts.
+    pub tree: CacheTree,
+    /// Placements so far.
+    pub faults: u64,
+    /// Pages that had to leave.
+    pub evictions: u64,
+    memory: Option<Box<dyn Memory>>,
+    os: Os,
+    serving: [usize; 2],
+    owned: u32,
+    /// Pages that were referenced.
+    referenced: BTreeSet<u32>,
+    /// Pages that died, by the frame in which their lines still are.
+    dead_in: BTreeMap<u64, u32>,
+    /// What was referenced last: instructions, data.
+    last: [Option<u32>; 2],
+}
+
+impl Lane {
+    /// A lane of a machine before the first step. `memory` hands out its frames, unless physical = virtual.
+    #[must_use]
+    pub fn new(
+        machine: &Machine,
+        steps: &Steps,
+        owned: u32,
+        memory: Option<Box<dyn Memory>>,
+        seed: u64,
+    ) -> Self {
+        let Machine { caches, serving, page, frames, memory_cost, add_costs } = machine.clone();
+        let own =
+            |number: u32| frames.map_or(u64::MAX / page - u64::from(number), |all| all + u64::from(number));
+        Self {
+            tree: CacheTree::new(caches, page, memory_cost, add_costs, Rng::new(seed)),
+            faults: 0,
+            evictions: 0,
+            memory,
+            os: Os {
+                mappings: steps.mappings.clone(),
+                frames: (0..owned).map(|number| (number, own(number))).collect(),
+            },
+            serving,
+            owned,
+            referenced: BTreeSet::new(),
+            dead_in: BTreeMap::new(),
+            last: [None; 2],
+        }
+    }
+
+    /// Takes every step.
+    pub fn run(&mut self, steps: &Steps, unit: &mut dyn Unit) {
+        for step in &steps.steps {
+            match step {
+                Step::Instructions(count) => self.tree.now += count,
+                Step::SureFetches(count) => {
+                    let cache = &mut self.tree.caches[self.serving[0]];
+                    cache.count_for(Agent::User, "accesses", Some(Kind::Fetch), *count);
+                }
+                Step::Died(page) => self.die(*page),
+                Step::Changed => self.last = [None; 2],
+                Step::Other(occasion) => unit.act(*occasion, self),
+                Step::Access { kind, mapping, offset, asked } => {
+                    self.reference(*kind, *mapping, *offset, asked, unit);
+                }
+            }
+        }
+    }
+
+    /// The first level that serves a kind of access.
+    #[must_use]
+    pub fn serving(&self, kind: Kind) -> usize {
+        self.serving[usize::from(kind != Kind::Fetch)]
+    }
+
+    /// Whether the page that a mapping leads to is in memory.
+    #[must_use]
+    pub fn is_resident(&self, mapping: u32) -> bool {
+        let page = PageId(self.os.mappings[mapping as usize].0);
+        page.0 < self.owned
+            || match &self.memory {
+                Some(memory) => memory.frame_of(page).is_some(),
+                None => self.referenced.contains(&page.0),
+            }
+    }
+
+    /// An agent asks a cache, which knows lines by mapping or by page. The clock moves on only if the processor waits;
+    /// returns the cycles.
+    pub fn ask(
+        &mut self,
+        (cache, by_mapping): (usize, bool),
+        agent: Agent,
+        kind: Kind,
+        mapping: u32,
+        offset: u64,
+    ) -> u64 {
+        let (now, page) = (self.tree.now, self.os.mappings[mapping as usize].0);
+        let name = if by_mapping { Name::Mapping(mapping) } else { Name::Page(page) };
+        let costs = !self.serving.contains(&cache);
+        self.tree.agent = agent;
+        let (cycles, _) = self.tree.ask(cache, kind, name, offset, costs, &self.os);
+        self.tree.agent = Agent::User;
+        if !agent.is_waited_for() {
+            self.tree.now = now;
+        }
+        cycles
+    }
+
+    /// An agent takes the lines with these bytes out of all caches.
+    pub fn invalidate(&mut self, agent: Agent, mapping: u32, bytes: Range<u64>, discard: bool) {
+        self.tree.agent = agent;
+        self.tree.invalidate(self.os.mappings[mapping as usize].0, bytes, discard, &self.os);
+        self.tree.agent = Agent::User;
+    }
+
+    fn die(&mut self, page: PageId) {
+        if let Some(memory) = &mut self.memory
+            && let Some(frame) = memory.frame_of(page)
+        {
+            memory.release(page);
+            self.dead_in.insert(frame, page.0);
+        }
+    }
+
+    fn reference(&mut self, kind: Kind, mapping: u32, offset: u64, asked: &Asked, unit: &mut dyn Unit) {
+        let page = asked.page;
+        let first = self.referenced.insert(page.0);
+        let placed = match &mut self.memory {
+            Some(memory) if memory.frame_of(page).is_none() => {
+                let (frame, evicted) = memory.place(asked);
+                self.evictions += u64::from(evicted.is_some());
+                if let Some(held) = evicted.map(|page| page.0).or_else(|| self.dead_in.remove(&frame)) {
+                    // Its lines are still found by the frame that it had.
+                    self.tree.purge(held, &self.os);
+                }
+                self.os.frames.insert(page.0, frame);
+                true
+            }
+            Some(_) => false,
+            None => {
+                self.os.frames.insert(page.0, asked.page_no);
+                first
+            }
+        };
+        self.faults += u64::from(placed);
+        if let Some(memory) = &mut self.memory {
+            memory.touch(page);
+        }
+        if first {
+            unit.act(Occasion::FirstTouch { mapping }, self);
+        } else if placed {
+            unit.act(Occasion::Return { mapping }, self);
+        }
+        let port = usize::from(kind != Kind::Fetch);
+        if self.last[port] != Some(mapping) {
+            self.last[port] = Some(mapping);
+            unit.act(Occasion::PageChange { fetch: port == 0, mapping }, self);
+        }
+        let cache = self.serving[port];
+        if !self.tree.holds(cache, mapping, offset, &self.os) {
+            unit.act(Occasion::Miss { kind, mapping, offset }, self);
+        }
+        self.tree.access(cache, kind, mapping, offset, &self.os);
+    }
+}

@@ -1,0 +1,113 @@
+//! Occasions: where something that is not in the stream may happen, and what is no longer known from there on.
+//!
+//! A filter knows of each slot that the line accessed last is the most recently used one of its set. An access that is
+//! injected through the same port, to any line of the slot, ends that: it may evict the line or age it, whatever the
+//! replacement, and it may leave it clean or absent. An access to a line of another slot falls into another set. So
+//! the slots of the lines that a unit may disturb are forgotten, and no other; a hashed index has one slot.
+//!
+//! What is forgotten is what a filter knows of the cache, not when its lines were referenced: injected accesses change no
+//! page's time of last reference.
+
+use std::sync::Arc;
+
+use binhop_base::{Kind, MappingId, Result};
+
+use super::filter::{Filter, Shape};
+use super::{Control, Prepare};
+use crate::unit::{Asks, Occasion, OccasionKind, Port};
+
+/// The occasions that a unit asks for, as preparation sees them.
+pub(super) struct Occasions {
+    asks: Arc<Asks>,
+    /// For each kind, the slots of each filter that are forgotten at an occasion of it.
+    forgets: [[Box<[u32]>; 2]; OccasionKind::ALL.len()],
+    /// What each port referenced last.
+    last: [Option<MappingId>; 2],
+}
+
+impl Occasions {
+    /// For caches of these shapes, the second of which serves data if there are two, with pages of 2^`page_log2` bytes.
+    pub(super) fn new(asks: Arc<Asks>, shapes: &[Shape; 2], split: bool, page_log2: u32) -> Self {
+        let slots = |kind: OccasionKind, number: usize| -> Box<[u32]> {
+            let Some(disturbs) = asks.disturbs(kind) else { return Box::default() };
+            let shape = &shapes[number];
+            let in_page = 1u64 << (page_log2 - shape.line_log2);
+            let ports: &[Port] = match (split, number) {
+                (true, 0) => &[Port::Fetch],
+                (true, _) => &[Port::Data],
+                (false, 0) => &[Port::Fetch, Port::Data],
+                (false, _) => &[],
+            };
+            let lines = ports.iter().flat_map(|&port| disturbs.of(port).numbers(shape.line_log2, in_page));
+            let mut slots: Vec<u32> = lines.map(|line| shape.slot(line)).collect();
+            slots.sort_unstable();
+            slots.dedup();
+            slots.into()
+        };
+        let forgets = std::array::from_fn(|kind| {
+            let kind = OccasionKind::ALL[kind];
+            [slots(kind, 0), slots(kind, 1)]
+        });
+        Self { asks, forgets, last: [None; 2] }
+    }
+
+    /// Whether a kind is asked for.
+    pub(super) fn wants(&self, kind: OccasionKind) -> bool {
+        self.asks.disturbs(kind).is_some()
+    }
+
+    /// Whether the unit owns pages.
+    pub(super) fn owns_pages(&self) -> bool {
+        self.asks.owned() > 0
+    }
+
+    /// The address space or its maps changed: the next reference of each port is one to another page.
+    pub(super) fn forget_pages(&mut self) {
+        self.last = [None; 2];
+    }
+
+    /// Forgets what filters know and a unit may disturb at an occasion.
+    fn disturb(&self, kind: OccasionKind, filters: &mut [Filter; 2]) {
+        for (filter, slots) in filters.iter_mut().zip(&self.forgets[kind as usize]) {
+            filter.forget_slots(slots);
+        }
+    }
+}
+
+impl Prepare {
+    /// An occasion that may arise in some lane. Nothing happens unless it is asked for.
+    pub(super) fn occasion(&mut self, occasion: Occasion) {
+        let Some(occasions) = self.occasions.as_ref().filter(|all| all.wants(occasion.kind())) else {
+            return;
+        };
+        occasions.disturb(occasion.kind(), &mut self.filters);
+        let touches_front = occasions.asks.ends_sharing(occasion.kind());
+        // A lane's clock is right at every occasion: the next row counts from here.
+        self.instructions_at_row = self.stream.instructions;
+        self.control(Control::Occasion { occasion, instructions: self.stream.instructions, touches_front });
+    }
+
+    /// An access of a stream with occasions.
+    #[inline(never)]
+    pub(super) fn access_with_occasions(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
+        let store = kind == Kind::Store;
+        let (now, trusted) = (self.clock, self.trusted[port]);
+        let sure = self.filters[port].drops(line, store, now, trusted);
+        let mapping = if sure { self.filters[port].mapping_of(line) } else { self.reach(port, line, kind)? };
+        let by = Port::of(kind);
+        let occasions = self.occasions.as_mut().expect("called for streams with occasions");
+        let misses = occasions.wants(OccasionKind::Miss);
+        if occasions.last[by as usize].replace(mapping) != Some(mapping) {
+            self.occasion(Occasion::PageChange { port: by, mapping });
+        }
+        if sure && self.filters[port].drops(line, store, now, trusted) {
+            return Ok(());
+        }
+        if misses && let Some(occasions) = &self.occasions {
+            // The row that follows is the occasion: a lane looks whether level 1 holds its line.
+            occasions.disturb(OccasionKind::Miss, &mut self.filters);
+        }
+        self.push(port, line, mapping, kind);
+        Ok(())
+    }
+}

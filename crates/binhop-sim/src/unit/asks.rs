@@ -1,0 +1,148 @@
+//! What a unit asks for, and what it may disturb where it acts.
+
+use std::ops::Range;
+
+use binhop_base::{Agent, Agents};
+
+use super::{OccasionKind, Port};
+
+/// Lines of the level-1 cache behind a port, by where they lie in their pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Lines {
+    /// No line.
+    #[default]
+    None,
+    /// Lines that hold one of these bytes of some page.
+    Bytes(Range<u64>),
+    /// Any line.
+    All,
+}
+
+impl Lines {
+    /// The numbers within a page of the lines concerned, for lines of 2^`line_log2` bytes, `of` in a page.
+    pub(crate) fn numbers(&self, line_log2: u32, of: u64) -> Range<u64> {
+        match self {
+            Self::None => 0..0,
+            Self::Bytes(bytes) if bytes.is_empty() => 0..0,
+            Self::Bytes(bytes) => {
+                (bytes.start >> line_log2).min(of)..(((bytes.end - 1) >> line_log2) + 1).min(of)
+            }
+            Self::All => 0..of,
+        }
+    }
+
+    /// Whether every line that holds one of these bytes is among them, for lines of 2^`line_log2` bytes.
+    pub(crate) fn cover(&self, bytes: &Range<u64>, line_log2: u32) -> bool {
+        match self {
+            Self::None => bytes.is_empty(),
+            Self::All => true,
+            Self::Bytes(_) => {
+                let (mine, theirs) = (
+                    self.numbers(line_log2, u64::MAX),
+                    Self::Bytes(bytes.clone()).numbers(line_log2, u64::MAX),
+                );
+                theirs.is_empty() || mine.start <= theirs.start && theirs.end <= mine.end
+            }
+        }
+    }
+}
+
+/// The lines of level 1 that a unit may touch at an occasion: by accesses through a port, and by invalidations, which
+/// concern both ports. It may touch any line behind level 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Disturbs {
+    /// Those of the cache that serves instructions.
+    pub fetch: Lines,
+    /// Those of the cache that serves data.
+    pub data: Lines,
+}
+
+impl Disturbs {
+    /// The unit only watches, and lets the processor wait.
+    pub const NOTHING: Self = Self { fetch: Lines::None, data: Lines::None };
+    /// Any line of level 1.
+    pub const EVERYTHING: Self = Self { fetch: Lines::All, data: Lines::All };
+
+    /// The lines behind a port.
+    #[must_use]
+    pub fn of(&self, port: Port) -> &Lines {
+        match port {
+            Port::Fetch => &self.fetch,
+            Port::Data => &self.data,
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::NOTHING
+    }
+}
+
+/// The occasions that a unit asks for, each with what the unit may disturb there; the agents it acts as; and how many pages
+/// it owns.
+///
+/// ```
+/// use binhop_base::Agent;
+/// use binhop_sim::unit::{Asks, Disturbs, Lines, OccasionKind};
+///
+/// // A handler of 64 bytes of code, which reads an entry anywhere in one of four pages of tables.
+/// let refill = Disturbs { fetch: Lines::Bytes(0..64), data: Lines::All };
+/// let asks = Asks::new(5, &[Agent::Handler]).at(OccasionKind::PageChange, refill).at(OccasionKind::Switch, Disturbs::NOTHING);
+/// assert!(asks.disturbs(OccasionKind::Switch).is_some_and(Disturbs::is_nothing));
+/// assert!(asks.disturbs(OccasionKind::Syscall).is_none());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asks {
+    at: [Option<Disturbs>; OccasionKind::ALL.len()],
+    pages: u32,
+    agents: Agents,
+}
+
+impl Asks {
+    /// For no occasion yet, by a unit that owns so many pages and acts as these agents.
+    #[must_use]
+    pub fn new(pages: u32, agents: &[Agent]) -> Self {
+        Self { at: Default::default(), pages, agents: agents.iter().copied().collect() }
+    }
+
+    /// For these occasions, too.
+    #[must_use]
+    pub fn at(mut self, kind: OccasionKind, disturbs: Disturbs) -> Self {
+        self.at[kind as usize] = Some(disturbs);
+        self
+    }
+
+    /// What the unit may disturb at an occasion of a kind; `None`: it does not ask for the kind.
+    #[must_use]
+    pub fn disturbs(&self, kind: OccasionKind) -> Option<&Disturbs> {
+        self.at[kind as usize].as_ref()
+    }
+
+    /// How many pages the unit owns.
+    #[must_use]
+    pub fn owned(&self) -> u32 {
+        self.pages
+    }
+
+    /// The agents that the unit acts as. The user is among them, but no unit acts as the user.
+    #[must_use]
+    pub fn agents(&self) -> Agents {
+        self.agents
+    }
+
+    /// Whether the unit asks, before each row, whether level 1 holds it.
+    pub(crate) fn asks_for_misses(&self) -> bool {
+        self.disturbs(OccasionKind::Miss).is_some()
+    }
+
+    /// Whether the front must be the lane's own from this kind of occasion on.
+    pub(crate) fn ends_sharing(&self, kind: OccasionKind) -> bool {
+        self.disturbs(kind).is_some_and(|disturbs| !disturbs.is_nothing())
+    }
+
+    /// The kinds asked for.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = OccasionKind> {
+        OccasionKind::ALL.iter().copied().filter(|&kind| self.disturbs(kind).is_some())
+    }
+}

@@ -1,0 +1,215 @@
+//! What a unit acts through: accesses and invalidations in one lane, at one occasion.
+
+use std::ops::Range;
+
+use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, Problem, Result, Translation};
+use binhop_hw::{Answer, Back, Computer, DirtyData, Front, Invalidation, Resident, Tree};
+
+use super::{Disturbs, OccasionKind, Port};
+use crate::view::View;
+
+/// The caches of one lane at one occasion. What is done through it is done at the lane's clock, through the general path
+/// through the caches ([`Computer`]); the clock moves on by what the processor waits for.
+///
+/// Bytes are named by a mapping and their place in its page: of a page that the unit owns, or of one that is resident in
+/// the lane ([`Injector::is_resident`]).
+///
+/// # Errors
+/// Every function refuses what the unit did not say it might disturb at this kind of occasion, an agent that it did not
+/// name, a page that is not resident, and bytes outside the page.
+pub struct Injector<'a> {
+    pub(crate) kind: OccasionKind,
+    pub(crate) disturbs: &'a Disturbs,
+    pub(crate) tree: &'a Tree,
+    /// `None` while the front is shared.
+    pub(crate) front: Option<&'a mut Front>,
+    pub(crate) back: &'a mut Back,
+    pub(crate) view: View<'a>,
+    /// Whether a page is in the lane's memory.
+    pub(crate) resident: &'a dyn Fn(PageId) -> bool,
+    pub(crate) owned: u32,
+    /// Those that it acts as.
+    pub(crate) agents: Agents,
+    /// The lane's clock.
+    pub(crate) now: u64,
+    /// Cycles that the processor has waited.
+    pub(crate) waited: u64,
+}
+
+impl Injector<'_> {
+    /// What leads to a page that the unit owns, by its number among them.
+    ///
+    /// # Panics
+    /// The unit owns fewer pages.
+    #[must_use]
+    pub fn own_page(&self, number: u32) -> MappingId {
+        assert!(number < self.owned, "the unit owns {} pages: there is no page {number}", self.owned);
+        MappingId(number)
+    }
+
+    /// Whether the page that a mapping leads to is in the lane's memory; the unit's own always are.
+    #[must_use]
+    pub fn is_resident(&self, mapping: MappingId) -> bool {
+        mapping.0 < self.owned || (self.resident)(self.view.page(mapping))
+    }
+
+    /// An agent fetches, loads or stores the line that holds byte `offset` of a page, through the processor's port for it.
+    pub fn access(&mut self, agent: Agent, kind: Kind, mapping: MappingId, offset: u64) -> Result<Answer> {
+        let port = Port::of(kind);
+        self.check(agent, mapping, &(offset..offset + 1))?;
+        self.check_port(port, &(offset..offset + 1))?;
+        let cache = self.serving(port);
+        let at = LineAddr { id: mapping.0, line: self.line(cache, offset) };
+        let (view, mut computer) = self.computer()?;
+        let answer = computer.access(agent, kind, at, &view, &mut ());
+        self.wait_for(agent, answer.cycles);
+        Ok(answer)
+    }
+
+    /// An agent asks any cache for the line that holds byte `offset` of a page, as if the cache were the first level: one
+    /// fetch, load or store there. Returns its cycles. No cache above it is touched, unless it is inclusive.
+    pub fn ask(
+        &mut self,
+        cache: usize,
+        agent: Agent,
+        kind: Kind,
+        mapping: MappingId,
+        offset: u64,
+    ) -> Result<u64> {
+        self.check(agent, mapping, &(offset..offset + 1))?;
+        for port in [Port::Fetch, Port::Data] {
+            if self.serving(port) == cache {
+                self.check_port(port, &(offset..offset + 1))?;
+            }
+        }
+        let id = if self.tree.takes_mapping(cache) { mapping.0 } else { self.view.page(mapping).0 };
+        let at = LineAddr { id, line: self.line(cache, offset) };
+        let cycles = if self.tree.in_front(cache) {
+            let (view, mut computer) = self.computer()?;
+            computer.ask(cache, agent, kind, at, &view, &mut ()).cycles
+        } else {
+            self.back.ask(cache, agent, kind, at, self.now, &self.view, &mut ())
+        };
+        self.wait_for(agent, cycles);
+        Ok(cycles)
+    }
+
+    /// An agent takes the lines that hold any of these bytes of a page out of every cache; above an inclusive cache, all that
+    /// its line covers.
+    pub fn invalidate(
+        &mut self,
+        agent: Agent,
+        mapping: MappingId,
+        bytes: Range<u64>,
+        data: DirtyData,
+    ) -> Result<()> {
+        self.check(agent, mapping, &bytes)?;
+        self.check_port(Port::Fetch, &bytes)?;
+        self.check_port(Port::Data, &bytes)?;
+        let page = self.view.page(mapping);
+        let (view, mut computer) = self.computer()?;
+        let mappings: Vec<MappingId> = view.tables.mappings_of(page).collect();
+        let what = Invalidation { page, mappings: &mappings, bytes, data };
+        computer.invalidate(agent, &what, &view, &mut ());
+        Ok(())
+    }
+
+    /// Whether the cache that serves a kind of access holds the line with byte `offset` of a page. Nothing changes.
+    pub fn holds(&self, kind: Kind, mapping: MappingId, offset: u64) -> Result<bool> {
+        self.check_page(mapping, &(offset..offset + 1))?;
+        let cache = self.serving(Port::of(kind));
+        let front = self.front.as_deref().ok_or_else(|| self.refused("level 1"))?;
+        Ok(front.holds(cache, LineAddr { id: mapping.0, line: self.line(cache, offset) }, &self.view))
+    }
+
+    /// What a cache holds: for each set, its ways, as [`Front::contents`] has them.
+    pub fn contents(&self, cache: usize) -> Result<Vec<Vec<Option<Resident>>>> {
+        if !self.tree.in_front(cache) {
+            return Ok(self.back.contents(cache));
+        }
+        let front = self.front.as_deref().ok_or_else(|| self.refused("level 1"))?;
+        Ok(front.contents(cache))
+    }
+
+    /// The processor waits for the unit.
+    pub fn wait(&mut self, cycles: u64) {
+        self.now += cycles;
+        self.waited += cycles;
+    }
+
+    fn wait_for(&mut self, agent: Agent, cycles: u64) {
+        if agent.is_waited_for() {
+            self.wait(cycles);
+        }
+    }
+
+    fn serving(&self, port: Port) -> usize {
+        let config = self.tree.config();
+        match port {
+            Port::Fetch => config.fetch,
+            Port::Data => config.data,
+        }
+    }
+
+    fn line(&self, cache: usize, offset: u64) -> u32 {
+        (offset >> self.tree.config().caches[cache].line.log2()) as u32
+    }
+
+    fn computer(&mut self) -> Result<(View<'_>, Computer<&mut Front, &mut Back>)> {
+        if self.front.is_none() {
+            return Err(self.refused("level 1"));
+        }
+        let front = self.front.as_deref_mut().expect("there is one");
+        Ok((self.view, Computer::over(front, &mut *self.back, self.now)))
+    }
+
+    /// Whether a unit may make an agent touch these bytes of a page.
+    fn check(&self, agent: Agent, mapping: MappingId, bytes: &Range<u64>) -> Result<()> {
+        if self.agents.place(agent).is_none() {
+            return Err(self.broken(
+                &format!("agent {agent:?}"),
+                "a unit acts as the agents that it has named, and never as the program",
+                "let the unit name it",
+            ));
+        }
+        self.check_page(mapping, bytes)
+    }
+
+    /// Whether these are bytes of a page that is in memory.
+    fn check_page(&self, mapping: MappingId, bytes: &Range<u64>) -> Result<()> {
+        let page = self.tree.config().page.bytes();
+        if bytes.end > page {
+            return Err(self.broken(
+                &format!("bytes {} to {} of a page", bytes.start, bytes.end),
+                &format!("a page has {page} bytes"),
+                "act on each page for itself",
+            ));
+        }
+        if !self.is_resident(mapping) {
+            return Err(self.broken(
+                &format!("page {}", self.view.page(mapping)),
+                "a unit acts on its own pages and on those that are in memory",
+                "ask whether it is resident",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a unit has said that it might touch these bytes through a port.
+    fn check_port(&self, port: Port, bytes: &Range<u64>) -> Result<()> {
+        let line_log2 = self.tree.config().caches[self.serving(port)].line.log2();
+        if self.disturbs.of(port).cover(bytes, line_log2) {
+            return Ok(());
+        }
+        Err(self.refused(&format!("bytes {} to {} behind port {port:?}", bytes.start, bytes.end)))
+    }
+
+    fn refused(&self, what: &str) -> Box<Problem> {
+        let rule = "a unit touches what it said it might disturb at this kind of occasion, and nothing else";
+        self.broken(what, rule, "let the unit ask for it")
+    }
+
+    fn broken(&self, what: &str, rule: &str, remedy: &str) -> Box<Problem> {
+        Problem::run(what, &format!("unit at occasion {}", self.kind.name()), rule, remedy)
+    }
+}

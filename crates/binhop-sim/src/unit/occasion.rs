@@ -1,0 +1,129 @@
+//! Occasions: the moments at which something that is not in the stream may happen.
+
+use binhop_base::{Asid, Kind, MappingId};
+
+use crate::prepare::Switch;
+
+macro_rules! occasions {
+    ($($name:ident = $text:literal, $meaning:literal;)*) => {
+        /// A kind of occasion.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum OccasionKind { $(#[doc = $meaning] $name,)* }
+
+        impl OccasionKind {
+            /// Every kind, in the order of their discriminants.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// Its name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// When it arises, in a sentence.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$name => $meaning,)* }
+            }
+        }
+    };
+}
+
+occasions! {
+    Switch = "switch", "Another thread runs from here on; its address space is already the one that runs.";
+    Syscall = "syscall", "The running process calls the system.";
+    FirstTouch = "first-touch", "A page is referenced for the first time ever; it has just been placed.";
+    Return = "return", "A page that had left the memory of this lane is referenced again; it has just been placed.";
+    PageChange = "page-change", "The processor references, as an instruction or as data, another page than it did last time, or the first one since the address space or its maps changed.";
+    Miss = "miss", "The processor references a line that level 1 does not hold; level 1 is asked for it next.";
+    Device = "device", "A device reads or writes memory.";
+}
+
+/// The port of the processor that makes a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Port {
+    /// Instructions are fetched through it.
+    Fetch,
+    /// Data is loaded and stored through it.
+    Data,
+}
+
+impl Port {
+    /// The port that serves a kind of access.
+    #[must_use]
+    pub const fn of(kind: Kind) -> Self {
+        if matches!(kind, Kind::Fetch) { Self::Fetch } else { Self::Data }
+    }
+}
+
+/// An occasion that has arisen. A page that it names is resident in every lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// [`OccasionKind::Switch`].
+    Switch {
+        /// The address space that runs from here on.
+        asid: Asid,
+        /// What the trace says of the switch.
+        switch: Switch,
+    },
+    /// [`OccasionKind::Syscall`].
+    Syscall {
+        /// The call's number.
+        number: u32,
+    },
+    /// [`OccasionKind::FirstTouch`].
+    FirstTouch {
+        /// What leads to the page.
+        mapping: MappingId,
+    },
+    /// [`OccasionKind::Return`].
+    Return {
+        /// What leads to the page.
+        mapping: MappingId,
+    },
+    /// [`OccasionKind::PageChange`].
+    PageChange {
+        /// The port that changes its page.
+        port: Port,
+        /// What leads to the page that it references now.
+        mapping: MappingId,
+    },
+    /// [`OccasionKind::Miss`].
+    Miss {
+        /// Fetch, load or store.
+        kind: Kind,
+        /// What leads to the page.
+        mapping: MappingId,
+        /// The first byte of the line within the page.
+        offset: u64,
+    },
+    /// [`OccasionKind::Device`].
+    Device {
+        /// The device's number.
+        device: u32,
+        /// Whether it writes memory; otherwise it reads it.
+        writes: bool,
+        /// The first byte, as the trace tells it.
+        addr: u64,
+        /// How many bytes.
+        bytes: u32,
+    },
+}
+
+impl Occasion {
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> OccasionKind {
+        match self {
+            Self::Switch { .. } => OccasionKind::Switch,
+            Self::Syscall { .. } => OccasionKind::Syscall,
+            Self::FirstTouch { .. } => OccasionKind::FirstTouch,
+            Self::Return { .. } => OccasionKind::Return,
+            Self::PageChange { .. } => OccasionKind::PageChange,
+            Self::Miss { .. } => OccasionKind::Miss,
+            Self::Device { .. } => OccasionKind::Device,
+        }
+    }
+}

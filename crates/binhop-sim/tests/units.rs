@@ -1,0 +1,362 @@
+//! Units, one rule at a time, in exact integers.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
+use binhop_base::{Agent, Class, Kind, Problem, Result};
+use binhop_hw::DirtyData;
+use binhop_sim::unit::{Asks, Disturbs, Injector, Lines, Occasion, OccasionKind, Unit, Units};
+use binhop_sim::{Machine, Outcome, Plan, explain_with_units, simulate};
+use binhop_trace::event::EventBuilder;
+use binhop_trace::{EventBatch, Op};
+use common::{Event, Fixed, batch, machine, run};
+
+/// A unit that does one thing at every occasion, given the seed of its lane.
+struct Always<F>(u64, F);
+
+impl<F: Fn(u64, &Occasion, &mut Injector<'_>) -> Result<()> + Send> Unit for Always<F> {
+    fn act(&mut self, occasion: &Occasion, injector: &mut Injector<'_>) -> Result<()> {
+        (self.1)(self.0, occasion, injector)
+    }
+}
+
+fn units<F>(asks: Asks, act: F) -> Units
+where
+    F: Fn(u64, &Occasion, &mut Injector<'_>) -> Result<()> + Clone + Send + Sync + 'static,
+{
+    Units::new(asks, Arc::new(move |_: &Machine, seed| Box::new(Always(seed, act.clone()))))
+}
+
+/// The data cache has as many sets as a page has lines: lines of one number within their pages fight, no others.
+fn direct(memory: &str) -> Machine {
+    let toml = format!(
+        r#"{memory}
+        [cache.l1i]
+        serves = "fetch"
+        size = "4KiB"
+        line = "32B"
+        next = "memory"
+        [cache.l1d]
+        serves = "data"
+        size = "4KiB"
+        line = "32B"
+        next = "memory"
+        [cost]
+        memory = 10"#
+    );
+    Machine::parse(&toml, "direct", &[]).unwrap()
+}
+
+const AMPLE: &str = r#"memory = { size = "1MiB", page = "4KiB" }
+                       placement = { policy = "random", pool = "64KiB" }"#;
+
+fn value(outcome: &Outcome, seed: u64, metric: &str) -> u64 {
+    let column = |name: &str| outcome.results.column_by_name(name).unwrap();
+    let (names, seeds) = (column("metric").as_string::<i32>(), column("seed").as_primitive::<UInt64Type>());
+    let row = (0..names.len()).find(|&row| names.value(row) == metric && seeds.value(row) == seed).unwrap();
+    column("value").as_primitive::<Float64Type>().value(row) as u64
+}
+
+fn load(page: u8, offset: u16) -> Event {
+    Event::Data { op: Op::Load, page, offset, size: 4 }
+}
+
+fn fetch(page: u8, offset: u16) -> Event {
+    Event::Fetch { page, offset, count: 1 }
+}
+
+/// Level 1's accesses and misses of a kind, the unit's included, where a unit asks for one kind of occasion, and at each that it is told of loads
+/// or fetches byte 8 of a page of its own; shared and collapsed, or not.
+fn counts(machine: &Machine, events: &[Event], asked: OccasionKind, kind: Kind) -> [u64; 2] {
+    let (cache, disturbs) = match kind {
+        Kind::Fetch => ("l1i", Disturbs { fetch: Lines::Bytes(8..9), data: Lines::None }),
+        _ => ("l1d", Disturbs { fetch: Lines::None, data: Lines::Bytes(8..9) }),
+    };
+    let disturb = move |_: u64, _: &Occasion, injector: &mut Injector<'_>| {
+        injector.access(Agent::Kernel, kind, injector.own_page(0), 8).map(|_| ())
+    };
+    let asks = Asks::new(1, Agent::ALL).at(OccasionKind::Device, Disturbs::NOTHING).at(asked, disturbs);
+    let device = move |seed: u64, occasion: &Occasion, injector: &mut Injector<'_>| {
+        if occasion.kind() == asked { disturb(seed, occasion, injector) } else { Ok(()) }
+    };
+    let plan = Plan { seeds: vec![0, 1], units: Some(units(asks, device)), ..Plan::default() };
+    let [fast, plain] =
+        [true, false].map(|share| run(machine, &batch(events), 3, &Plan { share, ..plan.clone() }));
+    assert!(fast.results == plain.results, "{asked:?}");
+    ["accesses", "misses"].map(|what| {
+        let of = |agent: &str| value(&fast, 1, &format!("{cache}.{agent}{}.{what}", kind.name()));
+        of("") + of("kernel.")
+    })
+}
+
+/// Line 0 of page 0 is loaded again and again; what a unit loads or fetches at an occasion takes its place.
+#[test]
+fn what_a_unit_may_have_taken_is_believed_no_more() {
+    let (ample, a) = (direct(AMPLE), load(0, 0));
+    let data = |events: &[Event], asked| counts(&ample, events, asked, Kind::Load);
+    // Three loads, and one by the unit between: of its first the second load finds nothing left.
+    let between = |event: Event| [a.clone(), a.clone(), event, a.clone()];
+    assert_eq!(data(&between(Event::Thread), OccasionKind::Switch), [4, 3]);
+    assert_eq!(data(&between(Event::Syscall(0)), OccasionKind::Syscall), [4, 3]);
+    assert_eq!(data(&between(Event::Device { writes: true, page: 0 }), OccasionKind::Device), [4, 3]);
+    // A first touch: of page 0, before anything is there to be lost, and of page 1.
+    assert_eq!(data(&between(load(1, 64)), OccasionKind::FirstTouch), [6, 5]);
+    // To page 0, to page 1, and back. The unit's second load hits: nothing has been loaded there since its first.
+    let change = [a.clone(), load(1, 64), a.clone(), load(1, 64)];
+    assert_eq!(data(&change, OccasionKind::PageChange), [8, 6]);
+    // Before the misses of line 0, of line 2, and of line 0 again, which the unit has taken.
+    assert_eq!(data(&between(load(0, 64)), OccasionKind::Miss), [7, 5]);
+    // Instructions behind the other port.
+    let fetches = [fetch(0, 0), fetch(0, 0), Event::Thread, fetch(0, 0)];
+    assert_eq!(counts(&ample, &fetches, OccasionKind::Switch, Kind::Fetch), [4, 3]);
+}
+
+/// Ten frames, of which the least recently used is taken: the eleventh page takes that of page 1. When this returns,
+/// the unit takes line 0 of the page that was loaded last.
+#[test]
+fn a_return_is_told_where_the_page_was_gone() {
+    let scarce = direct(
+        r#"memory = { size = "40KiB", page = "4KiB" }
+           placement = { policy = "first", pool = "4KiB" }"#,
+    );
+    let others = (1u8..10).map(|page| load(page, u16::from(page) * 64));
+    let mut events: Vec<Event> = others.chain([load(0, 0), load(10, 640), load(0, 0)]).collect();
+    assert_eq!(counts(&scarce, &events, OccasionKind::Return, Kind::Load), [12, 11]);
+    events.extend([load(1, 64), load(0, 0)]);
+    // Page 1's line left with its page; line 0 by the unit's load.
+    assert_eq!(counts(&scarce, &events, OccasionKind::Return, Kind::Load), [15, 14]);
+}
+
+/// What is believed of other lines stays: of 100 loads of line 1, 99 are dropped, whatever happens at line 0.
+#[test]
+fn lines_that_no_unit_may_take_are_dropped_as_before() {
+    let events: Vec<Event> = (0..100).flat_map(|_| [load(0, 32), Event::Thread]).collect();
+    let rows = |disturbs: Disturbs| {
+        let asks = Asks::new(0, Agent::ALL).at(OccasionKind::Switch, disturbs);
+        let plan = Plan { units: Some(units(asks, |_, _, _| Ok(()))), ..Plan::default() };
+        let mut source = Fixed::new(batch(&events), 1000);
+        binhop_sim::Prepared::new(&[direct(AMPLE)], &mut source, &plan).unwrap().rows()
+    };
+    let data = |data| Disturbs { fetch: Lines::All, data };
+    assert_eq!(rows(Disturbs::NOTHING), 1);
+    assert_eq!(rows(data(Lines::None)), 1);
+    assert_eq!(rows(data(Lines::Bytes(0..32))), 1);
+    assert_eq!(rows(data(Lines::Bytes(64..4096))), 1);
+    assert_eq!(rows(data(Lines::Bytes(0..33))), 100);
+    assert_eq!(rows(data(Lines::Bytes(63..64))), 100);
+    assert_eq!(rows(data(Lines::All)), 100);
+}
+
+/// One fetch misses (10 cycles); at the switch after it the unit's load misses, and the processor waits, or does not,
+/// and three cycles more; two instructions are executed in all.
+#[test]
+fn cycles_that_a_unit_is_waited_for_are_counted() {
+    let events = batch(&[fetch(0, 0), Event::Thread, fetch(0, 0)]);
+    for (agent, cycles) in
+        [(Agent::Handler, 25), (Agent::Walk, 25), (Agent::Device, 15), (Agent::Prefetch, 15)]
+    {
+        let asks = Asks::new(1, Agent::ALL).at(OccasionKind::Switch, Disturbs::EVERYTHING);
+        let act = move |_: u64, _: &Occasion, injector: &mut Injector<'_>| {
+            assert!(!injector.holds(Kind::Load, injector.own_page(0), 0)?);
+            assert_eq!(injector.access(agent, Kind::Load, injector.own_page(0), 0)?.cycles, 10);
+            assert!(injector.holds(Kind::Load, injector.own_page(0), 0)?);
+            injector.wait(3);
+            Ok(())
+        };
+        let plan = Plan { seeds: vec![0, 1], units: Some(units(asks, act)), ..Plan::default() };
+        for share in [true, false] {
+            let outcome = run(&direct(AMPLE), &events, 10, &Plan { share, ..plan.clone() });
+            assert_eq!(value(&outcome, 0, "cycles"), cycles, "{agent:?}");
+            assert_eq!(value(&outcome, 1, "cycles"), cycles, "{agent:?}");
+        }
+    }
+}
+
+/// The pages a run evicted in a lane, in order, each under its virtual page number.
+fn evicted(placements: &RecordBatch, seed: u64) -> Vec<(u64, Option<u32>)> {
+    let column = |name: &str| placements.column_by_name(name).unwrap();
+    let seeds = column("seed").as_primitive::<UInt64Type>();
+    let (placed, evicted) =
+        (column("page_no").as_primitive::<UInt64Type>(), column("evicted").as_primitive::<UInt32Type>());
+    let out = |row: usize| evicted.is_valid(row).then(|| evicted.value(row));
+    (0..placements.num_rows())
+        .filter(|&row| seeds.value(row) == seed)
+        .map(|row| (placed.value(row), out(row)))
+        .collect()
+}
+
+/// The least recently used page leaves, by the order of the program's references: not by what a unit does in one lane
+/// to pages that are about to leave, nor by where preparation has to ask again because of it.
+#[test]
+fn injected_accesses_change_no_page_s_time_of_last_reference() {
+    let scarce = direct(
+        r#"memory = { size = "64KiB", page = "4KiB" }
+           placement = { policy = "first", pool = "16KiB" }"#,
+    );
+    let pages = (0u16..60).map(|n| (n * 7 % 23) as u8);
+    let events: Vec<Event> = pages
+        .flat_map(|page| [load(page, u16::from(page) * 32), load(0, 0), load(page, u16::from(page) * 32)])
+        .collect();
+    let met: Arc<Mutex<[Vec<binhop_base::MappingId>; 2]>> = Arc::default();
+    let act = move |seed: u64, occasion: &Occasion, injector: &mut Injector<'_>| {
+        let mut met = met.lock().unwrap();
+        let met = &mut met[seed as usize];
+        if let Occasion::FirstTouch { mapping } | Occasion::PageChange { mapping, .. } = *occasion {
+            met.push(mapping);
+        }
+        // In lane 0 every page is touched, or taken out, at every occasion; in lane 1 nothing is.
+        for &mapping in met.iter() {
+            if seed != 0 || !injector.is_resident(mapping) {
+                continue;
+            }
+            injector.access(Agent::Kernel, Kind::Store, mapping, 0)?;
+            injector.invalidate(Agent::Kernel, mapping, 64..4096, DirtyData::WriteBack)?;
+        }
+        Ok(())
+    };
+    let asks = [OccasionKind::FirstTouch, OccasionKind::Return, OccasionKind::PageChange, OccasionKind::Miss];
+    let asks = asks.iter().fold(Asks::new(0, Agent::ALL), |asks, &kind| asks.at(kind, Disturbs::EVERYTHING));
+    let plan = Plan { seeds: vec![0, 1], log: true, ..Plan::default() };
+    let run = |units: Option<Units>, share| {
+        let outcome = run(&scarce, &batch(&events), 17, &Plan { units, share, ..plan.clone() });
+        [0, 1].map(|seed| evicted(outcome.placements.as_ref().unwrap(), seed))
+    };
+    let without = run(None, true);
+    assert_eq!(without[0], without[1], "the order of leaving does not depend on the placement");
+    assert!(without[0].iter().filter(|(_, evicted)| evicted.is_some()).count() > 20);
+    for share in [true, false] {
+        assert_eq!(run(Some(units(asks.clone(), act.clone())), share), without);
+    }
+}
+
+fn refusal(machine: &Machine, events: &EventBatch, units: Units) -> Box<Problem> {
+    let plan = Plan { units: Some(units), ..Plan::default() };
+    let source = Box::new(Fixed::new(events.clone(), 1000));
+    simulate(machine, source, &plan, None, &mut |_| Ok(())).map(|_| ()).unwrap_err()
+}
+
+#[test]
+fn a_unit_that_touches_what_it_did_not_ask_for_ends_the_run() {
+    let asks = |disturbs| Asks::new(1, Agent::ALL).at(OccasionKind::Switch, disturbs);
+    let narrow = || asks(Disturbs { fetch: Lines::All, data: Lines::Bytes(0..64) });
+    let events = batch(&[load(0, 0), Event::Thread]);
+    type Act = fn(u64, &Occasion, &mut Injector<'_>) -> Result<()>;
+    let cases: [(Asks, Act, &str); 6] = [
+        (narrow(), |_, _, i| i.access(Agent::Walk, Kind::Load, i.own_page(0), 64).map(|_| ()), "64 to 65"),
+        (narrow(), |_, _, i| i.ask(1, Agent::Walk, Kind::Load, i.own_page(0), 64).map(|_| ()), "64 to 65"),
+        (
+            narrow(),
+            |_, _, i| i.invalidate(Agent::Device, i.own_page(0), 0..65, DirtyData::Discard),
+            "0 to 65",
+        ),
+        (
+            narrow(),
+            |_, _, i| i.invalidate(Agent::Device, i.own_page(0), 0..4097, DirtyData::Discard),
+            "4096 bytes",
+        ),
+        (asks(Disturbs::NOTHING), |_, _, i| i.contents(0).map(|_| ()), "level 1"),
+        (asks(Disturbs::NOTHING), |_, _, i| i.holds(Kind::Load, i.own_page(0), 0).map(|_| ()), "level 1"),
+    ];
+    for (asks, act, part) in cases {
+        let shared = Plan { seeds: vec![0, 1], units: Some(units(asks, act)), ..Plan::default() };
+        let source = Box::new(Fixed::new(events.clone(), 1000));
+        let done = simulate(&direct(AMPLE), source, &shared, None, &mut |_| Ok(()));
+        let problem = done.map(|_| ()).unwrap_err();
+        assert_eq!(problem.class, Class::Run, "{problem}");
+        assert!(problem.to_string().contains(part) && problem.place.contains("switch"), "{problem}");
+    }
+    // What lies within is allowed to the last byte.
+    let act: Act = |_, _, i| {
+        i.access(Agent::Walk, Kind::Load, i.own_page(0), 63)?;
+        i.invalidate(Agent::Device, i.own_page(0), 0..64, DirtyData::Discard)
+    };
+    run(&direct(AMPLE), &events, 10, &Plan { units: Some(units(narrow(), act)), ..Plan::default() });
+}
+
+#[test]
+fn a_page_that_is_not_in_memory_is_not_acted_upon() {
+    // Page 0 is the first mapping, as the unit owns none; it is touched after the switch.
+    let asks = Asks::new(0, Agent::ALL).at(OccasionKind::Switch, Disturbs::EVERYTHING);
+    let act = |_: u64, _: &Occasion, i: &mut Injector<'_>| {
+        let mapping = binhop_base::MappingId(0);
+        assert!(i.is_resident(mapping));
+        i.access(Agent::Kernel, Kind::Load, mapping, 0).map(|_| ())
+    };
+    let events = batch(&[load(0, 0), Event::Thread]);
+    run(&direct(AMPLE), &events, 10, &Plan { units: Some(units(asks.clone(), act)), ..Plan::default() });
+    let act = |_: u64, _: &Occasion, i: &mut Injector<'_>| {
+        let mapping = binhop_base::MappingId(0);
+        assert!(!i.is_resident(mapping));
+        i.access(Agent::Kernel, Kind::Load, mapping, 0).map(|_| ())
+    };
+    let map = |op, page: u64, pages| (op, page * 4096, pages);
+    let mut rows = EventBuilder::default();
+    rows.push(Op::Map, 0, binhop_trace::event::map_flags::READ, 1);
+    rows.push(Op::Load, 0, 4, 1);
+    let (op, start, pages) = map(Op::Unmap, 0, 1);
+    rows.push(op, start, 0, pages);
+    rows.push(Op::Switch, 0, 0, 0);
+    let problem = refusal(&direct(AMPLE), &rows.finish(), units(asks, act));
+    assert!(problem.rule.contains("in memory"), "{problem}");
+}
+
+#[test]
+fn what_units_cannot_do_is_refused_by_name() {
+    let watch = |pages| {
+        units(Asks::new(pages, Agent::ALL).at(OccasionKind::Switch, Disturbs::NOTHING), |_, _, _| Ok(()))
+    };
+    let cachegrind = (0..common::SMALL.len()).find(|&n| common::SMALL[n].1.contains("cachegrind")).unwrap();
+    let problem = refusal(&machine(cachegrind), &batch(&[load(0, 0)]), watch(0));
+    assert_eq!((problem.class, &*problem.value), (Class::Request, "cachegrind"));
+    // The unit's pages have an address space, which a trace may use only where there are none.
+    let space = |op, parent: Option<u64>, asid: u64| {
+        let mut rows = EventBuilder::default();
+        rows.push_args(op, asid, 0, 0, [parent, None]);
+        rows.finish()
+    };
+    let last = u64::from(u32::MAX);
+    for (op, parent, asid) in [
+        (Op::Switch, None, last),
+        (Op::Fork, None, last),
+        (Op::Fork, Some(last), 1),
+        (Op::Exec, None, last),
+        (Op::Exit, None, last),
+    ] {
+        let problem = refusal(&direct(AMPLE), &space(op, parent, asid), watch(1));
+        assert_eq!((problem.class, &*problem.value), (Class::Request, "4294967295"), "{op:?}");
+        run(&direct(AMPLE), &space(op, parent, asid), 10, &Plan { units: Some(watch(0)), ..Plan::default() });
+    }
+    // Devices are refused unless a unit asks for them.
+    let device = batch(&[Event::Device { writes: false, page: 1 }]);
+    assert_eq!(&*refusal(&direct(AMPLE), &device, watch(1)).value, "dma-read");
+}
+
+#[test]
+fn the_plan_says_what_units_do_to_it() {
+    let explained = |asks: &Asks| explain_with_units(&[direct(AMPLE)], 2, true, Some(asks)).join("\n");
+    let asks = Asks::new(1, Agent::ALL)
+        .at(OccasionKind::Switch, Disturbs::EVERYTHING)
+        .at(OccasionKind::Syscall, Disturbs::NOTHING);
+    let text = explained(&asks);
+    assert!(text.contains("until a frame may change hands or a unit may touch it (switch)"), "{text}");
+    assert!(
+        text.contains("at occasions (switch, syscall); rows between two are simulated all at once"),
+        "{text}"
+    );
+    let text = explained(&asks.at(OccasionKind::Miss, Disturbs::NOTHING));
+    assert!(text.contains("units act where level 1 misses, in each placement for itself"), "{text}");
+    assert!(text.contains("simulated one by one"), "{text}");
+}
+
+#[test]
+fn every_kind_of_occasion_has_a_name_and_a_meaning_of_its_own() {
+    for (number, &kind) in OccasionKind::ALL.iter().enumerate() {
+        assert_eq!(kind as usize, number);
+        assert!(kind.meaning().ends_with('.'), "{kind:?}");
+        assert_eq!(OccasionKind::ALL.iter().filter(|other| other.name() == kind.name()).count(), 1);
+    }
+}
