@@ -1,4 +1,4 @@
-//! What one row of a trace may cost: references have a largest size, and errors name the row.
+//! Bounds on the cost of one row of a trace: references have a largest size, and errors name the row.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -20,7 +20,7 @@ line = "32B"
 next = "memory"
 "#;
 
-/// Ten loads, then this row, then a load.
+/// Returns ten loads, then this row, then a load.
 fn events(op: Op, addr: u64, size: u32, count: u32) -> EventBatch {
     let mut builder = EventBuilder::default();
     (0..10).for_each(|row| builder.push(Op::Load, row * 64, 8, 1));
@@ -29,7 +29,7 @@ fn events(op: Op, addr: u64, size: u32, count: u32) -> EventBatch {
     builder.finish()
 }
 
-/// What a simulation and the paging pass say, in batches of `step` rows: nothing, or the problem.
+/// Returns the outcomes of a simulation and of the paging pass, in batches of `step` rows.
 fn outcomes(events: &EventBatch, step: usize, length: Option<u64>) -> [Result<(), Box<Problem>>; 2] {
     let machine = Machine::parse(MACHINE, "small", &[]).unwrap();
     let source = || Box::new(Fixed::new(events.clone(), step));
@@ -94,7 +94,8 @@ fn errors_of_system_events_name_the_row_of_the_trace() {
 
 #[test]
 fn system_events_may_cover_whatever_they_like() {
-    // 2³² − 1 pages mapped, protected and unmapped, and a call that moves 4 GiB: as much work as one page of each.
+    // 2³² − 1 pages are mapped, protected and unmapped, and a call moves 4 GiB. This costs as much work as
+    // one page of each.
     for op in [Op::Map, Op::Protect, Op::Unmap, Op::Syscall, Op::Range] {
         assert!(outcomes(&events(op, 0, u32::MAX, u32::MAX), 100, None).iter().all(Result::is_ok));
     }

@@ -60,7 +60,7 @@ fn compare_on(machine: &Machine, events: &[Event]) {
     }
 }
 
-/// The rows of one seed.
+/// Returns the rows of one seed.
 fn of_seed(table: &RecordBatch, seed: u64) -> RecordBatch {
     let seeds = table.column_by_name("seed").unwrap().as_primitive::<UInt64Type>();
     filter_record_batch(table, &seeds.values().iter().map(|&number| Some(number == seed)).collect()).unwrap()
@@ -120,7 +120,7 @@ fn compare_family(number: usize, events: &[Event]) {
     }
 }
 
-/// The value of a metric, by seed.
+/// Returns the value of a metric, by seed.
 fn values(outcome: &Outcome, metric: &str) -> Vec<f64> {
     let column = |name: &str| outcome.results.column_by_name(name).unwrap();
     let (names, values) =
@@ -128,8 +128,9 @@ fn values(outcome: &Outcome, metric: &str) -> Vec<f64> {
     (0..names.len()).filter(|&row| names.value(row) == metric).map(|row| values.value(row)).collect()
 }
 
-/// Two lines that conflict in level 1 and not in level 2, each loaded twice, then one fetched. Two misses reach
-/// memory (100 cycles), three more accesses the inclusive level 2 (10) or memory; one instruction runs.
+/// Two lines conflict in level 1 and not in level 2. Each is loaded twice, then one is fetched. Two misses
+/// reach memory (100 cycles), three more accesses reach the inclusive level 2 (10) or memory. One instruction
+/// runs.
 #[test]
 fn waits_for_an_inclusive_cache_are_counted_where_its_front_is_shared() {
     let toml = r#"memory = { size = "1MiB", page = "4KiB" }

@@ -1,5 +1,5 @@
-//! What address spaces cost, in bytes allocated: time and memory grow with the rows of a trace and not faster, whatever
-//! the rows do. All counts are exact: one thread, one size against its double.
+//! The cost of address spaces, in bytes allocated. Time and memory must grow with the rows of a trace and not
+//! faster, whatever the rows do. All counts are exact: one thread, one size against its double.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -15,7 +15,7 @@ use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::Fixed;
 
-/// Counts the bytes that are held, the most there were, and all that were ever asked for.
+/// `Counting` counts the bytes held now, the most bytes held, and all bytes ever requested.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -47,7 +47,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// One test at a time, from its first allocation to its last.
+/// The lock admits one test at a time, from its first allocation to its last.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -56,9 +56,9 @@ fn turn() -> MutexGuard<'static, ()> {
 
 #[derive(Clone, Copy, Debug)]
 struct Cost {
-    /// Bytes ever asked for, which work in vain shows in, too.
+    /// All bytes ever requested, which also count wasted work.
     asked: usize,
-    /// The most that were held at once.
+    /// The most bytes that were held at once.
     peak: usize,
 }
 
@@ -69,12 +69,12 @@ fn cost(work: impl FnOnce()) -> Cost {
     Cost { asked: ASKED.load(SeqCst) - asked, peak: PEAK.load(SeqCst) - held }
 }
 
-/// A machine with this policy.
+/// Returns a machine with this policy.
 fn machine(policy: &str) -> Machine {
     machine_of("64MiB", "1MiB", policy)
 }
 
-/// A machine with so much memory, of which so much is the pool.
+/// Returns a machine with this memory, this pool and this policy.
 fn machine_of(memory: &str, pool: &str, policy: &str) -> Machine {
     let text = format!(
         r#"
@@ -90,7 +90,7 @@ next = "memory"
     Machine::parse(&text, "small", &[]).unwrap()
 }
 
-/// What it costs to simulate these events, and to count their page faults.
+/// Returns the cost of simulating these events, and of counting their page faults.
 fn costs(events: &EventBatch, policy: &str) -> [Cost; 2] {
     let machine = machine(policy);
     let simulated = cost(|| {
@@ -111,7 +111,8 @@ fn costs(events: &EventBatch, policy: &str) -> [Cost; 2] {
     [simulated, paged]
 }
 
-/// Twice the rows cost at most 2.3 times as much: vectors that double, and trees that deepen.
+/// Twice the rows cost at most 2.3 times as much. Doubling vectors and deeper trees explain the excess over
+/// 2.
 fn assert_linear(name: &str, rows: u64, events: impl Fn(u64) -> EventBatch) {
     let (once, twice) = (costs(&events(rows), "random"), costs(&events(2 * rows), "random"));
     for (pass, (once, twice)) in ["simulation", "paging"].into_iter().zip(once.into_iter().zip(twice)) {
@@ -130,7 +131,7 @@ fn load(events: &mut EventBuilder, page: u64) {
     events.push(Op::Load, page << 12, 8, 1);
 }
 
-/// A child of `parent` is born and runs.
+/// Forks a child of `parent` and switches to it.
 fn fork(events: &mut EventBuilder, child: u64, parent: u64) {
     events.push_args(Op::Fork, child, 0, 0, [Some(parent), None]);
     events.push(Op::Switch, child, 0, 0);
@@ -224,7 +225,7 @@ fn maps_that_children_inherit_are_kept_once() {
     let (both, maps, forks) = (costs(maps, forks), costs(maps, 1), costs(1, forks));
     for ((both, maps), forks) in both.into_iter().zip(maps).zip(forks) {
         println!("maps and forks: {both:?}; maps: {maps:?}; forks: {forks:?}");
-        // A change copies a path of the shared tree: some nodes more than where there is one map.
+        // A change copies a path of the shared tree, which has some nodes more than a tree of one map.
         assert!(both.peak <= 3 * (maps.peak + forks.peak), "{both:?} of {maps:?} and {forks:?}");
         assert!(both.asked <= 3 * (maps.asked + forks.asked), "{both:?} of {maps:?} and {forks:?}");
     }
@@ -242,7 +243,8 @@ fn address_spaces_that_come_once() {
         events.finish()
     };
     assert_linear("asids", 20_000, events);
-    // Of each space what is found of its page, what is reported of it, and the report: no counter that nobody asks for.
+    // The bytes of each space hold the state of its page, its counts, and its rows in the report. No counter
+    // is kept that nothing asks for.
     let [simulated, paged] = costs(&events(40_000), "random").map(|cost| cost.peak / 40_000);
     assert!(simulated <= 1500, "{simulated} B for each space");
     assert!(paged <= 600, "{paged} B for each space");
@@ -251,7 +253,7 @@ fn address_spaces_that_come_once() {
 #[test]
 fn segments_are_listed_for_policies_that_ask_in_bounded_memory() {
     let _turn = turn();
-    // Lists of n segments for n placements are what such a policy asks for; a block does not hold them all.
+    // Such a policy asks for lists of n segments for n placements. A block does not hold them all.
     let events = |rows: u64| {
         let mut events = EventBuilder::default();
         for number in 0..rows {
@@ -269,7 +271,7 @@ fn segments_are_listed_for_policies_that_ask_in_bounded_memory() {
 #[test]
 fn faults_where_few_frames_lie_outside_the_pool() {
     let _turn = turn();
-    // 16 frames outside the pool: the residency horizon moves at nearly every fault.
+    // Only 16 frames lie outside the pool, so the residency horizon moves at nearly every fault.
     let machine = machine_of("256KiB", "192KiB", "random");
     let cost = |pages: u64| {
         let mut events = EventBuilder::default();

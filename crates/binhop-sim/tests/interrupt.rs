@@ -1,4 +1,4 @@
-//! Whoever stops a run need not wait until every lane has gone through a batch. Counted in placements, not in seconds.
+//! A stopped run ends before every lane has gone through a batch. The tests count placements, not seconds.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -21,8 +21,8 @@ const ROWS: u64 = 16_000;
 static PLACED: AtomicU64 = AtomicU64::new(0);
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Counts every page that any lane places. On a worker's thread each placement waits until the run is stopped, and a little
-/// longer, so that what is counted does not depend on who is faster.
+/// `Counting` counts every page that any lane places. On a worker's thread each placement waits until the run
+/// is stopped, and a little longer, so that the count does not depend on the threads' speeds.
 struct Counting {
     waits: bool,
 }
@@ -44,7 +44,8 @@ impl Placement for Counting {
     }
 }
 
-/// Pages placed in all lanes when the run ends, of a trace of one batch that is stopped at the first call after a placement.
+/// Returns the pages placed in all lanes when the run ends. The trace of one batch is stopped at the first
+/// call after a placement.
 fn placed_before_the_end(threads: usize) -> u64 {
     let mut builder = EventBuilder::default();
     for row in 0..ROWS {

@@ -1,5 +1,5 @@
-//! What a run is reckoned to take of memory, compared with what it takes: never more than reckoned, and reckoned no more
-//! than twice of it, for what each seed adds.
+//! Compares the memory that a run is reckoned to take with the memory it takes. A run never takes more, and
+//! each seed takes at least half of what is reckoned for it.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -13,13 +13,13 @@ use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::Fixed;
 
-/// Counts the bytes that are allocated, and the most at any time.
+/// `Counting` counts the bytes allocated now, and the most at any time.
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is handed on to the system's allocator as it is; counting changes nothing.
+// SAFETY: every call is forwarded to the system's allocator unchanged, and counting changes nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -38,10 +38,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// One measurement at a time.
+/// The lock admits one measurement at a time.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// References to so many pages, again and again, by two processes.
+/// Returns references to this many pages, repeated, by two processes.
 fn events(pages: u64) -> EventBatch {
     let mut rows = EventBuilder::default();
     for round in 0..4u64 {
@@ -59,7 +59,7 @@ fn plan(seeds: u64, interval: Option<u64>) -> Plan {
     Plan { seeds: (0..seeds).collect(), interval, ..Plan::default() }
 }
 
-/// The most bytes at any time of a run.
+/// Returns the most bytes that a run holds at any time.
 fn peak(machine: &Machine, events: &EventBatch, plan: &Plan) -> u64 {
     let source = Box::new(Fixed::new(events.clone(), 1000));
     let before = NOW.load(Ordering::Relaxed);
@@ -68,7 +68,7 @@ fn peak(machine: &Machine, events: &EventBatch, plan: &Plan) -> u64 {
     (MOST.load(Ordering::Relaxed) - before) as u64
 }
 
-/// What seeds add, and the whole, measured and reckoned.
+/// Compares the bytes of each seed, and of the whole run, as measured and as reckoned.
 fn compare(name: &str, settings: &[&str], pages: u64, interval: Option<u64>) {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let settings: Vec<String> = settings.iter().map(|&setting| setting.to_string()).collect();

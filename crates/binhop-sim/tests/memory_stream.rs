@@ -99,7 +99,7 @@ fn lines(settings: &[&str]) -> String {
     reached(settings, &rows.finish())
 }
 
-/// What reaches the memory of `PLAIN`, each access with its cycle.
+/// Returns the accesses that reach the memory of `PLAIN`, each with its cycle.
 fn reached(settings: &[&str], events: &EventBatch) -> String {
     let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
     let machine = Machine::parse(PLAIN, "plain", &settings).unwrap();

@@ -1,4 +1,4 @@
-//! Seeds that do not fit into memory at once are simulated in rounds, and no result shows it.
+//! Seeds that do not fit into memory at once are simulated in rounds, with equal results.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -14,14 +14,14 @@ use binhop_trace::{EventBatch, Op, Source};
 use common::{Event, Fixed, SMALL, batch, event, inclusive, machine};
 use proptest::prelude::*;
 
-/// What is assumed of a trace before it is read.
+/// The assumptions about a trace before it is read.
 const GUESS: [u64; 3] = [1 << 14, 1, 0];
 
 fn plan(seeds: u64) -> Plan {
     Plan { seeds: (0..seeds).collect(), warmup: 40, log: true, ..Plan::default() }
 }
 
-/// The plan with memory for so many seeds at once, as far as is known before the trace is read.
+/// Returns the plan with memory for this many seeds at once, as reckoned before the trace is read.
 fn limited(machines: &[Machine], plan: &Plan, at_once: usize) -> Plan {
     let bytes = needed(machines, plan, at_once, GUESS);
     Plan { memory: Some(Memory { bytes, source: "a test".to_string() }), ..plan.clone() }
@@ -35,7 +35,7 @@ fn whole(machines: &[Machine], events: &EventBatch, plan: &Plan) -> Vec<Outcome>
     simulate_all(machines, source(events), plan, None, &mut |_| Ok(())).unwrap()
 }
 
-/// The outcomes, and how often the trace was read.
+/// Returns the outcomes, and how often the trace was read.
 fn in_rounds(machines: &[Machine], events: &EventBatch, plan: &Plan) -> Result<(Vec<Outcome>, usize)> {
     let read = Cell::new(1);
     let mut open = || {
@@ -60,13 +60,13 @@ fn assert_same(one: &[Outcome], other: &[Outcome]) {
     }
 }
 
-/// Enough to come out of the warm-up.
+/// Returns the events after enough loads to end the warm-up.
 fn warm(events: &[Event]) -> EventBatch {
     let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
     batch(&[vec![warm; 41], events.to_vec()].concat())
 }
 
-/// Loads of so many pages, one after the other.
+/// Returns loads of this many pages, one after the other.
 fn walk(pages: u64) -> EventBatch {
     let mut rows = binhop_trace::event::EventBuilder::default();
     (0..pages).for_each(|page| rows.push(Op::Load, page << 12, 8, 1));
@@ -109,7 +109,8 @@ proptest! {
     }
 }
 
-/// What a cache or a page did in the last round only is in the notes all the same, and what it never did is, too.
+/// The notes include the events of a cache or a page that happen in the last round only, and those that never
+/// happen.
 #[test]
 fn notes_speak_of_all_rounds() {
     let machines = [machine(1)];
@@ -122,14 +123,14 @@ fn notes_speak_of_all_rounds() {
     assert_same(&whole(&machines, &events, &plan), &outcomes);
 }
 
-/// Where one seed of all machines does not fit, each machine is done by itself.
+/// If one seed of all machines does not fit, each machine is simulated by itself.
 #[test]
 fn machines_are_done_one_by_one_if_they_must() {
     let machines = [0, 1, 2].map(machine);
     let events = warm(&[]);
     let plan = plan(2);
     let largest = machines.iter().map(|one| needed(std::slice::from_ref(one), &plan, 1, GUESS)).max();
-    // The tables of all machines are kept, whoever is simulated.
+    // The tables of all machines stay in memory, whichever machine is simulated.
     let tables = needed(&machines, &plan, 0, [0; 3])
         - needed(&machines, &Plan { seeds: vec![], ..plan.clone() }, 0, [0; 3]);
     let bytes = largest.unwrap() + tables;
@@ -140,7 +141,7 @@ fn machines_are_done_one_by_one_if_they_must() {
     assert_same(&whole(&machines, &events, &plan), &outcomes);
 }
 
-/// A trace of more pages than was guessed: the round is given up and done again with fewer seeds.
+/// If a trace has more pages than was guessed, the round is given up and repeated with fewer seeds.
 #[test]
 fn a_round_that_outgrows_its_memory_is_done_again_with_fewer_seeds() {
     let ample = ["memory.size=256MiB".to_string()];
@@ -151,7 +152,7 @@ fn a_round_that_outgrows_its_memory_is_done_again_with_fewer_seeds() {
     let (outcomes, read) = in_rounds(&machines, &events, &limited).unwrap();
     assert!((3..=13).contains(&read), "{read}");
     assert_same(&whole(&machines, &events, &plan), &outcomes);
-    // With memory for one seed as it was guessed, the trace does not fit at all.
+    // With memory for one seed as guessed, the trace does not fit at all.
     let one = Plan { seeds: vec![0], ..plan.clone() };
     let problem = refused(in_rounds(&machines, &events, &self::limited(&machines, &one, 1)));
     assert!(problem.to_string().contains("pages in 1 address spaces"), "{problem}");
@@ -169,7 +170,8 @@ fn a_trace_that_is_read_once_is_refused_with_the_number_of_seeds_that_fit() {
     once(&Plan { seeds: vec![0, 1, 2], ..limited }).unwrap();
 }
 
-/// 64 GiB of lines of 32 bytes, at 8 bytes each, are 16 GiB. With 1 GiB, 2 GiB of cache fit beside the rest.
+/// 64 GiB of lines of 32 bytes, at 8 bytes each, need 16 GiB. With 1 GiB, a cache of 2 GiB fits beside the
+/// rest.
 #[test]
 fn a_cache_that_fits_nowhere_is_refused_before_it_is_made() {
     let set =
@@ -183,7 +185,7 @@ fn a_cache_that_fits_nowhere_is_refused_before_it_is_made() {
     assert!(problem.remedy.contains("cache.l2.size=4GiB would fit"), "{problem}");
     let problem = refuse("memory.size=8TiB", 1 << 30);
     assert!(problem.remedy.contains("memory.size="), "{problem}");
-    // Sizes whose product is more than any number stay more than there is.
+    // Sizes whose product exceeds every number are still more than there is.
     let problem = refuse("cache.l2.size=4194304TiB", u64::MAX / 64);
     assert!(problem.rule.contains("one placement needs so much"), "{problem}");
 }
@@ -200,7 +202,7 @@ fn a_trace_that_changes_between_rounds_is_noticed() {
     assert!(problem.rule.contains("41 references in one round of seeds and 44 in another"), "{problem}");
 }
 
-/// Over all rounds progress runs once from nothing to the whole trace.
+/// Over all rounds, progress runs once from nothing to the whole trace.
 #[test]
 fn progress_runs_on_over_rounds() {
     let machines = [machine(0)];
@@ -215,7 +217,7 @@ fn progress_runs_on_over_rounds() {
         Ok(())
     })
     .unwrap();
-    // While lanes are made nothing is added. Each round is half of the whole, in ten batches.
+    // Making lanes adds no progress. Each round is half of the whole, in ten batches.
     let mut references: Vec<u64> = told.iter().map(|now| now.references).collect();
     references.dedup();
     assert_eq!(references, (0..=20).map(|batch| 50 * batch).collect::<Vec<u64>>());

@@ -284,8 +284,9 @@ fn a_protection_hides_no_line_and_no_translation() {
         let mut source = Fixed::new(events(&rows), 7);
         Prepared::new(std::slice::from_ref(&machine), &mut source, &Plan::default()).unwrap().rows()
     };
-    // One row reaches the cache: every other reference repeats its line, and is known to hit.
+    // One row reaches the cache. Every other reference repeats its line, and is known to hit.
     assert_eq!([None, Some(Op::Protect)].map(rows), [1, 1]);
-    // An event that changes mappings starts anew: the store finds another page each time, and so does the load.
+    // An event that changes mappings clears what is known. The store finds another page each time, and so
+    // does the load.
     assert_eq!(rows(Some(Op::Unmap)), 20);
 }

@@ -496,8 +496,8 @@ pub fn run(machine: &Machine, events: &EventBatch, step: usize, plan: &Plan) -> 
     simulate(machine, source, plan, None, &mut |_| Ok(())).unwrap_or_else(|problem| panic!("{problem}"))
 }
 
-/// Machines with an inclusive level 2 or 3 and costs. Their fronts depend on no frame and no seed, so that seeds
-/// share them; where memory is scarce they do so until a page is evicted.
+/// Returns machines with an inclusive level 2 or 3 and costs. Their fronts depend on no frame and no seed, so
+/// seeds share a front. Where memory is scarce, they share it until a page is evicted.
 pub fn inclusive() -> impl Strategy<Value = Machine> {
     let level2 = (any::<bool>(), 0..2usize, prop::sample::select(vec!["lru", "fifo", "plru", "srrip"]));
     let costs = (any::<bool>(), 1u64..40, 1u64..60, 1u64..300);
@@ -515,7 +515,7 @@ pub fn inclusive() -> impl Strategy<Value = Machine> {
                  [cache.l1d]\nserves = \"data\"\nsize = \"512B\"\nline = \"16B\"\nnext = \"l2\"\n{write}\n"
             )
         };
-        // Level 3, where there is one, is part of the front if it is inclusive, and then within a page, too.
+        // An inclusive level 3 is part of the front, and then indexed within a page, too.
         let of3 = |inclusive: bool| {
             let size = if inclusive { 16 << 10 } else { 64 << 10 };
             format!(
