@@ -360,7 +360,7 @@ fn champsim_counts_a_modify_once() {
     assert_eq!(notes, said);
 }
 
-/// Read back, a modify is one reference again: its load and its store stand in one instruction, however full.
+/// Read back, a modify is one reference again, because its load and its store are in one instruction.
 #[test]
 fn champsim_keeps_a_modify_in_one_instruction() {
     let mut rows = vec![(Op::Fetch, 0x1000, 4, 1), (Op::Store, 0x10, 4, 1), (Op::Store, 0x20, 4, 1)];

@@ -1,4 +1,5 @@
-//! Files of other programs: cut finely, forged, changed while they are read. What work and memory they cost is counted.
+//! Files of other programs: finely cut, forged, or changed while they are read. The tests count work and
+//! memory.
 #![allow(
     clippy::unwrap_used,
     reason = "a test file; the lint's own exception sees only functions marked as tests"
@@ -19,12 +20,12 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
-/// Bytes that are allocated now, and the most there were.
+/// `Counting` counts the bytes allocated now, and the most at any time.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
-/// Memory is counted for one test at a time.
+/// The lock lets one test at a time count memory.
 static ALONE: Mutex<()> = Mutex::new(());
 
 // SAFETY: every call goes to the system's allocator as it is; only sums are kept beside it.
@@ -46,7 +47,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes that were held at once, beyond those held before.
+/// Returns the most bytes that were held at once, beyond those held before.
 fn peak(work: impl FnOnce()) -> usize {
     let before = HELD.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
@@ -54,7 +55,7 @@ fn peak(work: impl FnOnce()) -> usize {
     PEAK.load(Ordering::Relaxed) - before
 }
 
-/// A path of its own, removed at the end.
+/// A path that no other test uses, removed at the end.
 struct Place(PathBuf);
 
 impl Place {
@@ -99,7 +100,7 @@ fn plain() -> WriterProperties {
     WriterProperties::builder().set_dictionary_enabled(false).build()
 }
 
-/// Rows and batches until the end, or until it is refused.
+/// Reads to the end or to a refusal; returns the rows, the batches and the refusal.
 fn read(source: &mut dyn Source) -> (u64, u64, Option<Box<Problem>>) {
     let (mut rows, mut batches) = (0, 0);
     loop {
@@ -111,7 +112,7 @@ fn read(source: &mut dyn Source) -> (u64, u64, Option<Box<Problem>>) {
     }
 }
 
-/// Memory is that of what is held, whatever the number of row groups it is cut into: beyond the footer, which grows with them.
+/// The memory while reading does not grow with the number of row groups. Only the footer does.
 #[test]
 fn memory_does_not_depend_on_how_a_file_is_cut() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,7 +141,7 @@ fn memory_does_not_depend_on_how_a_file_is_cut() {
     assert!(fine_with_footer < 200 << 20, "{fine_with_footer}");
 }
 
-/// A file that is changed in place is read no further; one that another file of its name replaces is read to its end.
+/// A file that is changed in place is refused. A file that is replaced by name is read to its end.
 #[test]
 fn a_file_is_one_file_from_front_to_end() {
     let place = Place::new("changed");
@@ -161,7 +162,7 @@ fn a_file_is_one_file_from_front_to_end() {
     };
     let bytes = fs::metadata(&place.0).unwrap().len();
 
-    // Another file in its place: what was opened stays.
+    // Another file takes the name, and the opened file stays.
     let mut reader = start();
     let other = Place::new("other");
     write(&other.0, 100, 100, plain());
@@ -170,26 +171,26 @@ fn a_file_is_one_file_from_front_to_end() {
     assert_eq!(read(&mut reader).0, 8000);
     fs::write(&place.0, &whole).unwrap();
 
-    // Overwritten.
+    // The file is overwritten.
     let mut reader = start();
     std::thread::sleep(std::time::Duration::from_millis(20));
     file().write_all_at(b"x", bytes / 2).unwrap();
     assert_eq!(changed(&mut reader), format!("{bytes} bytes, other than before"));
     fs::write(&place.0, &whole).unwrap();
 
-    // Cut.
+    // The file is cut.
     let mut reader = start();
     file().set_len(bytes / 3).unwrap();
     assert_eq!(changed(&mut reader), format!("{} bytes, {bytes} when it was opened", bytes / 3));
     fs::write(&place.0, &whole).unwrap();
 
-    // Growing.
+    // The file grows.
     let mut reader = start();
     file().write_all_at(&[0; 10], bytes).unwrap();
     assert_eq!(changed(&mut reader), format!("{} bytes, {bytes} when it was opened", bytes + 10));
 }
 
-/// Thrift's number, as a page's header has it.
+/// Returns a number in Thrift's form, as in a page's header.
 fn zigzag(number: i64) -> Vec<u8> {
     let mut left = (number << 1 ^ number >> 63) as u64;
     let mut bytes = Vec::new();
@@ -201,12 +202,14 @@ fn zigzag(number: i64) -> Vec<u8> {
     bytes
 }
 
-/// Headers that promise more than there is cost nothing: they are refused before a page is unpacked.
+/// A header that promises more than the file holds costs nothing, because it is refused before a page is
+/// unpacked.
 #[test]
 fn forged_pages_are_refused_before_they_cost_anything() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new("forged");
-    // A dictionary of 4 values: its page's header says so behind the field's mark, and 5 bytes are room for 2^31 - 1.
+    // In a dictionary of 4 values the page's header has the number after the field's mark. 5 bytes are room
+    // for 2^31 - 1.
     let properties = WriterProperties::builder().set_compression(Compression::UNCOMPRESSED).build();
     write(&place.0, 20_000, 20_000, properties);
     let sound = fs::read(&place.0).unwrap();
@@ -214,7 +217,8 @@ fn forged_pages_are_refused_before_they_cost_anything() {
     let header = [&[0x15, 4, 0x15][..], &zigzag(16), &[0x15], &zigzag(16)].concat();
     let at = sound.windows(header.len()).position(|bytes| bytes == header).unwrap();
     let values = at + sound[at..].windows(3).position(|bytes| bytes == [0x4c, 0x15, 8]).unwrap() + 2;
-    // The number grows to 5 bytes over what stands behind it: the structure's end comes from another page's bytes.
+    // The number grows to 5 bytes and overwrites the bytes after it. The structure's end comes from another
+    // page's bytes.
     let mut forged = sound.clone();
     forged[values..values + 5].copy_from_slice(&zigzag(i64::from(i32::MAX)));
     forged[values + 5..values + 9].copy_from_slice(&[0x15, 0, 0, 0]);
@@ -228,7 +232,7 @@ fn forged_pages_are_refused_before_they_cost_anything() {
     assert!(problem.place.contains("row group 0: column op"), "{problem}");
 }
 
-/// A few bytes of a small file become others: it is read or refused, and never costs more than a sound one does.
+/// A small file with a few changed bytes is read or refused, and never costs more than the sound file does.
 #[test]
 fn damage_costs_no_more_than_a_sound_file() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

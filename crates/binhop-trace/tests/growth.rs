@@ -1,5 +1,6 @@
-//! What `inspect`, `lint` and parts of traces cost, in bytes allocated: time and memory grow with the rows of a trace and
-//! not faster, whatever the rows do. All counts are exact: one thread, one size against its double.
+//! The cost of `inspect`, `lint` and parts of traces, in bytes allocated. Time and memory must grow with the
+//! rows of a trace and not faster, whatever the rows do. All counts are exact: one thread, one size against
+//! its double.
 #![allow(
     clippy::unwrap_used,
     reason = "a test file; the lint's own exception sees only functions marked as tests"
@@ -14,13 +15,13 @@ use binhop_trace::event::{EventBuilder, Segment, map_flags};
 use binhop_trace::tool::{Selection, select};
 use binhop_trace::{EventBatch, Meta, Op, Source, inspect, lint};
 
-/// Counts the bytes that are held, the most there were, and all that were ever asked for.
+/// `Counting` counts the bytes held now, the most bytes held, and all bytes ever requested.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static ASKED: AtomicUsize = AtomicUsize::new(0);
-/// Memory is counted for one test at a time.
+/// The lock lets one test at a time count memory.
 static ALONE: Mutex<()> = Mutex::new(());
 
 // SAFETY: every call goes to the system's allocator as it is; only sums are kept beside it.
@@ -42,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes ever asked for, which work in vain shows in, too; and the most that were held at once.
+/// Returns all bytes ever requested, which also count wasted work, and the most bytes held at once.
 fn cost(work: impl FnOnce()) -> [(&'static str, usize); 2] {
     let (held, asked) = (HELD.load(SeqCst), ASKED.load(SeqCst));
     PEAK.store(held, SeqCst);
@@ -50,7 +51,7 @@ fn cost(work: impl FnOnce()) -> [(&'static str, usize); 2] {
     [("asked", ASKED.load(SeqCst) - asked), ("peak", PEAK.load(SeqCst) - held)]
 }
 
-/// Events in memory, in batches.
+/// `Fixed` yields events in memory, in batches.
 struct Fixed {
     meta: Meta,
     events: EventBatch,
@@ -91,7 +92,7 @@ fn linted(events: &EventBatch) {
     assert!(findings.iter().all(|finding| finding.rule.name == "switch-cause"), "{findings:?}");
 }
 
-/// The references to the heap: the mappings are followed.
+/// Selects the references to the heap, which follows the mappings.
 fn selected(events: &EventBatch) {
     let selection = Selection { regions: vec!["heap".into()], ..Selection::default() };
     let mut part = select(Box::new(Fixed::new(events)), &selection).unwrap();
@@ -101,7 +102,8 @@ fn selected(events: &EventBatch) {
 type Reader = (&'static str, fn(&EventBatch));
 const READERS: [Reader; 3] = [("inspect", inspected), ("lint", linted), ("select", selected)];
 
-/// Twice the rows cost at most 2.3 times as much: vectors that double, and trees that deepen.
+/// Twice the rows cost at most 2.3 times as much. Doubling vectors and deeper trees explain the excess over
+/// 2.
 fn assert_linear(name: &str, rows: u64, events: impl Fn(u64) -> EventBatch) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (once, twice) = (events(rows), events(2 * rows));
@@ -121,13 +123,13 @@ fn load(events: &mut EventBuilder, page: u64) {
     events.push(Op::Load, page << 12, 8, 1);
 }
 
-/// A child of `parent` is born and runs.
+/// Forks a child of `parent` and switches to it.
 fn fork(events: &mut EventBuilder, child: u64, parent: u64) {
     events.push_args(Op::Fork, child, 0, 0, [Some(parent), None]);
     events.push(Op::Switch, child, 0, 0);
 }
 
-/// As many mappings as children, which all live, and each changes one of its mappings.
+/// There are as many mappings as children. All children live, and each changes one of its mappings.
 #[test]
 fn children_that_change_a_mapping_each() {
     assert_linear("children", 1000, |rows| {

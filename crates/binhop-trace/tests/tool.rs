@@ -131,7 +131,8 @@ impl World {
     }
 }
 
-/// Every event that is no state, as it finds the world; and its position: that of the last reference up to and with it.
+/// Returns every event that is no state, with the state before it and its position: that of the last
+/// reference up to it.
 fn replay(events: &[Event]) -> Vec<(u64, Found)> {
     let (mut world, mut references) = (World::default(), 0_u64);
     let mut found = Vec::new();
@@ -405,7 +406,7 @@ fn joined_meta(meta: &Meta) -> &Meta {
     meta
 }
 
-/// Instructions of one byte each are split where a length or a slice cuts them; others are not.
+/// A length or a slice splits runs of one-byte instructions, and no other runs.
 #[test]
 fn runs_are_split_where_their_instructions_are_known() {
     let fetch = |addr, size, count| Event { op: Op::Fetch, addr, size, count, arg0: None, arg1: None };

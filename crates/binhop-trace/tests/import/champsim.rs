@@ -83,7 +83,7 @@ fn loads_come_before_stores_and_both_of_one_address_are_a_modify() {
     }
 }
 
-/// Loads, stores, and the rows they are.
+/// Loads, stores, and the rows that they become.
 type Operands = (&'static [u64], &'static [u64], &'static [(Op, u64)]);
 
 #[test]
@@ -159,7 +159,7 @@ fn a_cut_file_is_said_to_end_in_the_middle() {
     }
 }
 
-/// Record by record: the rows that an instruction makes, one fetch each. Stores cross loads off, the last one first.
+/// The rows of each instruction's record, with one fetch each. Stores pair with loads, the last load first.
 fn oracle(instructions: &[Instruction]) -> Vec<(Op, u64)> {
     let mut rows = Vec::new();
     for it in instructions {
