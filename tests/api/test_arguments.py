@@ -1,4 +1,4 @@
-"""Numbers in arguments of public functions: taken as the command line takes them, or refused in its words."""
+"""Public functions take numbers in the command line's forms, or refuse them in its words."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SOUND: dict[Callable[..., Any], dict[str, Any]] = {
     paging_models.allocations: {"colors": 2, "frames": 2},
     paging_models.monte_carlo: {"colors": 2, "frames": 2, "runs": 2},
 }
-"""The public functions that take numbers, and arguments under which each of them runs."""
+"""The public functions that take numbers, with arguments under which each of them runs."""
 
 
 def is_number(annotation: str) -> bool:
@@ -98,7 +98,7 @@ def public() -> list[Callable[..., Any]]:
 
 
 LOOKUPS = {binhop.Result.value}
-"""Functions whose numbers only name a row."""
+"""The functions whose numbers only name a row."""
 
 
 def test_every_public_function_that_takes_a_number_stands_in_the_list() -> None:

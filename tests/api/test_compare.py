@@ -370,7 +370,7 @@ def test_nothing_to_compare_is_an_empty_summary_not_an_error(tmp_path: Path) -> 
 
 @pytest.fixture(scope="module")
 def shorter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Another program: more instructions, fewer misses."""
+    """Returns another program with more instructions and fewer misses."""
     path = tmp_path_factory.mktemp("traces") / "shorter.parquet"
     binhop.Trace.workload("tree").write(path, length=60_000)
     return path

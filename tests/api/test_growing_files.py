@@ -1,4 +1,4 @@
-"""A trace that grows while it is read, or between two readings, is refused: never half of each."""
+"""A trace that grows while it is read, or between two readings, is refused, never read half from each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A length means the same in everything that takes one."""
+"""A length has one meaning in every function that takes a length."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SWITCH = 4
 
 
 def runs() -> list[tuple[int, int, int, int]]:
-    """Runs of up to nine instructions, data references and switches; the last run ends the trace."""
+    """Returns runs of up to nine instructions, data references and switches. The last run ends the trace."""
     draw = random.Random(5)
     rows = []
     for number in range(400):
@@ -34,7 +34,7 @@ def runs() -> list[tuple[int, int, int, int]]:
 
 
 def kept(rows: list[tuple[int, int, int, int]], length: int) -> int:
-    """The references of the rows before the first that would exceed the length."""
+    """Returns the references of the rows before the first row that would exceed the length."""
     references = 0
     for op, _, _, count in rows:
         more = count if op == FETCH else int(op in {LOAD, STORE})
@@ -70,7 +70,7 @@ def mixed(trace: binhop.Trace, length: int, _: Path) -> int:
 
 
 def reached_memory(trace: binhop.Trace, length: int, directory: Path) -> int:
-    """The first `length` references reach memory as the trace of just these does."""
+    """The first `length` references reach memory in the same way as the trace of only these references."""
     path = directory / "memory.txt"
     machine = binhop.Machine.load("two-level")
     said = binhop.export_memory(machine, trace, path, "ramulator2", length=length)

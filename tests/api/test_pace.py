@@ -1,4 +1,4 @@
-"""Progress over all passes of a command, and the time left: by a made-up pace and clock, never by seconds."""
+"""Tests the progress over all passes of a command, and the time left, by a fixed pace and clock."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ LENGTH = 60_000_000
 
 
 def slow_start(at: float) -> float:
-    """References by a time: a tenth of the speed in the first second."""
+    """Returns the references done at a time, with a tenth of the speed in the first second."""
     return 1e6 * (0.1 * min(at, 1.0) + max(at - 1.0, 0.0))
 
 
 def set_up(at: float) -> float:
-    """Nothing in the first two seconds."""
+    """Returns the references done at a time, with none in the first two seconds."""
     return 1e6 * max(at - 2.0, 0.0)
 
 
 def uneven(at: float) -> float:
-    """Half a second fast, half a second slow."""
+    """Returns the references done at a time that is half a second fast, then half a second slow."""
     whole, part = divmod(at, 1.0)
     return 1e6 * (whole + min(part, 0.5) * 1.2 + max(part - 0.5, 0.0) * 0.8)
 
@@ -74,7 +74,7 @@ def test_a_long_run_is_kept_in_few_samples() -> None:
 
 
 def grows(seen: list[tuple[int, int | None]]) -> None:
-    """It is one whole: what is done never goes back, and never is more than there is."""
+    """Asserts that the progress is one total, which never goes back and never exceeds the whole."""
     done = [done for done, _ in seen]
     assert done == sorted(done)
     assert all(of is None or done <= of for done, of in seen)

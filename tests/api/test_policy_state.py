@@ -1,4 +1,4 @@
-"""One policy for each placement: what a policy learned in one never reaches another one."""
+"""Each placement has a policy of its own, and no policy passes on what it learned in another placement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Counting:
-    """Its choice depends on how often it was asked: state that must begin anew with each placement."""
+    """`Counting` chooses by the number of its calls, a state that must start anew with each placement."""
 
     def __init__(self, step: int = 1) -> None:
         self.calls = 0
@@ -32,7 +32,7 @@ class Counting:
 
 
 class Registered(Counting):
-    """Keeps what it learns where all objects of the class find it."""
+    """`Registered` keeps its state in the class, where all its objects find it."""
 
     asked: ClassVar[list[int]] = []
 

@@ -1,4 +1,4 @@
-"""Spawned workers, Ctrl-C within a policy, many address spaces."""
+"""Tests spawned workers, Ctrl-C within a policy, and many address spaces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import binhop
 
 
 def misses(seed: int) -> float | None:
-    """What a worker simulates: it imports this module anew."""
+    """Simulates a trace in a worker, which imports this module anew."""
     return binhop.simulate("kh90", "mult2.2", length=100_000, seeds=[seed], threads=2).value("l2.mpi")
 
 
@@ -50,7 +50,7 @@ def test_a_signal_within_a_policy_is_heard_when_it_returns(threads: int) -> None
 
 
 def test_a_thousand_processes_are_told_apart() -> None:
-    """Each of them is switched to, makes ten references and is switched from: exact counts for every one."""
+    """Each process is switched to, makes ten references and is switched from. Every count is exact."""
     switch = next(code for code, name, _ in binhop._binhop.events() if name == "switch")
     asids = [asid for asid in range(1000) for _ in range(11)]
     rows = pl.DataFrame({"asid": asids, "nth": [*range(11)] * 1000}).with_columns(

@@ -30,7 +30,7 @@ def din(path: Path, first: int) -> None:
 
 
 def drmemtrace(path: Path, first: int) -> None:
-    """A directory of one file: header, thread, process, instructions, footer."""
+    """Makes a directory of one file: header, thread, process, instructions, footer."""
     (path / "trace").mkdir(parents=True, exist_ok=True)
     records = [
         (25, 0, 7),
@@ -81,7 +81,7 @@ def test_a_trace_of_ours_may_be_written_again(tmp_path: Path) -> None:
 
 
 def test_placements_are_not_simulated_on_two_traces(tmp_path: Path) -> None:
-    """Rounds of `--until` read the trace anew: the file is exchanged after the first."""
+    """Rounds of `--until` read the trace anew. The file is exchanged after the first round."""
     path = tmp_path / "t.din"
     din(path, 0x1000)
     trace = binhop.Trace.open(path)

@@ -1,4 +1,4 @@
-"""How values lie over the placements: groups, outliers, equal ones; exactly where the rule says."""
+"""Tests groups, outliers and equal values over the placements, exactly at the bounds of the rules."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ NOTHING = Spread(equal=False, groups=None, outliers=())
 
 
 def seeds_of(values: list[float]) -> tuple[list[list[int]], list[int]]:
-    """The seeds of the two groups, lower first, and those of the outliers."""
+    """Returns the seeds of the two groups, the lower group first, and those of the outliers."""
     found = spread(enumerate(values))
     groups = [[seed for seed, _ in group] for group in found.groups or ()]
     return groups, [seed for seed, _ in found.outliers]
 
 
 def test_two_groups_are_parted_at_the_largest_gap() -> None:
-    # Range 10, largest gap 6 (from 3 to 9): over half of it. Three of ten lie above.
+    # The range is 10, and the largest gap is 6 (from 3 to 9), over half of it. Three of ten lie above.
     assert seeds_of([0, 9, 1, 2, 3, 10, 3, 9, 1, 2]) == ([[0, 2, 8, 3, 9, 4, 6], [1, 7, 5]], [])
 
 
@@ -94,7 +94,7 @@ def test_where_most_are_equal_every_other_is_an_outlier() -> None:
 
 
 def test_the_smaller_group_is_not_named_as_outliers_too() -> None:
-    # 28 around 1, three at 9 (a group), and one at 5 between them would close the gap: it lies at 1.9.
+    # 28 values lie around 1, one at 1.9 (an outlier), and four around 9 (a group).
     values = [1 + seed / 100 for seed in range(28)] + [1.9, 9.0, 9.1, 9.2, 9.3]
     groups, outliers = seeds_of(values)
     assert groups[1] == [29, 30, 31, 32]
@@ -109,7 +109,7 @@ def test_few_placements_have_neither() -> None:
     assert spread(enumerate([1.0] * 7 + [100.0])).outliers == ((7, 100.0),)
 
 
-# ---- what is said
+# ---- the notes
 
 
 def test_the_seeds_are_named() -> None:
@@ -148,7 +148,7 @@ def test_equal_placements_are_said_where_a_picture_is_expected() -> None:
     assert notes([(0, None), (1, None)], "l2", "lines", picture=True) == []
 
 
-# ---- where it is said
+# ---- the places that show notes
 
 
 def made_up(values: dict[int, float], workload: str = "w") -> binhop.Result:

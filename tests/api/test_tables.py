@@ -1,4 +1,4 @@
-"""Tables in Markdown and LaTeX: exact text, everything escaped, every line with as many cells as the head."""
+"""Tests tables in Markdown and LaTeX: exact text, escapes, and lines with as many cells as the heading."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_table_without_rows_says_why() -> None:
 
 
 def sound(text: str) -> None:
-    """What LaTeX would refuse: an unescaped letter of its own, a brace without its other, a line too long."""
+    """Asserts that LaTeX accepts a text: special characters are escaped, braces paired, and lines short."""
     assert "\x1b" not in text
     assert text.isascii()
     plain = re.sub(r"\\[&%$#_{}\\,]|\\[a-z]+", "", text)

@@ -145,7 +145,7 @@ def test_a_reader_that_changes_its_schema_is_refused(other: dict[str, object], t
 
 
 class Lying:
-    """A stream whose batches have another number of columns than its schema, from no library that we know."""
+    """A stream of an unknown library has batches with another number of columns than its schema."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         good = batch()

@@ -195,7 +195,7 @@ def test_a_terminal_sees_progress_and_a_pipe_does_not(command: Command, lin: Pat
 
 @pytest.fixture
 def two(command: Command) -> list[str]:
-    """Two traces of one name, in two directories."""
+    """Makes two traces of one name, in two directories."""
     for place, workload, length in [("old", "lin", 60_000), ("new", "tree", 50_000)]:
         (command.directory / place).mkdir()
         binhop.Trace.workload(workload).write(command.directory / place / "app.parquet", length=length)

@@ -1,4 +1,4 @@
-"""What the shell completes, and that it is quick; the groups of the help."""
+"""Tests the shell's completions and their speed, and the groups of the help."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TREE = typer.main.get_command(app)
 
 
 def completed(directory: Path, line: str, shell: str = "bash") -> list[str]:
-    """What is offered for the last word of a line."""
+    """Returns the completions of the last word of a line."""
     words = line.split(" ")
     how = {"bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}}
     how["zsh"] = {"_TYPER_COMPLETE_ARGS": line}
@@ -71,7 +71,7 @@ def test_settings_and_metrics_are_those_of_the_machine(tmp_path: Path) -> None:
 
 
 def test_a_completion_reads_no_table() -> None:
-    """Polars takes longer to import than all else together."""
+    """Importing Polars takes longer than all other imports together."""
     program = (
         "import sys; from binhop.cli import main; main([]); "
         "assert not {'polars', 'altair', 'scipy'} & set(sys.modules), 'too much is imported'"

@@ -1,4 +1,4 @@
-"""What a trace, a file name or a description holds steers no terminal and names no file elsewhere."""
+"""Text in a trace, a file name or a description steers no terminal and names no file elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.conftest import COMMAND, Command, events
 if TYPE_CHECKING:
     from pathlib import Path
 
-# An operating system command, CSI in both forms, DEL, ends of lines, bidirectional controls, markup, a path.
+# The text has an operating system command, both forms of CSI, DEL, ends of lines, and bidirectional controls.
 STEERS = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\t\r\n\x85\u2028\u2029\u202e\u2066\u200f\u061c[red]"
 HOSTILE = f"../../x{STEERS}a|b<script>alert(1)</script>"
 IN_A_FILE_NAME = HOSTILE.replace("/", "-")
@@ -54,7 +54,7 @@ machine = "kh90"
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A trace, its text, a machine and a study whose every name is hostile."""
+    """Makes a trace, its text, a machine and a study in which every name is hostile."""
     tmp_path = tmp_path / "a" / "b" / "c"
     tmp_path.mkdir(parents=True)
     names = {
@@ -137,7 +137,7 @@ REFUSED = [
     (HOSTILE,),
 ]
 SILENT = [("lint", TRACE), ("lint", TRACE, "--json", "-"), ("trace", "head", TRACE, "--json-lines")]
-"""These show rows and no names."""
+"""The commands that show rows and no names."""
 
 
 def run(place: Path, *arguments: str, code: int = 0) -> str:
@@ -201,7 +201,7 @@ def test_a_machine_of_a_hostile_name_is_read_back_from_its_own_description(place
 
 
 def test_a_terminal_is_shown_what_a_pipe_is(place: Path) -> None:
-    """With rich's own styling, and the titles of progress; no word in brackets is markup."""
+    """A terminal also gets rich's own styling and the titles of progress. No word in brackets is markup."""
     for arguments in (("inspect", TRACE), ("run", "m.toml", TRACE, "--seeds", "256", "--interval", "100")):
         master, slave = pty.openpty()
         with subprocess.Popen(
@@ -259,7 +259,7 @@ def test_a_command_of_any_length_is_cut_where_it_is_shown(command: Command) -> N
     pl.DataFrame(row, schema=types).write_parquet(path, metadata={"binhop.meta": json.dumps(meta)})
     shown = command.ok("inspect", "t.parquet").stdout
     assert "Q…(300000characters)" in "".join(shown.split())
-    # The command, then the first 32 characters of that of the process.
+    # The text has the command, then the first 32 characters of the process's command.
     assert shown.count("Q") == 4096 + 32
     report = json.loads(command.ok("inspect", "t.parquet", "--json", "-").stdout)
     assert report["meta"]["command"] == report["processes"][0]["command"] == said

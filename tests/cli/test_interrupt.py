@@ -189,7 +189,7 @@ def test_a_result_that_cannot_be_put_in_place_loses_nothing(
 
 
 class Stopped:
-    """Ctrl-C comes when this trace is begun."""
+    """Sends Ctrl-C when this trace is started."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         self.name: str | None = name
@@ -285,7 +285,7 @@ def test_rounds_that_are_finished_are_kept(tmp_path: Path, monkeypatch: pytest.M
 def test_a_result_that_is_moved_to_its_place_arrives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], earlier: bool
 ) -> None:
-    """Ctrl-C between the steps of the move counts after the last step, and the result is complete."""
+    """Ctrl-C between the steps of the move takes effect after the last step, and the result is complete."""
     arguments = [
         "run",
         "kh90",

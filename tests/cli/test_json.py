@@ -1,4 +1,4 @@
-"""What commands write with --json is what the schema declares, in the package and in the documentation."""
+"""The JSON of commands matches the schema in the package and in the documentation."""
 
 from __future__ import annotations
 

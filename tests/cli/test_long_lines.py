@@ -1,4 +1,4 @@
-"""Long lines in foreign text: read in bounded memory up to 16 MiB, refused beyond."""
+"""Long lines in foreign text are read in bounded memory up to 16 MiB, and refused beyond."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ PIECES = [b"7", b" ", b"\0", b"#", b'# meta {"command":"']
 LONGEST = 16 << 20
 PIECE = 1 << 20
 HELD = 64 << 20
-"""A line of 16 MiB, twice while its buffer grows, and what the allocator keeps."""
+"""The bound on peak bytes: a line of 16 MiB, twice while its buffer grows, and the allocator's reserve."""
 
 
 def imported(directory: Path, name: str, piece: bytes, length: int) -> tuple[int, str, int]:
-    """Imports a good line and one of so many bytes through a pipe: exit code, what was said, peak bytes."""
+    """Imports a good line and a long one through a pipe. Returns exit code, messages and peak bytes."""
     process = subprocess.Popen(
         [COMMAND, "import", "--format", name, "-", "-o", "o.parquet", "--quiet"],
         cwd=directory,
@@ -82,7 +82,7 @@ def test_a_line_of_a_gigabyte_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_the_command_of_a_recording_may_be_long(command: Command) -> None:
-    """Up to some megabytes of arguments stand in one line of what `binhop trace` prints."""
+    """A line of `binhop trace` may hold some megabytes of arguments."""
     long = " ".join(map(str, range(200_000)))
     assert len(long) > 1 << 20
     text = f'# meta {{"command":"{long}"}}\nload 0x1000 size=8\n# {long}\nload 0x2000 size=8\nnonsense\n'
@@ -107,7 +107,7 @@ def test_the_command_of_a_recording_may_be_long(command: Command) -> None:
 
 @pytest.mark.parametrize("lines", [1, 3, 50_000])
 def test_lines_behind_a_long_one_are_all_read(command: Command, lines: int) -> None:
-    """The lines behind, too, where they and the long one come to several blocks."""
+    """Lines behind a long line are counted, too, where they and the long line fill several blocks."""
     text = "".join(f"# {'x' * 300_000}\n" + "load 0x1000 size=8\n" * lines for _ in range(3))
     done = command("import", "--format", "text", "-", "-o", "o.parquet", stdin=text)
     assert done.returncode == 0, done.stderr

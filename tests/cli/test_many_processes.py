@@ -1,4 +1,4 @@
-"""Many processes: mixed from as many files, and recorded."""
+"""Tests many processes: a mix of as many files, and a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that do not fit into memory at once: refused with what would fit, or done in rounds."""
+"""Runs that do not fit into memory at once are refused with a size that fits, or simulated in rounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are read from Linux")
 
 SMALL = "200MiB"
-"""Enough for one seed of zen-4k, and not for 32."""
+"""The memory is enough for one seed of zen-4k, and not for 32."""
 
 TABLES = ["results", "series", "processes"]
 
@@ -173,7 +173,7 @@ def test_a_reader_of_batches_is_read_once() -> None:
 
 
 def peak(seeds: int) -> int:
-    """The most memory that a run of so many seeds ever held, in bytes."""
+    """Returns the most memory that a run of this many seeds holds, in bytes."""
     program = f"""
 import resource, binhop
 binhop.simulate("zen-4k", "lin", length=2000, seeds={seeds}, threads=1)
@@ -184,7 +184,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
 
 
 def test_many_seeds_hold_no_more_than_they_may(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """4,096 seeds of zen-4k would take 22 GB at once, and 512 of them 2.7 GB."""
+    """At once, 4,096 seeds of zen-4k would take 22 GB, and 512 seeds 2.7 GB."""
     monkeypatch.setenv("BINHOP_MEMORY", "768MiB")
     assert peak(512) - peak(1) <= 768 << 20
     monkeypatch.delenv("BINHOP_MEMORY")
@@ -194,7 +194,7 @@ def test_many_seeds_hold_no_more_than_they_may(command: Command, monkeypatch: py
 
 
 def test_a_part_of_results_in_a_frame(lin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of rounds are one below the other, in the order of the seeds that were asked for."""
+    """The tables of rounds are concatenated in the order of the seeds that were asked for."""
     monkeypatch.setenv("BINHOP_MEMORY", SMALL)
     seeds = [40, 3, *range(100, 130)]
     result = binhop.simulate("zen-4k", lin, seeds=seeds, length=5000)

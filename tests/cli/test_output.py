@@ -1,4 +1,4 @@
-"""Where results go: what binhop did not write stays, links stay links, and the dead hold nothing up."""
+"""Results replace only binhop's own files, links stay links, and dead processes' files block nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No command writes to what it reads, or replaces what it did not write, unless it is told to."""
+"""No command writes to its input, or replaces a file that it did not write, unless it is told to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conftest import Command
 
 
 class Here:
-    """Runs commands in this process, which is quicker, in a directory with all that they read."""
+    """Runs commands in this process, which is faster, in a directory with all their inputs."""
 
     def __init__(self, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.directory = directory
@@ -38,7 +38,7 @@ class Here:
         return told.err
 
     def _files(self) -> dict[Path, float | None]:
-        """When each was changed; a directory's time also tells of files that came and went."""
+        """Returns when each file was changed. A directory's time also reveals files that came and went."""
         every = self.directory.rglob("*")
         return {path: None if path.is_dir() else path.lstat().st_mtime_ns for path in every}
 
@@ -46,7 +46,7 @@ class Here:
 DIN = "2 1000\n0 2000\n1 3000\n2 1004\n"
 QUICK = ["run", "m.toml", "s.parquet", "--seeds", "1", "-q"]
 
-# The command, its output left out, and the files it reads.
+# The command without its output, and the files that it reads.
 WRITES: dict[str, tuple[list[str], list[str]]] = {
     "import": (["import", "s.din", "-q", "-o"], ["s.din"]),
     "export": (["export", "s.parquet", "--to", "din", "-q", "-o"], ["s.parquet"]),
@@ -119,7 +119,7 @@ def test_what_is_read_is_never_written(command: Here, here: Path, name: str) -> 
             places += [read, f"deep/../{read}"]
         for place in places:
             for force in ([], ["--force"]):
-                # What belongs to the program comes last.
+                # The recorded program's words come last.
                 given = [name.split()[0], *force] if name == "record" else []
                 command_words = words(name, place)
                 given = [*given, *command_words[1:]] if given else [*command_words, *force]

@@ -1,4 +1,4 @@
-"""`--policy FILE.py:NAME`: a policy of the user's own, and everything that can be wrong with it."""
+"""Tests `--policy FILE.py:NAME`: a policy of the user's own, and every error in naming or running it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def values(command: Command, *arguments: str) -> pl.DataFrame:
 
 
 def test_a_function_a_class_and_a_factory_place_pages(mine: Command) -> None:
-    """`first` of the file is the policy `first` of the machine; each has a frame for every seed."""
+    """The file's policy `first` equals the machine's policy `first`. Each has a frame for every seed."""
     assert values(mine, *RUN, "--policy", "mine.py:first").equals(
         values(mine, *RUN, "--set", "placement.policy=first")
     )

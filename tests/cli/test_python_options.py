@@ -1,4 +1,4 @@
-"""Python's own switches: no result and no help depends on them."""
+"""No result and no help depends on Python's own options."""
 
 from __future__ import annotations
 

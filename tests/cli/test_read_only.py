@@ -1,4 +1,4 @@
-"""Places where no file may be made: every command says so in a line, before it does anything."""
+"""Every command reports a place where no file may be made in one line, before it does any work."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PR_CAPBSET_DROP = 24
 
 
 def powerless() -> None:
-    """What is run from now on has none of root's powers, so that permissions bind it, too."""
+    """Drops root's powers for the commands that follow, so that permissions bind them, too."""
     prctl = ctypes.CDLL(None).prctl
     capability = 0
     while prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
@@ -93,7 +93,7 @@ def refused(command: Command, words: list[str]) -> str:
 def test_a_directory_that_may_not_be_written_is_named_before_the_run(
     command: Command, words: list[str]
 ) -> None:
-    """The runs would go on for hours, if they began."""
+    """The runs would take hours if they began."""
     said = refused(command, words)
     assert "ro/" in said
     assert "Permission denied" in said

@@ -1,4 +1,4 @@
-"""Recordings where other users, earlier processes and other programs' settings are in the way."""
+"""Tests recordings with other users' files, leftovers of earlier processes and settings of other programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTHER = 12345
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache with the recorder, of this test's own."""
+    """Makes a cache with the recorder, for this test alone."""
     assert installed is not None
     ready = recorder.built(installed)
     place = tmp_path / "cache" / "binhop" / "recorder" / ready.name
@@ -49,7 +49,7 @@ def record(wherever: Command) -> None:
 
 
 def replaced(tool: Path) -> str:
-    """Puts a tool there that no recording survives; how it is told from the real one."""
+    """Puts a tool into the cache that no recording survives. Returns what tells it from the real tool."""
     tool.unlink()
     tool.write_text("#!/bin/false\n")
     tool.chmod(0o755)
@@ -180,7 +180,7 @@ def scratches(directory: Path) -> list[Path]:
 
 
 def started(wherever: Command, name: str, tmp: Path) -> tuple[subprocess.Popen[bytes], Path]:
-    """A recording that goes on, and its scratch directory."""
+    """Starts a recording. Returns its process and its scratch directory."""
     before = scratches(tmp)
     process = subprocess.Popen(
         [COMMAND, "record", "-o", f"{name}.parquet", "--quiet", "--", "sleep", "60"],
@@ -191,7 +191,7 @@ def started(wherever: Command, name: str, tmp: Path) -> tuple[subprocess.Popen[b
     deadline = time.monotonic() + 60
     while True:
         new = [path for path in scratches(tmp) if path not in before]
-        # The program's own pipe: it runs.
+        # The program's own pipe exists, so the program runs.
         if new and any(path.suffix == ".0" for path in (new[0] / "recording").glob("*")):
             return process, new[0]
         assert process.poll() is None
@@ -211,7 +211,7 @@ def test_what_a_killed_recording_left_goes_at_the_next_start_and_a_living_ones_s
         dead.kill()
         dead.wait()
         assert left.is_dir()
-        # What looks like a leftover and is none: another's, a link, a name of another form.
+        # These paths look like leftovers and are none: a name of another form, and a link.
         (tmp / "binhop-recording").mkdir()
         (tmp / ".binhop-recording.partial-0123456789abcdef").symlink_to(wherever.directory)
         monkeypatch.setenv("TMPDIR", str(tmp))

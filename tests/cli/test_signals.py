@@ -1,7 +1,7 @@
-"""Ctrl-C at random moments of each long command: exit code 130, nothing half-written, and a rerun succeeds.
+"""Sends Ctrl-C to long commands at random moments: exit code 130, nothing half-written, a rerun succeeds.
 
-A signal counts if it *lands*: the command was running, and ended by it. Moments are drawn from a seed, within
-the time that the command takes when nobody disturbs it, from when it has begun to import binhop.
+A signal *lands* if the command was running and the signal ended it. Moments are drawn from a seed, within the
+time that an undisturbed command takes from its import of binhop.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ COMMANDS = {
     "record": ["record", "-o", "out.parquet", "--", "sort", "few.din"],
 }
 KEPT = {".out.finished"}
-"""What may stay, for the next attempt."""
+"""The names that may stay for the next attempt."""
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def has_begun(process: subprocess.Popen[str]) -> bool:
-    """Whether the process imports binhop."""
+    """Returns whether the process imports binhop."""
     try:
         return "_binhop.abi3" in Path(f"/proc/{process.pid}/maps").read_text()
     except OSError:
@@ -85,17 +85,17 @@ def listing(directory: Path) -> set[str]:
 
 
 def landed(name: str, directory: Path, delay: float) -> bool:
-    """Sends Ctrl-C so long after the start. False if the command had ended before."""
+    """Sends Ctrl-C after a delay. Returns False if the command had ended before."""
     before = listing(directory)
     process = started(name, directory)
     time.sleep(delay)
     if process.poll() is None:
-        # As a terminal does: to the command and to whatever it runs.
+        # A terminal sends the signal to the command and to the programs that the command runs.
         os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     lines = errors.splitlines()
     if process.returncode == 0:
-        # It was done before, or so nearly that its result is complete.
+        # The command had ended before, or so nearly that its result is complete.
         remove(directory)
         return False
     assert process.returncode == 130, (delay, errors)
@@ -119,7 +119,7 @@ def landed(name: str, directory: Path, delay: float) -> bool:
 
 
 def assert_complete(result: Path) -> None:
-    """A directory holds every file that it lists."""
+    """Asserts that a directory holds every file that it lists."""
     listed = json.loads((result / "run.json").read_text())["files"]
     assert {path.relative_to(result).as_posix() for path in result.rglob("*") if path.is_file()} == set(
         listed
@@ -135,7 +135,7 @@ def remove(directory: Path) -> None:
 
 
 def disturbed(name: str, directory: Path, times: int) -> int:
-    """How many signals had to be sent until so many landed; then the command is run once more, to its end."""
+    """Returns how many signals were sent until enough had landed, after a last run to the end."""
     begin = time.monotonic()
     process = started(name, directory)
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""Streams that are closed, full, or of few characters; documents nested without end: never a bug."""
+"""Closed or full streams, streams of few characters, and deeply nested documents never cause a bug report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COMMANDS = {
 }
 EVERY = ["", ">&-", "2>&-", "<&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full", ">/dev/full 2>/dev/full"]
 SOME = ["<&- >&- 2>&-", ">/dev/full"]
-"""What each command is given; one of them is given every combination."""
+"""The streams of each command. One command gets every combination."""
 ASCII = {"PYTHONIOENCODING": "ascii"}
 POSIX = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
@@ -137,7 +137,7 @@ def test_a_key_may_have_32_parts() -> None:
 
 
 class Counted(str):
-    """Text that counts how often it is compared."""
+    """`Counted` is a text that counts how often it is compared."""
 
     __slots__ = ()
     compared = 0

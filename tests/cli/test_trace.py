@@ -58,7 +58,7 @@ def test_a_slice_is_a_trace(command: Command, two: Path) -> None:
     done = command.ok("trace", "slice", str(two), "3", "5", "-o", "part.parquet")
     assert done.stderr.startswith("part.parquet: 2 references, 5 rows")
     part = pl.read_parquet(command.directory / "part.parquet")
-    # What stands before the row behind the slice belongs to the slice, as with any length.
+    # The events before the row behind the slice belong to the slice, as with any length.
     assert part["op"].to_list() == [MAP, SWITCH, STORE, FETCH, SWITCH]
     alone = binhop.Trace.open(two).slice(3, 5).inspect()
     assert alone["totals"]["references"] == 2
@@ -214,7 +214,7 @@ def test_a_packing_that_is_not_written_is_refused(command: Command, lin: Path) -
 
 
 def test_a_reader_that_goes_ends_an_export_of_billions_of_lines(command: Command) -> None:
-    """At some 10 million lines a second the whole would take minutes, and 50 GB."""
+    """At some 10 million lines a second the whole trace would take minutes, and 50 GB."""
     long = command.directory / "long.parquet"
     events([(FETCH, 0x1000, 2**16, 2**16)] * 2**16).write_parquet(long)
     with subprocess.Popen(

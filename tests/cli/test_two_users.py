@@ -1,4 +1,4 @@
-"""Another user's links in a directory that everybody may write to, as /tmp is."""
+"""Tests another user's links in a directory that everybody may write to, such as /tmp."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ WRITING = {
 
 
 def planted(link: Path, target: Path) -> None:
-    """The other user makes a link."""
-    # The directory is entered before the user changes: what is above it may be closed to others.
+    """Makes a link as the other user."""
+    # The directory is entered before the user changes, because directories above it may be closed to others.
     descriptor = os.open(link.parent, os.O_RDONLY)
     subprocess.run(
         ["/bin/sh", "-c", 'ln -s "$1" "$2"', "sh", str(target), link.name],
@@ -79,7 +79,7 @@ def test_ones_own_links_are_followed_there(command: Command, shared: Path) -> No
 
 
 def test_another_users_link_in_ones_own_directory_is_followed(command: Command, shared: Path) -> None:
-    """It lies where one let that user write: the system follows it, too."""
+    """The link lies in a directory that its owner let the other user write to. The system follows it, too."""
     planted(shared / "x.json", command.directory / "y.json")
     shared.chmod(0o755)
     command.ok("run", *SHORT, "--json", "tmp/x.json")

@@ -1,4 +1,4 @@
-"""Ctrl-C while a command waits for input that does not come: a pipe or a FIFO that is silent."""
+"""Tests Ctrl-C while a command waits for a silent pipe or FIFO."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from tests.conftest import COMMAND
 
 LATEST = 60
-"""Seconds after which a command hangs: far more than it needs."""
+"""The seconds after which a command counts as hanging: far more than it needs."""
 
 
 def started(directory: Path, *arguments: str, stdin: int | None = None) -> subprocess.Popen[str]:
@@ -32,7 +32,7 @@ def started(directory: Path, *arguments: str, stdin: int | None = None) -> subpr
 
 
 def until(true: object, process: subprocess.Popen[str]) -> None:
-    """Waits until a function gives truth."""
+    """Waits until a function returns a true value."""
     deadline = time.monotonic() + LATEST
     while not true():  # type: ignore[operator]
         assert process.poll() is None, process.communicate()
@@ -65,7 +65,7 @@ def has_opened(process: subprocess.Popen[str], path: Path) -> bool:
 
 
 def unread(pipe: IO[bytes] | int) -> int:
-    """Bytes that wait in a pipe."""
+    """Returns the number of bytes that wait in a pipe."""
     number: int = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0\0\0\0"))[0]
     return number
 

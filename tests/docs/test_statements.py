@@ -1,4 +1,4 @@
-"""What the documents say in words, beside the lists, holds."""
+"""Statements that the documents make in words, beside the lists, hold."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_kinds_of_access_are_those_of_the_metrics() -> None:
     ],
 )
 def test_sizes_of_a_cache(settings: list[str], says: str | None) -> None:
-    """The last cache of a machine of one cache, with pages of 16 KiB."""
+    """The machine has pages of 16 KiB and one cache, which is its last."""
     machine = """
         memory = { size = "1MiB", page = "16KiB" }
         [cache.a]

@@ -1,4 +1,4 @@
-"""What is kept of finished runs: whole or absent, believed only as it was, removed only by name."""
+"""Finished runs are kept whole or not at all, used only if unaltered, and removed only by name."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def forge(place: Path) -> None:
-    """Every value is 42."""
+    """Sets every value of a table to 42."""
     path = place / "results.parquet"
     pl.read_parquet(path).with_columns(value=pl.lit(42.0)).write_parquet(path)
 
 
 def forge_with_sum(place: Path) -> None:
-    """As well as its checksum, but not that of the whole."""
+    """Forges a table and its checksum, but not the checksum of the whole."""
     forge(place)
     manifest = json.loads((place / "kept.json").read_text())
     manifest["files"]["results.parquet"] = kept._digest((place / "results.parquet").read_bytes())
@@ -177,7 +177,7 @@ def test_a_user_s_file_of_that_name_is_left(
 def test_a_full_disk_ends_a_study_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], runs: list[str]
 ) -> None:
-    """Room for every number of files, from none on: each time it ends with a word, and goes on from there."""
+    """The disk has room for ever more files. Each attempt ends with a message, and the next one goes on."""
     (tmp_path / "s.toml").write_text(TEXT)
     sweep = ["sweep", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), "-q"]
     room = [0]

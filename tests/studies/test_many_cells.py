@@ -1,4 +1,4 @@
-"""Documents of a few lines that ask for millions of cells: refused before any cell is made."""
+"""Documents of a few lines that ask for millions of cells are refused before any cell is made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AXES = ["cache.l1i.size", "cache.l1d.size", "cache.l2.size", "memory.size", "pla
 
 
 def document(parts: int, values: int, axes: int) -> str:
-    """So many parts, each of `values` to the power of `axes` cells."""
+    """Returns a study of this many parts, each with `values` to the power of `axes` cells."""
     numbers = [*range(1, values + 1)]
     lines = "".join(f'"{axis}" = {numbers}\n' for axis in [*AXES, "cache.l2.line"][:axes])
     return HEAD + "".join(

@@ -1,4 +1,4 @@
-"""Studies whose machines vary, and what a study shows."""
+"""Tests studies whose machines vary, and the metrics that a study shows."""
 
 from __future__ import annotations
 
