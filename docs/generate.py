@@ -226,7 +226,7 @@ def _kinds() -> pl.DataFrame:
 
 
 def _flags() -> str:
-    """What the flags of a mapping are, as numbers and as letters."""
+    """Returns the paragraph on the flags of a mapping, as numbers and as letters."""
     flags = binhop._binhop.map_flags()
     numbers = ", ".join(f"{value} {name}" for _, value, name in flags)
     places = "`, `".join(letter for letter, *_ in flags[:3])
@@ -255,7 +255,7 @@ def policies_and_workloads() -> str:
 
 
 def json_page() -> str:
-    """What commands write with --json."""
+    """Returns the page on the JSON that commands write with --json."""
     whole = json_schema()
     text = "# JSON\n\n" + MADE
     text += (
@@ -282,7 +282,7 @@ def json_page() -> str:
 
 
 def _type(of: dict[str, Any]) -> str:
-    """A JSON Schema in words."""
+    """Returns a JSON Schema in words."""
     if "$ref" in of:
         name = of["$ref"].removeprefix("#/$defs/")
         return f"[{name}](#{name.lower()})"
@@ -299,7 +299,7 @@ def _type(of: dict[str, Any]) -> str:
 
 
 def schema_file() -> str:
-    """The JSON Schema of what commands write."""
+    """Returns the JSON Schema of the commands' output, as the text of its file."""
     return json.dumps(json_schema(), indent=2) + "\n"
 
 
