@@ -1,4 +1,4 @@
-"""The JSON that commands write, declared once: `result.schema.json` and docs/json.md are made from it.
+"""Declares the JSON that commands write. `result.schema.json` and docs/json.md are made from it.
 
 A key that is not declared here is an error in the tests, which validate what every command writes.
 """
@@ -24,11 +24,11 @@ class Value(_Object):
     machine: str
     """The machine's name."""
     phase: Literal["measured", "warm-up"]
-    """Whether it was counted after the warm-up or during it."""
+    """The phase of the run: after the warm-up, or during it."""
     seed: int
     """The number of the placement."""
     metric: str
-    """What was counted: see `binhop counters`."""
+    """The name of the metric: see `binhop counters`."""
     unit: str
     """A ratio's unit has a `/` in it."""
     value: int | float | None
@@ -53,7 +53,7 @@ class StudyValue(Value):
     part: str
     """The part's name."""
     cell: str
-    """What identifies the cell's machine, workload and amount."""
+    """The identifier of the cell's machine, workload and amount."""
 
 
 class PagingValue(_Object):
@@ -66,7 +66,7 @@ class PagingValue(_Object):
     colors: int
     """The number of colors."""
     metric: str
-    """What was counted: see docs/paging.md."""
+    """The name of the metric: see docs/paging.md."""
     unit: str
     """A ratio's unit has a `/` in it."""
     value: int | float | None
@@ -74,94 +74,94 @@ class PagingValue(_Object):
 
 
 class TraceFacts(_Object):
-    """What identifies a trace and how much of it was read. A mix or a part of a trace has keys more."""
+    """The identity of a trace, and how much of it was read. A mix or a part of a trace has more keys."""
 
     model_config = ConfigDict(extra="allow")
 
     name: str
-    """What results call it."""
+    """The trace's name in results."""
     content_hash: str | None
-    """Of a trace file: the hash of its events."""
+    """The hash of the events of a trace file."""
     file: str | None = None
     """The name of the file."""
     sha256: str | None = None
-    """Of a foreign file: the hash of its bytes."""
+    """The hash of the bytes of a foreign file."""
     workload: str | None = None
     """The built-in workload."""
     length: int | None = None
-    """References that were asked for; null: all."""
+    """The number of references asked for; null for all."""
     instructions: int | None = None
-    """Instructions that were asked for; null: all. Of paging: those that were read."""
+    """The number of instructions asked for; null for all. For paging, the number of instructions read."""
 
 
 class Provenance(_Object):
-    """What it takes to run it again."""
+    """The inputs from which the command can be repeated."""
 
     binhop: str
     """The version of binhop."""
     traces: list[TraceFacts]
     """The traces, in order."""
     notes: list[str]
-    """What the reader should know."""
+    """Notes for the reader."""
 
 
 class RunProvenance(Provenance):
-    """What it takes to repeat a run."""
+    """The inputs of a run."""
 
     machine: str
     """The machine's name."""
     seeds: list[int]
-    """The placements."""
+    """The numbers of the placements."""
     warmup: int
-    """References at the start that were reported apart."""
+    """The references at the start that are reported apart."""
     interval: int | None
-    """Instructions in an interval of the series."""
+    """The instructions in an interval of the series."""
     policy: str | None
     """The name of a placement policy in Python, in place of the machine's."""
     until: dict[str, Any] | None = None
-    """Of `--until`: the goal, and what was reached."""
+    """The goal of `--until`, and whether it was reached."""
     description: str
     """The machine, resolved, as TOML."""
 
 
 class Alternative(_Object):
-    """What is compared."""
+    """One alternative of a comparison."""
 
     name: str
-    """What the comparison calls it."""
+    """The alternative's name in the comparison."""
     machine: str
     """The machine's name."""
     policy: str | None
     """The name of a placement policy in Python, in place of the machine's."""
     constant: bool
-    """Nothing is random in it: one value stands for every placement."""
+    """True if nothing is random in the alternative. Its one value stands for every placement."""
 
 
 class CompareProvenance(Provenance):
-    """What it takes to repeat a comparison."""
+    """The inputs of a comparison."""
 
     alternatives: list[Alternative]
-    """What is compared, in order."""
+    """The alternatives, in order."""
     compared: Literal["machines", "traces"]
-    """Whether the alternatives are machines, or traces on one machine."""
+    """The kind of the alternatives: machines, or traces on one machine."""
     baseline: str
     """The alternative that the others are compared with."""
     metrics: list[str]
-    """What is compared, the most important first."""
+    """The compared metrics, the most important first."""
     confidence: float
-    """Of the intervals."""
+    """The confidence of the intervals."""
     seeds: list[int]
-    """The placements that are paired."""
+    """The numbers of the paired placements."""
     warmup: int
-    """References at the start that were reported apart."""
+    """The references at the start that are reported apart."""
     until: dict[str, Any] | None = None
-    """Of `--until`: the goal, and what was reached."""
+    """The goal of `--until`, and whether it was reached."""
     descriptions: dict[str, str]
-    """Each alternative's machine, resolved, as TOML; of traces the one machine, by its name."""
+    """Each alternative's machine, resolved, as TOML. For traces, the one machine by its name."""
 
 
 class StudyProvenance(Provenance):
-    """What it takes to repeat a study."""
+    """The inputs of a study."""
 
     study: str
     """The study's name."""
@@ -170,41 +170,41 @@ class StudyProvenance(Provenance):
     scale: str | None
     """The scale, if one was chosen."""
     confidence: float
-    """Of the intervals."""
+    """The confidence of the intervals."""
     axes: list[str]
-    """The parameters that vary, which are keys of every row."""
+    """The parameters that vary. They are keys of every row."""
     show: dict[str, list[str]] | None = None
-    """The metrics that the table of each part shows, where the study says so."""
+    """The metrics that the table of each part shows, if the study names them."""
 
 
 class PagingProvenance(Provenance):
-    """What it takes to repeat a pass over traces."""
+    """The inputs of a pass over traces."""
 
     page: str
     """The page size."""
     sizes: list[str]
-    """Memory sizes."""
+    """The memory sizes."""
     colors: list[int]
-    """Numbers of colors."""
+    """The numbers of colors."""
     pid_hash: bool
-    """Whether a page's color depends on its address space."""
+    """True if a page's color depends on its address space."""
 
 
 class Difference(_Object):
-    """What the pairs of one metric and alternative say together: see docs/compare.md."""
+    """The differences of one metric and alternative over all pairs: see docs/compare.md."""
 
     workload: str
-    """The trace's name; `traces` where traces are compared."""
+    """The trace's name; `traces` if traces are compared."""
     metric: str
-    """What is compared."""
+    """The compared metric."""
     unit: str
     """The metric's unit."""
     alternative: str
     """The alternative."""
     baseline: str
-    """What it is compared with."""
+    """The alternative that it is compared with."""
     n: int
-    """Pairs."""
+    """The number of pairs."""
     mean: float | None
     """The alternative's mean."""
     baseline_mean: float | None
@@ -220,25 +220,25 @@ class Difference(_Object):
     relative: float | None
     """The difference over the baseline's mean."""
     reduction: float | None
-    """The same with the other sign."""
+    """The relative difference with the opposite sign."""
     reduction_low: float | None
     """The lower end of its interval."""
     reduction_high: float | None
     """The upper end."""
     chance: float | None
-    """The share of pairs in which the alternative has less, a tie as half."""
+    """The share of pairs in which the alternative has less. A tie counts as half."""
     chance_low: float | None
     """The lower end of its interval (Wilson)."""
     chance_high: float | None
     """The upper end."""
     wins: int
-    """Pairs in which the alternative has less."""
+    """The number of pairs in which the alternative has less."""
     ties: int
-    """Pairs in which both have the same."""
+    """The number of pairs in which both have the same."""
     losses: int
-    """Pairs in which the alternative has more."""
+    """The number of pairs in which the alternative has more."""
     confidence: float
-    """Of the intervals."""
+    """The confidence of the intervals."""
 
 
 class Conflict(_Object):
@@ -257,28 +257,28 @@ class Conflict(_Object):
     segment: str
     """The segment."""
     frame: int | None
-    """The frame it had."""
+    """The page's frame."""
     bin: int | None
-    """The bin of that frame."""
+    """The frame's bin."""
     misses: int
-    """Demand misses on lines that had been in the cache before."""
+    """The demand misses on lines that had been in the cache before."""
 
 
 class Run(_Object):
-    """What `binhop run --json` writes."""
+    """The output of `binhop run --json`."""
 
     version: Literal[1] = Field(alias="schema")
     """The version of this object."""
     rows: list[Value]
     """Every metric under every placement."""
     provenance: RunProvenance
-    """What it takes to run it again."""
+    """The inputs from which the command can be repeated."""
     conflicts: list[Conflict] | None = None
-    """With `--top-conflicts`."""
+    """The pages with most conflicts, with `--top-conflicts`."""
 
 
 class Compare(_Object):
-    """What `binhop compare --json` writes."""
+    """The output of `binhop compare --json`."""
 
     version: Literal[1] = Field(alias="schema")
     """The version of this object."""
@@ -287,44 +287,44 @@ class Compare(_Object):
     summary: list[Difference]
     """The differences, metric by metric and alternative by alternative."""
     provenance: CompareProvenance
-    """What it takes to run it again."""
+    """The inputs from which the command can be repeated."""
 
 
 class Sweep(_Object):
-    """What `binhop sweep --json` writes."""
+    """The output of `binhop sweep --json`."""
 
     version: Literal[1] = Field(alias="schema")
     """The version of this object."""
     rows: list[StudyValue]
     """Every metric of every cell under every placement."""
     provenance: StudyProvenance
-    """What it takes to run it again."""
+    """The inputs from which the command can be repeated."""
 
 
 class Paging(_Object):
-    """What `binhop paging --json` writes."""
+    """The output of `binhop paging --json`."""
 
     version: Literal[1] = Field(alias="schema")
     """The version of this object."""
     rows: list[PagingValue]
     """Every metric of every memory size and number of colors."""
     provenance: PagingProvenance
-    """What it takes to run it again."""
+    """The inputs from which the command can be repeated."""
 
 
 class Totals(_Object):
-    """How much there is of everything."""
+    """The totals of a trace."""
 
     references: int
     """Instructions fetched plus loads, stores and modifies."""
     instructions: int
     """Instructions executed."""
     events: dict[str, int]
-    """Rows of each event."""
+    """The rows of each event."""
 
 
 class Work(_Object):
-    """What somebody did."""
+    """The counts of an address space, or of the kernel."""
 
     references: int
     """Instructions fetched plus loads, stores and modifies."""
@@ -333,69 +333,69 @@ class Work(_Object):
     pages: int
     """Distinct pages touched."""
     footprint_bytes: int
-    """The same in bytes."""
+    """The bytes of these pages."""
 
 
 class Process(Work):
-    """What one address space did."""
+    """The counts of one address space."""
 
     asid: int
-    """Its number in the trace."""
+    """The address space's number in the trace."""
     pid: int | None
-    """Process id when it was recorded."""
+    """The process id when the trace was recorded."""
     command: str | None
-    """Its command."""
+    """The process's command."""
 
 
 class Missing(_Object):
-    """What a trace does not hold."""
+    """A fact that a trace does not hold."""
 
     what: str
-    """What."""
+    """The name of the fact."""
     consequence: str
-    """What follows for a simulation."""
+    """The consequence for a simulation."""
 
 
 class Inspect(_Object):
-    """What `binhop inspect --json` writes."""
+    """The output of `binhop inspect --json`."""
 
     name: str
-    """What the trace calls itself."""
+    """The trace's name."""
     file: dict[str, Any] | None
-    """The file's path, bytes, rows, row groups, maker, and what it promises of its content."""
+    """The file's path, bytes, rows, row groups, maker, and checksums of its content."""
     totals: Totals
-    """How much there is of everything."""
+    """The totals of a trace."""
     content_hash: str
     """The hash of the events."""
     content: str
-    """Whether the content is what the file promises."""
+    """The result of comparing the content with the file's checksums."""
     page_size: int
-    """Bytes of a page, as pages are counted here."""
+    """The bytes of a page, as pages are counted here."""
     page_size_assumed: bool
-    """The trace does not say its page size."""
+    """True if the trace does not state its page size."""
     pages: int
     """Distinct pages touched, summed over address spaces and the kernel."""
     footprint_bytes: int
-    """The same in bytes."""
+    """The bytes of these pages."""
     processes: list[Process]
-    """Each address space."""
+    """The address spaces."""
     kernel: Work
-    """What the kernel did."""
+    """The counts of the kernel."""
     switches: dict[str, int]
-    """Switches, by why the outgoing thread left."""
+    """The switches, by the reason why the outgoing thread left."""
     meta: dict[str, Any]
-    """What the file says of itself: page size, recorder, command, processes, segments, files."""
+    """The file's metadata: page size, recorder, command, processes, segments, files."""
     missing: list[Missing]
-    """What a simulation cannot get from this trace."""
+    """The facts that a simulation cannot get from this trace."""
 
 
 class Example(_Object):
     """An event that breaks a rule."""
 
     row: int | None
-    """Its row, from 0; null where the whole trace is meant."""
+    """The event's row, from 0; null if the whole trace is meant."""
     detail: str
-    """What is wrong there."""
+    """The error at this row."""
 
 
 class Broken(_Object):
@@ -404,91 +404,91 @@ class Broken(_Object):
     name: str
     """The rule's name."""
     severity: Literal["error", "warning"]
-    """How bad it is."""
+    """The severity of the rule."""
     meaning: str
-    """What the rule asks."""
+    """The rule's requirement."""
     remedy: str
-    """What to do."""
+    """The remedy."""
     count: int
-    """How many events break it."""
+    """The number of events that break the rule."""
     examples: list[Example]
-    """The first of them."""
+    """The first of these events."""
 
 
 class Finding(_Object):
-    """One thing that binhop may need."""
+    """One finding about a requirement of binhop."""
 
     what: str
-    """What it is."""
+    """The name of the requirement."""
     works: bool
-    """Whether it is there and works."""
+    """True if the requirement is there and works."""
     found: str
-    """What was found."""
+    """The state that was found."""
     remedy: str
-    """What to do where it does not work; empty where it does."""
+    """The remedy; empty if the requirement works."""
 
 
 class Machine(_Object):
     """A machine."""
 
     name: str
-    """Its name."""
+    """The machine's name."""
     about: str | None
-    """What it is; null for a description of the user's own."""
+    """A sentence about the machine; null for the user's own description."""
     toml: str
-    """Its description."""
+    """The machine's description."""
 
 
 class Workload(_Object):
     """A built-in workload."""
 
     name: str
-    """Its name."""
+    """The workload's name."""
     about: str
-    """What it does."""
+    """A description of the program."""
     stands_for: str
-    """What it stands for."""
+    """The real program that the workload represents."""
 
 
 class Policy(_Object):
     """A placement policy."""
 
     name: str
-    """Its name."""
+    """The policy's name."""
     rule: str
-    """How it chooses."""
+    """The rule by which the policy chooses."""
     source: str
-    """Where it comes from."""
+    """The policy's source."""
     cost: str
-    """What it remembers and costs."""
+    """The policy's state and cost."""
 
 
 class Counter(_Object):
     """A metric of a result."""
 
     name: str
-    """Its name, with `<cache>` and `<kind>` to be filled in."""
+    """The metric's name, with `<cache>` and `<kind>` to be filled in."""
     unit: str
-    """Its unit."""
+    """The metric's unit."""
     meaning: str
-    """What it counts."""
+    """The meaning of the metric."""
 
 
 class Format(_Object):
     """A format that import reads or export writes."""
 
     name: str
-    """Its name."""
+    """The format's name."""
     command: Literal["import", "export"]
-    """What it is for."""
+    """The command that uses the format."""
     about: str
-    """What it is."""
+    """A description of the format."""
     lost: str
-    """What is lost or assumed."""
+    """The facts that are lost or assumed."""
     extensions: str | None
-    """Of import: endings of file names."""
+    """The endings of file names, for import."""
     takes: Literal["virtual", "physical"] | None
-    """Of export: whose addresses it takes."""
+    """The kind of addresses, for export."""
 
 
 OUTPUTS: dict[str, Any] = {
@@ -505,11 +505,11 @@ OUTPUTS: dict[str, Any] = {
     "counters": list[Counter],
     "formats": list[Format],
 }
-"""What each command writes with `--json`."""
+"""The output of each command with `--json`."""
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of all outputs: `#/$defs/run` is what `binhop run --json` writes, and so on.
+    """Returns the JSON Schema of all outputs: `#/$defs/run` is the output of `binhop run --json`, and so on.
 
     >>> sorted(json_schema()["$defs"]["run"])
     ['$ref']
