@@ -121,7 +121,7 @@ class Claims:
         target = _resolved(given, place)
         about = _about(target)
         if about is not None and not (stat.S_ISREG(about.st_mode) or stat.S_ISFIFO(about.st_mode)):
-            return  # a device takes what comes; a directory is refused by whoever opens it
+            return  # a device may always be written to; opening a directory refuses it
         self._is_no_input(target, given, place)
         for key in (target, _identity(target)):
             if key in self._outputs:

@@ -71,4 +71,4 @@ def after() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-_before()  # when `binhop` is imported: what it imports after this takes a while
+_before()  # runs when `binhop` is imported, before imports that take a while

@@ -74,7 +74,7 @@ def replace(complete: Partial, target: Path) -> None:
     old = OLD.new(target)
     handle = os.open(target, DIRECTORY)
     try:
-        lock(handle)  # so that nobody takes it for what the dead left
+        lock(handle)  # no other process may take it for a leftover
         target.rename(old)
         try:
             complete.path.rename(target)
@@ -108,5 +108,5 @@ def _empty(old: Path, target: Path) -> None:
     for name in sorted(own, key=lambda name: name == SIDECAR):
         (old / name).unlink(missing_ok=True)
     for place, _, _ in os.walk(old, topdown=False):
-        with suppress(OSError):  # it still holds what found its name taken
+        with suppress(OSError):  # it still holds a file whose name was taken
             Path(place).rmdir()

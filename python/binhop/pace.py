@@ -91,7 +91,7 @@ class Passes:
             self._lengths.append(None)
 
         def tell(done: int, of: int | None) -> None:
-            for earlier in range(number):  # they have ended, whatever they told last
+            for earlier in range(number):  # earlier passes have ended, whatever they reported last
                 self._done[earlier] = self._lengths[earlier] or self._done[earlier]
             self._done[number] = max(done, self._done[number])
             if of is not None:

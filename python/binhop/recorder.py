@@ -180,7 +180,7 @@ def _alone(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise _cannot_keep(directory, error) from None
     try:
-        with suppress(OSError):  # file systems without locks: two builds do no harm, they cost time
+        with suppress(OSError):  # without locks, two builds cost time and do no harm
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
@@ -216,7 +216,7 @@ def _build(installed: Valgrind, place: Path, ready: Path) -> None:
     try:
         if ready.is_symlink():
             ready.unlink()
-        elif ready.exists():  # without its tool, or another may have written to it
+        elif ready.exists():  # incomplete, or another user may have written to it
             shutil.rmtree(ready)
         made = Partial.directory(ready)
     except OSError as error:

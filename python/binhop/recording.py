@@ -36,7 +36,7 @@ FALLBACK_LOSES = (
 )
 # Polars configures its allocator by the environment.
 _SET_BY_LIBRARIES = ("_RJEM_MALLOC_CONF",)
-# First: no default options, neither from .valgrindrc here or at home nor from VALGRIND_OPTS.
+# The first option turns off default options from .valgrindrc and from VALGRIND_OPTS.
 _LACKEY = (
     "--command-line-only=yes",
     "--trace-mem=yes",

@@ -201,7 +201,7 @@ def traces_until(
     passes = None if tell is None else Passes(tell)
 
     def run(numbers: list[int]) -> list[Result | None]:
-        if passes is not None:  # of the rounds it is only known that there is this one
+        if passes is not None:  # only this round is known to come
             passes.expect(lengths)
         return [
             simulated(

@@ -220,10 +220,10 @@ def test_a_replacement_that_was_killed_is_finished_by_the_next(command: Command)
     old = here / ".out.old-0123456789abcdef"
     shutil.copytree(here / "out", old)
     (here / "out" / "notes").unlink()
-    command.ok(*RUN)  # killed after the new one was put in place
+    command.ok(*RUN)  # the killed process had put the new result in place
     assert (here / "out" / "notes").read_text() == "mine"
     (here / "out").rename(old)
-    command.ok(*RUN)  # killed before that
+    command.ok(*RUN)  # the killed process had not put it there yet
     assert (here / "out" / "notes").read_text() == "mine"
     assert {path.name for path in here.iterdir()} == {"out"}
 

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 pub struct Root(u32);
 
 impl Root {
-    /// The map without entries.
+    /// The empty map.
     pub const EMPTY: Self = Self(NIL);
 }
 

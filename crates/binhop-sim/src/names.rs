@@ -1,12 +1,12 @@
 //! Names for the memory that a page lies in: `heap`, `stack`, `libc.so.6`, `.data of app`.
 //!
 //! Rules
-//! - A file is called by its name without directories; if the trace maps another file of that name, by its path.
-//! - A page of a file's mapping is called after the file (`.text of app` where the trace knows that it is text). A private
-//!   copy of it, made by a write, is `.data of app`; anonymous memory directly behind a file's private
+//! - A file's name is its name without directories. If the trace maps another file of that name, it is the path.
+//! - A page of a file's mapping has the file's name (`.text of app` if the trace knows that it is text). A private
+//!   copy of such a page, made by a write, is `.data of app`. Anonymous memory directly behind a file's private
 //!   writable mapping is `.bss of app`.
-//! - A segment without a file is called what the trace calls it: `heap`, `stack`, `data`, `shared memory`. If it says
-//!   nothing, the flags of its first map tell: `stack` if it grows, `text` if it is executed, `data`.
+//! - A segment without a file has the trace's name for it: `heap`, `stack`, `data`, `shared memory`. If the trace has
+//!   none, the flags of the segment's first map decide: `stack` if it grows, `text` if it is executed, else `data`.
 //! - Other anonymous memory is `stack` if it grows, else `anonymous memory`.
 //! - A page outside every map is `outside every map`. If a trace has no maps at all, it is `unmapped memory`.
 

@@ -1,4 +1,4 @@
-//! `BlockRecency` tells every lane in turn when pages were last referenced, as of any position in a block.
+//! `BlockRecency` gives each lane in turn the times of last reference at any position in a block.
 //!
 //! Lanes process a block one after the other, so that each lane's caches stay in the host's cache. All lanes
 //! read one table of times. A lane advances the table only when it places a page, and the next lane starts

@@ -305,7 +305,7 @@ fn short_processes_one_after_the_other() {
     let (few, many) = (peaks(processes, 2), peaks(processes, 22));
     let [simulated, paged] = [0, 1].map(|pass| (many[pass] - few[pass]) / (20 * processes));
     println!("a page of an ended process: {simulated} B simulated, {paged} B in the count of faults");
-    // What a page's number leads to, vectors that double counted at their most, and a bit for each of its lines.
+    // The bytes hold the tables by page number, with doubling vectors at their largest, and a bit for each line.
     assert!(simulated <= 130, "{simulated} B for each page of an ended process");
     assert!(paged <= 115, "{paged} B for each page of an ended process");
 }

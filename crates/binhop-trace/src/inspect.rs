@@ -109,8 +109,8 @@ pub struct Missing {
 /// Reads a source to its end and reports. `progress` hears of the totals after each batch; its error ends the reading.
 ///
 /// # Errors
-/// The source's or `progress`'s; a file whose events are not those it promises; a reference beyond the bounds of
-/// [`crate::bounds`].
+/// The source or `progress` fails, the events differ from the file's checksums, or a reference exceeds the bounds
+/// of [`crate::bounds`].
 pub fn inspect(
     source: &mut dyn Source,
     facts: Option<&FileFacts>,
@@ -165,7 +165,7 @@ pub fn inspect(
 struct Space {
     references: u64,
     instructions: u64,
-    /// Distinct pages touched.
+    /// The number of distinct pages touched.
     pages: u64,
 }
 

@@ -29,10 +29,10 @@ const DATA_PAGE: i64 = 0;
 const DICTIONARY_PAGE: i64 = 2;
 const DATA_PAGE_V2: i64 = 3;
 
-/// Checks the pages of these columns of a row group. `columns`: leaves by their path.
+/// Checks the pages of these columns of a row group. `columns` names leaves by their path.
 ///
 /// # Errors
-/// They do not hold what the footer promises.
+/// The pages do not hold what the footer promises.
 pub(crate) fn check(
     file: &Steady,
     parquet: &ParquetMetaData,
@@ -192,7 +192,7 @@ impl Compact<'_> {
                 (1, 5) => header.kind = self.zigzag()?,
                 (2, 5) => header.unpacked = self.zigzag()?,
                 (3, 5) => header.packed = self.zigzag()?,
-                // The headers of a data page, a dictionary, a data page of version 2: each begins with its values.
+                // The header of a data page, a dictionary, or a data page of version 2 begins with the number of values.
                 (5 | 7 | 8, 12) => header.values = self.values()?,
                 (_, kind) => self.skip(kind, DEEPEST)?,
             }
@@ -258,7 +258,7 @@ impl Compact<'_> {
 mod tests {
     use super::*;
 
-    /// A header that Polars wrote: its statistics hold texts.
+    /// A header that Polars wrote has statistics that hold texts.
     #[test]
     fn a_header_is_read_to_its_end() {
         let written = [

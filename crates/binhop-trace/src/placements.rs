@@ -282,7 +282,7 @@ impl PlacementWriter {
     /// Starts a file that will stand at `path`. The file names the command that made it, if `made_by` does.
     ///
     /// # Errors
-    /// The directory does not exist or cannot be written; `path` is there and is no regular file.
+    /// The directory does not exist or cannot be written, or `path` exists and is no regular file.
     pub fn create(path: &Path, made_by: Option<&str>) -> Result<Self> {
         let (temporary, file) = Temporary::create(path, "a placement")?;
         Ok(Self { file, temporary, made_by: made_by.map(str::to_owned) })

@@ -54,7 +54,7 @@ impl Flag {
 /// Returns without error if the calling thread may go on waiting.
 ///
 /// # Errors
-/// Its flag is raised, or the hook has an error.
+/// The thread's flag is raised, or the hook has an error.
 pub fn check() -> Result<()> {
     let own = FLAG.with_borrow(|flag| flag.as_ref().map(|flag| flag.0.load(Ordering::Relaxed)));
     match (own, HOOK.get()) {
@@ -70,7 +70,7 @@ pub(crate) type Opened = (Box<dyn Read + Send>, Option<Identity>);
 /// Opens a file, a FIFO or a device.
 ///
 /// # Errors
-/// There is no such file, it may not be read, or is a directory.
+/// The file does not exist, may not be read, or is a directory.
 pub(crate) fn open(path: &str) -> Result<Opened> {
     let opened = open_any(path).map_err(|error| cannot_open(path, &error))?;
     if Path::new(path).is_dir() {
@@ -127,7 +127,7 @@ pub const LONGEST_TEXT: usize = 16 << 20;
 /// Reads a text that a person wrote. Errors call it `what` and advise `remedy`.
 ///
 /// # Errors
-/// It cannot be opened or read, is longer than [`LONGEST_TEXT`], or is no UTF-8; or the wait for it was ended.
+/// The text cannot be opened or read, is longer than [`LONGEST_TEXT`], or is no UTF-8, or the wait was ended.
 pub fn read_text(path: &str, what: &str, remedy: &str) -> Result<String> {
     let wrong = |rule: &str| Problem::request(path, what, rule, remedy);
     let mut bytes = Vec::new();

@@ -24,7 +24,7 @@ static ASKED: AtomicUsize = AtomicUsize::new(0);
 /// The lock lets one test at a time count memory.
 static ALONE: Mutex<()> = Mutex::new(());
 
-// SAFETY: every call goes to the system's allocator as it is; only sums are kept beside it.
+// SAFETY: every call goes to the system's allocator unchanged, and only sums are kept beside it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ASKED.fetch_add(layout.size(), SeqCst);

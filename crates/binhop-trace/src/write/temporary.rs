@@ -29,7 +29,7 @@ pub(crate) struct Temporary {
     target: PathBuf,
     /// The name of the content in errors.
     what: &'static str,
-    /// The open file; it holds the lock.
+    /// The open file, which holds the lock.
     file: File,
     /// True once the file is complete. It then stays, even under its temporary name.
     stays: bool,

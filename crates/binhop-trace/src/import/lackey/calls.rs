@@ -164,7 +164,7 @@ impl Calls {
         }
         let Some(outcome) = outcome(status) else { return Some(()) };
         let (name, text) = name_and_text(told);
-        // A parent's fork never returns 0: its child may report its own return before the parent tells of the child.
+        // A parent's fork never returns 0, but the child may report its own return before the parent reports the child.
         if FORKS.contains(&name.as_str()) && outcome == Outcome::Success(0) && !told.contains(CREATED) {
             let length = told.len();
             open.text.truncate(length);
