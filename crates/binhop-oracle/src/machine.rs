@@ -125,7 +125,12 @@ impl Spelling {
     fn all(mut self, events: &[Event]) -> Steps {
         for number in 0..u64::from(self.owned) {
             let page_no = u64::MAX / self.page - number;
-            self.find(u32::MAX, page_no, true);
+            if self.identity {
+                self.find(u32::MAX, page_no, true);
+            } else {
+                let (page, _, _) = self.spaces.touch_kernel(PageNo(page_no));
+                self.result.mappings.push((page.0, page_no));
+            }
         }
         for &event in events {
             self.event(event);
@@ -297,18 +302,20 @@ impl Lane {
         memory: Option<Box<dyn Memory>>,
         seed: u64,
     ) -> Self {
-        let Machine { caches, serving, page, frames, memory_cost, add_costs } = machine.clone();
-        let own =
-            |number: u32| frames.map_or(u64::MAX / page - u64::from(number), |all| all + u64::from(number));
+        let Machine { caches, serving, page, frames: _, memory_cost, add_costs } = machine.clone();
+        let mut memory = memory;
+        // The unit's pages have frames before anything else has.
+        let mut own = |number: u32| match &mut memory {
+            Some(memory) => memory.wire(PageId(number), number.into()).0,
+            None => steps.mappings[number as usize].1,
+        };
+        let frames = (0..owned).map(|number| (number, own(number))).collect();
         Self {
             tree: CacheTree::new(caches, page, memory_cost, add_costs, Rng::new(seed)),
             faults: 0,
             evictions: 0,
             memory,
-            os: Os {
-                mappings: steps.mappings.clone(),
-                frames: (0..owned).map(|number| (number, own(number))).collect(),
-            },
+            os: Os { mappings: steps.mappings.clone(), frames },
             serving,
             owned,
             referenced: BTreeSet::new(),

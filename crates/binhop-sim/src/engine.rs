@@ -24,6 +24,7 @@ use crate::recency::BlockRecency;
 use crate::reckon::Growth;
 use crate::rounds;
 use crate::threads;
+use crate::unit::Asks;
 use crate::view::Tables;
 
 /// How far a run is.
@@ -257,7 +258,8 @@ pub(crate) fn preparation(stream: &Branch, plan: &Plan, source: &dyn Source) -> 
     }
     let setup = Setup {
         needs,
-        safe: stream.safe,
+        // Frames that are wired for a unit's pages are out of the list.
+        safe: stream.safe.map(|safe| safe.saturating_sub(plan.asks().map_or(0, Asks::owned).into())),
         lists_segments: stream.lists_segments,
         trace_page: Bytes(source.meta().page_size.unwrap_or(4096)),
         cuts: plan.cuts(),

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use binhop_base::{Agent, FrameNo, MappingId, PageId, Result, Rng};
 use binhop_hw::{Access, Computer, Front, Request, Sieve, Stack};
-use binhop_os::Frames;
 use binhop_os::placement::Placement;
+use binhop_os::{Frames, Recency, Wired};
 use binhop_trace::export::MemoryAccess;
 
 use crate::behind::{Behind, Clock, Common};
@@ -14,7 +14,7 @@ use crate::detail::{Logged, Repeats};
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::planner::Cells;
-use crate::prepare::{Block, Control, Tape};
+use crate::prepare::{Block, Control, Tape, own_page};
 use crate::recency::BlockRecency;
 use crate::unit::{Asks, InLane, Injector, Occasion};
 use crate::view::{Tables, View, Whereabouts};
@@ -85,13 +85,19 @@ impl Lane {
             front.watch(cache);
         }
         let mut behind: Vec<Behind> = cells.machines.iter().map(behind).collect();
+        let (mut frames, mut whereabouts) = (machine.frames(seed, custom)?, Whereabouts::default());
+        for number in 0..plan.asks().map_or(0, Asks::owned) {
+            let (page, page_no) = own_page(number, machine.memory().page);
+            let placed = frames.wire(page, page_no, Wired::Kernel, &Recency::new())?;
+            whereabouts.put(page, placed.frame);
+        }
         if plan.tap {
             behind.iter_mut().for_each(Behind::tap);
         }
         Ok(Self {
             seed,
-            frames: machine.frames(seed, custom)?,
-            whereabouts: Whereabouts::behind(machine.memory(), plan.asks().map_or(0, Asks::owned)),
+            frames,
+            whereabouts,
             front,
             behind,
             sieve: if plan.shares_stages() { Sieve::new(&cells.trees(machines)) } else { None },

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use binhop_base::{FrameNo, MappingId, PageId, PageNo, Translation};
 
-use crate::machine::Memory;
 use crate::prepare::Mapped;
 
 /// What the hardware may ask about mappings and pages, the same in every lane. Each worker keeps one.
@@ -63,19 +62,6 @@ pub(crate) struct Whereabouts {
 impl Whereabouts {
     /// No frame has this number: physical addresses have 64 bits, and a page more than one byte.
     const NOWHERE: FrameNo = FrameNo(u64::MAX);
-
-    /// With pages that belong to a unit, the first ones: their frames lie behind those of memory; where physical =
-    /// virtual, at the upper end of the addresses.
-    pub(crate) fn behind(memory: Memory, owned: u32) -> Self {
-        let mut whereabouts = Self::default();
-        for number in 0..owned {
-            let offset = u64::from(number);
-            let last = u64::MAX >> memory.page.log2();
-            let frame = memory.frames.map_or(last - offset, |frames| frames + offset);
-            whereabouts.put(PageId(number), FrameNo(frame));
-        }
-        whereabouts
-    }
 
     pub(crate) fn put(&mut self, page: PageId, frame: FrameNo) {
         if page.index() >= self.frame_of.len() {

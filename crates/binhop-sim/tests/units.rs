@@ -312,24 +312,6 @@ fn what_units_cannot_do_is_refused_by_name() {
     let cachegrind = (0..common::SMALL.len()).find(|&n| common::SMALL[n].1.contains("cachegrind")).unwrap();
     let problem = refusal(&machine(cachegrind), &batch(&[load(0, 0)]), watch(0));
     assert_eq!((problem.class, &*problem.value), (Class::Request, "cachegrind"));
-    // The unit's pages have an address space, which a trace may use only where there are none.
-    let space = |op, parent: Option<u64>, asid: u64| {
-        let mut rows = EventBuilder::default();
-        rows.push_args(op, asid, 0, 0, [parent, None]);
-        rows.finish()
-    };
-    let last = u64::from(u32::MAX);
-    for (op, parent, asid) in [
-        (Op::Switch, None, last),
-        (Op::Fork, None, last),
-        (Op::Fork, Some(last), 1),
-        (Op::Exec, None, last),
-        (Op::Exit, None, last),
-    ] {
-        let problem = refusal(&direct(AMPLE), &space(op, parent, asid), watch(1));
-        assert_eq!((problem.class, &*problem.value), (Class::Request, "4294967295"), "{op:?}");
-        run(&direct(AMPLE), &space(op, parent, asid), 10, &Plan { units: Some(watch(0)), ..Plan::default() });
-    }
     // Devices are refused unless a unit asks for them.
     let device = batch(&[Event::Device { writes: false, page: 1 }]);
     assert_eq!(&*refusal(&direct(AMPLE), &device, watch(1)).value, "dma-read");
@@ -350,6 +332,26 @@ fn the_plan_says_what_units_do_to_it() {
     let text = explained(&asks.at(OccasionKind::Miss, Disturbs::NOTHING));
     assert!(text.contains("units act where level 1 misses, in each placement for itself"), "{text}");
     assert!(text.contains("simulated one by one"), "{text}");
+}
+
+/// The unit's pages take frames of memory for good: of eleven, three; the ninth page of the program evicts the first.
+#[test]
+fn pages_of_a_unit_are_wired() {
+    let scarce = direct(
+        r#"memory = { size = "44KiB", page = "4KiB" }
+           placement = { policy = "first", pool = "4KiB" }"#,
+    );
+    let evictions = |owned, pages| {
+        let asks = Asks::new(owned, Agent::ALL).at(OccasionKind::Switch, Disturbs::NOTHING);
+        let plan = Plan { units: Some(units(asks, |_, _, _| Ok(()))), ..Plan::default() };
+        let events: Vec<Event> = (0..pages).map(|page| load(page, 0)).collect();
+        value(&run(&scarce, &batch(&events), 10, &plan), 0, "os.evictions")
+    };
+    assert_eq!([evictions(0, 11), evictions(0, 12)], [0, 1]);
+    assert_eq!([evictions(3, 8), evictions(3, 9)], [0, 1]);
+    let asks = Asks::new(12, Agent::ALL).at(OccasionKind::Switch, Disturbs::NOTHING);
+    let problem = refusal(&scarce, &batch(&[load(0, 0)]), units(asks, |_, _, _| Ok(())));
+    assert!(problem.to_string().contains("wired"), "{problem}");
 }
 
 #[test]

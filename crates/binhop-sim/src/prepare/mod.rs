@@ -42,6 +42,7 @@ use lives::Lives;
 pub use lives::{Switch, Turn};
 pub(crate) use needs::Needs;
 use occasions::Occasions;
+pub(crate) use pages::own_page;
 use pages::{NOTHING, Translations};
 use residency::ResidencyHorizon;
 pub use tape::{Block, Control, EndedFront, FrontCounts, Mapped, Mark, Row, Stream, Tape};

@@ -56,11 +56,6 @@ impl Occasions {
         self.asks.disturbs(kind).is_some()
     }
 
-    /// Whether the unit owns pages.
-    pub(super) fn owns_pages(&self) -> bool {
-        self.asks.owned() > 0
-    }
-
     /// The address space or its maps changed: the next reference of each port is one to another page.
     pub(super) fn forget_pages(&mut self) {
         self.last = [None; 2];

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Result};
+use binhop_base::{Kind, MappingId, PageId, PageNo, PowerOfTwo, Result};
 use binhop_os::{Request as PageRequest, SegmentId};
 
 use super::filter::Filter;
@@ -30,17 +30,19 @@ pub(super) const NOTHING: Translated =
     Translated { page_no: u64::MAX, asid: 0, mapping: 0, page: 0, write_free: false };
 const TRANSLATIONS: usize = 4096;
 
-/// The address space that the pages of a unit lie in, at its upper end. No trace may use it beside a unit.
-pub(super) const OWNER: Asid = Asid(u32::MAX);
+/// A page that a unit owns, by its number among them: one of the first of the stream, at the upper end of the kernel's space.
+pub(crate) fn own_page(number: u32, page: PowerOfTwo) -> (PageId, PageNo) {
+    (PageId(number), PageNo((u64::MAX >> page.log2()) - u64::from(number)))
+}
 
 impl Prepare {
-    /// Makes the pages that a unit owns. They are the first pages and mappings of the stream; no reference of it leads to
-    /// them, so that no lane is asked to place them, and they are never evicted.
+    /// Makes the pages that a unit owns. No reference of the stream leads to them: each lane wires frames for them before
+    /// it begins.
     pub(super) fn own_pages(&mut self, pages: u32) -> Result<()> {
-        let last = u64::MAX >> self.page.log2();
         for number in 0..pages {
-            let touch = self.spaces.touch(OWNER, PageNo(last - u64::from(number)), true)?;
-            debug_assert_eq!((touch.mapping, touch.page), (MappingId(number), PageId(number)));
+            let (page, page_no) = own_page(number, self.page);
+            let touch = self.spaces.touch_kernel(page_no)?;
+            debug_assert_eq!((touch.mapping, touch.page), (MappingId(number), page));
         }
         self.tell_mappings();
         Ok(())

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use binhop_base::{Asid, Problem, Result};
+use binhop_base::{Asid, Result};
 use binhop_trace::{EventBatch, Op};
 
-use super::pages::OWNER;
 use super::{BLOCK_CONTROLS, Control, Emit, Mark, Prepare, Process, Turn};
 use crate::system::{Place, System, system_event};
 use crate::unit::{Occasion, OccasionKind};
@@ -47,7 +46,7 @@ impl Prepare {
     #[cold]
     pub(super) fn system(&mut self, batch: &EventBatch, row: usize) -> Result<()> {
         let op = Op::from_code(batch.op()[row]);
-        if self.occasions.is_some() && self.is_for_unit(op, batch, row)? {
+        if self.is_for_unit(op, batch, row) {
             return Ok(());
         }
         if op == Some(Op::Exit)
@@ -82,34 +81,19 @@ impl Prepare {
         Ok(())
     }
 
-    /// Whether an event is a unit's: a device's request, if the unit asks for them.
-    ///
-    /// # Errors
-    /// The event names the address space that the unit's pages lie in.
-    fn is_for_unit(&mut self, op: Option<Op>, batch: &EventBatch, row: usize) -> Result<bool> {
-        let Some(occasions) = &self.occasions else { return Ok(false) };
-        let addr = batch.addr()[row];
-        let owner = u64::from(OWNER.0);
-        match op {
-            Some(Op::DmaRead | Op::DmaWrite) if occasions.wants(OccasionKind::Device) => {
-                self.occasion(Occasion::Device {
-                    device: batch.count()[row],
-                    writes: op == Some(Op::DmaWrite),
-                    addr,
-                    bytes: batch.size()[row],
-                });
-                Ok(true)
-            }
-            Some(Op::Switch | Op::Fork | Op::Exec | Op::Exit)
-                if occasions.owns_pages() && (addr == owner || batch.arg0(row) == Some(owner)) =>
-            {
-                let place = format!("{}: row {}: asid", self.place, self.rows_before + row as u64);
-                let rule = "the pages of the machine's own units lie in the address space of this number";
-                let remedy = "number the trace's address spaces otherwise";
-                Err(Problem::request(&owner.to_string(), &place, rule, remedy))
-            }
-            _ => Ok(false),
+    /// Whether an event is a device's request, and a unit asks for those.
+    fn is_for_unit(&mut self, op: Option<Op>, batch: &EventBatch, row: usize) -> bool {
+        let asked = self.occasions.as_ref().is_some_and(|all| all.wants(OccasionKind::Device));
+        let is_for_unit = asked && matches!(op, Some(Op::DmaRead | Op::DmaWrite));
+        if is_for_unit {
+            self.occasion(Occasion::Device {
+                device: batch.count()[row],
+                writes: op == Some(Op::DmaWrite),
+                addr: batch.addr()[row],
+                bytes: batch.size()[row],
+            });
         }
+        is_for_unit
     }
 
     /// The next reference of each port is one to another page.

@@ -146,3 +146,28 @@ impl Asks {
         OccasionKind::ALL.iter().copied().filter(|&kind| self.disturbs(kind).is_some())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_turned_into_the_lines_that_hold_them() {
+        let lines = |start, end| Lines::Bytes(start..end).numbers(5, 128);
+        assert_eq!([lines(0, 1), lines(0, 32), lines(31, 33), lines(32, 64)], [0..1, 0..1, 0..2, 1..2]);
+        assert_eq!([lines(7, 7), lines(4064, 9999), lines(9999, 10_000)], [0..0, 127..128, 128..128]);
+        assert_eq!((Lines::All.numbers(5, 128), Lines::None.numbers(5, 128)), (0..128, 0..0));
+    }
+
+    /// A unit that asked for a byte of a line may touch all of the line, and no byte of another.
+    #[test]
+    fn lines_cover_whole_lines() {
+        let lines = Lines::Bytes(40..70);
+        for (bytes, covered) in
+            [(32..96, true), (31..33, false), (95..97, false), (64..65, true), (500..500, true)]
+        {
+            assert_eq!(lines.cover(&bytes, 5), covered, "{bytes:?}");
+        }
+        assert!(Lines::All.cover(&(0..4096), 5) && !Lines::None.cover(&(0..1), 5));
+    }
+}

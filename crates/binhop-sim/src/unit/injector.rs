@@ -50,7 +50,7 @@ impl Injector<'_> {
     /// Whether the page that a mapping leads to is in the lane's memory; the unit's own always are.
     #[must_use]
     pub fn is_resident(&self, mapping: MappingId) -> bool {
-        mapping.0 < self.owned || (self.resident)(self.view.page(mapping))
+        (self.resident)(self.view.page(mapping))
     }
 
     /// An agent fetches, loads or stores the line that holds byte `offset` of a page, through the processor's port for it.

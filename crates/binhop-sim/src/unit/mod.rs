@@ -15,7 +15,7 @@
 //! - An injected access never changes a page's time of last reference, which is the same in every lane; the page that an
 //!   occasion names was referenced by the stream itself. No injected access makes a page resident.
 //! - Instructions before an occasion have passed when it arises; a fetch run passes after its accesses.
-//! - The pages a unit owns have frames of their own, which no placement may choose: they lie behind those of memory.
+//! - The pages a unit owns are the kernel's, in frames that are wired before the stream begins ([`binhop_os::Wired`]).
 
 mod asks;
 mod injector;

@@ -1,0 +1,246 @@
+//! Runs of a machine with synthetic units, set beside each other and beside the oracle.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use arrow::array::AsArray;
+use arrow::datatypes::{Float64Type, UInt64Type};
+use binhop_hw::{CostRule, Next};
+use binhop_oracle::cache::Config;
+use binhop_oracle::machine as oracle;
+use binhop_oracle::placements::{Buddy, Colors, Memory, Pooled, Rule};
+use binhop_sim::unit::{Asks, Unit, Units};
+use binhop_sim::{Machine, Outcome, Plan};
+use binhop_trace::{EventBatch, Op};
+
+use crate::common::{Event, batch, run};
+use crate::synthetic::{LOOK, Log, OWNED, PAGE, Seen, Synthetic};
+
+/// The events of a batch, for the oracle.
+pub fn events_of(batch: &EventBatch) -> Vec<oracle::Event> {
+    use oracle::Event::{Data, Device, End, Fetch, Fork, Map, Switch, Syscall, Unmap};
+    let mut events = Vec::new();
+    let mut running = 0;
+    for row in 0..batch.len() {
+        let (addr, size) = (batch.addr()[row], batch.size()[row]);
+        let (count, bytes) = (u64::from(batch.count()[row]), u64::from(size));
+        let data = |load, store| Data { addr, size: bytes, load, store };
+        events.push(match Op::from_code(batch.op()[row]).unwrap() {
+            Op::Fetch => Fetch { addr, size: bytes, count },
+            Op::Load => data(true, false),
+            Op::Store => data(false, true),
+            Op::Modify => data(true, true),
+            Op::Switch => {
+                running = addr as u32;
+                Switch { asid: running }
+            }
+            Op::Syscall => Syscall { number: count as u32 },
+            Op::DmaRead | Op::DmaWrite => {
+                let writes = batch.op()[row] == Op::DmaWrite as u8;
+                Device { device: count as u32, writes, addr, bytes: size }
+            }
+            Op::Map => {
+                let shared = size & binhop_trace::event::map_flags::SHARED != 0;
+                let segment = batch.arg0(row).map(|segment| (segment, batch.arg1(row).unwrap_or(0)));
+                Map { start: addr, pages: count, shared, segment }
+            }
+            Op::Unmap => Unmap { start: addr, pages: count },
+            Op::Fork => Fork { child: addr as u32, parent: batch.arg0(row).map_or(running, |p| p as u32) },
+            Op::Exec | Op::Exit => End { asid: addr as u32 },
+            _ => continue,
+        });
+    }
+    events
+}
+
+pub fn oracle_machine(machine: &Machine) -> oracle::Machine {
+    let config = machine.tree().config();
+    let caches = config.caches.iter().map(|cache| Config {
+        sets: cache.sets(),
+        ways: cache.ways as usize,
+        line: cache.line.bytes(),
+        index: cache.index.name(),
+        hashed: cache.hashed,
+        tag: cache.tag.name(),
+        write: cache.write.name(),
+        allocate: cache.allocate,
+        replacement: cache.replacement.name(),
+        writeback_order: cache.writeback_order.name(),
+        inclusive: cache.inclusive,
+        write_buffer: cache.write_buffer.map(|b| (b.entries as usize, b.drain_cycles)),
+        cost: cache.cost,
+        next: match cache.next {
+            Next::Cache(next) => Some(next),
+            Next::Memory => None,
+        },
+    });
+    oracle::Machine {
+        caches: caches.collect(),
+        serving: [config.fetch, config.data],
+        page: PAGE,
+        frames: machine.memory().frames,
+        memory_cost: config.memory_cost,
+        add_costs: config.cost_rule == CostRule::Add,
+    }
+}
+
+pub fn oracle_memory(machine: &Machine, seed: u64) -> Option<Box<dyn Memory>> {
+    let settings = &machine.placement().settings;
+    let frames = machine.memory().frames?;
+    let rule = match machine.placement().policy {
+        "random" => Rule::Random,
+        "first" => Rule::First,
+        "page-coloring-equal" => Rule::Equal,
+        "page-coloring-pid-hash" => Rule::PidHash,
+        "bin-hopping" => Rule::BinHopping,
+        "colored-lists" => {
+            return Some(Box::new(Colors::new(frames, settings.colors, settings.pid_hash, seed)));
+        }
+        "buddy" => return Some(Box::new(Buddy::new(frames, settings.fragmentation.into(), seed))),
+        other => panic!("the oracle places by no {other}"),
+    };
+    Some(Box::new(Pooled::new(rule, frames, settings.pool as usize, settings.bins.bytes(), true, seed)))
+}
+
+/// What units have seen, by machine and seed.
+#[derive(Clone, Default)]
+pub struct Logs(Arc<Mutex<BTreeMap<(String, u64), Log>>>);
+
+impl Logs {
+    /// Synthetic units that write into these logs.
+    pub fn units(&self, asks: &Asks) -> Option<Units> {
+        let (logs, asked) = (self.clone(), asks.clone());
+        let make = move |machine: &Machine, seed| -> Box<dyn Unit> {
+            let log = Log::default();
+            logs.0.lock().unwrap().insert((machine.name().to_string(), seed), Arc::clone(&log));
+            Box::new(Synthetic::new(machine.tree(), &asked, seed, log))
+        };
+        Some(Units::new(asks.clone(), Arc::new(make)))
+    }
+
+    pub fn of(&self, machine: &Machine, seed: u64) -> Vec<Seen> {
+        let logs = self.0.lock().unwrap();
+        logs[&(machine.name().to_string(), seed)].lock().unwrap().clone()
+    }
+}
+
+/// What one run told its units, and what it counted.
+pub fn run_with(
+    machine: &Machine,
+    events: &EventBatch,
+    step: usize,
+    asks: &Asks,
+    plan: &Plan,
+) -> (Logs, Outcome) {
+    let logs = Logs::default();
+    let outcome = run(machine, events, step, &Plan { units: logs.units(asks), ..plan.clone() });
+    (logs, outcome)
+}
+
+/// The counts of one seed, by name; those of 0 left out.
+pub fn counts_of(outcome: &Outcome, seed: u64) -> BTreeMap<String, u64> {
+    let table = &outcome.results;
+    let column = |name: &str| table.column_by_name(name).unwrap();
+    let (names, seeds) = (column("metric").as_string::<i32>(), column("seed").as_primitive::<UInt64Type>());
+    let values = column("value").as_primitive::<Float64Type>();
+    let ratios = ["mpi", "cpi"];
+    (0..table.num_rows())
+        .filter(|&row| seeds.value(row) == seed)
+        .map(|row| (names.value(row).to_string(), row))
+        .filter(|(name, _)| !ratios.contains(&name.rsplit('.').next().unwrap()))
+        .map(|(name, row)| (name, values.value(row) as u64))
+        .filter(|&(_, value)| value > 0)
+        .collect()
+}
+
+/// The name of a count: the user's is left out.
+pub fn named(mut name: String, agent: &str, kind: Option<&str>, what: &str) -> String {
+    for part in [Some(agent).filter(|&agent| agent != "user"), kind, Some(what)].into_iter().flatten() {
+        name = name + "." + part;
+    }
+    name
+}
+
+/// What the oracle counted, under the same names.
+pub fn counts_of_oracle(machine: &Machine, lane: &oracle::Lane, stream: [u64; 2]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for (config, cache) in machine.tree().config().caches.iter().zip(&lane.tree.caches) {
+        for (&(agent, what, kind), &value) in &cache.counts {
+            counts.insert(named(config.name.clone(), agent, kind, what), value);
+        }
+    }
+    for (&(agent, what, kind), &value) in &lane.tree.memory_counts {
+        counts.insert(named("memory".into(), agent, Some(kind), what), value);
+    }
+    counts.insert("cycles".into(), lane.tree.now);
+    counts.insert("instructions".into(), stream[0]);
+    counts.insert("references".into(), stream[1]);
+    if machine.memory().frames.is_some() {
+        counts.insert("os.faults".into(), lane.faults);
+        counts.insert("os.evictions".into(), lane.evictions);
+    }
+    counts.retain(|_, value| *value > 0);
+    counts
+}
+
+pub fn assert_same_logs(a: &[Seen], b: &[Seen], what: &str) {
+    if let Some(at) = (0..a.len().max(b.len())).find(|&at| a.get(at) != b.get(at)) {
+        let from = at.saturating_sub(5);
+        panic!("{what}: entry {at}: {:?} against {:?}; before: {:?}", a.get(at), b.get(at), &a[from..at]);
+    }
+}
+
+pub fn compare(machine: &Machine, asks: &Asks, events: &[Event], step: usize) {
+    let events = batch(&[events, &[Event::Syscall(LOOK)]].concat());
+    let seeds = vec![3, 4];
+    let shared = Plan { seeds: seeds.clone(), ..Plan::default() };
+    let last = machine.tree().config().caches[machine.last_level()].name.clone();
+    let (logs, outcome) = run_with(machine, &events, step, asks, &shared);
+    for (what, plan) in [
+        ("neither shared nor collapsed", Plan { share: false, ..shared.clone() }),
+        ("collapsed, not shared", Plan { watch: Some(last), ..shared.clone() }),
+    ] {
+        let (other, plain) = run_with(machine, &events, 1000, asks, &plan);
+        for &seed in &seeds {
+            let what = format!("seed {seed}, shared and collapsed, or {what}");
+            assert_same_logs(&logs.of(machine, seed), &other.of(machine, seed), &what);
+        }
+        assert!(outcome.results == plain.results, "results, {what}: {:?}", {
+            let (a, b) = (counts_of(&outcome, 3), counts_of(&plain, 3));
+            a.iter()
+                .filter(|&(name, value)| b.get(name) != Some(value))
+                .map(|(n, v)| (n.clone(), *v))
+                .collect::<Vec<_>>()
+        });
+        assert!(outcome.series == plain.series && outcome.processes == plain.processes, "{what}");
+    }
+    let slow = oracle_machine(machine);
+    let config = machine.tree().config();
+    let lines = slow.serving.map(|cache| config.caches[cache].line.bytes());
+    let listed = events_of(&events);
+    let steps = oracle::Steps::new(&listed, PAGE, lines, OWNED, slow.frames.is_none());
+    let executed =
+        |event: &oracle::Event| if let oracle::Event::Fetch { count, .. } = event { *count } else { 0 };
+    let instructions: u64 = listed.iter().map(executed).sum();
+    let data = listed.iter().filter(|event| matches!(event, oracle::Event::Data { .. })).count() as u64;
+    for &seed in &seeds {
+        let log = Log::default();
+        let mut unit = Synthetic::new(machine.tree(), asks, seed, Arc::clone(&log));
+        let mut lane = oracle::Lane::new(&slow, &steps, OWNED, oracle_memory(machine, seed), seed);
+        lane.run(&steps, &mut unit);
+        assert_same_logs(
+            &logs.of(machine, seed),
+            &log.lock().unwrap(),
+            &format!("seed {seed}, against the oracle"),
+        );
+        let expected = counts_of_oracle(machine, &lane, [instructions, instructions + data]);
+        let counted = counts_of(&outcome, seed);
+        let differing: Vec<_> = expected
+            .keys()
+            .chain(counted.keys())
+            .filter(|&name| expected.get(name) != counted.get(name))
+            .map(|name| (name, counted.get(name), expected.get(name)))
+            .collect();
+        assert!(differing.is_empty(), "seed {seed}: (metric, counted, oracle): {differing:?}");
+    }
+}

@@ -1,0 +1,257 @@
+//! Random machines, random wishes of units and random streams: small, so that everything collides all the time.
+
+use std::collections::BTreeMap;
+
+use binhop_base::{Agent, Bytes};
+use binhop_sim::Machine;
+use binhop_sim::unit::{Asks, Disturbs, Lines, OccasionKind};
+use binhop_trace::Op;
+use proptest::prelude::*;
+
+use crate::common::{Event, event};
+use crate::synthetic::{OWNED, PAGE};
+
+/// Choices from which [`build`] makes a cache that fits where it stands.
+#[derive(Clone, Debug)]
+pub struct Raw {
+    size: usize,
+    wider: u32,
+    ways: usize,
+    /// Virtual, hashed, through, not allocating, evicting first, inclusive.
+    flags: [bool; 6],
+    tag: usize,
+    replacement: usize,
+    buffer: Option<(u32, u32)>,
+    cost: u32,
+}
+
+pub fn raw() -> impl Strategy<Value = Raw> {
+    let often_not = || prop::bool::weighted(0.25);
+    let flags = [any::<bool>().boxed(), often_not().boxed(), often_not().boxed(), often_not().boxed()];
+    let [virtually, hashed, through, spare] = flags;
+    let flags = (virtually, hashed, through, spare, any::<bool>(), prop::bool::weighted(0.15));
+    let buffer = prop::option::weighted(0.7, (1u32..4, 0u32..12));
+    (0usize..6, 0u32..3, 0usize..4, flags, 0usize..3, 0usize..5, buffer, 1u32..20).prop_map(
+        |(size, wider, ways, (a, b, c, d, e, f), tag, replacement, buffer, cost)| Raw {
+            size,
+            wider,
+            ways,
+            flags: [a, b, c, d, e, f],
+            tag,
+            replacement,
+            buffer,
+            cost,
+        },
+    )
+}
+
+/// The shapes of trees: names, what each serves, and what each asks.
+pub const SHAPES: &[&[(&str, &str, &str)]] = &[
+    &[("l1", "all", "memory")],
+    &[("l1", "all", "l2"), ("l2", "", "memory")],
+    &[("l1i", "fetch", "memory"), ("l1d", "data", "memory")],
+    &[("l1i", "fetch", "l2"), ("l1d", "data", "l2"), ("l2", "", "memory")],
+    &[("l1i", "fetch", "l2"), ("l1d", "data", "l2"), ("l2", "", "memory")],
+    &[("l1i", "fetch", "l2"), ("l1d", "data", "l2"), ("l2", "", "l3"), ("l3", "", "memory")],
+    &[("l1i", "fetch", "l1d"), ("l1d", "data", "l2"), ("l2", "", "memory")],
+    &[("l1i", "fetch", "l2"), ("l1d", "data", "l1i"), ("l2", "", "memory")],
+];
+
+pub const MEMORIES: &[(Option<u64>, &str)] = &[
+    (None, "policy = \"identity\""),
+    (Some(512), "policy = \"random\", pool = \"256KiB\""),
+    (Some(512), "policy = \"page-coloring-equal\", pool = \"512KiB\", bins = 8"),
+    (Some(13), "policy = \"random\", pool = \"16KiB\""),
+    (Some(11), "policy = \"first\", pool = \"4KiB\""),
+    (Some(16), "policy = \"page-coloring-pid-hash\", pool = \"16KiB\", bins = 4"),
+    (Some(30), "policy = \"random\", pool = \"32KiB\""),
+    (Some(24), "policy = \"random\", pool = \"8KiB\""),
+    (Some(20), "policy = \"first\", pool = \"8KiB\""),
+    (Some(28), "policy = \"page-coloring-equal\", pool = \"16KiB\", bins = 4"),
+    (Some(26), "policy = \"page-coloring-pid-hash\", pool = \"20KiB\", bins = 8"),
+    (Some(32), "policy = \"bin-hopping\", pool = \"24KiB\", bins = 4"),
+    (Some(12), "policy = \"random\", pool = \"40KiB\""),
+    (Some(48), "policy = \"colored-lists\", colors = 4"),
+    (Some(24), "policy = \"buddy\""),
+    (Some(40), "policy = \"buddy\", fragmentation = 30"),
+];
+
+/// A machine of one of the shapes, as its user would write it.
+pub fn build(shape: usize, raws: &[Raw], memory: usize, add: bool) -> String {
+    use std::fmt::Write;
+    let (frames, placement) = MEMORIES[memory];
+    let size = frames.map_or_else(String::new, |frames| format!("size = \"{}\", ", Bytes(frames * PAGE)));
+    let mut text = format!("memory = {{ {size}page = \"4KiB\" }}\nplacement = {{ {placement} }}\n");
+    let mut costs = format!("[cost]\nmode = \"{}\"\nmemory = 100\n", if add { "add" } else { "total" });
+    let mut buffers = String::new();
+    let mut lines: BTreeMap<&str, u32> = BTreeMap::new();
+    // Whether all that ask a cache know mappings.
+    let mut knows: BTreeMap<&str, bool> = BTreeMap::new();
+    for ((name, serves, next), raw) in SHAPES[shape].iter().zip(raws) {
+        let [virtually, hashed, through, spare, first, inclusive] = raw.flags;
+        let first_level = !serves.is_empty();
+        let knows_mapping = knows.get(name).copied().unwrap_or(true);
+        let tags: &[&str] =
+            if knows_mapping { &["physical", "asid", "global"] } else { &["physical", "physical", "global"] };
+        let tag = tags[raw.tag];
+        let index = match tag {
+            "global" => "virtual",
+            _ if virtually && knows_mapping => "virtual",
+            _ => "physical",
+        };
+        let ways = [1, 1, 2, 4][raw.ways];
+        let line = (lines.get(name).copied().unwrap_or(16) << raw.wider).min(128);
+        let bytes = [256u64, 512, 1024, 2048, 4096, 8192][raw.size] << if first_level { 0 } else { 2 };
+        let bytes = bytes.max(u64::from(ways * line));
+        let replacement = ["lru", "fifo", "random", "plru", "srrip"][raw.replacement];
+        let serves = if first_level { format!("serves = \"{serves}\"\n") } else { String::new() };
+        let write = if through { "through" } else { "back" };
+        let order = if first { "before-fill" } else { "after-fill" };
+        let allocate = !spare;
+        writeln!(
+            text,
+            "[cache.{name}]\n{serves}size = \"{bytes}B\"\nline = \"{line}B\"\nways = {ways}\nindex = \"{index}\"\n\
+             hash = {hashed}\ntag = \"{tag}\"\nwrite = \"{write}\"\nallocate = {allocate}\n\
+             replacement = \"{replacement}\"\nwriteback-order = \"{order}\"\ninclusive = {inclusive}\nnext = \"{next}\""
+        )
+        .unwrap();
+        if let (true, Some((entries, drain))) = (through, raw.buffer) {
+            writeln!(buffers, "[write-buffer.{name}]\nentries = {entries}\ndrain = {drain}").unwrap();
+        }
+        if !first_level {
+            writeln!(costs, "{name} = {}", raw.cost).unwrap();
+        }
+        let wide = lines.entry(next).or_insert(16);
+        *wide = line.max(*wide);
+        *knows.entry(next).or_insert(true) &= tag == "asid";
+    }
+    text + &buffers + &costs
+}
+
+pub fn machine() -> impl Strategy<Value = Machine> {
+    (0..SHAPES.len(), prop::collection::vec(raw(), 4), 0..MEMORIES.len(), any::<bool>())
+        .prop_filter_map("the machine is sound", |(shape, raws, memory, add)| {
+            Machine::parse(&build(shape, &raws, memory, add), "drawn", &[]).ok()
+        })
+}
+
+pub fn lines() -> impl Strategy<Value = Lines> {
+    prop_oneof![
+        1 => Just(Lines::None),
+        2 => Just(Lines::All),
+        2 => (0u64..8, 1u64..300).prop_map(|(start, bytes)| Lines::Bytes(start * 61..start * 61 + bytes)),
+    ]
+}
+
+pub fn disturbs() -> impl Strategy<Value = Disturbs> {
+    prop_oneof![
+        1 => Just(Disturbs::NOTHING),
+        1 => Just(Disturbs::EVERYTHING),
+        2 => (lines(), lines()).prop_map(|(fetch, data)| Disturbs { fetch, data }),
+        1 => lines().prop_map(|lines| Disturbs { fetch: lines.clone(), data: lines }),
+    ]
+}
+
+/// Some kinds of occasions; system calls always, so that the caches can be looked at in the end.
+pub fn asks() -> impl Strategy<Value = Asks> {
+    let each = prop::option::weighted(0.5, disturbs());
+    prop::collection::vec(each, OccasionKind::ALL.len()).prop_map(|chosen| {
+        let mut asks = Asks::new(OWNED, Agent::ALL);
+        for (&kind, disturbs) in OccasionKind::ALL.iter().zip(chosen) {
+            match (kind, disturbs) {
+                // Otherwise a front is seldom collapsed, let alone shared.
+                (OccasionKind::Syscall, disturbs) => {
+                    let disturbs = disturbs.filter(|disturbs| !disturbs.is_nothing());
+                    asks = asks.at(kind, disturbs.unwrap_or(Disturbs::EVERYTHING));
+                }
+                (OccasionKind::Device, None) => asks = asks.at(kind, Disturbs::NOTHING),
+                (_, Some(disturbs)) => asks = asks.at(kind, disturbs),
+                (_, None) => {}
+            }
+        }
+        asks
+    })
+}
+
+/// References, everything that may happen between them, and requests of devices.
+pub fn any_event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        24 => event(),
+        12 => near(),
+        2 => (0u8..4).prop_map(Event::Syscall),
+        1 => (any::<bool>(), 0u8..40).prop_map(|(writes, page)| Event::Device { writes, page }),
+        1 => Just(Event::Thread),
+    ]
+}
+
+/// References to few lines, which filters drop unless they forget them.
+pub fn near() -> impl Strategy<Value = Event> {
+    let op = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Modify)];
+    prop_oneof![
+        (0u8..2, 0u16..4, 1u8..4).prop_map(|(page, line, count)| Event::Fetch {
+            page,
+            offset: line * 16,
+            count
+        }),
+        (op, 0u8..2, 0u16..4).prop_map(|(op, page, line)| Event::Data {
+            op,
+            page,
+            offset: line * 16,
+            size: 4
+        }),
+    ]
+}
+
+/// References to few lines of many pages.
+pub fn far() -> impl Strategy<Value = Event> {
+    (0u8..30, 0u16..4).prop_map(|(page, line)| Event::Data { op: Op::Load, page, offset: line * 16, size: 4 })
+}
+
+/// Occasions of all kinds between references that hit.
+pub fn occasion() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        10 => near(),
+        4 => far(),
+        1 => Just(Event::Thread),
+        1 => (0u8..4).prop_map(Event::Syscall),
+        1 => (any::<bool>(), 0u8..40).prop_map(|(writes, page)| Event::Device { writes, page }),
+    ]
+}
+
+/// Machines whose seeds share a front, many with one direct-mapped level 2.
+pub fn sharing() -> impl Strategy<Value = Machine> {
+    let memory = 0..MEMORIES.len();
+    (prop::collection::vec(raw(), 4), any::<bool>(), memory, any::<bool>(), any::<bool>()).prop_map(
+        |(mut raws, split, memory, add, direct)| {
+            for raw in &mut raws[..2 + usize::from(split)] {
+                raw.size = raw.size.min(4);
+                raw.buffer = None;
+                raw.flags[5] = false;
+                raw.flags[1] &= raw.size < 2;
+                raw.tag = 0;
+                raw.replacement = [0, 1, 0, 3, 4][raw.replacement];
+            }
+            if direct {
+                let last = &mut raws[1 + usize::from(split)];
+                (last.size, last.ways, last.flags) =
+                    (2, 0, [false, false, false, false, last.flags[4], false]);
+            }
+            let text = build(if split { 3 } else { 1 }, &raws, memory, add);
+            Machine::parse(&text, "sharing", &[]).unwrap_or_else(|problem| panic!("{text}\n{problem}"))
+        },
+    )
+}
+
+/// Kinds at which the unit touches nothing of level 1, so that it stays shared until a last look.
+pub fn behind() -> impl Strategy<Value = Asks> {
+    prop::collection::vec(any::<bool>(), OccasionKind::ALL.len()).prop_map(|chosen| {
+        let kinds = OccasionKind::ALL
+            .iter()
+            .zip(chosen)
+            .filter(|&(&kind, chosen)| chosen && kind != OccasionKind::Miss);
+        let asks =
+            kinds.fold(Asks::new(OWNED, Agent::ALL), |asks, (&kind, _)| asks.at(kind, Disturbs::NOTHING));
+        let lines = Disturbs { fetch: Lines::None, data: Lines::Bytes(0..1) };
+        asks.at(OccasionKind::Device, Disturbs::NOTHING).at(OccasionKind::Syscall, lines)
+    })
+}

@@ -1,0 +1,276 @@
+//! `Synthetic` is a unit that draws what it does: other things in each lane. It acts on the fast model and on the oracle alike.
+
+use std::sync::{Arc, Mutex};
+
+use binhop_base::{Agent, Domain, Kind, MappingId, Result, Rng, Stream};
+use binhop_hw::{DirtyData, TagBy, Tree};
+use binhop_oracle::cache::Name;
+use binhop_oracle::machine as oracle;
+use binhop_sim::unit::{Asks, Disturbs, Injector, Lines, Occasion, OccasionKind, Port, Unit};
+
+pub const PAGE: u64 = 4096;
+/// Pages that the synthetic unit owns.
+pub const OWNED: u32 = 3;
+/// The system call at which the unit looks into every cache.
+pub const LOOK: u8 = 99;
+
+/// One line in a way: whether it is named by mapping, the name, its first byte in the page, whether it is dirty.
+pub type Way = Option<(bool, u32, u64, bool)>;
+
+/// What a unit sees, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    Told(&'static str, Vec<u64>),
+    Cycles(u64),
+    Contents(Vec<Vec<Way>>),
+}
+
+pub type Log = Arc<Mutex<Vec<Seen>>>;
+
+/// What a unit can do, in either model.
+pub trait Hands {
+    fn is_resident(&self, mapping: u32) -> bool;
+    fn access(&mut self, agent: Agent, kind: Kind, mapping: u32, offset: u64) -> u64;
+    fn ask(&mut self, cache: usize, agent: Agent, kind: Kind, mapping: u32, offset: u64) -> u64;
+    fn invalidate(&mut self, agent: Agent, mapping: u32, bytes: std::ops::Range<u64>, discard: bool);
+    fn wait(&mut self, cycles: u64);
+    fn contents(&self) -> Vec<Vec<Way>>;
+}
+
+/// The drawn unit of one lane.
+pub struct Synthetic {
+    tree: Tree,
+    asks: Asks,
+    rng: Rng,
+    draws: u64,
+    /// Mappings it was told of.
+    met: Vec<u32>,
+    log: Log,
+}
+
+impl Synthetic {
+    pub fn new(tree: &Tree, asks: &Asks, seed: u64, log: Log) -> Self {
+        // Lanes differ in all that is drawn.
+        let rng = Rng::new(seed + 1000);
+        Self { tree: tree.clone(), asks: asks.clone(), rng, draws: 0, met: Vec::new(), log }
+    }
+
+    fn draw(&mut self, n: u64) -> u64 {
+        self.draws += 1;
+        self.rng.below(Stream::new(Domain::Test, 0), self.draws, n)
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.draw(choices.len() as u64) as usize]
+    }
+
+    fn log(&self, seen: Seen) {
+        self.log.lock().unwrap().push(seen);
+    }
+
+    fn act(&mut self, kind: OccasionKind, numbers: Vec<u64>, names: Option<u32>, hands: &mut impl Hands) {
+        let Some(disturbs) = self.asks.disturbs(kind).cloned() else { return };
+        if let Some(mapping) = names {
+            assert!(hands.is_resident(mapping), "a page that an occasion names is resident");
+            self.met.push(mapping);
+        }
+        let look = kind == OccasionKind::Syscall && numbers == [u64::from(LOOK)];
+        self.log(Seen::Told(kind.name(), numbers));
+        if self.draw(2) == 0 {
+            for _ in 0..=self.draw(2) {
+                self.inject(&disturbs, hands);
+            }
+        }
+        if look || !disturbs.is_nothing() && self.draw(16) == 0 {
+            self.log(Seen::Contents(hands.contents()));
+        }
+    }
+
+    fn inject(&mut self, disturbs: &Disturbs, hands: &mut impl Hands) {
+        let mapping = self.page(hands);
+        let agent = self.one_of(&Agent::ALL[1..]);
+        match self.draw(8) {
+            0 => hands.wait(self.draw(30)),
+            1 => self.ask(disturbs, agent, mapping, hands),
+            2 => {
+                // Bytes that both ports may lose.
+                let Some(bytes) = common_bytes(&disturbs.fetch, &disturbs.data) else { return };
+                let bytes = match self.draw(2) {
+                    0 => bytes,
+                    _ => {
+                        let start = bytes.start + self.draw(bytes.end - bytes.start);
+                        start..start + 1 + self.draw(bytes.end - start)
+                    }
+                };
+                let discard = self.draw(2) == 0;
+                hands.invalidate(agent, mapping, bytes, discard);
+            }
+            _ => {
+                let kind = self.one_of(&[Kind::Fetch, Kind::Load, Kind::Store, Kind::Store]);
+                let Some(offset) = self.offset(disturbs.of(Port::of(kind))) else { return };
+                let cycles = hands.access(agent, kind, mapping, offset);
+                self.log(Seen::Cycles(cycles));
+            }
+        }
+    }
+
+    /// A line of any cache, as far as the unit may touch it.
+    fn ask(&mut self, disturbs: &Disturbs, agent: Agent, mapping: u32, hands: &mut impl Hands) {
+        let config = self.tree.config().clone();
+        let cache = self.draw(config.caches.len() as u64) as usize;
+        let kind = self.one_of(&[Kind::Fetch, Kind::Load, Kind::Store]);
+        let offset = match (cache == config.fetch, cache == config.data) {
+            (true, true) => common_bytes(&disturbs.fetch, &disturbs.data).map(Lines::Bytes),
+            (true, false) => Some(disturbs.fetch.clone()),
+            (false, true) => Some(disturbs.data.clone()),
+            (false, false) if self.tree.in_front(cache) && disturbs.is_nothing() => None,
+            (false, false) => Some(Lines::All),
+        };
+        let Some(offset) = offset.and_then(|lines| self.offset(&lines)) else { return };
+        let cycles = hands.ask(cache, agent, kind, mapping, offset);
+        self.log(Seen::Cycles(cycles));
+    }
+
+    /// One of the unit's own pages, or one that it has met and that is in memory.
+    fn page(&mut self, hands: &impl Hands) -> u32 {
+        if self.draw(2) == 0 && !self.met.is_empty() {
+            let met = self.met.clone();
+            // Mostly one of the last: others have often left, or are of another space.
+            let recent = if self.draw(2) == 0 { &met[met.len().saturating_sub(4)..] } else { &met };
+            let mapping = self.one_of(recent);
+            if hands.is_resident(mapping) {
+                return mapping;
+            }
+        }
+        self.draw(u64::from(OWNED)) as u32
+    }
+
+    /// A byte of the lines.
+    fn offset(&mut self, lines: &Lines) -> Option<u64> {
+        let bytes = bytes_of(lines)?;
+        // Few lines, so that they collide.
+        let far = self.draw(bytes.end - bytes.start);
+        Some(bytes.start + if self.draw(2) == 0 { far % 160 } else { far })
+    }
+}
+
+pub fn bytes_of(lines: &Lines) -> Option<std::ops::Range<u64>> {
+    match lines {
+        Lines::None => None,
+        Lines::Bytes(bytes) => Some(bytes.clone()),
+        Lines::All => Some(0..PAGE),
+    }
+}
+
+pub fn common_bytes(a: &Lines, b: &Lines) -> Option<std::ops::Range<u64>> {
+    let (a, b) = (bytes_of(a)?, bytes_of(b)?);
+    let both = a.start.max(b.start)..a.end.min(b.end);
+    (!both.is_empty()).then_some(both)
+}
+
+/// The fast model's hands.
+pub struct Fast<'a, 'b>(&'a mut Injector<'b>, &'a Tree);
+
+impl Hands for Fast<'_, '_> {
+    fn is_resident(&self, mapping: u32) -> bool {
+        self.0.is_resident(MappingId(mapping))
+    }
+    fn access(&mut self, agent: Agent, kind: Kind, mapping: u32, offset: u64) -> u64 {
+        self.0.access(agent, kind, MappingId(mapping), offset).unwrap().cycles
+    }
+    fn ask(&mut self, cache: usize, agent: Agent, kind: Kind, mapping: u32, offset: u64) -> u64 {
+        self.0.ask(cache, agent, kind, MappingId(mapping), offset).unwrap()
+    }
+    fn invalidate(&mut self, agent: Agent, mapping: u32, bytes: std::ops::Range<u64>, discard: bool) {
+        let data = if discard { DirtyData::Discard } else { DirtyData::WriteBack };
+        self.0.invalidate(agent, MappingId(mapping), bytes, data).unwrap();
+    }
+    fn wait(&mut self, cycles: u64) {
+        self.0.wait(cycles);
+    }
+    fn contents(&self) -> Vec<Vec<Way>> {
+        let caches = self.1.config().caches.iter().enumerate();
+        let of = |(number, cache): (usize, &binhop_hw::CacheConfig)| {
+            let by_mapping = cache.tag == TagBy::Asid;
+            let way = |line: binhop_hw::Resident| {
+                (by_mapping, line.at.id, u64::from(line.at.line) << cache.line.log2(), line.dirty)
+            };
+            let ways = self.0.contents(number).unwrap().into_iter().flatten();
+            ways.map(|line| line.map(way)).collect()
+        };
+        caches.map(of).collect()
+    }
+}
+
+impl Unit for Synthetic {
+    fn act(&mut self, occasion: &Occasion, injector: &mut Injector<'_>) -> Result<()> {
+        let (numbers, names) = match *occasion {
+            Occasion::Switch { asid, .. } => (vec![u64::from(asid.0)], None),
+            Occasion::Syscall { number } => (vec![u64::from(number)], None),
+            Occasion::FirstTouch { mapping } | Occasion::Return { mapping } => (vec![], Some(mapping)),
+            Occasion::PageChange { port, mapping } => (vec![u64::from(port == Port::Fetch)], Some(mapping)),
+            Occasion::Miss { kind, mapping, offset } => (vec![kind as u64, offset], Some(mapping)),
+            Occasion::Device { device, writes, addr, bytes } => {
+                (vec![device.into(), writes.into(), addr, bytes.into()], None)
+            }
+        };
+        let tree = self.tree.clone();
+        self.act(occasion.kind(), numbers, names.map(|mapping| mapping.0), &mut Fast(injector, &tree));
+        Ok(())
+    }
+}
+
+/// The oracle's hands.
+pub struct Slow<'a>(&'a mut oracle::Lane, &'a Tree);
+
+impl Hands for Slow<'_> {
+    fn is_resident(&self, mapping: u32) -> bool {
+        self.0.is_resident(mapping)
+    }
+    fn access(&mut self, agent: Agent, kind: Kind, mapping: u32, offset: u64) -> u64 {
+        self.0.ask((self.0.serving(kind), true), agent, kind, mapping, offset)
+    }
+    fn ask(&mut self, cache: usize, agent: Agent, kind: Kind, mapping: u32, offset: u64) -> u64 {
+        let by_mapping = self.1.takes_mapping(cache);
+        self.0.ask((cache, by_mapping), agent, kind, mapping, offset)
+    }
+    fn invalidate(&mut self, agent: Agent, mapping: u32, bytes: std::ops::Range<u64>, discard: bool) {
+        self.0.invalidate(agent, mapping, bytes, discard);
+    }
+    fn wait(&mut self, cycles: u64) {
+        self.0.tree.now += cycles;
+    }
+    fn contents(&self) -> Vec<Vec<Way>> {
+        let of = |cache: &binhop_oracle::cache::Cache| {
+            let way = |(name, offset, dirty): (Name, u64, bool)| match name {
+                Name::Mapping(id) => (true, id, offset, dirty),
+                Name::Page(id) => (false, id, offset, dirty),
+            };
+            let ways = (0..cache.config.sets).flat_map(|set| cache.contents(set));
+            ways.map(|line| line.map(way)).collect()
+        };
+        self.0.tree.caches.iter().map(of).collect()
+    }
+}
+
+impl oracle::Unit for Synthetic {
+    fn act(&mut self, occasion: oracle::Occasion, lane: &mut oracle::Lane) {
+        let (kind, numbers, names) = match occasion {
+            oracle::Occasion::Switch { asid } => (OccasionKind::Switch, vec![u64::from(asid)], None),
+            oracle::Occasion::Syscall { number } => (OccasionKind::Syscall, vec![u64::from(number)], None),
+            oracle::Occasion::FirstTouch { mapping } => (OccasionKind::FirstTouch, vec![], Some(mapping)),
+            oracle::Occasion::Return { mapping } => (OccasionKind::Return, vec![], Some(mapping)),
+            oracle::Occasion::PageChange { fetch, mapping } => {
+                (OccasionKind::PageChange, vec![u64::from(fetch)], Some(mapping))
+            }
+            oracle::Occasion::Miss { kind, mapping, offset } => {
+                (OccasionKind::Miss, vec![kind as u64, offset], Some(mapping))
+            }
+            oracle::Occasion::Device { device, writes, addr, bytes } => {
+                (OccasionKind::Device, vec![device.into(), writes.into(), addr, bytes.into()], None)
+            }
+        };
+        let tree = self.tree.clone();
+        self.act(kind, numbers, names, &mut Slow(lane, &tree));
+    }
+}
