@@ -7,4 +7,5 @@ pub mod frames;
 pub mod machine;
 pub mod paging;
 pub mod placements;
+pub mod scheduler;
 pub mod spaces;

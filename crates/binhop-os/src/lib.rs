@@ -14,6 +14,7 @@ extern crate alloc;
 
 mod frame;
 pub mod placement;
+pub mod scheduler;
 mod space;
 
 pub use frame::{Allocator, Counts, Frames, Holdings, Placed, Pool, Recency, Request, Sharing, Wired};

@@ -1,0 +1,76 @@
+//! A scheduler in plain lists, looked through from the front at every turn.
+
+/// A task, and what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its number.
+    pub number: u32,
+    /// Turns given, over all tasks, when it had its last; 0: none.
+    pub last_turn: u64,
+}
+
+/// One processor.
+#[derive(Debug, Default)]
+pub struct Scheduler {
+    /// Whether who became ready first is next, or whose last turn is longest ago.
+    pub queue: bool,
+    /// The time.
+    pub now: u64,
+    /// Those that are ready, in the order in which they became so.
+    pub ready: Vec<Task>,
+    /// Those that sleep, each with the time at which it wakes.
+    pub asleep: Vec<(u64, Task)>,
+    /// Those that wait to be woken.
+    pub waiting: Vec<Task>,
+    /// Who runs.
+    pub running: Option<Task>,
+    /// Turns given so far.
+    pub turns: u64,
+}
+
+impl Scheduler {
+    /// A task begins.
+    pub fn add(&mut self, number: u32) {
+        self.ready.push(Task { number, last_turn: 0 });
+    }
+
+    /// Whose turn is next.
+    pub fn next_turn(&mut self) -> Option<u32> {
+        if self.ready.is_empty() {
+            let first = self.asleep.iter().map(|(wakes, _)| *wakes).min()?;
+            self.now = self.now.max(first);
+        }
+        let mut due: Vec<(u64, Task)> =
+            self.asleep.iter().copied().filter(|(wakes, _)| *wakes <= self.now).collect();
+        self.asleep.retain(|(wakes, _)| *wakes > self.now);
+        due.sort_by_key(|(wakes, task)| (*wakes, task.number));
+        self.ready.extend(due.into_iter().map(|(_, task)| task));
+        let mut next = 0;
+        if !self.queue {
+            for (at, task) in self.ready.iter().enumerate() {
+                let first = self.ready[next];
+                if (task.last_turn, task.number) < (first.last_turn, first.number) {
+                    next = at;
+                }
+            }
+        }
+        self.turns += 1;
+        let task = Task { last_turn: self.turns, ..self.ready.remove(next) };
+        self.running = Some(task);
+        Some(task.number)
+    }
+
+    /// The running task leaves the processor.
+    ///
+    /// # Panics
+    /// Nobody runs.
+    pub fn leave(&mut self) -> Task {
+        self.running.take().expect("somebody runs")
+    }
+
+    /// How many tasks there are.
+    #[must_use]
+    pub fn tasks(&self) -> usize {
+        self.ready.len() + self.asleep.len() + self.waiting.len() + usize::from(self.running.is_some())
+    }
+}
