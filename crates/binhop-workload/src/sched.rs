@@ -6,8 +6,9 @@
 //! call's latency; if nobody is ready, time passes until somebody is. A new process gets a fresh address
 //! space number, begins as a copy of its parent between fork and exec, and joins the end of the queue.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
+use binhop_os::scheduler::{Order, Scheduler};
 use binhop_trace::Op;
 use binhop_trace::event::Cause;
 
@@ -33,15 +34,13 @@ struct Process {
 /// A mix of processes on one processor.
 pub(crate) struct Mix {
     quantum: u64,
-    ready: VecDeque<Process>,
-    /// (time it becomes ready, process), in no order: there are a dozen.
-    blocked: Vec<(u64, Process)>,
-    /// Waiting for their children.
-    waiting: Vec<Process>,
+    /// Who runs, in instructions executed by all. A process is the task of its address space number.
+    scheduler: Scheduler,
+    /// By address space number, without the process that runs.
+    processes: BTreeMap<u64, Process>,
     next_asid: u64,
-    time: u64,
-    /// The process whose quantum is under way, and when it ends: batches end inside quanta.
-    running: Option<(Process, u64)>,
+    /// The process whose quantum is under way: batches end inside quanta.
+    running: Option<Process>,
     /// Why the last process left: cause, system call.
     left: Option<(Cause, Option<u32>)>,
     /// A row buffer that lies idle, for the next process.
@@ -53,20 +52,24 @@ impl Mix {
     pub(crate) fn new(quantum: u64, commands: Vec<Command>) -> Self {
         let mut mix = Self {
             quantum,
-            ready: VecDeque::new(),
-            blocked: Vec::new(),
-            waiting: Vec::new(),
+            scheduler: Scheduler::new(Order::Queue),
+            processes: BTreeMap::new(),
             next_asid: 1,
-            time: 0,
             running: None,
             left: None,
             spare: Vec::new(),
         };
         for command in commands {
             let process = mix.spawn(command, None);
-            mix.ready.push_back(process);
+            mix.join(process);
         }
         mix
+    }
+
+    /// A new process joins the end of the queue.
+    fn join(&mut self, process: Process) {
+        self.scheduler.add(task(process.asid));
+        self.processes.insert(process.asid, process);
     }
 
     fn spawn(&mut self, command: Command, parent: Option<&Process>) -> Process {
@@ -105,23 +108,24 @@ impl Mix {
     /// Runs the process whose turn it is until its quantum ends, it gives up the processor, or `out` has the
     /// rows of a batch.
     pub(crate) fn turn(&mut self, out: &mut Columns) {
-        let (mut process, end) = self.running.take().unwrap_or_else(|| self.next_turn(out));
+        let mut process = self.running.take().unwrap_or_else(|| self.next_turn(out));
         loop {
             if out.len() >= BATCH_ROWS {
-                self.running = Some((process, end));
+                self.running = Some(process);
                 return;
             }
-            let left = end.saturating_sub(self.time);
+            let left = self.scheduler.left();
             let (upto, instructions) = match process.fresh.take() {
                 Some(all) if all <= left => (process.cpu.rows.len(), all),
                 _ => cut(&process.cpu.rows, process.next, left),
             };
             out.take(&process.cpu.rows, process.next, upto);
-            self.time += instructions;
+            self.scheduler.ran(instructions);
             process.next = upto;
             if upto < process.cpu.rows.len() {
                 self.left = Some((Cause::Involuntary, None));
-                self.ready.push_back(process);
+                self.scheduler.preempt();
+                self.processes.insert(process.asid, process);
                 return;
             }
             process.cpu.rows.clear();
@@ -132,16 +136,18 @@ impl Mix {
                     let child = self.spawn(command, Some(&process));
                     out.push(Op::Fork, child.asid, 0, [Some(process.asid), None]);
                     process.children += 1;
-                    self.ready.push_back(child);
+                    self.join(child);
                 }
                 Status::Blocked { call, latency } => {
                     self.left = Some((Cause::SystemCall, Some(call)));
-                    self.blocked.push((self.time + latency, process));
+                    self.scheduler.sleep(latency);
+                    self.processes.insert(process.asid, process);
                     return;
                 }
                 Status::Wait if process.children > 0 => {
                     self.left = Some((Cause::SystemCall, Some(call::WAIT)));
-                    self.waiting.push(process);
+                    self.scheduler.wait();
+                    self.processes.insert(process.asid, process);
                     return;
                 }
                 Status::Wait => {}
@@ -158,45 +164,32 @@ impl Mix {
     }
 
     /// Switches to the process that runs next; its quantum begins.
-    fn next_turn(&mut self, out: &mut Columns) -> (Process, u64) {
-        let process = self.dispatch();
+    fn next_turn(&mut self, out: &mut Columns) -> Process {
+        let asid = self.scheduler.next_turn(self.quantum).expect("somebody is ready or asleep");
+        let process = self.processes.remove(&asid.into()).expect("every task is a process");
         let (cause, number) =
             self.left.take().map_or((None, None), |(c, n)| (Some(c as u64), n.map(u64::from)));
-        out.push(Op::Switch, process.asid, process.asid as u32, [cause, number]);
-        let end = self.time + self.quantum;
-        (process, end)
-    }
-
-    /// The process that runs next; those whose wait is over join the queue first.
-    fn dispatch(&mut self) -> Process {
-        if self.ready.is_empty() {
-            let first = self.blocked.iter().map(|b| b.0).min().expect("somebody is ready or blocked");
-            self.time = self.time.max(first);
-        }
-        let now = self.time;
-        let mut woken: Vec<(u64, Process)> = Vec::new();
-        while let Some(at) = self.blocked.iter().position(|b| b.0 <= now) {
-            woken.push(self.blocked.swap_remove(at));
-        }
-        woken.sort_by_key(|(time, process)| (*time, process.asid));
-        self.ready.extend(woken.into_iter().map(|(_, process)| process));
-        self.ready.pop_front().expect("somebody is ready")
+        out.push(Op::Switch, process.asid, asid, [cause, number]);
+        process
     }
 
     fn exit(&mut self, mut process: Process, out: &mut Columns) {
         out.push(Op::Exit, process.asid, 0, [None; 2]);
         self.left = Some((Cause::Exit, None));
+        self.scheduler.exit();
         process.cpu.rows.clear();
         self.spare.push(process.cpu.rows);
-        let Some(parent) = process.parent else { return };
-        let everyone = self.ready.iter_mut().chain(self.blocked.iter_mut().map(|b| &mut b.1));
-        if let Some(parent) = everyone.chain(self.waiting.iter_mut()).find(|p| p.asid == parent) {
-            parent.children -= 1;
-        }
-        if let Some(at) = self.waiting.iter().position(|p| p.children == 0) {
-            self.ready.push_back(self.waiting.swap_remove(at));
+        let Some(parent) = process.parent.and_then(|parent| self.processes.get_mut(&parent)) else { return };
+        parent.children -= 1;
+        if parent.children == 0 && self.scheduler.waits(task(parent.asid)) {
+            self.scheduler.wake(task(parent.asid));
         }
     }
+}
+
+/// The task of an address space number.
+fn task(asid: u64) -> u32 {
+    u32::try_from(asid).expect("a mix makes fewer processes than numbers of 32 bits")
 }
 
 /// Where rows from `from` on must be cut so that about `instructions` are executed before: behind the row in
