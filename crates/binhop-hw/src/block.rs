@@ -207,18 +207,24 @@ fn first_phase<A: Access, T: Translation>(
     }
 }
 
-/// Whether a miss in the front changes nothing there but what the first phase does.
-fn is_separable(stage: &Caches, fetch: usize, data: usize) -> bool {
-    stage.caches.iter().enumerate().all(|(number, cache)| {
-        cache.as_ref().is_none_or(|c| {
-            (number == fetch || number == data)
-                && (c.write_back && c.allocate && c.buffer.is_none() && c.takes_along.is_empty())
-                && stage.caches.get(usize::from(c.next)).is_none_or(Option::is_none)
-        })
-    })
+/// Every access of `rows` in order, one by one, `fetch` and `data` being the caches asked; returns the cycles waited.
+pub(crate) fn access_each<A: Access, T: Translation, B: Below>(
+    stage: &mut Caches,
+    [fetch, data]: [usize; 2],
+    rows: &[A],
+    translation: &T,
+    below: &mut B,
+) -> u64 {
+    let mut wait = 0;
+    for &row in rows {
+        let number = if row.kind() == Kind::Fetch { fetch } else { data };
+        cache(&mut stage.caches, number).counters.accesses[row.kind()] += 1;
+        wait += access(stage, number, row.kind(), row.at(), 0, translation, below);
+    }
+    wait
 }
 
-/// Every access of `rows` in order, `fetch` and `data` being the caches asked; returns the cycles waited.
+/// Every access of `rows` in order, in two phases: for trees that allow it ([`FastPath::TwoPhase`](crate::FastPath)).
 pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
     stage: &mut Caches,
     [fetch, data]: [usize; 2],
@@ -226,27 +232,16 @@ pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
     translation: &T,
     below: &mut B,
 ) -> u64 {
-    let separable = is_separable(stage, fetch, data);
     let mut misses = Vec::new();
     let mut wait = 0;
     for rows in rows.chunks(CHUNK) {
-        let newly_dirty = if separable {
-            let mut caches: Vec<&mut Cache> = stage.caches.iter_mut().flatten().collect();
-            if caches.len() == 2 && fetch > data {
-                caches.swap(0, 1);
-            }
-            first_phase(&mut caches, rows, translation, &mut misses)
-        } else {
-            None
-        };
-        let Some(newly_dirty) = newly_dirty else {
-            for &row in rows {
-                let number = if row.kind() == Kind::Fetch { fetch } else { data };
-                cache(&mut stage.caches, number).counters.accesses[row.kind()] += 1;
-                wait += access(stage, number, row.kind(), row.at(), 0, translation, below);
-            }
-            continue;
-        };
+        let mut caches: Vec<&mut Cache> = stage.caches.iter_mut().flatten().collect();
+        if caches.len() == 2 && fetch > data {
+            caches.swap(0, 1);
+        }
+        let newly_dirty = first_phase(&mut caches, rows, translation, &mut misses);
+        let newly_dirty =
+            newly_dirty.expect("the list of fast paths names only caches that have a loop here");
         let (mut fetches, mut stores) = (0, 0);
         for row in rows {
             fetches += u64::from(row.kind() == Kind::Fetch);

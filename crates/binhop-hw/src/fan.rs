@@ -10,10 +10,11 @@
 //! What remains is replayed without a branch: whether a line is there differs from lane to lane and cannot
 //! be predicted. Requests of different slots never meet in a set, so a stretch is replayed slot by slot.
 
-use binhop_base::{Agents, Kind, PageId, PerKind, Translation};
+use binhop_base::{Kind, PageId, PerKind, Translation};
 
 use crate::{
-    Back, IndexBy, Next, Tree, WritePolicy,
+    Back, Tree,
+    fast::direct_mapped,
     leaf::is_first,
     lines::{Array, EMPTY, InLines},
     replacement::Fifo,
@@ -43,32 +44,11 @@ pub struct Fan {
 }
 
 impl Fan {
-    /// For trees whose back is as described; `None` for others.
+    /// For trees that allow it ([`FastPath::DirectMapped`](crate::FastPath)); `None` for others.
     #[must_use]
     pub fn new(tree: &Tree) -> Option<Self> {
         let config = tree.config();
-        let serving = [config.fetch, config.data];
-        let mut back = (0..config.caches.len()).filter(|&cache| !tree.in_front(cache));
-        let (Some(leaf), None) = (back.next(), back.next()) else { return None };
-        let cache = &config.caches[leaf];
-        let only_serving = (0..config.caches.len()).all(|cache| cache == leaf || serving.contains(&cache));
-        let all_ask_it = serving.iter().all(|&front| config.caches[front].next == Next::Cache(leaf));
-        let simple = cache.ways == 1 && cache.allocate && !cache.hashed && !cache.inclusive;
-        let by_frame =
-            cache.index == IndexBy::Physical && cache.sets() * cache.line.bytes() >= config.page.bytes();
-        // Behind caches that know mappings a page may come under several names.
-        let by_page = serving.iter().all(|&front| !config.caches[front].keyed_by_mapping());
-        let by_user = config.agents == Agents::USER;
-        if !(only_serving
-            && by_user
-            && all_ask_it
-            && simple
-            && by_frame
-            && by_page
-            && cache.write == WritePolicy::Back)
-        {
-            return None;
-        }
+        let cache = &config.caches[direct_mapped(tree).ok()?];
         let log2 = config.page.log2() - cache.line.log2();
         let (touched, starts, sorted) = (Vec::new(), Vec::new(), Vec::new());
         Some(Self { log2, last: Last::new(1 << log2), touched, starts, sorted })

@@ -116,17 +116,6 @@ impl Onward for Notes<'_> {
     }
 }
 
-/// Whether a cache is one that this file can replay requests into.
-pub(crate) fn is_simple(cache: &Cache) -> bool {
-    cache.write_back
-        && cache.allocate
-        && cache.buffer.is_none()
-        && cache.takes_along.is_empty()
-        && !cache.takes_mapping
-        && !cache.keyed_by_mapping
-        && matches!(cache.index(), Index::Frame | Index::Offset)
-}
-
 /// Replays requests into a cache before memory: simple, and the only one.
 pub(crate) fn replay_last<T: Translation>(
     cache: &mut Cache,

@@ -9,10 +9,11 @@
 
 use std::ops::Range;
 
-use binhop_base::{Agents, Kind, PageId, PerKind, Translation};
+use binhop_base::{Kind, PageId, PerKind, Translation};
 
 use crate::{
-    IndexBy, Next, Tree, WritePolicy,
+    Tree,
+    fast::known_hits,
     request::{MEMORY, Request},
 };
 
@@ -80,7 +81,9 @@ impl Sieve {
     /// for others, or for a single tree.
     #[must_use]
     pub fn new(trees: &[&Tree]) -> Option<Self> {
-        let sets = trees.iter().map(|tree| sets_behind(tree)).collect::<Option<Vec<(usize, u64)>>>()?;
+        let behind =
+            |tree: &&Tree| known_hits(tree).ok().map(|cache| (cache, tree.config().caches[cache].sets()));
+        let sets = trees.iter().map(behind).collect::<Option<Vec<(usize, u64)>>>()?;
         let (&(cache, _), _) = sets.split_first().filter(|(_, more)| !more.is_empty())?;
         let fewest = sets.iter().map(|&(_, sets)| sets).min()?;
         let config = trees[0].config();
@@ -123,18 +126,4 @@ impl Sieve {
         let base = translation.frame(page).0 << log2;
         self.last.forget(first..first + (1 << log2), |key| ((base | (key - first)) & mask) as usize);
     }
-}
-
-/// The only cache behind a tree's front and its sets, if it is as a sieve wants it.
-fn sets_behind(tree: &Tree) -> Option<(usize, u64)> {
-    let config = tree.config();
-    let mut back = (0..config.caches.len()).filter(|&cache| !tree.in_front(cache));
-    let (Some(number), None) = (back.next(), back.next()) else { return None };
-    let cache = &config.caches[number];
-    let allocates = cache.write == WritePolicy::Back && cache.allocate;
-    let simple = allocates && !cache.inclusive && !cache.hashed && cache.write_buffer.is_none();
-    let known = cache.rehit_is_neutral() && cache.index == IndexBy::Physical;
-    let by_page = !tree.takes_mapping(number) && !cache.keyed_by_mapping();
-    let by_user = config.agents == Agents::USER;
-    (simple && known && by_page && by_user && cache.next == Next::Memory).then(|| (number, cache.sets()))
 }

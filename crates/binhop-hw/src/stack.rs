@@ -18,12 +18,12 @@
 //! # Cost
 //! One search of the set for all caches, as many positions as the line is deep; 9 B per position.
 
-use binhop_base::{Agents, Kind, PageId, PerKind, PowerOfTwo, Translation};
+use binhop_base::{Kind, PageId, PerKind, PowerOfTwo, Translation};
 
 use crate::{
-    AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, Counted, MemoryCounters, Next, Replacement,
-    Request, Tree, WritePolicy,
+    AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, Counted, MemoryCounters, Request, Tree,
     cache::{Cache, Index},
+    fast::{MOST_STACKED, lru_stack},
     leaf::is_first,
     request::MEMORY,
 };
@@ -32,9 +32,6 @@ use crate::{
 const HOLE: u64 = u64::MAX;
 /// The level of a line that no cache has dirty.
 const CLEAN: u8 = u8::MAX;
-/// The most ways one stack keeps: what is searched is searched one by one.
-const MOST_WAYS: u32 = 32;
-
 /// What caches must have in common to share a stack, besides the front before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackShape {
@@ -46,38 +43,15 @@ pub struct StackShape {
 }
 
 impl StackShape {
-    /// For trees whose back is as described; for others why it is not.
+    /// For trees that allow it ([`FastPath::LruStack`](crate::FastPath)); for others why they do not.
     ///
     /// # Errors
     /// What a stack cannot stand for, in words.
     pub fn of(tree: &Tree) -> Result<Self, &'static str> {
         let config = tree.config();
-        let mut back = (0..config.caches.len()).filter(|&cache| !tree.in_front(cache));
-        let (Some(number), None) = (back.next(), back.next()) else {
-            return Err("not one cache stands behind the front");
-        };
-        if config.agents != Agents::USER {
-            return Err("others than the user make accesses");
-        }
+        let number = lru_stack(tree)?;
         let cache = &config.caches[number];
-        if cache.replacement != Replacement::Lru && cache.ways > 1 {
-            return Err("they do not replace the least recently used");
-        }
-        let plain = cache.write == WritePolicy::Back && cache.allocate && cache.write_buffer.is_none();
-        if !plain || cache.inclusive || cache.next != Next::Memory {
-            return Err("they are inclusive, or not write-back and allocating");
-        }
-        if cache.hashed || cache.ways > MOST_WAYS {
-            return Err("a hashed index, or too many ways");
-        }
-        let by_frame = match Cache::index_of(tree, number) {
-            Index::Frame => true,
-            Index::Offset => false,
-            Index::VirtualPage | Index::GlobalPage => return Err("a virtual index"),
-        };
-        if tree.takes_mapping(number) || cache.keyed_by_mapping() {
-            return Err("a virtual tag");
-        }
+        let by_frame = Cache::index_of(tree, number) == Index::Frame;
         Ok(Self { cache: number, sets: cache.sets(), line: cache.line, page: config.page, by_frame })
     }
 
@@ -128,7 +102,7 @@ impl Stack {
     /// More ways than a stack keeps, or none.
     #[must_use]
     pub fn new(shape: StackShape, ways: u32) -> Self {
-        assert!((1..=MOST_WAYS).contains(&ways), "{ways} ways");
+        assert!((1..=MOST_STACKED).contains(&ways), "{ways} ways");
         let ways = ways as usize;
         let positions = shape.sets as usize * ways;
         let by_position = || vec![0; ways + 2];

@@ -6,10 +6,11 @@
 use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, PerKind, PowerOfTwo, Rng, Translation};
 
 use crate::{
-    Access, AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, Counted, Invalidation, Left, Level,
-    MemoryCounters, Origin, Tree, TreeConfig, Witness,
-    block::access_all,
+    Access, AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, Counted, FastPath, FastPaths,
+    Invalidation, Left, Level, MemoryCounters, Origin, Tree, TreeConfig, Witness,
+    block::{access_all, access_each},
     cache::{Cache, Resident},
+    fast::chain,
     flow::{Flow, access, cache},
     leaf,
     request::{Below, MEMORY, Request},
@@ -40,22 +41,6 @@ impl Caches {
         below: &'a mut B,
     ) -> Flow<'a, T, B> {
         Flow { caches: &mut self.caches, translation, below, agent, add_costs: self.add_costs }
-    }
-
-    /// The caches in the order in which they ask each other, if each is a simple one that asks the next and the
-    /// last asks memory.
-    fn chain(&self) -> Option<Box<[usize]>> {
-        let present: Vec<usize> =
-            (0..self.caches.len()).filter(|&number| self.caches[number].is_some()).collect();
-        let next = |number: usize| usize::from(self.get(number).next);
-        let mut starts =
-            present.iter().copied().filter(|&number| !present.iter().any(|&other| next(other) == number));
-        let (Some(start), None) = (starts.next(), starts.next()) else { return None };
-        let chain: Vec<usize> =
-            std::iter::successors(Some(start), |&at| Some(next(at)).filter(|at| present.contains(at)))
-                .collect();
-        let whole = chain.len() == present.len() && next(*chain.last()?) == usize::from(MEMORY);
-        (whole && chain.iter().all(|&number| leaf::is_simple(self.get(number)))).then(|| chain.into())
     }
 
     fn get(&self, cache: usize) -> &Cache {
@@ -138,14 +123,23 @@ pub struct Front {
     /// The caches asked for instructions and for data.
     pub(crate) serving: [usize; 2],
     tree: Tree,
+    /// Whether it takes [`FastPath::TwoPhase`].
+    two_phase: bool,
 }
 
 impl Front {
     /// The front of a tree, empty.
     #[must_use]
     pub fn new(tree: &Tree, rng: Rng) -> Self {
+        Self::with(tree, rng, &FastPath::of(tree))
+    }
+
+    /// The front of a tree, empty, that takes no other fast paths than these.
+    #[must_use]
+    pub fn with(tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
         let serving = [tree.config().fetch, tree.config().data];
-        Self { caches: Caches::new(tree, true, rng), serving, tree: tree.clone() }
+        let two_phase = paths.takes(FastPath::TwoPhase) && FastPath::of(tree).takes(FastPath::TwoPhase);
+        Self { caches: Caches::new(tree, true, rng), serving, tree: tree.clone(), two_phase }
     }
 
     /// The processor asks `cache` for a line: one fetch, load or store. `at` names a mapping, and counts
@@ -209,9 +203,8 @@ impl Front {
     }
 
     /// The processor makes the accesses of `rows` in order, each at the cache that serves its kind; returns
-    /// the cycles it waits for all. The result is that of [`Front::access`] one by one, got faster for the
-    /// commonest fronts (write-back, allocating; direct-mapped, or LRU of 2, 4 or 8 ways). Only for trees
-    /// without write buffers, whose stalls depend on when each access is made.
+    /// the cycles it waits for all. The result is that of [`Front::access`] one by one, got faster where the front
+    /// takes [`FastPath::TwoPhase`]. Only for trees without write buffers, whose stalls depend on when each access is made.
     #[must_use = "the processor waits so many cycles"]
     pub fn access_all<A: Access, T: Translation, B: Below>(
         &mut self,
@@ -219,7 +212,11 @@ impl Front {
         translation: &T,
         below: &mut B,
     ) -> u64 {
-        access_all(&mut self.caches, self.serving, rows, translation, below)
+        if self.two_phase {
+            access_all(&mut self.caches, self.serving, rows, translation, below)
+        } else {
+            access_each(&mut self.caches, self.serving, rows, translation, below)
+        }
     }
 
     /// Whether a cache holds a line that the processor may ask it for, named as in [`Front::access`]. Nothing changes, and
@@ -275,7 +272,7 @@ pub struct Back {
     memory: Memory,
     /// Bytes of a page.
     page: PowerOfTwo,
-    /// Its caches in the order in which they ask each other, if each is a simple one that asks the next.
+    /// Its caches in the order in which they ask each other, if it takes [`FastPath::Chain`].
     chain: Option<Box<[usize]>>,
     /// What one level of the chain asks of the next.
     notes: [Vec<Request>; 2],
@@ -345,6 +342,12 @@ impl Back {
     /// The back of a tree, empty.
     #[must_use]
     pub fn new(tree: &Tree, rng: Rng) -> Self {
+        Self::with(tree, rng, &FastPath::of(tree))
+    }
+
+    /// The back of a tree, empty, that takes no other fast paths than these.
+    #[must_use]
+    pub fn with(tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
         let TreeConfig { page, agents, memory_cost: cost, .. } = *tree.config();
         let memory = Memory {
             counters: MemoryCounters::default(),
@@ -354,7 +357,7 @@ impl Back {
             tap: None,
         };
         let caches = Caches::new(tree, false, rng);
-        let chain = if agents == Agents::USER { caches.chain() } else { None };
+        let chain = if paths.takes(FastPath::Chain) { chain(tree).ok() } else { None };
         Self { caches, memory, page, chain, notes: [Vec::new(), Vec::new()] }
     }
 

@@ -2,8 +2,8 @@
 
 use binhop_base::{Agent, Agents, FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
-    AgentCounters, Alike, Back, CacheConfig, Computer, Counted, Fan, Front, IndexBy, Next, Request, Stack,
-    Tree,
+    AgentCounters, Alike, Back, CacheConfig, Computer, Counted, Fan, FastPaths, Front, IndexBy, Next,
+    Request, Stack, Tree,
 };
 use binhop_trace::export::MemoryAccess;
 
@@ -86,11 +86,12 @@ impl Behind {
         wants_series: bool,
         watched: Option<usize>,
         stack: Option<(usize, u32)>,
+        paths: &FastPaths,
     ) -> Self {
         let config = tree.config();
         let divide = |cache| Division::of(cache, config.page.bytes());
         let own = || {
-            let mut back = Box::new(Back::new(tree, Rng::new(seed)));
+            let mut back = Box::new(Back::with(tree, Rng::new(seed), paths));
             if let Some(cache) = watched.filter(|&cache| !tree.in_front(cache)) {
                 back.watch(cache);
             }

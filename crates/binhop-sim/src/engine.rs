@@ -93,7 +93,8 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Option<Vec<Report>>> {
     let source = opened(source, plan);
-    let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages(), plan.asks());
+    let stages =
+        Stages::of(machines, plan.seeds.len(), plan.shares_stages(), plan.asks(), plan.switched_off());
     let stages = stages.with_own_policies(policy.is_some());
     let watcher = Watcher::new(plan, progress);
     let lanes = lanes(machines, &stages, plan, policy, &watcher)?;
@@ -151,7 +152,7 @@ pub fn memory_stream(
     let machine = &machines[0];
     rounds::check_one_fits(machines, &plan)?;
     let source = opened(source, &plan);
-    let stages = Stages::of(machines, 1, plan.shares_stages(), plan.asks());
+    let stages = Stages::of(machines, 1, plan.shares_stages(), plan.asks(), plan.switched_off());
     let mut producer = Producer::new(machines, &stages, source, &plan)?;
     let watcher = Watcher::new(&plan, progress);
     let mut worker = Worker::new(lanes(machines, &stages, &plan, None, &watcher)?);
@@ -209,7 +210,8 @@ pub(crate) fn lanes(
         for cells in &group.lanes {
             for &seed in &plan.seeds {
                 let shared_front = group.sharing == Sharing::Shared;
-                let setup = lane::LaneSetup { machines, cells, seed, shared_front, plan };
+                let paths = &group.paths;
+                let setup = lane::LaneSetup { machines, cells, seed, shared_front, paths, plan };
                 lanes.push((number, Lane::new(&setup, policy.map(|make| make(seed)))?));
                 watcher.again()?;
             }
@@ -281,7 +283,7 @@ impl Producer {
                     .map(|group| Outlet {
                         group: numbers.next().expect("numbers do not end"),
                         shared: (group.sharing == Sharing::Shared)
-                            .then(|| SharedFront::new(&group.trees(machines), plan.seeds[0], group.fans)),
+                            .then(|| SharedFront::new(&group.trees(machines), plan.seeds[0], &group.paths)),
                     })
                     .collect(),
             })

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use binhop_base::{Result, Rng};
-use binhop_hw::{Alike, CacheCounters, Fan, Front, Request, Rules, Tree};
+use binhop_hw::{Alike, CacheCounters, Fan, FastPath, FastPaths, Front, Request, Rules, Tree};
 
 use crate::prepare::{Block, Control, Emit, EndedFront, FrontCounts, Mapped, Row, Stream, Tape};
 use crate::tally::{add_dropped, add_hits};
@@ -91,14 +91,15 @@ pub(crate) struct SharedFront {
 }
 
 impl SharedFront {
-    /// For machines of one front: `trees`, not empty. `fan`: what is the same in all of their backs is worked out once.
-    pub(crate) fn new(trees: &[&Tree], seed: u64, fan: bool) -> Self {
+    /// For machines of one front: `trees`, not empty. `paths`: the fast paths that the plan takes behind it.
+    pub(crate) fn new(trees: &[&Tree], seed: u64, paths: &FastPaths) -> Self {
         let tree = trees[0];
         let config = tree.config();
+        let fan = || Fan::new(tree).expect("the plan takes this path where all trees allow it");
         Self {
             // No draw of its own depends on the seed, or it would not be shared.
-            front: Some(Front::new(tree, Rng::new(seed))),
-            fan: if fan { Fan::new(tree) } else { None },
+            front: Some(Front::with(tree, Rng::new(seed), paths)),
+            fan: paths.takes(FastPath::DirectMapped).then(fan),
             waited: 0,
             tables: Tables::default(),
             fetch: config.fetch,

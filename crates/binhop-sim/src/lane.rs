@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use binhop_base::{Agent, FrameNo, MappingId, PageId, Result, Rng};
-use binhop_hw::{Access, Computer, Front, Request, Sieve, Stack};
+use binhop_hw::{Access, Computer, FastPath, FastPaths, Front, Request, Sieve, Stack};
 use binhop_os::placement::Placement;
 use binhop_os::{Frames, Recency, Wired};
 use binhop_trace::export::MemoryAccess;
@@ -67,20 +67,22 @@ pub(crate) struct LaneSetup<'a> {
     pub(crate) cells: &'a Cells,
     pub(crate) seed: u64,
     pub(crate) shared_front: bool,
+    /// The fast paths that the plan takes behind this front.
+    pub(crate) paths: &'a FastPaths,
     pub(crate) plan: &'a Plan,
 }
 
 impl Lane {
     pub(crate) fn new(setup: &LaneSetup<'_>, custom: Option<Box<dyn Placement>>) -> Result<Self> {
-        let LaneSetup { machines, cells, seed, plan, .. } = *setup;
+        let LaneSetup { machines, cells, seed, paths, plan, .. } = *setup;
         let machine = &machines[cells.machines[0]];
         let tree = machine.tree();
         let watched = plan.watch.as_deref().map(|name| machine.cache(name)).transpose()?;
         let behind = |&cell: &usize| {
             let stack = cells.stack_of(cell, machines);
-            Behind::new(cell, machines[cell].tree(), seed, plan.interval.is_some(), watched, stack)
+            Behind::new(cell, machines[cell].tree(), seed, plan.interval.is_some(), watched, stack, paths)
         };
-        let mut front = (!setup.shared_front).then(|| Front::new(tree, Rng::new(seed)));
+        let mut front = (!setup.shared_front).then(|| Front::with(tree, Rng::new(seed), paths));
         if let (Some(front), Some(cache)) = (&mut front, watched.filter(|&cache| tree.in_front(cache))) {
             front.watch(cache);
         }
@@ -100,7 +102,7 @@ impl Lane {
             whereabouts,
             front,
             behind,
-            sieve: if plan.shares_stages() { Sieve::new(&cells.trees(machines)) } else { None },
+            sieve: paths.takes(FastPath::KnownHits).then(|| Sieve::new(&cells.trees(machines))).flatten(),
             stacks: cells.stacks.iter().map(|stack| Stack::new(stack.shape, stack.ways)).collect(),
             immediate: tree.answers_at_once() || plan.tap,
             clock: Clock::default(),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use binhop_base::{Problem, Result};
-use binhop_hw::Rules;
+use binhop_hw::{FastPath, FastPathSet, Rules};
 
 use crate::machine::Machine;
 use crate::memory::Memory;
@@ -38,9 +38,11 @@ pub struct Plan {
     /// What the run may take of memory. Seeds that do not fit at once are simulated in rounds, each of which reads
     /// the trace anew; `None`: all at once.
     pub memory: Option<Memory>,
-    /// Share stages among seeds and machines, and drop sure hits, where that is exact. `false` only to show
-    /// that it is.
+    /// Share stages among seeds and machines, drop sure hits and take fast paths, where that is exact. `false` only to
+    /// show that it is.
     pub share: bool,
+    /// Fast paths that are not taken, though they might be: only to show that each is exact.
+    pub without: FastPathSet,
 }
 
 impl Default for Plan {
@@ -59,6 +61,7 @@ impl Default for Plan {
             units: None,
             memory: None,
             share: true,
+            without: FastPathSet::NONE,
         }
     }
 }
@@ -96,6 +99,17 @@ impl Plan {
                 "take a machine that counts lines",
             )),
         }
+    }
+
+    /// The fast paths that are switched off: all where nothing is shared; while a cache is watched or memory is tapped, those
+    /// that answer for several backs at once.
+    pub(crate) fn switched_off(&self) -> FastPathSet {
+        if !self.share {
+            return FastPathSet::ALL;
+        }
+        let for_several =
+            FastPathSet::NONE.with(FastPath::DirectMapped).with(FastPath::KnownHits).with(FastPath::LruStack);
+        self.without.or(if self.shares_stages() { FastPathSet::NONE } else { for_several })
     }
 
     pub(crate) fn cuts(&self) -> Cuts {

@@ -22,7 +22,7 @@
 //! hold works for several of them (no fan, sieve or stack): what is injected into a back makes it differ from the others.
 //! A front is shared until the first occasion at which a unit may touch level 1; not at all if units ask for misses.
 
-use binhop_hw::{Fan, Rules, Sieve, StackShape, Tree};
+use binhop_hw::{FastPath, FastPathSet, FastPaths, Sieve, StackShape, Tree};
 
 use crate::front::Sharing;
 use crate::machine::Machine;
@@ -51,10 +51,10 @@ pub(crate) struct Branch {
 pub(crate) struct Group {
     /// Whether one front serves all lanes, or why not.
     pub(crate) sharing: Sharing,
-    /// Whether what is the same in all backs is worked out once, behind a shared front.
-    pub(crate) fans: bool,
     /// Machines of equal placement: one lane for each seed.
     pub(crate) lanes: Vec<Cells>,
+    /// The fast paths that are taken, each where the trees allow it, and why the others are not.
+    pub(crate) paths: FastPaths,
 }
 
 /// The cells of a lane: machines of equal placement behind one front.
@@ -88,7 +88,7 @@ impl Cells {
 
     /// The trees of its machines.
     pub(crate) fn trees<'a>(&self, machines: &'a [Machine]) -> Vec<&'a Tree> {
-        self.machines.iter().map(|&machine| machines[machine].tree()).collect()
+        trees(machines, &self.machines)
     }
 
     /// The stack a machine's back is in, and its ways there.
@@ -96,6 +96,11 @@ impl Cells {
         let stack = self.stacks.iter().position(|stack| stack.machines.contains(&cell))?;
         Some((stack, ways(&machines[cell])))
     }
+}
+
+/// The trees of machines by their numbers.
+fn trees<'a>(machines: &'a [Machine], numbers: &[usize]) -> Vec<&'a Tree> {
+    numbers.iter().map(|&machine| machines[machine].tree()).collect()
 }
 
 /// The ways of the only cache behind a front.
@@ -107,7 +112,14 @@ fn ways(machine: &Machine) -> u32 {
 }
 
 impl Stages {
-    pub(crate) fn of(machines: &[Machine], seeds: usize, share: bool, asks: Option<&Asks>) -> Self {
+    /// `asks`: what units ask for, if any act. `off`: the fast paths that are switched off.
+    pub(crate) fn of(
+        machines: &[Machine],
+        seeds: usize,
+        share: bool,
+        asks: Option<&Asks>,
+        off: FastPathSet,
+    ) -> Self {
         let needs: Vec<Needs> = machines.iter().map(Needs::of).collect();
         let all: Vec<usize> = (0..machines.len()).collect();
         let stream = |cells: Vec<usize>| Branch {
@@ -118,7 +130,7 @@ impl Stages {
                 share && machines[a].tree().front_differs(machines[b].tree()).is_none()
             })
             .into_iter()
-            .map(|cells| Group::of(machines, &cells, seeds, share, asks))
+            .map(|cells| Group::of(machines, &cells, seeds, share, asks, off))
             .collect(),
         };
         let streams = group(&all, |a, b| needs[a] == needs[b]).into_iter().map(stream).collect();
@@ -133,7 +145,14 @@ impl Stages {
 }
 
 impl Group {
-    fn of(machines: &[Machine], cells: &[usize], seeds: usize, share: bool, asks: Option<&Asks>) -> Self {
+    fn of(
+        machines: &[Machine],
+        cells: &[usize],
+        seeds: usize,
+        share: bool,
+        asks: Option<&Asks>,
+        off: FastPathSet,
+    ) -> Self {
         let tree = machines[cells[0]].tree();
         let equal = |a: usize, b: usize| {
             share
@@ -144,13 +163,40 @@ impl Group {
         };
         let lanes = group(cells, equal);
         let sharing = if share { Sharing::of(tree, lanes.len() * seeds, asks) } else { Sharing::Off };
-        let fans = sharing == Sharing::Shared
-            && asks.is_none()
-            && cells.iter().all(|&cell| Fan::new(machines[cell].tree()).is_some());
+        let allowed: Vec<FastPaths> = cells.iter().map(|&cell| FastPath::of(machines[cell].tree())).collect();
+        // Level 1 is the same for all. A back takes the chain by itself; one front's fan must suit every back.
+        let by_any = |path| allowed.iter().find(|tree| tree.takes(path)).unwrap_or(&allowed[0]).why_not(path);
+        let by_all = |path| allowed.iter().find_map(|tree| tree.why_not(path));
+        let sifted = |cells: &Vec<usize>| Sieve::new(&trees(machines, cells)).is_some();
+        let paths = FastPaths::decide(|path| match path {
+            FastPath::TwoPhase => allowed[0].why_not(path),
+            FastPath::Chain | FastPath::LruStack => by_any(path),
+            FastPath::DirectMapped if sharing != Sharing::Shared => Some("no front is shared"),
+            FastPath::DirectMapped if asks.is_some() => Some("units act in each lane for itself"),
+            FastPath::DirectMapped => by_all(path),
+            FastPath::KnownHits if lanes.iter().any(sifted) => None,
+            FastPath::KnownHits if lanes.iter().all(|cells| cells.len() == 1) => {
+                Some("each lane has one back")
+            }
+            FastPath::KnownHits => by_all(path).or(Some("the backs of a lane differ in lines")),
+        });
+        let paths = paths.without(off);
         // A fan works for backs that are simulated each by itself.
-        let may_stack = share && !tree.answers_at_once() && !fans;
-        let lanes = lanes.into_iter().map(|cells| Cells::of(machines, cells, may_stack)).collect();
-        Self { sharing, fans, lanes }
+        let may_stack = paths.takes(FastPath::LruStack) && !paths.takes(FastPath::DirectMapped);
+        let lanes: Vec<Cells> =
+            lanes.into_iter().map(|cells| Cells::of(machines, cells, may_stack)).collect();
+        let paths = FastPaths::decide(|path| match path {
+            FastPath::LruStack if lanes.iter().any(|cells| !cells.stacks.is_empty()) => None,
+            FastPath::LruStack => paths.why_not(path).or(Some(if paths.takes(FastPath::DirectMapped) {
+                "direct-mapped ones are replayed without a branch"
+            } else if lanes.iter().all(|cells| cells.machines.len() == 1) {
+                "each lane has one back"
+            } else {
+                "their sets differ"
+            })),
+            _ => paths.why_not(path),
+        });
+        Self { sharing, lanes, paths }
     }
 
     /// Its machines, in order.
@@ -190,7 +236,8 @@ pub fn explain_with_units(
     share: bool,
     asks: Option<&Asks>,
 ) -> Vec<String> {
-    let stages = Stages::of(machines, seeds, share, asks);
+    let off = if share { FastPathSet::NONE } else { FastPathSet::ALL };
+    let stages = Stages::of(machines, seeds, share, asks, off);
     let streams = &stages.streams;
     let times = if streams.len() == 1 { "once".to_string() } else { format!("{} times", streams.len()) };
     let mut lines = vec![format!(
@@ -215,7 +262,7 @@ pub fn explain_with_units(
                 count(group.machines().count(), "machine"),
                 named.join(", ")
             ));
-            group.explain(machines, seeds, share, asks, &mut lines);
+            group.explain(machines, seeds, asks, &mut lines);
         }
     }
     lines
@@ -223,14 +270,7 @@ pub fn explain_with_units(
 
 impl Group {
     /// What is shared behind its preparation, and what not.
-    fn explain(
-        &self,
-        machines: &[Machine],
-        seeds: usize,
-        share: bool,
-        asks: Option<&Asks>,
-        lines: &mut Vec<String>,
-    ) {
+    fn explain(&self, machines: &[Machine], seeds: usize, asks: Option<&Asks>, lines: &mut Vec<String>) {
         let trees = self.trees(machines);
         let names = |kinds: &mut dyn Iterator<Item = OccasionKind>| -> String {
             kinds.map(OccasionKind::name).collect::<Vec<_>>().join(", ")
@@ -264,17 +304,12 @@ impl Group {
             count(self.lanes.len() * seeds, "lane"),
         ));
         if trees.iter().any(|tree| tree.answers_at_once()) {
-            let why = match trees[0].config().rules {
-                Rules::Cachegrind => "cachegrind's rules ask for whole references at every level",
-                Rules::Lines => {
-                    "a write buffer or an inclusive cache answers every request before the next access"
-                }
-            };
+            let why = self.paths.why_not(FastPath::Chain).unwrap_or_default();
             lines.push(format!("  backs: one for each lane: {why}"));
+            lines.push(format!("  fast paths: {}", self.fast_paths()));
             return;
         }
-        let fan = self.fans;
-        let sieve = share && self.lanes.iter().any(|cells| Sieve::new(&cells.trees(machines)).is_some());
+        let (fan, sieve) = (self.paths.takes(FastPath::DirectMapped), self.paths.takes(FastPath::KnownHits));
         if fan || sieve {
             let whose = if fan { "all lanes" } else { "the backs of a lane" };
             lines.push(format!("  requests that change nothing in any of {whose} are taken out once"));
@@ -286,14 +321,27 @@ impl Group {
                 count(stacks.len() * seeds, "stack"),
                 spread(stacks.iter().map(|stack| stack.machines.len()))
             ));
-        } else if most > 1 {
-            let why = match StackShape::of(trees[0]) {
-                Err(why) => why,
-                Ok(_) if fan => "direct-mapped ones are replayed without a branch",
-                Ok(_) => "their sets differ",
-            };
+        } else if let (true, Some(why)) = (most > 1, self.paths.why_not(FastPath::LruStack)) {
             lines.push(format!("  backs: each by itself, in no stack: {why}"));
         }
+        lines.push(format!("  fast paths: {}", self.fast_paths()));
+    }
+
+    /// The fast paths that are taken, then the others by reason.
+    fn fast_paths(&self) -> String {
+        let names = |paths: &[FastPath]| paths.iter().map(|path| path.name()).collect::<Vec<_>>().join(", ");
+        let taken: Vec<FastPath> = FastPath::ALL.iter().copied().filter(|&p| self.paths.takes(p)).collect();
+        let mut others: Vec<(&str, Vec<FastPath>)> = Vec::new();
+        for &path in FastPath::ALL {
+            let Some(why) = self.paths.why_not(path) else { continue };
+            match others.iter_mut().find(|(reason, _)| *reason == why) {
+                Some((_, paths)) => paths.push(path),
+                None => others.push((why, vec![path])),
+            }
+        }
+        let others = others.iter().map(|(why, paths)| format!("; not {} ({why})", names(paths)));
+        let taken = if taken.is_empty() { "none".to_string() } else { names(&taken) };
+        taken + &others.collect::<String>()
     }
 }
 

@@ -36,7 +36,8 @@ impl Prepared {
     pub fn new(machines: &[Machine], source: &mut dyn Source, plan: &Plan) -> Result<Self> {
         plan.check()?;
         let machines = &*plan.with_units(machines)?;
-        let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages(), plan.asks());
+        let stages =
+            Stages::of(machines, plan.seeds.len(), plan.shares_stages(), plan.asks(), plan.switched_off());
         let ([stream], 1) = (&*stages.streams, stages.streams.iter().map(|s| s.groups.len()).sum()) else {
             panic!("the machines share a preparation and a front")
         };
@@ -81,13 +82,19 @@ impl Prepared {
         plan.check()?;
         let asked = (plan.length, plan.cuts(), plan.share);
         assert_eq!((self.length, self.cuts, self.collapsed), asked, "prepared for another plan");
-        let stages = Stages::of(&self.machines, plan.seeds.len(), plan.shares_stages(), plan.asks());
+        let stages = Stages::of(
+            &self.machines,
+            plan.seeds.len(),
+            plan.shares_stages(),
+            plan.asks(),
+            plan.switched_off(),
+        );
         let ([stream], 1) = (&*stages.streams, stages.streams.iter().map(|s| s.groups.len()).sum()) else {
             panic!("the machines share a preparation and a front")
         };
         let group = &stream.groups[0];
         let mut front = (group.sharing == Sharing::Shared)
-            .then(|| SharedFront::new(&group.trees(&self.machines), plan.seeds[0], group.fans));
+            .then(|| SharedFront::new(&group.trees(&self.machines), plan.seeds[0], &group.paths));
         let mut unheard = |_: &Progress| Ok(());
         let watcher = Watcher::new(plan, &mut unheard);
         let heed = || watcher.again();

@@ -140,7 +140,8 @@ pub(crate) struct Reckoning {
 impl Reckoning {
     /// Of a round of these machines, with the tables of `all` of a run.
     pub(crate) fn of(machines: &[Machine], all: &[Machine], plan: &Plan) -> Self {
-        let stages = Stages::of(machines, plan.seeds.len(), plan.shares_stages(), plan.asks());
+        let stages =
+            Stages::of(machines, plan.seeds.len(), plan.shares_stages(), plan.asks(), plan.switched_off());
         let mut reckoning = Self { shared: Sum { fixed: SOURCE, ..Sum::default() }, ..Self::default() };
         let workers = plan.threads as u64;
         let blocks = if workers > 1 { BLOCKS } else { 2 };

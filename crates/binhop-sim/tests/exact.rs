@@ -9,6 +9,7 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Float64Type, UInt64Type};
 use arrow::util::display::array_value_to_string;
 use binhop_base::Bytes;
+use binhop_hw::{FastPath, FastPathSet};
 use binhop_sim::{Machine, Outcome, Plan, explain, simulate_all};
 use binhop_trace::Op;
 use common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};
@@ -42,6 +43,7 @@ fn compare(number: usize, events: &[Event]) {
 fn compare_on(machine: &Machine, events: &[Event]) {
     // Enough to come out of the warm-up.
     let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
+    let path = some_path(events.len());
     let events = batch(&[vec![warm; 41], events.to_vec()].concat());
     let together = plan(0..3);
     let fast = run(machine, &events, 1000, &together);
@@ -49,6 +51,8 @@ fn compare_on(machine: &Machine, events: &[Event]) {
     assert_same(&fast, &plain, "shared and collapsed, or not");
     let threads = run(machine, &events, 1000, &Plan { threads: 2, ..together.clone() });
     assert_same(&fast, &threads, "one thread or two");
+    let slower = run(machine, &events, 1000, &without(&together, path));
+    assert_same(&fast, &slower, &format!("with {} or without", path.name()));
     let small = run(machine, &events, 7, &together);
     assert_same(&fast, &small, "whatever the batches");
     for seed in 0..3 {
@@ -58,6 +62,16 @@ fn compare_on(machine: &Machine, events: &[Event]) {
         assert_equal(&alone.series, &of(&fast.series), "series: alone or together");
         assert_equal(&alone.processes, &of(&fast.processes), "processes: alone or together");
     }
+}
+
+/// Returns the plan without one fast path.
+fn without(plan: &Plan, path: FastPath) -> Plan {
+    Plan { without: FastPathSet::NONE.with(path), ..plan.clone() }
+}
+
+/// Chooses a fast path for each number, so that many cases cover all of them.
+fn some_path(number: usize) -> FastPath {
+    FastPath::ALL[number % FastPath::ALL.len()]
 }
 
 /// Returns the rows of one seed.
@@ -109,6 +123,8 @@ fn compare_family(number: usize, events: &[Event]) {
     let outcomes = together(&plan);
     let threads = together(&Plan { threads: 2, ..plan.clone() });
     let unshared = together(&Plan { share: false, ..plan.clone() });
+    let slower =
+        FastPath::ALL.iter().map(|&path| (path, together(&without(&plan, path)))).collect::<Vec<_>>();
     assert_eq!(outcomes.len(), machines.len());
     for (number, machine) in machines.iter().enumerate() {
         let alone = run(machine, &events, 1000, &plan);
@@ -117,6 +133,9 @@ fn compare_family(number: usize, events: &[Event]) {
         assert_eq!((&alone.notes, &alone.machine), (&outcomes[number].notes, &outcomes[number].machine));
         assert_same(&alone, &threads[number], &format!("{what}, two threads"));
         assert_same(&alone, &unshared[number], &format!("{what}, stages shared or not"));
+        for (path, outcomes) in &slower {
+            assert_same(&alone, &outcomes[number], &format!("{what}, with {} or without", path.name()));
+        }
     }
 }
 
@@ -171,6 +190,14 @@ fn the_plan_says_what_is_shared_and_why_not() {
     assert!(explained(0).contains("indexed by physical address bits above the page offset"));
     assert!(explained(4).contains("a write buffer or an inclusive cache answers every request"));
     assert!(explained(4).contains("a write buffer's stalls depend on each placement's misses"));
+    // The decision of each fast path, and why not.
+    let (taken, why) =
+        ("fast paths: chain, known-hits, lru-stack; not two-phase (", "not direct-mapped (the back is");
+    assert!(scarce.contains(taken) && scarce.contains(why), "{scarce}");
+    let at_once = explained(4);
+    assert!(at_once.contains("fast paths: none; not two-phase, chain"), "{at_once}");
+    let off = explain(&family(1), 2, false).join("\n");
+    assert!(off.contains("fast paths: none; not two-phase, chain"), "{off}");
     // One machine under one seed has nothing to share, and three machines that differ behind the front only
     // make one placement for each seed.
     assert!(explain(&family(0)[..1], 1, true).join("\n").contains("one seed: nothing to share"));

@@ -1,0 +1,268 @@
+//! Which fast paths a tree allows: the one list.
+//!
+//! [`Computer`](crate::Computer) is the general path, one access at a time. A fast path leaves the same counts, contents
+//! and cycles for less work. It may do so only under assumptions, and what they are is decided here, once for each tree;
+//! the file of each path says why they suffice. No path looks at a tree's properties by itself.
+//!
+//! No path is taken where each request is answered before the next access (a write buffer, an inclusive cache,
+//! cachegrind's rules), for there the general path's order is what counts. Those behind the front know the user's
+//! requests alone.
+
+use binhop_base::Agents;
+
+use crate::{
+    CacheConfig, IndexBy, Next, Replacement, Rules, Tree, WritePolicy,
+    cache::{Cache, Index},
+};
+
+macro_rules! paths {
+    ($($name:ident = $text:literal, $doc:literal;)*) => {
+        /// A way to simulate that is faster than one access at a time, and leaves the same.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum FastPath { $(#[doc = $doc] $name,)* }
+
+        impl FastPath {
+            /// Every fast path, in the order of their discriminants.
+            pub const ALL: &'static [FastPath] = &[$(FastPath::$name,)*];
+            /// Its name in a plan.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(FastPath::$name => $text,)* }
+            }
+            /// What it does, in a sentence.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(FastPath::$name => $doc,)* }
+            }
+        }
+    };
+}
+
+paths! {
+    TwoPhase = "two-phase", "Level 1 looks up many accesses in one loop, and does what their misses ask for in a second.";
+    Chain = "chain", "Each level behind the front goes through many requests before the next level does.";
+    DirectMapped = "direct-mapped", "Behind a shared front, what is the same in all lanes is worked out once, and the rest is replayed without a branch.";
+    KnownHits = "known-hits", "Requests that hit in every back of a lane and change nothing are taken out once for all of them.";
+    LruStack = "lru-stack", "Backs of equal sets that replace the least recently used are simulated in one stack.";
+}
+
+/// A set of fast paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FastPathSet(u8);
+
+impl FastPathSet {
+    /// None of them.
+    pub const NONE: Self = Self(0);
+    /// All of them.
+    pub const ALL: Self = Self((1 << FastPath::ALL.len()) - 1);
+
+    /// The same set and another path.
+    #[must_use]
+    pub const fn with(self, path: FastPath) -> Self {
+        Self(self.0 | 1 << path as u8)
+    }
+
+    /// The paths of either set.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether a path is in the set.
+    #[must_use]
+    pub const fn contains(self, path: FastPath) -> bool {
+        self.0 & 1 << path as u8 != 0
+    }
+}
+
+/// For each fast path whether it is taken, or why it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastPaths([Option<&'static str>; FastPath::ALL.len()]);
+
+impl FastPaths {
+    /// A decision for each path: `None`, or why it is not taken.
+    #[must_use]
+    pub fn decide(why_not: impl Fn(FastPath) -> Option<&'static str>) -> Self {
+        let mut decided = [None; FastPath::ALL.len()];
+        FastPath::ALL.iter().for_each(|&path| decided[path as usize] = why_not(path));
+        Self(decided)
+    }
+
+    /// Whether a path is taken.
+    #[must_use]
+    pub fn takes(&self, path: FastPath) -> bool {
+        self.0[path as usize].is_none()
+    }
+
+    /// Why a path is not taken; `None` if it is.
+    #[must_use]
+    pub fn why_not(&self, path: FastPath) -> Option<&'static str> {
+        self.0[path as usize]
+    }
+
+    /// The same, but for paths that are switched off.
+    #[must_use]
+    pub fn without(&self, off: FastPathSet) -> Self {
+        Self::decide(|path| if off.contains(path) { Some("switched off") } else { self.why_not(path) })
+    }
+}
+
+impl FastPath {
+    /// The fast paths that a tree allows. [`FastPath::DirectMapped`], [`FastPath::KnownHits`] and
+    /// [`FastPath::LruStack`] serve several backs: what else these must have in common, their types say.
+    #[must_use]
+    pub fn of(tree: &Tree) -> FastPaths {
+        FastPaths::decide(|path| {
+            let allowed = match path {
+                FastPath::TwoPhase => two_phase(tree),
+                FastPath::Chain => chain(tree).map(|_| ()),
+                FastPath::DirectMapped => direct_mapped(tree).map(|_| ()),
+                FastPath::KnownHits => known_hits(tree).map(|_| ()),
+                FastPath::LruStack => lru_stack(tree).map(|_| ()),
+            };
+            allowed.err()
+        })
+    }
+}
+
+/// What a rule answers: something the path needs, or why the path is not for this tree.
+type Verdict<T = ()> = Result<T, &'static str>;
+
+/// The most ways that one [`Stack`](crate::Stack) keeps: what is searched is searched one by one.
+pub(crate) const MOST_STACKED: u32 = 32;
+
+fn refuse(refused: bool, why: &'static str) -> Verdict {
+    if refused { Err(why) } else { Ok(()) }
+}
+
+/// Requests may be recorded, and handled when others have been made.
+fn may_wait(tree: &Tree) -> Verdict {
+    refuse(
+        tree.config().rules == Rules::Cachegrind,
+        "cachegrind's rules ask for whole references at every level",
+    )?;
+    refuse(
+        tree.answers_at_once(),
+        "a write buffer or an inclusive cache answers every request before the next access",
+    )
+}
+
+fn is_plain(cache: &CacheConfig) -> Verdict {
+    refuse(cache.hashed && cache.sets() > 1, "a hashed index")
+}
+
+fn stores_stay(cache: &CacheConfig) -> Verdict {
+    refuse(
+        cache.write != WritePolicy::Back || !cache.allocate,
+        "a cache that is not write-back and allocating",
+    )
+}
+
+/// The front's caches are asked by the processor alone, each write-back and allocating; a miss changes nothing in them but
+/// that its line comes and the victim goes. The first phase has a loop for the ways and the replacement, and two caches
+/// are alike.
+fn two_phase(tree: &Tree) -> Verdict {
+    may_wait(tree)?;
+    let config = tree.config();
+    let serving = [config.fetch, config.data];
+    for (number, cache) in config.caches.iter().enumerate().filter(|&(number, _)| tree.in_front(number)) {
+        refuse(!serving.contains(&number), "a cache of the front that the processor does not ask")?;
+        let inside = matches!(cache.next, Next::Cache(next) if tree.in_front(next));
+        refuse(inside, "a cache that the processor and another cache ask")?;
+        stores_stay(cache)?;
+        is_plain(cache)?;
+        match (Cache::index_of(tree, number), cache.keyed_by_mapping()) {
+            (Index::Offset, _) | (Index::Frame, false) | (Index::VirtualPage, true) => {}
+            _ => return Err("level 1 is indexed by one kind of address and tagged by another"),
+        }
+        let known =
+            cache.ways == 1 || cache.replacement == Replacement::Lru && matches!(cache.ways, 2 | 4 | 8);
+        refuse(!known, "level 1 is neither direct-mapped nor LRU of 2, 4 or 8 ways")?;
+    }
+    let alike = |number: usize| {
+        let cache = &config.caches[number];
+        let index = Cache::index_of(tree, number);
+        (cache.line, cache.sets(), cache.ways, index, cache.keyed_by_mapping())
+    };
+    refuse(alike(config.fetch) != alike(config.data), "the two caches of level 1 differ in shape")
+}
+
+/// The caches behind the front in the order in which they ask each other: each asks the next, the last asks memory, and
+/// each is one that [`crate::leaf`] has a loop for.
+pub(crate) fn chain(tree: &Tree) -> Verdict<Box<[usize]>> {
+    may_wait(tree)?;
+    by_the_user(tree)?;
+    let config = tree.config();
+    let behind: Vec<usize> = (0..config.caches.len()).filter(|&cache| !tree.in_front(cache)).collect();
+    let next = |number: usize| match config.caches[number].next {
+        Next::Cache(next) => Some(next),
+        Next::Memory => None,
+    };
+    let mut starts =
+        behind.iter().copied().filter(|&number| !behind.iter().any(|&b| next(b) == Some(number)));
+    let start = starts.next().ok_or("no cache stands behind the front")?;
+    refuse(starts.next().is_some(), "the caches behind the front are no chain")?;
+    let chain: Vec<usize> = std::iter::successors(Some(start), |&at| next(at)).collect();
+    refuse(
+        chain.iter().any(|&number| tree.in_front(number)),
+        "a cache that the processor and another cache ask",
+    )?;
+    debug_assert_eq!(chain.len(), behind.len(), "one start: every other cache is asked by one of them");
+    chain.iter().try_for_each(|&number| is_simple(tree, number))?;
+    Ok(chain.into())
+}
+
+/// A cache that is asked for pages' lines, keeps what is stored, and never depends on what it asks.
+fn is_simple(tree: &Tree, number: usize) -> Verdict {
+    let cache = &tree.config().caches[number];
+    stores_stay(cache)?;
+    refuse(tree.takes_mapping(number) || cache.keyed_by_mapping(), "a virtual tag")?;
+    let physical = matches!(Cache::index_of(tree, number), Index::Frame | Index::Offset);
+    refuse(!physical, "a virtual index")
+}
+
+fn by_the_user(tree: &Tree) -> Verdict {
+    refuse(tree.config().agents != Agents::USER, "others than the user make accesses")
+}
+
+/// The only cache behind the front: simple, with a plain index, before memory.
+fn only_behind(tree: &Tree) -> Verdict<usize> {
+    let &[number] = &*chain(tree)? else { return Err("several caches stand behind the front") };
+    is_plain(&tree.config().caches[number])?;
+    Ok(number)
+}
+
+/// One direct-mapped cache behind the front, indexed by the frame: a set holds lines of one line number within the page
+/// only. Both caches of level 1 ask it, for pages' lines.
+pub(crate) fn direct_mapped(tree: &Tree) -> Verdict<usize> {
+    let number = only_behind(tree)?;
+    let (cache, page) = (&tree.config().caches[number], tree.config().page);
+    refuse(cache.ways != 1, "the back is not direct-mapped")?;
+    for front in [tree.config().fetch, tree.config().data].map(|front| &tree.config().caches[front]) {
+        refuse(front.next != Next::Cache(number), "not all of level 1 asks the back")?;
+        refuse(front.keyed_by_mapping(), "level 1 has a virtual tag")?;
+    }
+    let by_frame = cache.index == IndexBy::Physical && cache.sets() * cache.line.bytes() >= page.bytes();
+    refuse(!by_frame, "the back is smaller than a page")?;
+    Ok(number)
+}
+
+/// One cache behind the front whose replacement is left alone by a repeated hit.
+pub(crate) fn known_hits(tree: &Tree) -> Verdict<usize> {
+    let number = only_behind(tree)?;
+    let cache = &tree.config().caches[number];
+    refuse(!cache.rehit_is_neutral(), "a replacement that remembers a repeated hit")?;
+    refuse(cache.index != IndexBy::Physical, "a virtual index")?;
+    Ok(number)
+}
+
+/// One cache behind the front that replaces the least recently used, or has one way.
+pub(crate) fn lru_stack(tree: &Tree) -> Verdict<usize> {
+    let number = only_behind(tree)?;
+    let cache = &tree.config().caches[number];
+    let lru = cache.replacement == Replacement::Lru || cache.ways == 1;
+    refuse(!lru, "they do not replace the least recently used")?;
+    refuse(cache.ways > MOST_STACKED, "too many ways")?;
+    Ok(number)
+}

@@ -1,0 +1,561 @@
+//! Every fast path against the stepper: equal counts, contents and cycles, on trees that allow the path.
+//!
+//! The stepper (`Computer`) makes one access at a time. Beside it stands a front that takes no fast path, or only the one
+//! at hand, and records what it lets through; then the path's own way through that.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use binhop_base::{Agent, Agents, Bytes, Kind, LineAddr, PageId, PerKind, Rng};
+use binhop_hw::{
+    Back, CacheConfig, Computer, CostRule, Counted, Fan, FastPath, FastPathSet, FastPaths, Front, IndexBy,
+    Next, Replacement, Request, Rules, Sieve, Stack, StackShape, TagBy, Tree, TreeConfig, WriteBufferConfig,
+    WritePolicy, WritebackOrder,
+};
+use common::{World, plain, power, tree};
+use proptest::prelude::*;
+
+/// Bytes of a page; pages.
+const PAGE: u64 = 256;
+const PAGES: u32 = 24;
+
+/// No path but one.
+fn only(tree: &Tree, path: Option<FastPath>) -> FastPaths {
+    let others = FastPath::ALL.iter().filter(|&&other| Some(other) != path);
+    FastPath::of(tree).without(others.fold(FastPathSet::NONE, |off, &other| off.with(other)))
+}
+
+/// The choices from which a path's trees are made.
+#[derive(Clone, Debug)]
+struct Draw {
+    split: bool,
+    /// Ways and sets of level 1; its line is 16 bytes.
+    front: (u32, u64),
+    virtually: bool,
+    /// Line, ways, sets, replacement, whether hashed, and cost of each level behind.
+    behind: Vec<(u64, u32, u64, Replacement, bool, u64)>,
+    evict_first: bool,
+    add: bool,
+}
+
+fn draw() -> impl Strategy<Value = Draw> {
+    let front =
+        (prop::sample::select(vec![1u32, 2, 4, 8]), prop::sample::select(vec![1u64, 2, 4, 8, 16, 64]));
+    let level = (
+        prop::sample::select(vec![16u64, 32, 64]),
+        prop::sample::select(vec![1u32, 2, 4, 8, 16]),
+        prop::sample::select(vec![1u64, 4, 8, 32]),
+        prop::sample::select(Replacement::ALL),
+        any::<bool>(),
+        0u64..30,
+    );
+    (any::<bool>(), front, any::<bool>(), prop::collection::vec(level, 4), any::<bool>(), any::<bool>())
+        .prop_map(|(split, front, virtually, behind, evict_first, add)| Draw {
+            split,
+            front,
+            virtually,
+            behind,
+            evict_first,
+            add,
+        })
+}
+
+impl Draw {
+    /// A tree with these levels behind level 1, the nearest first.
+    fn tree(&self, behind: &[CacheConfig]) -> Tree {
+        let (ways, sets) = self.front;
+        let first = 1 + usize::from(self.split);
+        let order = WritebackOrder::ALL[usize::from(self.evict_first)];
+        let level1 = |name| CacheConfig {
+            index: if self.virtually { IndexBy::Virtual } else { IndexBy::Physical },
+            tag: if self.virtually { TagBy::Asid } else { TagBy::Physical },
+            writeback_order: order,
+            ..plain(name, u64::from(ways) * sets * 16, 16, ways, Next::Cache(first))
+        };
+        let mut caches = vec![level1("l1i")];
+        caches.extend(self.split.then(|| level1("l1d")));
+        let last = first + behind.len() - 1;
+        caches.extend(behind.iter().enumerate().map(|(at, cache)| CacheConfig {
+            writeback_order: order,
+            next: if first + at == last { Next::Memory } else { Next::Cache(first + at + 1) },
+            ..cache.clone()
+        }));
+        let cost_rule = if self.add { CostRule::Add } else { CostRule::Total };
+        let config = tree(caches, PAGE, 0, first - 1);
+        Tree::new(TreeConfig { memory_cost: 100, cost_rule, page: power(PAGE), ..config })
+    }
+
+    /// A level behind level 1.
+    fn level(&self, number: usize, change: impl Fn(&mut CacheConfig)) -> CacheConfig {
+        let (line, ways, sets, replacement, hashed, cost) = self.behind[number];
+        let mut cache = CacheConfig {
+            replacement,
+            hashed,
+            cost,
+            ..plain(&format!("l{}", number + 2), line * u64::from(ways) * sets, line, ways, Next::Memory)
+        };
+        change(&mut cache);
+        cache
+    }
+}
+
+fn resize(cache: &mut CacheConfig, ways: u32, sets: u64) {
+    cache.ways = ways;
+    cache.size = Bytes(cache.line.bytes() * u64::from(ways) * sets);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Access(Kind, u32, u64),
+    /// A page's frame changes hands.
+    Purge(u32),
+    /// What was recorded so far is replayed.
+    Replay,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let kind = prop::sample::select(vec![Kind::Fetch, Kind::Load, Kind::Store]);
+    // Neighbours are common: a line of level 2 is asked for again.
+    let page = prop_oneof![3 => 0..4u32, 2 => 0..PAGES];
+    let event = prop_oneof![
+        60 => (kind, page, 0..PAGE).prop_map(|(kind, page, offset)| Event::Access(kind, page, offset)),
+        1 => (0..PAGES).prop_map(Event::Purge),
+        2 => Just(Event::Replay),
+    ];
+    prop::collection::vec(event, 1..600)
+}
+
+/// Where pages lie in one lane.
+fn world(lane: u64) -> World {
+    World {
+        frames: (0..u64::from(PAGES)).map(|page| page * 5 + lane * 7).collect(),
+        ..World::identity(PAGES)
+    }
+}
+
+/// What stands behind a recorded front in one lane, in place of the backs of the trees.
+trait Behind {
+    /// Handles requests that the front let through.
+    fn replay(&mut self, requests: &[Request], world: &World);
+    fn purge(&mut self, page: PageId, world: &World);
+    /// Equal to the stepper of the tree with this number: all but the front.
+    fn assert_equal(&self, number: usize, tree: &Tree, stepper: &Computer, waited: u64);
+}
+
+/// One stepper for each tree beside one recording front; trees of equal fronts.
+struct Lane<B> {
+    trees: Vec<Tree>,
+    world: World,
+    steppers: Vec<Computer>,
+    front: Front,
+    /// Cycles that the recording front made.
+    waited: u64,
+    behind: B,
+}
+
+impl<B: Behind> Lane<B> {
+    fn new(trees: Vec<Tree>, lane: u64, path: Option<FastPath>, behind: B) -> Self {
+        let steppers = trees.iter().map(|tree| Computer::new(tree, Rng::new(lane))).collect();
+        let front = Front::with(&trees[0], Rng::new(lane), &only(&trees[0], path));
+        Self { trees, world: world(lane), steppers, front, waited: 0, behind }
+    }
+
+    fn run(&mut self, events: &[Event]) {
+        let mut rows: Vec<(Kind, LineAddr)> = Vec::new();
+        for &event in events.iter().chain(&[Event::Replay]) {
+            match event {
+                Event::Access(kind, page, offset) => {
+                    let at = LineAddr { id: page, line: (offset / 16) as u32 };
+                    rows.push((kind, at));
+                    for stepper in &mut self.steppers {
+                        stepper.access(Agent::User, kind, at, &self.world, &mut ());
+                    }
+                    continue;
+                }
+                Event::Replay => self.replay(&mut rows),
+                Event::Purge(page) => {
+                    self.replay(&mut rows);
+                    let mappings = self.world.mappings_of(page);
+                    let page_id = PageId(page);
+                    for stepper in &mut self.steppers {
+                        stepper.purge(Agent::User, page_id, &mappings, &self.world, &mut ());
+                    }
+                    let mut requests: Vec<Request> = Vec::new();
+                    self.front.purge(page_id, &mappings, 0, &self.world, &mut requests);
+                    self.behind.replay(&requests, &self.world);
+                    self.behind.purge(page_id, &self.world);
+                    self.world.frames[page as usize] += 1000;
+                }
+            }
+            self.assert_equal();
+        }
+    }
+
+    fn replay(&mut self, rows: &mut Vec<(Kind, LineAddr)>) {
+        let mut requests: Vec<Request> = Vec::new();
+        self.waited += self.front.access_all(rows, &self.world, &mut requests);
+        self.behind.replay(&requests, &self.world);
+        rows.clear();
+    }
+
+    fn assert_equal(&self) {
+        for (number, (tree, stepper)) in self.trees.iter().zip(&self.steppers).enumerate() {
+            for cache in (0..tree.config().caches.len()).filter(|&cache| tree.in_front(cache)) {
+                assert_eq!(self.front.counters(cache), stepper.counters(cache));
+                assert_eq!(self.front.contents(cache), stepper.contents(cache));
+            }
+            self.behind.assert_equal(number, tree, stepper, self.waited);
+        }
+    }
+}
+
+fn assert_equal_backs(tree: &Tree, back: &Back, stepper: &Computer) {
+    for cache in (0..tree.config().caches.len()).filter(|&cache| !tree.in_front(cache)) {
+        assert_eq!(back.counters(cache), stepper.counters(cache));
+        assert_eq!(back.contents(cache), stepper.contents(cache));
+    }
+    assert_eq!(back.memory(), stepper.back.memory());
+}
+
+/// Backs that take these paths at most, and nothing else.
+struct Plain(Vec<(Back, u64)>);
+
+impl Plain {
+    fn new(trees: &[Tree], lane: u64, path: Option<FastPath>) -> Self {
+        let back = |tree: &Tree| (Back::with(tree, Rng::new(lane), &only(tree, path)), 0);
+        Self(trees.iter().map(back).collect())
+    }
+}
+
+impl Behind for Plain {
+    fn replay(&mut self, requests: &[Request], world: &World) {
+        for (back, waited) in &mut self.0 {
+            *waited += back.replay(requests, world);
+        }
+    }
+
+    fn purge(&mut self, page: PageId, world: &World) {
+        for (back, _) in &mut self.0 {
+            back.purge(page, &world.mappings_of(page.0), 0, world);
+        }
+    }
+
+    fn assert_equal(&self, number: usize, tree: &Tree, stepper: &Computer, waited: u64) {
+        let (back, behind) = &self.0[number];
+        assert_equal_backs(tree, back, stepper);
+        assert_eq!(waited + behind, stepper.now);
+    }
+}
+
+/// Backs that see what a sieve left.
+struct Sifted(Sieve, Plain);
+
+impl Behind for Sifted {
+    fn replay(&mut self, requests: &[Request], world: &World) {
+        let mut requests = requests.to_vec();
+        let hits: PerKind<u64> = self.0.sift(&mut requests, world);
+        for (back, waited) in &mut self.1.0 {
+            *waited += back.add_hits(&hits);
+        }
+        self.1.replay(&requests, world);
+    }
+
+    fn purge(&mut self, page: PageId, world: &World) {
+        self.1.purge(page, world);
+        self.0.forget(page, world);
+    }
+
+    fn assert_equal(&self, number: usize, tree: &Tree, stepper: &Computer, waited: u64) {
+        self.1.assert_equal(number, tree, stepper, waited);
+    }
+}
+
+impl Behind for Stack {
+    fn replay(&mut self, requests: &[Request], world: &World) {
+        Stack::replay(self, requests, world);
+    }
+
+    fn purge(&mut self, page: PageId, world: &World) {
+        Stack::purge(self, page, world);
+    }
+
+    fn assert_equal(&self, _number: usize, tree: &Tree, stepper: &Computer, waited: u64) {
+        let cache = tree.config().caches.len() - 1;
+        let member = self.member(tree.config().caches[cache].ways, tree);
+        assert_eq!(member.counters(cache), stepper.counters(cache));
+        assert_eq!(member.memory(), stepper.back.memory());
+        assert_eq!(member.resident(cache), stepper.back.resident(cache));
+        assert_eq!(waited + member.waited(), stepper.now);
+    }
+}
+
+fn two_phase(draw: &Draw, events: &[Event]) {
+    let trees = vec![draw.tree(&[draw.level(0, |_| {})])];
+    assert_eq!(FastPath::of(&trees[0]).why_not(FastPath::TwoPhase), None);
+    let behind = Plain::new(&trees, 1, None);
+    Lane::new(trees, 1, Some(FastPath::TwoPhase), behind).run(events);
+}
+
+fn chain(draw: &Draw, events: &[Event]) {
+    let mut levels: Vec<CacheConfig> =
+        (0..1 + draw.behind[3].5 as usize % 3).map(|n| draw.level(n, |_| {})).collect();
+    // Lines grow on the way to memory; a virtual level 1 behind which mappings are named allows no chain.
+    levels.sort_by_key(|level| level.line.bytes());
+    let draw = Draw { virtually: false, ..draw.clone() };
+    let trees = vec![draw.tree(&levels)];
+    assert_eq!(FastPath::of(&trees[0]).why_not(FastPath::Chain), None);
+    let behind = Plain::new(&trees, 1, Some(FastPath::Chain));
+    Lane::new(trees, 1, None, behind).run(events);
+}
+
+fn known_hits(draw: &Draw, events: &[Event]) {
+    let draw = Draw { virtually: false, ..draw.clone() };
+    let line = draw.behind[0].0;
+    let level = |number| {
+        draw.level(number, |cache| {
+            cache.hashed = false;
+            let sets = cache.sets();
+            cache.line = power(line);
+            if !cache.replacement.rehit_is_neutral() {
+                cache.replacement = Replacement::Plru;
+            }
+            resize(cache, cache.ways, sets);
+        })
+    };
+    let trees: Vec<Tree> = (0..4).map(|number| draw.tree(&[level(number)])).collect();
+    for tree in &trees {
+        assert_eq!(FastPath::of(tree).why_not(FastPath::KnownHits), None);
+    }
+    let sieve = Sieve::new(&trees.iter().collect::<Vec<_>>()).unwrap();
+    let behind = Sifted(sieve, Plain::new(&trees, 1, None));
+    Lane::new(trees, 1, None, behind).run(events);
+}
+
+fn lru_stack(draw: &Draw, events: &[Event]) {
+    let draw = Draw { virtually: false, ..draw.clone() };
+    let (_, _, sets, ..) = draw.behind[0];
+    let level = |ways| {
+        draw.level(0, |cache| {
+            (cache.hashed, cache.replacement) = (false, Replacement::Lru);
+            resize(cache, ways, sets);
+        })
+    };
+    let trees: Vec<Tree> = [1, 2, 3, 4, 8].map(|ways| draw.tree(&[level(ways)])).into();
+    let shape = StackShape::of(&trees[0]).unwrap();
+    assert!(trees.iter().all(|tree| StackShape::of(tree) == Ok(shape)));
+    Lane::new(trees, 1, None, Stack::new(shape, 8)).run(events);
+}
+
+/// One fan for three lanes behind one front, as a shared front has it: level 1 does not depend on the placement, and no
+/// page is purged.
+fn direct_mapped(draw: &Draw, events: &[Event]) {
+    let (ways, sets) = draw.front;
+    let draw = Draw { virtually: false, front: (ways, sets.min(PAGE / 16)), ..draw.clone() };
+    let level = draw.level(0, |cache| {
+        cache.hashed = false;
+        let least = PAGE / cache.line.bytes();
+        let sets = cache.sets().max(least);
+        resize(cache, 1, sets);
+    });
+    let tree = draw.tree(&[level]);
+    assert_eq!(FastPath::of(&tree).why_not(FastPath::DirectMapped), None);
+    assert!(!tree.front_depends_on_placement());
+    let mut fan = Fan::new(&tree).unwrap();
+    let mut front = Front::with(&tree, Rng::new(0), &only(&tree, None));
+    let lanes = [1, 2, 3];
+    let mut steppers = lanes.map(|lane| (Computer::new(&tree, Rng::new(lane)), world(lane)));
+    let mut backs = lanes.map(|lane| (Back::with(&tree, Rng::new(lane), &only(&tree, None)), 0));
+    let (mut rows, mut waited): (Vec<(Kind, LineAddr)>, u64) = (Vec::new(), 0);
+    for (step, &event) in events.iter().chain(&[Event::Replay]).enumerate() {
+        match event {
+            Event::Access(kind, page, offset) => {
+                let at = LineAddr { id: page, line: (offset / 16) as u32 };
+                rows.push((kind, at));
+                for (stepper, world) in &mut steppers {
+                    stepper.access(Agent::User, kind, at, world, &mut ());
+                }
+                continue;
+            }
+            Event::Purge(_) => continue,
+            Event::Replay => {}
+        }
+        let mut requests: Vec<Request> = Vec::new();
+        waited += front.access_all(&rows, &world(0), &mut requests);
+        rows.clear();
+        let alike = fan.sift(&mut requests, 0);
+        // Sharing ends here at the latest: then the backs go on by themselves.
+        let ends = step > events.len() / 2;
+        for ((back, behind), (stepper, world)) in backs.iter_mut().zip(&steppers) {
+            *behind += back.replay_alike(&requests, &alike, world);
+            if ends {
+                back.leave(&fan);
+            }
+            assert_equal_backs(&tree, back, stepper);
+            assert_eq!(waited + *behind, stepper.now);
+        }
+        if ends {
+            let rest = &events[(step + 1).min(events.len())..];
+            for (at, &event) in rest.iter().enumerate() {
+                let Event::Access(kind, page, offset) = event else { continue };
+                let line = LineAddr { id: page, line: (offset / 16) as u32 };
+                let cache = if kind == Kind::Fetch { tree.config().fetch } else { tree.config().data };
+                for (lane, ((back, behind), (stepper, world))) in
+                    backs.iter_mut().zip(&mut steppers).enumerate()
+                {
+                    stepper.access(Agent::User, kind, line, world, &mut ());
+                    let mut requests: Vec<Request> = Vec::new();
+                    let mut own = front.clone();
+                    let cycles = own.access(cache, kind, line, 0, world, &mut requests);
+                    *behind += cycles + back.replay(&requests, world);
+                    if lane + 1 == lanes.len() {
+                        front = own;
+                    }
+                    if at % 16 == 0 || at + 1 == rest.len() {
+                        assert_equal_backs(&tree, back, stepper);
+                        assert_eq!(waited + *behind, stepper.now);
+                    }
+                }
+            }
+            return;
+        }
+    }
+}
+
+fn check(path: FastPath, draw: &Draw, events: &[Event]) {
+    match path {
+        FastPath::TwoPhase => two_phase(draw, events),
+        FastPath::Chain => chain(draw, events),
+        FastPath::DirectMapped => direct_mapped(draw, events),
+        FastPath::KnownHits => known_hits(draw, events),
+        FastPath::LruStack => lru_stack(draw, events),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_fast_path_leaves_what_the_stepper_leaves(draw in draw(), events in events()) {
+        FastPath::ALL.iter().for_each(|&path| check(path, &draw, &events));
+    }
+}
+
+/// A tree that allows every path: two levels, direct-mapped.
+fn allowed() -> TreeConfig {
+    let caches = vec![plain("l1", 64, 16, 1, Next::Cache(1)), plain("l2", 1024, 32, 1, Next::Memory)];
+    tree(caches, PAGE, 0, 0)
+}
+
+fn why_not(path: FastPath, change: impl Fn(&mut TreeConfig)) -> Option<&'static str> {
+    let mut config = allowed();
+    change(&mut config);
+    FastPath::of(&Tree::new(config)).why_not(path)
+}
+
+#[test]
+fn every_path_says_what_it_is_and_is_allowed_somewhere() {
+    for &path in FastPath::ALL {
+        assert!(path.meaning().ends_with('.') && !path.name().contains(' '), "{path:?}");
+        assert_eq!(why_not(path, |_| {}), None, "{path:?}");
+        let off = FastPath::of(&Tree::new(allowed())).without(FastPathSet::NONE.with(path));
+        assert_eq!(off.why_not(path), Some("switched off"));
+        let others = FastPath::ALL.iter().filter(|&&other| other != path);
+        assert!(others.into_iter().all(|&other| off.takes(other)));
+    }
+    assert!(FastPath::ALL.iter().all(|&path| FastPathSet::ALL.contains(path)));
+}
+
+/// Changes to the tree that allows everything, and the paths that they leave.
+#[test]
+fn what_a_path_cannot_take_it_refuses() {
+    use FastPath::{Chain, DirectMapped, KnownHits, LruStack, TwoPhase};
+    type Change = fn(&mut TreeConfig);
+    let cases: &[(Change, &[FastPath])] = &[
+        (|tree| tree.caches[1].inclusive = true, &[]),
+        (
+            |tree| {
+                tree.caches[1].write = WritePolicy::Through;
+                tree.caches[1].write_buffer = Some(WriteBufferConfig { entries: 1, drain_cycles: 1 });
+            },
+            &[],
+        ),
+        (|tree| tree.agents = Agents::USER.with(Agent::Walk), &[TwoPhase]),
+        (|tree| tree.caches[0].write = WritePolicy::Through, &[Chain, DirectMapped, KnownHits, LruStack]),
+        (|tree| tree.caches[0].allocate = false, &[Chain, DirectMapped, KnownHits, LruStack]),
+        (|tree| tree.caches[0].hashed = true, &[Chain, DirectMapped, KnownHits, LruStack]),
+        (|tree| resize(&mut tree.caches[0], 3, 4), &[Chain, DirectMapped, KnownHits, LruStack]),
+        (|tree| tree.caches[1].write = WritePolicy::Through, &[TwoPhase]),
+        (|tree| tree.caches[1].allocate = false, &[TwoPhase]),
+        (|tree| tree.caches[1].hashed = true, &[TwoPhase, Chain]),
+        (|tree| resize(&mut tree.caches[1], 2, 16), &[TwoPhase, Chain, KnownHits, LruStack]),
+        (|tree| resize(&mut tree.caches[1], 64, 16), &[TwoPhase, Chain, KnownHits]),
+        (|tree| resize(&mut tree.caches[1], 1, 4), &[TwoPhase, Chain, KnownHits, LruStack]),
+        (
+            |tree| {
+                resize(&mut tree.caches[1], 2, 16);
+                tree.caches[1].replacement = Replacement::Srrip;
+            },
+            &[TwoPhase, Chain],
+        ),
+        (
+            |tree| {
+                resize(&mut tree.caches[1], 2, 16);
+                tree.caches[1].replacement = Replacement::Fifo;
+            },
+            &[TwoPhase, Chain, KnownHits],
+        ),
+        (|tree| tree.caches[1].replacement = Replacement::Srrip, FastPath::ALL),
+        (
+            |tree| {
+                tree.caches[1].next = Next::Cache(2);
+                tree.caches.push(plain("l3", 4096, 32, 1, Next::Memory));
+            },
+            &[TwoPhase, Chain],
+        ),
+        // Two caches behind the front, each asked by one of level 1.
+        (
+            |tree| {
+                tree.caches.push(plain("l1d", 64, 16, 1, Next::Cache(3)));
+                tree.caches.push(plain("l2d", 1024, 32, 1, Next::Memory));
+                tree.data = 2;
+            },
+            &[TwoPhase],
+        ),
+        // Level 1 for data asks memory itself.
+        (
+            |tree| {
+                tree.caches.push(plain("l1d", 64, 16, 1, Next::Memory));
+                tree.data = 2;
+            },
+            &[TwoPhase, Chain, KnownHits, LruStack],
+        ),
+        // Two caches of level 1 of different shapes.
+        (
+            |tree| {
+                tree.caches.push(plain("l1d", 128, 16, 1, Next::Cache(1)));
+                tree.data = 2;
+            },
+            &[Chain, DirectMapped, KnownHits, LruStack],
+        ),
+        (|tree| tree.caches[0].tag = TagBy::Asid, &[TwoPhase]),
+        (|tree| (tree.caches[1].index, tree.caches[1].tag) = (IndexBy::Virtual, TagBy::Global), &[TwoPhase]),
+    ];
+    for (number, (change, left)) in cases.iter().enumerate() {
+        for &path in FastPath::ALL {
+            let why = why_not(path, change);
+            assert_eq!(why.is_none(), left.contains(&path), "case {number}, {}: {why:?}", path.name());
+        }
+    }
+}
+
+#[test]
+fn cachegrind_s_rules_allow_none() {
+    let caches = vec![
+        plain("i1", 64, 16, 1, Next::Cache(2)),
+        plain("d1", 64, 16, 1, Next::Cache(2)),
+        plain("ll", 1024, 16, 1, Next::Memory),
+    ];
+    let config = TreeConfig { rules: Rules::Cachegrind, ..tree(caches, PAGE, 0, 1) };
+    let paths = FastPath::of(&Tree::new(config));
+    assert!(FastPath::ALL.iter().all(|&path| paths.why_not(path).unwrap().contains("cachegrind")));
+}
