@@ -38,8 +38,8 @@ def undisturbed() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if heard:
-        before(*heard[0])
+        if heard:
+            before(*heard[0])
 
 
 def _is_command() -> bool:

@@ -174,13 +174,15 @@ def _read(place: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]] | None:
             return None
         tables = {}
         for name, digest in manifest["files"].items():
+            if Path(name).name != name:
+                return None
             content = (place / name).read_bytes()
             if _digest(content) != digest:
                 return None
             tables[name.removesuffix(".parquet")] = pl.read_parquet(io.BytesIO(content))
-    except (OSError, ValueError, RecursionError):
+        return tables, manifest["rest"]
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return None
-    return tables, manifest["rest"]
 
 
 def _remove(place: Path) -> None:

@@ -42,13 +42,14 @@ def _distrusted_itself(path: Path) -> str | None:
 
 
 def _is_private(group: int) -> bool:
-    """Returns whether the group is root's, or has this user's name, as many systems give each user one."""
+    """Returns whether the group is root's, or has this user's name and no other member."""
     if group == 0:
         return True
     try:
-        return grp.getgrgid(group).gr_name == pwd.getpwuid(os.geteuid()).pw_name
+        about, user = grp.getgrgid(group), pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return False
+    return about.gr_name == user and {*about.gr_mem} <= {user}
 
 
 def _user(number: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -57,6 +58,21 @@ def forge_with_sum(place: Path) -> None:
     (place / "kept.json").write_text(json.dumps(manifest))
 
 
+def seal(place: Path, manifest: object) -> None:
+    """Writes a manifest with the checksum that it would have."""
+    sealed = {**manifest, "checksum": kept._checksum(manifest)}
+    (place / "kept.json").write_text(json.dumps(sealed))
+
+
+def foreign(place: Path) -> None:
+    """Seals a manifest whose table lies outside its directory."""
+    shutil.copy(place / "results.parquet", place.parent / "x.parquet")
+    digest = kept._digest((place / "results.parquet").read_bytes())
+    manifest = json.loads((place / "kept.json").read_text())
+    del manifest["checksum"]
+    seal(place, {**manifest, "files": {**manifest["files"], "../x.parquet": digest}})
+
+
 def cut(name: str) -> object:
     def damage(place: Path) -> None:
         os.truncate(place / name, (place / name).stat().st_size // 2)
@@ -73,8 +89,11 @@ DAMAGES = {
     "gone": lambda place: (place / "processes.parquet").unlink(),
     "no manifest": lambda place: (place / "kept.json").unlink(),
     "nested": lambda place: (place / "kept.json").write_text("[" * 100_000),
-    "other form": lambda place: (place / "kept.json").write_text('{"kept": 2}'),
-    "a path": lambda place: (place / "kept.json").write_text('{"kept": 1, "files": {"../x": "0"}}'),
+    "other form": lambda place: seal(place, {"kept": kept.FORM + 1, "files": {}, "rest": {}}),
+    "no tables": lambda place: seal(place, {"kept": kept.FORM, "rest": {}}),
+    "no rest": lambda place: seal(place, {"kept": kept.FORM, "files": {}}),
+    "tables in a list": lambda place: seal(place, {"kept": kept.FORM, "files": [], "rest": {}}),
+    "a path": foreign,
 }
 
 

@@ -66,7 +66,7 @@ def _caches() -> list[str]:
     described = []
     for word in " ".join(os.environ.get(name, "") for name in WORDS).split():
         with suppress(BinhopError):  # a file that is not there yet
-            if word in bundled or word.endswith(".toml"):
+            if word in bundled or (word.endswith(".toml") and Path(word).is_file()):
                 described.append(_binhop.Machine.load(word).resolved())
     tables = [tomllib.loads(text) for text in described or bundled.values()]
     return list(dict.fromkeys(name for table in tables for name in table["cache"]))

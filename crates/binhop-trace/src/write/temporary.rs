@@ -177,31 +177,17 @@ fn remove_dead(target: &Path, before: &str, own: &File) {
     }
 }
 
-#[cfg(unix)]
 fn same_owner(about: &fs::Metadata, own: &File) -> bool {
-    use std::os::unix::fs::MetadataExt;
     own.metadata().is_ok_and(|own| own.uid() == about.uid())
 }
 
-#[cfg(not(unix))]
-fn same_owner(_: &fs::Metadata, _: &File) -> bool {
-    true
-}
-
 /// Returns whether an open file still has this name.
-#[cfg(unix)]
 fn bears(path: &Path, file: &File) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let identity = |about: fs::Metadata| (about.dev(), about.ino());
     match (fs::symlink_metadata(path), file.metadata()) {
         (Ok(there), Ok(held)) => identity(there) == identity(held),
         _ => false,
     }
-}
-
-#[cfg(not(unix))]
-fn bears(path: &Path, _: &File) -> bool {
-    path.exists()
 }
 
 pub(crate) fn cannot_write(target: &Path, what: &str, error: &str) -> Box<Problem> {
