@@ -21,6 +21,7 @@ mod input;
 mod numbers;
 
 use binhop_base::{Problem, Result};
+use binhop_os::scheduler::{Order, Scheduler};
 use binhop_trace::event::Cause;
 use binhop_trace::{EventBatch, Meta, Source};
 
@@ -100,12 +101,9 @@ pub struct Mix {
     ends: Ends,
     weave: Weave,
     numbers: Numbers,
-    running: Option<usize>,
-    turns: u64,
-    left: u64,
+    /// Who runs, in instructions of all: an input is the task of its place.
+    scheduler: Scheduler,
     fresh: bool,
-    /// Instructions that ran, and that passed with nobody ready.
-    now: u64,
     started: bool,
 }
 
@@ -114,12 +112,8 @@ struct Part {
     input: Input,
     /// `None` before its first turn, and after its end.
     reading: Option<Reading>,
-    last_turn: u64,
-    /// It waits until then.
-    wakes: u64,
     /// How often it has ended.
     ended: u32,
-    gone: bool,
 }
 
 impl Mix {
@@ -141,8 +135,10 @@ impl Mix {
         for mut input in inputs {
             let reading = Reading::open(&mut input)?;
             metas.push((input.name.clone(), reading.meta().clone()));
-            parts.push(Part { input, reading: Some(reading), last_turn: 0, wakes: 0, ended: 0, gone: false });
+            parts.push(Part { input, reading: Some(reading), ended: 0 });
         }
+        let mut scheduler = Scheduler::new(Order::LongestAgo);
+        (0..parts.len() as u32).for_each(|part| scheduler.add(part));
         let meta = Meta { schedule: Some(schedule.name().to_owned()), ..common(&metas)? };
         let name = metas.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" + ");
         Ok(Self {
@@ -154,11 +150,8 @@ impl Mix {
             ends,
             weave: Weave::default(),
             numbers: Numbers::default(),
-            running: None,
-            turns: 0,
-            left: 0,
+            scheduler,
             fresh: true,
-            now: 0,
             started: false,
         })
     }
@@ -170,8 +163,8 @@ impl Mix {
 
     /// Runs the part whose turn it is up to the next thing of interest.
     fn step(&mut self, at: usize) -> Result<()> {
-        let alone = self.inputs.iter().filter(|part| !part.gone).count() == 1;
-        let (left, fresh) = (self.left, self.fresh);
+        let alone = self.scheduler.len() == 1;
+        let (left, fresh) = (self.scheduler.left(), self.fresh);
         let (reading, weave, numbers) = self.part(at);
         match reading.step(weave, numbers)? {
             Step::Rows(rows) => {
@@ -181,17 +174,17 @@ impl Mix {
                 if end > 0 {
                     weave.rows(rows.slice(0, end));
                 }
-                self.now += ran;
+                self.scheduler.ran(ran);
                 self.fresh &= ran == 0;
-                self.left = self.left.saturating_sub(ran);
                 if end < rows.len() {
+                    self.scheduler.preempt();
                     return self.next_turn(at, Cause::Involuntary, None);
                 }
                 Ok(())
             }
             Step::Told => Ok(()),
             Step::Waits { cause, number } => {
-                self.inputs[at].wakes = self.now.saturating_add(self.latencies.of(cause, number));
+                self.scheduler.sleep(self.latencies.of(cause, number));
                 self.next_turn(at, cause, number)
             }
             Step::End => self.end(at),
@@ -217,17 +210,17 @@ impl Mix {
         if self.ends == Ends::Repeat {
             let part = &mut self.inputs[at];
             part.reading = Some(Reading::open(&mut part.input)?);
+            self.scheduler.preempt();
         } else {
-            self.inputs[at].gone = true;
+            self.scheduler.exit();
         }
         self.next_turn(at, Cause::Exit, None)
     }
 
     /// The mix is over: whoever still lives is let go without an exit.
     fn finish(&mut self) {
-        self.running = None;
+        self.scheduler = Scheduler::new(Order::LongestAgo);
         for part in &mut self.inputs {
-            part.gone = true;
             if let Some(reading) = part.reading.take() {
                 reading.describe(&mut self.numbers);
             }
@@ -235,14 +228,11 @@ impl Mix {
     }
 
     fn next_turn(&mut self, leaving: usize, cause: Cause, number: Option<u32>) -> Result<()> {
-        self.running = None;
-        let living = || self.inputs.iter().enumerate().filter(|(_, part)| !part.gone);
-        let Some(first) = living().map(|(_, part)| part.wakes).min() else { return Ok(()) };
-        self.now = self.now.max(first);
-        let ready: Vec<Ready> = living()
-            .filter(|(_, part)| part.wakes <= self.now)
-            .map(|(at, part)| Ready { asid: at as u32, last_turn: part.last_turn })
-            .collect();
+        if !self.scheduler.rouse() {
+            return Ok(());
+        }
+        let of = |(asid, last_turn)| Ready { asid, last_turn };
+        let ready: Vec<Ready> = self.scheduler.ready().map(of).collect();
         let next = ready[self.schedule.choose(&ready)].asid as usize;
         if next != leaving || cause != Cause::Involuntary {
             let (reading, weave, numbers) = self.part(next);
@@ -253,11 +243,9 @@ impl Mix {
     }
 
     fn begin_turn(&mut self, at: usize) {
-        self.turns += 1;
-        self.running = Some(at);
-        self.left = self.schedule.turn(at as u32);
+        let quantum = self.schedule.turn(at as u32);
+        self.scheduler.begin(at as u32, quantum);
         self.fresh = true;
-        self.inputs[at].last_turn = self.turns;
     }
 
     fn run(&mut self) -> Result<()> {
@@ -267,8 +255,8 @@ impl Mix {
             reading.resume(weave, numbers, None)?;
             self.begin_turn(0);
         }
-        while let Some(at) = self.running.filter(|_| !self.weave.is_ready()) {
-            self.step(at)?;
+        while let Some(at) = self.scheduler.running().filter(|_| !self.weave.is_ready()) {
+            self.step(at as usize)?;
         }
         Ok(())
     }
@@ -286,7 +274,7 @@ impl Source for Mix {
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
         if !self.weave.is_ready() {
             self.run()?;
-            if self.running.is_none() {
+            if self.scheduler.running().is_none() {
                 self.weave.flush();
             }
             self.numbers.tell(&mut self.meta);

@@ -8,6 +8,7 @@ pub mod calls;
 pub mod native;
 mod round_robin;
 
+use binhop_os::scheduler;
 use binhop_trace::event::Cause;
 
 pub use built_in::{BuiltIn, PREEMPTED};
@@ -61,6 +62,6 @@ pub trait Schedule: Send {
 /// The one whose last turn is longest ago, the first of those that had none.
 #[must_use]
 pub fn longest_ago(ready: &[Ready]) -> usize {
-    let first = ready.iter().enumerate().min_by_key(|(_, ready)| (ready.last_turn, ready.asid));
-    first.expect("somebody may run").0
+    let first = scheduler::longest_ago(ready.iter().map(|ready| (ready.asid, ready.last_turn)));
+    ready.iter().position(|ready| Some(ready.asid) == first).expect("somebody may run")
 }
