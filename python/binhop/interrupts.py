@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-INTERRUPTED = "binhop: interrupted; nothing unfinished was kept"
+INTERRUPTED = "binhop: interrupted; unfinished work was removed"
 CODE = 130
 
 complete: list[str] = []

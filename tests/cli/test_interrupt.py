@@ -50,7 +50,7 @@ def test_a_run_stops_and_leaves_nothing(tmp_path: Path, target: list[str], threa
     arguments = ["run", "kh90", "lin", "--length", "1T", "--seeds", "4", "--threads", threads, *target]
     code, errors, seconds = interrupted(tmp_path, *arguments)
     assert code == 130
-    assert errors == "binhop: interrupted; nothing unfinished was kept\n"
+    assert errors == "binhop: interrupted; unfinished work was removed\n"
     assert seconds < 5
     assert list(tmp_path.iterdir()) == []
 
@@ -81,7 +81,7 @@ def test_an_import_stops_and_leaves_nothing(tmp_path: Path) -> None:
 def test_what_takes_long_stops_and_leaves_nothing(tmp_path: Path, arguments: list[str]) -> None:
     code, errors, seconds = interrupted(tmp_path, *arguments)
     assert code == 130
-    assert errors == "binhop: interrupted; nothing unfinished was kept\n"
+    assert errors == "binhop: interrupted; unfinished work was removed\n"
     assert seconds < 5
     assert list(tmp_path.iterdir()) == []
 
@@ -146,7 +146,7 @@ def test_a_study_stops_and_keeps_what_is_finished(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert errors == (
         f"binhop: 1 finished run is kept in {kept}; the same command goes on from there\n"
-        "binhop: interrupted; nothing unfinished was kept\n"
+        "binhop: interrupted; unfinished work was removed\n"
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.finished", "study"]
     assert sorted(path.name for path in next(kept.iterdir()).iterdir()) == [
@@ -257,7 +257,7 @@ def test_traces_that_are_finished_are_shown_where_nothing_is_kept(
     shown = capsys.readouterr()
     assert shown.err == (
         "binhop: 2 of 3 traces are finished; not finished: sor\n"
-        "binhop: interrupted; nothing unfinished was kept\n"
+        "binhop: interrupted; unfinished work was removed\n"
     )
     assert re.search("^lin.*^tree", shown.out, re.MULTILINE | re.DOTALL)
     assert "note: interrupted; not finished: sor" in shown.out

@@ -101,7 +101,7 @@ def landed(name: str, directory: Path, delay: float) -> bool:
     assert process.returncode == 130, (delay, errors)
     assert "Traceback" not in errors, (delay, errors)
     if name != "record":  # there the signal is the program's, which says nothing
-        assert lines[-1] == "binhop: interrupted; nothing unfinished was kept", (delay, errors)
+        assert lines[-1] == "binhop: interrupted; unfinished work was removed", (delay, errors)
         assert all("kept in" in line or "is complete" in line for line in lines[:-1]), (delay, errors)
     left = listing(directory) - before
     for line in lines:

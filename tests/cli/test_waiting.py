@@ -50,7 +50,7 @@ def stopped(process: subprocess.Popen[str], directory: Path, left: list[str]) ->
         process.kill()
         pytest.fail("Ctrl-C was not heard")
     assert process.returncode == 130, errors
-    assert errors.endswith("binhop: interrupted; nothing unfinished was kept\n")
+    assert errors.endswith("binhop: interrupted; unfinished work was removed\n")
     assert sorted(path.name for path in directory.iterdir()) == left
 
 
