@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from binhop._binhop import Machine
 
 MANIFEST = "kept.json"
-FORM = 1
+FORM = 2
 """The version of the form in which runs are kept."""
 _NAME = re.compile(r".+-[0-9a-f]{24}")
 

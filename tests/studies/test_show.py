@@ -99,9 +99,37 @@ def test_without_a_word_the_last_level_and_cpi_are_shown() -> None:
 def test_notes_are_said_once() -> None:
     from binhop.study.run import once
 
-    said = [("a", "x"), ("a", "y"), ("b", "x"), ("b", "x"), ("c", "x"), ("c", "y")]
-    unused = [(name, f"placement {policy} does not use pool") for name in "abc" for policy in ("p", "q")]
-    assert once([*said, *unused], {"a", "b", "c"}) == ["x", "a, c: y", "the policy does not use pool"]
+    cells = {name: (name[0], f"m{name[1]}", f"cell {name}") for name in ("a1", "a2", "b1", "c1", "c2")}
+    every = [(cell, "x") for cell in (*cells, "b1")]
+    some = [(cell, "y") for cell in ("a1", "a2", "c1", "c2")]
+    unused = [(cell, f"placement {policy} does not use pool") for cell in cells for policy in ("p", "q")]
+    said = [*every, *some, ("a2", "z"), ("c1", "z"), *unused]
+    assert once(said, cells) == ["x", "a, c: y", "cell a2; cell c1: z", "the policy does not use pool"]
+    assert once([(cell, "w") for cell in ("a2", "c2")], cells) == ["m2: w"]
+    most = [(cell, "z") for cell in ("a1", "a2", "b1", "c1")]
+    assert once(most, cells) == ["cell a1; cell a2; cell b1; and 1 further cell: z"]
+
+
+def test_a_note_names_the_cells_that_it_is_true_of() -> None:
+    text = """
+    name = "s"
+    title = "Two lengths"
+    [[part]]
+    name = "short"
+    workloads = ["lin"]
+    machine = "kh90"
+    length = "2k"
+    seeds = 1
+    [[part]]
+    name = "long"
+    workloads = ["lin"]
+    machine = "kh90"
+    length = "300k"
+    seeds = 1
+    """
+    notes = study.run(study.plan(study.parse(text))).notes
+    evictions = [note for note in notes if "no eviction" in note and "l1i" in note]
+    assert evictions == [] or all(note.startswith("short, lin, kh90: ") for note in evictions), notes
 
 
 def test_the_command_prints_and_reports_them(command: Command) -> None:

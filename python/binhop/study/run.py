@@ -10,10 +10,11 @@ from binhop.kept import Kept, is_known, machine_facts
 from binhop.lazily import pl
 from binhop.numbers import several
 from binhop.pace import Passes, references_of
+from binhop.study.document import MACHINE
 from binhop.study.result import StudyResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from binhop.results import Result
@@ -59,28 +60,65 @@ def run(
         known = store if is_known(trace) else None
         facts = _facts(one, trace) if known is not None else {}
         if known is not None and (found := known.find(one.workload, facts)) is not None:
-            tables, said = found[0], found[1]["notes"]
+            tables, said = found[0], [(cell, note) for cell, note in found[1]["notes"]]
         else:
             title = f"{one.title} ({number + 1} of {len(plan.runs)})"
             tables, said = _simulate(one, plan, threads, tell)
             if known is not None:
                 known.keep(one.workload, facts, tables, {"notes": said})
         finished.append(tables)
-        notes += [(one.workload, note) for note in said]
+        notes += said
     tables = {name: pl.concat([each[name] for each in finished]) for name in TABLES}
-    return StudyResult.assemble(plan, tables, once(notes, {one.workload for one in plan.runs}))
+    return StudyResult.assemble(plan, tables, once(notes, _names(plan)))
 
 
-def once(notes: list[tuple[str, str]], workloads: Collection[str]) -> list[str]:
-    """Returns each note of a workload once, with its workloads unless all workloads have the note.
+MOST_NAMED = 3
+"""The most cells that a note names."""
 
-    >>> once([("lin", "a"), ("lin", "b"), ("tree", "a"), ("tree", "a")], {"lin", "tree"})
-    ['a', 'lin: b']
+
+def once(notes: list[tuple[str, str]], cells: Mapping[str, tuple[str, str, str]]) -> list[str]:
+    """Returns each note once, with the cells that it is true of, unless it is true of all of them.
+
+    Args:
+        notes: The cell and the text of each note.
+        cells: The workload, the machine and the name of each cell.
+
+    >>> cells = {"1": ("lin", "kh90", "x"), "2": ("lin", "zen-4k", "y"), "3": ("tree", "kh90", "z")}
+    >>> once([("1", "a"), ("1", "b"), ("1", "c"), ("2", "a"), ("2", "b"), ("3", "a")], cells)
+    ['a', 'lin: b', 'x: c']
     """
     said: dict[str, dict[str, None]] = {}
-    for workload, note in notes:
-        said.setdefault(UNUSED.sub(r"the policy does not use \1", note), {})[workload] = None
-    return [note if len(of) == len(workloads) else f"{', '.join(of)}: {note}" for note, of in said.items()]
+    for cell, note in notes:
+        said.setdefault(UNUSED.sub(r"the policy does not use \1", note), {})[cell] = None
+    return [f"{_of(of, cells)}{note}" for note, of in said.items()]
+
+
+def _of(of: Mapping[str, None], cells: Mapping[str, tuple[str, str, str]]) -> str:
+    """Returns the words before a note that is true of these cells."""
+    if len(of) == len(cells):
+        return ""
+    for column in range(2):
+        of_column = dict.fromkeys(cells[cell][column] for cell in of)
+        if all(cell in of for cell, words in cells.items() if words[column] in of_column):
+            return f"{', '.join(of_column)}: "
+    names = [*dict.fromkeys(cells[cell][2] for cell in of)]
+    more = f"; and {several(len(names) - MOST_NAMED, 'further cell')}" if len(names) > MOST_NAMED else ""
+    return f"{'; '.join(names[:MOST_NAMED])}{more}: "
+
+
+def _names(plan: Plan) -> dict[str, tuple[str, str, str]]:
+    """Returns the workload, the machine and the name of each cell."""
+    parts = len(plan.study.part) > 1
+    names: dict[int, tuple[str, tuple[str, str, str]]] = {}
+    for place in plan.places:
+        varies = [f"{axis}={value}" for axis, value in place.parameters.items() if axis != MACHINE]
+        words = [place.part] * parts + [place.cell.workload, place.machine, *varies]
+        if id(place.cell) not in names:
+            names[id(place.cell)] = (
+                place.cell.id,
+                (place.cell.workload, place.machine, ", ".join(words)),
+            )
+    return dict(names.values())
 
 
 def explain(plan: Plan) -> list[str]:
@@ -113,8 +151,8 @@ def _shared(run: Run) -> list[str]:
 
 def _simulate(
     run: Run, plan: Plan, threads: int | None, tell: Tell | None
-) -> tuple[dict[str, pl.DataFrame], list[str]]:
-    """One pass over one workload, for all of the run's cells."""
+) -> tuple[dict[str, pl.DataFrame], list[tuple[str, str]]]:
+    """Makes one pass over one workload, for all of the run's cells; returns tables and notes."""
     end = run.end
     results = binhop.simulate_all(
         [cell.machine for cell in run.cells],
@@ -127,8 +165,8 @@ def _simulate(
         interval=end.interval,
         progress=tell,
     )
-    notes = [note for result in results for note in result.own_notes]
-    return _tables(run, results), list(dict.fromkeys(notes))
+    pairs = zip(run.cells, results, strict=True)
+    return _tables(run, results), [(cell.id, note) for cell, result in pairs for note in result.own_notes]
 
 
 def _tables(run: Run, results: list[Result]) -> dict[str, pl.DataFrame]:
