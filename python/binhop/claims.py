@@ -138,7 +138,7 @@ class Claims:
         except OSError:
             known = False
         if not known:
-            rule = "is there already, and is not known for an earlier output of this command"
+            rule = "is there already, and this command did not write it"
             raise RequestError(given, place, rule, "name another file, or add --force to replace it")
 
     def _is_no_input(self, target: Path, given: str, place: str) -> None:
@@ -155,6 +155,9 @@ class Claims:
 
     @staticmethod
     def _is_not_within(target: Path, directory: Path, output: str, other: str) -> None:
+        if directory == target:
+            rule = f"is the same place as that of {other}: one of them would be lost"
+            raise RequestError(output, "", rule, "name two places")
         if directory in target.parents:
             rule = f"lies in the directory of {other}, which is replaced"
             raise RequestError(output, "", rule, "name a file elsewhere")

@@ -119,6 +119,9 @@ class ResultDirectory:
             self.path = resolved(self._given)
             if os.path.lexists(self.path) and not self.path.is_dir():
                 raise RequestError(self._given, self._place, "is no directory", "give another place")
+            if os.path.ismount(self.path):
+                rule = "is a mount point, which a complete result cannot replace"
+                raise RequestError(self._given, self._place, rule, "name a directory in it")
             self.path.parent.mkdir(parents=True, exist_ok=True)
             recover(self.path)
             self._check()
@@ -180,7 +183,7 @@ class ResultDirectory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._partial is not None, "it was entered"
-        if not self._complete or kind is not None:
+        if not self._complete:
             self._partial.remove()
             return
         try:

@@ -55,9 +55,12 @@ class Unchanging:
 
 def _states(policy: Any) -> dict[str, Any]:
     """Returns each name that the policy finds, and the state of its value."""
+    given: dict[str, Any] = {}
     while isinstance(policy, functools.partial):
+        given |= {f"argument {number + 1}": value for number, value in enumerate(policy.args)}
+        given |= {f"argument {name}": value for name, value in policy.keywords.items()}
         policy = policy.func
-    found = _found_in(policy) if isinstance(policy, type) else _found_by(policy)
+    found = given | (_found_in(policy) if isinstance(policy, type) else _found_by(policy))
     look = _Look(policy.__module__)
     return {name: look.state(value) for name, value in found.items()}
 

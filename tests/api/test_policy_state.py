@@ -240,3 +240,16 @@ def test_a_policy_may_simulate_what_ends(lin: Path) -> None:
             return pool[int(self.best) % len(pool)]
 
     assert binhop.simulate("kh90", lin, length=20_000, seeds=1, policy=Looking).value("os.faults") > 0
+
+
+def test_what_a_partial_binds_is_looked_at() -> None:
+    def choose(request: binhop.Request, pool: binhop.Pool, memo: list[int]) -> int:
+        memo[0] += 1
+        return pool[len(pool) - 1 if memo[0] > 40 else 0]
+
+    for policy in (
+        functools.partial(choose, memo=[0]),
+        functools.partial(functools.partial(choose, memo=[0])),
+    ):
+        with pytest.raises(binhop.BinhopError, match="memo"):
+            binhop.simulate("kh90", "mult2.2", length=200_000, seeds=2, policy=policy)

@@ -260,3 +260,21 @@ def test_what_stands_in_the_way_is_named_before_the_run(command: Command) -> Non
     for option in ("--out", "--json"):
         assert "name too long" in command.refused("run", *SHORT, option, long).lower()
     assert "No such file" in command.refused("run", *SHORT, "--json", "gone/x.json")
+
+
+@pytest.mark.parametrize("name", ["run", "compare", "paging"])
+def test_a_complete_directory_stays_where_the_json_fails(command: Command, name: str) -> None:
+    done = command(*COMMANDS[name], "--json", "/dev/full")
+    assert done.returncode == 2
+    assert (command.directory / "out" / "run.json").is_file()
+    assert not list(command.directory.glob(".out.partial-*"))
+
+
+def test_one_place_for_two_outputs_is_refused_before_the_run(command: Command) -> None:
+    assert "same place" in command.refused(*RUN, "--json", "out")
+
+
+def test_a_mount_point_is_refused_before_the_run(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    (command.directory / "out").mkdir()
+    monkeypatch.setattr(os.path, "ismount", lambda path: Path(path).name == "out")
+    assert "mount point" in command.refused(*RUN)

@@ -79,7 +79,7 @@ def paging(
                     own = None if passes is None else passes.next()
                     results.append(paged(kept, trace, length=most, progress=own, **wanted))
         except KeyboardInterrupt:
-            if kept is not None or not results:
+            if not results or (kept is not None and len(kept)):
                 raise
         whole = faults.join(results)
         stopped = len(results) < len(opened)

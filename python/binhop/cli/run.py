@@ -181,7 +181,7 @@ def _each(
                 tell = None if passes is None else passes.next()
                 results += simulated(kept, [machine], trace, seeds=seeds, progress=tell, **plan)
     except KeyboardInterrupt:
-        if kept is not None or not results:
+        if not results or (kept is not None and len(kept)):
             raise
     return results
 
