@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from binhop.trust import user_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -145,8 +147,8 @@ def _refuse_planted(path: Path) -> None:
         shared = directory.st_mode & _SHARED == _SHARED
         if shared and about.st_uid not in (directory.st_uid, os.geteuid()):
             rule = (
-                f"it is a link of another user, number {about.st_uid}, where everybody may make links: "
-                "not followed"
+                f"it is a link of another user, {user_name(about.st_uid)}, where everybody may make "
+                "links: not followed"
             )
             raise OSError(errno.EACCES, rule, str(path))
         path = path.parent / path.readlink()

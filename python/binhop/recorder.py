@@ -25,6 +25,8 @@ from binhop.trust import distrusted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from binhop.trust import Distrusted
+
 SOURCES = ("main.c", "pipe.c", "instrument.c", "memory.c", "calls.c")
 HEADERS = ("recorder.h", "wire.h")
 TOOL = "binhop-amd64-linux"
@@ -44,6 +46,7 @@ _LDFLAGS = [
 _LIBRARIES = ("libcoregrind-amd64-linux.a", "libvex-amd64-linux.a", "libgcc-sup-amd64-linux.a")
 # The core wants these beside a tool.
 _BESIDE = ("vgpreload_core-amd64-linux.so", "default.supp")
+_ELSEWHERE = "set XDG_CACHE_HOME to a directory of yours"
 
 
 @dataclass(frozen=True)
@@ -147,8 +150,8 @@ def built(installed: Valgrind) -> Path:
         if not _is_whole(ready):
             _build(installed, place, ready)
         for name in ("", TOOL, *_BESIDE):
-            if (why := distrusted(ready / name)) is not None:
-                raise _not_ours(why)
+            if (found := distrusted(ready / name)) is not None:
+                raise _not_ours(found)
     return ready
 
 
@@ -172,8 +175,8 @@ def _fingerprint(place: Path) -> str:
 @contextmanager
 def _alone(directory: Path) -> Iterator[None]:
     """Locks the directory of built recorders against other builds, and makes it if it does not exist."""
-    if (why := distrusted(directory)) is not None:
-        raise _not_ours(why)
+    if (found := distrusted(directory)) is not None:
+        raise _not_ours(found)
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle = os.open(directory, DIRECTORY)
@@ -196,16 +199,14 @@ def _is_whole(ready: Path) -> bool:
     return not any(file.lstat().st_mode & 0o022 for file in (ready, ready / TOOL))
 
 
-def _not_ours(why: str) -> RequestError:
-    rule = f"programs must not run a recorder that another user may have put there, and {why}"
-    return RequestError(
-        str(cache()), "record", rule, "remove it, or set XDG_CACHE_HOME to a directory of yours"
-    )
+def _not_ours(found: Distrusted) -> RequestError:
+    rule = f"programs must not run a recorder that another user may have put there, and {found}"
+    return RequestError(str(cache()), "record", rule, found.remedy or _ELSEWHERE)
 
 
 def _cannot_keep(directory: Path, error: OSError) -> RequestError:
     rule = f"the recorder cannot be kept there ({error.strerror})"
-    return RequestError(str(directory), "", rule, "set XDG_CACHE_HOME to a directory of yours")
+    return RequestError(str(directory), "", rule, _ELSEWHERE)
 
 
 def _build(installed: Valgrind, place: Path, ready: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_recorder_of_another_user_is_not_run(cache: Path, wherever: Command, w
     os.chown(place, OTHER, OTHER)
     said = wherever.refused("record", "-o", "t.parquet", "--", "true")
     assert f"{place} belongs to another user, number {OTHER}" in said
-    assert "set XDG_CACHE_HOME to a directory of yours" in said
+    assert said.endswith("; set XDG_CACHE_HOME to a directory of yours")
 
 
 @as_root
@@ -108,13 +108,30 @@ def test_a_recorder_that_others_could_write_to_is_built_anew(
 def test_a_cache_that_everybody_may_write_to_is_refused(cache: Path, wherever: Command) -> None:
     cache.parent.chmod(0o777)
     said = wherever.refused("record", "-o", "t.parquet", "--", "true")
-    assert f"{cache.parent} may be written by everybody" in said
+    assert said.endswith(f"{cache.parent} may be written by everybody; run `chmod go-w {cache.parent}`")
+
+
+@as_root
+def test_a_cache_that_a_group_may_write_to_is_refused_with_the_command_that_mends_it(
+    cache: Path, wherever: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "of us"
+    cache.parents[2].rename(home)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    os.chown(home, 0, OTHER)
+    home.chmod(0o775)
+    said = wherever.refused("record", "-o", "t.parquet", "--", "true")
+    remedy = f"chmod go-w '{home}'"
+    assert said.endswith(f"{home} may be written by its whole group; run `{remedy}`")
+    subprocess.run(["sh", "-c", remedy], check=True)
+    record(wherever)
 
 
 def test_a_sticky_directory_is_no_danger(tmp_path: Path) -> None:
     (tmp_path / "shared" / "mine").mkdir(parents=True)
     (tmp_path / "shared").chmod(0o777)
-    assert distrusted(tmp_path / "shared" / "mine") == f"{tmp_path / 'shared'} may be written by everybody"
+    found = distrusted(tmp_path / "shared" / "mine")
+    assert str(found) == f"{tmp_path / 'shared'} may be written by everybody"
     (tmp_path / "shared").chmod(0o1777)
     assert distrusted(tmp_path / "shared" / "mine") is None
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from binhop.trust import user_name
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -58,7 +60,7 @@ def test_nothing_is_written_through_another_users_link(
     precious.write_text("years")
     planted(shared / "x.parquet", precious)
     said = command.refused(*("tmp/x.parquet" if word == "PLACE" else word for word in words), "--force")
-    assert f"it is a link of another user, number {OTHER}" in said
+    assert f"it is a link of another user, {user_name(OTHER)}" in said
     assert precious.read_text() == "years"
 
 
@@ -66,7 +68,7 @@ def test_no_directory_is_filled_through_another_users_link(command: Command, sha
     (command.directory / "mine").mkdir()
     planted(shared / "out", command.directory / "mine")
     said = command.refused("run", *SHORT, "--out", "tmp/out")
-    assert f"it is a link of another user, number {OTHER}" in said
+    assert f"it is a link of another user, {user_name(OTHER)}, where everybody may make links" in said
 
 
 def test_ones_own_links_are_followed_there(command: Command, shared: Path) -> None:
