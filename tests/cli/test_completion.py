@@ -70,13 +70,24 @@ def test_settings_and_metrics_are_those_of_the_machine(tmp_path: Path) -> None:
     assert [word for word in offered if "placement.policy=random" in word]
 
 
+def test_an_export_completes_its_formats(tmp_path: Path) -> None:
+    names = [name for name, *_ in binhop._binhop.exporters()]
+    assert sorted(completed(tmp_path, "binhop export lin --to ")) == sorted(names)
+    assert completed(tmp_path, "binhop export lin --to d") == [name for name in names if name[0] == "d"]
+
+
 def test_a_completion_reads_no_table() -> None:
     """Importing Polars takes longer than all other imports together."""
     program = (
         "import sys; from binhop.cli import main; main([]); "
         "assert not {'polars', 'altair', 'scipy'} & set(sys.modules), 'too much is imported'"
     )
-    for line in ("binhop run z", "binhop run kh90 lin --set cache.", "binhop run kh90 lin --metric l"):
+    for line in (
+        "binhop run z",
+        "binhop run kh90 lin --set cache.",
+        "binhop run kh90 lin --metric l",
+        "binhop export lin --to d",
+    ):
         environment = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
         environment["_BINHOP_COMPLETE"] = "complete_bash"
         done = subprocess.run(

@@ -60,6 +60,11 @@ def metrics(incomplete: str) -> list[str]:
     return _begin(dict.fromkeys(names), incomplete)
 
 
+def formats(incomplete: str) -> list[str]:
+    """Completes a format that `export` writes."""
+    return _begin((name for name, *_ in _binhop.exporters()), incomplete)
+
+
 def _caches() -> list[str]:
     """Returns the caches of the machines on the line, or of every bundled machine if the line has none."""
     bundled = {name: text for name, _, text in _binhop.machines()}

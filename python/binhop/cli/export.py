@@ -32,8 +32,9 @@ def export(
     to: Annotated[
         str,
         typer.Option(
+            autocompletion=completion.formats,
             help=f"Virtual addresses, as the program makes them: {VIRTUAL}. What reaches a machine's "
-            f"memory, behind its caches: {PHYSICAL}."
+            f"memory, behind its caches: {PHYSICAL}.",
         ),
     ],
     output: Annotated[
