@@ -161,7 +161,7 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         asked.counters.dirtied += u64::from(touched == Some(true));
         let hit = touched.is_some();
         let own = if hit || self.add_costs { cost } else { 0 };
-        if hit && !(store && !asked.write_back) {
+        if hit && (!store || asked.write_back) {
             return own;
         }
         own + self.finish_access(number, kind, place, hit, now + own)
