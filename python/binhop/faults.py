@@ -122,11 +122,18 @@ class PagingResult:
         return paging_tables(self.faults, self.utilization)
 
     def chart(self, workload: str | None = None) -> Any:
-        """Returns the figure of a workload (of the first one that has a figure) as an Altair chart."""
+        """Returns the figure of a workload as an Altair chart, for a notebook.
+
+        Without a name it is the first workload that has a figure. The chart of one memory size and one color
+        count says in words that there is nothing to draw.
+        """
         from binhop.report import chart_of  # it takes a while to load
         from binhop.report.paging import paging_charts
 
-        return chart_of(paging_charts(self.faults), workload)
+        words = dict.fromkeys(
+            self.workloads, "One memory size and one color count: the table shows the rate."
+        )
+        return chart_of(paging_charts(self.faults), workload, words)
 
     def _repr_html_(self) -> str:
         from binhop.tables.html import html

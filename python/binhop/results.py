@@ -137,11 +137,16 @@ class Result:
         return draw(directory)
 
     def chart(self, workload: str | None = None) -> Any:
-        """The figure of a workload (the first of which there is one), as an Altair chart, for a notebook."""
-        from binhop.report import chart_of  # it takes a while to load
-        from binhop.report.figures import run_charts
+        """Returns the figure of a workload as an Altair chart, for a notebook.
 
-        return chart_of(run_charts(self.results.filter(phase="measured"), self.series), workload)
+        Without a name it is the first workload that has a figure. Where all placements are equal, the chart
+        says so in words.
+        """
+        from binhop.report import chart_of  # it takes a while to load
+        from binhop.report.figures import run_charts, run_words
+
+        measured = self.results.filter(phase="measured")
+        return chart_of(run_charts(measured, self.series), workload, run_words(measured))
 
     def _repr_html_(self) -> str:
         from binhop.tables.html import html

@@ -5,11 +5,11 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
 import pytest
 
 import binhop
 from binhop import study
+from binhop.numbers import rate
 from binhop.report.style import save
 from tests.conftest import events
 
@@ -78,13 +78,44 @@ def test_a_chart_is_that_of_the_directory(kind: str, results: dict[str, Any], tm
     drawn = next((tmp_path / "out").glob("*.svg")).read_bytes()
     _, svg = save(chart, tmp_path, "own")
     assert svg.read_bytes() == drawn
-    with pytest.raises(binhop.RequestError, match="has something to draw"):
+    with pytest.raises(binhop.RequestError, match="no workload of this result has this name"):
         result.chart("gone")
 
 
-def test_where_nothing_varies_there_is_no_chart(trace: binhop.Trace) -> None:
-    result = binhop.simulate("two-level", trace)
-    with pytest.raises(binhop.RequestError, match="nothing to draw"):
-        result.chart()
-    assert isinstance(result.results, pl.DataFrame)
-    assert "<table>" in result._repr_html_()
+def words(chart: Any, directory: Path) -> str:
+    """Returns the text of a chart in words, which can be drawn as any other chart."""
+    _, svg = save(chart, directory, "words")
+    assert "".join(ET.fromstring(svg.read_text()).itertext())
+    (data,) = chart.to_dict()["datasets"].values()
+    return data[0]["text"]
+
+
+def test_where_nothing_varies_a_chart_says_so(trace: binhop.Trace, tmp_path: Path) -> None:
+    machine = binhop.Machine.load("kh90", [*SMALL, "placement.policy=first"])
+    one = binhop.simulate("two-level", trace)
+    value = rate(one.value("l2.mpi"))
+    assert words(one.chart(), tmp_path) == f"One placement: {value} l2 misses per 1000 instructions."
+    assert one.chart(HOSTILE).to_dict() == one.chart().to_dict()
+    with pytest.raises(binhop.RequestError, match="no workload of this result has this name"):
+        one.chart("gone")
+    line = events([(0, 4096 * n, 4, 1) for n in range(8)])
+    equal = binhop.simulate("kh90", binhop.Trace.from_arrow(line, "line"), seeds=3)
+    assert (
+        words(equal.chart(), tmp_path)
+        == "All 3 placements are equal: 1000.0 l2 misses per 1000 instructions."
+    )
+    compared = binhop.compare({"a": machine, "b": machine.with_settings("cache.l2.ways=2")}, trace, seeds=1)
+    assert words(compared.chart(), tmp_path).startswith("One seed: ")
+    paged = binhop.paging(trace, sizes=["1MiB"], colors=[1])
+    assert words(paged.chart(), tmp_path).startswith("One memory size and one color count: ")
+    one.write(tmp_path / "out")
+    assert [*(tmp_path / "out").glob("*.svg")] == []
+    assert "<table>" in one._repr_html_()
+
+
+def test_a_run_of_nothing_has_a_chart(tmp_path: Path) -> None:
+    result = binhop.simulate("two-level", events([(0, 0, 400, 100)]), length=50)
+    assert (
+        words(result.chart(), tmp_path)
+        == "There are no l2 misses per 1000 instructions: nothing was executed."
+    )

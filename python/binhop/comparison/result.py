@@ -147,12 +147,17 @@ class Comparison:
         return draw_comparison(directory)
 
     def chart(self, workload: str | None = None) -> Any:
-        """Returns the figure of a workload (of the first one that has a figure) as an Altair chart."""
+        """Returns the figure of a workload as an Altair chart, for a notebook.
+
+        Without a name it is the first workload that has a figure. Where there is nothing to draw, the chart
+        says so in words.
+        """
         from binhop.report import chart_of  # it takes a while to load
-        from binhop.report.comparison import comparison_charts
+        from binhop.report.comparison import comparison_charts, comparison_words
 
         measured = together(self.values.filter(phase="measured"), by_trace=self.by_trace)
-        return chart_of(comparison_charts(measured, self.differences, self.summary), workload)
+        charts = comparison_charts(measured, self.differences, self.summary)
+        return chart_of(charts, workload, comparison_words(self.differences, self.summary))
 
     def _repr_html_(self) -> str:
         from binhop.tables.comparison import explained

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop
-from binhop.errors import RequestError
 from binhop.report.comparison import draw_comparison
 from binhop.report.figures import draw
 from binhop.report.paging import draw_paging
+from binhop.report.style import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,21 +17,23 @@ if TYPE_CHECKING:
 __all__ = ["chart_of", "draw", "draw_comparison", "draw_paging", "redraw"]
 
 
-def chart_of(charts: Iterable[tuple[str, str, Any]], workload: str | None) -> Any:
+def chart_of(charts: Iterable[tuple[str, str, Any]], workload: str | None, words: dict[str, str]) -> Any:
     """Returns the chart of a workload; of the first workload that has one if none is named.
 
+    Args:
+        charts: The name, workload and chart of each workload that has a picture.
+        workload: The workload; None is the first one that has a picture.
+        words: For each workload the sentence that stands in place of a picture.
+
     Raises:
-        RequestError: There is nothing to draw, or no workload of this name has a chart.
+        RequestError: There is no workload of this name.
     """
     made = {name: chart for _, name, chart in charts}
-    if not made:
-        rule = "there is nothing to draw: every placement gives the same"
-        raise RequestError("no chart", "chart", rule, "look at the tables")
     if workload is None:
-        return next(iter(made.values()))
-    if workload not in made:
-        raise _binhop.unknown(workload, "chart", "no workload of this name has something to draw", [*made])
-    return made[workload]
+        workload = next(iter(made or words))
+    if workload not in words:
+        raise _binhop.unknown(workload, "chart", "no workload of this result has this name", [*words])
+    return made[workload] if workload in made else in_words(workload, words[workload])
 
 
 def redraw(directory: Path, provenance: dict[str, Any]) -> list[Path]:

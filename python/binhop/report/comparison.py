@@ -51,6 +51,16 @@ def comparison_charts(
         yield f"{workload}-{metric.removesuffix('.mpi')}", workload, chart
 
 
+def comparison_words(differences: pl.DataFrame, summary: pl.DataFrame) -> dict[str, str]:
+    """Returns for each workload the sentence in place of a picture."""
+    words = {}
+    for workload in summary["workload"].unique(maintain_order=True):
+        seeds = differences.filter(workload=workload)["seed"].n_unique()
+        same = "All alternatives have the same values under every seed."
+        words[workload] = same if seeds > 1 else "One seed: the table shows a value for each alternative."
+    return words
+
+
 def _varies(values: pl.DataFrame, workload: str, metric: str) -> bool:
     return values.filter(workload=workload, metric=metric)["value"].n_unique() > 1
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from binhop.lazily import pl
+from binhop.numbers import rate
 from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREY, ORANGE, finish, save
 from binhop.results import caches
@@ -41,6 +42,24 @@ def run_charts(results: pl.DataFrame, series: pl.DataFrame) -> Iterator[tuple[st
             continue  # one number needs no picture
         chart = _figure(workload, metric.removesuffix(".mpi"), values, over_time)
         yield f"{workload}-{metric.removesuffix('.mpi')}", workload, chart
+
+
+def run_words(results: pl.DataFrame) -> dict[str, str]:
+    """Returns for each workload the sentence in place of a picture: every placement has the same value."""
+    words = {}
+    for workload in results["workload"].unique(maintain_order=True):
+        of = results.filter(workload=workload)
+        cache = caches(of["metric"].unique(maintain_order=True))[-1]
+        values = of.filter(metric=f"{cache}.mpi")
+        value = values["value"][0]
+        if value is None:
+            words[workload] = f"There are no {cache} {PER_1000}: nothing was executed."
+        elif values.height == 1:
+            words[workload] = f"One placement: {rate(value)} {cache} {PER_1000}."
+        else:
+            same = f"All {values.height} placements are equal"
+            words[workload] = f"{same}: {rate(value)} {cache} {PER_1000}."
+    return words
 
 
 def _figure(workload: str, cache: str, values: pl.DataFrame, over_time: pl.DataFrame) -> Any:

@@ -9,6 +9,7 @@ import vl_convert
 
 from binhop.escape import escaped
 from binhop.file_names import as_file_name
+from binhop.lazily import pl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +50,13 @@ def finish(chart: Any, title: str, subtitle: str | list[str] = "") -> Any:
             titleColor="#333333",
         )
     )
+
+
+def in_words(title: str, text: str) -> Any:
+    """A figure that holds a sentence, where there is nothing to draw."""
+    words = alt.Chart(pl.DataFrame({"text": [text]})).mark_text(align="left", baseline="top", fontSize=13)
+    shown = words.encode(x=alt.value(0), y=alt.value(0), text="text:N").properties(width=640, height=24)
+    return finish(shown, title)
 
 
 def save(chart: Any, directory: Path, stem: str) -> list[Path]:
