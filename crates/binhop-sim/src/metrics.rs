@@ -369,7 +369,7 @@ mod tests {
                 .flat_map(|cache| computer.by_agent(cache))
                 .map(|a| {
                     let kept = [a.accesses, a.misses, a.compulsory, a.sent, a.asked];
-                    kept.iter().map(|kinds| kinds.total()).sum::<u64>()
+                    kept.iter().map(binhop_base::PerKind::total).sum::<u64>()
                 })
                 .chain(
                     Counted::memory_by_agent(&computer.back)
