@@ -1,5 +1,6 @@
 """The compiled part of binhop. Users need `Machine`, `Request` and `Pool`; `binhop` covers the rest."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
@@ -7,6 +8,7 @@ from binhop.errors import RequestError
 
 __all__ = [
     "MOST_SEEDS",
+    "LongTable",
     "Machine",
     "Outcome",
     "PagingOutcome",
@@ -44,6 +46,7 @@ __all__ = [
     "tracing_refused",
     "unknown",
     "workloads",
+    "write_table",
 ]
 
 MOST_SEEDS: int
@@ -125,6 +128,33 @@ class Pool:
 class Table:
     """A table: anything that reads Arrow takes it without a copy."""
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as an Arrow C stream."""
+
+def write_table(table: object, path: str | os.PathLike[str]) -> None:
+    """Writes any table that speaks Arrow to a Parquet file, as a `LongTable` of the same rows is written.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+
+@final
+class LongTable:
+    """A table whose rows are made as they are read, by whatever reads Arrow streams.
+
+    It takes little memory however long it is, and as much disk as it needs in the directory for temporary
+    files.
+    """
+
+    @staticmethod
+    def join(first: LongTable, others: list[LongTable]) -> LongTable:
+        """Tables of one kind, one below the other."""
+    def write_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Writes the table to a Parquet file, batch by batch. The interpreter is free meanwhile.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The table as an Arrow C stream."""
 
@@ -210,10 +240,10 @@ class Outcome:
     def results(self) -> Table:
         """The tidy table."""
     @property
-    def series(self) -> Table:
+    def series(self) -> LongTable:
         """Per interval."""
     @property
-    def processes(self) -> Table:
+    def processes(self) -> LongTable:
         """Per process."""
     @property
     def placements(self) -> Table | None:

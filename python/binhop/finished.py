@@ -44,7 +44,9 @@ def simulated(kept: Kept | None, machines: Sequence[Machine], trace: Trace, **op
         ]
     results = simulate_all(machines, trace, **options)
     tables = {
-        f"{number}.{name}": getattr(result, name) for number, result in enumerate(results) for name in RESULT
+        f"{number}.{name}": result.results if name == "results" else result.held(name)
+        for number, result in enumerate(results)
+        for name in RESULT
     }
     each = [
         {"notes": result.own_notes, "machine": result.machine, "provenance": result.provenance}

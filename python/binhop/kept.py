@@ -22,13 +22,15 @@ from typing import TYPE_CHECKING, Any
 from binhop import _binhop, json_file
 from binhop.errors import RequestError
 from binhop.lazily import pl
-from binhop.output import write_parquet, writing
+from binhop.held import write_held
+from binhop.output import writing
 from binhop.partial import PARTIAL, Partial, resolved, sync, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from binhop._binhop import Machine
+    from binhop.held import Held
 
 MANIFEST = "kept.json"
 FORM = 2
@@ -52,7 +54,7 @@ class Kept:
             _remove(place)
         return found
 
-    def keep(self, name: str, facts: Any, tables: Mapping[str, pl.DataFrame], rest: dict[str, Any]) -> None:
+    def keep(self, name: str, facts: Any, tables: Mapping[str, Held], rest: dict[str, Any]) -> None:
         """Keeps a run. When this method returns, the run is on the disk."""
         place = self._place(name, facts)
         with writing(self.directory, "finished runs"):
@@ -61,8 +63,8 @@ class Kept:
             partial = Partial.directory(place)
             try:
                 for table, frame in tables.items():
-                    write_parquet(frame, partial.path / f"{table}.parquet")
-                files = {path.name: _digest(path.read_bytes()) for path in sorted(partial.path.iterdir())}
+                    write_held(frame, partial.path / f"{table}.parquet")
+                files = {path.name: _digest_of_file(path) for path in sorted(partial.path.iterdir())}
                 manifest = {"kept": FORM, "binhop": _binhop.__version__, "files": files, "rest": rest}
                 json_file.write(partial.path / MANIFEST, {**manifest, "checksum": _checksum(manifest)})
                 sync(partial.path)
@@ -159,6 +161,12 @@ def _digest_of(path: str) -> str | None:
 
 def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=32).hexdigest()
+
+
+def _digest_of_file(path: Path) -> str:
+    """Returns the digest of a file's content, which may be more than memory holds."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
 
 
 def _checksum(manifest: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop, output, spread
 from binhop.escape import escaped, json_text
+from binhop.held import frame_of, joined, write_held
 from binhop.lazily import pl
 from binhop.summary import summarise
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from binhop.held import Held
     from binhop.tables import Table
 
 MEMORY = "memory.mpi"
@@ -27,9 +29,6 @@ class Result:
 
     Attributes:
         results: One row for each workload, phase, seed and metric: the value, null where undefined.
-        series: The same per interval of instructions; empty unless an interval was asked for.
-        processes: The same per process, and its pages in conflict when it exited or at the end (the last
-            time, where a number is used again).
         own_notes: What the run itself says: what was assumed, shared, or not used.
         machine: The machine, resolved, as TOML.
         provenance: Versions, seeds, traces: enough to run it again.
@@ -41,19 +40,44 @@ class Result:
         self,
         *,
         results: pl.DataFrame,
-        series: pl.DataFrame,
-        processes: pl.DataFrame,
+        series: Held,
+        processes: Held,
         notes: list[str],
         machine: str,
         provenance: dict[str, Any],
     ) -> None:
         self.results = results
-        self.series = series
-        self.processes = processes
+        self._held = {"series": series, "processes": processes}
         self.own_notes = notes
         self.machine = machine
         self.provenance = provenance
         self.repeated_misses: pl.DataFrame | None = None
+
+    @property
+    def series(self) -> pl.DataFrame:
+        """The same as `results` per interval of instructions; empty unless an interval was asked for.
+
+        The table is made when it is first asked for, and may be long: two rows for each interval, cache and
+        seed. `write` does without it.
+        """
+        return self._table("series")
+
+    @property
+    def processes(self) -> pl.DataFrame:
+        """The same as `results` per process, and its pages in conflict when it exited or at the end.
+
+        Where a number is used again the pages are those of the last time. The table is made when it is first
+        asked for; `write` does without it.
+        """
+        return self._table("processes")
+
+    def _table(self, name: str) -> pl.DataFrame:
+        frame = self._held[name] = frame_of(self._held[name])
+        return frame
+
+    def held(self, name: str) -> Held:
+        """Returns the table `series` or `processes`, in memory or as the engine left it."""
+        return self._held[name]
 
     @property
     def notes(self) -> list[str]:
@@ -122,8 +146,9 @@ class Result:
 
     def write_tables(self, directory: Path) -> None:
         """Writes the tables, the machine and the provenance into a directory that is there."""
-        for name in ("results", "series", "processes"):
-            output.write_parquet(getattr(self, name), directory / f"{name}.parquet")
+        output.write_parquet(self.results, directory / "results.parquet")
+        for name, table in self._held.items():
+            write_held(table, directory / f"{name}.parquet")
         output.write_values(self.results, directory / "results.csv")
         if self.repeated_misses is not None:
             output.write_parquet(self.repeated_misses, directory / "conflicts.parquet")
@@ -146,7 +171,7 @@ class Result:
         from binhop.report.figures import run_charts, run_words
 
         measured = self.results.filter(phase="measured")
-        return chart_of(run_charts(measured, self.series), workload, run_words(measured))
+        return chart_of(run_charts(measured, self.series.lazy()), workload, run_words(measured))
 
     def _repr_html_(self) -> str:
         from binhop.tables.html import html
@@ -227,14 +252,14 @@ def join(results: Sequence[Result]) -> Result:
         for result in results
         for note in result.own_notes
     ]
-    joined = Result(
+    whole = Result(
         results=pl.concat([result.results for result in results]),
-        series=pl.concat([result.series for result in results]),
-        processes=pl.concat([result.processes for result in results]),
+        series=joined([result.held("series") for result in results]),
+        processes=joined([result.held("processes") for result in results]),
         notes=notes,
         machine=first.machine,
         provenance={**first.provenance, "traces": traces},
     )
     counted = [result.repeated_misses for result in results if result.repeated_misses is not None]
-    joined.repeated_misses = pl.concat(counted) if counted else None
-    return joined
+    whole.repeated_misses = pl.concat(counted) if counted else None
+    return whole

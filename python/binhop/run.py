@@ -196,8 +196,8 @@ def run_all(
             }
             result = Result(
                 results=pl.DataFrame(outcome.results),
-                series=pl.DataFrame(outcome.series),
-                processes=pl.DataFrame(outcome.processes),
+                series=outcome.series,
+                processes=outcome.processes,
                 notes=outcome.notes,
                 machine=outcome.machine,
                 provenance=provenance,

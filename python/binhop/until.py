@@ -17,6 +17,7 @@ from binhop._binhop import Machine
 from binhop.arguments import SEEDS, shown, whole_number
 from binhop.errors import RequestError
 from binhop.finished import simulated
+from binhop.held import joined
 from binhop.lazily import pl
 from binhop.pace import Passes, references_of
 from binhop.results import Result, known_metric
@@ -122,8 +123,8 @@ def extend(result: Result, more: Result) -> Result:
     """The result of all seeds of both, as if they had been asked for at once."""
     return Result(
         results=pl.concat([result.results, more.results]),
-        series=pl.concat([result.series, more.series]),
-        processes=pl.concat([result.processes, more.processes]),
+        series=joined([result.held("series"), more.held("series")]),
+        processes=joined([result.held("processes"), more.held("processes")]),
         notes=[*result.own_notes, *(note for note in more.own_notes if note not in result.own_notes)],
         machine=result.machine,
         provenance={**result.provenance, "seeds": [*result.seeds, *more.seeds]},

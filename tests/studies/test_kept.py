@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +16,7 @@ import binhop
 from binhop import cli, kept, study
 from binhop.finished import paged, simulated
 from binhop.kept import Kept, keeping
+from binhop.study import result
 from tests.conftest import events
 
 TEXT = """
@@ -200,16 +202,18 @@ def test_a_full_disk_ends_a_study_and_loses_nothing(
     (tmp_path / "s.toml").write_text(TEXT)
     sweep = ["sweep", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), "-q"]
     room = [0]
-    real = kept.write_parquet
 
-    def write(*given: object) -> None:
-        room[0] -= 1
-        if room[0] < 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(*given)
+    def limited(real: Callable[..., None]) -> Callable[..., None]:
+        def write(*given: object) -> None:
+            room[0] -= 1
+            if room[0] < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            real(*given)
 
-    for module in ("binhop.kept", "binhop.study.result"):
-        monkeypatch.setattr(f"{module}.write_parquet", write)
+        return write
+
+    monkeypatch.setattr(kept, "write_held", limited(kept.write_held))
+    monkeypatch.setattr(result, "write_parquet", limited(result.write_parquet))
     codes = []
     for files in (0, 1, 3, 4, 3):
         room[0] = files

@@ -63,6 +63,7 @@ impl<T> IndexMut<Kind> for PerKind<T> {
 
 impl PerKind<u64> {
     /// Returns the sum over the demand kinds: fetch, load and store.
+    #[inline]
     #[must_use]
     pub fn demand(&self) -> u64 {
         Kind::ALL.iter().filter(|kind| kind.is_demand()).map(|&kind| self[kind]).sum()

@@ -46,7 +46,7 @@ const CHUNK: usize = 2048;
 
 /// A miss that the first phase has noted.
 #[derive(Clone, Copy, Debug)]
-struct Miss {
+pub(crate) struct Miss {
     new: Word,
     /// [`EMPTY`] if no line had to go.
     victim: Word,
@@ -232,14 +232,19 @@ pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
     translation: &T,
     below: &mut B,
 ) -> u64 {
-    let mut misses = Vec::new();
+    // Calls may be short, from one mark to the next: nothing is allocated in them.
+    let mut misses = std::mem::take(&mut stage.misses);
     let mut wait = 0;
     for rows in rows.chunks(CHUNK) {
-        let mut caches: Vec<&mut Cache> = stage.caches.iter_mut().flatten().collect();
-        if caches.len() == 2 && fetch > data {
-            caches.swap(0, 1);
-        }
-        let newly_dirty = first_phase(&mut caches, rows, translation, &mut misses);
+        let mut caches = stage.caches.iter_mut().flatten();
+        let newly_dirty = match (caches.next(), caches.next()) {
+            (Some(one), None) => first_phase(&mut [one], rows, translation, &mut misses),
+            (Some(one), Some(other)) => {
+                let mut pair = if fetch > data { [other, one] } else { [one, other] };
+                first_phase(&mut pair, rows, translation, &mut misses)
+            }
+            (None, _) => unreachable!("a front has a cache"),
+        };
         let newly_dirty =
             newly_dirty.expect("the list of fast paths names only caches that have a loop here");
         let (mut fetches, mut stores) = (0, 0);
@@ -259,5 +264,6 @@ pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
             wait += flow.settle(number, miss.kind, miss.new, victim);
         }
     }
+    stage.misses = misses;
     wait
 }

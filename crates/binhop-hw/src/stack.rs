@@ -214,6 +214,15 @@ impl Stack {
         }
     }
 
+    /// Demand misses of the cache of so many ways: what its member counts, without the rest.
+    ///
+    /// # Panics
+    /// The stack does not reach so far.
+    #[must_use]
+    pub fn demand_misses(&self, ways: u32) -> u64 {
+        self.found[ways as usize + 1..=self.ways + 1].iter().map(PerKind::demand).sum()
+    }
+
     /// What the cache of so many ways has counted.
     ///
     /// # Panics

@@ -5,6 +5,7 @@
 
 use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, PerKind, PowerOfTwo, Rng, Translation};
 
+use crate::block::Miss;
 use crate::{
     Access, AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, Counted, FastPath, FastPaths,
     Invalidation, Left, Level, MemoryCounters, Origin, Tree, TreeConfig, Witness,
@@ -22,6 +23,8 @@ pub(crate) struct Caches {
     /// By index in the tree; those of the other stage are absent.
     pub(crate) caches: Box<[Option<Cache>]>,
     add_costs: bool,
+    /// Room for the misses of some rows, between the two phases that they go through.
+    pub(crate) misses: Vec<Miss>,
 }
 
 impl Caches {
@@ -30,6 +33,7 @@ impl Caches {
         Self {
             caches: (0..tree.config().caches.len()).map(build).collect(),
             add_costs: tree.config().cost_rule == CostRule::Add,
+            misses: Vec::new(),
         }
     }
 

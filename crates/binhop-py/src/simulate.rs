@@ -16,7 +16,7 @@ use crate::policy::{PythonPolicy, Raised, is_complete};
 use crate::problem::{OrRaise, raise};
 use crate::progress::Progress;
 use crate::source::Stream;
-use crate::table::Table;
+use crate::table::{LongTable, Table};
 
 /// What a run leaves.
 #[pyclass(frozen, get_all, module = "binhop._binhop")]
@@ -24,9 +24,9 @@ pub(crate) struct Outcome {
     /// The tidy table.
     results: Py<Table>,
     /// Per interval.
-    series: Py<Table>,
+    series: Py<LongTable>,
     /// Per process.
-    processes: Py<Table>,
+    processes: Py<LongTable>,
     /// Every placement, if asked for.
     placements: Option<Py<Table>>,
     /// Repeated misses by page, if asked for.
@@ -104,8 +104,8 @@ pub(crate) fn simulate(
     let outcome = |outcome: binhop_sim::Outcome| {
         Ok(Outcome {
             results: Py::new(py, Table::new(outcome.results))?,
-            series: Py::new(py, Table::new(outcome.series))?,
-            processes: Py::new(py, Table::new(outcome.processes))?,
+            series: Py::new(py, LongTable(outcome.series))?,
+            processes: Py::new(py, LongTable(outcome.processes))?,
             placements: outcome.placements.map(|table| Py::new(py, Table::new(table))).transpose()?,
             pages: outcome.pages.map(|table| Py::new(py, Table::new(table))).transpose()?,
             notes: outcome.notes,

@@ -4,19 +4,21 @@
 //! pyarrow, which a user of Polars does not have.
 
 use std::ffi::CStr;
+use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use binhop_base::{Problem, Result};
+use binhop_base::{Class, Problem, Result};
 use binhop_trace::{EventBatch, Meta, Source};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::panic::unless_it_panics;
-use crate::problem::raise;
+use crate::panic::{caught, unless_it_panics};
+use crate::problem::{OrRaise, raise};
 
 const STREAM: &CStr = c"arrow_array_stream";
 
@@ -46,6 +48,70 @@ impl Table {
         let batches = self.batches.clone().into_iter().map(Ok::<_, ArrowError>);
         let reader = RecordBatchIterator::new(batches, self.schema.clone());
         export(py, Box::new(reader))
+    }
+}
+
+/// A table whose rows are made as they are read, by whatever reads Arrow streams.
+#[pyclass(frozen, module = "binhop._binhop")]
+pub(crate) struct LongTable(pub(crate) binhop_sim::LongTable);
+
+#[pymethods]
+impl LongTable {
+    /// Tables of one kind, one below the other.
+    #[staticmethod]
+    fn join(first: &Self, others: Vec<PyRef<'_, Self>>) -> Self {
+        let mut whole = first.0.clone();
+        others.iter().for_each(|other| whole.extend(other.0.clone()));
+        Self(whole)
+    }
+
+    /// Writes the table to a Parquet file, batch by batch. The interpreter is free meanwhile.
+    fn write_parquet(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        written(py, py.detach(|| caught(|| self.0.write_parquet(&path))))
+    }
+
+    /// The table as an Arrow C stream.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema); // As above.
+        let batches = self.0.batches();
+        let schema = batches.schema();
+        let batches =
+            batches.map(|batch| batch.map_err(|problem| ArrowError::ComputeError(problem.to_string())));
+        export(py, Box::new(RecordBatchIterator::new(batches, schema)))
+    }
+}
+
+/// Writes any table that speaks Arrow to a Parquet file, as a [`LongTable`] of the same rows is written.
+#[pyfunction]
+pub(crate) fn write_table(py: Python<'_>, table: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<()> {
+    let reader = stream_of(table, "table")?;
+    let schema = reader.schema();
+    let place = path.display().to_string();
+    let mut batches = reader.map(|batch| {
+        let broke = |error: ArrowError| {
+            let said = error.to_string();
+            Problem::request(
+                producers_words(&said),
+                &place,
+                "the Arrow stream broke off",
+                "look at what produces it",
+            )
+        };
+        batch.map_err(broke)
+    });
+    written(py, caught(|| binhop_sim::write_table(&schema, &mut batches, &path)))
+}
+
+/// A file that cannot be written is an `OSError`, as where Python writes: its caller knows what was asked for.
+fn written(py: Python<'_>, result: Result<()>) -> PyResult<()> {
+    match result {
+        Err(problem) if problem.class == Class::Request => Err(PyOSError::new_err(problem.value)),
+        result => result.or_raise(py),
     }
 }
 
@@ -84,25 +150,30 @@ pub(crate) struct StreamSource {
 impl StreamSource {
     /// Takes the object's stream. A Polars frame starts a new one each time, a pyarrow reader has only one.
     pub(crate) fn new(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
-        let py = object.py();
-        let refuse = |rule: &str| {
-            let kind = object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string());
-            let remedy = "give a polars or pyarrow table, a record batch reader, or a file";
-            raise(py, &Problem::request(&kind, name, rule, remedy))
-        };
-        if !object.hasattr("__arrow_c_stream__")? {
-            return Err(refuse("a trace is a stream of Arrow record batches (it has no __arrow_c_stream__)"));
-        }
-        let capsule = object.call_method0("__arrow_c_stream__")?;
-        let capsule =
-            capsule.cast::<PyCapsule>().map_err(|_| refuse("__arrow_c_stream__ must return a capsule"))?;
-        let pointer = capsule.pointer_checked(Some(STREAM))?;
-        // SAFETY: the interface promises that a capsule of this name holds an initialised C stream, which
-        // the consumer moves out; what stays behind is marked as released.
-        let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast()) }
-            .map_err(|error| refuse(&format!("the Arrow stream does not start: {error}")))?;
+        let reader = stream_of(object, name)?;
         Ok(Self { name: name.to_string(), reader: Some(reader), meta: Meta::default(), empty: true })
     }
+}
+
+/// The stream of an object that speaks `__arrow_c_stream__`.
+fn stream_of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<RecordBatchStreamReader> {
+    let py = object.py();
+    let refuse = |rule: &str| {
+        let kind = object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string());
+        let remedy = "give a polars or pyarrow table, a record batch reader, or a file";
+        raise(py, &Problem::request(&kind, name, rule, remedy))
+    };
+    if !object.hasattr("__arrow_c_stream__")? {
+        return Err(refuse("a trace is a stream of Arrow record batches (it has no __arrow_c_stream__)"));
+    }
+    let capsule = object.call_method0("__arrow_c_stream__")?;
+    let capsule =
+        capsule.cast::<PyCapsule>().map_err(|_| refuse("__arrow_c_stream__ must return a capsule"))?;
+    let pointer = capsule.pointer_checked(Some(STREAM))?;
+    // SAFETY: the interface promises that a capsule of this name holds an initialised C stream, which
+    // the consumer moves out; what stays behind is marked as released.
+    unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast()) }
+        .map_err(|error| refuse(&format!("the Arrow stream does not start: {error}")))
 }
 
 impl Drop for StreamSource {

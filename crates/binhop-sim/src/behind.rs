@@ -1,13 +1,14 @@
 //! What stands behind a lane's front for one cell: the back of its machine, and what was counted there.
 
-use binhop_base::{Agent, Agents, FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
+use binhop_base::{Agent, Agents, Asid, FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
     AgentCounters, Alike, Back, CacheConfig, Computer, Counted, Fan, FastPaths, Front, IndexBy, Next,
     Request, Stack, Tree,
 };
 use binhop_trace::export::MemoryAccess;
 
-use crate::account::{Account, Conflicts, Footprint, broken};
+use crate::account::{Account, broken};
+use crate::meter::{Conflicts, OF_STREAM};
 use crate::prepare::{Block, FrontCounts, Mark, Stream};
 use crate::tally::{ByAgent, Tally, add_dropped, add_hits};
 use crate::view::View;
@@ -26,6 +27,25 @@ pub(crate) struct Common<'a> {
     pub(crate) waited: u64,
 }
 
+/// Adds the demand misses of agents other than the user that count in MPI.
+fn add_agents(misses: &mut [u64], tree: &Tree, rear: &Rear, common: &Common<'_>) {
+    for (cache, misses) in misses.iter_mut().enumerate() {
+        let counts = match (common.front, tree.in_front(cache), rear) {
+            (Some(front), true, _) => front.by_agent(cache),
+            (_, false, Rear::Own { back, .. }) => back.by_agent(cache),
+            _ => unreachable!("what others than the user ask is each lane's own, and in no stack"),
+        };
+        let counted = tree.config().agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
+        *misses += counted.map(|(_, counts)| counts.misses.demand()).sum::<u64>();
+    }
+}
+
+impl Common<'_> {
+    fn of_shared(&self) -> &FrontCounts {
+        self.shared.expect("a shared front sends its counts with every mark")
+    }
+}
+
 /// One cell in one lane.
 #[derive(Debug)]
 pub(crate) struct Behind {
@@ -38,6 +58,8 @@ pub(crate) struct Behind {
     /// The cache whose repeated misses are counted by page.
     watched: Option<usize>,
     pub(crate) account: Account,
+    /// Pages in each bin, while a footprint is counted.
+    pages: Vec<u64>,
 }
 
 /// Where the back of a cell is simulated.
@@ -83,7 +105,7 @@ impl Behind {
         machine: usize,
         tree: &Tree,
         seed: u64,
-        wants_series: bool,
+        account: Account,
         watched: Option<usize>,
         stack: Option<(usize, u32)>,
         paths: &FastPaths,
@@ -103,7 +125,8 @@ impl Behind {
             rear: stack.map_or_else(own, |(stack, ways)| Rear::Stacked { stack, ways }),
             watched,
             sets: config.caches.iter().map(divide).collect(),
-            account: Account::new(config.caches.len(), wants_series),
+            account,
+            pages: Vec::new(),
         }
     }
 
@@ -217,15 +240,41 @@ impl Behind {
         self.own().0.leave(fan);
     }
 
-    pub(crate) fn mark(&mut self, mark: Mark, common: &Common<'_>) {
-        let tally = match &self.rear {
+    /// Passes a mark: the meter reads the counts that tables report of the time between marks, and where a phase ends every
+    /// counter is kept.
+    pub(crate) fn mark(&mut self, mark: Mark, common: &Common<'_>) -> Result<()> {
+        let Self { tree, rear, account, .. } = self;
+        let meter = account.meter();
+        let now = meter.now();
+        now[0] = common.stream.instructions;
+        now[1] = common.stream.references;
+        for (cache, misses) in now[OF_STREAM..].iter_mut().enumerate() {
+            *misses = match (common.front, tree.in_front(cache), &*rear) {
+                (Some(front), true, _) => front.counters(cache).misses.demand(),
+                (None, true, _) => common.of_shared().misses[cache],
+                (_, false, Rear::Own { back, .. }) => back.counters(cache).misses.demand(),
+                (_, false, Rear::Stacked { stack, ways }) => common.stacks[*stack].demand_misses(*ways),
+            };
+        }
+        if tree.config().agents != Agents::USER {
+            add_agents(&mut now[OF_STREAM..], tree, rear, common);
+        }
+        meter.mark(mark)?;
+        if matches!(mark, Mark::Measured | Mark::End) {
+            let tally = self.tally_at(common);
+            self.account.end_phase(mark, tally);
+        }
+        Ok(())
+    }
+
+    fn tally_at(&self, common: &Common<'_>) -> Tally {
+        match &self.rear {
             Rear::Own { back, waited } => self.tally(common, &**back, *waited),
             Rear::Stacked { stack, ways } => {
                 let member = common.stacks[*stack].member(*ways, &self.tree);
                 self.tally(common, &member, member.waited())
             }
-        };
-        self.account.mark(mark, tally);
+        }
     }
 
     /// Everything counted so far.
@@ -235,9 +284,7 @@ impl Behind {
         for cache in 0..config.caches.len() {
             tally.caches[cache] = match (common.front, self.tree.in_front(cache)) {
                 (Some(front), true) => *front.counters(cache),
-                (None, true) => {
-                    common.shared.expect("a shared front sends its counts with every mark").caches[cache]
-                }
+                (None, true) => common.of_shared().caches[cache],
                 (_, false) => *back.counters(cache),
             };
         }
@@ -265,10 +312,15 @@ impl Behind {
     }
 
     /// Notes the pages an address space has in memory: their frames, and how many of them are shared.
-    pub(crate) fn footprint(&mut self, asid: binhop_base::Asid, frames: &[FrameNo], shared: u64) {
-        let mut counts = Vec::new();
-        let conflicts = self.sets.iter().map(|sets| Some((*sets)?.conflicts(frames, &mut counts))).collect();
-        self.account.footprints.push(Footprint { asid, pages: frames.len() as u64, shared, conflicts });
+    pub(crate) fn footprint(&mut self, asid: Asid, frames: &[FrameNo], shared: u64) -> Result<()> {
+        let Self { sets, account, pages, .. } = self;
+        let conflicts = sets.iter().flatten().map(|sets| sets.conflicts(frames, pages));
+        account.meter().footprint(asid, frames.len() as u64, shared, conflicts)
+    }
+
+    /// Returns a flag for each cache: footprints tell of conflicts in it.
+    pub(crate) fn divided(&self) -> Vec<bool> {
+        self.sets.iter().map(Option::is_some).collect()
     }
 
     /// Tells a front of the hits that preparation dropped, so that the laws hold.

@@ -16,13 +16,14 @@ use binhop_trace::{Ahead, Meta, Source};
 use crate::front::{SharedFront, Sharing};
 use crate::lane::{self, Lane};
 use crate::machine::Machine;
-use crate::outcome::{Outcome, Part, Report, Run};
+use crate::outcome::{Outcome, Report, Run, Told};
 use crate::plan::Plan;
 use crate::planner::{Branch, Stages};
-use crate::prepare::{Block, Flow, Prepare, Setup};
+use crate::prepare::{Block, Flow, Prepare, Process, Setup};
 use crate::recency::BlockRecency;
 use crate::reckon::Growth;
 use crate::rounds;
+use crate::spill::Spill;
 use crate::threads;
 use crate::unit::Asks;
 use crate::view::Tables;
@@ -205,13 +206,14 @@ pub(crate) fn lanes(
     policy: Option<PolicyMaker<'_>>,
     watcher: &Watcher<'_>,
 ) -> Result<Vec<Numbered>> {
+    let spill = Arc::new(Spill::default());
     let mut lanes = Vec::new();
     for (number, group) in stages.streams.iter().flat_map(|stream| &stream.groups).enumerate() {
         for cells in &group.lanes {
             for &seed in &plan.seeds {
                 let shared_front = group.sharing == Sharing::Shared;
-                let paths = &group.paths;
-                let setup = lane::LaneSetup { machines, cells, seed, shared_front, paths, plan };
+                let (paths, spill) = (&group.paths, &spill);
+                let setup = lane::LaneSetup { machines, cells, seed, shared_front, paths, plan, spill };
                 lanes.push((number, Lane::new(&setup, policy.map(|make| make(seed)))?));
                 watcher.again()?;
             }
@@ -400,17 +402,20 @@ pub(crate) fn report(
         watcher.again()?;
     }
     lanes.sort_by_key(|(_, lane)| plan.seeds.iter().position(|&seed| seed == lane.seed));
-    let mut parts: Vec<Vec<Part<'_>>> = machines.iter().map(|_| Vec::new()).collect();
-    let mut prepare_of = vec![&prepared[0]; machines.len()];
+    let mut parts: Vec<Vec<Told<'_>>> = machines.iter().map(|_| Vec::new()).collect();
+    let processes: Vec<Arc<[Process]>> = prepared.iter().map(|prepare| prepare.processes().into()).collect();
+    let mut stream_of_machine = vec![0; machines.len()];
     for (group, lane) in &lanes {
         for behind in &lane.behind {
-            parts[behind.machine].push(Part { lane, behind });
-            prepare_of[behind.machine] = &prepared[stream_of[*group]];
+            parts[behind.machine].push(Told { lane, behind });
+            stream_of_machine[behind.machine] = stream_of[*group];
         }
     }
-    let outcome = |(number, parts): (usize, Vec<Part<'_>>)| {
+    let outcome = |(number, parts): (usize, Vec<Told<'_>>)| {
         let machine = &machines[number];
-        crate::outcome::report(&Run { machine, plan, parts: &parts, prepare: prepare_of[number], meta })
+        let stream = stream_of_machine[number];
+        let (prepare, processes) = (&prepared[stream], Arc::clone(&processes[stream]));
+        crate::outcome::report(&Run { machine, plan, parts: &parts, prepare, processes, meta })
     };
     Ok(parts.into_iter().enumerate().map(outcome).collect())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use binhop_base::{Result, Rng};
 use binhop_hw::{Alike, CacheCounters, Fan, FastPath, FastPaths, Front, Request, Rules, Tree};
 
-use crate::prepare::{Block, Control, Emit, EndedFront, FrontCounts, Mapped, Row, Stream, Tape};
+use crate::prepare::{Block, Control, Emit, EndedFront, FrontCounts, Mapped, Mark, Row, Stream, Tape};
 use crate::tally::{add_dropped, add_hits};
 use crate::unit::Asks;
 use crate::view::{Tables, View};
@@ -132,7 +132,7 @@ impl SharedFront {
             at = position;
             let control = match control {
                 Control::Mark(mark, stream, _) => {
-                    Control::Mark(*mark, *stream, Some(Arc::new(self.counts(*stream))))
+                    Control::Mark(*mark, *stream, Some(Arc::new(self.counts(*mark, *stream))))
                 }
                 Control::Evictions | Control::Occasion { touches_front: true, .. } => {
                     emit(Arc::new(passed.block(controls, mappings)))?;
@@ -156,13 +156,21 @@ impl SharedFront {
         }
     }
 
-    fn counts(&self, stream: Stream) -> FrontCounts {
+    fn counts(&self, mark: Mark, stream: Stream) -> FrontCounts {
         let front = self.front.as_ref().expect("called while the front is shared");
+        let caches = 0..self.tree.config().caches.len();
         let of =
             |cache| if self.tree.in_front(cache) { *front.counters(cache) } else { CacheCounters::default() };
-        let mut caches: Vec<CacheCounters> = (0..self.tree.config().caches.len()).map(of).collect();
-        add_dropped(&mut caches, stream, self.fetch, self.data);
-        FrontCounts { caches, waited: self.waited }
+        let misses = caches
+            .clone()
+            .map(|cache| if self.tree.in_front(cache) { front.counters(cache).misses.demand() } else { 0 });
+        let misses = misses.collect();
+        let mut every: Vec<CacheCounters> = Vec::new();
+        if matches!(mark, Mark::Measured | Mark::End) {
+            every = caches.map(of).collect();
+            add_dropped(&mut every, stream, self.fetch, self.data);
+        }
+        FrontCounts { misses, caches: every, waited: self.waited }
     }
 
     /// From here on each lane simulates a front of its own, starting from a copy of the shared one.

@@ -2,6 +2,7 @@
 //! for each of the cells that ride on it.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use binhop_base::{Agent, FrameNo, MappingId, PageId, Result, Rng};
 use binhop_hw::{Access, Computer, FastPath, FastPaths, Front, Request, Sieve, Stack};
@@ -9,6 +10,7 @@ use binhop_os::placement::Placement;
 use binhop_os::{Frames, Recency, Wired};
 use binhop_trace::export::MemoryAccess;
 
+use crate::account::Account;
 use crate::behind::{Behind, Clock, Common};
 use crate::detail::{Logged, Repeats};
 use crate::machine::Machine;
@@ -16,6 +18,7 @@ use crate::plan::Plan;
 use crate::planner::Cells;
 use crate::prepare::{Block, Control, Tape, own_page};
 use crate::recency::BlockRecency;
+use crate::spill::Spill;
 use crate::unit::{Asks, InLane, Injector, Occasion};
 use crate::view::{Tables, View, Whereabouts};
 
@@ -70,6 +73,8 @@ pub(crate) struct LaneSetup<'a> {
     /// The fast paths that the plan takes behind this front.
     pub(crate) paths: &'a FastPaths,
     pub(crate) plan: &'a Plan,
+    /// The file of the counts that memory does not hold.
+    pub(crate) spill: &'a Arc<Spill>,
 }
 
 impl Lane {
@@ -80,7 +85,9 @@ impl Lane {
         let watched = plan.watch.as_deref().map(|name| machine.cache(name)).transpose()?;
         let behind = |&cell: &usize| {
             let stack = cells.stack_of(cell, machines);
-            Behind::new(cell, machines[cell].tree(), seed, plan.interval.is_some(), watched, stack, paths)
+            let tree = machines[cell].tree();
+            let account = Account::new(tree.config().caches.len(), plan.interval.is_some(), setup.spill);
+            Behind::new(cell, tree, seed, account, watched, stack, paths)
         };
         let mut front = (!setup.shared_front).then(|| Front::with(tree, Rng::new(seed), paths));
         if let (Some(front), Some(cache)) = (&mut front, watched.filter(|&cache| tree.in_front(cache))) {
@@ -270,7 +277,7 @@ impl Lane {
                 let (frames, shared): (Vec<_>, Vec<bool>) = resident.unzip();
                 let shared = shared.into_iter().filter(|&shared| shared).count() as u64;
                 for behind in &mut self.behind {
-                    behind.footprint(*asid, &frames, shared);
+                    behind.footprint(*asid, &frames, shared)?;
                 }
             }
             Control::Unshare(ended) => {
@@ -292,7 +299,7 @@ impl Lane {
                     waited: self.waited + shared.as_ref().map_or(0, |shared| shared.waited),
                 };
                 for behind in &mut self.behind {
-                    behind.mark(*mark, &common);
+                    behind.mark(*mark, &common)?;
                 }
             }
         }

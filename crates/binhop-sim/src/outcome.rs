@@ -1,26 +1,23 @@
 //! What a run leaves: tidy tables and notes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, BooleanBuilder, Float64Builder, RecordBatch, StringBuilder, UInt32Builder, UInt64Builder,
-};
+use arrow::array::{ArrayRef, Float64Builder, RecordBatch, StringBuilder, UInt64Builder};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema};
 use binhop_base::{PageId, Problem, Result};
-use binhop_hw::CacheConfig;
 use binhop_trace::Meta;
 
-use crate::account::{Account, Footprint};
+use crate::account::Account;
 use crate::behind::Behind;
 use crate::detail::{self, Logged};
 use crate::front::Sharing;
 use crate::lane::Lane;
+use crate::long_table::{LongTable, Part};
 use crate::machine::Machine;
-use crate::metrics::{each, ratio, whole};
+use crate::metrics::each;
 use crate::plan::Plan;
-use crate::prepare::Prepare;
+use crate::prepare::{Prepare, Process};
 use crate::tally::Tally;
 
 /// The results of a run.
@@ -31,11 +28,11 @@ pub struct Outcome {
     pub results: RecordBatch,
     /// One row for each seed, interval, cache and metric; empty without an interval. `instructions` are
     /// those of the interval. Intervals count from the start, warm-up included.
-    pub series: RecordBatch,
+    pub series: LongTable,
     /// One row for each seed, process and metric of the measured part. What it says of pages (`os.pages`,
     /// conflicts) is about those in memory at the exit of the address space, or at the end; of a number used
     /// again, those of its last life that had any. An exec takes no sample.
-    pub processes: RecordBatch,
+    pub processes: LongTable,
     /// Every placement in order, if the plan logs them: seed, fault, asid, page_no, page, segment, frame, and
     /// the page evicted, if one was.
     pub placements: Option<RecordBatch>,
@@ -49,12 +46,12 @@ pub struct Outcome {
 }
 
 /// What one lane has to tell of one machine.
-pub(crate) struct Part<'a> {
+pub(crate) struct Told<'a> {
     pub(crate) lane: &'a Lane,
     pub(crate) behind: &'a Behind,
 }
 
-impl<'a> Part<'a> {
+impl<'a> Told<'a> {
     fn seed(&self) -> u64 {
         self.lane.seed
     }
@@ -69,14 +66,20 @@ pub(crate) struct Run<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) plan: &'a Plan,
     /// By seed, in the order of the plan.
-    pub(crate) parts: &'a [Part<'a>],
+    pub(crate) parts: &'a [Told<'a>],
     pub(crate) prepare: &'a Prepare,
+    /// Every process of the stream, by its number.
+    pub(crate) processes: Arc<[Process]>,
     pub(crate) meta: &'a Meta,
 }
 
 /// The tables of one machine for some of its seeds, and what its notes depend on.
 pub(crate) struct Report {
-    tables: [Option<RecordBatch>; 5],
+    results: RecordBatch,
+    series: LongTable,
+    processes: LongTable,
+    placements: Option<RecordBatch>,
+    pages: Option<RecordBatch>,
     facts: Facts,
 }
 
@@ -108,8 +111,28 @@ pub(crate) fn report(run: &Run<'_>) -> Report {
         stream: [stream.references, stream.instructions],
         trace: trace_notes(run),
     };
-    let (placements, pages) = (plan.log.then(|| placements(run)), plan.watch.as_ref().map(|_| pages(run)));
-    Report { tables: [Some(results(run)), Some(series(run)), Some(processes(run)), placements, pages], facts }
+    let streamed = streamed(run);
+    Report {
+        results: results(run),
+        series: LongTable::series(Arc::clone(&streamed)),
+        processes: LongTable::processes(streamed),
+        placements: plan.log.then(|| placements(run)),
+        pages: plan.watch.as_ref().map(|_| pages(run)),
+        facts,
+    }
+}
+
+/// Gathers what lanes streamed of intervals and processes.
+fn streamed(run: &Run<'_>) -> Arc<Part> {
+    let caches = &run.machine.tree().config().caches;
+    Arc::new(Part {
+        workload: run.plan.workload.clone(),
+        machine: run.machine.name().to_string(),
+        caches: caches.iter().map(|cache| cache.name.clone()).collect(),
+        divided: run.parts.first().map_or(Vec::new(), |part| part.behind.divided()),
+        processes: Arc::clone(&run.processes),
+        seeds: run.parts.iter().map(|part| (part.seed(), part.account().readings().clone())).collect(),
+    })
 }
 
 impl Report {
@@ -130,10 +153,12 @@ impl Report {
                 "leave it alone until the run is over",
             ));
         }
-        for (mine, more) in self.tables.iter_mut().zip(more.tables) {
+        self.results = below(&self.results, &more.results);
+        self.series.add_seeds(&more.series);
+        self.processes.add_seeds(&more.processes);
+        for (mine, more) in [(&mut self.placements, more.placements), (&mut self.pages, more.pages)] {
             if let (Some(mine), Some(more)) = (mine, more) {
-                let schema = mine.schema();
-                *mine = concat_batches(&schema, [&*mine, &more]).expect("tables of one run have one schema");
+                *mine = below(mine, &more);
             }
         }
         let evicted = self.facts.cache_evicted.iter_mut().zip(more.facts.cache_evicted);
@@ -145,18 +170,14 @@ impl Report {
     /// The outcome of all seeds of the plan.
     pub(crate) fn finish(self, machine: &Machine, plan: &Plan) -> Outcome {
         let notes = notes(machine, plan, &self.facts);
-        let [results, series, processes, placements, pages] = self.tables;
-        let always = |table: Option<RecordBatch>| table.expect("every run makes this table");
-        Outcome {
-            results: always(results),
-            series: always(series),
-            processes: always(processes),
-            placements,
-            pages,
-            notes,
-            machine: machine.resolved(),
-        }
+        let Self { results, series, processes, placements, pages, .. } = self;
+        Outcome { results, series, processes, placements, pages, notes, machine: machine.resolved() }
     }
+}
+
+/// Puts one table below another.
+fn below(first: &RecordBatch, second: &RecordBatch) -> RecordBatch {
+    concat_batches(&first.schema(), [first, second]).expect("tables of one run have one schema")
 }
 
 /// The columns every table has at its end.
@@ -213,71 +234,6 @@ fn results(run: &Run<'_>) -> RecordBatch {
     values.finish(run, vec![("phase", Arc::new(phase.finish())), ("seed", Arc::new(seed.finish()))])
 }
 
-fn series(run: &Run<'_>) -> RecordBatch {
-    let caches = &run.machine.tree().config().caches;
-    let (mut seed, mut numbers) = (UInt64Builder::new(), UInt64Builder::new());
-    let (mut instructions, mut values) = (UInt64Builder::new(), Values::default());
-    for part in run.parts {
-        let account = part.account();
-        for stretch in &account.series {
-            for (cache, &misses) in caches.iter().zip(&stretch.misses) {
-                let mpi = ratio(misses, stretch.instructions);
-                let metrics = [("misses", "misses", Some(whole(misses))), ("mpi", "misses/instruction", mpi)];
-                for (metric, unit, value) in metrics {
-                    seed.append_value(part.seed());
-                    numbers.append_value(stretch.number);
-                    instructions.append_value(stretch.instructions);
-                    values.push(&format!("{}.{metric}", cache.name), unit, value);
-                }
-            }
-        }
-    }
-    let keys: Vec<(&str, ArrayRef)> = vec![
-        ("seed", Arc::new(seed.finish())),
-        ("interval", Arc::new(numbers.finish())),
-        ("instructions", Arc::new(instructions.finish())),
-    ];
-    values.finish(run, keys)
-}
-
-fn processes(run: &Run<'_>) -> RecordBatch {
-    let caches = &run.machine.tree().config().caches;
-    let (mut seed, mut asid) = (UInt64Builder::new(), UInt32Builder::new());
-    let (mut kernel, mut values) = (BooleanBuilder::new(), Values::default());
-    for part in run.parts {
-        let account = part.account();
-        let footprints = account.footprints.iter().map(|footprint| (footprint.asid, footprint));
-        let footprints: BTreeMap<_, _> = footprints.collect();
-        for (process, share) in run.prepare.processes().iter().zip(account.processes()) {
-            if share.references == 0 {
-                continue;
-            }
-            let mut push = |metric: &str, unit: &str, value: Option<f64>| {
-                seed.append_value(part.seed());
-                asid.append_value(process.asid.0);
-                kernel.append_value(process.kernel);
-                values.push(metric, unit, value);
-            };
-            let instructions = share.instructions;
-            push("instructions", "instructions", Some(whole(instructions)));
-            push("references", "references", Some(whole(share.references)));
-            for (cache, &misses) in caches.iter().zip(share.misses) {
-                push(&format!("{}.misses", cache.name), "misses", Some(whole(misses)));
-                push(&format!("{}.mpi", cache.name), "misses/instruction", ratio(misses, instructions));
-            }
-            if let Some(footprint) = footprints.get(&process.asid).filter(|_| !process.kernel) {
-                each_of_footprint(caches, footprint, push);
-            }
-        }
-    }
-    let keys: Vec<(&str, ArrayRef)> = vec![
-        ("seed", Arc::new(seed.finish())),
-        ("asid", Arc::new(asid.finish())),
-        ("kernel", Arc::new(kernel.finish())),
-    ];
-    values.finish(run, keys)
-}
-
 fn placements(run: &Run<'_>) -> RecordBatch {
     let lanes: Vec<(u64, &[Logged])> =
         run.parts.iter().filter_map(|part| Some((part.seed(), part.lane.log()?))).collect();
@@ -294,22 +250,6 @@ fn pages(run: &Run<'_>) -> RecordBatch {
         .filter_map(|(part, frame_of)| part.lane.repeats(part.behind, frame_of))
         .collect();
     detail::pages(&lanes, run.prepare.spaces(), run.meta)
-}
-
-/// Visits what is known of the pages a process had in memory at its exit, or at the end.
-fn each_of_footprint(
-    caches: &[CacheConfig],
-    footprint: &Footprint,
-    mut visit: impl FnMut(&str, &'static str, Option<f64>),
-) {
-    visit("os.pages", "pages", Some(whole(footprint.pages)));
-    visit("os.pages.shared", "pages", Some(whole(footprint.shared)));
-    for (cache, conflicts) in caches.iter().zip(&footprint.conflicts) {
-        if let Some(conflicts) = conflicts {
-            visit(&format!("{}.conflicts", cache.name), "pages", Some(whole(conflicts.pages)));
-            visit(&format!("{}.conflicts.minimum", cache.name), "pages", Some(whole(conflicts.fewest)));
-        }
-    }
 }
 
 fn notes(machine: &Machine, plan: &Plan, facts: &Facts) -> Vec<String> {

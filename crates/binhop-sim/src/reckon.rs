@@ -2,12 +2,13 @@
 //!
 //! Rules
 //! - *A seed* takes, on each of its lanes, the frames; the caches of its front (a copy of a shared one from where it
-//!   may end) and of each back, or of a stack in place of several; buffers between levels; and its tallies.
+//!   may end) and of each back, or of a stack in place of several; buffers between levels; and its tallies and meter.
 //!   For each page more: the page's place in two tables, and a bit for each of its lines in each cache. For each
-//!   process a tally, for each interval its misses.
+//!   process a share, until the meter's table is full; what streams to the disk leaves a place in a list.
 //! - *Shared* is what is there once, whatever the seeds: the source's batches, blocks on their way, preparation, and
 //!   what each worker must know of pages.
-//! - *Told* is the tables of results, of all seeds.
+//! - *Told* is the tables of results, of all seeds, and what their meters left. Tables of intervals and processes are
+//!   made as they are read: what one seed counted of each process is in memory then.
 //! - How many pages, processes and intervals a trace holds is known only while it is read. A run starts with a guess
 //!   ([`Growth::guess`]) and compares at every batch.
 //!
@@ -19,9 +20,11 @@ use binhop_hw::{CacheConfig, CacheCounters, Request};
 use crate::front::Sharing;
 use crate::machine::Machine;
 use crate::memory::{Memory, told};
+use crate::meter::{OF_STREAM, SLOTS};
 use crate::plan::Plan;
 use crate::planner::{Cells, Stages};
 use crate::prepare::{BLOCK_ROWS, Row};
+use crate::spill::CHUNK;
 use crate::tally::Tally;
 
 /// Blocks on their way to each worker, those at hand included.
@@ -79,6 +82,8 @@ struct Sum {
     fixed: u64,
     page: u64,
     process: u64,
+    /// Of a process, as long as the table of a meter has room for it.
+    slot: u64,
     interval: u64,
 }
 
@@ -88,6 +93,7 @@ impl Sum {
             self.fixed,
             self.page.saturating_mul(growth.pages.max(1).checked_next_power_of_two().unwrap_or(u64::MAX)),
             self.process.saturating_mul(growth.processes),
+            self.slot.saturating_mul(growth.processes.min(SLOTS as u64)),
             self.interval.saturating_mul(growth.intervals),
         ];
         parts.into_iter().fold(0, u64::saturating_add)
@@ -97,6 +103,7 @@ impl Sum {
         self.fixed = self.fixed.saturating_add(other.fixed);
         self.page = self.page.saturating_add(other.page);
         self.process = self.process.saturating_add(other.process);
+        self.slot = self.slot.saturating_add(other.slot);
         self.interval = self.interval.saturating_add(other.interval);
     }
 }
@@ -124,6 +131,19 @@ fn of_cache(cache: &CacheConfig, machine: &Machine, plan: &Plan) -> Sum {
     let lines = machine.memory().page.bytes() >> cache.line.log2();
     let repeats = if plan.watch.is_some() { 8 } else { 0 };
     Sum { fixed: cache.state_bytes(), page: lines.div_ceil(8) + repeats, ..Sum::default() }
+}
+
+/// Returns the bytes of a process's share in the table of a meter.
+fn of_slot(caches: usize) -> u64 {
+    2 * ((1 + OF_STREAM + caches) * size_of::<u64>()) as u64
+}
+
+/// Returns the bytes of the logs of a meter that are not on the disk, while it works and after.
+fn of_logs(plan: &Plan) -> Sum {
+    let logs = if plan.interval.is_some() { 3 } else { 2 };
+    // Of a process and an interval a record on the disk, and of five hundred bytes there one in memory.
+    let interval = u64::from(plan.interval.is_some());
+    Sum { fixed: (logs * CHUNK) as u64, process: 1, interval, ..Sum::default() }
 }
 
 /// What a run takes.
@@ -171,7 +191,7 @@ impl Reckoning {
             self.note("memory.size".to_string(), size, frames.start.saturating_add(frames.full));
         }
         let of_page = 16 + if plan.log { LOGGED } else { 0 };
-        self.seed.add(Sum { fixed: frames.start, page: of_page, process: frames.owner, interval: 0 });
+        self.seed.add(Sum { fixed: frames.start, page: of_page, process: frames.owner, ..Sum::default() });
         for stack in &cells.stacks {
             self.seed.add(Sum { fixed: stack.shape.bytes(stack.ways), page: 8, ..Sum::default() });
         }
@@ -179,12 +199,11 @@ impl Reckoning {
             let machine = &machines[cell];
             let config = machine.tree().config();
             let tally = (size_of::<Tally>() + config.caches.len() * size_of::<CacheCounters>()) as u64;
-            let interval =
-                if plan.interval.is_some() { 2 * (40 + 8 * config.caches.len() as u64) } else { 0 };
-            // What is kept at marks, and one at hand.
+            // What is kept of a warm-up and at the end, and one at hand.
             let behind = (0..config.caches.len()).filter(|&cache| !machine.tree().in_front(cache)).count();
             let buffers = if behind > 1 { BUFFERS } else { 0 };
-            self.seed.add(Sum { fixed: 6 * tally + buffers, page: 0, process: tally, interval });
+            self.seed.add(Sum { fixed: 3 * tally + buffers, ..Sum::default() });
+            self.seed.add(Sum { slot: of_slot(config.caches.len()), ..Sum::default() });
             let stacked = cells.stack_of(cell, machines).is_some();
             for (number, cache) in config.caches.iter().enumerate() {
                 let sum = of_cache(cache, machine, plan);
@@ -222,9 +241,12 @@ impl Reckoning {
         self.told.add(Sum {
             fixed: each(rows),
             page: if plan.log { TABLE_ROW } else { 0 },
-            process: each(4 + 4 * caches),
-            interval: if plan.interval.is_some() { each(2 * caches) } else { 0 },
+            ..Sum::default()
         });
+        // What meters leave, and, once for all seeds, what is read of them at a time.
+        self.told.add(of_logs(plan));
+        let process = (OF_STREAM as u64 + caches) * 8 + (2 + 2 * caches) * 8 + 16;
+        self.shared.process = self.shared.process.max(process);
     }
 
     /// Bytes that a run takes with so many seeds at once, of `all`.
@@ -286,7 +308,7 @@ impl Reckoning {
         let remedy = match self.would_fit(memory, all, growth) {
             Some(fits) => format!("with this memory {fits} would fit; or make room"),
             None if tables > memory.bytes / 2 => {
-                format!("its tables take {}: ask for fewer seeds or longer intervals", told(tables))
+                format!("its tables take {}: ask for fewer seeds", told(tables))
             }
             None => "make room, or allow more".to_string(),
         };

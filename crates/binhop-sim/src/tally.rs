@@ -1,11 +1,11 @@
-//! What a lane counts, and how much of it between two marks.
+//! Everything a lane counts, and how much of it in a phase.
 
 use binhop_base::{Agent, Agents, Kind};
 use binhop_hw::{AgentCounters, AgentMemoryCounters, CacheCounters, Front, MemoryCounters};
 
 use crate::prepare::Stream;
 
-/// What a lane counts between two marks, or up to one.
+/// What a lane counts in a phase, or up to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) stream: Stream,
@@ -36,15 +36,6 @@ impl ByAgent {
         memory: &[AgentMemoryCounters],
     ) -> Self {
         Self { agents, caches: caches.flatten().copied().collect(), memory: memory.to_vec() }
-    }
-
-    fn add(&mut self, other: &Self) {
-        if self.memory.is_empty() {
-            self.clone_from(other);
-            return;
-        }
-        self.caches.iter_mut().zip(&other.caches).for_each(|(mine, theirs)| *mine += *theirs);
-        self.memory.iter_mut().zip(&other.memory).for_each(|(mine, theirs)| *mine += *theirs);
     }
 
     fn since(&self, earlier: &Self) -> Self {
@@ -91,18 +82,6 @@ impl Tally {
             evictions: 0,
             waited: 0,
         }
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.stream += other.stream;
-        for (mine, theirs) in self.caches.iter_mut().zip(&other.caches) {
-            *mine += *theirs;
-        }
-        self.memory += other.memory;
-        self.agents.add(&other.agents);
-        self.faults += other.faults;
-        self.evictions += other.evictions;
-        self.waited += other.waited;
     }
 
     pub(crate) fn since(&self, earlier: &Self) -> Self {

@@ -113,7 +113,7 @@ fn two_spaces(own: u64, shared: [u64; 2]) -> EventBatch {
 
 /// A process's metric, among the processes.
 fn of_process(outcome: &Outcome, asid: u64, metric: &str) -> Option<f64> {
-    let table = &outcome.processes;
+    let table = &outcome.processes.whole().unwrap();
     let names = table.column_by_name("metric").unwrap().as_string::<i32>();
     let values = table.column_by_name("value").unwrap().as_primitive::<Float64Type>();
     let asids = longs(table, "asid");

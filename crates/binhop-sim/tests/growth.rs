@@ -306,6 +306,80 @@ fn short_processes_one_after_the_other() {
     let [simulated, paged] = [0, 1].map(|pass| (many[pass] - few[pass]) / (20 * processes));
     println!("a page of an ended process: {simulated} B simulated, {paged} B in the count of faults");
     // The bytes hold the tables by page number, with doubling vectors at their largest, and a bit for each line.
-    assert!(simulated <= 130, "{simulated} B for each page of an ended process");
+    assert!(simulated <= 140, "{simulated} B for each page of an ended process");
     assert!(paged <= 115, "{paged} B for each page of an ended process");
+}
+
+/// The most bytes of a run, and all that were asked for, under so many seeds.
+fn metered(machine: &Machine, events: &EventBatch, seeds: u64, interval: Option<u64>) -> Cost {
+    let plan = Plan { seeds: (0..seeds).collect(), interval, ..Plan::default() };
+    cost(|| {
+        let source = Box::new(Fixed::new(events.clone(), 1 << 12));
+        simulate(machine, source, &plan, None, &mut |_| Ok(())).unwrap();
+    })
+}
+
+/// Fetches of sixteen instructions, and changes between user and kernel.
+fn marked(rows: u64) -> EventBatch {
+    let mut events = EventBuilder::default();
+    for row in 0..rows {
+        events.push(Op::Fetch, row * 64 % 8192, 64, 16);
+        load(&mut events, row % 8);
+        events.push(if row % 2 == 0 { Op::KernelEnter } else { Op::KernelLeave }, 0, 0, 0);
+    }
+    events.finish()
+}
+
+#[test]
+fn a_mark_allocates_nothing_in_a_lane_and_intervals_take_no_memory() {
+    let _turn = turn();
+    let (rows, lanes) = (20_000, 8);
+    let [once, twice] = [rows, 2 * rows].map(marked);
+    // Both kinds of front: each lane's own, and one that all share.
+    for (name, settings) in [("kh90", &[][..]), ("zen-4k", &["cache.l3.size=1MiB".to_string()])] {
+        let machine = Machine::load(name, settings).unwrap();
+        let more = |seeds| {
+            let [once, twice] = [&once, &twice].map(|events| metered(&machine, events, seeds, Some(16)));
+            [twice.asked - once.asked, twice.peak.saturating_sub(once.peak)]
+        };
+        let ([asked, peak], [asked_by_all, peak_of_all]) = (more(2), more(2 + lanes));
+        println!(
+            "{name}: {rows} intervals more: 2 lanes {asked} B, {peak} B; {}: {asked_by_all} B, {peak_of_all} B",
+            2 + lanes
+        );
+        // Of 40,000 marks in each lane, at most a place in a list for each 8 KiB on the disk.
+        let each = asked_by_all.saturating_sub(asked) / lanes as usize;
+        assert!(each <= 4096, "{name}: {each} B asked for by a lane");
+        assert!(peak_of_all <= 16 << 10, "{name}: {peak_of_all} B for {rows} intervals more");
+    }
+}
+
+#[test]
+fn processes_take_no_memory_in_each_lane() {
+    let _turn = turn();
+    // Processes that run once and exit, on one page that all share.
+    let events = |processes: u64| {
+        let mut events = EventBuilder::default();
+        events.push_args(Op::Map, 5 << 12, 3 | 8, 1, [Some(1), Some(0)]);
+        load(&mut events, 5);
+        for asid in 1..=processes {
+            events.push(Op::Switch, asid, 0, 0);
+            events.push_args(Op::Map, 5 << 12, 3 | 8, 1, [Some(1), Some(0)]);
+            load(&mut events, 5);
+            events.push(Op::Exit, asid, 0, 0);
+        }
+        events.finish()
+    };
+    let (processes, lanes) = (20_000, 8);
+    let [once, twice] = [processes, 2 * processes].map(events);
+    let machine = machine("random");
+    let more = |seeds| {
+        let [once, twice] = [&once, &twice].map(|events| metered(&machine, events, seeds, None).peak);
+        twice - once
+    };
+    // A single lane shares nothing and is another matter.
+    let (of_two, of_all) = (more(2), more(2 + lanes));
+    println!("{processes} processes more: 2 lanes {of_two} B, {} lanes {of_all} B", 2 + lanes);
+    let each = of_all.saturating_sub(of_two) / lanes as usize;
+    assert!(each <= 2 << 10, "{each} B in each lane for {processes} processes more");
 }

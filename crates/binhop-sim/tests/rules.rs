@@ -153,13 +153,12 @@ fn an_interval_owns_the_row_in_which_its_first_instruction_lies() {
     // Instructions 0–9, 10–19, 20–29: instruction 15 lies in the second row, which interval 1 owns.
     let rows = events(&[(Op::Fetch, 0, 40, 10), (Op::Fetch, 0x400, 40, 10), (Op::Fetch, 0x800, 40, 10)]);
     let outcome = run(&machine(&[]), &rows, 10, &Plan { interval: Some(15), ..Plan::default() });
-    let column = |name: &str| {
-        outcome.series.column_by_name(name).unwrap().as_primitive::<UInt64Type>().values().to_vec()
-    };
-    let misses = outcome.series.column_by_name("metric").unwrap();
-    let rows: Vec<_> = (0..outcome.series.num_rows())
-        .filter(|&i| misses.as_string::<i32>().value(i) == "l1i.misses")
-        .collect();
+    let series = outcome.series.whole().unwrap();
+    let column =
+        |name: &str| series.column_by_name(name).unwrap().as_primitive::<UInt64Type>().values().to_vec();
+    let misses = series.column_by_name("metric").unwrap();
+    let rows: Vec<_> =
+        (0..series.num_rows()).filter(|&i| misses.as_string::<i32>().value(i) == "l1i.misses").collect();
     let of = |values: Vec<u64>| rows.iter().map(|&row| values[row]).collect::<Vec<_>>();
     assert_eq!(of(column("interval")), [0, 1]);
     assert_eq!(of(column("instructions")), [10, 20]);
@@ -193,7 +192,7 @@ fn the_same_addresses_in_two_spaces_are_two_pages() {
     // The cache is smaller than a page: both lines belong in one set, whatever the frames.
     assert_eq!(value(&outcome, "measured", "l1d.load.misses"), Some(3.0));
     // Instructions, references, misses and MPI of two caches; resident pages, and those of them shared.
-    assert_eq!(outcome.processes.num_rows(), 2 * (6 + 2));
+    assert_eq!(outcome.processes.whole().unwrap().num_rows(), 2 * (6 + 2));
 }
 
 #[test]

@@ -20,24 +20,25 @@ if TYPE_CHECKING:
 
 WORST, BEST, OTHERS, MEAN = ORANGE, BLUE, GREY, BLACK
 PER_1000 = "misses per 1000 instructions"
+POINTS = 2000
+"""The most points of a line over time: several for each of its pixels."""
 
 
 def draw(directory: str | os.PathLike[str]) -> list[Path]:
     """Draws each workload of a result's directory at its last cache; the files made."""
     place = Path(directory)
     results = read_parquet(place / "results.parquet").filter(phase="measured")
-    series = read_parquet(place / "series.parquet")
-    charts = run_charts(results, series)
+    charts = run_charts(results, pl.scan_parquet(place / "series.parquet", glob=False))
     return [file for stem, _, chart in charts for file in save(chart, place, stem)]
 
 
-def run_charts(results: pl.DataFrame, series: pl.DataFrame) -> Iterator[tuple[str, str, Any]]:
+def run_charts(results: pl.DataFrame, series: pl.LazyFrame) -> Iterator[tuple[str, str, Any]]:
     """Yields the name, workload and chart of each workload that has a chart."""
     for workload in results["workload"].unique(maintain_order=True):
         of = results.filter(workload=workload)
         metric = f"{caches(of['metric'].unique(maintain_order=True))[-1]}.mpi"
         values = of.filter(metric=metric).drop_nulls("value")
-        over_time = series.filter(workload=workload, metric=metric).drop_nulls("value")
+        over_time = steps(series.filter(workload=workload, metric=metric).drop_nulls("value"))
         if values["value"].n_unique() < 2 and over_time.is_empty():
             continue  # one number needs no picture
         chart = _figure(workload, metric.removesuffix(".mpi"), values, over_time)
@@ -60,6 +61,27 @@ def run_words(results: pl.DataFrame) -> dict[str, str]:
             same = f"All {values.height} placements are equal"
             words[workload] = f"{same}: {rate(value)} {cache} {PER_1000}."
     return words
+
+
+def steps(series: pl.LazyFrame, most: int = POINTS) -> pl.DataFrame:
+    """Joins consecutive intervals of misses per instruction until a line has at most so many points.
+
+    >>> rows = {"seed": [0] * 4, "interval": range(4), "instructions": [10] * 4, "value": [0.1, 0.3, 0, 0.1]}
+    >>> steps(pl.LazyFrame(rows), most=2)["value"].to_list()
+    [0.2, 0.05]
+    """
+    series = series.select("seed", "interval", "instructions", "value")
+    last = series.select(pl.max("interval")).collect(engine="streaming").item()
+    step = (last or 0) // most + 1
+    if step == 1:
+        return series.collect()
+    # Counts are whole numbers: their sum does not depend on the order in which rows come.
+    misses = (pl.col("value") * pl.col("instructions")).round().cast(pl.Int64).sum()
+    instructions = pl.sum("instructions")
+    joined = series.group_by("seed", pl.col("interval") // step).agg(
+        instructions=instructions, value=misses / instructions
+    )
+    return joined.collect(engine="streaming").sort("seed", "interval")
 
 
 def _figure(workload: str, cache: str, values: pl.DataFrame, over_time: pl.DataFrame) -> Any:

@@ -140,7 +140,9 @@ pub enum Control {
 /// What a shared front has counted up to a mark.
 #[derive(Clone, Debug)]
 pub struct FrontCounts {
-    /// One for each of the machine's caches; those behind the front counted nothing here.
+    /// Demand misses of each of the machine's caches; those behind the front counted nothing here.
+    pub misses: Box<[u64]>,
+    /// Every counter of each cache, at the end of a phase; empty at other marks.
     pub caches: Vec<CacheCounters>,
     /// Cycles waited within the front.
     pub waited: u64,

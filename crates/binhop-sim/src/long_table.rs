@@ -1,0 +1,461 @@
+//! Tables whose rows are made as they are read: what intervals and processes leave may be longer than memory holds.
+//!
+//! Rules
+//! - A table is the rows of its parts, one below the other; a part is one machine under one workload, its seeds in order.
+//! - A table of intervals takes a batch of memory while it is read; one of processes the counts of all processes of one
+//!   seed. Both take a few KiB for each machine and seed until they are dropped.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BooleanBuilder, Float64Builder, RecordBatch, StringArray, StringBuilder, UInt32Builder,
+    UInt64Array, UInt64Builder,
+};
+use arrow::compute::{cast, concat_batches};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use binhop_base::{Problem, Result};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use crate::meter::{OF_STREAM, Readings};
+use crate::metrics::{ratio, whole};
+use crate::prepare::Process;
+use crate::spill::Records;
+
+/// Intervals, or processes, whose rows make a batch.
+const AT_ONCE: usize = 4096;
+/// Rows of a Parquet row group.
+const GROUP: usize = 1 << 20;
+/// Rows that are written at a time: where a page ends depends on it.
+const PIECE: usize = 1 << 14;
+/// The level of compression, the one that Python uses (`binhop/output.py`).
+const LEVEL: i32 = 3;
+
+/// `LongTable` is a table that is read row by row, any number of times.
+#[derive(Clone, Debug)]
+pub struct LongTable {
+    kind: Kind,
+    parts: Vec<Arc<Part>>,
+}
+
+/// `Kind` says which rows a table has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Series,
+    Processes,
+}
+
+/// `Part` holds the rows of one machine under one workload.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) workload: String,
+    pub(crate) machine: String,
+    pub(crate) caches: Vec<String>,
+    /// A flag for each cache: footprints tell of conflicts in it.
+    pub(crate) divided: Vec<bool>,
+    /// Every process, by its number.
+    pub(crate) processes: Arc<[Process]>,
+    pub(crate) seeds: Vec<(u64, Readings)>,
+}
+
+impl LongTable {
+    pub(crate) fn series(part: Arc<Part>) -> Self {
+        Self { kind: Kind::Series, parts: vec![part] }
+    }
+
+    pub(crate) fn processes(part: Arc<Part>) -> Self {
+        Self { kind: Kind::Processes, parts: vec![part] }
+    }
+
+    /// Adds the seeds that follow, of the same machine under the same workload.
+    pub(crate) fn add_seeds(&mut self, more: &Self) {
+        let ([mine], [more]) = (&mut *self.parts, &*more.parts) else {
+            unreachable!("a run's table has one part")
+        };
+        Arc::make_mut(mine).seeds.extend_from_slice(&more.seeds);
+    }
+
+    /// Adds the rows of another table of this kind below these.
+    ///
+    /// # Panics
+    /// One is of intervals, the other of processes.
+    pub fn extend(&mut self, more: Self) {
+        assert_eq!(self.kind, more.kind, "tables of one kind");
+        self.parts.extend(more.parts);
+    }
+
+    /// Returns the columns.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        let keys: &[(&str, DataType)] = match self.kind {
+            Kind::Series => &[
+                ("seed", DataType::UInt64),
+                ("interval", DataType::UInt64),
+                ("instructions", DataType::UInt64),
+            ],
+            Kind::Processes => {
+                &[("seed", DataType::UInt64), ("asid", DataType::UInt32), ("kernel", DataType::Boolean)]
+            }
+        };
+        let field = |name: &str, kind: &DataType| Field::new(name, kind.clone(), name == "value");
+        let first = ["workload", "machine"].map(|name| field(name, &DataType::Utf8));
+        let keys = keys.iter().map(|(name, kind)| field(name, kind));
+        let last = ["metric", "unit"].map(|name| field(name, &DataType::Utf8));
+        let value = field("value", &DataType::Float64);
+        let fields: Vec<Field> = first.into_iter().chain(keys).chain(last).chain([value]).collect();
+        Arc::new(Schema::new(fields))
+    }
+
+    /// Returns the most rows there can be. A table of intervals has as many.
+    #[must_use]
+    pub fn rows_at_most(&self) -> u64 {
+        let of = |part: &Arc<Part>| match self.kind {
+            Kind::Series => {
+                let intervals: u64 = part.seeds.iter().map(|(_, readings)| readings.intervals()).sum();
+                intervals * 2 * part.caches.len() as u64
+            }
+            Kind::Processes => (part.seeds.len() * part.processes.len() * (4 + 4 * part.caches.len())) as u64,
+        };
+        self.parts.iter().map(of).sum()
+    }
+
+    /// Reads the rows, in batches of some thousands.
+    #[must_use]
+    pub fn batches(&self) -> Batches {
+        Batches {
+            schema: self.schema(),
+            table: self.clone(),
+            part: 0,
+            seed: 0,
+            reading: Reading::Nothing,
+            constant: None,
+        }
+    }
+
+    /// Reads the whole table into memory.
+    ///
+    /// # Errors
+    /// The file in the directory for temporary files cannot be read.
+    pub fn whole(&self) -> Result<RecordBatch> {
+        let batches = self.batches().collect::<Result<Vec<_>>>()?;
+        Ok(concat_batches(&self.schema(), &batches).expect("batches of one table have one schema"))
+    }
+
+    /// Writes the table to a Parquet file: see [`write_table`].
+    ///
+    /// # Errors
+    /// The file cannot be written, or the one in the directory for temporary files cannot be read.
+    pub fn write_parquet(&self, path: &Path) -> Result<()> {
+        write_table(&self.schema(), &mut self.batches(), path)
+    }
+}
+
+/// Writes a table to a Parquet file, some thousands of rows at a time. The bytes depend on the rows alone: neither on how
+/// they come in batches, nor on which of Arrow's types their text has.
+///
+/// # Errors
+/// The file cannot be written, or a batch is an error.
+pub fn write_table(
+    schema: &Schema,
+    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    path: &Path,
+) -> Result<()> {
+    let failed = |error: &dyn std::fmt::Display| {
+        let (place, rule) = (path.display().to_string(), "a table cannot be written there");
+        Problem::request(&error.to_string(), &place, rule, "make room, or choose another place")
+    };
+    let field = |field: &Arc<Field>| {
+        let kind = match field.data_type() {
+            DataType::Utf8View | DataType::LargeUtf8 => &DataType::Utf8,
+            kind => kind,
+        };
+        Field::new(field.name(), kind.clone(), true)
+    };
+    let schema = Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()));
+    let level = ZstdLevel::try_new(LEVEL).expect("a level there is");
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(level))
+        .set_max_row_group_row_count(Some(GROUP))
+        .build();
+    let file = File::create(path).map_err(|error| failed(&error))?;
+    let mut writer =
+        ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(|error| failed(&error))?;
+    let mut waiting = RecordBatch::new_empty(Arc::clone(&schema));
+    for batch in batches {
+        let batch = batch?;
+        let cast = |(column, field): (&ArrayRef, &Arc<Field>)| cast(column, field.data_type());
+        let columns =
+            batch.columns().iter().zip(schema.fields()).map(cast).collect::<std::result::Result<_, _>>();
+        let columns = columns.map_err(|error| failed(&error))?;
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| failed(&error))?;
+        waiting = concat_batches(&schema, [&waiting, &batch]).map_err(|error| failed(&error))?;
+        let whole = waiting.num_rows() / PIECE * PIECE;
+        for start in (0..whole).step_by(PIECE) {
+            writer.write(&waiting.slice(start, PIECE)).map_err(|error| failed(&error))?;
+        }
+        waiting = waiting.slice(whole, waiting.num_rows() - whole);
+    }
+    writer.write(&waiting).map_err(|error| failed(&error))?;
+    writer.close().map(drop).map_err(|error| failed(&error))
+}
+
+/// `Batches` makes the batches of a table from its first row.
+#[derive(Debug)]
+pub struct Batches {
+    schema: SchemaRef,
+    table: LongTable,
+    /// The part and the seed that are read next.
+    part: usize,
+    seed: usize,
+    reading: Reading,
+    /// The columns of a series that are the same in every full batch of a part: workload, machine, metric, unit.
+    constant: Option<(usize, [ArrayRef; 4])>,
+}
+
+/// `Reading` is the state of reading one seed.
+#[derive(Debug)]
+enum Reading {
+    Nothing,
+    Series { records: Records, number: u64 },
+    Processes { shares: Shares, next: usize },
+}
+
+impl Batches {
+    /// Returns the columns of the batches.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// Begins with the next seed, of the next part if this one has no more; `false` if that was all.
+    fn advance(&mut self) -> Result<bool> {
+        while let Some(part) = self.table.parts.get(self.part) {
+            let Some((_, readings)) = part.seeds.get(self.seed) else {
+                (self.part, self.seed, self.constant) = (self.part + 1, 0, None);
+                continue;
+            };
+            self.seed += 1;
+            self.reading = match self.table.kind {
+                Kind::Series => match readings.each_interval() {
+                    Some(records) => Reading::Series { records, number: 0 },
+                    None => continue,
+                },
+                Kind::Processes => Reading::Processes { shares: Shares::of(part, readings)?, next: 0 },
+            };
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            let part = self.table.parts.get(self.part).map(Arc::clone);
+            let columns = match (&mut self.reading, part) {
+                (Reading::Series { records, number }, Some(part)) => {
+                    let seed = part.seeds[self.seed - 1].0;
+                    let constant = &mut self.constant;
+                    series_batch(&part, seed, records, number, constant)?
+                }
+                (Reading::Processes { shares, next }, Some(part)) => {
+                    let seed = part.seeds[self.seed - 1].0;
+                    processes_batch(&part, seed, shares, next)
+                }
+                _ => None,
+            };
+            if let Some(columns) = columns {
+                let batch = RecordBatch::try_new(self.schema(), columns);
+                return Ok(Some(batch.expect("columns of one table agree in length and type")));
+            }
+            self.reading = Reading::Nothing;
+            if !self.advance()? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        self.next_batch().transpose()
+    }
+}
+
+fn repeated(text: &str, rows: usize) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(std::iter::repeat_n(text, rows)))
+}
+
+/// Makes the rows of the next intervals of a seed: for each cache its misses, and those per instruction.
+fn series_batch(
+    part: &Part,
+    seed: u64,
+    records: &mut Records,
+    number: &mut u64,
+    constant: &mut Option<(usize, [ArrayRef; 4])>,
+) -> Result<Option<Vec<ArrayRef>>> {
+    let width = 2 * part.caches.len();
+    let mut record = vec![0; 1 + part.caches.len()];
+    let (mut intervals, mut instructions) = (Vec::new(), Vec::new());
+    let mut values = Float64Builder::with_capacity(AT_ONCE * width);
+    while intervals.len() < AT_ONCE * width && records.next(&mut record)? {
+        for &misses in &record[1..] {
+            values.append_value(whole(misses));
+            values.append_option(ratio(misses, record[0]));
+        }
+        intervals.extend(std::iter::repeat_n(*number, width));
+        instructions.extend(std::iter::repeat_n(record[0], width));
+        *number += 1;
+    }
+    let rows = intervals.len();
+    if rows == 0 {
+        return Ok(None);
+    }
+    let (_, all) = constant.get_or_insert_with(|| (AT_ONCE * width, constant_columns(part, AT_ONCE)));
+    let [workload, machine, metric, unit] = all.each_ref().map(|column| column.slice(0, rows));
+    Ok(Some(vec![
+        workload,
+        machine,
+        Arc::new(UInt64Array::from(vec![seed; rows])),
+        Arc::new(UInt64Array::from(intervals)),
+        Arc::new(UInt64Array::from(instructions)),
+        metric,
+        unit,
+        Arc::new(values.finish()),
+    ]))
+}
+
+fn constant_columns(part: &Part, intervals: usize) -> [ArrayRef; 4] {
+    let rows = 2 * intervals * part.caches.len();
+    let names: Vec<String> =
+        part.caches.iter().flat_map(|cache| [format!("{cache}.misses"), format!("{cache}.mpi")]).collect();
+    let metric = StringArray::from_iter_values(names.iter().cycle().take(rows));
+    let units = ["misses", "misses/instruction"];
+    let unit = StringArray::from_iter_values(units.iter().cycle().take(rows));
+    [repeated(&part.workload, rows), repeated(&part.machine, rows), Arc::new(metric), Arc::new(unit)]
+}
+
+/// `Shares` are the counts of each process under one seed, and the pages each address space had in memory.
+#[derive(Debug)]
+struct Shares {
+    /// Numbers for each process.
+    width: usize,
+    counts: Vec<u64>,
+    /// Numbers for each address space: pages and one, or 0 where nothing is known; shared pages; two for each divided cache.
+    of_space: usize,
+    footprints: Vec<u64>,
+    /// Every address space that is a process, ascending.
+    asids: Vec<u32>,
+}
+
+impl Shares {
+    fn of(part: &Part, readings: &Readings) -> Result<Self> {
+        let (caches, divided) = (part.caches.len(), part.divided.iter().filter(|&&divided| divided).count());
+        let (width, of_space) = (OF_STREAM + caches, 2 + 2 * divided);
+        let mut counts = vec![0; part.processes.len() * width];
+        readings.each_share(caches, |process, share| {
+            let mine = &mut counts[process as usize * width..][..width];
+            mine.iter_mut().zip(share).for_each(|(mine, more)| *mine += more);
+        })?;
+        let mut asids: Vec<u32> =
+            part.processes.iter().filter(|process| !process.kernel).map(|process| process.asid.0).collect();
+        asids.sort_unstable();
+        let mut footprints = vec![0; asids.len() * of_space];
+        readings.each_footprint(divided, |asid, numbers| {
+            // The last life that had any pages is the one that is told of.
+            if let Ok(place) = asids.binary_search(&asid.0) {
+                let mine = &mut footprints[place * of_space..][..of_space];
+                mine.copy_from_slice(numbers);
+                mine[0] += 1;
+            }
+        })?;
+        Ok(Self { width, counts, of_space, footprints, asids })
+    }
+
+    fn footprint(&self, process: Process) -> Option<&[u64]> {
+        let place = self.asids.binary_search(&process.asid.0).ok().filter(|_| !process.kernel)?;
+        let mine = &self.footprints[place * self.of_space..][..self.of_space];
+        (mine[0] > 0).then_some(mine)
+    }
+}
+
+/// Makes the rows of the next processes of a seed that referenced anything.
+fn processes_batch(part: &Part, seed: u64, shares: &Shares, next: &mut usize) -> Option<Vec<ArrayRef>> {
+    let names = Names::of(part);
+    let (mut seeds, mut asids, mut kernel) =
+        (UInt64Builder::new(), UInt32Builder::new(), BooleanBuilder::new());
+    let (mut metrics, mut units, mut values) =
+        (StringBuilder::new(), StringBuilder::new(), Float64Builder::new());
+    let mut told = 0;
+    while told < AT_ONCE && *next < part.processes.len() {
+        let (process, counts) =
+            (part.processes[*next], &shares.counts[*next * shares.width..][..shares.width]);
+        *next += 1;
+        let (instructions, references) = (counts[0], counts[1]);
+        if references == 0 {
+            continue;
+        }
+        told += 1;
+        let mut push = |metric: &str, unit: &str, value: Option<f64>| {
+            seeds.append_value(seed);
+            asids.append_value(process.asid.0);
+            kernel.append_value(process.kernel);
+            metrics.append_value(metric);
+            units.append_value(unit);
+            values.append_option(value);
+        };
+        push("instructions", "instructions", Some(whole(instructions)));
+        push("references", "references", Some(whole(references)));
+        for ([name, rate], &misses) in names.misses.iter().zip(&counts[OF_STREAM..]) {
+            push(name, "misses", Some(whole(misses)));
+            push(rate, "misses/instruction", ratio(misses, instructions));
+        }
+        if let Some(footprint) = shares.footprint(process) {
+            push("os.pages", "pages", Some(whole(footprint[0] - 1)));
+            push("os.pages.shared", "pages", Some(whole(footprint[1])));
+            for ([name, minimum], conflicts) in names.conflicts.iter().zip(footprint[2..].chunks_exact(2)) {
+                push(name, "pages", Some(whole(conflicts[0])));
+                push(minimum, "pages", Some(whole(conflicts[1])));
+            }
+        }
+    }
+    (told > 0).then(|| {
+        let metrics = metrics.finish();
+        let rows = arrow::array::Array::len(&metrics);
+        vec![
+            repeated(&part.workload, rows),
+            repeated(&part.machine, rows),
+            Arc::new(seeds.finish()) as ArrayRef,
+            Arc::new(asids.finish()),
+            Arc::new(kernel.finish()),
+            Arc::new(metrics),
+            Arc::new(units.finish()),
+            Arc::new(values.finish()),
+        ]
+    })
+}
+
+/// The metrics of a process, by cache.
+struct Names {
+    misses: Vec<[String; 2]>,
+    conflicts: Vec<[String; 2]>,
+}
+
+impl Names {
+    fn of(part: &Part) -> Self {
+        let divided = part.caches.iter().zip(&part.divided).filter(|&(_, &divided)| divided);
+        Self {
+            misses: part
+                .caches
+                .iter()
+                .map(|cache| ["misses", "mpi"].map(|of| format!("{cache}.{of}")))
+                .collect(),
+            conflicts: divided
+                .map(|(cache, _)| ["conflicts", "conflicts.minimum"].map(|of| format!("{cache}.{of}")))
+                .collect(),
+        }
+    }
+}

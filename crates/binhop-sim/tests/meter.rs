@@ -1,0 +1,192 @@
+//! Series and processes that are longer than what is kept in memory while a run goes on.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use arrow::array::{Array, AsArray, LargeStringArray, RecordBatch, StringArray};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{DataType, Field, Float64Type, Schema, UInt32Type, UInt64Type};
+use binhop_sim::{Machine, Outcome, Plan, write_table};
+use binhop_trace::Op;
+use binhop_trace::event::EventBuilder;
+use common::run;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+const TOML: &str = r#"
+memory = { page = "4KiB", size = "1MiB" }
+placement = { policy = "random", pool = "1MiB" }
+[cache.l1]
+serves = "all"
+size = "1KiB"
+line = "32B"
+next = "l2"
+[cache.l2]
+size = "16KiB"
+line = "32B"
+next = "memory"
+"#;
+
+/// Values by seed, interval or process, and metric; none where they are undefined.
+type Rows = BTreeMap<(u64, u64, String), Option<f64>>;
+
+/// The values of a table by seed, a further key and metric.
+fn rows(table: &RecordBatch, key: &str) -> Rows {
+    let column = |name: &str| table.column_by_name(name).unwrap();
+    let seeds = column("seed").as_primitive::<UInt64Type>();
+    let keys: Vec<u64> = match column(key).data_type() {
+        DataType::UInt32 => {
+            column(key).as_primitive::<UInt32Type>().values().iter().map(|&n| n.into()).collect()
+        }
+        _ => column(key).as_primitive::<UInt64Type>().values().to_vec(),
+    };
+    let (metrics, values) =
+        (column("metric").as_string::<i32>(), column("value").as_primitive::<Float64Type>());
+    let row = |row: usize| {
+        (
+            (seeds.value(row), keys[row], metrics.value(row).to_string()),
+            values.is_valid(row).then(|| values.value(row)),
+        )
+    };
+    let all: Rows = (0..table.num_rows()).map(row).collect();
+    assert_eq!(all.len(), table.num_rows(), "each row once");
+    all
+}
+
+fn result(outcome: &Outcome, seed: u64, metric: &str) -> f64 {
+    let table = &outcome.results;
+    let column = |name: &str| table.column_by_name(name).unwrap();
+    let (seeds, metrics) = (column("seed").as_primitive::<UInt64Type>(), column("metric").as_string::<i32>());
+    let row = (0..table.num_rows()).find(|&row| seeds.value(row) == seed && metrics.value(row) == metric);
+    column("value").as_primitive::<Float64Type>().value(row.unwrap())
+}
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+fn read(path: &Path) -> RecordBatch {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(path).unwrap()).unwrap();
+    let schema = reader.schema().clone();
+    let batches: Vec<RecordBatch> = reader.build().unwrap().map(Result::unwrap).collect();
+    concat_batches(&schema, &batches).unwrap()
+}
+
+#[test]
+fn ten_thousand_intervals_add_up() {
+    let machine = Machine::parse(TOML, "small", &[]).unwrap();
+    let mut events = EventBuilder::default();
+    for row in 0..10_000u64 {
+        events.push(Op::Fetch, row * 32 * 7 % 65_536, 32, 8);
+        events.push(Op::Load, row * 48 % 131_072, 8, 1);
+    }
+    // Two lanes share nothing, and write to one file by turns.
+    let plan = Plan { seeds: vec![3, 8], interval: Some(8), threads: 2, ..Plan::default() };
+    let outcome = run(&machine, &events.finish(), 5000, &plan);
+    let table = outcome.series.whole().unwrap();
+    assert_eq!(table.num_rows() as u64, outcome.series.rows_at_most());
+    assert_eq!(table.num_rows(), 2 * 10_000 * 4);
+    assert!(
+        table
+            .column_by_name("instructions")
+            .unwrap()
+            .as_primitive::<UInt64Type>()
+            .values()
+            .iter()
+            .all(|&n| n == 8)
+    );
+    let all = rows(&table, "interval");
+    for seed in [3, 8] {
+        for cache in ["l1", "l2"] {
+            let of = |metric: &str| {
+                let metric = format!("{cache}.{metric}");
+                (0..10_000)
+                    .map(|interval| all[&(seed, interval, metric.clone())].unwrap())
+                    .collect::<Vec<_>>()
+            };
+            let kinds =
+                ["fetch", "load"].map(|kind| result(&outcome, seed, &format!("{cache}.{kind}.misses")));
+            assert_eq!(of("misses").iter().sum::<f64>(), kinds.iter().sum::<f64>(), "{cache}, seed {seed}");
+            assert!(of("misses").iter().zip(of("mpi")).all(|(misses, mpi)| misses / 8.0 == mpi));
+        }
+    }
+    assert_ne!(result(&outcome, 3, "l2.load.misses"), result(&outcome, 8, "l2.load.misses"));
+    let path = file("series.parquet");
+    outcome.series.write_parquet(&path).unwrap();
+    assert!(rows(&read(&path), "interval") == all);
+}
+
+#[test]
+fn six_thousand_processes_that_return_are_charged_what_they_did() {
+    let machine = Machine::parse(TOML, "small", &[]).unwrap();
+    let processes = 6000u64;
+    let mut events = EventBuilder::default();
+    // Each runs three times: no table holds so many. All share a page; some exit between, and return.
+    events.push_args(Op::Map, 5 << 12, 3 | 8, 1, [Some(1), Some(0)]);
+    events.push(Op::Load, 5 << 12, 8, 1);
+    for turn in 0..3u64 {
+        for asid in 1..=processes {
+            events.push(Op::Switch, asid, 0, 0);
+            if turn == 0 || asid % 3 == 0 {
+                events.push_args(Op::Map, 5 << 12, 3 | 8, 1, [Some(1), Some(0)]);
+            }
+            events.push(Op::Fetch, 5 << 12, 32, (asid % 7) as u32 + turn as u32 + 1);
+            for load in 0..asid % 5 {
+                events.push(Op::Load, (5 << 12) + load * 1024 + turn * 64, 8, 1);
+            }
+            if asid % 3 == 0 {
+                events.push(Op::Exit, asid, 0, 0);
+            }
+        }
+    }
+    let outcome = run(&machine, &events.finish(), 5000, &Plan { seeds: vec![0, 1], ..Plan::default() });
+    let all = rows(&outcome.processes.whole().unwrap(), "asid");
+    for seed in [0, 1] {
+        for asid in 1..=processes {
+            let of = |metric: &str| all[&(seed, asid, metric.to_string())].unwrap();
+            let instructions = (0..3).map(|turn| asid % 7 + turn + 1).sum::<u64>();
+            assert_eq!(of("instructions"), instructions as f64, "asid {asid}");
+            assert_eq!(of("references"), (instructions + 3 * (asid % 5)) as f64, "asid {asid}");
+            assert_eq!((of("os.pages"), of("os.pages.shared")), (1.0, 1.0), "asid {asid}");
+        }
+        let sum = |metric: &str| {
+            (0..=processes).map(|asid| all[&(seed, asid, metric.to_string())].unwrap()).sum::<f64>()
+        };
+        let kinds = ["fetch", "load"].map(|kind| result(&outcome, seed, &format!("l1.{kind}.misses")));
+        assert_eq!(sum("l1.misses"), kinds.iter().sum::<f64>());
+        assert_eq!(sum("instructions"), result(&outcome, seed, "instructions"));
+    }
+    let path = file("processes.parquet");
+    outcome.processes.write_parquet(&path).unwrap();
+    assert!(rows(&read(&path), "asid") == all);
+}
+
+#[test]
+fn the_bytes_of_a_file_depend_on_its_rows_alone() {
+    let names: Vec<String> = (0..50_000).map(|row| format!("name {}", row % 97)).collect();
+    let numbers: Vec<u64> = (0..50_000).map(|row| row * row % 1009).collect();
+    let write = |kind: DataType, nullable: bool, sizes: &[usize], name: &str| {
+        let fields = [("name", kind.clone()), ("number", DataType::UInt64)];
+        let schema = Schema::new(fields.map(|(name, kind)| Field::new(name, kind, nullable)).to_vec());
+        let text: arrow::array::ArrayRef = match kind {
+            DataType::LargeUtf8 => std::sync::Arc::new(LargeStringArray::from_iter_values(&names)),
+            _ => std::sync::Arc::new(StringArray::from_iter_values(&names)),
+        };
+        let numbers = std::sync::Arc::new(arrow::array::UInt64Array::from(numbers.clone()));
+        let whole = RecordBatch::try_new(std::sync::Arc::new(schema.clone()), vec![text, numbers]).unwrap();
+        let (mut at, mut sizes) = (0, sizes.iter().cycle());
+        let mut batches = std::iter::from_fn(|| {
+            let size = (*sizes.next().unwrap()).min(whole.num_rows() - at);
+            at += size;
+            (size > 0).then(|| Ok(whole.slice(at - size, size)))
+        });
+        let path = file(name);
+        write_table(&schema, &mut batches, &path).unwrap();
+        std::fs::read(path).unwrap()
+    };
+    let one = write(DataType::Utf8, false, &[50_000], "one.parquet");
+    assert!(one == write(DataType::LargeUtf8, true, &[50_000], "large.parquet"));
+    assert!(one == write(DataType::Utf8, false, &[1, 700, 33_333], "pieces.parquet"));
+}
