@@ -12,6 +12,7 @@ from binhop.escape import escaped, json_text
 from binhop.lazily import pl
 from binhop.output import ResultDirectory, write_parquet, write_provenance
 from binhop.results import SCHEMA, exact
+from binhop.run import without_references
 from binhop.traces import ArrowStream, Trace
 
 if TYPE_CHECKING:
@@ -232,7 +233,10 @@ def paging(
             }
         ],
     }
-    return PagingResult(faults, utilization, touches.select(named, pl.all()), outcome.notes, provenance)
+    notes = outcome.notes
+    if outcome.references == 0:
+        notes = [without_references(trace, length), *notes]
+    return PagingResult(faults, utilization, touches.select(named, pl.all()), notes, provenance)
 
 
 def join(results: Sequence[PagingResult]) -> PagingResult:
@@ -261,7 +265,7 @@ def _long(wide: pl.DataFrame, columns: dict[str, str]) -> pl.DataFrame:
             *keys,
             pl.lit(metric).alias("metric"),
             pl.lit(UNITS[metric]).alias("unit"),
-            pl.col(column).cast(pl.Float64).alias("value"),
+            pl.col(column).cast(pl.Float64).fill_nan(None).alias("value"),
             order,
         )
         for metric, column in columns.items()

@@ -11,6 +11,7 @@ from binhop._binhop import Machine
 from binhop.arguments import seed_numbers, thread_count, whole_number
 from binhop.errors import RequestError
 from binhop.lazily import pl
+from binhop.numbers import several
 from binhop.policy import policies
 from binhop.results import Result
 from binhop.traces import ArrowStream, Trace
@@ -194,16 +195,35 @@ def run_all(
                 "policy": None if own is None else own.name,
                 "traces": [{**trace.provenance(), **end}],
             }
+            results = pl.DataFrame(outcome.results)
+            notes = outcome.notes
+            if results.filter(metric="references")["value"].sum() == 0:
+                notes = [without_references(trace, **end), *notes]
             result = Result(
-                results=pl.DataFrame(outcome.results),
+                results=results,
                 series=outcome.series,
                 processes=outcome.processes,
-                notes=outcome.notes,
+                notes=notes,
                 machine=outcome.machine,
                 provenance=provenance,
             )
             runs[cell] = (result, outcome)
     return [runs[cell] for cell in range(len(checked))]
+
+
+def without_references(trace: Trace, length: int | None, instructions: int | None = None) -> str:
+    """Returns the note on a run without references, whose trace has none or whose limits are too low."""
+    limits = []
+    if length is not None:
+        limits.append(f"the length of {length:,}")
+    if instructions is not None:
+        limits.append(several(instructions, "instruction"))
+    none = "the trace has no references"
+    longer = f"the first run of instructions exceeds {' or '.join(limits)}, and a run is not cut"
+    promised = trace.references
+    if not limits or promised == 0:
+        return f"nothing was simulated: {none}"
+    return f"nothing was simulated: {longer if promised is not None else f'{none}, or {longer}'}"
 
 
 def explain(

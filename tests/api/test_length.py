@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import TYPE_CHECKING
 
@@ -101,3 +102,34 @@ def test_every_command_counts_the_same_references(way: str, tmp_path: Path) -> N
     whole = kept(rows, 1 << 40)
     for length in (9, 100, 101, 102, 103, 104, 105, 106, 1000, whole - 1, whole, whole + 1):
         assert WAYS[way](trace, length, tmp_path) == kept(rows, length), length
+
+
+LONGER = "the first run of instructions exceeds the length of 50, and a run is not cut"
+NONE = "the trace has no references"
+
+
+def test_a_run_without_references_says_why(tmp_path: Path) -> None:
+    table = events([(0, 0, 400, 100), (1, 0, 4, 1)])
+    binhop.Trace.from_arrow(table, "t").write(tmp_path / "t.parquet")
+    notes = binhop.simulate("two-level", tmp_path / "t.parquet", length=50).notes
+    assert notes[0] == f"nothing was simulated: {LONGER}"
+    notes = binhop.simulate("two-level", tmp_path / "t.parquet", instructions=50).notes
+    assert notes[0] == f"nothing was simulated: {LONGER.replace('the length of 50', '50 instructions')}"
+    # Only reading a table could tell whether it holds references.
+    assert (
+        binhop.simulate("two-level", table, length=50).notes[0]
+        == f"nothing was simulated: {NONE}, or {LONGER}"
+    )
+    compared = binhop.compare(["two-level", "kh90"], tmp_path / "t.parquet", length=50, seeds=2)
+    assert f"nothing was simulated: {LONGER}" in compared.notes
+    maps = events([(5, 0x1000, 0, 1)])
+    assert f"nothing was simulated: {NONE}" in binhop.simulate("two-level", maps).notes
+    assert not [note for note in binhop.simulate("two-level", table, length=100).notes if "nothing" in note]
+
+
+def test_paging_without_references_says_why_and_has_no_rate(tmp_path: Path) -> None:
+    binhop.Trace.from_arrow(events([(0, 0, 400, 100)]), "t").write(tmp_path / "t.parquet")
+    result = binhop.paging(tmp_path / "t.parquet", sizes=["1MiB"], colors=[1], length=50)
+    assert result.notes == [f"nothing was simulated: {LONGER}"]
+    rates = [row["value"] for row in json.loads(result.to_json())["rows"] if row["metric"] == "paging.rate"]
+    assert rates == [None]
