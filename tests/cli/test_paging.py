@@ -6,6 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 import polars as pl
+import pytest
+
+from tests.conftest import LOAD, events
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -18,6 +21,17 @@ def test_the_table_fits_and_holds_every_cell(command: Command) -> None:
     rows = [line.split() for line in printed if "MiB" in line]
     assert [row[0] for row in rows] == 2 * ["1", "2", "4", "8", "16", "32", "64"]
     assert {len(row) for row in rows} == {2 + 7}
+
+
+@pytest.mark.parametrize(("touches", "rate"), [(16, "62500.00"), (4, "250000.00"), (1, "1000000.00")])
+def test_no_word_and_no_number_is_folded(command: Command, touches: int, rate: str) -> None:
+    table = events([(LOAD, 4096 * (n // touches), 8, 1) for n in range(1024)])
+    table.write_parquet(command.directory / "pages.parquet")
+    printed = command.ok("paging", "pages.parquet").stdout.splitlines()
+    rows = [line.split() for line in printed if "MiB" in line]
+    assert rows == [[str(1 << log2), "MiB", *7 * [rate]] for log2 in range(7)]
+    heads = [line.split()[0] for line in printed if line.strip()]
+    assert heads == ["pages:", "memory", *(str(1 << log2) for log2 in range(7)), "utilization"]
 
 
 def test_more_colors_than_fit_are_printed_below(command: Command) -> None:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -19,9 +20,13 @@ from binhop.escape import escaped
 from binhop.numbers import figure, grouped, rate, signed
 
 if TYPE_CHECKING:
+    from rich.console import ConsoleOptions, RenderResult
+
     from binhop import tables
 
 WIDTH = 80
+SHORT = 16
+"""The most characters of a word that is not folded in the first column of a table."""
 LONGEST = 4096
 """The most characters of a text in a paragraph or a cell. A trace may hold a command of any length."""
 
@@ -30,14 +35,32 @@ class _Console(Console):
     """A console that prints each text escaped, as one paragraph."""
 
     def print(self, *objects: Any, **how: Any) -> None:
-        super().print(*map(_shown, objects), **how)
+        super().print(*map(_shown, objects), crop=False, **how)
 
 
 class _Table(Table):
-    """A table that holds each cell escaped."""
+    """A table that holds each cell escaped.
+
+    A table that is too wide is wrapped between words, has narrower gaps, and then exceeds the width. No
+    number is cut, and no short word of the first column is folded.
+    """
 
     def add_row(self, *cells: Any, **how: Any) -> None:
         super().add_row(*map(_shown, cells), **how)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for place, column in enumerate(self.columns):
+            texts = [text.plain for text in (column.header, *column.cells) if isinstance(text, Text)]
+            if column.no_wrap:
+                column.min_width = max(map(cell_len, texts), default=0)
+            elif place == 0:
+                words = [cell_len(word) for text in texts for word in text.split()]
+                column.min_width = min(max(words, default=0), SHORT)
+        _, gap, _, _ = self.padding
+        least = sum(column.min_width or 1 for column in self.columns) + gap * (len(self.columns) - 1)
+        if least > options.max_width:
+            self.padding = (0, 1, 0, 0)
+        yield from super().__rich_console__(console, options)
 
 
 def _shown(what: Any) -> Any:
