@@ -32,8 +32,10 @@ fn add_agents(misses: &mut [u64], tree: &Tree, rear: &Rear, common: &Common<'_>)
     for (cache, misses) in misses.iter_mut().enumerate() {
         let counts = match (common.front, tree.in_front(cache), rear) {
             (Some(front), true, _) => front.by_agent(cache),
+            // As long as a front is shared, nobody but the user has asked it.
+            (None, true, _) => continue,
             (_, false, Rear::Own { back, .. }) => back.by_agent(cache),
-            _ => unreachable!("what others than the user ask is each lane's own, and in no stack"),
+            (_, false, Rear::Stacked { .. }) => unreachable!("a stack has no agent but the user"),
         };
         let counted = tree.config().agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
         *misses += counted.map(|(_, counts)| counts.misses.demand()).sum::<u64>();
