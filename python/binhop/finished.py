@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from binhop._binhop import Machine
+    from binhop.held import Held
     from binhop.traces import Trace
 
 _OTHER = ("progress", "threads")
@@ -32,18 +33,18 @@ def simulated(kept: Kept | None, machines: Sequence[Machine], trace: Trace, **op
     wanted = {name: value for name, value in options.items() if name not in _OTHER}
     facts = ["simulate", provenance, machine_facts(machines), wanted]
     if (found := kept.find(trace.name, facts)) is not None:
-        tables, rest = found
+        held, rest = found
         return [
             Result(
-                results=tables[f"{number}.results"],
-                series=tables[f"{number}.series"],
-                processes=tables[f"{number}.processes"],
+                results=held[f"{number}.results"],
+                series=held[f"{number}.series"],
+                processes=held[f"{number}.processes"],
                 **one,
             )
             for number, one in enumerate(rest["results"])
         ]
     results = simulate_all(machines, trace, **options)
-    tables = {
+    tables: dict[str, Held] = {
         f"{number}.{name}": result.results if name == "results" else result.held(name)
         for number, result in enumerate(results)
         for name in RESULT

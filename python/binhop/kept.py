@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop, json_file
 from binhop.errors import RequestError
-from binhop.lazily import pl
 from binhop.held import write_held
+from binhop.lazily import pl
 from binhop.output import writing
 from binhop.partial import PARTIAL, Partial, resolved, sync, sync_directory
 

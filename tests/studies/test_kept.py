@@ -6,8 +6,8 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -18,6 +18,9 @@ from binhop.finished import paged, simulated
 from binhop.kept import Kept, keeping
 from binhop.study import result
 from tests.conftest import events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TEXT = """
 name = "two"
