@@ -53,7 +53,7 @@ impl Problem {
     /// The user pressed Ctrl-C.
     #[must_use]
     pub fn interrupted() -> Box<Self> {
-        Self::new(Class::Interrupted, "interrupted", "", "stopped by the user", "nothing unfinished was kept")
+        Self::new(Class::Interrupted, "interrupted", "", "stopped by the user", "unfinished work was removed")
     }
 
     fn new(class: Class, value: &str, place: &str, rule: &str, remedy: &str) -> Box<Self> {

@@ -36,7 +36,7 @@ pub(crate) enum Index {
     Frame,
 }
 
-/// What the keys of a cache name.
+/// `Names` says what the keys of a cache name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names {
     page_lines_log2: u32,
@@ -85,7 +85,7 @@ pub(crate) struct Cache {
     pub(crate) buffer: Option<WriteBuffer>,
     /// The caches that lose what this one loses: all above it if it is inclusive, otherwise none.
     pub(crate) takes_along: Box<[usize]>,
-    /// Who may be counted here, and what of each but the user.
+    /// The agents that may be counted here, and the counts of each agent but the user.
     agents: Agents,
     pub(crate) by_agent: Box<[AgentCounters]>,
     /// One bit for each line of each page that was ever accessed here.
@@ -163,7 +163,7 @@ impl Cache {
         Place { set: self.set(upper, at.line), key: self.key(id, at.line) }
     }
 
-    /// Whether it holds a line the processor asks for. Nothing changes.
+    /// Returns whether the cache holds a line that the processor asks for. Nothing changes.
     pub(crate) fn holds<T: Translation>(&self, at: LineAddr, translation: &T) -> bool {
         let Place { set, key } = self.place_of_mapping(at, translation);
         let ways = &self.lines.words()[set * self.ways..][..self.ways];
@@ -205,7 +205,7 @@ impl Cache {
         self.names().line_of(key)
     }
 
-    /// What the cache's keys name, apart from the cache.
+    /// Returns what the keys of the cache name, apart from the cache.
     #[inline]
     pub(crate) fn names(&self) -> Names {
         Names { page_lines_log2: self.page_lines_log2 }

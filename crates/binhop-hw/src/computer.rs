@@ -12,7 +12,7 @@ use crate::{
     Access, AgentCounters, Back, CacheCounters, Front, Left, Level, Origin, Resident, Rules, Tree, Witness,
 };
 
-/// What becomes of the data of dirty lines that are taken out of a cache.
+/// `DirtyData` decides about the data of dirty lines that are taken out of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirtyData {
     /// It goes to memory, as accesses of kind `system`.
@@ -32,7 +32,7 @@ pub struct Invalidation<'a> {
     /// The bytes of the page. Every line that holds one of them leaves; above an inclusive cache, all that its line
     /// covers.
     pub bytes: Range<u64>,
-    /// What becomes of dirty ones.
+    /// The treatment of dirty lines.
     pub data: DirtyData,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Invalidation<'a> {
     }
 }
 
-/// What an access comes back with.
+/// `Answer` is the result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Cycles until the access is done, beyond the instruction's own. The processor waits for them if the agent is one
@@ -59,7 +59,7 @@ pub struct Answer {
 pub struct Computer<F = Front, B = Back> {
     /// The caches the processor asks.
     pub front: F,
-    /// What is behind them.
+    /// The caches behind the front, and memory.
     pub back: B,
     /// Cycles since the start: the caller adds those of its instructions.
     pub now: u64,
@@ -238,28 +238,28 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         self.invalidate(agent, &Invalidation::of_page(page, mappings, size), translation, witness);
     }
 
-    /// What a cache has counted since the start.
+    /// Returns what a cache has counted since the start.
     #[must_use]
     pub fn counters(&self, cache: usize) -> &CacheCounters {
         let (front, back) = (self.front.borrow(), self.back.borrow());
         if front.has(cache) { front.counters(cache) } else { back.counters(cache) }
     }
 
-    /// What a cache has counted of each agent other than the user, in the tree's order of agents.
+    /// Returns what a cache has counted of each agent other than the user, in the tree's order of agents.
     #[must_use]
     pub fn by_agent(&self, cache: usize) -> &[AgentCounters] {
         let (front, back) = (self.front.borrow(), self.back.borrow());
         if front.has(cache) { front.by_agent(cache) } else { back.by_agent(cache) }
     }
 
-    /// What a cache holds: see [`Front::contents`].
+    /// Returns what a cache holds: see [`Front::contents`].
     #[must_use]
     pub fn contents(&self, cache: usize) -> Vec<Vec<Option<Resident>>> {
         let (front, back) = (self.front.borrow(), self.back.borrow());
         if front.has(cache) { front.contents(cache) } else { back.contents(cache) }
     }
 
-    /// Whether the laws hold: see [`crate::check`].
+    /// Checks that the invariants hold: see [`crate::check`].
     ///
     /// # Errors
     /// The law that is broken.

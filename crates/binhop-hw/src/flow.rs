@@ -66,7 +66,7 @@ pub(crate) struct Flow<'a, T, B> {
     pub(crate) caches: &'a mut [Option<Cache>],
     pub(crate) translation: &'a T,
     pub(crate) below: &'a mut B,
-    /// Who makes the access.
+    /// The agent that makes the access.
     pub(crate) agent: Agent,
     /// Whether the costs of the levels passed add up.
     pub(crate) add_costs: bool,

@@ -12,7 +12,7 @@ pub trait Counted {
     /// # Panics
     /// The cache belongs to the front.
     fn counters(&self, cache: usize) -> &CacheCounters;
-    /// What a cache of the back has counted of each agent other than the user, in the tree's order of agents.
+    /// Returns what a cache of the back has counted of each agent other than the user, in the tree's order of agents.
     ///
     /// # Panics
     /// The cache belongs to the front.
@@ -24,7 +24,7 @@ pub trait Counted {
     fn resident(&self, cache: usize) -> (u64, u64);
     /// What memory has counted.
     fn memory(&self) -> &MemoryCounters;
-    /// What memory has counted of each agent other than the user, in the tree's order of agents.
+    /// Returns what memory has counted of each agent other than the user, in the tree's order of agents.
     fn memory_by_agent(&self) -> &[AgentMemoryCounters];
 }
 

@@ -45,7 +45,7 @@ impl Origin {
         Self((agent as u8) << Self::UNIT_BITS | unit)
     }
 
-    /// Who makes the access that caused the request.
+    /// The agent whose access caused the request.
     #[inline(always)]
     #[must_use]
     pub const fn agent(self) -> Agent {

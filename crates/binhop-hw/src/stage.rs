@@ -54,7 +54,7 @@ impl Caches {
 
 macro_rules! cache_views {
     () => {
-        /// Whether a cache of the tree belongs to this stage.
+        /// Returns whether a cache of the tree belongs to this stage.
         #[must_use]
         pub fn has(&self, cache: usize) -> bool {
             self.caches.caches.get(cache).is_some_and(Option::is_some)
@@ -100,7 +100,7 @@ macro_rules! cache_views {
             self.caches.get(cache).repeats.as_deref().unwrap_or_default()
         }
 
-        /// What a cache of this stage has counted of each agent other than the user, in the tree's order of agents.
+        /// Returns what a cache of this stage has counted of each agent other than the user, in the tree's order of agents.
         ///
         /// # Panics
         /// The cache belongs to the other stage.
@@ -127,7 +127,7 @@ pub struct Front {
     /// The caches asked for instructions and for data.
     pub(crate) serving: [usize; 2],
     tree: Tree,
-    /// Whether it takes [`FastPath::TwoPhase`].
+    /// True if the front takes [`FastPath::TwoPhase`].
     two_phase: bool,
 }
 
@@ -223,7 +223,7 @@ impl Front {
         }
     }
 
-    /// Whether a cache holds a line that the processor may ask it for, named as in [`Front::access`]. Nothing changes, and
+    /// Returns whether a cache holds a line that the processor may ask it for, named as in [`Front::access`]. Nothing changes, and
     /// nothing is counted.
     #[must_use]
     pub fn holds<T: Translation>(&self, cache: usize, at: LineAddr, translation: &T) -> bool {
@@ -289,7 +289,7 @@ const CHUNK: usize = 4096;
 #[derive(Clone, Debug)]
 struct Memory {
     counters: MemoryCounters,
-    /// Who may be counted here, and what of each but the user.
+    /// The agents that may be counted here, and the counts of each agent but the user.
     agents: Agents,
     by_agent: Box<[AgentMemoryCounters]>,
     cost: u64,
@@ -535,7 +535,7 @@ impl Back {
         self.caches.flow(agent, translation, &mut memory).invalidate(what, now);
     }
 
-    /// What memory has counted of each agent other than the user, in the tree's order of agents.
+    /// Returns what memory has counted of each agent other than the user, in the tree's order of agents.
     #[must_use]
     pub fn memory_by_agent(&self) -> &[AgentMemoryCounters] {
         &self.memory.by_agent

@@ -1,4 +1,4 @@
-//! What an access does on its way, for whoever wants to know: who served it, and what left.
+//! A witness is told what an access does on its way: which level served it, and which lines left.
 
 use binhop_base::LineAddr;
 
@@ -36,7 +36,7 @@ pub struct Left {
     pub departure: Departure,
 }
 
-/// Who is told what an access does on its way, in the order in which it happens. `()` does not want to know, and
+/// A `Witness` is told what an access does on its way, in the order in which it happens. `()` does not want to know, and
 /// costs nothing.
 pub trait Witness {
     /// The access, or a store's data, was served by this level. Only the first word of an access counts: a store that

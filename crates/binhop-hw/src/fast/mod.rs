@@ -1,4 +1,4 @@
-//! Which fast paths a tree allows: the one list.
+//! The one list of fast paths, with the trees that each path allows.
 //!
 //! [`Computer`](crate::Computer) is the general path, one access at a time. A fast path leaves the same counts, contents
 //! and cycles for less work. It may do so only under assumptions, and what they are is decided here, once for each tree;
@@ -30,7 +30,7 @@ macro_rules! paths {
             pub const fn name(self) -> &'static str {
                 match self { $(FastPath::$name => $text,)* }
             }
-            /// What it does, in a sentence.
+            /// Returns what the path does, in a sentence.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(FastPath::$name => $doc,)* }
@@ -69,7 +69,7 @@ impl FastPathSet {
         Self(self.0 | other.0)
     }
 
-    /// Whether a path is in the set.
+    /// Returns whether a path is in the set.
     #[must_use]
     pub const fn contains(self, path: FastPath) -> bool {
         self.0 & 1 << path as u8 != 0
@@ -89,7 +89,7 @@ impl FastPaths {
         Self(decided)
     }
 
-    /// Whether a path is taken.
+    /// Returns whether a path is taken.
     #[must_use]
     pub fn takes(&self, path: FastPath) -> bool {
         self.0[path as usize].is_none()
@@ -126,7 +126,7 @@ impl FastPath {
     }
 }
 
-/// What a rule answers: something the path needs, or why the path is not for this tree.
+/// The answer of a rule: something the path needs, or why the path is not for this tree.
 type Verdict<T = ()> = Result<T, &'static str>;
 
 /// The most ways that one [`Stack`](crate::Stack) keeps: what is searched is searched one by one.
