@@ -194,7 +194,7 @@ class Stopped:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         self.name: str | None = name
         self.begun: list[str] = []
-        for function in ("binhop.finished.simulate_all", "binhop.faults.paging"):
+        for function in ("binhop.finished.simulate_all", "binhop.simulate_all", "binhop.faults.paging"):
             monkeypatch.setattr(function, self._watched(pkgutil.resolve_name(function)))
 
     def _watched(self, real: Callable[..., object]) -> Callable[..., object]:
@@ -266,6 +266,57 @@ def test_traces_that_are_finished_are_shown_where_nothing_is_kept(
     assert "interrupted; not finished: sor" in written["provenance"]["notes"]
     stop.name = "lin"
     assert cli.main(SEVERAL[name]) == 130
+    assert capsys.readouterr().out == ""
+
+
+THREE = """
+name = "s"
+title = "Three workloads, two machines"
+seeds = 2
+length = "20k"
+[[part]]
+name = "sizes"
+workloads = ["lin", "sor", "tree"]
+machine = "kh90"
+[part.axes]
+"cache.l2.size" = ["1MiB", "4MiB"]
+[[part]]
+name = "ways"
+workloads = ["sor"]
+machine = "kh90"
+length = "10k"
+[part.axes]
+"cache.l2.ways" = [1, 2]
+"""
+
+
+def test_the_finished_runs_of_a_study_are_shown_where_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_text(THREE)
+    assert cli.main(["sweep", "s.toml", "--json", "whole.json"]) == 0
+    whole = capsys.readouterr().out
+    stop = Stopped(monkeypatch, "sor")
+    assert cli.main(["sweep", "s.toml", "--json", "x.json"]) == 130
+    shown = capsys.readouterr()
+    missing = "not finished: sor (4 cells), tree (2 cells)"
+    assert shown.err == (
+        f"binhop: 1 of 4 runs is finished; {missing}\nbinhop: interrupted; unfinished work was removed\n"
+    )
+    assert f"note: interrupted; {missing}" in shown.out
+    assert "sizes: 2 placements" in shown.out
+    assert "ways" not in shown.out
+    lines = [line for line in whole.splitlines() if line.startswith("lin ")]
+    assert [line for line in shown.out.splitlines() if line.startswith("lin ")] == lines
+    assert len(lines) == 2
+    written = json.loads(Path("x.json").read_text())
+    assert [trace["workload"] for trace in written["provenance"]["traces"]] == ["lin"]
+    assert f"interrupted; {missing}" in written["provenance"]["notes"]
+    rows = json.loads(Path("whole.json").read_text())["rows"]
+    assert written["rows"] == [row for row in rows if row["workload"] == "lin"]
+    stop.name = "lin"
+    assert cli.main(["sweep", "s.toml"]) == 130
     assert capsys.readouterr().out == ""
 
 

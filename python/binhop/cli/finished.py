@@ -12,6 +12,7 @@ from binhop.numbers import several
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from binhop.study.cells import Run
     from binhop.traces import Trace
 
 
@@ -41,8 +42,20 @@ def kept_for(out: str | None, *, several: bool) -> Iterator[Kept | None]:
 
 def told(traces: Sequence[Trace], finished: int) -> str:
     """Reports the finished traces of a stopped command that keeps nothing. Returns a note for the result."""
-    names = [trace.name for trace in traces]
-    left = f"not finished: {', '.join(names[finished:])}"
+    return _told(finished, several(len(traces), "trace"), [trace.name for trace in traces[finished:]])
+
+
+def told_runs(runs: Sequence[Run], finished: int) -> str:
+    """Reports the finished runs of a stopped study that keeps nothing. Returns a note for the result."""
+    cells: dict[str, int] = {}
+    for run in runs[finished:]:
+        cells[run.workload] = cells.get(run.workload, 0) + len(run.cells)
+    left = [f"{workload} ({several(number, 'cell')})" for workload, number in cells.items()]
+    return _told(finished, several(len(runs), "run"), left)
+
+
+def _told(finished: int, of: str, left: Sequence[str]) -> str:
     are = "are" if finished != 1 else "is"
-    show.say(f"binhop: {finished} of {len(names)} traces {are} finished; {left}")
-    return f"interrupted; {left}"
+    missing = f"not finished: {', '.join(left)}"
+    show.say(f"binhop: {finished:,} of {of} {are} finished; {missing}")
+    return f"interrupted; {missing}"

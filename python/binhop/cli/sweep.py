@@ -11,7 +11,7 @@ import typer
 
 from binhop.claims import RESULT, Claims
 from binhop.cli import options, show, table_form
-from binhop.cli.finished import telling
+from binhop.cli.finished import telling, told_runs
 from binhop.cli.options import positive
 from binhop.cli.progress import watch
 from binhop.tables import TEXT
@@ -51,6 +51,11 @@ def sweep(
             show.put(line)
         return
     used = positive(threads, "--threads")
+    stopped: list[str] = []
+
+    def stop(finished: int) -> None:
+        stopped.append(told_runs(plan.runs, finished))
+
     claims = Claims(force=force)
     claims.reads(document)
     claims.reads(*plan.files)
@@ -58,13 +63,15 @@ def sweep(
     with claims.file(json_to, "--json", RESULT) as file:
         if out is None:
             with watch(quiet=quiet) as told:
-                result = study.run(plan, threads=used, watch=told)
+                result = study.run(plan, threads=used, watch=told, stopped=stop)
+            result.notes.extend(stopped)
         else:
             # The result is moved into place before what was kept of its runs goes.
             with telling(out), study.keeping(out) as kept, claims.directory(out, "--out") as place:
                 assert place is not None, "a place was given"
                 with watch(quiet=quiet) as told:
-                    result = study.run(plan, threads=used, kept=kept, watch=told)
+                    result = study.run(plan, threads=used, kept=kept, watch=told, stopped=stop)
+                result.notes.extend(stopped)
                 place.fill_by(lambda directory: _fill(result, directory, document, form), command=_command())
         if file is not None:
             file.write(result.to_json() + "\n")
@@ -74,6 +81,8 @@ def sweep(
         print_study(result, form)
         if out is not None and form == TEXT:
             show.put(f"written: {Path(out) / 'results.parquet'}, {Path(out) / 'summary.csv'}")
+    if stopped:
+        raise typer.Exit(130)
 
 
 def _command() -> list[str]:

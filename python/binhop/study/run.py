@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import binhop
@@ -32,6 +33,7 @@ def run(
     threads: int | None = None,
     kept: Path | None = None,
     watch: Watch | None = None,
+    stopped: Callable[[int], object] | None = None,
 ) -> StudyResult:
     """Runs every cell of a plan.
 
@@ -42,6 +44,9 @@ def run(
             cells, by the same binhop, is taken instead of being simulated again. The caller removes it.
         watch: Told what is being simulated, the references done in all runs, and how many there are to do, if
             known.
+        stopped: Called with the number of finished runs when Ctrl-C ends the study after some of its runs and
+            none of them is kept. The result then has the cells of these runs. Without `stopped`, and where
+            runs are kept, Ctrl-C raises KeyboardInterrupt.
 
     Returns:
         The tables of all cells.
@@ -54,22 +59,37 @@ def run(
     if watch is not None:
         lengths = [references_of(plan.traces[one.workload], one.end.length) for one in plan.runs]
         passes = Passes(lambda done, of: watch(title, done, of), lengths)
-    for number, one in enumerate(plan.runs):
-        tell = None if passes is None else passes.next()
-        trace = plan.traces[one.workload].provenance() if store is not None else {}
-        known = store if is_known(trace) else None
-        facts = _facts(one, trace) if known is not None else {}
-        if known is not None and (found := known.find(one.workload, facts)) is not None:
-            tables, said = found[0], [(cell, note) for cell, note in found[1]["notes"]]
-        else:
-            title = f"{one.title} ({number + 1} of {len(plan.runs)})"
-            tables, said = _simulate(one, plan, threads, tell)
-            if known is not None:
-                known.keep(one.workload, facts, tables, {"notes": said})
-        finished.append(tables)
-        notes += said
+    try:
+        for number, one in enumerate(plan.runs):
+            tell = None if passes is None else passes.next()
+            trace = plan.traces[one.workload].provenance() if store is not None else {}
+            known = store if is_known(trace) else None
+            facts = _facts(one, trace) if known is not None else {}
+            if known is not None and (found := known.find(one.workload, facts)) is not None:
+                tables, said = found[0], [(cell, note) for cell, note in found[1]["notes"]]
+            else:
+                title = f"{one.title} ({number + 1} of {len(plan.runs)})"
+                tables, said = _simulate(one, plan, threads, tell)
+                if known is not None:
+                    known.keep(one.workload, facts, tables, {"notes": said})
+            finished.append(tables)
+            notes += said
+    except KeyboardInterrupt:
+        if stopped is None or not finished or (store is not None and len(store)):
+            raise
+        stopped(len(finished))
+        plan = _first_runs(plan, len(finished))
     tables = {name: pl.concat([each[name] for each in finished]) for name in TABLES}
     return StudyResult.assemble(plan, tables, once(notes, _names(plan)))
+
+
+def _first_runs(plan: Plan, count: int) -> Plan:
+    """Returns the plan with its first runs only, and with the cells and traces of these runs."""
+    runs = plan.runs[:count]
+    cells = {cell for run in runs for cell in run.cells}
+    traces = {run.workload: plan.traces[run.workload] for run in runs}
+    places = [place for place in plan.places if place.cell in cells]
+    return replace(plan, runs=runs, places=places, traces=traces)
 
 
 MOST_NAMED = 3
