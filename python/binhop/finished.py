@@ -26,12 +26,16 @@ def simulated(kept: Kept | None, machines: Sequence[Machine], trace: Trace, **op
     """Returns the result of `binhop.simulate_all` for these options, kept or new.
 
     A policy in Python, and a trace that nothing identifies, are always simulated.
+
+    Raises:
+        NotKeptError: The run before could not be kept, and the result of that run was returned.
     """
     provenance = trace.provenance() if kept is not None else {}
     if kept is None or options.get("policy") is not None or not is_known(provenance):
         return simulate_all(machines, trace, **options)
     wanted = {name: value for name, value in options.items() if name not in _OTHER}
     facts = ["simulate", provenance, machine_facts(machines), wanted]
+    kept.check()
     if (found := kept.find(trace.name, facts)) is not None:
         held, rest = found
         return [
@@ -53,28 +57,38 @@ def simulated(kept: Kept | None, machines: Sequence[Machine], trace: Trace, **op
         {"notes": result.own_notes, "machine": result.machine, "provenance": result.provenance}
         for result in results
     ]
-    kept.keep(trace.name, facts, tables, {"results": each})
+    kept.keep_if_possible(trace.name, facts, tables, {"results": each})
     return results
 
 
 def paged(kept: Kept | None, trace: Trace, **options: Any) -> faults.PagingResult:
-    """Returns the result of `binhop.paging` for these options, kept or new."""
+    """Returns the result of `binhop.paging` for these options, kept or new.
+
+    Raises:
+        NotKeptError: The pass before could not be kept, and the result of that pass was returned.
+    """
     provenance = trace.provenance() if kept is not None else {}
     if kept is None or not is_known(provenance):
         return faults.paging(trace, **options)
     wanted = {name: value for name, value in options.items() if name not in _OTHER}
     facts = ["paging", provenance, wanted]
+    kept.check()
     if (found := kept.find(trace.name, facts)) is None:
         result = faults.paging(trace, **options)
-        keep_paging(kept, trace.name, facts, result)
+        kept.keep_if_possible(trace.name, facts, *_parts(result))
         return result
     return paging_of(found)
 
 
 def keep_paging(kept: Kept, name: str, facts: Any, result: faults.PagingResult) -> None:
     """Keeps the page faults of a trace."""
+    kept.keep(name, facts, *_parts(result))
+
+
+def _parts(result: faults.PagingResult) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the tables of page faults, and the rest."""
     rest = {"notes": result.notes, "provenance": result.provenance}
-    kept.keep(name, facts, {table: getattr(result, table) for table in PAGING}, rest)
+    return {table: getattr(result, table) for table in PAGING}, rest
 
 
 def paging_of(found: tuple[dict[str, Any], dict[str, Any]]) -> faults.PagingResult:

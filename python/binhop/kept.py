@@ -38,11 +38,21 @@ FORM = 2
 _NAME = re.compile(r".+-[0-9a-f]{24}")
 
 
+class NotKeptError(RequestError):
+    """A finished run could not be kept, so no further run is begun: it might be lost, too."""
+
+
 class Kept:
-    """`Kept` is a directory of kept runs. The directory need not exist yet."""
+    """`Kept` is a directory of kept runs. The directory need not exist yet.
+
+    Attributes:
+        stopped: The error with which `check` has ended the command's work; None if it has not.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.stopped: NotKeptError | None = None
+        self._failed: RequestError | None = None
 
     def find(self, name: str, facts: Any) -> tuple[dict[str, pl.DataFrame], dict[str, Any]] | None:
         """Returns the tables and the rest of a run, if the run is kept whole. A damaged run is removed."""
@@ -73,6 +83,26 @@ class Kept:
                 partial.move(place)
             finally:
                 partial.remove()
+
+    def keep_if_possible(
+        self, name: str, facts: Any, tables: Mapping[str, Held], rest: dict[str, Any]
+    ) -> None:
+        """Keeps a run. If that fails, the caller still has the run, and `check` raises the error."""
+        try:
+            self.keep(name, facts, tables, rest)
+        except RequestError as error:
+            self._failed = error
+
+    def check(self) -> None:
+        """Raises the error of a run that could not be kept. It is called before the next run.
+
+        Raises:
+            NotKeptError: A run could not be kept.
+        """
+        if self._failed is not None:
+            error = self._failed
+            self.stopped = NotKeptError(error.value, error.place, error.rule, error.remedy)
+            raise self.stopped
 
     def __len__(self) -> int:
         return sum(1 for _ in self._runs())

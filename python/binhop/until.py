@@ -18,6 +18,7 @@ from binhop.arguments import SEEDS, shown, whole_number
 from binhop.errors import RequestError
 from binhop.finished import simulated
 from binhop.held import joined
+from binhop.kept import NotKeptError
 from binhop.lazily import pl
 from binhop.pace import Passes, references_of
 from binhop.results import Result, known_metric
@@ -103,12 +104,17 @@ def in_rounds(
     """Runs round after round until the width is no more than `until`, or no seeds are left; the last width.
 
     `run` simulates the seeds of one round and returns always as many results, in the same order; None where
-    the first round has said everything.
+    the first round has said everything. If a run cannot be kept, the rounds end with the last complete round.
     """
     whole: list[Result] = []
     reached = math.inf
     for numbers in rounds(most):
-        parts = run(list(numbers))
+        try:
+            parts = run(list(numbers))
+        except NotKeptError:
+            if not whole:
+                raise
+            break
         if whole:
             whole = [old if new is None else extend(old, new) for old, new in zip(whole, parts, strict=True)]
         else:
@@ -131,13 +137,18 @@ def extend(result: Result, more: Result) -> Result:
     )
 
 
-def told(seeds: int, width: float, until: float, of: str, mean: str) -> str:
-    """One sentence about how far it went: half the width of the interval of something, over some mean."""
+def told(seeds: int, most: int, width: float, until: float, of: str, mean: str) -> str:
+    """One sentence about how far it went: half the width of the interval of something, over some mean.
+
+    `most` is the limit of the seeds. Fewer seeds with a wider interval are those of a run that ended early.
+    """
     state = f"the interval of {of} is ±{100 * width:.3g}% of {mean}"
     if math.isinf(width):
         state = f"the interval of {of} has no relative width, as {mean} is 0"
     if width <= until:
         return f"{seeds} placements were enough: {state} (asked for: ±{100 * until:g}%)"
+    if seeds < most:
+        return f"ended early after {seeds} placements: {state}, not the ±{100 * until:g}% asked for"
     return (
         f"the limit of {seeds} placements came first: {state}, not the ±{100 * until:g}% asked for; "
         "allow more seeds, or ask for less"
@@ -225,7 +236,7 @@ def traces_until(
     else:
         readable_again(traces)
         whole, reached = in_rounds(run, width, until, most)
-        note = told(len(whole[0].seeds), reached, until, f"{chosen}'s mean", "it")
+        note = told(len(whole[0].seeds), most, reached, until, f"{chosen}'s mean", "it")
     facts = {"share": until, "metric": chosen, "confidence": confidence, "most": most}
     for result in whole:
         result.provenance["until"] = {**facts, "reached": reached <= until}

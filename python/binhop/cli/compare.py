@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import binhop
-from binhop.claims import RESULT, Claims
+from binhop.claims import Claims
 from binhop.cli import completion, options, show, table_form
 from binhop.cli.alternatives import alternatives_of, sorted_apart
-from binhop.cli.finished import kept_for, told
+from binhop.cli.delivery import delivering, end
+from binhop.cli.finished import told
 from binhop.cli.own_policy import Policies, own_policy
 from binhop.cli.progress import progress
 from binhop.comparison.alternatives import trace_names
@@ -23,6 +22,7 @@ from binhop.until import most_seeds, share
 
 if TYPE_CHECKING:
     from binhop import Comparison
+    from binhop.output import ResultDirectory
 
 
 def compare(
@@ -108,14 +108,9 @@ def compare(
     claims = Claims(force=force)
     claims.reads(*traces, v2p, *(text.rsplit(":", 1)[0] for text in policy or ()))
     claims.reads_machines([each.machine for each in chosen], *machines)
-    with ExitStack() as stack:
-        file = stack.enter_context(claims.file(json_to, "--json", RESULT))
-        several = len(opened) > 1 or goal is not None
-        kept = stack.enter_context(kept_for(out, several=several))
-        directory = stack.enter_context(claims.directory(out, "--out"))
+    several = len(opened) > 1 or goal is not None
+    with delivering(claims, out, json_to, several=several, quiet=quiet) as delivery:
         stopped: list[str] = []
-        # An interrupted comparison of traces is not shown, because its traces are useful only together.
-        shown_early = out is None and of_traces is None
         with progress(f"{len(called)} alternatives on {' '.join(traces)}", quiet=quiet) as tell:
             comparison = compare_chosen(
                 chosen,
@@ -129,23 +124,20 @@ def compare(
                 confidence=confidence,
                 until=goal,
                 names=of_traces,
-                kept=kept,
-                stopped=(lambda done: stopped.append(told(opened, done))) if shown_early else None,
+                kept=delivery.kept,
+                stopped=lambda done: stopped.append(told(opened, done, delivery.kept)),
             )
         comparison.notes.extend(stopped)
-        made = []
-        if directory is not None:
-            made = table_form.fill(directory, comparison, comparison.tables(), comparison.notes, form)
-        if file is not None:
-            file.write(comparison.to_json() + "\n")
-    if json_to == "-":
-        sys.stdout.write(comparison.to_json() + "\n")
-    elif not quiet:
-        print_comparison(comparison, form)
-        if form == TEXT:
-            show.written(out, made)
-    if stopped:
-        raise typer.Exit(130)
+        delivery.ready(comparison, lambda: print_comparison(comparison, form))
+        delivery.write(lambda directory: _filled(directory, comparison, form))
+    if delivery.show() and form == TEXT:
+        show.written(out, delivery.names)
+    end(early=bool(stopped))
+
+
+def _filled(directory: ResultDirectory, comparison: Comparison, form: str) -> list[str]:
+    """Fills a directory; returns the names of its files."""
+    return table_form.fill(directory, comparison, comparison.tables(), comparison.notes, form)
 
 
 def print_comparison(comparison: Comparison, form: str) -> None:

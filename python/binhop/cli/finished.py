@@ -40,22 +40,23 @@ def kept_for(out: str | None, *, several: bool) -> Iterator[Kept | None]:
         yield Kept(directory)
 
 
-def told(traces: Sequence[Trace], finished: int) -> str:
-    """Reports the finished traces of a stopped command that keeps nothing. Returns a note for the result."""
-    return _told(finished, several(len(traces), "trace"), [trace.name for trace in traces[finished:]])
+def told(traces: Sequence[Trace], finished: int, kept: Kept | None) -> str:
+    """Reports the finished traces of a command that ends early. Returns a note for the result."""
+    return _told(finished, several(len(traces), "trace"), [trace.name for trace in traces[finished:]], kept)
 
 
-def told_runs(runs: Sequence[Run], finished: int) -> str:
-    """Reports the finished runs of a stopped study that keeps nothing. Returns a note for the result."""
+def told_runs(runs: Sequence[Run], finished: int, kept: Kept | None) -> str:
+    """Reports the finished runs of a study that ends early. Returns a note for the result."""
     cells: dict[str, int] = {}
     for run in runs[finished:]:
         cells[run.workload] = cells.get(run.workload, 0) + len(run.cells)
     left = [f"{workload} ({several(number, 'cell')})" for workload, number in cells.items()]
-    return _told(finished, several(len(runs), "run"), left)
+    return _told(finished, several(len(runs), "run"), left, kept)
 
 
-def _told(finished: int, of: str, left: Sequence[str]) -> str:
+def _told(finished: int, of: str, left: Sequence[str], kept: Kept | None) -> str:
     are = "are" if finished != 1 else "is"
     missing = f"not finished: {', '.join(left)}"
     show.say(f"binhop: {finished:,} of {of} {are} finished; {missing}")
-    return f"interrupted; {missing}"
+    why = "interrupted" if kept is None or kept.stopped is None else "ended early"
+    return f"{why}; {missing}"

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from binhop import faults
-from binhop.claims import RESULT, Claims
+from binhop.claims import Claims
 from binhop.cli import completion, options, show
-from binhop.cli.finished import kept_for, told
+from binhop.cli.delivery import delivering, end
+from binhop.cli.finished import told
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
 from binhop.finished import paged
+from binhop.kept import NotKeptError
 from binhop.numbers import UNITS, count, like
 from binhop.pace import Passes, references_of
 
 if TYPE_CHECKING:
     import polars as pl
 
+    import binhop
     from binhop.faults import PagingResult
+    from binhop.kept import Kept
 
 ACROSS = 7
 """Color counts side by side: what 80 columns hold."""
@@ -63,38 +66,41 @@ def paging(
     bound = options.positive(length, "--length")
     claims = Claims(force=force)
     claims.reads(*traces)
-    with ExitStack() as stack:
-        file = stack.enter_context(claims.file(json_to, "--json", RESULT))
-        kept = stack.enter_context(kept_for(out, several=len(opened) > 1))
-        directory = stack.enter_context(claims.directory(out, "--out"))
-        results: list[PagingResult] = []
-        lengths = [options.length_of(bound, trace) for trace in opened]
-        title = " ".join(trace.name for trace in opened)
-        try:
-            with progress(f"{title}, page faults", quiet=quiet) as tell:
-                passes = None
-                if tell is not None:
-                    passes = Passes(tell, map(references_of, opened, lengths))
-                for trace, most in zip(opened, lengths, strict=True):
-                    own = None if passes is None else passes.next()
-                    results.append(paged(kept, trace, length=most, progress=own, **wanted))
-        except KeyboardInterrupt:
-            if not results or (kept is not None and len(kept)):
-                raise
+    with delivering(claims, out, json_to, several=len(opened) > 1, quiet=quiet) as delivery:
+        results = _passes(opened, bound, delivery.kept, wanted, quiet=quiet)
         whole = faults.join(results)
+        delivery.ready(whole, lambda: print_paging(whole))
         stopped = len(results) < len(opened)
         if stopped:
-            whole.notes.append(told(opened, len(results)))
-        names = directory.fill(whole, command=["binhop", *sys.argv[1:]]) if directory is not None else []
-        if file is not None:
-            file.write(whole.to_json() + "\n")
-    if json_to == "-":
-        sys.stdout.write(whole.to_json() + "\n")
-    elif not quiet:
-        print_paging(whole)
-        show.written(out, names)
-    if stopped:
-        raise typer.Exit(130)
+            whole.notes.append(told(opened, len(results), delivery.kept))
+        delivery.write(lambda directory: directory.fill(whole, command=["binhop", *sys.argv[1:]]))
+    if delivery.show():
+        show.written(out, delivery.names)
+    end(early=stopped)
+
+
+def _passes(
+    opened: list[binhop.Trace], bound: int | None, kept: Kept | None, wanted: dict[str, Any], *, quiet: bool
+) -> list[PagingResult]:
+    """Makes a pass over each trace. Ctrl-C ends it early if nothing is kept."""
+    results: list[PagingResult] = []
+    lengths = [options.length_of(bound, trace) for trace in opened]
+    title = " ".join(trace.name for trace in opened)
+    try:
+        with progress(f"{title}, page faults", quiet=quiet) as tell:
+            passes = None
+            if tell is not None:
+                passes = Passes(tell, map(references_of, opened, lengths))
+            for trace, most in zip(opened, lengths, strict=True):
+                own = None if passes is None else passes.next()
+                results.append(paged(kept, trace, length=most, progress=own, **wanted))
+    except KeyboardInterrupt:
+        if not results or (kept is not None and len(kept)):
+            raise
+    except NotKeptError:
+        if not results:
+            raise
+    return results
 
 
 def _parts(text: str) -> list[str]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import binhop
-from binhop.claims import RESULT, Claims
+from binhop.claims import Claims
 from binhop.cli import completion, options, show, table_form
-from binhop.cli.finished import kept_for, told
+from binhop.cli.delivery import delivering, end
+from binhop.cli.finished import told
 from binhop.cli.look import Look, Looker, look_of, seeds_to_run
 from binhop.cli.own_policy import Policy, alone, own_policy
 from binhop.cli.progress import progress, watch
 from binhop.errors import RequestError
 from binhop.finished import simulated
+from binhop.kept import NotKeptError
 from binhop.numbers import count
 from binhop.pace import Passes, references_of
 from binhop.results import Result, join
@@ -129,34 +130,30 @@ def run(
     claims.reads(*traces, v2p, policy and policy.rsplit(":", 1)[0])
     claims.reads_machines([chosen], machine)
     with ExitStack() as stack:
-        file = stack.enter_context(claims.file(json_to, "--json", RESULT))
+        several = len(jobs) > 1 or narrow is not None
+        delivery = stack.enter_context(delivering(claims, out, json_to, several=several, quiet=quiet))
         dumped = stack.enter_context(looker.dump(claims)) if looker is not None else None
-        kept = stack.enter_context(kept_for(out, several=len(jobs) > 1 or narrow is not None))
-        directory = stack.enter_context(claims.directory(out, "--out"))
         if narrow is not None:
-            results = _until(chosen, jobs, narrow, metric, confidence, kept, quiet=quiet)
+            results = _until(chosen, jobs, narrow, metric, confidence, delivery.kept, quiet=quiet)
         else:
-            results = _each(chosen, jobs, numbers, kept, quiet=quiet)
+            results = _each(chosen, jobs, numbers, delivery.kept, quiet=quiet)
+        whole = join(results)
+        delivery.ready(whole, lambda: print_result(whole, confidence, form))
         stopped = len(results) < len(jobs)
-        if looker is not None and not stopped:
+        if stopped:
+            whole.own_notes.append(told(opened, len(results), delivery.kept))
+        elif looker is not None and not delivery.failed:
             for result, (trace, of) in zip(results, jobs, strict=True):
                 looker.look(result, trace, of["length"], dumped)
-        whole = join(results)
-        if stopped:
-            whole.own_notes.append(told(opened, len(results)))
-        names = _filled(directory, whole, confidence, form) if directory is not None else []
-        if file is not None:
-            file.write(whole.to_json() + "\n")
-    if json_to == "-":
-        sys.stdout.write(whole.to_json() + "\n")
-    elif not quiet:
-        print_result(whole, confidence, form)
+            whole = join(results)
+            delivery.ready(whole, lambda: print_result(whole, confidence, form))
+        delivery.write(lambda directory: _filled(directory, whole, confidence, form))
+    if delivery.show():
         if looker is not None and not stopped:
             looker.tell()
         if form == TEXT:
-            show.written(out, names)
-    if stopped:
-        raise typer.Exit(130)
+            show.written(out, delivery.names)
+    end(early=stopped)
 
 
 def _each(
@@ -182,6 +179,9 @@ def _each(
                 results += simulated(kept, [machine], trace, seeds=seeds, progress=tell, **plan)
     except KeyboardInterrupt:
         if not results or (kept is not None and len(kept)):
+            raise
+    except NotKeptError:
+        if not results:
             raise
     return results
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from binhop.claims import RESULT, Claims
+from binhop.claims import Claims
 from binhop.cli import options, show, table_form
-from binhop.cli.finished import telling, told_runs
+from binhop.cli.delivery import delivering, end
+from binhop.cli.finished import told_runs
 from binhop.cli.options import positive
 from binhop.cli.progress import watch
 from binhop.tables import TEXT
 
 if TYPE_CHECKING:
+    from binhop.output import ResultDirectory
     from binhop.study import Amount, StudyResult
 
 
@@ -51,49 +53,38 @@ def sweep(
             show.put(line)
         return
     used = positive(threads, "--threads")
-    stopped: list[str] = []
-
-    def stop(finished: int) -> None:
-        stopped.append(told_runs(plan.runs, finished))
-
     claims = Claims(force=force)
     claims.reads(document)
     claims.reads(*plan.files)
     claims.reads_machines([run_cell.machine for run in plan.runs for run_cell in run.cells])
-    with claims.file(json_to, "--json", RESULT) as file:
-        if out is None:
-            with watch(quiet=quiet) as told:
-                result = study.run(plan, threads=used, watch=told, stopped=stop)
-            result.notes.extend(stopped)
-        else:
-            # The result is moved into place before what was kept of its runs goes.
-            with telling(out), study.keeping(out) as kept, claims.directory(out, "--out") as place:
-                assert place is not None, "a place was given"
-                with watch(quiet=quiet) as told:
-                    result = study.run(plan, threads=used, kept=kept, watch=told, stopped=stop)
-                result.notes.extend(stopped)
-                place.fill_by(lambda directory: _fill(result, directory, document, form), command=_command())
-        if file is not None:
-            file.write(result.to_json() + "\n")
-    if json_to == "-":
-        sys.stdout.write(result.to_json() + "\n")
-    elif not quiet:
-        print_study(result, form)
-        if out is not None and form == TEXT:
-            show.put(f"written: {Path(out) / 'results.parquet'}, {Path(out) / 'summary.csv'}")
-    if stopped:
-        raise typer.Exit(130)
+    stopped: list[str] = []
+    with delivering(claims, out, json_to, several=True, quiet=quiet) as delivery:
+        with watch(quiet=quiet) as told:
+            result = study.run(
+                plan,
+                threads=used,
+                kept=delivery.kept,
+                watch=told,
+                stopped=lambda finished: stopped.append(told_runs(plan.runs, finished, delivery.kept)),
+            )
+        result.notes.extend(stopped)
+        delivery.ready(result, lambda: print_study(result, form))
+        delivery.write(lambda directory: _filled(directory, result, document, form))
+    if delivery.show() and out is not None and form == TEXT:
+        show.put(f"written: {Path(out) / 'results.parquet'}, {Path(out) / 'summary.csv'}")
+    end(early=bool(stopped))
 
 
-def _command() -> list[str]:
-    return ["binhop", *sys.argv[1:]]
+def _filled(place: ResultDirectory, result: StudyResult, document: str, form: str) -> list[str]:
+    """Fills a directory; returns the names of its files."""
 
+    def write(directory: Path) -> None:
+        result.write(directory)
+        table_form.write(directory, result.tables(), result.notes, form)
+        result.summary().write_csv(directory / "summary.csv")
+        shutil.copyfile(document, directory / "study.toml")
 
-def _fill(result: StudyResult, directory: Path, document: str, form: str) -> None:
-    result.write(directory)
-    table_form.write(directory, result.tables(), result.notes, form)
-    result.summary().write_csv(directory / "summary.csv")
-    shutil.copyfile(document, directory / "study.toml")
+    return place.fill_by(write, command=["binhop", *sys.argv[1:]])
 
 
 def _amount(seeds: str | None, length: str | None) -> Amount:

@@ -12,6 +12,7 @@ from binhop.comparison.alternatives import Alternative, alternatives, by_trace, 
 from binhop.comparison.result import Comparison
 from binhop.errors import RequestError
 from binhop.finished import simulated
+from binhop.kept import NotKeptError
 from binhop.pace import Passes, references_of
 from binhop.results import MEMORY, Result, cache_metrics, caches, known_metric
 from binhop.run import metrics_of
@@ -129,8 +130,10 @@ def compare_chosen(
     """Compares as `compare` does, for named alternatives and for traces with a plan each.
 
     With `names` of the traces, the only alternative runs on each trace, and the traces are compared. Finished
-    runs are kept in `kept`, and taken from there. With `stopped`, Ctrl-C ends the comparison with the traces
-    that are compared, if there are any, and `stopped` receives their number.
+    runs are kept in `kept`, and taken from there. With `stopped`, the comparison ends early with the traces
+    that are compared, if there are any, and `stopped` receives their number. It ends early after Ctrl-C if
+    nothing is kept, and if a run could not be kept. A comparison of traces never ends early, because its
+    traces are useful only together.
     """
     check_confidence(confidence)
     jobs = [(trace, {**plan, "kept": kept}) for trace, plan in jobs]
@@ -163,8 +166,9 @@ def compare_chosen(
         try:
             for own, job in zip(sides, jobs, strict=True):
                 made.append(_simulate(own, *job, numbers, passes, first=first))
-        except KeyboardInterrupt:
-            if stopped is None or not made or not early:
+        except (KeyboardInterrupt, NotKeptError) as error:
+            resumed = isinstance(error, KeyboardInterrupt) and kept is not None and len(kept)
+            if stopped is None or not made or not early or resumed:
                 raise
             stopped(len(made))
         return [result for results in made for result in (results if names is None else results[:1])]
@@ -185,7 +189,7 @@ def compare_chosen(
     comparison = compared(whole)
     metric = comparison.metrics[0]
     of = f"the difference in {metric}"
-    comparison.notes.append(told(len(comparison.seeds), reached, limit, of, f"{base}'s mean"))
+    comparison.notes.append(told(len(comparison.seeds), most, reached, limit, of, f"{base}'s mean"))
     facts = {"share": limit, "metric": metric, "confidence": confidence, "most": most}
     comparison.provenance["until"] = {**facts, "reached": reached <= limit}
     return comparison

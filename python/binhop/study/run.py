@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import binhop
 from binhop.comparison.result import UNUSED
-from binhop.kept import Kept, is_known, machine_facts
+from binhop.kept import Kept, NotKeptError, is_known, machine_facts
 from binhop.lazily import pl
 from binhop.numbers import several
 from binhop.pace import Passes, references_of
@@ -16,7 +17,6 @@ from binhop.study.result import StudyResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from binhop.results import Result
     from binhop.study.cells import Plan, Run
@@ -31,7 +31,7 @@ def run(
     plan: Plan,
     *,
     threads: int | None = None,
-    kept: Path | None = None,
+    kept: Path | Kept | None = None,
     watch: Watch | None = None,
     stopped: Callable[[int], object] | None = None,
 ) -> StudyResult:
@@ -44,16 +44,16 @@ def run(
             cells, by the same binhop, is taken instead of being simulated again. The caller removes it.
         watch: Told what is being simulated, the references done in all runs, and how many there are to do, if
             known.
-        stopped: Called with the number of finished runs when Ctrl-C ends the study after some of its runs and
-            none of them is kept. The result then has the cells of these runs. Without `stopped`, and where
-            runs are kept, Ctrl-C raises KeyboardInterrupt.
+        stopped: Called with the number of finished runs when the study ends early, after some of its runs.
+            The result then has the cells of these runs. The study ends early after Ctrl-C if none of the runs
+            is kept, and if a run cannot be kept. Without `stopped` the error is raised.
 
     Returns:
         The tables of all cells.
     """
     finished: list[dict[str, pl.DataFrame]] = []
     notes: list[tuple[str, str]] = []
-    store = None if kept is None else Kept(kept)
+    store = Kept(kept) if isinstance(kept, Path) else kept
     title = ""
     passes = None
     if watch is not None:
@@ -64,6 +64,8 @@ def run(
             tell = None if passes is None else passes.next()
             trace = plan.traces[one.workload].provenance() if store is not None else {}
             known = store if is_known(trace) else None
+            if known is not None:
+                known.check()
             facts = _facts(one, trace) if known is not None else {}
             if known is not None and (found := known.find(one.workload, facts)) is not None:
                 tables, said = found[0], [(cell, note) for cell, note in found[1]["notes"]]
@@ -71,11 +73,12 @@ def run(
                 title = f"{one.title} ({number + 1} of {len(plan.runs)})"
                 tables, said = _simulate(one, plan, threads, tell)
                 if known is not None:
-                    known.keep(one.workload, facts, tables, {"notes": said})
+                    known.keep_if_possible(one.workload, facts, tables, {"notes": said})
             finished.append(tables)
             notes += said
-    except KeyboardInterrupt:
-        if stopped is None or not finished or (store is not None and len(store)):
+    except (KeyboardInterrupt, NotKeptError) as error:
+        resumed = isinstance(error, KeyboardInterrupt) and store is not None and len(store)
+        if stopped is None or not finished or resumed:
             raise
         stopped(len(finished))
         plan = _first_runs(plan, len(finished))

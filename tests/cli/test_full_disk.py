@@ -1,0 +1,169 @@
+"""A full disk loses no result: the console shows it, and it reaches every place that has room."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from binhop import kept
+from tests.cli.test_interrupt import SEVERAL, THREE
+from tests.cli.test_output import COMMANDS, STUDY
+from tests.conftest import COMMAND
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Command
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture
+def here(command: Command) -> Path:
+    """The directory of the command, with a study of one cell and a study of three runs in it."""
+    (command.directory / "s.toml").write_text(STUDY)
+    (command.directory / "three.toml").write_text(THREE)
+    return command.directory
+
+
+@pytest.fixture
+def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk without room for a directory's list of files, which is the last file of every result."""
+    monkeypatch.setattr("binhop.output.sync", full)
+
+
+FULL = "cannot be written: No space left on device; give another place, or make room"
+
+
+@pytest.mark.usefixtures("no_room")
+@pytest.mark.parametrize("quiet", [[], ["-q"]], ids=["", "quiet"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_is_shown_where_the_directory_cannot_be_written(
+    command: Command, here: Path, name: str, quiet: list[str]
+) -> None:
+    arguments = COMMANDS[name]
+    shown = command.ok(*arguments[:-2]).stdout
+    done = command(*arguments, "--json", "x.json", *quiet)
+    assert done.returncode == 2
+    assert done.stdout == shown
+    lines = done.stderr.splitlines()
+    if name == "sweep":
+        kept_there = f"1 finished run is kept in {here / '.out.finished'}"
+        assert lines.pop(0) == f"binhop: {kept_there}; the same command goes on from there"
+    assert lines == [f"binhop: --out: out: {FULL}"]
+    assert json.loads((here / "x.json").read_text())["schema"] == 1
+    left = {"s.toml", "three.toml", "x.json"} | ({".out.finished"} if name == "sweep" else set())
+    assert {path.name for path in here.iterdir()} == left
+
+
+@pytest.mark.usefixtures("no_room", "here")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_json_goes_to_standard_output_where_the_directory_cannot_be_written(
+    command: Command, name: str
+) -> None:
+    shown = command.ok(*COMMANDS[name][:-2], "--json", "-").stdout
+    done = command(*COMMANDS[name], "--json", "-")
+    assert done.returncode == 2
+    assert done.stdout == shown
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_is_shown_where_the_json_cannot_be_written(command: Command, name: str) -> None:
+    arguments = COMMANDS[name][:-2]
+    done = command(*arguments, "--json", "/dev/full", "-q")
+    assert done.returncode == 2
+    assert done.stdout == command.ok(*arguments).stdout
+    assert done.stderr == f"binhop: --json: /dev/full: {FULL}\n"
+
+
+def test_the_table_is_shown_where_the_placement_cannot_be_written(command: Command) -> None:
+    run = ["run", "two-level", "lin", "--length", "20k"]
+    done = command(*run, "--dump-placement", "/dev/full")
+    assert done.returncode == 2
+    assert done.stdout == command.ok(*run).stdout
+    assert done.stderr == f"binhop: --dump-placement: /dev/full: {FULL}\n"
+
+
+THREE_RUNS = {**SEVERAL, "sweep": ["sweep", "three.toml"]}
+
+
+@pytest.mark.parametrize("name", THREE_RUNS)
+def test_a_run_that_cannot_be_kept_is_shown_and_no_other_is_begun(
+    command: Command, here: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    command.ok(*THREE_RUNS[name], "--json", "whole.json")
+    room = [1]
+    real = kept.Partial.directory
+
+    def directory(target: Path) -> kept.Partial:
+        if target.parent.name == ".out.finished":
+            room[0] -= 1
+            if room[0] < 0:
+                full()
+        return real(target)
+
+    monkeypatch.setattr(kept.Partial, "directory", directory)
+    done = command(*THREE_RUNS[name], "--out", "out", "--json", "x.json", "-q")
+    assert done.returncode == 2
+    of, missing = ("4 runs", "tree (2 cells)") if name == "sweep" else ("3 traces", "sor")
+    missing = "sor (2 cells), tree (2 cells)" if name == "sweep" else missing
+    finished = here / ".out.finished"
+    assert done.stderr.splitlines() == [
+        f"binhop: 2 of {of} are finished; not finished: {missing}",
+        f"binhop: 1 finished run is kept in {finished}; the same command goes on from there",
+        f"binhop: finished runs: {finished}: {FULL}",
+    ]
+    assert f"note: ended early; not finished: {missing}" in done.stdout
+    assert not (here / "out").exists()
+    written = json.loads((here / "x.json").read_text())
+    names = [trace.get("workload", trace.get("name")) for trace in written["provenance"]["traces"]]
+    assert names == (["lin", "sor"] if name == "sweep" else ["lin", "tree"])
+    monkeypatch.undo()
+    command.ok(*THREE_RUNS[name], "--out", "out", "--json", "x.json")
+    assert (here / "x.json").read_bytes() == (here / "whole.json").read_bytes()
+
+
+def test_the_rounds_before_one_that_cannot_be_kept_are_shown(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "write_held", full)
+    until = ["--until", "0.0001%", "--seeds", "40", "--out", "out"]
+    for words in (["run", "kh90"], ["compare", "kh90", "--set", "cache.l2.ways=1,2"]):
+        done = command(*words, "lin", "--length", "200k", *until)
+        assert done.returncode == 2
+        assert "note: ended early after 32 placements" in done.stdout.replace("\n", " ")
+        assert done.stderr == f"binhop: finished runs: {command.directory / '.out.finished'}: {FULL}\n"
+        assert not (command.directory / "out").exists()
+
+
+@pytest.mark.usefixtures("no_room")
+def test_two_places_without_room_are_one_error(command: Command) -> None:
+    done = command(*COMMANDS["run"], "--json", "/dev/full")
+    assert done.returncode == 2
+    assert "l1d" in done.stdout
+    assert done.stderr == f"binhop: --out: out: {FULL}\n"
+
+
+def test_a_reader_that_has_gone_hides_no_error(command: Command) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [COMMAND, *COMMANDS["run"][:-2], "--json", "/dev/full"],
+        cwd=command.directory,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    os.close(writer)
+    assert done.returncode == 2
+    assert done.stderr == f"binhop: --json: /dev/full: {FULL}\n"
