@@ -8,7 +8,8 @@
 //! - A segment without a file has the trace's name for it: `heap`, `stack`, `data`, `shared memory`. If the trace has
 //!   none, the flags of the segment's first map decide: `stack` if it grows, `text` if it is executed, else `data`.
 //! - Other anonymous memory is `stack` if it grows, else `anonymous memory`.
-//! - A page outside every map is `outside every map`. If a trace has no maps at all, it is `unmapped memory`.
+//! - A page outside every map is `outside every map`. If a trace has no maps at all, it is
+//!   `memory (no maps)`: the trace does not say what the page is.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +56,7 @@ impl<'a> Names<'a> {
             Origin::Stack => "stack".to_owned(),
             Origin::Anonymous => "anonymous memory".to_owned(),
             Origin::Outside if spaces.has_maps() => "outside every map".to_owned(),
-            Origin::Outside => "unmapped memory".to_owned(),
+            Origin::Outside => "memory (no maps)".to_owned(),
         }
     }
 
@@ -194,8 +195,8 @@ mod tests {
     }
 
     #[test]
-    fn without_maps_memory_is_unmapped() {
+    fn without_maps_nothing_is_said_of_memory_but_that() {
         let mut spaces = spaces(&[]);
-        assert_eq!(name(&mut spaces, &Meta::default(), 7, true), "unmapped memory");
+        assert_eq!(name(&mut spaces, &Meta::default(), 7, true), "memory (no maps)");
     }
 }
