@@ -171,6 +171,37 @@ impl Output {
 fn problem(temporary: Option<&Temporary>, error: &io::Error) -> Box<binhop_base::Problem> {
     match temporary {
         Some(temporary) => temporary.cannot_write(&error.to_string()),
-        None => crate::write::cannot_write(Path::new("standard output"), "an export", &error.to_string()),
+        None => Problem::request(
+            &error.to_string(),
+            "standard output",
+            "it takes no more, and what it took is no whole export",
+            "open it, make room behind it, or name a file (-o FILE)",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use super::*;
+
+    /// `/dev/full` takes no byte: what a full disk behind the standard output says.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_full_standard_output_is_told_in_its_own_words() {
+        for (name, bytes) in [("x.din", 1), ("x.din.zst", 1 << 22)] {
+            let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+            let packer = Packer::of(Path::new(name), Box::new(full)).unwrap();
+            let mut output = Output { packer, temporary: None, gone: false };
+            let noise: Vec<u8> =
+                (0..bytes).map(|byte: u32| (byte.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+            let problem = output.put(&noise).and_then(|()| output.finish().map(drop)).unwrap_err();
+            assert_eq!(
+                problem.to_string(),
+                "standard output: No space left on device (os error 28): it takes no more, and what it took is no whole \
+                 export; open it, make room behind it, or name a file (-o FILE)"
+            );
+        }
     }
 }

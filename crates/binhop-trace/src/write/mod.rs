@@ -28,7 +28,7 @@ use columns::Encoded;
 use pool::Encoders;
 pub use salvage::Kept;
 use salvage::Whole;
-pub(crate) use temporary::{Temporary, cannot_write};
+pub(crate) use temporary::Temporary;
 
 /// Rows in each row group but the last.
 pub const ROW_GROUP_ROWS: usize = 1 << 20;

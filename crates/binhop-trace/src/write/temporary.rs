@@ -190,7 +190,7 @@ fn bears(path: &Path, file: &File) -> bool {
     }
 }
 
-pub(crate) fn cannot_write(target: &Path, what: &str, error: &str) -> Box<Problem> {
+fn cannot_write(target: &Path, what: &str, error: &str) -> Box<Problem> {
     Problem::request(
         error,
         &target.display().to_string(),
