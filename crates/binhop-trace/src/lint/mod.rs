@@ -30,7 +30,7 @@ pub struct Rule {
     pub name: &'static str,
     /// How bad it is to break it.
     pub severity: Severity,
-    /// What it asks.
+    /// What it asks: a sentence without its period, as [`binhop_base::Problem::rule`] is.
     pub meaning: &'static str,
     /// What to do where it is broken.
     pub remedy: &'static str,
@@ -49,47 +49,47 @@ macro_rules! rules {
 }
 
 rules! {
-    UnknownOp = "unknown-op" Error, "Every op is the code of an operation.",
+    UnknownOp = "unknown-op" Error, "Every op is the code of an operation",
         "see the table of operations in the documentation of traces, and map the codes";
-    FetchEmpty = "fetch-empty" Error, "A fetch has at least one instruction and one byte.",
+    FetchEmpty = "fetch-empty" Error, "A fetch has at least one instruction and one byte",
         "leave the row out, or give count and size";
-    FetchLong = "fetch-long" Warning, "No instruction is longer than 15 bytes (x86's longest): size ≤ 15 · count.",
+    FetchLong = "fetch-long" Warning, "No instruction is longer than 15 bytes (x86's longest): size ≤ 15 · count",
         "check that count is instructions and size is bytes";
-    ReferenceLarge = "reference-large" Error, "A reference has at most 65536 bytes, a fetch also at most 65536 instructions.",
+    ReferenceLarge = "reference-large" Error, "A reference has at most 65536 bytes, and a fetch at most 65536 instructions",
         "check that size is bytes and count instructions, and split longer references";
-    DataCount = "data-count" Error, "A load, store or modify is one reference: count is 1.",
+    DataCount = "data-count" Error, "A load, store or modify is one reference: count is 1",
         "write one row per data reference";
-    DataEmpty = "data-empty" Error, "A load, store or modify touches at least one byte.",
+    DataEmpty = "data-empty" Error, "A load, store or modify touches at least one byte",
         "give the size; if it is not known, assume 4 and say sizes = \"assumed\" in the metadata";
-    AddressOverflow = "address-overflow" Error, "addr + size stays within 64 bits.",
+    AddressOverflow = "address-overflow" Error, "addr + size stays within 64 bits",
         "check that addr is an address and size is a size";
-    SwitchCause = "switch-cause" Warning, "A switch says why the outgoing thread left: arg0 is 0 system call, 1 page fault, 2 involuntary or 3 exit.",
+    SwitchCause = "switch-cause" Warning, "A switch says why the outgoing thread left: arg0 is 0 system call, 1 page fault, 2 involuntary or 3 exit",
         "fill arg0; without it, switches cannot be told apart by cause";
-    SwitchToExited = "switch-to-exited" Error, "Nobody switches to an address space that has ended.",
+    SwitchToExited = "switch-to-exited" Error, "Nobody switches to an address space that has ended",
         "number address spaces afresh when pids are used again";
-    ForkOfLive = "fork-of-live" Error, "An address space that is born was not alive before.",
+    ForkOfLive = "fork-of-live" Error, "An address space that is born was not alive before",
         "number address spaces afresh when pids are used again";
-    ForkParent = "fork-parent" Error, "A fork names its parent in arg0, and the parent is alive.",
+    ForkParent = "fork-parent" Error, "A fork names its parent in arg0, and the parent is alive",
         "fill arg0 with the parent's asid";
-    EndOfDead = "end-of-dead" Error, "Only a live address space can exec or exit.",
+    EndOfDead = "end-of-dead" Error, "Only a live address space can exec or exit",
         "let the fork, or a switch to it, come first";
-    MapEmpty = "map-empty" Error, "A map, protect or unmap event covers at least one page and stays within 64 bits.",
+    MapEmpty = "map-empty" Error, "A map, protect or unmap event covers at least one page and stays within 64 bits",
         "count is pages, not bytes";
-    MapAligned = "map-aligned" Error, "Mappings start at a page.",
+    MapAligned = "map-aligned" Error, "Mappings start at a page",
         "give the page size of origin in the metadata, and page-aligned starts";
-    MapFlags = "map-flags" Error, "Flags of a map or protect event are 1 read, 2 write, 4 execute, 8 shared, 16 grows, and sums of them.",
+    MapFlags = "map-flags" Error, "Flags of a map or protect event are 1 read, 2 write, 4 execute, 8 shared, 16 grows, and sums of them",
         "translate the flags of your system into these";
-    UnmapUnmapped = "unmap-unmapped" Warning, "What is unmapped or protected was mapped.",
+    UnmapUnmapped = "unmap-unmapped" Warning, "What is unmapped or protected was mapped",
         "record the mappings from the program's start";
-    OutsideMaps = "outside-maps" Warning, "In an address space with mappings, every reference lies inside one.",
+    OutsideMaps = "outside-maps" Warning, "In an address space with mappings, every reference lies inside one",
         "record all mappings; references outside go to an implicit private segment, and are counted";
-    RangeAlone = "range-alone" Error, "A range follows the system call it belongs to: since the last switch there was one.",
+    RangeAlone = "range-alone" Error, "A range follows the system call it belongs to: since the last switch there was one",
         "put the range after its system call";
-    KernelLeave = "kernel-leave" Error, "The kernel is left only where it was entered.",
+    KernelLeave = "kernel-leave" Error, "The kernel is left only where it was entered",
         "pair kernel-enter and kernel-leave";
-    TimeBackward = "time-backward" Error, "Time does not run backward.",
+    TimeBackward = "time-backward" Error, "Time does not run backward",
         "sort by time, or leave time events out";
-    Promise = "promise" Error, "Totals and content hash are those the file's metadata promise.",
+    Promise = "promise" Error, "Totals and content hash are those the file's metadata promise",
         "the file was changed after it was written: make it again with `binhop import`";
 }
 

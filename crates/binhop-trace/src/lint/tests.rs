@@ -175,3 +175,11 @@ fn many_findings_of_one_rule_are_counted_and_few_shown() {
     assert_eq!((found.len(), found[0].count, found[0].examples.len()), (1, 1000, EXAMPLES));
     assert_eq!(found[0].examples[4], Example { row: Some(4), detail: "load at 0x4, size 0, count 1".into() });
 }
+
+/// A finding is shown as meaning and remedy, joined by a semicolon.
+#[test]
+fn no_meaning_or_remedy_ends_in_a_period() {
+    for rule in RULES {
+        assert!(!rule.meaning.ends_with('.') && !rule.remedy.ends_with('.'), "{rule:?}");
+    }
+}

@@ -113,9 +113,15 @@ impl TraceWriter {
     /// Appends events.
     ///
     /// # Errors
-    /// An operation code that has no meaning; the disk is full (which may show some row groups later).
+    /// An operation code that has no meaning or a reference that is too large, named by the file's path and the
+    /// row; the disk is full (which may show some row groups later).
     pub fn push(&mut self, batch: &EventBatch) -> Result<()> {
         check_rows(batch, self.totals.rows(), &self.temporary.place())?;
+        self.push_checked(batch)
+    }
+
+    /// Appends events that [`check_rows`] has accepted.
+    fn push_checked(&mut self, batch: &EventBatch) -> Result<()> {
         let mut start = 0;
         while start < batch.len() {
             let rows = (self.row_group_rows - self.pending).min(batch.len() - start);
@@ -242,7 +248,7 @@ fn said(error: &ParquetError) -> String {
 /// copy, and nothing is left behind.
 ///
 /// # Errors
-/// The source's, the writer's, or `progress`'s.
+/// The source's, the writer's, or `progress`'s. A row that the writer refuses is named by the source and the row.
 pub fn copy(
     source: &mut dyn Source,
     path: &Path,
@@ -253,7 +259,8 @@ pub fn copy(
     let mut writer = TraceWriter::create(path, source.meta(), threads)?;
     writer.made_by = made_by.map(str::to_owned);
     while let Some(batch) = source.next_batch()? {
-        writer.push(&batch)?;
+        check_rows(&batch, writer.totals.rows(), source.name())?;
+        writer.push_checked(&batch)?;
         progress(writer.totals())?;
     }
     writer.set_meta(source.meta());
@@ -267,7 +274,37 @@ mod tests {
     use binhop_base::Class;
 
     use super::*;
+    use crate::bounds::LARGEST_REFERENCE;
     use crate::event::Op;
+
+    /// Two batches of two loads; the last load is too large.
+    struct Large(Meta, u64);
+
+    impl Source for Large {
+        fn name(&self) -> &str {
+            "large.din"
+        }
+        fn meta(&self) -> &Meta {
+            &self.0
+        }
+        fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+            self.1 += 1;
+            let mut batch = EventBuilder::default();
+            batch.push(Op::Load, 0, 8, 1);
+            batch.push(Op::Load, 0, if self.1 == 2 { LARGEST_REFERENCE + 1 } else { 8 }, 1);
+            Ok((self.1 < 3).then(|| batch.finish()))
+        }
+    }
+
+    #[test]
+    fn a_refused_row_is_named_by_the_source_and_not_by_the_file_that_is_written() {
+        let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), "large");
+        let path = std::env::temp_dir().join(format!("binhop-large-{random:x}.parquet"));
+        let problem = copy(&mut Large(Meta::default(), 0), &path, 1, None, &mut |_| Ok(())).err().unwrap();
+        assert_eq!(problem.place, "large.din: row 3");
+        assert_eq!(problem.value, "load with size 65537");
+        assert!(!path.exists());
+    }
 
     /// `/dev/full` takes no byte: what a full disk says.
     #[test]
