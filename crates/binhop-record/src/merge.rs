@@ -414,7 +414,7 @@ impl Source for Merge {
         self.weave.flush();
         match self.weave.next() {
             Some(batch) => Ok(Some(batch)),
-            None => self.failed.take().map_or(Ok(None), Err),
+            None => self.failed.clone().map_or(Ok(None), Err),
         }
     }
 }

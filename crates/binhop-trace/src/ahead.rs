@@ -34,6 +34,8 @@ pub struct Ahead {
     /// What was handed over and not asked for yet, the next one last.
     ready: Vec<EventBatch>,
     thread: Option<JoinHandle<()>>,
+    /// Why the source failed. It is returned from then on: what came before is no whole trace.
+    failed: Option<Box<Problem>>,
     /// Raised when nothing waits for the thread any more.
     unwanted: Flag,
 }
@@ -66,7 +68,8 @@ impl Ahead {
                 }
             }
         });
-        Self { name, meta, messages: Some(messages), ready: Vec::new(), thread: Some(thread), unwanted }
+        let (messages, thread) = (Some(messages), Some(thread));
+        Self { name, meta, messages, ready: Vec::new(), thread, failed: None, unwanted }
     }
 }
 
@@ -100,7 +103,7 @@ impl Source for Ahead {
         if let Some(batch) = self.ready.pop() {
             return Ok(Some(batch));
         }
-        let Some(messages) = &self.messages else { return Ok(None) };
+        let Some(messages) = &self.messages else { return self.failed.clone().map_or(Ok(None), Err) };
         let message = loop {
             match messages.recv_timeout(Duration::from_millis(STEP_MS)) {
                 Ok(message) => break Ok(message),
@@ -114,7 +117,10 @@ impl Source for Ahead {
                 self.ready.reverse();
                 return Ok(self.ready.pop());
             }
-            Ok(Message::Failed(problem)) => Err(problem),
+            Ok(Message::Failed(problem)) => {
+                self.failed = Some(problem.clone());
+                Err(problem)
+            }
             Ok(Message::End(meta)) => {
                 self.meta = meta;
                 Ok(None)
@@ -197,11 +203,12 @@ mod tests {
     }
 
     #[test]
-    fn an_error_comes_after_the_batches_before_it() {
+    fn an_error_comes_after_the_batches_before_it_and_stays() {
         let (mut source, gone) = ahead(20, || Err(Problem::request("x", "y", "z", "w")));
         assert_eq!(addresses(&mut source, 20).len(), 20);
-        assert_eq!(source.next_batch().unwrap_err().value, "x");
-        assert!(source.next_batch().unwrap().is_none());
+        for _ in 0..3 {
+            assert_eq!(source.next_batch().unwrap_err().value, "x");
+        }
         assert_eq!(gone.recv().unwrap(), 21);
     }
 

@@ -453,6 +453,7 @@ pub trait Source: Send {
     /// The next events in program order; `None` at the end. Batches may have any length.
     ///
     /// # Errors
-    /// The input is damaged or cannot be read.
+    /// The input is damaged or cannot be read. A source that has failed never returns `None`: what it returned
+    /// until then is no whole trace.
     fn next_batch(&mut self) -> Result<Option<EventBatch>>;
 }

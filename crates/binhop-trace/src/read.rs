@@ -97,6 +97,8 @@ pub struct TraceReader {
     current: Option<(ParquetRecordBatchReader, u64)>,
     /// Rows handed out.
     rows: u64,
+    /// Why a row group could not be read. No row group after it is read.
+    failed: Option<Box<Problem>>,
 }
 
 impl TraceReader {
@@ -143,7 +145,7 @@ impl TraceReader {
                 "the file grew while it was opened",
             ));
         }
-        Ok(Self { place, file, footer, arrow, facts, next: 0, current: None, rows: 0 })
+        Ok(Self { place, file, footer, arrow, facts, next: 0, current: None, rows: 0, failed: None })
     }
 
     /// What the file is.
@@ -187,18 +189,9 @@ impl TraceReader {
     fn place_of(&self, row_group: usize) -> String {
         format!("{}: row group {row_group}", self.place)
     }
-}
 
-impl Source for TraceReader {
-    fn name(&self) -> &str {
-        &self.place
-    }
-
-    fn meta(&self) -> &Meta {
-        &self.footer.meta
-    }
-
-    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+    /// Decodes the next batch.
+    fn advance(&mut self) -> Result<Option<EventBatch>> {
         loop {
             if self.current.is_none() && !self.start_row_group()? {
                 return Ok(None);
@@ -227,6 +220,23 @@ impl Source for TraceReader {
             self.rows += batch.len() as u64;
             return Ok(Some(batch));
         }
+    }
+}
+
+impl Source for TraceReader {
+    fn name(&self) -> &str {
+        &self.place
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.footer.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if let Some(problem) = &self.failed {
+            return Err(problem.clone());
+        }
+        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
     }
 }
 
