@@ -9,8 +9,8 @@ reach another one. Three things can be a policy:
 - a plain function `choose(request, pool)`: it is the same for all placements, and has no memory.
 
 Everything else (an instance, a bound method, another callable) cannot be made anew, and is refused. State
-that a function finds outside its calls, or that the objects of a class share, is watched
-(`binhop.unchanging`). A policy that changes such state is refused as soon as a check notices the change.
+that a policy finds outside its calls, in globals and what they lead to, is watched (`binhop.unchanging` says
+what is noticed and what is not). A policy that changes such state is refused as soon as a check notices it.
 """
 
 from __future__ import annotations
@@ -80,26 +80,36 @@ class Policies:
         self._lock = threading.Lock()
         self._makes = self._makes_policies()
         self._watched: dict[Any, Unchanging] = {}
-        if isinstance(policy, type) or not self._makes:
-            self._watched[policy] = Unchanging(policy)
-        else:
+        if self._makes and not isinstance(policy, type):
             # No placement uses this policy. With it, a factory that repeats an object is refused even in a
-            # run of one placement.
+            # run of one placement, and a factory may fill a table when it is first called.
             self._spare = self._anew()
+        self._watched[policy] = Unchanging(policy)
 
     def make(self) -> Callable[[Any, Any], Any]:
         """Returns the function `choose` of one placement."""
         made = self._anew() if self._makes else self._policy
         choose: Callable[[Any, Any], Any] = getattr(made, "choose", made)
-        if self._makes and not isinstance(made, FunctionType | MethodType | functools.partial):
-            with self._lock:
-                self._watched.setdefault(type(made), Unchanging(type(made)))
+        if self._makes:
+            self._watch(made)
         return functools.partial(self._call, choose)
+
+    def _watch(self, made: Any) -> None:
+        """Watches what a policy that was made for one placement finds, apart from its own memory."""
+        while isinstance(made, functools.partial):
+            made = made.func
+        own: Any = made.__self__ if isinstance(made, MethodType) else made
+        key = own.__code__ if isinstance(own, FunctionType) else type(own)
+        with self._lock:
+            if key not in self._watched:
+                of_placement = isinstance(own, FunctionType)
+                self._watched[key] = Unchanging(own if of_placement else key, made=of_placement)
 
     def check(self) -> None:
         """Refuses a policy that has changed an object which the next placement uses, too."""
         with self._lock:
-            changes = [watched.changed() for watched in self._watched.values()]
+            # What a factory makes is asked before the factory: it gives the changed object its nearest name.
+            changes = [watched.changed() for watched in reversed(self._watched.values())]
         if (changed := next((name for name in changes if name is not None), None)) is not None:
             rule = "the policy changes it, and the next placement would find what this one left there"
             remedy = "keep such things in self: give a class, which is made anew for each placement"

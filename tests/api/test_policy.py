@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -81,14 +82,19 @@ def test_a_policy_that_counts_pages_by_bin_is_sequential_under_scarce_memory() -
     assert written.results.equals(built_in.results)
 
 
+def logged(log: SimpleQueue[Any]) -> list[Any]:
+    """What policies put into a queue. A list would be state that one placement leaves to the next."""
+    return [log.get() for _ in range(log.qsize())]
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_class_keeps_state_for_each_placement(lin: Path, threads: int) -> None:
-    made = []
+    log: SimpleQueue[Any] = SimpleQueue()
 
     class Counting:
         def __init__(self) -> None:
             self.calls = 0
-            made.append(self)
+            log.put(self)
 
         def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
             assert request.ordinal == self.calls
@@ -96,13 +102,14 @@ def test_a_class_keeps_state_for_each_placement(lin: Path, threads: int) -> None
             return pool[self.calls % len(pool)]
 
     result = binhop.simulate("kh90", lin, seeds=3, threads=threads, policy=Counting)
+    made = logged(log)
     assert len(made) == 3
     for seed in range(3):
         assert result.value("os.faults", seed=seed) in {policy.calls for policy in made}
 
 
 def test_the_request_and_the_pool_say_what_there_is(lin: Path) -> None:
-    seen = []
+    log: SimpleQueue[Any] = SimpleQueue()
 
     class Look:
         def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
@@ -117,35 +124,35 @@ def test_the_request_and_the_pool_say_what_there_is(lin: Path) -> None:
             assert request.segment in request.segments
             assert request.segments == sorted(set(request.segments))
             of = (request.page, request.asid, request.page_no, request.segment)
-            seen.append((*of, repr(request), repr(pool)))
+            log.put((*of, repr(request), repr(pool)))
             return frames[0]
 
     binhop.simulate("kh90", lin, seeds=1, policy=Look)
+    seen = logged(log)
     assert [page for page, *_ in seen] == list(range(len(seen)))
     assert {asid for _, asid, *_ in seen} == {0}
 
 
 def test_a_draw_depends_on_seed_and_ordinal_only(lin: Path) -> None:
-    drawn: dict[str, list[int]] = {"once": [], "twice": []}
+    once: SimpleQueue[int] = SimpleQueue()
+    twice: SimpleQueue[int] = SimpleQueue()
 
     class Once:
         def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
-            drawn["once"].append(request.draw(1000))
+            once.put(request.draw(1000))
             return pool[0]
 
     class Twice:
         def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
             request.draw(7, sub=1)
-            drawn["twice"].append(request.draw(1000))
+            twice.put(request.draw(1000))
             return pool[0]
 
     binhop.simulate("kh90", lin, seeds=[3], policy=Once)
     binhop.simulate("kh90", lin, seeds=[3], policy=Twice)
-    assert drawn["once"] == drawn["twice"]
-    assert len(set(drawn["once"])) > 1
-
-
-KEPT: list[binhop.Pool] = []
+    drawn = logged(once)
+    assert drawn == logged(twice)
+    assert len(set(drawn)) > 1
 
 
 def outside(request: binhop.Request, pool: binhop.Pool) -> int:
@@ -161,9 +168,12 @@ def breaks(request: binhop.Request, pool: binhop.Pool) -> int:
 
 
 class Keeps:
+    def __init__(self) -> None:
+        self.kept: list[binhop.Pool] = []
+
     def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
-        KEPT.append(pool)
-        return KEPT[0][0]
+        self.kept.append(pool)
+        return self.kept[0][0]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +188,6 @@ class Keeps:
 )
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_wrong_policy_is_named_with_its_request(lin: Path, policy: object, says: str, threads: int) -> None:
-    KEPT.clear()
     with pytest.raises(binhop.RequestError, match=says) as caught:
         binhop.simulate("kh90", lin, seeds=2, threads=threads, policy=policy)
     error = caught.value

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
 import random
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import pytest
 
 import binhop
 from binhop.policy import DEEPEST
+from tests.api import helping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,12 +105,154 @@ def looks_up(request: binhop.Request, pool: binhop.Pool) -> int:
     return pool[TABLE[request.page % 512]]
 
 
+class Helper:
+    """`Helper` is used by policies through a global. Its state is neither a policy's nor a class's."""
+
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def next(self, most: int) -> int:
+        LOG.append(most)
+        return len(LOG) % most
+
+
+LOG: list[int] = []
+HELPER = Helper()
+RANDOM = random.Random(3)
+GENERATOR = np.random.default_rng(3)
+DEEP: list[object] = [[[[{"deep": [[[]]]}]]]]
+
+
+def drawn(most: int) -> int:
+    return RANDOM.randrange(most)
+
+
+def through(most: int) -> int:
+    return drawn(most)
+
+
+@functools.lru_cache
+def remembered(most: int) -> int:
+    return ASKED.setdefault(str(most), 0)
+
+
+class _Names(Counting):
+    """The base of policies that reach state by a name in a method; each names another way."""
+
+
+class ByList(_Names):
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        LOG.append(request.page)
+        return pool[len(LOG) % len(pool)]
+
+
+class ByHelper(_Names):
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        return pool[HELPER.next(len(pool))]
+
+
+class ByFunction(_Names):
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        return pool[through(len(pool))]
+
+
+class ByGenerator(_Names):
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        return pool[int(GENERATOR.integers(len(pool)))]
+
+
+class ByNumpy(_Names):
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        return pool[int(np.random.randint(len(pool)))]
+
+
+class ByModule(_Names):
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        helping.COUNTS.append(1)
+        return pool[len(helping.COUNTS) % len(pool)]
+
+
+class ByProperty(_Names):
+    @property
+    def step_on(self) -> int:
+        LOG.append(1)
+        return len(LOG)
+
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        return pool[self.step_on % len(pool)]
+
+
+class ByStart(_Names):
+    def __init__(self) -> None:
+        super().__init__()
+        self.random = RANDOM
+
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        return pool[self.random.randrange(len(pool))]
+
+
+class ByClass(_Names):
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        Registered.asked.append(request.page)
+        return pool[len(Registered.asked) % len(pool)]
+
+
+class ByDepth(_Names):
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        DEEP[0][0][0][0]["deep"][0][0].append(1)  # type: ignore[index]
+        return pool[0]
+
+
+class ByMemory(_Names):
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        return pool[(remembered(request.page) + len(ASKED)) % len(pool)]
+
+
+def returns_a_function_with_a_global() -> Any:
+    def choose(request: binhop.Request, pool: binhop.Pool) -> int:
+        LOG.append(request.page)
+        return pool[len(LOG) % len(pool)]
+
+    return choose
+
+
+def numbers_its_policies() -> Counting:
+    LOG.append(1)
+    return Counting(len(LOG))
+
+
 ONE = Counting()
 COUNT, DRAWS, BYTES = itertools.count(), random.Random(1), bytearray(2)
 LAMBDA: Any = lambda: Counting(3)  # noqa: E731
 
 
+WARM: dict[str, list[int]] = {}
+
+
+class Looking(Counting):
+    """`Looking` uses names of modules and constants in its methods; an attribute has the name of a global."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.LOG = 0
+        self.draws = random.Random(7)
+
+    def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+        logging.getLogger("policy").debug("page %d", request.page)
+        self.LOG += TABLE[request.page % 512] + self.draws.randrange(3)
+        return pool[int(np.sqrt(self.LOG)) % len(pool)]
+
+
+def with_a_table() -> Counting:
+    WARM.setdefault("steps", [3])
+    return Counting(WARM["steps"][0])
+
+
 SOUND = {
+    "class with constants": Looking,
+    "factory that makes a table once": with_a_table,
     "class": Counting,
     "lambda": LAMBDA,
     "partial class": functools.partial(Counting, 3),
@@ -182,6 +327,22 @@ def test_what_cannot_be_made_anew_is_refused(lin: Path, policy: Any, says: str) 
         (lambda request, pool, of=DRAWS: pool[of.randrange(len(pool))], "of"),
         (lambda request, pool, of=BYTES: pool[of.append(1) or len(of) % len(pool)], "of"),
         (lambda request, pool, of=(ONE,): of[0].choose(request, pool), "of"),
+        (ByList, "LOG"),
+        (ByHelper, "HELPER"),
+        (ByFunction, "through"),
+        (ByGenerator, "GENERATOR"),
+        (ByNumpy, "np.random"),
+        (ByModule, "helping.COUNTS"),
+        (ByProperty, "LOG"),
+        (ByStart, "RANDOM"),
+        (ByClass, "Registered"),
+        (ByDepth, "DEEP"),
+        (ByMemory, "remembered"),
+        (lambda: ByList(), "LOG"),
+        (lambda: ByList().choose, "LOG"),
+        (returns_a_function_with_a_global, "LOG"),
+        (lambda: functools.partial(returns_a_function_with_a_global()), "LOG"),
+        (numbers_its_policies, "LOG"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -240,6 +401,18 @@ def test_a_policy_may_simulate_what_ends(lin: Path) -> None:
             return pool[int(self.best) % len(pool)]
 
     assert binhop.simulate("kh90", lin, length=20_000, seeds=1, policy=Looking).value("os.faults") > 0
+
+
+def test_what_lies_too_deep_is_not_looked_at() -> None:
+    nested: list[object] = []
+    for _ in range(100_000):
+        nested = [nested]
+
+    class Policy:
+        def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
+            return pool[len(nested) % len(pool)]
+
+    assert binhop.simulate("kh90", "lin", length=1000, seeds=1, policy=Policy).value("os.faults") > 0
 
 
 def test_what_a_partial_binds_is_looked_at() -> None:
