@@ -14,7 +14,7 @@ from binhop.models.estimate import agrees
 MIB1 = {ways: Cache.of("1MiB", ways) for ways in (1, 2, 4)}
 
 
-def test_the_cache_of_the_document() -> None:
+def test_the_cache_of_the_paper() -> None:
     assert [(c.frames, c.bins, c.capacity) for c in MIB1.values()] == [
         (8192, 64, 64),
         (8192, 32, 64),
@@ -40,7 +40,7 @@ def test_fixed_points_of_the_average(pages: int, ways: int, expected: float) -> 
     assert round(conflicts.average(pages, MIB1[ways]), 4) == expected
 
 
-def test_the_equation_gives_36_4_percent_where_the_document_says_30() -> None:
+def test_the_equation_gives_36_4_percent_where_the_paper_says_30() -> None:
     assert round(100 * conflicts.mapping(64, MIB1[1]) / 64, 1) == 36.4
 
 

@@ -27,7 +27,7 @@ Mean = Callable[[Cell], float]
 
 
 def mean(cell: Cell) -> float:
-    """Misses per 1000 instructions, as the document would have them."""
+    """Misses per 1000 instructions, as the paper would have them."""
     _, heuristic, size, ways, pool = cell
     random = RANDOM[size] * BY_WAYS[ways]
     careful = random * (1 - REDUCTION[ways])

@@ -1,4 +1,4 @@
-"""The KH90 study: its transcription of the document, and the whole of it at a tiny scale."""
+"""The KH90 study: its transcription of the paper, and the whole of it at a tiny scale."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from binhop import cli, study
-from binhop.reproduce import kh90
-from binhop.reproduce.kh90.data import HEURISTICS, SIZES, WAYS, WORKLOADS, Document, expected
+from binhop.reproduce import PAPERS, kh90
+from binhop.reproduce.kh90.data import HEURISTICS, SIZES, WAYS, WORKLOADS, Paper, expected
 from tests.conftest import ROOT, Command
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ CELLS = [*product(WORKLOADS, SIZES, WAYS)]
 
 
 @pytest.fixture(scope="module")
-def document() -> Document:
-    return Document()
+def paper() -> Paper:
+    return Paper()
 
 
-def test_everything_is_transcribed(document: Document) -> None:
+def test_everything_is_transcribed(paper: Paper) -> None:
     rows = expected()
     counts = dict(rows.group_by("table").len().iter_rows())
     assert counts["Table 1"] == 9 * 7
@@ -41,33 +41,31 @@ def test_everything_is_transcribed(document: Document) -> None:
 
 
 @pytest.mark.parametrize(("workload", "size", "ways"), CELLS)
-def test_a_reduction_follows_from_its_row(document: Document, workload: str, size: str, ways: int) -> None:
-    random, careful = (
-        document.cell(workload, name, size, ways, "mean") for name in ("random", "hierarchical")
-    )
-    given = document.cell(workload, "hierarchical", size, ways, "reduction")
-    # The document's means are rounded to four digits, its reduction to one.
+def test_a_reduction_follows_from_its_row(paper: Paper, workload: str, size: str, ways: int) -> None:
+    random, careful = (paper.cell(workload, name, size, ways, "mean") for name in ("random", "hierarchical"))
+    given = paper.cell(workload, "hierarchical", size, ways, "reduction")
+    # The paper's means are rounded to four digits, its reduction to one.
     least, most = (100 * (1 - (careful + off) / (random - off)) for off in (5e-5, -5e-5))
     assert least - 0.0501 <= 100 * given <= most + 0.0501
     if ways == 1:
-        assert 100 * (
-            document("Table 2", workload, "hierarchical", size, 1, "reduction") or 0
-        ) == pytest.approx(100 * given, abs=0.5001)
+        assert 100 * (paper("Table 2", workload, "hierarchical", size, 1, "reduction") or 0) == pytest.approx(
+            100 * given, abs=0.5001
+        )
 
 
-def test_table_4_agrees_with_table_1_and_with_itself(document: Document) -> None:
+def test_table_4_agrees_with_table_1_and_with_itself(paper: Paper) -> None:
     for size, ways, name in product(SIZES, WAYS, HEURISTICS[1:]):
-        base = document.cell("mult2.2", "hierarchical", size, ways, "mean")
-        mean = document("Table 4", "mult2.2", name, size, ways, "mean") or 0
-        relative = document("Table 4", "mult2.2", name, size, ways, "relative") or 0
+        base = paper.cell("mult2.2", "hierarchical", size, ways, "mean")
+        mean = paper("Table 4", "mult2.2", name, size, ways, "mean") or 0
+        relative = paper("Table 4", "mult2.2", name, size, ways, "relative") or 0
         assert (mean - 0.0051) / base - 0.0051 <= 1 + relative <= (mean + 0.0051) / base + 0.0051
         if name == "hierarchical":
             assert mean == pytest.approx(base, abs=0.00501)
 
 
-def test_the_figures_that_the_claims_name_come_out_of_the_tables(document: Document) -> None:
+def test_the_figures_that_the_claims_name_come_out_of_the_tables(paper: Paper) -> None:
     def value(heuristic: str, quantity: str, *cell: object) -> float:
-        return document.cell(cell[0], heuristic, cell[1], cell[2], quantity)  # type: ignore[arg-type]
+        return paper.cell(cell[0], heuristic, cell[1], cell[2], quantity)  # type: ignore[arg-type]
 
     reductions = {
         ways: [value("hierarchical", "reduction", *cell) for cell in CELLS if cell[2] == ways]
@@ -172,6 +170,20 @@ def test_all_of_it_is_drawn_anew_without_a_run(tiny: Path) -> None:
         (tiny / name).unlink()
     assert cli.main(["report", str(tiny), "-q"]) == 0
     assert {name: (tiny / name).read_bytes() for name in files} == before
+
+
+def test_tables_call_it_the_paper(tiny: Path) -> None:
+    published = [ROOT / "studies" / key / "paper" for key in PAPERS]
+    for directory in (tiny, *published):
+        tables = [path.read_text() for path in directory.glob("*.csv")]
+        assert any("paper" in text.splitlines()[0] for text in tables)
+        assert not [text for text in tables if "document" in text]
+        facts = json.loads((directory / "provenance.json").read_text())
+        assert facts["paper"] == (directory.parent.name if directory in published else "kh90")
+        assert "document" not in facts
+    for name in ("table-1.csv", "table-3.csv"):
+        heads, there = ((place / name).read_text().splitlines()[0] for place in (tiny, published[0]))
+        assert heads == there
 
 
 def test_what_cannot_be_asked_for(command: Command) -> None:

@@ -15,7 +15,7 @@ from binhop.reproduce import claims as verdicts
 from binhop.reproduce.claims import Claim
 from binhop.reproduce.judge import measure, ratios
 from binhop.reproduce.kh90 import STUDY, claims, figures, rates, spaces, trend, worth
-from binhop.reproduce.kh90.data import Document
+from binhop.reproduce.kh90.data import Paper
 from tests.studies import made_up
 from tests.studies.made_up import SEEDS, Cell, Row
 
@@ -23,7 +23,7 @@ RULES = {rule.__name__.upper(): rule for rule in (*rates.ALL, *spaces.ALL, *tren
 CACHE = Cache.of("1MiB", 1)
 
 
-def test_a_world_like_the_document_s_bears_every_claim_out() -> None:
+def test_a_world_like_the_paper_s_bears_every_claim_out() -> None:
     data = made_up.rates()
     rules = (*rates.ALL, *worth.ALL)
     assert {rule.__name__: rule(data).verdict for rule in rules} == {rule.__name__: "holds" for rule in rules}
@@ -47,12 +47,12 @@ def any_pool_will_do(cell: Cell) -> float:
 
 
 def knee_at_32(cell: Cell) -> float:
-    """Nothing changes from 32 frames up; 16 cost as much as in the document."""
+    """Nothing changes from 32 frames up; 16 cost as much as in the paper."""
     return made_up.mean(cell if cell[4] == "256KiB" else (*cell[:4], "4MiB"))
 
 
 def knee_at_1024(cell: Cell) -> float:
-    """The document's knee, two steps higher."""
+    """The paper's knee, two steps higher."""
     up = dict(zip(rates.POOLS[2:], rates.POOLS, strict=False)) | {"512KiB": "256KiB"}
     return made_up.mean((*cell[:4], up.get(cell[4], cell[4])))
 
@@ -274,16 +274,16 @@ def test_the_interval_within_processes_takes_processes_as_independent() -> None:
 def test_figure_11_shows_what_hierarchical_is_worth() -> None:
     data = made_up.rates()
     judged = RULES["K13"](data).measured
-    chart = figures.figure_11(data, Document()).to_dict()
+    chart = figures.figure_11(data, Paper()).to_dict()
     for panel, unit, column in zip(chart["hconcat"], ("ways", "MiB"), ("ways", "size"), strict=True):
         line, label, *others = panel["layer"]
         assert line["mark"]["strokeDash"]
         turns = chart["datasets"][line["data"]["name"]]
-        # The figure has the document's four placements, the claim all.
+        # The figure has the paper's four placements, the claim all.
         assert [row[column] for row in turns] == pytest.approx([1, judged[unit], judged[unit]], rel=0.02)
         assert chart["datasets"][label["data"]["name"]][0]["label"] == f"{turns[1][column]:.1f}"
         assert len(others) == 3
-    bad = figures.figure_11(made_up.rates(scaled(1.2)), Document()).to_dict()["hconcat"]
+    bad = figures.figure_11(made_up.rates(scaled(1.2)), Paper()).to_dict()["hconcat"]
     assert [len(panel["layer"]) for panel in bad] == [3, 3], "worth nothing: no line"
 
 

@@ -1,4 +1,4 @@
-"""LF91 reproduced: the document's numbers, claims judged by their rules, the page redrawn."""
+"""LF91 reproduced: the paper's numbers, claims judged by their rules, the page redrawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from binhop.faults import COLORS, PagingResult
 from binhop.reproduce import claims as claim_files
 from binhop.reproduce.lf91 import report, study
 from binhop.reproduce.lf91.claims import judge
-from binhop.reproduce.lf91.data import HASHED, MIB, REASONABLE, SIZES, WORKLOADS, Data, Document, expected
+from binhop.reproduce.lf91.data import HASHED, MIB, REASONABLE, SIZES, WORKLOADS, Data, Paper, expected
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("lf91") / "out"
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(study.LENGTHS, "smoke", dict.fromkeys(study.REFERENCES, 200_000))
-        assert reproduce.document("lf91").run("smoke", out) == out
+        assert reproduce.paper("lf91").run("smoke", out) == out
     return out
 
 
-def test_the_documents_numbers_are_those_of_the_document() -> None:
+def test_the_papers_numbers_are_those_of_the_paper() -> None:
     if not SEED.exists():
-        pytest.skip("the document is not here")
+        pytest.skip("the paper is not here")
     appendix = SEED.read_text().split("A Raw Simulation Results\n\nThis")[1]
     rows = [line.split("\t") for line in appendix.splitlines() if re.match(r"\d+\t[\d.]+\t", line)]
     rows = [row for row in rows if len(row) == 8]
@@ -49,18 +49,15 @@ def test_the_documents_numbers_are_those_of_the_document() -> None:
     table = SEED.read_text()
     for name in WORKLOADS:
         line = next(line for line in table.splitlines() if line.startswith(f"{name}\t"))
-        assert int(line.split("\t")[-1]) == Document().pages(name)
+        assert int(line.split("\t")[-1]) == Paper().pages(name)
 
 
-def test_the_documents_own_arithmetic() -> None:
-    document = Document()
+def test_the_papers_own_arithmetic() -> None:
+    paper = Paper()
     for name, references in study.REFERENCES.items():
-        assert document.references(name) == pytest.approx(references, rel=0.001)
+        assert paper.references(name) == pytest.approx(references, rel=0.001)
     changed = [
-        (name, size)
-        for name in WORKLOADS
-        for size in REASONABLE
-        if abs(document.ratio(name, size) - 1) >= 0.01
+        (name, size) for name in WORKLOADS for size in REASONABLE if abs(paper.ratio(name, size) - 1) >= 0.01
     ]
     # The text says four: its own tables also show tree at 8 MB, +1.08%, or mult at 16 MB, +1.27%.
     assert [(name, size // MIB) for name, size in changed] == [
@@ -106,7 +103,7 @@ def test_the_page_holds_every_number_of_both(smoke: Path) -> None:
     compared = pl.read_csv(smoke / "comparison.csv")
     assert compared.height == 5 + 5 * 49
     for row in compared.filter(pl.col("size").is_not_null()).iter_rows(named=True):
-        assert f"{row['ours']:.2f} ({row['document']:.2f})" in page
+        assert f"{row['ours']:.2f} ({row['paper']:.2f})" in page
     for link in re.findall(r"\((figure-\d\.png)\)", page):
         assert (smoke / link).exists()
 
@@ -118,16 +115,16 @@ def test_the_page_is_redrawn_from_the_tables_alone(smoke: Path, tmp_path: Path) 
         assert made.read_bytes() == (smoke / made.name).read_bytes(), made.name
 
 
-def documents_data() -> Data:
-    """Data made of the document's own numbers: utilization as its Figure 2 and text describe it."""
-    document = Document()
+def papers_data() -> Data:
+    """Data made of the paper's own numbers: utilization as its Figure 2 and text describe it."""
+    paper = Paper()
     rates = [
         {
             "workload": name,
             "size": size,
             "colors": colors,
             "references": study.REFERENCES[name],
-            "fault_rate": document.rate(name, size, colors) / 1e6,
+            "fault_rate": paper.rate(name, size, colors) / 1e6,
         }
         for name in WORKLOADS
         for size in SIZES
@@ -138,7 +135,7 @@ def documents_data() -> Data:
         {
             "workload": name,
             "colors": colors,
-            "pages": document.pages(name.removesuffix("+hash")),
+            "pages": paper.pages(name.removesuffix("+hash")),
             "utilization": 1 - (1 - least) * (colors - 1) / 63,
             "model": 1 - (0.46 if name == "lin" else 0.2) * (colors - 1) / 63,
         }
@@ -154,8 +151,8 @@ def verdicts(data: Data) -> dict[str, str]:
     return {claim.id: claim.verdict for claim in judge(data)}
 
 
-def test_on_the_documents_own_numbers_every_claim_holds() -> None:
-    assert set(verdicts(documents_data()).values()) == {"holds"}
+def test_on_the_papers_own_numbers_every_claim_holds() -> None:
+    assert set(verdicts(papers_data()).values()) == {"holds"}
 
 
 def changed(data: Data, table: str, where: pl.Expr, **columns: pl.Expr) -> Data:
@@ -201,13 +198,13 @@ RATE, USED, NAME = pl.col("fault_rate"), pl.col("utilization"), pl.col("workload
 def test_each_claim_can_fail(
     failing: set[str], table: str, where: pl.Expr, columns: dict[str, pl.Expr]
 ) -> None:
-    found = verdicts(changed(documents_data(), table, where, **columns))
+    found = verdicts(changed(papers_data(), table, where, **columns))
     assert {name for name, verdict in found.items() if verdict == "fails"} == failing
 
 
-def test_the_documents_lengths_are_enough_and_less_than_half_is_not() -> None:
+def test_the_papers_lengths_are_enough_and_less_than_half_is_not() -> None:
     short = changed(
-        documents_data(), "faults", NAME == "tv", references=pl.lit(study.REFERENCES["tv"] // 2 - 2_000_000)
+        papers_data(), "faults", NAME == "tv", references=pl.lit(study.REFERENCES["tv"] // 2 - 2_000_000)
     )
     found = verdicts(short)
     assert found.pop("L1") == "holds"
@@ -227,7 +224,7 @@ def test_a_pass_that_fails_stops_the_others(monkeypatch: pytest.MonkeyPatch, tmp
     lengths = dict.fromkeys(study.REFERENCES, 10**15)  # the others end because they are stopped
     monkeypatch.setitem(study.LENGTHS, "smoke", lengths | {"sor": 1000, "tree": 1000})
     with pytest.raises(ValueError, match="tv"):
-        reproduce.document("lf91").run("smoke", tmp_path / "out", threads=3)
+        reproduce.paper("lf91").run("smoke", tmp_path / "out", threads=3)
     assert not (tmp_path / "out").exists()
     kept = tmp_path / ".out.finished"
     assert [*tmp_path.iterdir()] == [kept]
@@ -249,11 +246,11 @@ def test_a_stopped_study_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setitem(study.LENGTHS, "smoke", dict.fromkeys(study.REFERENCES, 200_000))
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        reproduce.document("lf91").run("smoke", out, threads=1)
+        reproduce.paper("lf91").run("smoke", out, threads=1)
     finished = [*passes]
     assert ("sor", False) in finished
     stop.clear()
-    reproduce.document("lf91").run("smoke", out, threads=1)
+    reproduce.paper("lf91").run("smoke", out, threads=1)
     every = [*((name, False) for name in study.PROGRAMS.values()), ("mult1", True)]
     assert sorted(passes) == sorted(every), "each once, in both goes together"
     assert ("tv", False) in passes[len(finished) :]

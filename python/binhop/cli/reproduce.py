@@ -15,13 +15,13 @@ from binhop.cli.progress import watch
 from binhop.errors import RequestError
 from binhop.lazily import pl
 from binhop.output import MARK, make_anew, read_parquet
-from binhop.reproduce import DOCUMENTS, SCALES, document
+from binhop.reproduce import PAPERS, SCALES, paper
 from binhop.reproduce import claims as verdicts
 from binhop.tables import FORMS, TEXT, Table
 from binhop.tables.comparison import comparison_tables
 from binhop.tables.run import run_tables
 
-KEYS = "; ".join(f"{one.key}: {one.title}" for one in DOCUMENTS.values())
+KEYS = "; ".join(f"{one.key}: {one.title}" for one in PAPERS.values())
 NOTHING = "nothing to draw: one value each needs no figure"
 SCALE_HELP = "; ".join(f"{name}: {what}" for name, what in SCALES.items())
 
@@ -36,7 +36,7 @@ def reproduce(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no claims.")] = False,
 ) -> None:
     """Repeat a paper's study: its tables, figures and claims, its own figures beside ours."""
-    chosen = document(key)
+    chosen = paper(key)
     place = out if out is not None else str(Path("out") / f"{key}-{scale}")
     with telling(place), watch(quiet=quiet) as told:
         done = chosen.run(scale, Path(place), threads=positive(threads, "--threads"), progress=told)
@@ -90,8 +90,8 @@ def report(
 
 def _made(directory: Path, facts: dict[str, Any]) -> list[Path]:
     """Makes what belongs to a result of this provenance."""
-    if "document" in facts:
-        return document(facts["document"]).report(directory)
+    if "paper" in facts:
+        return paper(facts["paper"]).report(directory)
     if "study" in facts:
         from binhop.study import StudyResult
 
@@ -122,7 +122,7 @@ def _put_tables(place: Path, facts: dict[str, Any], form: str) -> None:
 
 def _tables(place: Path, facts: dict[str, Any]) -> list[Table]:
     """Returns the tables of a result with this provenance."""
-    if "study" in facts and "document" not in facts:
+    if "study" in facts and "paper" not in facts:
         from binhop.study import StudyResult
 
         return StudyResult.read(place).tables()

@@ -10,7 +10,7 @@ claims.json; complete or not at all) and returns its path; and one function
     report(directory: Path) -> list[Path]
 
 that makes page, tables, claims and figures anew from the Parquet of such a directory alone. It raises
-`RequestError` for a wrong request. `DOCUMENTS` is the one list of them: command line, help and tests
+`RequestError` for a wrong request. `PAPERS` is the one list of them: command line, help and tests
 derive from it. Modules are imported when they are used, so that a command starts at once.
 """
 
@@ -38,7 +38,7 @@ Watch = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True)
-class Document:
+class Paper:
     """A paper that can be reproduced: its key, its title, the module that does it."""
 
     key: str
@@ -63,20 +63,18 @@ class Document:
         return import_module(self.module)
 
 
-DOCUMENTS: dict[str, Document] = {
+PAPERS: dict[str, Paper] = {
     one.key: one
     for one in (
-        Document(
-            "kh90", "careful page mapping into large real-indexed caches (1990)", "binhop.reproduce.kh90"
-        ),
-        Document("lf91", "paging performance with page coloring (1991)", "binhop.reproduce.lf91"),
+        Paper("kh90", "careful page mapping into large real-indexed caches (1990)", "binhop.reproduce.kh90"),
+        Paper("lf91", "paging performance with page coloring (1991)", "binhop.reproduce.lf91"),
     )
 }
 """Every paper that can be reproduced, by key."""
 
 
-def document(key: str) -> Document:
+def paper(key: str) -> Paper:
     """Returns the paper with this key."""
-    if key not in DOCUMENTS:
-        raise _binhop.unknown(key, "reproduce", "no paper has this key", [*DOCUMENTS])
-    return DOCUMENTS[key]
+    if key not in PAPERS:
+        raise _binhop.unknown(key, "reproduce", "no paper has this key", [*PAPERS])
+    return PAPERS[key]

@@ -41,7 +41,7 @@ def run(
         result = study.run(plan, threads=threads, kept=kept, watch=progress)
 
         def fill(directory: Path) -> None:
-            result.write(directory, {"document": "kh90"})
+            result.write(directory, {"paper": "kh90"})
             (directory / "study.toml").write_bytes(STUDY.read_bytes())
             report(directory)
 

@@ -148,8 +148,8 @@ def expected() -> pl.DataFrame:
     return pl.read_csv(HERE / "expected.csv", glob=False, schema_overrides=schema)
 
 
-class Document:
-    """`Document` holds the paper's figures, by table, workload, heuristic and machine."""
+class Paper:
+    """`Paper` holds the paper's figures, by table, workload, heuristic and machine."""
 
     def __init__(self) -> None:
         rows = expected().select(

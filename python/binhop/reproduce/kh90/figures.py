@@ -14,7 +14,7 @@ from binhop.models.conflicts import Cache
 from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, finish, save
 from binhop.reproduce.judge import measure
 from binhop.reproduce.kh90 import trend
-from binhop.reproduce.kh90.data import MAIN, SIZES, WAYS, Data, Document
+from binhop.reproduce.kh90.data import MAIN, SIZES, WAYS, Data, Paper
 from binhop.reproduce.kh90.rates import FRAMES, POOLS
 from binhop.reproduce.kh90.spaces import CACHE, drawn, groups
 
@@ -37,15 +37,15 @@ def draw(data: Data, directory: Path) -> list[Path]:
 
 def all_figures(data: Data) -> dict[str, Any]:
     """Every figure by the name of its file; None where the run has nothing to show."""
-    document = Document()
+    paper = Paper()
     return {
         "figure-3": figure_3(),
         "figure-4": figure_4(),
         "figure-10": figure_10(data),
-        "figure-11": figure_11(data, document),
+        "figure-11": figure_11(data, paper),
         "figure-12": figure_12(data),
         "figure-13": figure_13(data),
-        "pools": pools(data, document),
+        "pools": pools(data, paper),
     }
 
 
@@ -192,14 +192,14 @@ def _interval(table: pl.DataFrame) -> str:
     return f"{round(max(table['instructions'].to_list()) / 1e6)} M"
 
 
-def figure_11(data: Data, document: Document) -> Any:
+def figure_11(data: Data, paper: Paper) -> Any:
     """Misses over ways, and over size."""
     rows = []
     for name, size, ways in product(PAIR, SIZES, WAYS):
         ours = measure(data.table(MAIN, name, size, ways), data.confidence)
         megabytes = int(size.removesuffix("MiB"))
-        rows.append((name, megabytes, ways, ours.mean, document.cell(MAIN, name, size, ways, "mean")))
-    table = pl.DataFrame(rows, schema=["heuristic", "size", "ways", "ours", "document"], orient="row")
+        rows.append((name, megabytes, ways, ours.mean, paper.cell(MAIN, name, size, ways, "mean")))
+    table = pl.DataFrame(rows, schema=["heuristic", "size", "ways", "ours", "paper"], orient="row")
     left = _against(table, "ways", "size", [1, 2, 4], "ways", "MiB")
     right = _against(table, "size", "ways", [1, 4, 16], "size, MiB", "way")
     return finish(
@@ -256,7 +256,7 @@ def _against(table: pl.DataFrame, by: str, other: str, at: list[int], title: str
     y = alt.Y("ours:Q", title=MISSES, scale=alt.Scale(zero=True))
     lines = base.mark_line(strokeWidth=1.8, point=alt.OverlayMarkDef(size=45, filled=True)).encode(y=y)
     theirs = base.mark_point(size=70, filled=False, strokeWidth=1.5, shape="diamond", opacity=1).encode(
-        y="document:Q"
+        y="paper:Q"
     )
     # Names stand where lines are apart: at the right end over ways, at the left end over sizes.
     place = {"x": at[-1], "dx": 9, "dy": 0} if by == "ways" else {"x": at[0], "dx": 7, "dy": -7}
@@ -345,14 +345,14 @@ def figure_13(data: Data) -> Any:
     )
 
 
-def pools(data: Data, document: Document) -> Any:
+def pools(data: Data, paper: Paper) -> Any:
     """Misses over the size of the pool (K12)."""
     rows = []
     for name, pool in product(POOLED, POOLS):
         found = measure(data.samples(MAIN, name, "4MiB", 1, pool), data.confidence)
-        theirs = document("Table 3", MAIN, name, "4MiB", 1, "mean", pool)
+        theirs = paper("Table 3", MAIN, name, "4MiB", 1, "mean", pool)
         rows.append((name, FRAMES[pool], found.mean, *found.interval, theirs))
-    schema = ["heuristic", "frames", "mean", "low", "high", "document"]
+    schema = ["heuristic", "frames", "mean", "low", "high", "paper"]
     table = pl.DataFrame(rows, schema=schema, orient="row", infer_schema_length=None)
     scale = alt.Scale(domain=[*POOLED], range=[*POOLED.values()])
     legend = alt.Legend(title=None, orient="bottom", symbolType="circle", labelFontSize=12, symbolOpacity=1)
@@ -369,9 +369,9 @@ def pools(data: Data, document: Document) -> Any:
     lines = base.mark_line(strokeWidth=1.8, point=alt.OverlayMarkDef(size=45, filled=True)).encode(y=y)
     bars = base.mark_rule(strokeWidth=1.2, opacity=0.6).encode(y="low:Q", y2="high:Q")
     theirs = (
-        base.transform_filter("isValid(datum.document)")
+        base.transform_filter("isValid(datum.paper)")
         .mark_point(size=70, filled=False, shape="diamond", strokeWidth=1.5, opacity=1)
-        .encode(y="document:Q")
+        .encode(y="paper:Q")
     )
     knee = (
         alt.Chart(pl.DataFrame({"frames": [256]}))

@@ -18,7 +18,7 @@ from binhop.reproduce.kh90.data import (
     WAYS,
     WORKLOADS,
     Data,
-    Document,
+    Paper,
 )
 from binhop.reproduce.kh90.rates import TUNED
 from binhop.reproduce.markdown import grid
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def confidence_table(data: Data, document: Document, workload: str) -> pl.DataFrame:
+def confidence_table(data: Data, paper: Paper, workload: str) -> pl.DataFrame:
     """Table 1 (mult2.2) or one of Appendix A: mean, half-width and median of both, and the reduction."""
     rows = []
     for size, ways in product(SIZES, WAYS):
@@ -41,14 +41,14 @@ def confidence_table(data: Data, document: Document, workload: str) -> pl.DataFr
             means[name] = found.mean
             for quantity, value in ours.items():
                 row[f"{name} {quantity}"] = value
-                row[f"{name} {quantity}, document"] = document.cell(workload, name, size, ways, quantity)
+                row[f"{name} {quantity}, paper"] = paper.cell(workload, name, size, ways, quantity)
         row["reduction"] = 1 - means["hierarchical"] / means["random"]
-        row["reduction, document"] = document.cell(workload, "hierarchical", size, ways, "reduction")
+        row["reduction, paper"] = paper.cell(workload, "hierarchical", size, ways, "reduction")
         rows.append(row)
     return pl.DataFrame(rows)
 
 
-def reductions(data: Data, document: Document) -> pl.DataFrame:
+def reductions(data: Data, paper: Paper) -> pl.DataFrame:
     """Table 2: the reduction in direct-mapped caches."""
     rows = []
     for workload in WORKLOADS:
@@ -56,13 +56,13 @@ def reductions(data: Data, document: Document) -> pl.DataFrame:
         for size in SIZES:
             careful, random = (data.table(workload, name, size, 1) for name in ("hierarchical", "random"))
             row[size] = 1 - float(careful.mean() / random.mean())
-            row[f"{size}, document"] = document("Table 2", workload, "hierarchical", size, 1, "reduction")
+            row[f"{size}, paper"] = paper("Table 2", workload, "hierarchical", size, 1, "reduction")
         rows.append(row)
     return pl.DataFrame(rows)
 
 
 def _row(
-    data: Data, document: Document, table: str, name: str, cells: Iterable[tuple[str, int, str]]
+    data: Data, paper: Paper, table: str, name: str, cells: Iterable[tuple[str, int, str]]
 ) -> dict[str, Any]:
     """A heuristic's means in some cells, and relative to hierarchical."""
     row: dict[str, Any] = {}
@@ -71,29 +71,29 @@ def _row(
         base = float(data.table(MAIN, "hierarchical", size, ways, pool).mean())
         row |= {"mean": mean, "relative": mean / base - 1}
         row |= {
-            f"{quantity}, document": document(table, MAIN, name, size, ways, quantity, pool)
+            f"{quantity}, paper": paper(table, MAIN, name, size, ways, quantity, pool)
             for quantity in ("mean", "relative")
         }
     return row
 
 
-def heuristics(data: Data, document: Document) -> pl.DataFrame:
+def heuristics(data: Data, paper: Paper) -> pl.DataFrame:
     """Table 3: six heuristics, two pools, 4 MiB direct-mapped."""
     rows = [
-        {"heuristic": name, "pool": pool, **_row(data, document, "Table 3", name, [("4MiB", 1, pool)])}
+        {"heuristic": name, "pool": pool, **_row(data, paper, "Table 3", name, [("4MiB", 1, pool)])}
         for name, pool in product(HEURISTICS, (LARGE, SMALL))
     ]
     return pl.DataFrame(rows)
 
 
-def configurations(data: Data, document: Document) -> pl.DataFrame:
+def configurations(data: Data, paper: Paper) -> pl.DataFrame:
     """Table 4: the careful heuristics in all nine caches."""
     rows = [
         {
             "size": size,
             "ways": ways,
             "heuristic": name,
-            **_row(data, document, "Table 4", name, [(size, ways, LARGE)]),
+            **_row(data, paper, "Table 4", name, [(size, ways, LARGE)]),
         }
         for size, ways, name in product(SIZES, WAYS, HEURISTICS[1:])
     ]
@@ -102,12 +102,12 @@ def configurations(data: Data, document: Document) -> pl.DataFrame:
 
 def all_tables(data: Data) -> dict[str, pl.DataFrame]:
     """Every table by the name of its file."""
-    document = Document()
-    made = {"table-1": confidence_table(data, document, MAIN), "table-2": reductions(data, document)}
-    made |= {"table-3": heuristics(data, document), "table-4": configurations(data, document)}
+    paper = Paper()
+    made = {"table-1": confidence_table(data, paper, MAIN), "table-2": reductions(data, paper)}
+    made |= {"table-3": heuristics(data, paper), "table-4": configurations(data, paper)}
     for workload in WORKLOADS:
         if workload != MAIN:
-            made[f"appendix-a-{workload}"] = confidence_table(data, document, workload)
+            made[f"appendix-a-{workload}"] = confidence_table(data, paper, workload)
     return made
 
 
@@ -132,8 +132,8 @@ def markdown(name: str, frame: pl.DataFrame) -> str:
     return _confidence(frame)
 
 
-def _both(ours: str, document: str) -> str:
-    return f"{ours} ({document})"
+def _both(ours: str, paper: str) -> str:
+    return f"{ours} ({paper})"
 
 
 def percent(value: float | None, digits: int = 0) -> str:
@@ -148,11 +148,11 @@ def _confidence(frame: pl.DataFrame) -> str:
         for name in ("random", "hierarchical"):
             ours, theirs = (
                 f"{row[f'{name} mean{end}']:.4f} ± {row[f'{name} half-width{end}']:.4f}"
-                for end in ("", ", document")
+                for end in ("", ", paper")
             )
             cells += [_both(ours, theirs)]
-            cells += [_both(f"{row[f'{name} median']:.4f}", f"{row[f'{name} median, document']:.4f}")]
-        cells.append(_both(percent(row["reduction"], 1), percent(row["reduction, document"], 1)))
+            cells += [_both(f"{row[f'{name} median']:.4f}", f"{row[f'{name} median, paper']:.4f}")]
+        cells.append(_both(percent(row["reduction"], 1), percent(row["reduction, paper"], 1)))
         rows.append(cells)
     header = ["size", "ways", "random", "median", "hierarchical", "median", "reduction"]
     return grid(header, rows, left=1)
@@ -162,7 +162,7 @@ def _reductions(frame: pl.DataFrame) -> str:
     rows = [
         [
             row["workload"],
-            *(_both(percent(row[size]), percent(row[f"{size}, document"])) for size in SIZES),
+            *(_both(percent(row[size]), percent(row[f"{size}, paper"])) for size in SIZES),
         ]
         for row in frame.iter_rows(named=True)
     ]
@@ -171,10 +171,10 @@ def _reductions(frame: pl.DataFrame) -> str:
 
 def _relative(row: dict[str, Any]) -> str:
     ours = f"{row['mean']:.3f}, {row['relative']:+.1%}"
-    if row["mean, document"] is None:
+    if row["mean, paper"] is None:
         return ours
-    relative = row["relative, document"]
-    theirs = f"{row['mean, document']:.2f}" + ("" if relative is None else f", {relative:+.0%}")
+    relative = row["relative, paper"]
+    theirs = f"{row['mean, paper']:.2f}" + ("" if relative is None else f", {relative:+.0%}")
     return _both(ours, theirs)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from binhop.models.estimate import Estimate, agrees
 from binhop.reproduce.claims import Claim
-from binhop.reproduce.lf91.data import COLORS, HASHED, MIB, MOST, REASONABLE, SIZES, WORKLOADS, Document, mib
+from binhop.reproduce.lf91.data import COLORS, HASHED, MIB, MOST, REASONABLE, SIZES, WORKLOADS, Paper, mib
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,8 +33,8 @@ def judge(data: Data) -> list[Claim]:
 
 def _too_short(data: Data) -> str | None:
     """Why a run is too short to judge by, if it is."""
-    document = Document()
-    share, workload = min((data.references(name) / document.references(name), name) for name in WORKLOADS)
+    paper = Paper()
+    share, workload = min((data.references(name) / paper.references(name), name) for name in WORKLOADS)
     if share >= PART:
         return None
     return (
@@ -118,9 +118,9 @@ def _combinations() -> Iterator[tuple[str, int]]:
 
 
 def _l4(data: Data) -> Claim:
-    document = Document()
+    paper = Paper()
     changed = [cell for cell in _combinations() if abs(data.ratio(*cell) - 1) >= 0.01]
-    theirs = [cell for cell in _combinations() if abs(document.ratio(*cell) - 1) >= 0.01]
+    theirs = [cell for cell in _combinations() if abs(paper.ratio(*cell) - 1) >= 0.01]
     told = ", ".join(
         f"{name} {mib(size)} {100 * (data.ratio(name, size) - 1):+.1f}%" for name, size in changed
     )
@@ -165,11 +165,11 @@ def _l6(data: Data) -> Claim:
 
 
 def _l7(data: Data) -> Claim:
-    document = Document()
+    paper = Paper()
     names = ("tree", "tv")
     found = {name: data.ratio(name, MIB) for name in names}
     told = ", ".join(
-        f"{name} {100 * (found[name] - 1):+.1f}% (paper {100 * (document.ratio(name, MIB) - 1):+.1f}%)"
+        f"{name} {100 * (found[name] - 1):+.1f}% (paper {100 * (paper.ratio(name, MIB) - 1):+.1f}%)"
         for name in names
     )
     return _claim(

@@ -94,8 +94,8 @@ class Data:
         return int(self.faults.filter(workload=workload)["references"][0])
 
 
-class Document:
-    """`Document` holds the paper's figures."""
+class Paper:
+    """`Paper` holds the paper's figures."""
 
     def __init__(self) -> None:
         self._values = {

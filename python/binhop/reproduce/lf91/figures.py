@@ -8,7 +8,7 @@ import altair as alt
 
 from binhop.lazily import pl
 from binhop.report import style
-from binhop.reproduce.lf91.data import COLORS, HASHED, SIZES, TABLES, WORKLOADS, Data, Document, mib
+from binhop.reproduce.lf91.data import COLORS, HASHED, SIZES, TABLES, WORKLOADS, Data, Paper, mib
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,11 +117,11 @@ def _figure_2(data: Data) -> Any:
 
 def _rates(data: Data, workload: str) -> Any:
     """Draws figures 3 to 7: faults relative to one color, binhop's beside the paper's."""
-    document = Document()
+    paper = Paper()
     rows = pl.DataFrame(
         [
             {"memory": mib(size), "colors": colors, "ratio": of.ratio(workload, size, colors), "by": by}
-            for by, of in (("binhop", data), ("LF91", document))
+            for by, of in (("binhop", data), ("LF91", paper))
             for size in SHOWN
             for colors in COLORS
         ]

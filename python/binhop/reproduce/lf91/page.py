@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from binhop.lazily import pl
 from binhop.models import paging as model
-from binhop.reproduce.lf91.data import COLORS, HASHED, SIZES, TABLES, WORKLOADS, Data, Document, mib
+from binhop.reproduce.lf91.data import COLORS, HASHED, SIZES, TABLES, WORKLOADS, Data, Paper, mib
 from binhop.reproduce.markdown import claims_table, grid, judged
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def _page(data: Data, claims: list[Claim]) -> str:
 
 def _about(data: Data) -> str:
     lengths = {name: data.references(name) for name in WORKLOADS}
-    document = Document()
+    paper = Paper()
     told = ", ".join(
-        f"{name} {length / 1e6:.0f} M ({100 * length / document.references(name):.0f}% of the paper's)"
+        f"{name} {length / 1e6:.0f} M ({100 * length / paper.references(name):.0f}% of the paper's)"
         for name, length in lengths.items()
     )
     return (
@@ -90,14 +90,14 @@ def _model(data: Data) -> str:
 
 
 def _programs(data: Data) -> str:
-    document = Document()
+    paper = Paper()
     rows = [
         [
             name,
             f"{data.references(name) / 1e9:.3f}",
-            f"{document.references(name) / 1e9:.3f}",
+            f"{paper.references(name) / 1e9:.3f}",
             str(data.pages(name)),
-            str(document.pages(name)),
+            str(paper.pages(name)),
         ]
         for name in WORKLOADS
     ]
@@ -111,10 +111,8 @@ def _used(data: Data) -> str:
         rows.append([name, *(_share(data.used(name, colors)) for colors in COLORS)])
         if name != HASHED:
             rows.append(["by the model", *(_share(data.modelled(name, colors)) for colors in COLORS)])
-    document = Document()
-    theirs = ", ".join(
-        f"{name} {model.utilization(64, document.pages(name) // 64):.3f}" for name in WORKLOADS
-    )
+    paper = Paper()
+    theirs = ", ".join(f"{name} {model.utilization(64, paper.pages(name) // 64):.3f}" for name in WORKLOADS)
     return (
         "Effective memory utilization, by the number of colors: simulated, and by the model for memory of "
         f"the program's own size. (The model at 64 colors for the paper's sizes: {theirs}.) `{HASHED}` is "
@@ -129,11 +127,11 @@ def _share(value: float | None) -> str:
 
 
 def _rates(data: Data, name: str) -> str:
-    document = Document()
+    paper = Paper()
     rows = [
         [
             mib(size),
-            *(f"{data.rate(name, size, c):.2f} ({document.rate(name, size, c):.2f})" for c in COLORS),
+            *(f"{data.rate(name, size, c):.2f} ({paper.rate(name, size, c):.2f})" for c in COLORS),
         ]
         for size in SIZES
     ]
@@ -142,13 +140,13 @@ def _rates(data: Data, name: str) -> str:
 
 def _comparison(data: Data) -> pl.DataFrame:
     """Returns a table of each of the paper's numbers beside binhop's."""
-    document = Document()
+    paper = Paper()
     rows: list[tuple[object, ...]] = []
     for name in WORKLOADS:
-        rows.append(("Table 1", name, None, None, "pages", data.pages(name), document.pages(name)))
+        rows.append(("Table 1", name, None, None, "pages", data.pages(name), paper.pages(name)))
     for (name, number), size, colors in product(TABLES.items(), SIZES, COLORS):
-        rates = (data.rate(name, size, colors), document.rate(name, size, colors))
+        rates = (data.rate(name, size, colors), paper.rate(name, size, colors))
         rows.append((f"Table {number}", name, size, colors, "faults per million references", *rates))
-    columns = ["table", "workload", "size", "colors", "quantity", "ours", "document"]
+    columns = ["table", "workload", "size", "colors", "quantity", "ours", "paper"]
     kinds = [pl.String, pl.String, pl.Int64, pl.Int64, pl.String, pl.Float64, pl.Float64]
     return pl.DataFrame(rows, schema=dict(zip(columns, kinds, strict=True)), orient="row")

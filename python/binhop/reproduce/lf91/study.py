@@ -63,7 +63,7 @@ class Tables:
         write_parquet(self.result.faults, directory / "faults.parquet")
         write_parquet(_with_model(self.result.utilization), directory / "utilization.parquet")
         write_parquet(self.model, directory / "model.parquet")
-        provenance = {**self.result.provenance, "document": "lf91", "scale": self.scale}
+        provenance = {**self.result.provenance, "paper": "lf91", "scale": self.scale}
         provenance.pop("pid_hash")
         write_provenance(directory, provenance, self.result.notes)
 
