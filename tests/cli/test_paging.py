@@ -23,11 +23,14 @@ def test_the_table_fits_and_holds_every_cell(command: Command) -> None:
     assert {len(row) for row in rows} == {2 + 7}
 
 
-@pytest.mark.parametrize(("touches", "rate"), [(16, "62500.00"), (4, "250000.00"), (1, "1000000.00")])
+@pytest.mark.parametrize(
+    ("touches", "rate"), [(1024, "976.56"), (512, "1953"), (16, "62500"), (4, "250000"), (1, "1000000")]
+)
 def test_no_word_and_no_number_is_folded(command: Command, touches: int, rate: str) -> None:
     table = events([(LOAD, 4096 * (n // touches), 8, 1) for n in range(1024)])
     table.write_parquet(command.directory / "pages.parquet")
     printed = command.ok("paging", "pages.parquet").stdout.splitlines()
+    assert max(map(len, printed)) <= 80
     rows = [line.split() for line in printed if "MiB" in line]
     assert rows == [[str(1 << log2), "MiB", *7 * [rate]] for log2 in range(7)]
     heads = [line.split()[0] for line in printed if line.strip()]

@@ -60,6 +60,11 @@ def metrics(incomplete: str) -> list[str]:
     return _begin(dict.fromkeys(names), incomplete)
 
 
+def caches(incomplete: str) -> list[str]:
+    """Completes a cache of the machine on the command line."""
+    return _begin(_caches(), incomplete)
+
+
 def formats(incomplete: str) -> list[str]:
     """Completes a format that `export` writes."""
     return _begin((name for name, *_ in _binhop.exporters()), incomplete)

@@ -91,7 +91,9 @@ def run(
     cache: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The cache that --top-conflicts and best or worst are about: l1d, say."
+            metavar="NAME",
+            autocompletion=completion.caches,
+            help="The cache that --top-conflicts and best or worst are about: l1d, say.",
         ),
     ] = None,
     dump: Annotated[
