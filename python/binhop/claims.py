@@ -11,6 +11,9 @@ An existing file is replaced if it is empty, or an earlier output of the same co
 
 A directory of results is replaced file by file (`own_files.py`). So `Claims` checks only that none of its
 files is an input, and that no other output lies in it. A device may always be written to.
+
+`-` stands for standard output. Commands that write text there take it before they claim their outputs. As the
+name of any other output it is refused.
 """
 
 from __future__ import annotations
@@ -106,6 +109,7 @@ class Claims:
         """Claims and returns the directory of results of an option, if one is given."""
         if path is None:
             return nullcontext()
+        check_name(path, place)
         target = _resolved(path, place)
         for name in own_files(target) or ():
             self._is_no_input(target / name, path, place)
@@ -118,6 +122,7 @@ class Claims:
     def writes(self, path: str | os.PathLike[str], place: str, own: Own) -> None:
         """Claims a file as an output. A file that must not be replaced is refused."""
         given = os.fspath(path)
+        check_name(given, place)
         target = _resolved(given, place)
         about = _about(target)
         if about is not None and not (stat.S_ISREG(about.st_mode) or stat.S_ISFIFO(about.st_mode)):
@@ -161,6 +166,13 @@ class Claims:
         if directory in target.parents:
             rule = f"lies in the directory of {other}, which is replaced"
             raise RequestError(output, "", rule, "name a file elsewhere")
+
+
+def check_name(path: str, place: str) -> None:
+    """Refuses `-` as the name of a file or directory: it means standard output, where text alone goes."""
+    if path == "-":
+        rule = "stands for standard output, and only text is written there"
+        raise RequestError(path, place, rule, "give a name, or ./- for a file called so")
 
 
 def _resolved(path: str, place: str) -> Path:

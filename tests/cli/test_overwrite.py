@@ -198,3 +198,37 @@ def test_a_device_takes_what_comes(lin: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         said = done.stdout
         assert place == "/dev/null" or json.loads(said)["schema"] == 1
+
+
+STANDARD_OUTPUT = [
+    ["mix", "lin", "--length", "10k", "-o", "-"],
+    ["import", "a.din", "-o", "-"],
+    ["import", "a.din", "-"],
+    ["import", "a.din", "x.parquet", "--placement", "-"],
+    ["trace", "head", "lin", "-o", "-"],
+    ["trace", "cat", "a.din", "-o", "-"],
+    ["record", "-o", "-", "--", "true"],
+    ["record", "--observe", "-", "--", "true"],
+    ["run", "two-level", "a.din", "--dump-placement", "-"],
+    ["run", "two-level", "a.din", "--out", "-"],
+    ["compare", "two-level", "a.din", "--set", "cache.l2.ways=1,2", "--out", "-"],
+    ["paging", "a.din", "--out", "-"],
+    ["sweep", "s.toml", "--out", "-"],
+    ["reproduce", "lf91", "--scale", "smoke", "--out", "-"],
+]
+
+
+@pytest.mark.parametrize("arguments", STANDARD_OUTPUT, ids=" ".join)
+def test_what_is_no_text_is_not_written_to_standard_output(command: Here, arguments: list[str]) -> None:
+    (command.directory / "a.din").write_text("2 1000\n")
+    (command.directory / "s.toml").write_text(STUDY)
+    message = command.refused(*arguments)
+    assert "standard output" in message
+    assert "name" in message
+
+
+def test_text_is_written_to_standard_output(command: Here) -> None:
+    (command.directory / "a.din").write_text("2 1000\n")
+    command.ok("export", "a.din", "--to", "din", "-o", "-")
+    assert command.ok("run", "two-level", "a.din", "--json", "-").startswith("{")
+    assert {path.name for path in command.directory.iterdir()} == {"a.din"}

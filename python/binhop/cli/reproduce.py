@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from binhop import json_file
+from binhop.claims import check_name
 from binhop.cli import show, table_form
 from binhop.cli.finished import telling
 from binhop.cli.options import positive
@@ -38,6 +39,7 @@ def reproduce(
     """Repeat a paper's study: its tables, figures and claims, its own figures beside ours."""
     chosen = paper(key)
     place = out if out is not None else str(Path("out") / f"{key}-{scale}")
+    check_name(place, "--out")
     with telling(place), watch(quiet=quiet) as told:
         done = chosen.run(scale, Path(place), threads=positive(threads, "--threads"), progress=told)
     if not quiet:
