@@ -77,17 +77,33 @@ def report(
     Of sweep: summary.csv. All of it is replaced or, on an error, nothing.
     """
     place = Path(directory)
-    try:
-        facts = json_file.read(place / MARK)
-    except (OSError, ValueError):
-        rule = f"is no directory of results (it has no {MARK})"
-        raise RequestError(directory, "report", rule, "name what --out made") from None
+    facts = _facts(place)
     if form is not None:
         _put_tables(place, facts, table_form.checked(form))
         return
     made = make_anew(place, lambda partial: _made(partial, facts), "report")
     if not quiet:
         show.put(f"written: {', '.join(map(str, made))}" if made else NOTHING)
+
+
+def _facts(place: Path) -> dict[str, Any]:
+    """Returns the provenance of a directory of results. Anybody may have written it."""
+    remedy = "name what --out made"
+    if not (place / MARK).is_file():
+        raise RequestError(str(place), "report", f"is no directory of results (it has no {MARK})", remedy)
+    try:
+        facts = json_file.read(place / MARK)
+    except OSError as error:
+        raise RequestError(str(place), "report", f"cannot be read: {error.strerror}", remedy) from None
+    except ValueError:
+        facts = {}
+    paper, notes = facts.get("paper", "kh90"), facts.get("notes")
+    known = (
+        isinstance(paper, str) and isinstance(notes, list) and all(isinstance(note, str) for note in notes)
+    )
+    if not known or not isinstance(facts.get("tables"), dict) or "binhop" not in facts:
+        raise RequestError(str(place), "report", f"its {MARK} is not one that binhop wrote", remedy)
+    return facts
 
 
 def _made(directory: Path, facts: dict[str, Any]) -> list[Path]:
