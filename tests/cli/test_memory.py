@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -81,37 +82,80 @@ def same(one: binhop.Result, other: binhop.Result) -> None:
     assert one.machine == other.machine
 
 
-def test_rounds_give_what_one_run_gives(lin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The traces that are read, in order: a name for each reading."""
+    names: list[str] = []
+    real = binhop.Trace.stream
+
+    def stream(self: binhop.Trace) -> object:
+        names.append(self.name)
+        return real(self)
+
+    monkeypatch.setattr(binhop.Trace, "stream", stream)
+    return names
+
+
+def taken(readings: list[str]) -> int:
+    """Returns how often traces were read since the last call."""
+    count = len(readings)
+    readings.clear()
+    return count
+
+
+def planned(explained: str) -> int:
+    """Returns the number of rounds that `explain` says a run takes."""
+    found = re.search(r"memory: .* done in (\d+) rounds of the trace", explained)
+    assert found is not None, explained
+    rounds = int(found[1])
+    assert rounds > 1
+    return rounds
+
+
+def test_rounds_give_what_one_run_gives(
+    lin: Path, monkeypatch: pytest.MonkeyPatch, readings: list[str]
+) -> None:
     machines = ["zen-4k", binhop.Machine.load("zen-4k", ["placement.policy=hierarchical"]), "kh90"]
     plan = {"seeds": 32, "warmup": 1000, "interval": 20_000, "length": 60_000}
     whole = binhop.simulate_all(machines, lin, **plan)
+    once = taken(readings)
     monkeypatch.setenv("BINHOP_MEMORY", SMALL)
-    rounds = " ".join(binhop.explain(machines, seeds=32))
-    assert "memory: 32 seeds take about" in rounds
+    rounds = planned(" ".join(binhop.explain(machines, seeds=32)))
     told: list[int] = []
     in_rounds = binhop.simulate_all(machines, lin, **plan, progress=lambda done, _: told.append(done))
+    assert taken(readings) >= once + rounds - 1
     for one, other in zip(whole, in_rounds, strict=True):
         same(one, other)
     assert told == sorted(told)
     assert told[-1] <= 60_000
 
 
-def test_a_policy_and_until_in_rounds(lin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_and_until_in_rounds(
+    lin: Path, monkeypatch: pytest.MonkeyPatch, readings: list[str]
+) -> None:
     def middle(_request: object, pool: binhop.Pool) -> int:
         return pool.frames()[len(pool) // 2]
 
+    counts: list[int] = []
+
     def run() -> list[binhop.Result]:
-        policy = binhop.simulate("zen-4k", lin, seeds=16, length=20_000, policy=middle)
-        return [policy, binhop.simulate_until("zen-4k", lin, until="1%", seeds=40, length=20_000)]
+        policy = binhop.simulate("zen-4k", lin, seeds=40, length=20_000, policy=middle)
+        counts.append(taken(readings))
+        until = binhop.simulate_until("zen-4k", lin, until="1%", seeds=40, length=20_000)
+        counts.append(taken(readings))
+        return [policy, until]
 
     whole = run()
     monkeypatch.setenv("BINHOP_MEMORY", SMALL)
     for one, other in zip(whole, run(), strict=True):
         same(one, other)
+    rounds = [planned(" ".join(binhop.explain(["zen-4k"], seeds=seeds))) for seeds in (40, 32)]
+    assert len(whole[1].seeds) == 32, "one round of --until, which takes several rounds of the trace"
+    assert counts[2:] == [count + more - 1 for count, more in zip(counts, rounds, strict=False)]
 
 
 def test_commands_in_rounds_write_the_same(
-    command: Command, lin: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, lin: Path, monkeypatch: pytest.MonkeyPatch, readings: list[str]
 ) -> None:
     (command.directory / "s.toml").write_text(
         f'''name = "s"
@@ -125,13 +169,16 @@ workloads = ["{lin}"]
 axes = {{ "placement.policy" = ["random", "hierarchical"] }}
 '''
     )
+    counts: list[int] = []
     for out in ("one", "rounds"):
         if out == "rounds":
             monkeypatch.setenv("BINHOP_MEMORY", SMALL)
-            assert "in " in (said := command.ok("sweep", "s.toml", "--explain").stdout)
-            assert "rounds of the trace" in said
+            planned(command.ok("sweep", "s.toml", "--explain").stdout)
+        taken(readings)
         command.ok("sweep", "s.toml", "--out", f"sweep-{out}")
+        counts.append(taken(readings))
         command.ok("compare", "zen-4k", "kh90", str(lin), "--seeds", "32", "--json", f"compare-{out}.json")
+        counts.append(taken(readings))
     for name in ("results.parquet", "summary.csv"):
         one, other = (command.directory / f"sweep-{out}" / name for out in ("one", "rounds"))
         assert one.read_bytes() == other.read_bytes()
@@ -139,6 +186,8 @@ axes = {{ "placement.policy" = ["random", "hierarchical"] }}
         json.loads((command.directory / f"compare-{out}.json").read_text()) for out in ("one", "rounds")
     )
     assert one == other
+    assert counts[2] > counts[0], "the study was not done in rounds"
+    assert counts[3] > counts[1], "the comparison was not done in rounds"
 
 
 @pytest.mark.usefixtures("small")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from binhop import recorder
+from binhop.errors import RequestError
 from binhop.trust import distrusted
 from tests.conftest import COMMAND, Command
 
@@ -141,6 +143,56 @@ def test_an_entry_without_its_files_is_built_anew(cache: Path, wherever: Command
     (cache / lost).unlink()
     record(wherever)
     assert (cache / lost).is_file()
+
+
+def leftover(cache: Path, digits: str) -> Path:
+    """Makes what a build that was killed leaves beside the entry."""
+    left = cache.with_name(f".{cache.name}.partial-{digits * 16}")
+    left.mkdir()
+    (left / recorder.TOOL).write_text("#!/bin/false\n")
+    return left
+
+
+@as_root
+def test_another_users_leftover_of_a_build_stays_and_ones_own_goes(cache: Path, wherever: Command) -> None:
+    mine, theirs = leftover(cache, "1"), leftover(cache, "2")
+    os.chown(theirs, OTHER, OTHER)
+    (cache / recorder.TOOL).unlink()
+    record(wherever)
+    assert (cache / recorder.TOOL).read_bytes()[:4] == b"\x7fELF"
+    assert {path.name for path in cache.parent.iterdir()} == {cache.name, theirs.name}
+    assert (theirs / recorder.TOOL).read_text() == "#!/bin/false\n"
+    assert not mine.exists()
+
+
+@as_root
+def test_another_users_incomplete_entry_is_not_completed_but_built_anew(
+    cache: Path, wherever: Command
+) -> None:
+    (cache / recorder.TOOL).unlink()
+    os.chown(cache, OTHER, OTHER)
+    (cache / "theirs").touch()
+    record(wherever)
+    assert not (cache / "theirs").exists()
+    assert {path.lstat().st_uid for path in (cache, *cache.iterdir())} == {0}
+
+
+def test_an_entry_that_cannot_be_removed_is_refused_with_another_place(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user's directory with files in it cannot be removed, even from one's own directory."""
+
+    def denied(path: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    (cache / recorder.TOOL).unlink()
+    monkeypatch.setattr(recorder.shutil, "rmtree", denied)
+    with pytest.raises(RequestError) as refused:
+        recorder.built(installed)
+    assert refused.value.value == str(cache.parent)
+    assert refused.value.rule == "the recorder cannot be kept there (Permission denied)"
+    assert refused.value.remedy == "set XDG_CACHE_HOME to a directory of yours"
+    assert not (cache / recorder.TOOL).exists()
 
 
 def test_a_link_in_the_place_of_an_entry_is_replaced_and_what_it_leads_to_stays(
