@@ -5,10 +5,15 @@ The list of characters that steer a terminal or reorder a line is in crates/binh
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+from typing import TYPE_CHECKING
 
 from binhop import _binhop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _SURROGATES = (0xD800, 0xDFFF)
 # Python decodes a byte that is no UTF-8 to one of these characters (os.fsdecode).
@@ -18,6 +23,9 @@ _RANGES = "".join(
 )
 STEERING = re.compile(f"[{_RANGES}]")
 """Matches a character that steers a terminal or reorders a line, or that UTF-8 cannot encode."""
+
+_TOGETHER = 1 << 12
+"""Parts of JSON that are written at once: a part is a number, a name or a bracket."""
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -40,6 +48,13 @@ def json_text(value: object, indent: int | None = None) -> str:
     separators = (",", ":") if indent is None else None
     text = json.dumps(value, indent=indent, allow_nan=False, separators=separators)
     return text.replace("\x7f", "\\u007f")  # the one such character that JSON leaves as it is
+
+
+def json_pieces(value: object, indent: int) -> Iterator[str]:
+    """Yields the text of `json_text` piece by piece: memory holds the value and one piece."""
+    parts = json.JSONEncoder(indent=indent, allow_nan=False).iterencode(value)
+    while piece := "".join(itertools.islice(parts, _TOGETHER)):
+        yield piece.replace("\x7f", "\\u007f")
 
 
 def _escape(found: re.Match[str]) -> str:

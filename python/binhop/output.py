@@ -76,13 +76,17 @@ class OutputFile:
 
     def write_bytes(self, content: bytes) -> None:
         """Writes the whole content."""
+        self.write_pieces([content])
+
+    def write_pieces(self, pieces: Iterable[bytes]) -> None:
+        """Writes the whole content, a piece at a time."""
         try:
             if self._partial is None:
                 with self._target.open("wb") as file:
-                    file.write(content)
+                    file.writelines(pieces)
                 return
             with open(self._partial.handle, "wb", closefd=False) as file:
-                file.write(content)
+                file.writelines(pieces)
             os.fsync(self._partial.handle)
         except OSError as error:
             raise refuse(error, self._path, self._place) from None

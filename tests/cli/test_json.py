@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 
+from binhop.cli.options import written_as_json
+from binhop.escape import json_text
 from binhop.schema import OUTPUTS
 
 if TYPE_CHECKING:
@@ -117,3 +120,19 @@ def test_the_schema_refuses_what_is_no_result(change: Any, says: str, place: Com
 
 def test_a_measurement_is_no_list(command: Command) -> None:
     assert "--calibrate" in command.refused("workloads", "--calibrate", "--json", "-")
+
+
+def test_writing_takes_no_memory_that_grows_with_what_is_written(command: Command) -> None:
+    target = command.directory / "x.json"
+
+    def most(rows: int) -> int:
+        value = [{"asid": row, "command": "\x7f", "work": [row, 2 * row]} for row in range(rows)]
+        tracemalloc.start()
+        assert written_as_json(value, str(target), force=True)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert target.read_text() == json_text(value, indent=2) + "\n"
+        return peak
+
+    most(10)
+    assert most(8000) < most(4000) + 100_000

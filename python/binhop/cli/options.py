@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import binhop
 from binhop.claims import RESULT, Claims
 from binhop.cli import show
 from binhop.errors import RequestError
-from binhop.escape import json_text
+from binhop.escape import json_pieces, json_text
 from binhop.numbers import count, like
 from binhop.summary import check_confidence
 from binhop.traces import distinct
@@ -148,13 +149,13 @@ def written_as_json(
     """Writes a value as JSON if `target` is given, to `file` if it is open. Returns whether it wrote."""
     if target is None:
         return False
-    text = json_text(value, indent=2) + "\n"
+    pieces = itertools.chain(json_pieces(value, indent=2), "\n")
     if target == "-":
-        sys.stdout.write(text)
+        sys.stdout.writelines(pieces)
     elif file is not None:
-        file.write(text)
+        file.write_pieces(piece.encode() for piece in pieces)
     else:
         with json_file(target, force=force) as made:
             assert made is not None, "it is a file"
-            made.write(text)
+            made.write_pieces(piece.encode() for piece in pieces)
     return True
