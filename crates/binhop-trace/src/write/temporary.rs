@@ -14,6 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use binhop_base::{Problem, Result};
+use nix::unistd::{Uid, User};
 
 /// The number of hexadecimal digits in a name.
 const DIGITS: usize = 16;
@@ -122,13 +123,18 @@ fn refuse_planted(link: &Path) -> io::Result<()> {
     let (about, directory) = (fs::symlink_metadata(link)?, fs::metadata(parent(link))?);
     let shared = directory.mode() & SHARED == SHARED;
     if shared && about.uid() != directory.uid() && about.uid() != rustix::process::geteuid().as_raw() {
-        let user = about.uid();
-        let rule = format!(
-            "it is a link of another user, number {user}, where everybody may make links: not followed"
-        );
+        let user = user_name(about.uid());
+        let rule =
+            format!("it is a link of another user, {user}, where everybody may make links: not followed");
         return Err(io::Error::other(rule));
     }
     Ok(())
+}
+
+/// Returns the name of a user; "number" and the number if no user has it.
+fn user_name(number: u32) -> String {
+    let known = User::from_uid(Uid::from_raw(number)).ok().flatten();
+    known.map_or_else(|| format!("number {number}"), |user| user.name)
 }
 
 fn parent(path: &Path) -> &Path {
@@ -274,6 +280,30 @@ mod tests {
         let problem = Temporary::create(&scratch.0.join("loop"), "a trace").err().unwrap();
         assert!(problem.value.contains("leads to itself"), "{problem}");
         assert_eq!(scratch.names(), ["deep", "gone", "loop", "there"]);
+    }
+
+    /// Only root can make another user's link.
+    #[test]
+    fn another_users_link_is_refused_by_the_users_name() {
+        use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+        assert_eq!([0, 3_999_999_999].map(user_name), ["root", "number 3999999999"]);
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let scratch = Scratch::new("planted");
+        fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o1777)).unwrap();
+        for number in [1, 3_999_999_999] {
+            let link = scratch.0.join(format!("link-{number}"));
+            symlink("precious", &link).unwrap();
+            lchown(&link, Some(number), None).unwrap();
+            let problem = Temporary::create(&link, "a trace").err().unwrap();
+            let user = user_name(number);
+            assert!(
+                problem.value.starts_with(&format!("it is a link of another user, {user}, ")),
+                "{problem}"
+            );
+        }
+        assert_ne!(user_name(1), "number 1");
     }
 
     /// A directory appears at the target after the file was started.
