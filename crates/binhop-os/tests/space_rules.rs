@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use binhop_base::{Asid, Bytes, Class, PageId, PageNo, PowerOfTwo, VirtAddr};
-use binhop_os::{Owner, Spaces, Touch};
+use binhop_os::{Owner, SegmentId, Spaces, Touch};
 use proptest::prelude::*;
 
 const READ: u32 = 1;
@@ -320,6 +320,23 @@ proptest! {
     ) {
         prop_assert_eq!(partition(&setup, &touches, &weaves[0]), partition(&setup, &touches, &weaves[1]));
     }
+}
+
+#[test]
+fn pages_of_the_kernel_shift_no_segment() {
+    let segments = |kernel: bool| {
+        let mut spaces = spaces(4096);
+        if kernel {
+            let page = spaces.touch_kernel(PageNo(5)).unwrap().page;
+            assert_eq!(spaces.owner_of(spaces.segment_of(page)), Owner::Kernel);
+        }
+        [A, B].map(|asid| {
+            let page = write(&mut spaces, asid, 5).page;
+            spaces.segment_of(page)
+        })
+    };
+    assert_eq!(segments(true), segments(false));
+    assert_eq!(segments(false), [SegmentId(0), SegmentId(1)]);
 }
 
 #[test]

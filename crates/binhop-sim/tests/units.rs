@@ -9,6 +9,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
 use binhop_base::{Agent, Class, Kind, Problem, Result};
 use binhop_hw::DirtyData;
+use binhop_os::placement::POLICIES;
 use binhop_sim::unit::{Asks, Disturbs, Injector, Lines, Occasion, OccasionKind, Unit, Units};
 use binhop_sim::{Machine, Outcome, Plan, explain_with_units, simulate};
 use binhop_trace::event::EventBuilder;
@@ -352,6 +353,55 @@ fn pages_of_a_unit_are_wired() {
     let asks = Asks::new(12, Agent::ALL).at(OccasionKind::Switch, Disturbs::NOTHING);
     let problem = refusal(&scarce, &batch(&[load(0, 0)]), units(asks, |_, _, _| Ok(())));
     assert!(problem.to_string().contains("wired"), "{problem}");
+}
+
+/// A unit that owns pages and does nothing changes no number of a segment, by which policies draw, and no count where a
+/// policy decides by bins alone: a frame that is wired leaves its bin others.
+#[test]
+fn pages_of_a_unit_shift_no_segment_of_the_trace() {
+    let events: Vec<Event> = (0..60).cycle().take(180).map(|page| load(page, 64)).collect();
+    let mut counted = Vec::new();
+    for policy in POLICIES.iter().filter(|policy| policy.name != "recorded") {
+        let memory = match policy.name {
+            "identity" => r#"page = "4KiB""#,
+            _ => r#"page = "4KiB", size = "16MiB""#,
+        };
+        let pool = if policy.uses("pool") { r#", pool = "4MiB""# } else { "" };
+        let toml = format!(
+            r#"memory = {{ {memory} }}
+            placement = {{ policy = "{}"{pool} }}
+            [cache.l1]
+            serves = "all"
+            size = "128KiB"
+            line = "32B"
+            next = "memory""#,
+            policy.name
+        );
+        let machine = Machine::parse(&toml, policy.name, &[]).unwrap();
+        let outcome = |owned: u32| {
+            let asks = Asks::new(owned, Agent::ALL).at(OccasionKind::Switch, Disturbs::NOTHING);
+            let units = (owned > 0).then(|| units(asks, |_, _, _| Ok(())));
+            run(
+                &machine,
+                &batch(&events),
+                10,
+                &Plan { seeds: vec![0, 1], log: true, units, ..Plan::default() },
+            )
+        };
+        let [without, with] = [outcome(0), outcome(3)];
+        let [told, told_with] = [&without, &with].map(|outcome| {
+            let log = outcome.placements.as_ref().unwrap();
+            ["seed", "asid", "page_no", "segment"].map(|name| log.column_by_name(name).unwrap().clone())
+        });
+        assert_eq!(told, told_with, "{}", policy.name);
+        let misses =
+            [0, 1].map(|seed| [&without, &with].map(|outcome| value(outcome, seed, "l1.load.misses")));
+        if policy.uses("bins") {
+            assert!(misses.iter().all(|[without, with]| without == with), "{}: {misses:?}", policy.name);
+            counted.push(policy.name);
+        }
+    }
+    assert!(counted.contains(&"page-coloring-offset"), "{counted:?}");
 }
 
 #[test]

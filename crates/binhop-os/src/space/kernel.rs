@@ -9,11 +9,13 @@
 //! - A reference to it is made on behalf of the process that runs, which is charged for it: by whom it is counted is no
 //!   part of a page's identity. The kernel is no owner among segments that policies tell processes apart by; its pages
 //!   lie in frames that are [wired](crate::Wired).
+//! - The kernel's segment has a number of its own ([`SegmentId::KERNEL`]): no page of a process lies in another segment
+//!   because the kernel has pages.
 //! - Where physical = virtual, the kernel's page is the page of that number of memory, under a mapping of its own.
 
 use binhop_base::{MappingId, PageNo, Result};
 
-use super::{MapFlags, Origin, Owner, Spaces, Touch};
+use super::{Origin, SegmentId, Spaces, Touch};
 
 /// The number of the kernel's space in the table of places: no process has it, as there are fewer spaces than numbers.
 const KERNEL: u32 = u32::MAX;
@@ -35,10 +37,7 @@ impl Spaces {
                 (found.page, found.new_page)
             }
             None => {
-                let segment = match self.kernel {
-                    Some(segment) => segment,
-                    None => *self.kernel.insert(self.segments.add(Owner::Kernel, MapFlags::default())?),
-                };
+                let segment = SegmentId::KERNEL;
                 (self.ids.add_page(segment, page_no, Origin::Segment(segment))?, true)
             }
         };

@@ -148,8 +148,6 @@ pub struct Spaces {
     trace_page: u64,
     /// Physical = virtual: the segment that all pages belong to.
     memory: Option<SegmentId>,
-    /// The segment of the kernel's pages, made with the first of them.
-    kernel: Option<SegmentId>,
     by_asid: BTreeMap<Asid, u32>,
     /// The space of the last touch: most come from the one before.
     last: Option<(Asid, u32)>,
@@ -182,7 +180,6 @@ impl Spaces {
             page,
             trace_page: trace_page.0,
             memory: None,
-            kernel: None,
             by_asid: BTreeMap::new(),
             last: None,
             spaces: Vec::new(),

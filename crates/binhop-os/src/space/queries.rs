@@ -67,7 +67,7 @@ impl Spaces {
         self.segments.flags(segment)
     }
 
-    /// Number of segments so far; segment numbers lie below it.
+    /// Number of segments so far, without the kernel's; their numbers lie below it.
     #[must_use]
     pub fn segments(&self) -> usize {
         self.segments.len()

@@ -7,9 +7,15 @@ use binhop_base::{Asid, PageId, Problem, Result};
 use super::MapFlags;
 use super::coverage::{Cover, Coverage};
 
-/// A segment, numbered densely in order of appearance. Every page belongs to one.
+/// A segment, numbered densely in order of appearance, but for [`SegmentId::KERNEL`]. Every page belongs to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentId(pub u32);
+
+impl SegmentId {
+    /// The segment of the kernel's pages. Its number is none of the trace's segments, so that pages of the kernel
+    /// shift no other number: policies draw by it.
+    pub const KERNEL: Self = Self(u32::MAX);
+}
 
 /// Whose pages a segment holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,11 +69,12 @@ pub(super) struct Segments {
 
 impl Segments {
     pub(super) fn add(&mut self, owner: Owner, flags: MapFlags) -> Result<SegmentId> {
-        let number = u32::try_from(self.all.len()).map_err(|_| {
+        let number = u32::try_from(self.all.len()).ok().filter(|&number| number < SegmentId::KERNEL.0);
+        let number = number.ok_or_else(|| {
             Problem::run(
                 &format!("{} segments", self.all.len()),
                 "address spaces",
-                "a run tells at most 4294967296 segments apart",
+                "a run tells at most 4294967295 segments apart",
                 "simulate a part of the trace (--length)",
             )
         })?;
@@ -90,11 +97,11 @@ impl Segments {
     }
 
     pub(super) fn owner(&self, segment: SegmentId) -> Owner {
-        self.all[segment.0 as usize].owner
+        if segment == SegmentId::KERNEL { Owner::Kernel } else { self.all[segment.0 as usize].owner }
     }
 
     pub(super) fn flags(&self, segment: SegmentId) -> MapFlags {
-        self.all[segment.0 as usize].flags
+        if segment == SegmentId::KERNEL { MapFlags::default() } else { self.all[segment.0 as usize].flags }
     }
 
     pub(super) fn steps(&self) -> u64 {
