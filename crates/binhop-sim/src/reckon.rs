@@ -316,7 +316,8 @@ impl Reckoning {
             &format!("{} of memory", told(needed)),
             &format!("machine {}", names.join(", ")),
             &format!(
-                "one placement needs so much{after}; there are {} ({})",
+                "one placement needs {}{after}, and a run may take {} ({})",
+                told(needed),
                 told(memory.bytes),
                 memory.source
             ),

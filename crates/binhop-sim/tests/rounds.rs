@@ -187,12 +187,15 @@ fn a_cache_that_fits_nowhere_is_refused_before_it_is_made() {
     };
     let problem = refuse("cache.l2.size=64GiB", 1 << 30);
     assert!(problem.value.starts_with("8.") && problem.value.ends_with("GiB of memory"), "{problem}");
+    assert!(problem.rule.starts_with("one placement needs 8."), "{problem}");
+    assert!(problem.rule.ends_with(", and a run may take 1.0 GiB (a test)"), "{problem}");
     assert!(problem.remedy.contains("cache.l2.size=4GiB would fit"), "{problem}");
     let problem = refuse("memory.size=8TiB", 1 << 30);
     assert!(problem.remedy.contains("memory.size="), "{problem}");
     // Sizes whose product exceeds every number are still more than there is.
     let problem = refuse("cache.l2.size=4194304TiB", u64::MAX / 64);
-    assert!(problem.rule.contains("one placement needs so much"), "{problem}");
+    let rule = "one placement needs 524288 TiB, and a run may take 262144 TiB (a test)";
+    assert_eq!(problem.rule, rule);
 }
 
 #[test]
