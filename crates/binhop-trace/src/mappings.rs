@@ -25,19 +25,11 @@ impl Mapping {
     pub(crate) fn without(self, bytes: u64) -> Self {
         Self { offset: self.offset.map(|offset| offset.wrapping_add(bytes)), ..self }
     }
-
-    /// Returns whether this mapping from `start` on and another mapping from `next` on are equal to one
-    /// mapping of both ranges.
-    pub(crate) fn continued_by(&self, start: u64, next: u64, other: &Self) -> bool {
-        self.end == next
-            && (self.flags, self.segment) == (other.flags, other.segment)
-            && self.without(next - start).offset == other.offset
-    }
 }
 
 /// `Mappings` holds the mappings of all address spaces. The mappings of one space never overlap.
 #[derive(Debug, Default)]
-pub(crate) struct Mappings(Forest<Mapping>);
+pub(crate) struct Mappings(Forest<Mapping>, #[cfg(test)] std::cell::Cell<u64>);
 
 impl Mappings {
     /// Copies the mappings of a space for another space.
@@ -78,7 +70,15 @@ impl Mappings {
 
     /// Returns the mapping that holds an address, with its start.
     pub(crate) fn at(&self, space: Root, addr: u64) -> Option<(u64, Mapping)> {
+        #[cfg(test)]
+        self.1.set(self.1.get() + 1);
         self.0.at_or_below(space, addr).filter(|(_, mapping)| mapping.end > addr)
+    }
+
+    /// Returns how often [`Mappings::at`] was asked.
+    #[cfg(test)]
+    pub(crate) fn lookups(&self) -> u64 {
+        self.1.get()
     }
 
     /// Returns the first mapping that starts at an address or above it.
@@ -89,13 +89,6 @@ impl Mappings {
     /// Returns the last mapping that starts below an address.
     pub(crate) fn below(&self, space: Root, addr: u64) -> Option<(u64, Mapping)> {
         self.0.at_or_below(space, addr.checked_sub(1)?)
-    }
-
-    /// Returns the mappings of a space that hold a byte of a range, in order.
-    pub(crate) fn overlapping(&self, space: Root, start: u64, end: u64) -> Vec<(u64, Mapping)> {
-        let Some(last) = end.checked_sub(1).filter(|&last| last >= start) else { return Vec::new() };
-        let first = self.at(space, start).map_or(start, |(from, _)| from);
-        self.0.range(space, first, last).collect()
     }
 
     /// Returns all mappings of a space, in order.

@@ -180,6 +180,30 @@ fn protections_of_single_pages_and_of_everything() {
     });
 }
 
+/// Neighbours differ in what they are or in whether they grow, so none merges with the next.
+#[test]
+fn protections_of_many_mappings_at_once() {
+    for flags in [[3, 3], [3, 3 | map_flags::GROWS]] {
+        assert_linear("protect many", 1000, |rows| {
+            let mut events = EventBuilder::default();
+            for number in 0..rows {
+                let args = [Some(1), Some((rows - number) << 20)];
+                events.push_args(Op::Map, number << 12, flags[number as usize % 2], 1, args);
+            }
+            for number in 0..rows {
+                load(&mut events, number);
+                events.push(
+                    Op::Protect,
+                    0,
+                    map_flags::READ | ((number % 2) as u32 * map_flags::WRITE),
+                    rows as u32,
+                );
+            }
+            events.finish()
+        });
+    }
+}
+
 #[test]
 fn address_spaces_that_touch_one_page() {
     let spaces = |rows: u64| {

@@ -1,7 +1,5 @@
 //! The rule that all parts of traces share: what is left out leaves its state behind.
 
-use std::collections::VecDeque;
-
 use binhop_base::{Problem, Result};
 
 use super::Event;
@@ -38,13 +36,52 @@ pub(super) trait Choose: Send {
 /// Batches of a part are handed on once they hold this many rows.
 const BATCH_ROWS: usize = 1 << 15;
 
+/// The last switch, and steps into the kernel and out of it, that matter if anything follows them. Each event costs the
+/// same, however many wait.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Steps out of the kernel that were entered before. They precede all of `enters`.
+    leaves: Vec<Event>,
+    enters: Vec<Event>,
+    /// The switch, and the number of steps before it.
+    switch: Option<(usize, Event)>,
+}
+
+impl Waiting {
+    fn switch(&mut self, event: Event) {
+        self.switch = Some((self.leaves.len() + self.enters.len(), event));
+    }
+
+    /// Into the kernel and out of it again, and nothing in between: neither happened.
+    fn leave(&mut self, event: Event) {
+        if self.enters.pop().is_none() {
+            self.leaves.push(event);
+        } else if let Some((before, _)) = &mut self.switch {
+            *before = (*before).min(self.leaves.len() + self.enters.len());
+        }
+    }
+
+    /// Takes all in their order.
+    fn drain(&mut self, mut take: impl FnMut(&Event)) {
+        let mut switch = self.switch.take();
+        for (number, step) in self.leaves.drain(..).chain(self.enters.drain(..)).enumerate() {
+            if let Some((_, switch)) = switch.take_if(|(before, _)| *before == number) {
+                take(&switch);
+            }
+            take(&step);
+        }
+        if let Some((_, switch)) = switch {
+            take(&switch);
+        }
+    }
+}
+
 /// A part of a trace.
 pub(super) struct Part<C> {
     source: Box<dyn Source>,
     choose: C,
     out: EventBuilder,
-    /// Switches, and steps into the kernel and out of it, that matter if anything follows them.
-    waiting: VecDeque<Event>,
+    waiting: Waiting,
     /// Rows read.
     row: u64,
     kept: bool,
@@ -54,7 +91,7 @@ pub(super) struct Part<C> {
 impl<C: Choose + 'static> Part<C> {
     pub(super) fn source(source: Box<dyn Source>, choose: C) -> Box<dyn Source> {
         let out = EventBuilder::default();
-        Box::new(Self { source, choose, out, waiting: VecDeque::new(), row: 0, kept: false, ended: false })
+        Box::new(Self { source, choose, out, waiting: Waiting::default(), row: 0, kept: false, ended: false })
     }
 
     /// Goes through a batch.
@@ -82,26 +119,16 @@ impl<C: Choose + 'static> Part<C> {
 
     /// A row that is left out, but says what state things are in.
     fn carry(&mut self, event: Event) {
-        let is = |op: Op| move |waiting: &Event| waiting.op == op;
         match event.op {
-            Op::Switch => {
-                self.waiting.retain(|waiting| waiting.op != Op::Switch);
-                self.waiting.push_back(event);
-            }
-            Op::KernelEnter => self.waiting.push_back(event),
-            // Into the kernel and out of it again, and nothing in between: neither happened.
-            Op::KernelLeave => match self.waiting.iter().rposition(is(Op::KernelEnter)) {
-                Some(enter) => drop(self.waiting.remove(enter)),
-                None => self.waiting.push_back(event),
-            },
+            Op::Switch => self.waiting.switch(event),
+            Op::KernelEnter => self.waiting.enters.push(event),
+            Op::KernelLeave => self.waiting.leave(event),
             _ => self.put(&event),
         }
     }
 
     fn put(&mut self, event: &Event) {
-        while let Some(waiting) = self.waiting.pop_front() {
-            push(&mut self.out, &waiting);
-        }
+        self.waiting.drain(|waiting| push(&mut self.out, waiting));
         push(&mut self.out, event);
     }
 }
@@ -138,5 +165,53 @@ impl<C: Choose + 'static> Source for Part<C> {
             return Err(Problem::request(&value, self.source.name(), &rule, remedy));
         }
         Ok((!self.out.is_empty()).then(|| self.out.finish()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use binhop_base::{Domain, Rng, Stream};
+
+    use super::*;
+
+    fn event(op: Op, addr: u64) -> Event {
+        Event { op, addr, size: 0, count: 0, arg0: None, arg1: None }
+    }
+
+    /// What waits, as a list from which a switch takes the switch before it, and a leave the last enter.
+    fn listed(list: &mut Vec<Event>, event: Event) {
+        match event.op {
+            Op::Switch => list.retain(|waiting| waiting.op != Op::Switch),
+            Op::KernelLeave => {
+                if let Some(enter) = list.iter().rposition(|waiting| waiting.op == Op::KernelEnter) {
+                    list.remove(enter);
+                    return;
+                }
+            }
+            _ => {}
+        }
+        list.push(event);
+    }
+
+    #[test]
+    fn what_waits_is_handed_on_in_its_order() {
+        let draw = |row, n| Rng::new(7).below(Stream::new(Domain::Test, 0), row, n) as usize;
+        for case in 0..500 {
+            let (mut waiting, mut list) = (Waiting::default(), Vec::new());
+            for row in 0..20 {
+                let op = [Op::Switch, Op::KernelEnter, Op::KernelLeave][draw(case * 20 + row, 3)];
+                let event = event(op, row);
+                match op {
+                    Op::Switch => waiting.switch(event),
+                    Op::KernelEnter => waiting.enters.push(event),
+                    _ => waiting.leave(event),
+                }
+                listed(&mut list, event);
+            }
+            let mut taken = Vec::new();
+            waiting.drain(|event| taken.push(*event));
+            assert_eq!(taken, list, "case {case}");
+            waiting.drain(|event| panic!("{event:?} was taken"));
+        }
     }
 }

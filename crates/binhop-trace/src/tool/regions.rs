@@ -13,8 +13,18 @@ use crate::mappings::{GROWTH, Mapping, Mappings};
 #[derive(Debug)]
 pub(super) struct Regions {
     page: u64,
+    /// What is mapped where. The flags are in `flags`.
     mappings: Mappings,
-    spaces: BTreeMap<u64, Root>,
+    /// The flags, apart from the mappings: a protection of a range replaces one entry or a few, whatever number of
+    /// mappings the range holds. There may be flags where nothing is mapped.
+    flags: Mappings,
+    spaces: BTreeMap<u64, Space>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Space {
+    mappings: Root,
+    flags: Root,
 }
 
 impl Regions {
@@ -22,6 +32,7 @@ impl Regions {
         Self {
             page: page_told(meta).unwrap_or(ASSUMED_PAGE),
             mappings: Mappings::default(),
+            flags: Mappings::default(),
             spaces: BTreeMap::new(),
         }
     }
@@ -31,83 +42,84 @@ impl Regions {
         let end = event.addr.saturating_add(u64::from(event.count) * self.page);
         match event.op {
             Op::Map => {
-                let mapping = Mapping { end, flags: event.size, segment: event.arg0, offset: event.arg1 };
+                let mapping = Mapping { end, flags: 0, segment: event.arg0, offset: event.arg1 };
                 let space = self.spaces.entry(current).or_default();
-                *space = self.mappings.map(*space, event.addr, mapping);
+                space.mappings = self.mappings.map(space.mappings, event.addr, mapping);
+                self.set_flags(current, event.addr, end, event.size);
             }
             Op::Unmap => {
                 let space = self.spaces.entry(current).or_default();
-                *space = self.mappings.unmap(*space, event.addr, end);
+                space.mappings = self.mappings.unmap(space.mappings, event.addr, end);
+                space.flags = self.flags.unmap(space.flags, event.addr, end);
             }
-            Op::Protect => self.protect(current, event.addr, end, event.size),
+            Op::Protect => self.set_flags(current, event.addr, end, event.size),
             Op::Fork => {
                 let parent = event.arg0.and_then(|parent| self.spaces.get(&parent)).copied();
-                let born = self.mappings.share(parent.unwrap_or_default());
-                let before = self.spaces.insert(event.addr, born);
-                self.mappings.release(before.unwrap_or_default());
+                let parent = parent.unwrap_or_default();
+                let (mappings, flags) =
+                    (self.mappings.share(parent.mappings), self.flags.share(parent.flags));
+                let before = self.spaces.insert(event.addr, Space { mappings, flags });
+                self.release(before.unwrap_or_default());
             }
             Op::Exec | Op::Exit => {
                 let ended = self.spaces.remove(&event.addr);
-                self.mappings.release(ended.unwrap_or_default());
+                self.release(ended.unwrap_or_default());
             }
             _ => {}
         }
     }
 
-    /// A mapping that continues its neighbour after the change merges with it, so repeated protections leave
-    /// no pieces.
-    fn protect(&mut self, current: u64, start: u64, end: u64, flags: u32) {
+    fn release(&mut self, space: Space) {
+        self.mappings.release(space.mappings);
+        self.flags.release(space.flags);
+    }
+
+    /// Gives a range these flags. It merges with its neighbours of the same flags, so repeated protections leave no
+    /// pieces.
+    fn set_flags(&mut self, current: u64, start: u64, end: u64, flags: u32) {
+        if start >= end {
+            return;
+        }
         let space = self.spaces.entry(current).or_default();
-        let below = start.checked_sub(1).and_then(|below| self.mappings.at(*space, below));
-        let below = below.map(|(from, below)| (from, Mapping { end: below.end.min(start), ..below }));
-        let within = self.mappings.overlapping(*space, start, end).into_iter().map(|(from, mapping)| {
-            let (start, end) = (from.max(start), mapping.end.min(end));
-            (start, Mapping { end, flags, ..mapping.without(start - from) })
-        });
-        let within: Vec<(u64, Mapping)> = within.collect();
-        let above = self.mappings.at(*space, end).map(|(from, above)| {
-            let start = from.max(end);
-            (start, above.without(start - from))
-        });
-        let most = u64::from(u32::MAX) * self.page;
-        let mut joined: Vec<(u64, Mapping)> = Vec::new();
-        for (start, mapping) in below.into_iter().chain(within).chain(above) {
-            match joined.last_mut() {
-                Some((from, before))
-                    if before.continued_by(*from, start, &mapping) && mapping.end - *from <= most =>
-                {
-                    before.end = mapping.end;
-                }
-                _ => joined.push((start, mapping)),
-            }
-        }
-        for (start, mapping) in joined {
-            *space = self.mappings.map(*space, start, mapping);
-        }
+        let alike = |&(_, piece): &(u64, Mapping)| piece.flags == flags;
+        let below = start.checked_sub(1).and_then(|below| self.flags.at(space.flags, below)).filter(alike);
+        let above = self.flags.at(space.flags, end).filter(alike);
+        let start = below.map_or(start, |(from, _)| from);
+        let end = above.map_or(end, |(_, piece)| piece.end);
+        space.flags = self.flags.map(space.flags, start, Mapping { end, flags, segment: None, offset: None });
     }
 
     /// The segment at an address, if it is mapped and the mapping names one.
     pub(super) fn segment_at(&self, asid: u64, addr: u64) -> Option<u64> {
         let space = *self.spaces.get(&asid)?;
-        if let Some((_, mapping)) = self.mappings.at(space, addr) {
+        if let Some((_, mapping)) = self.mappings.at(space.mappings, addr) {
             return mapping.segment;
         }
-        let (start, above) = self.mappings.next(space, addr)?;
-        (above.flags & map_flags::GROWS != 0 && start - addr <= GROWTH).then_some(above.segment)?
+        let (start, above) = self.mappings.next(space.mappings, addr)?;
+        let (_, piece) = self.flags.at(space.flags, start)?;
+        (piece.flags & map_flags::GROWS != 0 && start - addr <= GROWTH).then_some(above.segment)?
     }
 
     /// Events that map in a new space what another has mapped.
     pub(super) fn remap(&self, asid: u64) -> Vec<Event> {
         let space = self.spaces.get(&asid).copied().unwrap_or_default();
-        let maps = self.mappings.all(space);
-        maps.map(|(addr, mapping)| Event {
-            op: Op::Map,
-            addr,
-            size: mapping.flags,
-            count: ((mapping.end - addr) / self.page) as u32,
-            arg0: mapping.segment,
-            arg1: mapping.offset,
-        })
-        .collect()
+        let mut events = Vec::new();
+        for (start, mapping) in self.mappings.all(space.mappings) {
+            let mut at = start;
+            while at < mapping.end {
+                let (_, piece) = self.flags.at(space.flags, at).expect("what is mapped has flags");
+                let end = piece.end.min(mapping.end);
+                events.push(Event {
+                    op: Op::Map,
+                    addr: at,
+                    size: piece.flags,
+                    count: ((end - at) / self.page) as u32,
+                    arg0: mapping.segment,
+                    arg1: mapping.without(at - start).offset,
+                });
+                at = end;
+            }
+        }
+        events
     }
 }

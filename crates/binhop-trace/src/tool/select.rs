@@ -10,7 +10,7 @@
 //! | regions | does its first byte lie in a segment of that kind, or of a file whose path holds this text? | references |
 //! | mode | is it the kernel's, or the program's? | references |
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use binhop_base::{Problem, Result};
 
@@ -96,6 +96,7 @@ pub(super) struct Selector {
     kinds: [bool; Op::ALL.len()],
     keeps_state: bool,
     asids: Option<BTreeSet<u64>>,
+    /// In order, none of which touches another.
     addresses: Vec<(u64, u64)>,
     segments: Option<BTreeSet<u64>>,
     regions: Regions,
@@ -127,7 +128,7 @@ impl Selector {
             keeps_state: Op::ALL.iter().any(|&op| op.is_reference() && kinds[op as usize]),
             follows: asids.is_some() || segments.is_some(),
             asids,
-            addresses: selection.addresses.clone(),
+            addresses: apart(&selection.addresses),
             segments,
             regions: Regions::new(meta),
             mode: selection.mode,
@@ -145,10 +146,13 @@ impl Selector {
     /// Whether the filters for references let one pass.
     fn passes(&self, event: &Event) -> bool {
         let last = event.addr.saturating_add(u64::from(event.size.max(1) - 1));
-        let within = |&(from, to): &(u64, u64)| event.addr < to && last >= from;
+        let within = || {
+            let next = self.addresses.partition_point(|&(_, to)| to <= event.addr);
+            self.addresses.get(next).is_some_and(|&(from, _)| from <= last)
+        };
         let in_kernel = self.kernel > 0;
         self.mode.is_none_or(|mode| (mode == Mode::Kernel) == in_kernel)
-            && (self.addresses.is_empty() || self.addresses.iter().any(within))
+            && (self.addresses.is_empty() || within())
             && self.segments.as_ref().is_none_or(|wanted| {
                 self.regions
                     .segment_at(self.current, event.addr)
@@ -268,16 +272,37 @@ fn kinds(names: &[String]) -> Result<[bool; Op::ALL.len()]> {
     Ok(kinds)
 }
 
+/// The same addresses in order, ranges that meet joined.
+fn apart(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut sorted = ranges.to_vec();
+    sorted.sort_unstable();
+    let mut apart: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in sorted {
+        match apart.last_mut() {
+            Some((_, end)) if from <= *end => *end = to.max(*end),
+            _ => apart.push((from, to)),
+        }
+    }
+    apart
+}
+
 fn asids(selection: &Selection, meta: &Meta) -> Result<Option<BTreeSet<u64>>> {
     let Selection { asids, pids, commands, .. } = selection;
     if asids.is_empty() && pids.is_empty() && commands.is_empty() {
         return Ok(None);
     }
     let mut wanted: BTreeSet<u64> = asids.iter().copied().collect();
-    let mut look_up = |value: String, place: &str, fits: &dyn Fn(&crate::event::Process) -> bool| {
-        let found = meta.processes.iter().filter(|(_, process)| fits(process));
-        let found: Vec<u64> = found.map(|(&asid, _)| u64::from(asid)).collect();
-        if !found.is_empty() {
+    let (mut by_pid, mut by_command) = (BTreeMap::new(), BTreeMap::new());
+    for (&asid, process) in &meta.processes {
+        if let Some(pid) = process.pid {
+            by_pid.entry(pid).or_insert_with(Vec::new).push(u64::from(asid));
+        }
+        if let Some(command) = &process.command {
+            by_command.entry(command).or_insert_with(Vec::new).push(u64::from(asid));
+        }
+    }
+    let mut want = |value: String, place: &str, found: Option<&Vec<u64>>| {
+        if let Some(found) = found {
             wanted.extend(found);
             return Ok(());
         }
@@ -298,10 +323,10 @@ fn asids(selection: &Selection, meta: &Meta) -> Result<Option<BTreeSet<u64>>> {
         Err(Problem::request(&value, place, "the trace names no such process", &remedy))
     };
     for &pid in pids {
-        look_up(pid.to_string(), "pid", &|process| process.pid == Some(pid))?;
+        want(pid.to_string(), "pid", by_pid.get(&pid))?;
     }
     for command in commands {
-        look_up(command.clone(), "command", &|process| process.command.as_ref() == Some(command))?;
+        want(command.clone(), "command", by_command.get(command))?;
     }
     Ok(Some(wanted))
 }
