@@ -386,3 +386,31 @@ fn processes_take_no_memory_in_each_lane() {
     let each = of_all.saturating_sub(of_two) / lanes as usize;
     assert!(each <= 2 << 10, "{each} B in each lane for {processes} processes more");
 }
+
+/// Processes that live to the end, each with one page of its own.
+#[test]
+fn a_process_that_lives_costs_little() {
+    let _turn = turn();
+    let events = |processes: u64| {
+        let mut events = EventBuilder::default();
+        for asid in 1..=processes {
+            events.push(Op::Switch, asid, 0, 0);
+            load(&mut events, 5);
+        }
+        events.finish()
+    };
+    let (processes, lanes) = (1 << 15, 8);
+    let [once, twice] = [processes, 2 * processes].map(events);
+    let machine = machine("random");
+    let more = |seeds| {
+        let [once, twice] = [&once, &twice].map(|events| metered(&machine, events, seeds, None).peak);
+        println!("{seeds} lanes: {once} B, then {twice} B");
+        (twice - once) as u64
+    };
+    let (of_two, of_all) = (more(2), more(2 + lanes));
+    let in_a_lane = (of_all - of_two) / (lanes * processes);
+    let outside = of_two / processes - 2 * in_a_lane;
+    println!("a process with one page: {outside} B, and {in_a_lane} B in each lane");
+    // The tables have just doubled: address spaces, pages and mappings by number, and what finds them.
+    assert!(outside <= 460 && in_a_lane <= 55, "{outside} B, and {in_a_lane} B in each lane");
+}
