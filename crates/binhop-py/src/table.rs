@@ -145,13 +145,16 @@ pub(crate) struct StreamSource {
     reader: Option<RecordBatchStreamReader>,
     meta: Meta,
     empty: bool,
+    /// Why it cannot go on. Nothing follows an error.
+    failed: Option<Box<Problem>>,
 }
 
 impl StreamSource {
     /// Takes the object's stream. A Polars frame starts a new one each time, a pyarrow reader has only one.
     pub(crate) fn new(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
         let reader = stream_of(object, name)?;
-        Ok(Self { name: name.to_string(), reader: Some(reader), meta: Meta::default(), empty: true })
+        let (name, reader) = (name.to_string(), Some(reader));
+        Ok(Self { name, reader, meta: Meta::default(), empty: true, failed: None })
     }
 }
 
@@ -186,16 +189,9 @@ impl Drop for StreamSource {
     }
 }
 
-impl Source for StreamSource {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn meta(&self) -> &Meta {
-        &self.meta
-    }
-
-    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+impl StreamSource {
+    /// Takes the next batch from its producer.
+    fn advance(&mut self) -> Result<Option<EventBatch>> {
         // Arrow asserts that a batch has as many columns as the schema says.
         let runs = python_runs();
         let Some(reader) = self.reader.as_mut().filter(|_| *runs) else { return Ok(None) };
@@ -225,6 +221,23 @@ impl Source for StreamSource {
                 "look at what produces it",
             )),
         }
+    }
+}
+
+impl Source for StreamSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if let Some(problem) = &self.failed {
+            return Err(problem.clone());
+        }
+        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
 use binhop_base::{Class, Domain, Problem, Rng, Stream};
 use binhop_trace::event::{EventBatch, EventBuilder, Meta, Op, Process, Source};
+use binhop_trace::tool::{Joined, Selection, select};
 use binhop_trace::{TraceReader, TraceWriter, Written};
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
@@ -292,6 +293,36 @@ fn a_file_of_another_program_needs_only_the_required_columns() {
         (problem.value.as_str(), problem.rule.as_str()),
         ("2", "this binhop reads version 1 of the event schema")
     );
+}
+
+/// The second batch is sound, and so is the rest of the joined trace and of the part.
+#[test]
+fn nothing_follows_an_error() {
+    let place = Place::new("follows");
+    let path = place.file("t.parquet");
+    let loads = |first_op: u8, first_size: u32| -> Vec<(&'static str, ArrayRef)> {
+        let (mut op, mut size) = (vec![1; 40_000], vec![4; 40_000]);
+        (op[0], size[0]) = (first_op, first_size);
+        vec![
+            ("op", Arc::new(UInt8Array::from(op))),
+            ("addr", Arc::new(UInt64Array::from(vec![8; 40_000]))),
+            ("size", Arc::new(UInt32Array::from(size))),
+            ("count", Arc::new(UInt32Array::from(vec![1; 40_000]))),
+        ]
+    };
+    let twice = |mut source: Box<dyn Source>| {
+        let problems = [source.next_batch(), source.next_batch()].map(|batch| batch.unwrap_err().to_string());
+        assert_eq!(problems[0], problems[1]);
+        problems[0].clone()
+    };
+    foreign(&path, loads(99, 4), &[]);
+    let open = || -> Box<dyn Source> { Box::new(TraceReader::open(&path).unwrap()) };
+    assert!(twice(open()).contains("99: no operation has this code"));
+    // A reference that is too large, which the reader lets pass.
+    foreign(&path, loads(1, 1 << 20), &[]);
+    assert!(twice(Box::new(Joined::new(vec![open()]).unwrap())).contains("row 0: load with size 1048576"));
+    let part = select(open(), &Selection::default()).unwrap();
+    assert!(twice(part).contains("row 0: load with size 1048576"));
 }
 
 /// `polars.parquet`: Polars 2.1's `write_parquet`. `pyarrow-rewritten.parquet`: rows 5 to 7 of a trace of ours, read and

@@ -105,6 +105,8 @@ pub struct Mix {
     scheduler: Scheduler,
     fresh: bool,
     started: bool,
+    /// Why it cannot go on. Nothing follows an error.
+    failed: Option<Box<Problem>>,
 }
 
 /// An input in the mix.
@@ -153,6 +155,7 @@ impl Mix {
             scheduler,
             fresh: true,
             started: false,
+            failed: None,
         })
     }
 
@@ -262,6 +265,20 @@ impl Mix {
     }
 }
 
+impl Mix {
+    /// Mixes on until a batch is ready, or to the end.
+    fn advance(&mut self) -> Result<Option<EventBatch>> {
+        if !self.weave.is_ready() {
+            self.run()?;
+            if self.scheduler.running().is_none() {
+                self.weave.flush();
+            }
+            self.numbers.tell(&mut self.meta);
+        }
+        Ok(self.weave.next())
+    }
+}
+
 impl Source for Mix {
     fn name(&self) -> &str {
         &self.name
@@ -272,14 +289,10 @@ impl Source for Mix {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        if !self.weave.is_ready() {
-            self.run()?;
-            if self.scheduler.running().is_none() {
-                self.weave.flush();
-            }
-            self.numbers.tell(&mut self.meta);
+        if let Some(problem) = &self.failed {
+            return Err(problem.clone());
         }
-        Ok(self.weave.next())
+        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Joined {
     /// Rows of the current trace so far.
     row: u64,
     first: bool,
+    /// Why it cannot go on. Nothing follows an error.
+    failed: Option<Box<Problem>>,
 }
 
 /// Numbers of one trace, as the joined trace has them.
@@ -90,6 +92,7 @@ impl Joined {
             kernel: 0,
             row: 0,
             first: true,
+            failed: None,
         };
         joined.meta = joined.current.meta().clone();
         joined.adopt();
@@ -191,16 +194,9 @@ impl Joined {
     }
 }
 
-impl Source for Joined {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn meta(&self) -> &Meta {
-        &self.meta
-    }
-
-    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+impl Joined {
+    /// Reads the next batch with rows, of the next trace if one has ended.
+    fn read_on(&mut self) -> Result<Option<EventBatch>> {
         loop {
             match self.current.next_batch()? {
                 Some(batch) if batch.is_empty() => {}
@@ -214,5 +210,22 @@ impl Source for Joined {
                 None => return Ok(None),
             }
         }
+    }
+}
+
+impl Source for Joined {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if let Some(problem) = &self.failed {
+            return Err(problem.clone());
+        }
+        self.read_on().inspect_err(|problem| self.failed = Some(problem.clone()))
     }
 }

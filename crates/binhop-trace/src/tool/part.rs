@@ -86,12 +86,15 @@ pub(super) struct Part<C> {
     row: u64,
     kept: bool,
     ended: bool,
+    /// Why it cannot go on. Nothing follows an error.
+    failed: Option<Box<Problem>>,
 }
 
 impl<C: Choose + 'static> Part<C> {
     pub(super) fn source(source: Box<dyn Source>, choose: C) -> Box<dyn Source> {
         let out = EventBuilder::default();
-        Box::new(Self { source, choose, out, waiting: Waiting::default(), row: 0, kept: false, ended: false })
+        let waiting = Waiting::default();
+        Box::new(Self { source, choose, out, waiting, row: 0, kept: false, ended: false, failed: None })
     }
 
     /// Goes through a batch.
@@ -143,16 +146,9 @@ pub(super) fn push(out: &mut EventBuilder, event: &Event) {
     }
 }
 
-impl<C: Choose + 'static> Source for Part<C> {
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn meta(&self) -> &Meta {
-        self.source.meta()
-    }
-
-    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+impl<C: Choose + 'static> Part<C> {
+    /// Reads on until there are rows for a batch, or to the end.
+    fn advance(&mut self) -> Result<Option<EventBatch>> {
         while !self.ended && self.out.len() < BATCH_ROWS {
             match self.source.next_batch()? {
                 Some(batch) => self.add(&batch)?,
@@ -165,6 +161,23 @@ impl<C: Choose + 'static> Source for Part<C> {
             return Err(Problem::request(&value, self.source.name(), &rule, remedy));
         }
         Ok((!self.out.is_empty()).then(|| self.out.finish()))
+    }
+}
+
+impl<C: Choose + 'static> Source for Part<C> {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn meta(&self) -> &Meta {
+        self.source.meta()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if let Some(problem) = &self.failed {
+            return Err(problem.clone());
+        }
+        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
     }
 }
 
