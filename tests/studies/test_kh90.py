@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -184,6 +185,28 @@ def test_tables_call_it_the_paper(tiny: Path) -> None:
     for name in ("table-1.csv", "table-3.csv"):
         heads, there = ((place / name).read_text().splitlines()[0] for place in (tiny, published[0]))
         assert heads == there
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_the_published_texts_are_what_report_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    def undrawn(_: object, directory: Path, stem: str) -> list[Path]:
+        """Makes empty pictures: drawing them takes most of the time."""
+        made = [directory / f"{stem}.{kind}" for kind in ("png", "svg")]
+        for path in made:
+            path.touch()
+        return made
+
+    for name in ("kh90.save", "kh90.figures.save", "lf91.figures.style.save"):
+        monkeypatch.setattr(f"binhop.reproduce.{name}", undrawn)
+    published = ROOT / "studies" / key / "paper"
+    for path in (*published.glob("*.parquet"), published / "provenance.json"):
+        shutil.copy(path, tmp_path)
+    assert cli.main(["report", str(tmp_path), "-q"]) == 0
+    texts = [path for path in published.iterdir() if path.suffix in (".csv", ".md")]
+    assert len(texts) > 3
+    assert [path.name for path in texts if (tmp_path / path.name).read_text() != path.read_text()] == []
 
 
 def test_what_cannot_be_asked_for(command: Command) -> None:

@@ -75,12 +75,12 @@ def _scope(data: Data) -> str:
     """What was simulated, and what may be concluded from it."""
     lengths = ", ".join(f"{name} {count / 1e6:,.0f} M" for name, count in data.instructions.items())
     what = {
-        "smoke": "This is a smoke run: it shows that everything runs. Its figures mean nothing.",
-        "quick": "These are the figures of a prefix of each program, not of the whole: caches start cold.",
+        "smoke": " This is a smoke run: it shows that everything runs. Its figures mean nothing.",
+        "quick": " These are the figures of a prefix of each program, not of the whole: caches start cold.",
         "paper": "",
     }.get(data.scale, "")
     return (
-        f"Scale `{data.scale}`. Instructions executed: {lengths}. {what}\n\n"
+        f"Scale `{data.scale}`. Instructions executed: {lengths}.{what}\n\n"
         "The paper's traces are gone; built-in programs of the same kind and size stand in for them. Its "
         "claims "
         "carry over, not its digits: both stand side by side here.\n"
