@@ -5,6 +5,8 @@
 //! GiB. Code that follows references refuses such a row by its number. The cost of a system event does not
 //! depend on its range, so system events have no bound.
 
+use std::ops::Range;
+
 use binhop_base::{Problem, Result};
 
 use crate::event::{EventBatch, Op};
@@ -62,17 +64,41 @@ pub(crate) fn exceeds(op: u8, size: u32, count: u32) -> Option<&'static str> {
     }
 }
 
+/// The rows of a chunk: few enough that its columns stay in the host's caches from the check to the use.
+const CHUNK: usize = 1 << 13;
+
+/// Splits a batch into chunks of rows that keep the bounds. A chunk comes with the reference behind it if that exceeds a
+/// bound, and is the last chunk then.
+///
+/// Each chunk is checked when it is asked for. A caller who uses each chunk at once reads each column from memory once.
+pub fn chunks(batch: &EventBatch) -> impl Iterator<Item = (Range<usize>, Option<Exceeded>)> {
+    let mut ended = false;
+    (0..batch.len()).step_by(CHUNK).map_while(move |start| {
+        if ended {
+            return None;
+        }
+        let rows = start..batch.len().min(start + CHUNK);
+        let exceeded = exceeded_among(batch, rows.clone());
+        ended = exceeded.is_some();
+        Some((start..exceeded.map_or(rows.end, |exceeded| exceeded.row), exceeded))
+    })
+}
+
 /// Returns the first reference of a batch that exceeds a bound.
 #[must_use]
 pub fn exceeded(batch: &EventBatch) -> Option<Exceeded> {
+    chunks(batch).find_map(|(_, exceeded)| exceeded)
+}
+
+fn exceeded_among(batch: &EventBatch, mut rows: Range<usize>) -> Option<Exceeded> {
     let (ops, sizes, counts) = (batch.op(), batch.size(), batch.count());
     // Large rows are rare, so one quick pass over all rows comes first. The union of all bits is at least the
     // maximum.
-    let union = sizes.iter().chain(counts).fold(0, |all, &value| all | value);
+    let union = sizes[rows.clone()].iter().chain(&counts[rows.clone()]).fold(0, |all, &value| all | value);
     if union <= LARGEST_REFERENCE.min(LONGEST_FETCH) {
         return None;
     }
-    let row = (0..batch.len()).find(|&row| exceeds(ops[row], sizes[row], counts[row]).is_some())?;
+    let row = rows.find(|&row| exceeds(ops[row], sizes[row], counts[row]).is_some())?;
     let column = exceeds(ops[row], sizes[row], counts[row])?;
     let value = if column == "size" { sizes[row] } else { counts[row] };
     Some(Exceeded { row, column, value, op: Op::from_code(ops[row])? })
@@ -115,6 +141,30 @@ mod tests {
         let mut builder = EventBuilder::default();
         rows.iter().for_each(|&(op, size, count)| builder.push(op, 0, size, count));
         exceeded(&builder.finish()).map(|exceeded| (exceeded.row, exceeded.column, exceeded.value))
+    }
+
+    #[test]
+    fn chunks_hold_each_row_once_and_end_at_the_first_that_exceeds() {
+        for (rows, broken) in [
+            (0, None),
+            (1, Some(0)),
+            (CHUNK, None),
+            (3 * CHUNK + 5, Some(CHUNK + 1)),
+            (2 * CHUNK, Some(2 * CHUNK - 1)),
+        ] {
+            let mut builder = EventBuilder::default();
+            (0..rows).for_each(|row| {
+                builder.push(Op::Load, 0, if broken == Some(row) { LARGEST_REFERENCE + 1 } else { 8 }, 1);
+            });
+            let batch = builder.finish();
+            let mut next = 0;
+            for (chunk, exceeded) in chunks(&batch) {
+                assert_eq!(chunk.start, next);
+                assert_eq!(exceeded.map(|exceeded| exceeded.row), broken.filter(|&row| row == chunk.end));
+                next = chunk.end;
+            }
+            assert_eq!(next, broken.unwrap_or(rows), "{rows} rows");
+        }
     }
 
     #[test]

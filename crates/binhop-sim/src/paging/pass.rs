@@ -4,9 +4,11 @@
 //! stored; a page known to a small table needs its number looked up as well; only a page that some color
 //! count has demoted from its most recent group goes to the stacks.
 
+use std::ops::Range;
+
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result};
 use binhop_os::Spaces;
-use binhop_trace::bounds::exceeded;
+use binhop_trace::bounds::chunks;
 use binhop_trace::{EventBatch, Source};
 
 use super::recent::Page;
@@ -91,9 +93,20 @@ impl Pass {
 
     /// Counts the rows of a batch.
     pub(super) fn feed(&mut self, batch: &EventBatch) -> Result<()> {
-        let (op, addr, size, count) = (batch.op(), batch.addr(), batch.size(), batch.count());
-        let exceeded = exceeded(batch);
-        for row in 0..exceeded.map_or(batch.len(), |exceeded| exceeded.row) {
+        for (rows, exceeded) in chunks(batch) {
+            self.feed_rows(batch, rows)?;
+            if let Some(exceeded) = exceeded {
+                return Err(exceeded.problem(&self.place, self.rows_before));
+            }
+        }
+        self.rows_before += batch.len() as u64;
+        Ok(())
+    }
+
+    fn feed_rows(&mut self, batch: &EventBatch, rows: Range<usize>) -> Result<()> {
+        let (op, addr) = (&batch.op()[rows.clone()], &batch.addr()[rows.clone()]);
+        let (size, count) = (&batch.size()[rows.clone()], &batch.count()[rows.clone()]);
+        for row in 0..rows.len() {
             let first = addr[row] >> self.page_log2;
             let last = addr[row].saturating_add(u64::from(size[row].max(1) - 1)) >> self.page_log2;
             let code = op[row];
@@ -110,13 +123,9 @@ impl Pass {
                     self.touch_all::<DATA>(first, last, false)?;
                     self.touch_all::<DATA>(first, last, true)?;
                 }
-                _ => self.system(batch, row)?,
+                _ => self.system(batch, rows.start + row)?,
             }
         }
-        if let Some(exceeded) = exceeded {
-            return Err(exceeded.problem(&self.place, self.rows_before));
-        }
-        self.rows_before += batch.len() as u64;
         Ok(())
     }
 

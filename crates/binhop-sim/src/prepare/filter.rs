@@ -13,12 +13,20 @@
 //! the slots of the lines that it may touch are forgotten (see [`super::occasions`]). A hashed index can put any line
 //! in any set: one slot remains.
 
+use std::ops::Range;
+
 use binhop_base::{MappingId, PowerOfTwo};
 use binhop_hw::{CacheConfig, WritePolicy};
+use binhop_trace::EventBatch;
 
 const DIRTY: u64 = 1;
 const TOLD: u64 = 2;
 const EMPTY: u64 = u64::MAX;
+/// A bit that no line's tag has: a line number has at most 61 bits.
+const NO_LINE: u64 = 1 << 63;
+
+/// Slots beyond those of a page's lines: more would not stay in the caches of the computer that simulates.
+const MOST_SETS: u64 = 1 << 12;
 
 /// What a filter must know of the cache it stands beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,16 +41,20 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The slot of a line, by its number.
-    pub(super) fn slot(&self, line: u64) -> u32 {
-        (line & (self.slots - 1)) as u32
+    /// The slots into which line `line` of a page of `in_page` lines may fall, whatever the page.
+    pub(super) fn slots_of(&self, line: u64, in_page: u64) -> impl Iterator<Item = u32> + use<> {
+        let first = line & (self.slots - 1) & (in_page - 1);
+        (first..self.slots).step_by(in_page as usize).map(|slot| slot as u32)
     }
 
-    pub(crate) fn of(cache: &CacheConfig, page: PowerOfTwo) -> Self {
+    /// For a cache of a machine with pages of `page` bytes. Where physical = virtual (`identity`), no frame number decides
+    /// anything, and each set is a slot.
+    pub(crate) fn of(cache: &CacheConfig, page: PowerOfTwo, identity: bool) -> Self {
         let lines_per_page = page.bytes() >> cache.line.log2();
+        let sure = if identity { lines_per_page.max(MOST_SETS) } else { lines_per_page };
         Self {
             line_log2: cache.line.log2(),
-            slots: if cache.hashed { 1 } else { lines_per_page.min(cache.sets()) },
+            slots: if cache.hashed { 1 } else { sure.min(cache.sets()) },
             tells_first_hit: !cache.rehit_is_neutral(),
             write_back: cache.write == WritePolicy::Back,
             allocate: cache.allocate,
@@ -50,83 +62,235 @@ impl Shape {
     }
 }
 
-/// One direct-mapped table of the lines last accessed, beside one first-level cache.
-#[derive(Clone, Debug)]
-pub(crate) struct Filter {
-    /// Virtual line number of each slot's last line × 4, plus [`DIRTY`] and [`TOLD`].
-    tags: Vec<u64>,
-    /// When each slot's line was last accessed.
-    times: Vec<u64>,
-    /// The mapping behind each slot's line.
-    ids: Vec<u32>,
+/// `Table` says where the slots of one port lie, and how its cache writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Table {
+    base: usize,
     mask: u64,
-    /// Bits a new line starts with: SRRIP must still be told of a first hit.
+    line_log2: u32,
+    /// Bits that a new line starts with: SRRIP must still be told of a first hit.
     fresh: u64,
     write_back: bool,
     allocate: bool,
+    /// A line that was not accessed at or after this time is not believed.
+    trusted: u64,
 }
 
-impl Filter {
-    /// The filter in front of a cache.
-    pub(crate) fn new(shape: Shape) -> Self {
-        let slots = shape.slots as usize;
+/// `Filters` are direct-mapped tables of the lines accessed last, one beside each first-level cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Filters {
+    /// For each slot, the virtual line number of the line accessed last × 4, plus [`DIRTY`] and [`TOLD`].
+    tags: Vec<u64>,
+    /// For each slot, the time of its last access; exact only where `timed`.
+    times: Vec<u64>,
+    /// The mapping behind each slot's line.
+    ids: Vec<u32>,
+    /// The tables of instructions and of data: the same table, where one cache serves both.
+    ports: [Table; 2],
+    /// The ways to refer to a line, by the code of the operation: fetch, load, store, modify.
+    ways: [Way; 4],
+    /// Whether anyone asks when a dropped access was.
+    timed: bool,
+}
+
+/// `Way` is what an operation needs of its port for its row to be skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    base: usize,
+    mask: u64,
+    trusted: u64,
+    /// Bits of a tag that may have either value: a read does not care whether its line is dirty.
+    either: u64,
+    /// Accesses of a line: a modify makes two.
+    accesses: u64,
+    line_log2: u32,
+    /// Lines beyond the first that a row may touch: one for a run of instructions.
+    further: u64,
+}
+
+/// `Columns` are some rows of a batch, all columns of the same length.
+#[derive(Clone, Copy)]
+pub(super) struct Columns<'a> {
+    pub(super) op: &'a [u8],
+    pub(super) addr: &'a [u64],
+    pub(super) size: &'a [u32],
+    pub(super) count: &'a [u32],
+}
+
+impl<'a> Columns<'a> {
+    /// These rows of a batch.
+    pub(super) fn of(batch: &'a EventBatch, rows: Range<usize>) -> Self {
+        Self {
+            op: &batch.op()[rows.clone()],
+            addr: &batch.addr()[rows.clone()],
+            size: &batch.size()[rows.clone()],
+            count: &batch.count()[rows],
+        }
+    }
+
+    /// These of the rows.
+    #[inline]
+    pub(super) fn part(self, rows: Range<usize>) -> Self {
+        Self {
+            op: &self.op[rows.clone()],
+            addr: &self.addr[rows.clone()],
+            size: &self.size[rows.clone()],
+            count: &self.count[rows],
+        }
+    }
+}
+
+/// The first and the last line of a reference. An address that wraps is on other lines than the last ones of memory.
+#[inline]
+pub(super) fn lines(addr: u64, size: u32, line_log2: u32) -> (u64, u64) {
+    (addr >> line_log2, addr.wrapping_add(u64::from(size.max(1) - 1)) >> line_log2)
+}
+
+impl Filters {
+    /// The filters beside caches of these shapes, for instructions and for data; one, if the caches are not `split`.
+    /// `timed`: whether anyone asks when an access was that was dropped.
+    pub(crate) fn new(shapes: [Shape; 2], split: bool, timed: bool) -> Self {
+        let table = |shape: Shape, base: u64| Table {
+            base: base as usize,
+            mask: shape.slots - 1,
+            line_log2: shape.line_log2,
+            fresh: if shape.tells_first_hit { 0 } else { TOLD },
+            write_back: shape.write_back,
+            allocate: shape.allocate,
+            trusted: u64::MAX,
+        };
+        let fetch = table(shapes[0], 0);
+        let data = if split { table(shapes[1], shapes[0].slots) } else { fetch };
+        let slots = data.base + data.mask as usize + 1;
+        let way = |Table { base, mask, line_log2, trusted, .. }, either, accesses, further| Way {
+            base,
+            mask,
+            trusted,
+            either,
+            accesses,
+            line_log2,
+            further,
+        };
         Self {
             tags: vec![EMPTY; slots],
             times: vec![0; slots],
             ids: vec![0; slots],
-            mask: shape.slots - 1,
-            fresh: if shape.tells_first_hit { 0 } else { TOLD },
-            write_back: shape.write_back,
-            allocate: shape.allocate,
+            ports: [fetch, data],
+            ways: [way(fetch, DIRTY, 1, 1), way(data, DIRTY, 1, 0), way(data, 0, 1, 0), way(data, 0, 2, 0)],
+            timed,
         }
     }
 
-    /// A filter for nothing, to stand in while the real one is being read.
-    pub(crate) const fn none() -> Self {
-        Self {
-            tags: Vec::new(),
-            times: Vec::new(),
-            ids: Vec::new(),
-            mask: 0,
-            fresh: 0,
-            write_back: false,
-            allocate: false,
+    /// Believes only lines accessed at or after these times, for instructions and for data.
+    pub(crate) fn trust(&mut self, since: [u64; 2]) {
+        for (port, trusted) in self.ports.iter_mut().zip(since) {
+            port.trusted = trusted;
+        }
+        for (op, way) in self.ways.iter_mut().enumerate() {
+            way.trusted = since[usize::from(op > 0)];
+            // No line is found whose port is not believed at all.
+            way.either = way.either & DIRTY | if way.trusted == u64::MAX { NO_LINE } else { 0 };
         }
     }
 
-    /// Whether a read of this line may be dropped. Notes the time if so. `horizon`: a line not accessed
-    /// since then is not believed.
+    /// Skips rows as long as all that they access would be dropped, notes when their lines were accessed, and moves the
+    /// clock on: by one for each access if anyone asks for times. Returns the number of rows. It stops at the latest at a row that is no reference, and at one that touches
+    /// more than one line, or more than two if it is a run of instructions; `runs` tells whether there are any.
+    #[inline]
+    pub(super) fn skip(&mut self, columns: Columns<'_>, runs: bool, clock: &mut u64) -> usize {
+        match (self.timed, runs) {
+            (false, false) => self.skip_by::<false, false>(columns, clock),
+            (false, true) => self.skip_by::<false, true>(columns, clock),
+            (true, false) => self.skip_by::<true, false>(columns, clock),
+            (true, true) => self.skip_by::<true, true>(columns, clock),
+        }
+    }
+
     #[inline(always)]
-    pub(crate) fn drops_read(&mut self, line: u64, now: u64, horizon: u64) -> bool {
-        let slot = (line & self.mask) as usize;
-        let hit = self.tags[slot] | DIRTY == line << 2 | (DIRTY | TOLD) && self.times[slot] >= horizon;
-        if hit {
+    fn skip_by<const TIMED: bool, const RUNS: bool>(
+        &mut self,
+        columns: Columns<'_>,
+        clock: &mut u64,
+    ) -> usize {
+        let Columns { op, addr, size, count } = columns;
+        let rows = op.len();
+        let (addr, size, count) = (&addr[..rows], &size[..rows], &count[..rows]);
+        let tags = self.tags.as_slice();
+        let times = &mut self.times[..tags.len()];
+        let mut now = *clock;
+        let mut row = 0;
+        while row < rows {
+            let Some(way) = self.ways.get(usize::from(op[row])) else { break };
+            let (first, last) = lines(addr[row], size[row], way.line_log2);
+            let further = last.wrapping_sub(first);
+            if further > u64::from(RUNS && count[row] > 1) & way.further {
+                break;
+            }
+            let at = way.base + (first & way.mask) as usize;
+            let then = way.base + (last & way.mask) as usize;
+            if tags[at] | way.either != first << 2 | (DIRTY | TOLD) {
+                break;
+            }
+            if RUNS && tags[then] | way.either != last << 2 | (DIRTY | TOLD) {
+                break;
+            }
+            if TIMED {
+                if times[at] < way.trusted || RUNS && times[then] < way.trusted {
+                    break;
+                }
+                now += way.accesses;
+                times[at] = now;
+                if RUNS {
+                    now += further;
+                    times[then] = now;
+                }
+            }
+            row += 1;
+        }
+        // Without times the clock need only move on.
+        *clock = if TIMED { now } else { now + row as u64 };
+        row
+    }
+
+    #[inline]
+    fn slot(&self, port: usize, line: u64) -> usize {
+        let Table { base, mask, .. } = self.ports[port];
+        base + (line & mask) as usize
+    }
+
+    #[inline(always)]
+    fn drops_if(&mut self, port: usize, line: u64, either: u64, now: u64) -> bool {
+        let slot = self.slot(port, line);
+        let sure = self.tags[slot] | either == line << 2 | (DIRTY | TOLD)
+            && self.times[slot] >= self.ports[port].trusted;
+        if sure && self.timed {
             self.times[slot] = now;
         }
-        hit
+        sure
     }
 
-    /// Whether an access of this line may be dropped: a store, or a read. Notes the time if so.
-    #[inline]
-    pub(crate) fn drops(&mut self, line: u64, store: bool, now: u64, horizon: u64) -> bool {
-        if store { self.drops_store(line, now, horizon) } else { self.drops_read(line, now, horizon) }
-    }
-
-    /// The mapping behind the line of this line's slot.
-    #[inline]
-    pub(crate) fn mapping_of(&self, line: u64) -> MappingId {
-        MappingId(self.ids[(line & self.mask) as usize])
+    /// Whether a read of this line may be dropped. Notes the time if so.
+    #[inline(always)]
+    pub(crate) fn drops_read(&mut self, port: usize, line: u64, now: u64) -> bool {
+        self.drops_if(port, line, DIRTY, now)
     }
 
     /// Whether a store to this line may be dropped. Notes the time if so.
     #[inline(always)]
-    pub(crate) fn drops_store(&mut self, line: u64, now: u64, horizon: u64) -> bool {
-        let slot = (line & self.mask) as usize;
-        let hit = self.tags[slot] == line << 2 | (DIRTY | TOLD) && self.times[slot] >= horizon;
-        if hit {
-            self.times[slot] = now;
-        }
-        hit
+    pub(crate) fn drops_store(&mut self, port: usize, line: u64, now: u64) -> bool {
+        self.drops_if(port, line, 0, now)
+    }
+
+    /// Whether an access of this line may be dropped: a store, or a read. Notes the time if so.
+    #[inline]
+    pub(crate) fn drops(&mut self, port: usize, line: u64, store: bool, now: u64) -> bool {
+        if store { self.drops_store(port, line, now) } else { self.drops_read(port, line, now) }
+    }
+
+    /// The mapping behind the line of this line's slot.
+    #[inline]
+    pub(crate) fn mapping_of(&self, port: usize, line: u64) -> MappingId {
+        MappingId(self.ids[self.slot(port, line)])
     }
 
     /// A reference passes: its line is from now on its slot's. Returns the mapping that the slot
@@ -134,24 +298,25 @@ impl Filter {
     #[inline]
     pub(crate) fn pass(
         &mut self,
+        port: usize,
         line: u64,
         id: u32,
         store: bool,
         now: u64,
-        horizon: u64,
     ) -> Option<(u32, u64)> {
-        let slot = (line & self.mask) as usize;
-        let (tag, time) = (self.tags[slot], self.times[slot]);
-        let known = tag != EMPTY && tag >> 2 == line && self.ids[slot] == id && time >= horizon;
-        let left = (time > 0 && self.ids[slot] != id).then(|| (self.ids[slot], time));
+        let Table { fresh, write_back, allocate, trusted, .. } = self.ports[port];
+        let slot = self.slot(port, line);
+        let (tag, time, held) = (self.tags[slot], self.times[slot], self.ids[slot]);
+        let known = tag != EMPTY && tag >> 2 == line && held == id && time >= trusted;
+        let left = (time > 0 && held != id).then_some((held, time));
         self.times[slot] = now;
         self.ids[slot] = id;
         self.tags[slot] = if !store {
-            line << 2 | if known { tag & DIRTY | TOLD } else { self.fresh }
+            line << 2 | if known { tag & DIRTY | TOLD } else { fresh }
         } else if known {
-            line << 2 | TOLD | (tag & DIRTY) | u64::from(self.write_back)
-        } else if self.allocate {
-            line << 2 | self.fresh | u64::from(self.write_back)
+            line << 2 | TOLD | (tag & DIRTY) | u64::from(write_back)
+        } else if allocate {
+            line << 2 | fresh | u64::from(write_back)
         } else {
             // The store may have hit, and then its line is the most recent; or not, and then it is absent.
             EMPTY
@@ -164,15 +329,148 @@ impl Filter {
         self.tags.fill(EMPTY);
     }
 
-    /// Believes the lines of these slots no more. Times stay.
-    pub(crate) fn forget_slots(&mut self, slots: &[u32]) {
+    /// Believes the lines of these slots of a port no more. Times stay.
+    pub(crate) fn forget_slots(&mut self, port: usize, slots: &[u32]) {
         for &slot in slots {
-            self.tags[slot as usize] = EMPTY;
+            self.tags[self.ports[port].base + slot as usize] = EMPTY;
         }
     }
 
-    /// Every slot's mapping and the time of its last access, for slots that were ever used.
-    pub(crate) fn last_accesses(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.ids.iter().copied().zip(self.times.iter().copied()).filter(|(_, time)| *time > 0)
+    /// The mapping and the time of the last access of every slot that was accessed after `time`.
+    pub(crate) fn accesses_since(&self, time: u64) -> impl Iterator<Item = (MappingId, u64)> {
+        debug_assert!(self.timed);
+        let accessed = self.times.iter().zip(&self.ids).filter(move |(then, _)| **then > time);
+        accessed.map(|(&then, &id)| (MappingId(id), then))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Some rows, as the columns of a batch.
+    #[derive(Clone, Debug, Default)]
+    struct Rows {
+        op: Vec<u8>,
+        addr: Vec<u64>,
+        size: Vec<u32>,
+        count: Vec<u32>,
+    }
+
+    impl Rows {
+        fn columns(&self) -> Columns<'_> {
+            Columns { op: &self.op, addr: &self.addr, size: &self.size, count: &self.count }
+        }
+
+        /// The rows from this row on.
+        fn from(&self, row: usize) -> Self {
+            Self {
+                op: self.op[row..].to_vec(),
+                addr: self.addr[row..].to_vec(),
+                size: self.size[row..].to_vec(),
+                count: self.count[row..].to_vec(),
+            }
+        }
+    }
+
+    /// The accesses of a row one by one: its port, its line, whether it stores. `None` for what is not skipped.
+    fn accesses(filters: &Filters, rows: &Rows, row: usize) -> Option<Vec<(usize, u64, bool)>> {
+        let (op, addr, size) = (rows.op[row], rows.addr[row], rows.size[row]);
+        let port = usize::from(op > 0);
+        let end = addr.checked_add(u64::from(size.max(1) - 1))?;
+        let log2 = filters.ports[port].line_log2;
+        let lines: Vec<u64> = (addr >> log2..=end >> log2).collect();
+        let few = if op == 0 && rows.count[row] > 1 { 2 } else { 1 };
+        let stores: &[bool] = match op {
+            0 | 1 => &[false],
+            2 => &[true],
+            3 => &[false, true],
+            _ => return None,
+        };
+        (lines.len() <= few).then(|| {
+            stores.iter().flat_map(|&store| lines.iter().map(move |&line| (port, line, store))).collect()
+        })
+    }
+
+    /// Skips as [`Filters::skip`] does, an access at a time.
+    fn skip_slowly(filters: &mut Filters, rows: &Rows, clock: &mut u64) -> usize {
+        for row in 0..rows.op.len() {
+            let Some(accesses) = accesses(filters, rows, row) else { return row };
+            let (mut after, mut now) = (filters.clone(), *clock);
+            let all = accesses.iter().all(|&(port, line, store)| {
+                now += 1;
+                after.drops(port, line, store, now)
+            });
+            if !all {
+                return row;
+            }
+            *clock = if filters.timed { now } else { *clock + 1 };
+            *filters = after;
+        }
+        rows.op.len()
+    }
+
+    fn shape() -> impl Strategy<Value = Shape> {
+        (3..6u32, 0..4u32, any::<[bool; 3]>()).prop_map(
+            |(line_log2, slots_log2, [tells_first_hit, write_back, allocate])| Shape {
+                line_log2,
+                slots: 1 << slots_log2,
+                tells_first_hit,
+                write_back,
+                allocate,
+            },
+        )
+    }
+
+    /// A row: mostly a small reference near the others, sometimes at the end of memory, sometimes no reference.
+    fn row() -> impl Strategy<Value = (u8, u64, u32, u32)> {
+        let addr = prop_oneof![20 => 0..256u64, 1 => (0..64u64).prop_map(|below| u64::MAX - below)];
+        let op = prop_oneof![40 => 0..4u8, 1 => 4..8u8];
+        (op, addr, prop_oneof![20 => 0..9u32, 1 => 9..80u32], 0..4u32)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn rows_are_skipped_as_their_accesses_would_be(
+            shapes in [shape(), shape()],
+            split in any::<bool>(),
+            timed in any::<bool>(),
+            runs in any::<bool>(),
+            rows in prop::collection::vec(row(), 1..200),
+            trusted in prop_oneof![4 => Just([0, 0]), 1 => [0..60u64, 0..60u64], 1 => Just([u64::MAX; 2])],
+        ) {
+            let shapes = if split { shapes } else { [shapes[0]; 2] };
+            let mut filters = Filters::new(shapes, split, timed);
+            // Without times there is no time before which a line is not believed.
+            let believed = trusted.map(|time| if timed || time == u64::MAX { time } else { 0 });
+            filters.trust(if split { believed } else { [believed[0]; 2] });
+            let (mut rest, mut clock) = (Rows::default(), 0);
+            for (op, addr, size, count) in rows {
+                rest.op.push(op);
+                rest.addr.push(addr);
+                rest.size.push(size);
+                rest.count.push(if runs { count } else { count.min(1) });
+            }
+            while !rest.op.is_empty() {
+                let (mut slow, mut slow_clock) = (filters.clone(), clock);
+                let expected = skip_slowly(&mut slow, &rest, &mut slow_clock);
+                let skipped = filters.skip(rest.columns(), runs, &mut clock);
+                prop_assert_eq!((skipped, clock), (expected, slow_clock));
+                prop_assert_eq!(&filters, &slow);
+                rest = rest.from(skipped);
+                if !rest.op.is_empty() {
+                    // What stopped it passes, whether it must or not.
+                    for (port, line, store) in accesses(&filters, &rest, 0).unwrap_or_default() {
+                        clock += 1;
+                        filters.pass(port, line, 0, store, clock);
+                    }
+                    rest = rest.from(1);
+                }
+            }
+        }
     }
 }

@@ -21,23 +21,25 @@ mod lives;
 mod needs;
 mod occasions;
 mod pages;
+mod plain;
 mod residency;
 mod system;
 mod tape;
 mod whole;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use binhop_base::{Asid, Bytes, Kind, MappingId, PowerOfTwo, Result};
 use binhop_os::{SegmentId, Spaces};
-use binhop_trace::bounds::exceeded;
+use binhop_trace::bounds::chunks;
 use binhop_trace::{EventBatch, Op};
 
 use crate::reckon::Growth;
 use crate::unit::Asks;
 pub use cuts::Cuts;
-use filter::Filter;
+use filter::Filters;
 use lives::Lives;
 pub use lives::{Switch, Turn};
 pub(crate) use needs::Needs;
@@ -100,7 +102,7 @@ pub struct Prepare {
     rows_before: u64,
     page: PowerOfTwo,
     spaces: Spaces,
-    filters: [Filter; 2],
+    filters: Filters,
     /// Which filter serves data references: 0 where one cache serves all.
     data: usize,
     line_log2: [u32; 2],
@@ -112,16 +114,16 @@ pub struct Prepare {
     occasions: Option<Occasions>,
     translations: Translations,
     horizon: ResidencyHorizon,
-    /// Each filter believes a line accessed at or after this: the horizon, or never.
-    trusted: [u64; 2],
     safe: Option<u64>,
     /// The segments of the space that a placement was asked for last, if any placement asks for them.
     segments: Option<Arc<[SegmentId]>>,
     /// Segments listed in the block at hand.
     listed: usize,
     reuses: bool,
-    /// Whether times of last reference are of use to anyone.
+    /// Whether a placement may ask when pages were referenced last.
     follows: bool,
+    /// The horizon knows of every access up to this time.
+    noted: u64,
     died: bool,
     placed: u64,
     evicting: bool,
@@ -176,7 +178,12 @@ impl Prepare {
             rows_before: 0,
             page: needs.page,
             spaces,
-            filters: needs.shapes.map(Filter::new),
+            // Times matter to the horizon and to placements; where physical = virtual there is neither.
+            filters: Filters::new(
+                needs.shapes,
+                needs.split,
+                setup.safe.is_some() && (needs.follows || !needs.tight),
+            ),
             data: usize::from(needs.split),
             line_log2: needs.shapes.map(|shape| shape.line_log2),
             timed: needs.timed,
@@ -187,13 +194,13 @@ impl Prepare {
                 .as_ref()
                 .map(|asks| Occasions::new(Arc::clone(asks), &needs.shapes, needs.split, needs.page.log2())),
             translations: Translations::new(NOTHING),
-            trusted: [0; 2],
             horizon,
             safe: setup.safe,
             segments: setup.lists_segments.then(|| [].into()),
             listed: 0,
             reuses: needs.reuses,
-            follows: needs.follows || !needs.tight,
+            follows: needs.follows,
+            noted: 0,
             died: false,
             placed: 0,
             evicting: false,
@@ -285,39 +292,69 @@ impl Prepare {
         batch: &EventBatch,
         emit: Emit<'_>,
     ) -> Result<Flow> {
-        let (op, addr, size, count) = (batch.op(), batch.addr(), batch.size(), batch.count());
-        let exceeded = exceeded(batch);
-        for row in 0..exceeded.map_or(batch.len(), |exceeded| exceeded.row) {
-            let (addr, size) = (addr[row], size[row]);
-            let mut cut = false;
-            match op[row] {
-                0 if WHOLE && count[row] == 1 => cut = self.instruction(addr, size)?,
-                1 | 3 if WHOLE => self.whole_reference(addr, size, Kind::Load)?,
-                2 if WHOLE => self.whole_reference(addr, size, Kind::Store)?,
-                0 => cut = self.fetch::<OCCASIONS>(addr, size, u64::from(count[row]))?,
-                1 => self.data_reference::<OCCASIONS>(addr, size, true, false)?,
-                2 => self.data_reference::<OCCASIONS>(addr, size, false, true)?,
-                3 => self.data_reference::<OCCASIONS>(addr, size, true, true)?,
-                _ => self.system(batch, row)?,
+        for (rows, exceeded) in chunks(batch) {
+            if self.feed_rows::<WHOLE, OCCASIONS>(batch, rows, emit)? == Flow::Done {
+                return Ok(Flow::Done);
             }
-            if cut {
-                return self.finish(emit).map(|()| Flow::Done);
+            if let Some(exceeded) = exceeded {
+                if batch.op()[exceeded.row] == Op::Fetch as u8 && self.cuts.end_before_fetch(&self.stream) {
+                    return self.finish(emit).map(|()| Flow::Done);
+                }
+                return Err(exceeded.problem(&self.place, self.rows_before));
             }
-            if self.rows.len() >= BLOCK_ROWS
-                || self.controls.len() >= BLOCK_CONTROLS
-                || self.listed >= BLOCK_SEGMENTS
-            {
-                self.flush(emit)?;
-            }
-        }
-        if let Some(exceeded) = exceeded {
-            if op[exceeded.row] == Op::Fetch as u8 && self.cuts.end_before_fetch(&self.stream) {
-                return self.finish(emit).map(|()| Flow::Done);
-            }
-            return Err(exceeded.problem(&self.place, self.rows_before));
         }
         self.rows_before += batch.len() as u64;
         Ok(Flow::On)
+    }
+
+    fn feed_rows<const WHOLE: bool, const OCCASIONS: bool>(
+        &mut self,
+        batch: &EventBatch,
+        rows: Range<usize>,
+        emit: Emit<'_>,
+    ) -> Result<Flow> {
+        if !WHOLE && !OCCASIONS {
+            return self.feed_plain(batch, rows, emit);
+        }
+        for row in rows {
+            if self.feed_row::<WHOLE, OCCASIONS>(batch, row)? {
+                return self.finish(emit).map(|()| Flow::Done);
+            }
+            self.flush_if_full(emit)?;
+        }
+        Ok(Flow::On)
+    }
+
+    /// A row, whatever it is. Returns whether the stream ends before it.
+    #[inline(always)]
+    fn feed_row<const WHOLE: bool, const OCCASIONS: bool>(
+        &mut self,
+        batch: &EventBatch,
+        row: usize,
+    ) -> Result<bool> {
+        let (addr, size, count) = (batch.addr()[row], batch.size()[row], batch.count()[row]);
+        match batch.op()[row] {
+            0 if WHOLE && count == 1 => return self.instruction(addr, size),
+            1 | 3 if WHOLE => self.whole_reference(addr, size, Kind::Load)?,
+            2 if WHOLE => self.whole_reference(addr, size, Kind::Store)?,
+            0 => return self.fetch::<OCCASIONS>(addr, size, u64::from(count)),
+            1 => self.data_reference::<OCCASIONS>(addr, size, true, false)?,
+            2 => self.data_reference::<OCCASIONS>(addr, size, false, true)?,
+            3 => self.data_reference::<OCCASIONS>(addr, size, true, true)?,
+            _ => self.system(batch, row)?,
+        }
+        Ok(false)
+    }
+
+    #[inline]
+    fn flush_if_full(&mut self, emit: Emit<'_>) -> Result<()> {
+        if self.rows.len() >= BLOCK_ROWS
+            || self.controls.len() >= BLOCK_CONTROLS
+            || self.listed >= BLOCK_SEGMENTS
+        {
+            self.flush(emit)?;
+        }
+        Ok(())
     }
 
     /// The stream is over: the last block, closed by [`Mark::End`].
@@ -355,14 +392,7 @@ impl Prepare {
         let log2 = self.line_log2[FETCH];
         let first = addr >> log2;
         let last = addr.saturating_add(u64::from(size.max(1) - 1)) >> log2;
-        for line in first..=last {
-            self.clock += 1;
-            if OCCASIONS {
-                self.access_with_occasions(FETCH, line, Kind::Fetch)?;
-            } else if !self.filters[FETCH].drops_read(line, self.clock, self.trusted[FETCH]) {
-                self.pass(FETCH, line, Kind::Fetch)?;
-            }
-        }
+        self.access_lines::<OCCASIONS>(FETCH, (first, last), Kind::Fetch)?;
         let lines = last - first + 1;
         self.stream.accesses[0] += lines.max(count);
         self.stream.instructions += count;
@@ -390,28 +420,33 @@ impl Prepare {
             self.seen.straddling[1] += u64::from(addr >> self.page.log2() != end >> self.page.log2());
         }
         if load {
-            for line in first..=last {
-                self.clock += 1;
-                if OCCASIONS {
-                    self.access_with_occasions(self.data, line, Kind::Load)?;
-                } else if !self.filters[self.data].drops_read(line, self.clock, self.trusted[self.data]) {
-                    self.pass(self.data, line, Kind::Load)?;
-                }
-            }
+            self.access_lines::<OCCASIONS>(self.data, (first, last), Kind::Load)?;
             self.stream.accesses[1] += last - first + 1;
         }
         if store {
-            for line in first..=last {
-                self.clock += 1;
-                if OCCASIONS {
-                    self.access_with_occasions(self.data, line, Kind::Store)?;
-                } else if !self.filters[self.data].drops_store(line, self.clock, self.trusted[self.data]) {
-                    self.pass(self.data, line, Kind::Store)?;
-                }
-            }
+            self.access_lines::<OCCASIONS>(self.data, (first, last), Kind::Store)?;
             self.stream.accesses[2] += last - first + 1;
         }
         self.stream.references += 1;
+        Ok(())
+    }
+
+    /// Accesses each line from the first to the last.
+    #[inline(always)]
+    fn access_lines<const OCCASIONS: bool>(
+        &mut self,
+        port: usize,
+        (first, last): (u64, u64),
+        kind: Kind,
+    ) -> Result<()> {
+        for line in first..=last {
+            self.clock += 1;
+            if OCCASIONS {
+                self.access_with_occasions(port, line, kind)?;
+            } else if !self.filters.drops(port, line, kind == Kind::Store, self.clock) {
+                self.pass(port, line, kind)?;
+            }
+        }
         Ok(())
     }
 
@@ -440,9 +475,7 @@ impl Prepare {
     fn row(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) -> Row {
         let in_page = self.page.log2() - self.line_log2[port];
         let store = kind == Kind::Store;
-        if let Some((left, time)) =
-            self.filters[port].pass(line, mapping.0, store, self.clock, self.trusted[port])
-        {
+        if let Some((left, time)) = self.filters.pass(port, line, mapping.0, store, self.clock) {
             self.note(MappingId(left), time);
         }
         Row::new(mapping, (line & ((1 << in_page) - 1)) as u32, kind)

@@ -40,10 +40,11 @@ impl Needs {
         // cache the processor asks too, behind that one's filter.
         let inclusive = config.caches.iter().any(|cache| cache.inclusive);
         let asked = |front: usize| config.caches.iter().any(|cache| cache.next == Next::Cache(front));
+        let identity = machine.memory().frames.is_none();
         Self {
             page: config.page,
-            identity: machine.memory().frames.is_none(),
-            shapes: caches.map(|cache| Shape::of(&config.caches[cache], config.page)),
+            identity,
+            shapes: caches.map(|cache| Shape::of(&config.caches[cache], config.page, identity)),
             split: config.fetch != config.data,
             timed: tree.has_write_buffer(),
             believe: caches.map(|front| !inclusive && !asked(front)),

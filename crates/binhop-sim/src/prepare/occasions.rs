@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use binhop_base::{Kind, MappingId, Result};
 
-use super::filter::{Filter, Shape};
+use super::filter::{Filters, Shape};
 use super::{Control, Prepare};
 use crate::unit::{Asks, Occasion, OccasionKind, Port};
 
@@ -39,7 +39,7 @@ impl Occasions {
                 (false, _) => &[],
             };
             let lines = ports.iter().flat_map(|&port| disturbs.of(port).numbers(shape.line_log2, in_page));
-            let mut slots: Vec<u32> = lines.map(|line| shape.slot(line)).collect();
+            let mut slots: Vec<u32> = lines.flat_map(|line| shape.slots_of(line, in_page)).collect();
             slots.sort_unstable();
             slots.dedup();
             slots.into()
@@ -62,9 +62,9 @@ impl Occasions {
     }
 
     /// Forgets what filters know and a unit may disturb at an occasion.
-    fn disturb(&self, kind: OccasionKind, filters: &mut [Filter; 2]) {
-        for (filter, slots) in filters.iter_mut().zip(&self.forgets[kind as usize]) {
-            filter.forget_slots(slots);
+    fn disturb(&self, kind: OccasionKind, filters: &mut Filters) {
+        for (port, slots) in self.forgets[kind as usize].iter().enumerate() {
+            filters.forget_slots(port, slots);
         }
     }
 }
@@ -86,16 +86,16 @@ impl Prepare {
     #[inline(never)]
     pub(super) fn access_with_occasions(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
         let store = kind == Kind::Store;
-        let (now, trusted) = (self.clock, self.trusted[port]);
-        let sure = self.filters[port].drops(line, store, now, trusted);
-        let mapping = if sure { self.filters[port].mapping_of(line) } else { self.reach(port, line, kind)? };
+        let now = self.clock;
+        let sure = self.filters.drops(port, line, store, now);
+        let mapping = if sure { self.filters.mapping_of(port, line) } else { self.reach(port, line, kind)? };
         let by = Port::of(kind);
         let occasions = self.occasions.as_mut().expect("called for streams with occasions");
         let misses = occasions.wants(OccasionKind::Miss);
         if occasions.last[by as usize].replace(mapping) != Some(mapping) {
             self.occasion(Occasion::PageChange { port: by, mapping });
         }
-        if sure && self.filters[port].drops(line, store, now, trusted) {
+        if sure && self.filters.drops(port, line, store, now) {
             return Ok(());
         }
         if misses && let Some(occasions) = &self.occasions {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use binhop_base::{Kind, MappingId, PageId, PageNo, PowerOfTwo, Result};
 use binhop_os::{Request as PageRequest, SegmentId};
 
-use super::filter::Filter;
 use super::{Control, Mapped, Prepare};
 use crate::slots::Slots;
 use crate::unit::Occasion;
@@ -133,10 +132,11 @@ impl Prepare {
             return;
         };
         let fresh = self.horizon.is_new(page);
-        if self.follows {
+        let changes_hands = fresh && self.placed > safe || self.reuses && self.died;
+        let lanes_ask = self.follows && (self.evicting || changes_hands);
+        if lanes_ask || self.horizon.moves_next() {
             self.note_all();
         }
-        let changes_hands = fresh && self.placed > safe || self.reuses && self.died;
         if changes_hands && !self.evicting {
             self.evicting = true;
             if self.follows {
@@ -153,7 +153,7 @@ impl Prepare {
     }
 
     pub(super) fn set_trust(&mut self) {
-        self.trusted = self.believe.map(|believe| if believe { self.horizon.time() } else { u64::MAX });
+        self.filters.trust(self.believe.map(|believe| if believe { self.horizon.time() } else { u64::MAX }));
     }
 
     /// A mapping was last referenced at `time`.
@@ -162,14 +162,13 @@ impl Prepare {
         self.horizon.note(page, time);
     }
 
-    /// Brings every page's time of last reference up to date and, once lanes need them, tells them the news.
-    pub(super) fn note_all(&mut self) {
-        let filters = std::mem::replace(&mut self.filters, [Filter::none(), Filter::none()]);
-        for (mapping, time) in filters[..=self.data].iter().flat_map(Filter::last_accesses) {
-            self.note(MappingId(mapping), time);
+    /// Brings every page's time of last reference up to date and, once lanes ask for the times, tells them the news.
+    fn note_all(&mut self) {
+        for (mapping, time) in self.filters.accesses_since(self.noted) {
+            self.horizon.note(self.spaces.page_of(mapping), time);
         }
-        self.filters = filters;
-        if self.evicting {
+        self.noted = self.clock;
+        if self.evicting && self.follows {
             let news = self.horizon.take_news();
             if !news.is_empty() {
                 self.control(Control::Recency(news));
@@ -188,8 +187,6 @@ impl Prepare {
     }
 
     pub(super) fn forget_lines(&mut self) {
-        for filter in &mut self.filters {
-            filter.forget();
-        }
+        self.filters.forget();
     }
 }

@@ -96,7 +96,7 @@ impl ResidencyHorizon {
     }
 
     /// A page that may have been gone is referenced next, at a time that is noted afterwards: one more recent page. Moves
-    /// the horizon on when that makes too many. All other times must have been noted.
+    /// the horizon on when that makes too many, and then all other times must have been noted.
     pub(crate) fn one_more(&mut self, page: PageId) {
         let Some(safe) = self.safe.filter(|_| self.horizon != u64::MAX) else { return };
         debug_assert!(self.may_be_gone(page));
@@ -105,6 +105,11 @@ impl ResidencyHorizon {
             self.move_on(safe);
         }
         self.recent.push(page);
+    }
+
+    /// Whether [`one_more`](Self::one_more) moves the horizon when it is called next: it needs all times then.
+    pub(crate) fn moves_next(&self) -> bool {
+        self.safe.is_some() && self.horizon != u64::MAX && self.room == 1
     }
 
     /// Half of what is safe stays recent, so that this costs little for each page asked for.

@@ -48,7 +48,7 @@ impl Prepare {
         self.stream.accesses[kind as usize] += 1;
         self.clock += 1;
         // No line is ever dirty: a store is as good as a load.
-        let sure = self.filters[port].drops_read(first, self.clock, self.trusted[port]);
+        let sure = self.filters.drops_read(port, first, self.clock);
         if first == last {
             return if sure { Ok(()) } else { self.pass(port, first, kind) };
         }
@@ -57,7 +57,7 @@ impl Prepare {
             self.seen.straddling[0] += 1;
             self.seen.straddling[1] += u64::from(two_pages);
         }
-        if sure && self.filters[port].drops_read(last, self.clock, self.trusted[port]) {
+        if sure && self.filters.drops_read(port, last, self.clock) {
             return Ok(());
         }
         self.pass_both(port, [first, last], kind)

@@ -1,0 +1,142 @@
+//! Rows of a stream without occasions, the common case.
+//!
+//! Most rows are references whose lines need not be asked for. They are skipped in one loop that looks at the filters
+//! alone. What they add to the counts of the stream is added up from the columns afterwards, because no one reads the
+//! counts in between: up to the next cut there is no mark, and a stretch ends at each event that is no reference.
+
+use std::ops::Range;
+
+use binhop_base::{Kind, Result};
+use binhop_trace::{EventBatch, Op};
+
+use super::filter::{Columns, lines};
+use super::{Emit, FETCH, Flow, Prepare};
+
+/// Rows whose operations are counted in bytes before they are added up.
+const COUNTED_TOGETHER: usize = 128;
+
+impl Prepare {
+    /// Takes in rows that keep the bounds on references.
+    pub(super) fn feed_plain(
+        &mut self,
+        batch: &EventBatch,
+        rows: Range<usize>,
+        emit: Emit<'_>,
+    ) -> Result<Flow> {
+        let columns = Columns::of(batch, rows.clone());
+        let counts = Counts::of(columns.count);
+        let mut row = 0;
+        while row < rows.len() {
+            let mut counted = row;
+            let end = rows.len().min(row.saturating_add(self.rows_before_cut(counts.most)));
+            while row < end {
+                row += self.filters.skip(columns.part(row..end), counts.most > 1, &mut self.clock);
+                if row == end || !is_plain(columns, row, self.line_log2[FETCH], self.line_log2[self.data]) {
+                    break;
+                }
+                if self.timed {
+                    self.count(columns.part(counted..row), counts);
+                    counted = row;
+                }
+                self.refer_to_lines(columns, row)?;
+                self.flush_if_full(emit)?;
+                row += 1;
+            }
+            self.count(columns.part(counted..row), counts);
+            if row < end || row == counted && row < rows.len() {
+                if self.feed_row::<false, false>(batch, rows.start + row)? {
+                    return self.finish(emit).map(|()| Flow::Done);
+                }
+                self.flush_if_full(emit)?;
+                row += 1;
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    /// Rows that surely lie before the next cut, if each holds at most `most` instructions.
+    fn rows_before_cut(&self, most: u32) -> usize {
+        let references = self.next_cut - self.stream.references;
+        let instructions = self.next_interval - self.stream.instructions;
+        usize::try_from(references.min(instructions) / u64::from(most)).unwrap_or(usize::MAX)
+    }
+
+    /// The accesses of a reference that [`is_plain`].
+    fn refer_to_lines(&mut self, columns: Columns<'_>, row: usize) -> Result<()> {
+        let op = columns.op[row];
+        let port = if op == Op::Fetch as u8 { FETCH } else { self.data };
+        let lines = lines(columns.addr[row], columns.size[row], self.line_log2[port]);
+        match op {
+            0 => self.access_lines::<false>(port, lines, Kind::Fetch),
+            1 => self.access_lines::<false>(port, lines, Kind::Load),
+            2 => self.access_lines::<false>(port, lines, Kind::Store),
+            _ => {
+                self.access_lines::<false>(port, lines, Kind::Load)?;
+                self.access_lines::<false>(port, lines, Kind::Store)
+            }
+        }
+    }
+
+    /// Adds what these rows are to the counts of the stream. Each [`is_plain`].
+    fn count(&mut self, columns: Columns<'_>, counts: Counts) {
+        let Columns { op, count, .. } = columns;
+        let [mut fetches, mut loads, mut stores] = [0; 3];
+        for op in op.chunks(COUNTED_TOGETHER) {
+            let [mut fetched, mut loaded, mut stored] = [0_u8; 3];
+            for &op in op {
+                fetched += u8::from(op == Op::Fetch as u8);
+                // A modify, 3, is a load, 1, and a store, 2.
+                loaded += op & 1;
+                stored += op >> 1;
+            }
+            fetches += u64::from(fetched);
+            loads += u64::from(loaded);
+            stores += u64::from(stored);
+        }
+        let (mut instructions, mut accesses) = (fetches, fetches);
+        if !counts.single {
+            (instructions, accesses) = (0, 0);
+            for (&op, &count) in op.iter().zip(count) {
+                let count = if op == Op::Fetch as u8 { count } else { 0 };
+                instructions += u64::from(count);
+                accesses += u64::from(count.max(u32::from(op == Op::Fetch as u8)));
+            }
+        }
+        self.stream.instructions += instructions;
+        self.stream.references += instructions + op.len() as u64 - fetches;
+        self.stream.accesses[0] += accesses;
+        self.stream.accesses[1] += loads;
+        self.stream.accesses[2] += stores;
+    }
+}
+
+/// What is known of the counts of some rows.
+#[derive(Clone, Copy)]
+struct Counts {
+    /// No count is larger, and this is at least 1.
+    most: u32,
+    /// Whether each is 1.
+    single: bool,
+}
+
+impl Counts {
+    fn of(counts: &[u32]) -> Self {
+        // No count has a bit that `union` lacks, and each has the bits of `common`.
+        let (union, common) =
+            counts.iter().fold((1, u32::MAX), |(union, common), &count| (union | count, common & count));
+        Self { most: union, single: union == 1 && common & 1 == 1 }
+    }
+}
+
+/// Whether a row is a reference of one line, or a run of instructions over two lines. Each of its lines is accessed once
+/// for each way in which it is referenced.
+#[inline]
+fn is_plain(columns: Columns<'_>, row: usize, fetch_log2: u32, data_log2: u32) -> bool {
+    let (op, addr, size) = (columns.op[row], columns.addr[row], columns.size[row]);
+    if op > Op::Modify as u8 {
+        return false;
+    }
+    let fetch = op == Op::Fetch as u8;
+    let (first, last) = lines(addr, size, if fetch { fetch_log2 } else { data_log2 });
+    last.wrapping_sub(first) <= u64::from(fetch && columns.count[row] > 1)
+}
