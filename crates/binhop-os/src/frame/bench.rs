@@ -90,9 +90,9 @@ impl Bench {
         let recency = Recency::new();
         self.list.refresh(request, &recency);
         let rank = self.list.rank_of(frame.into()).unwrap();
-        let before = self.list.fresh().to_vec();
+        let before: Vec<u32> = self.list.pool().collect();
         assert_eq!(self.list.take(rank, request).0, frame);
-        self.entered = self.list.fresh().iter().copied().find(|frame| !before.contains(frame));
+        self.entered = self.list.pool().find(|frame| !before.contains(frame));
     }
 
     /// What the policy would choose.

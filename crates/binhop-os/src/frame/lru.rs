@@ -13,13 +13,11 @@
 //! outside can only have grown younger; so appending keeps the order.
 //!
 //! # Cost
-//! Nothing at a reference. At every placement O(K) at worst, with small constants: the pool stands in order, so
-//! the chosen frame is searched for (many at a time), and the gap it leaves is closed by moving what is older, if
-//! it was never used (4 B a frame), or what is younger, if it was (16 B). To know a frame's place at once
-//! would mean to change all of those places, or a tree in which every rank costs O(log K).
+//! Nothing at a reference. A placement costs O(log P) as long as K frames were never used ([`Fresh`]).
 //!
-//! Once fewer than K frames were never used, O(K) more to validate; and for each frame that was touched since it
-//! was last looked at O(log P), spread over placements. 28 B per frame.
+//! Once fewer than K frames were never used, it costs O(K), with small constants: the used part of the pool is validated,
+//! the chosen frame is searched for in it, and the gap it leaves is closed by moving what is younger (16 B a frame). And
+//! for each frame that was touched since it was last looked at it costs O(log P), spread over placements. 32 B per frame.
 
 use alloc::{vec, vec::Vec};
 
@@ -30,20 +28,15 @@ use super::{
     aging::{Aged, Aging},
     bins::{Bins, Counts},
     content::Content,
+    fresh::Fresh,
 };
 
 pub(crate) struct Lru {
     size: usize,
-    /// Frames in initial order, those that have been used first: `..used` and `used..`. What lies behind
-    /// `drawn` is not in order yet; the pool never reaches so far.
-    order: Vec<u32>,
-    used: usize,
+    /// The frames that were never used.
+    fresh: Fresh,
     /// Of the used ones, those that left the list because they are wired.
     wired: usize,
-    drawn: usize,
-    rng: Rng,
-    /// The order in which the list starts (KH90 §4.1.2).
-    stream: Stream,
     content: Vec<Content>,
     /// The used part of the pool, in order; exact since the last [`refresh`](Self::refresh).
     aged: Vec<Aged>,
@@ -58,19 +51,16 @@ impl Lru {
     /// A list of frames never used, in an order drawn from `rng` (the list's `number` among those of the
     /// lane), with a pool of `size` (1 to all of them).
     pub(crate) fn new(frames: u32, rng: Rng, number: u64, size: usize, counts: Option<Counts>) -> Self {
-        let stream = Stream::new(Domain::FrameOrder, number);
-        let mut order: Vec<u32> = (0..frames).collect();
-        rng.shuffle_places(stream, &mut order, 0..size);
-        let bins = counts.map(|counts| Bins::new(counts, order.len(), &order[..size]));
+        Self::of(Fresh::new(frames, rng, Stream::new(Domain::FrameOrder, number), size), size, counts)
+    }
+
+    fn of(fresh: Fresh, size: usize, counts: Option<Counts>) -> Self {
+        let bins = counts.map(|counts| Bins::new(counts, fresh.frames(), fresh.first(size)));
         Self {
             size,
-            used: 0,
             wired: 0,
-            drawn: size,
-            rng,
-            stream,
-            content: vec![Content::default(); order.len()],
-            order,
+            content: vec![Content::default(); fresh.frames()],
+            fresh,
             aged: Vec::new(),
             aging: Aging::default(),
             following: false,
@@ -79,23 +69,33 @@ impl Lru {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.order.len()
+        self.fresh.frames()
     }
 
     pub(crate) fn needs_recency(&self) -> bool {
-        self.order.len() - self.used < self.size
+        self.never_used() < self.size
     }
 
-    /// The pool's frames that were never used, in order: the older part.
-    #[inline]
-    pub(super) fn fresh(&self) -> &[u32] {
-        &self.order[self.used..self.order.len().min(self.used + self.size)]
+    /// Number of frames that were never used.
+    fn never_used(&self) -> usize {
+        self.fresh.frames() - self.fresh.used()
     }
 
-    /// The pool's frames that were used, in order.
+    /// Number of the pool's frames that were never used: the older part.
+    fn fresh_len(&self) -> usize {
+        self.never_used().min(self.size)
+    }
+
+    /// The pool's frame at a rank below its length.
     #[inline]
-    pub(super) fn aged(&self) -> &[Aged] {
-        &self.aged
+    pub(super) fn frame(&self, rank: usize) -> u32 {
+        let fresh = self.fresh_len();
+        if rank < fresh { self.fresh.at(rank) } else { self.aged[rank - fresh].frame }
+    }
+
+    /// The pool's frames, least recently used first.
+    pub(super) fn pool(&self) -> impl Iterator<Item = u32> {
+        self.fresh.iter().take(self.fresh_len()).chain(self.aged.iter().map(|entry| entry.frame))
     }
 
     pub(crate) fn content(&self, frame: u32) -> Content {
@@ -123,14 +123,16 @@ impl Lru {
         }
         if !self.following {
             self.following = true;
-            let content = |&frame: &u32| (frame, self.content[frame as usize]);
-            for (frame, content) in self.order[..self.used].iter().map(content) {
+            for frame in self.fresh.iter_used() {
+                let content = self.content[frame as usize];
                 if !content.is_wired() {
                     self.aging.add(frame, content.last());
                 }
             }
         }
-        let available = self.used - self.wired;
+        let available = self.fresh.used() - self.wired;
+        let wanted = (self.size - self.never_used()).min(available);
+        let portion = self.len() / 8;
         let Self { aging, aged, bins, .. } = self;
         aged.retain(|entry| {
             let stays = entry.is_current(recency);
@@ -142,10 +144,9 @@ impl Lru {
             }
             stays
         });
-        let wanted = (self.size - (self.order.len() - self.used)).min(available);
         while aged.len() < wanted {
             // There is one: as many as are wanted were used and are not wired.
-            let entry = aging.take_oldest(recency, self.order.len() / 8);
+            let entry = aging.take_oldest(recency, portion);
             aged.push(entry);
             if let Some(bins) = bins {
                 bins.enter(entry.frame);
@@ -156,19 +157,13 @@ impl Lru {
     /// The place of a frame in the pool, 0 for the least recently used.
     pub(super) fn rank_of(&self, frame: u64) -> Option<usize> {
         let frame = u32::try_from(frame).ok()?;
-        let fresh = self.fresh();
-        let aged = || self.aged.iter().position(|entry| entry.frame == frame).map(|rank| fresh.len() + rank);
-        // In blocks that the compiler compares at once.
-        let holds = |block: &[u32]| block.iter().fold(false, |found, &other| found | (other == frame));
-        let block = fresh.chunks(32).position(holds).map(|block| block * 32);
-        let within =
-            |start: usize| fresh[start..].iter().position(|&other| other == frame).map(|rank| start + rank);
-        block.and_then(within).or_else(aged)
+        let aged = || self.aged.iter().position(|entry| entry.frame == frame).map(|at| self.fresh_len() + at);
+        self.fresh.rank_of(frame).or_else(aged)
     }
 
     /// Number of frames in the pool.
     pub(crate) fn pool_len(&self) -> usize {
-        self.fresh().len() + self.aged.len()
+        self.fresh_len() + self.aged.len()
     }
 
     /// Number of wired frames, counted.
@@ -178,27 +173,16 @@ impl Lru {
 
     /// Number of frames that are not wired.
     pub(crate) fn unwired(&self) -> usize {
-        self.order.len() - self.wired
+        self.len() - self.wired
     }
 
     /// Takes the frame at `rank` out of the pool.
     fn take_out(&mut self, rank: usize) -> u32 {
-        let fresh = self.fresh().len();
-        let mut next = None;
-        let frame = if rank < fresh {
-            self.order[self.used..=self.used + rank].rotate_right(1);
-            self.used += 1;
-            let entering = self.used + self.size - 1;
-            if entering < self.order.len() {
-                if entering == self.drawn {
-                    self.rng.shuffle_places(self.stream, &mut self.order, entering..entering + 1);
-                    self.drawn += 1;
-                }
-                next = Some(self.order[entering]);
-            }
-            self.order[self.used - 1]
+        let fresh = self.fresh_len();
+        let (frame, next) = if rank < fresh {
+            self.fresh.take(rank, self.size)
         } else {
-            self.aged.remove(rank - fresh).frame
+            (self.aged.remove(rank - fresh).frame, None)
         };
         if let Some(bins) = &mut self.bins {
             bins.leave(frame);
@@ -252,22 +236,26 @@ impl Lru {
 
     /// Whether every frame stands exactly once in the list, and the counts are those of the frames.
     pub(crate) fn is_whole(&self) -> bool {
-        let mut seen = vec![0u8; self.order.len()];
+        let mut seen = vec![0u8; self.len()];
         let followed = self.aged.iter().chain(self.aging.iter()).map(|entry| entry.frame);
-        for frame in followed.chain(self.order[self.used..].iter().copied()) {
+        for frame in followed {
             seen[frame as usize] += 1;
         }
+        let mut used = vec![false; self.len()];
         let mut wired = 0;
-        for &frame in &self.order[..self.used] {
+        for frame in self.fresh.iter_used() {
             let is_wired = self.content[frame as usize].is_wired();
+            used[frame as usize] = true;
             wired += usize::from(is_wired);
             // A wired frame is in no list; before it must be known which is the oldest, neither is any used one.
             seen[frame as usize] += u8::from(is_wired || !self.following);
         }
-        let pool = || self.fresh().iter().copied().chain(self.aged.iter().map(|entry| entry.frame));
+        for (seen, used) in seen.iter_mut().zip(used) {
+            *seen += u8::from(!used);
+        }
         seen.iter().all(|&times| times == 1)
             && wired == self.wired
-            && self.bins.as_ref().is_none_or(|bins| bins.are_true(pool(), &self.content))
+            && self.bins.as_ref().is_none_or(|bins| bins.are_true(self.pool(), &self.content))
     }
 }
 
@@ -275,11 +263,7 @@ impl Lru {
 impl Lru {
     /// A list in a given order.
     pub(super) fn in_order(order: Vec<u32>, size: usize, counts: Option<Counts>) -> Self {
-        let mut list = Self::new(order.len() as u32, Rng::new(0), 0, size, None);
-        list.bins = counts.map(|counts| Bins::new(counts, order.len(), &order[..size]));
-        list.drawn = order.len();
-        list.order = order;
-        list
+        Self::of(Fresh::in_order(order), size, counts)
     }
 
     /// Damages the list.

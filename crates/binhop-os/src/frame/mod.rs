@@ -15,6 +15,7 @@ pub(crate) mod allocator;
 pub(crate) mod bench;
 mod bins;
 pub(crate) mod content;
+mod fresh;
 pub(crate) mod lru;
 mod pool;
 mod recency;

@@ -22,7 +22,7 @@ impl<'a> Pool<'a> {
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a pool is never empty")]
     pub fn len(&self) -> usize {
-        self.list.fresh().len() + self.list.aged().len()
+        self.list.pool_len()
     }
 
     /// The frame at a rank below [`len`](Self::len).
@@ -46,7 +46,7 @@ impl<'a> Pool<'a> {
 
     /// Every frame with the page it still holds, least recently used first.
     pub fn iter(&self) -> impl Iterator<Item = (FrameNo, Option<PageId>)> {
-        (0..self.len()).map(|rank| (self.frame(rank), self.holds(rank)))
+        self.list.pool().map(|frame| (FrameNo(u64::from(frame)), self.list.content(frame).page()))
     }
 
     /// The bins that the policy tells apart.
@@ -117,7 +117,6 @@ impl<'a> Pool<'a> {
 
     #[inline]
     fn number(&self, rank: usize) -> u32 {
-        let fresh = self.list.fresh();
-        if rank < fresh.len() { fresh[rank] } else { self.list.aged()[rank - fresh.len()].frame }
+        self.list.frame(rank)
     }
 }

@@ -1,0 +1,232 @@
+//! The frames that were never used, in the list's initial order.
+//!
+//! The initial order is drawn only as far as the pool reaches. A frame that is taken leaves a mark at its place in the
+//! order, and the marks are counted by words in a Fenwick tree. So the frame at a rank, the rank of a frame, and taking a
+//! frame out each cost O(log P), whatever the size of the pool.
+
+use alloc::{vec, vec::Vec};
+
+use binhop_base::{Rng, Stream};
+
+pub(super) struct Fresh {
+    /// All frames in initial order; what lies behind `drawn` is not in order yet.
+    order: Vec<u32>,
+    drawn: usize,
+    rng: Rng,
+    /// The order in which the list starts (KH90 §4.1.2).
+    stream: Stream,
+    /// The place of each frame in the order, for frames before `drawn`.
+    places: Vec<u32>,
+    /// A bit for each place whose frame was taken.
+    taken: Vec<u64>,
+    /// A Fenwick tree over the words of `taken`: bits set.
+    sums: Vec<u32>,
+    /// Bits set in all words.
+    used: usize,
+}
+
+const WORD: usize = u64::BITS as usize;
+
+impl Fresh {
+    /// All frames, in an order drawn from `rng`; the first `size` of them are drawn.
+    pub(super) fn new(frames: u32, rng: Rng, stream: Stream, size: usize) -> Self {
+        let mut fresh = Self::untouched((0..frames).collect(), rng, stream);
+        fresh.draw(size);
+        fresh
+    }
+
+    /// All frames in this order, none of it drawn yet.
+    fn untouched(order: Vec<u32>, rng: Rng, stream: Stream) -> Self {
+        let words = order.len().div_ceil(WORD);
+        Self {
+            drawn: 0,
+            rng,
+            stream,
+            places: vec![0; order.len()],
+            taken: vec![0; words],
+            sums: vec![0; words + 1],
+            used: 0,
+            order,
+        }
+    }
+
+    /// Draws the order up to this place.
+    fn draw(&mut self, end: usize) {
+        if end > self.drawn {
+            self.rng.shuffle_places(self.stream, &mut self.order, self.drawn..end);
+            self.note_places(self.drawn..end);
+            self.drawn = end;
+        }
+    }
+
+    fn note_places(&mut self, places: core::ops::Range<usize>) {
+        for place in places {
+            self.places[self.order[place] as usize] = place as u32;
+        }
+    }
+
+    /// Number of frames, taken ones included.
+    pub(super) fn frames(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Number of frames that were taken.
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// The first frames of the order, taken or not.
+    pub(super) fn first(&self, frames: usize) -> &[u32] {
+        debug_assert!(frames <= self.drawn);
+        &self.order[..frames]
+    }
+
+    /// The frame at this rank of those that were not taken. It must be drawn.
+    pub(super) fn at(&self, rank: usize) -> u32 {
+        self.order[self.place(rank)]
+    }
+
+    /// The frames that were not taken, as far as the order is drawn.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.order[..self.drawn]
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| !self.is_taken(*place))
+            .map(|(_, &f)| f)
+    }
+
+    /// The frames that were taken, in the initial order.
+    pub(super) fn iter_used(&self) -> impl Iterator<Item = u32> {
+        self.order[..self.drawn]
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| self.is_taken(*place))
+            .map(|(_, &f)| f)
+    }
+
+    /// The rank of a frame among those that were not taken, unless it was taken or is not drawn.
+    pub(super) fn rank_of(&self, frame: u32) -> Option<usize> {
+        let place = *self.places.get(frame as usize)? as usize;
+        let drawn = place < self.drawn && self.order[place] == frame;
+        (drawn && !self.is_taken(place)).then(|| place - self.taken_before(place))
+    }
+
+    /// Takes the frame at this rank out. Returns it, and the frame that is the `size`-th from now on, if there are so many.
+    pub(super) fn take(&mut self, rank: usize, size: usize) -> (u32, Option<u32>) {
+        let place = self.place(rank);
+        self.taken[place / WORD] |= 1 << (place % WORD);
+        let mut node = place / WORD + 1;
+        while node < self.sums.len() {
+            self.sums[node] += 1;
+            node += node & node.wrapping_neg();
+        }
+        self.used += 1;
+        // No place from here on was ever within the pool, so none of them was taken.
+        let entering = self.used + size - 1;
+        let next = (entering < self.order.len()).then(|| {
+            self.draw(entering + 1);
+            self.order[entering]
+        });
+        (self.order[place], next)
+    }
+
+    fn is_taken(&self, place: usize) -> bool {
+        self.taken[place / WORD] >> (place % WORD) & 1 == 1
+    }
+
+    /// Frames taken at the places before this one.
+    fn taken_before(&self, place: usize) -> usize {
+        let mut node = place / WORD;
+        let within = self.taken[node] & ((1 << (place % WORD)) - 1);
+        let mut taken = within.count_ones() as usize;
+        while node > 0 {
+            taken += self.sums[node] as usize;
+            node &= node - 1;
+        }
+        taken
+    }
+
+    /// The place of the frame at this rank of those that were not taken.
+    fn place(&self, mut rank: usize) -> usize {
+        let words = self.taken.len();
+        let mut word = 0;
+        let mut step = words.next_power_of_two();
+        while step > 0 {
+            let next = word + step;
+            if next <= words {
+                let left = step * WORD - self.sums[next] as usize;
+                if left <= rank {
+                    rank -= left;
+                    word = next;
+                }
+            }
+            step /= 2;
+        }
+        word * WORD + select(!self.taken[word], rank)
+    }
+}
+
+/// The place of the set bit before which `rank` others are set.
+fn select(mut bits: u64, rank: usize) -> usize {
+    for _ in 0..rank {
+        bits &= bits - 1;
+    }
+    bits.trailing_zeros() as usize
+}
+
+#[cfg(test)]
+impl Fresh {
+    /// All frames in a given order.
+    pub(super) fn in_order(order: Vec<u32>) -> Self {
+        let mut fresh = Self::untouched(order, Rng::new(0), Stream::new(binhop_base::Domain::FrameOrder, 0));
+        fresh.drawn = fresh.order.len();
+        fresh.note_places(0..fresh.drawn);
+        fresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use binhop_base::{Domain, Rng, Stream};
+    use proptest::prelude::*;
+
+    use super::{Fresh, Vec};
+
+    proptest! {
+        #[test]
+        fn frames_leave_as_from_a_list(
+            frames in 1..400u32,
+            part in 0.0..1.0f64,
+            seed in any::<u64>(),
+            takes in prop::collection::vec(any::<u32>(), 0..500),
+        ) {
+            let size = 1 + (f64::from(frames - 1) * part) as usize;
+            let (rng, stream) = (Rng::new(seed), Stream::new(Domain::FrameOrder, 0));
+            let mut model: Vec<u32> = (0..frames).collect();
+            rng.shuffle(stream, &mut model);
+            let mut fresh = Fresh::new(frames, rng, stream, size);
+            let mut used = Vec::new();
+            for take in takes {
+                let pool = size.min(model.len());
+                prop_assert_eq!(fresh.iter().take(pool).collect::<Vec<_>>(), &model[..pool]);
+                for (rank, &frame) in model[..pool].iter().enumerate() {
+                    prop_assert_eq!((fresh.at(rank), fresh.rank_of(frame)), (frame, Some(rank)));
+                }
+                prop_assert!(used.iter().all(|&frame| fresh.rank_of(frame).is_none()));
+                prop_assert!(model[pool..].iter().all(|&frame| fresh.rank_of(frame).is_none()));
+                if pool == 0 {
+                    break;
+                }
+                let rank = take as usize % pool;
+                let frame = model.remove(rank);
+                used.push(frame);
+                prop_assert_eq!(fresh.take(rank, size), (frame, model.get(size - 1).copied()));
+                prop_assert_eq!(fresh.used(), used.len());
+            }
+            used.sort_unstable();
+            let mut known: Vec<u32> = fresh.iter_used().collect();
+            known.sort_unstable();
+            prop_assert_eq!(known, used);
+        }
+    }
+}
