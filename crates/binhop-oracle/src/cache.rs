@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use binhop_base::{Agent, Domain, Kind, Rng, Stream};
 
-/// What a cache is. Choices go by their names in a machine file.
+/// The description of a cache. Choices go by their names in a machine file.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Number of sets.
@@ -16,19 +16,19 @@ pub struct Config {
     pub line: u64,
     /// `virtual` or `physical`.
     pub index: &'static str,
-    /// Whether upper bits are folded into the index.
+    /// True if upper bits are folded into the index.
     pub hashed: bool,
     /// `physical`, `asid` or `global`.
     pub tag: &'static str,
     /// `back` or `through`.
     pub write: &'static str,
-    /// Whether writes that miss allocate.
+    /// True if writes that miss allocate.
     pub allocate: bool,
     /// `lru`, `fifo`, `random`, `plru` or `srrip`.
     pub replacement: &'static str,
     /// `before-fill` or `after-fill`.
     pub writeback_order: &'static str,
-    /// Whether its evictions reach the caches above.
+    /// True if its evictions reach the caches above.
     pub inclusive: bool,
     /// Entries and drain cycles of the write buffer.
     pub write_buffer: Option<(usize, u64)>,
@@ -38,7 +38,7 @@ pub struct Config {
     pub next: Option<usize>,
 }
 
-/// How a line is called: by its mapping (which means one page) or by its page.
+/// The name of a line: its mapping (which means one page) or its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
     /// A mapping.
@@ -50,15 +50,15 @@ pub enum Name {
 /// A line in a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What the cache recognises it by, together with `offset`.
+    /// The name by which the cache recognises it, together with `offset`.
     pub name: Name,
     /// First byte within the page.
     pub offset: u64,
-    /// Whether the level behind lacks some of its data.
+    /// True if the level behind lacks some of its data.
     pub dirty: bool,
-    /// When it came.
+    /// The time at which it came.
     pub arrived: u64,
-    /// When it was last accessed.
+    /// The time of its last access.
     pub used: u64,
     /// SRRIP's prediction.
     pub predicted: u32,
@@ -67,7 +67,7 @@ pub struct Line {
 /// A cache with what it holds and what it has counted.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// What it is.
+    /// Its description.
     pub config: Config,
     /// Its place in the tree.
     pub number: usize,

@@ -7,7 +7,7 @@ use binhop_base::{Agent, Kind, MappingId, PageId, PerKind, Rng, Translation};
 
 use crate::cache::{Cache, Config, Name};
 
-/// What passes from level to level.
+/// A request, which passes from level to level.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     name: Name,
@@ -200,7 +200,7 @@ impl CacheTree {
         *self.memory_counts.entry((self.agent.name(), name, kind.name())).or_default() += 1;
     }
 
-    /// Whether a cache has the line with byte `offset` of a mapping. Nothing changes.
+    /// Returns whether a cache has the line with byte `offset` of a mapping. Nothing changes.
     #[must_use]
     pub fn holds(&self, cache: usize, mapping: u32, offset: u64, os: &impl Translation) -> bool {
         let asked = Asked { name: Name::Mapping(mapping), offset, kind: Kind::Load, data: None };

@@ -37,7 +37,7 @@ pub enum Event {
     End { asid: u32 },
 }
 
-/// What a unit is told of.
+/// `Occasion` is what a unit is told of.
 #[allow(missing_docs)] // Each variant's sentence tells of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
@@ -57,7 +57,7 @@ pub enum Occasion {
     Device { device: u32, writes: bool, addr: u64, bytes: u32 },
 }
 
-/// What acts between references.
+/// `Unit` acts between references.
 pub trait Unit {
     /// Something it may act on happens.
     fn act(&mut self, occasion: Occasion, lane: &mut Lane);
@@ -115,7 +115,7 @@ struct Spelling {
     owned: u32,
     running: u32,
     spaces: Spaces,
-    /// Where physical = virtual: the number of each page, and of each mapping.
+    /// The number of each page, and of each mapping, where physical = virtual.
     of_memory: BTreeMap<u64, u32>,
     in_memory: BTreeMap<(u32, u64), u32>,
     result: Steps,
@@ -231,7 +231,7 @@ impl Spelling {
     }
 }
 
-/// What the caches ask of the operating system.
+/// `Os` answers what the caches ask of the operating system.
 #[derive(Clone, Debug)]
 struct Os {
     mappings: Vec<(u32, u64)>,
@@ -255,7 +255,7 @@ impl Translation for Os {
     }
 }
 
-/// What a lane is made of.
+/// The parts that a lane is made of.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// The caches.
@@ -268,7 +268,7 @@ pub struct Machine {
     pub frames: Option<u64>,
     /// Cycles of a demand access that memory serves.
     pub memory_cost: u64,
-    /// Whether the costs of the levels passed add up.
+    /// True if the costs of the levels passed add up.
     pub add_costs: bool,
 }
 
@@ -288,7 +288,7 @@ pub struct Lane {
     referenced: BTreeSet<u32>,
     /// Pages that died, by the frame in which their lines still are.
     dead_in: BTreeMap<u64, u32>,
-    /// What was referenced last: instructions, data.
+    /// The mappings that were referenced last: by instructions, by data.
     last: [Option<u32>; 2],
 }
 
@@ -349,7 +349,7 @@ impl Lane {
         self.serving[usize::from(kind != Kind::Fetch)]
     }
 
-    /// Whether the page that a mapping leads to is in memory.
+    /// Returns whether the page that a mapping leads to is in memory.
     #[must_use]
     pub fn is_resident(&self, mapping: u32) -> bool {
         let page = PageId(self.os.mappings[mapping as usize].0);

@@ -21,7 +21,7 @@ pub struct Asked {
     pub segments: Vec<u32>,
 }
 
-/// What a lane hands frames out by.
+/// `Memory` hands out the frames of a lane.
 pub trait Memory {
     /// The frame of a page.
     fn frame_of(&self, page: PageId) -> Option<u64>;

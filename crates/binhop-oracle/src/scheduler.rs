@@ -12,7 +12,7 @@ pub struct Task {
 /// One processor.
 #[derive(Debug, Default)]
 pub struct Scheduler {
-    /// Whether who became ready first is next, or whose last turn is longest ago.
+    /// True if the task that became ready first is next; otherwise it is the one whose last turn is longest ago.
     pub queue: bool,
     /// The time.
     pub now: u64,
@@ -22,7 +22,7 @@ pub struct Scheduler {
     pub asleep: Vec<(u64, Task)>,
     /// Those that wait to be woken.
     pub waiting: Vec<Task>,
-    /// Who runs.
+    /// The task that runs.
     pub running: Option<Task>,
     /// Turns given so far.
     pub turns: u64,
@@ -68,7 +68,7 @@ impl Scheduler {
         self.running.take().expect("somebody runs")
     }
 
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     #[must_use]
     pub fn tasks(&self) -> usize {
         self.ready.len() + self.asleep.len() + self.waiting.len() + usize::from(self.running.is_some())

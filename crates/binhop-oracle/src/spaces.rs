@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use binhop_base::{Asid, MappingId, PageId, PageNo};
 
-/// What a unit of mapped memory belongs to.
+/// The object that a unit of mapped memory belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Object {
     Named(u64),
@@ -17,7 +17,7 @@ enum Object {
 
 #[derive(Clone, Copy, Debug)]
 struct Unit {
-    /// Which object, and which unit of it; `None` for private anonymous memory.
+    /// The object, and the number of the unit within it; `None` for private anonymous memory.
     object: Option<(Object, i128)>,
     shared: bool,
     grows: bool,
@@ -30,7 +30,7 @@ struct Own {
     outside: bool,
 }
 
-/// What a touch found, in the fast model's terms.
+/// The answer to a touch, in the fast model's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touched {
     /// Number of the mapping.
@@ -57,7 +57,7 @@ pub struct Spaces {
     mappings: BTreeMap<(Asid, u64, PageId), MappingId>,
     /// The kernel's pages by virtual page, each with its mapping.
     kernel: BTreeMap<u64, (PageId, MappingId)>,
-    /// What each space last found at each machine page, in its present life.
+    /// The page that each space last found at each machine page, in its present life.
     found: BTreeMap<(Asid, u64), PageId>,
     pages: u32,
     anonymous: u64,
@@ -105,7 +105,7 @@ impl Spaces {
         self.units_of(page).filter(|&unit| self.units.contains_key(&(asid, unit))).count()
     }
 
-    /// What the maps alone say about a machine page.
+    /// Returns what the maps alone say about a machine page.
     fn look(&self, asid: Asid, page: u64) -> Found {
         let parts: Vec<Option<Unit>> =
             self.units_of(page).map(|unit| self.units.get(&(asid, unit)).copied()).collect();

@@ -1,5 +1,5 @@
-//! What an operating system decides about memory: which page stands behind an address
-//! ([`Spaces`]), which frame holds it and which page must leave ([`Frames`], [`placement`]).
+//! The decisions of an operating system about memory: which page stands behind an address ([`Spaces`]), which
+//! frame holds it and which page must leave ([`Frames`], [`placement`]).
 //!
 //! The two halves meet only in [`PageId`](binhop_base::PageId). Address spaces do not depend on the
 //! placement and are worked out once; frames are one instance per lane (one placement of one seed), above

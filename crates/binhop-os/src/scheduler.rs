@@ -15,7 +15,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-/// Who is next among tasks that are ready.
+/// `Order` decides which of the ready tasks is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The task that became ready first: a queue.
@@ -77,7 +77,7 @@ pub struct Scheduler {
     /// Time and number of those that are asleep.
     asleep: BTreeSet<(u64, u32)>,
     running: Option<u32>,
-    /// When the quantum of the turn under way ends.
+    /// The time at which the quantum of the turn under way ends.
     end: u64,
     /// Turns given so far.
     turns: u64,
@@ -136,7 +136,7 @@ impl Scheduler {
         self.running
     }
 
-    /// What is left of the quantum of the turn under way.
+    /// Returns the rest of the quantum of the turn under way.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.end.saturating_sub(self.now)

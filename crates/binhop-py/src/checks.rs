@@ -1,4 +1,4 @@
-//! What can be said of a trace without simulating it.
+//! Checks of a trace that need no simulation.
 
 use binhop_trace::lint::Severity;
 use binhop_trace::{inspect, lint};

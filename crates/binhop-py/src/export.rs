@@ -1,4 +1,4 @@
-//! What reaches a machine's memory, exported.
+//! Export of the accesses that reach a machine's memory.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! What there is: machines, keys, workloads, policies, counters, formats, events, lint rules. Each list is
-//! kept where the thing is; here it only crosses the language border, as (name, column, …) rows.
+//! Lists of what there is: machines, keys, workloads, policies, counters, formats, events, lint rules. Each list
+//! is kept where the thing is; here it only crosses the language border, as (name, column, …) rows.
 
 use binhop_base::Kind;
 use binhop_base::escape::STEERING;

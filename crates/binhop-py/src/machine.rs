@@ -31,19 +31,19 @@ impl Machine {
         py.detach(|| Checked::parse(&self.0.resolved(), self.0.name(), &settings)).map(Self).or_raise(py)
     }
 
-    /// What results call it.
+    /// The name under which results show the machine.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// What the reader should know, such as keys that the chosen policy does not use.
+    /// Notes for the reader, such as keys that the chosen policy does not use.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.0.notes().to_vec()
     }
 
-    /// Whether the seed changes anything.
+    /// True if the seed changes anything.
     #[getter]
     fn is_random(&self) -> bool {
         self.0.is_random()

@@ -1,4 +1,4 @@
-//! How much memory a run may take: what this system has, or what the user says.
+//! The memory that a run may take: what this system has, or what the user says.
 
 use binhop_base::{Bytes, Result};
 use binhop_sim::Memory;
@@ -6,7 +6,7 @@ use binhop_sim::Memory;
 /// The variable in which a user says it.
 const VARIABLE: &str = "BINHOP_MEMORY";
 
-/// What a run that starts now may take.
+/// Returns the memory that a run that starts now may take.
 ///
 /// # Errors
 /// The user's figure is none.

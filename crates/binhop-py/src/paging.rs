@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::source::Stream;
 use crate::table::Table;
 
-/// What a pass over a trace finds.
+/// The results of a pass over a trace.
 #[pyclass(frozen, get_all, module = "binhop._binhop")]
 pub(crate) struct PagingOutcome {
     /// References read.
@@ -22,12 +22,12 @@ pub(crate) struct PagingOutcome {
     instructions: u64,
     /// Faults: size (bytes), colors, `frames_per_color`, faults.
     faults: Py<Table>,
-    /// How evenly pages use the colors: colors, `frames_per_color`, allocated; without the color counts
-    /// that exceed the pages.
+    /// The evenness with which pages use the colors: colors, `frames_per_color`, allocated; without the color
+    /// counts that exceed the pages.
     utilization: Py<Table>,
     /// The pages, in order of first touch: page (virtual number), asid.
     first_touches: Py<Table>,
-    /// What the reader should know.
+    /// Notes for the reader.
     notes: Vec<String>,
 }
 

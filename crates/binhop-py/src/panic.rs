@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use binhop_base::{Problem, Result};
 
-/// Where and why the last panic was. The hook runs on the thread that panics, which may be a worker.
+/// The place and the reason of the last panic. The hook runs on the thread that panics, which may be a worker.
 static LAST: Mutex<Option<(String, String)>> = Mutex::new(None);
 
 /// Keeps panics off standard error; with `BINHOP_TRACEBACK` they are printed as usual, for us.

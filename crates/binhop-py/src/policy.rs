@@ -49,7 +49,7 @@ impl PyRequest {
         self.request.segments.iter().map(|segment| segment.0).collect()
     }
 
-    /// How many pages were placed before it.
+    /// The number of pages that were placed before it.
     #[getter]
     fn ordinal(&self) -> u64 {
         self.draws.fault()
@@ -133,7 +133,7 @@ impl PyPool {
     }
 }
 
-/// What a Python policy raised, kept to be the cause of the exception that ends the run.
+/// The exception that a Python policy raised, kept to be the cause of the exception that ends the run.
 pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// One placement's policy: what the front made for it, or the reason why it made none, told at its first use.
@@ -170,12 +170,13 @@ impl PythonPolicy {
     }
 }
 
-/// Whether an exception says all there is to say: `binhop.policy.PolicyError` marks itself so.
+/// Returns whether an exception says all there is to say: `binhop.policy.PolicyError` marks itself so.
 pub(crate) fn is_complete(py: Python<'_>, error: &PyErr) -> bool {
     error.value(py).hasattr("complete").unwrap_or(false)
 }
 
-/// What ends a run whose policy raised: Ctrl-C, a problem that says everything itself, or the problem that `wrap` makes of its words.
+/// Returns the problem that ends a run whose policy raised: Ctrl-C, a problem that says everything itself, or the
+/// problem that `wrap` makes of its words.
 fn failed(
     py: Python<'_>,
     error: PyErr,

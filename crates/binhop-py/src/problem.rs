@@ -9,7 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 thread_local! {
-    /// What a signal handler raised, until it is raised again where Python waits.
+    /// The exception that a signal handler raised, until it is raised again where Python waits.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 

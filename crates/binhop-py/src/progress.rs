@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 
 use crate::problem::raise;
 
-/// How often the interpreter is asked for signals and the callback is called: often enough for Ctrl-C and a
-/// moving bar, too seldom to cost anything.
+/// The interval at which the interpreter is asked for signals and the callback is called: short enough for Ctrl-C
+/// and a moving bar, too long to cost anything.
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Tells a Python callable `progress(references, of)`; stops the work on a signal or when the callable raises.

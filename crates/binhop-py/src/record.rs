@@ -18,10 +18,10 @@ use pyo3::prelude::*;
 use crate::panic::caught;
 use crate::problem::{OrRaise, raise};
 
-/// How often the interpreter is asked for signals and the callback is called.
+/// The interval at which the interpreter is asked for signals and the callback is called.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// How far a recording is.
+/// `Progress` tells how far a recording is.
 #[derive(Default)]
 struct Progress {
     references: AtomicU64,
@@ -29,7 +29,7 @@ struct Progress {
     full: AtomicBool,
 }
 
-/// Where the trace goes, and which part of it.
+/// The file that the trace goes to, and the part of it that is kept.
 struct Part {
     output: PathBuf,
     skip: u64,
@@ -154,8 +154,8 @@ fn run(
     Ok((exit_code(status), summary.to_string(), notes))
 }
 
-/// What the thread that reads and writes comes to: the file so far, what is known of it, why there is no more, and what
-/// there is to say of the order.
+/// The result of the thread that reads and writes: the file so far, what is known of it, the reason why there is
+/// no more, and notes on the order.
 type Done = Result<(TraceWriter, binhop_trace::Meta, Option<Box<Problem>>, Vec<String>)>;
 
 /// Writes the stream into the file.
@@ -228,7 +228,7 @@ fn told(session: &Session, progress: &Progress, tell: &Py<PyAny>) -> PyResult<bo
     })
 }
 
-/// Why this process may not observe the kernel's scheduling; None if it may.
+/// Returns the reason why this process may not observe the kernel's scheduling; None if it may.
 #[pyfunction]
 pub(crate) fn tracing_refused() -> Option<String> {
     obstacle()

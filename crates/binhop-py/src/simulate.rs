@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::source::Stream;
 use crate::table::{LongTable, Table};
 
-/// What a run leaves.
+/// The outcome of a run.
 #[pyclass(frozen, get_all, module = "binhop._binhop")]
 pub(crate) struct Outcome {
     /// The tidy table.
@@ -31,7 +31,7 @@ pub(crate) struct Outcome {
     placements: Option<Py<Table>>,
     /// Repeated misses by page, if asked for.
     pages: Option<Py<Table>>,
-    /// What the reader should know.
+    /// Notes for the reader.
     notes: Vec<String>,
     /// The machine, resolved, as TOML.
     machine: String,

@@ -27,7 +27,7 @@ pub(crate) struct Stream {
     source: Mutex<Option<Reading>>,
 }
 
-/// What is being read. An importer has notes at its end.
+/// The source that is being read. An importer has notes at its end.
 enum Reading {
     Plain(Box<dyn Source>),
     Imported(Box<dyn import::Importer>),
@@ -41,7 +41,7 @@ impl Reading {
         }
     }
 
-    /// What an importer skipped or assumed; `kept`: how many references of it, if not all.
+    /// Returns notes on what an importer skipped or assumed; `kept`: how many references of it, if not all.
     fn notes(&self, kept: Option<u64>) -> Vec<String> {
         let Reading::Imported(importer) = self else { return Vec::new() };
         let mut notes = importer.notes();
@@ -106,7 +106,7 @@ impl Stream {
         py.detach(|| {
             let mut reading = self.take_reading()?;
             let mut head = Head { source: reading.source(), limit: length.map(Limit::new) };
-            // What a file says of itself speaks of the whole of it.
+            // The facts of a file are about the whole of it.
             let facts = self.facts.as_ref().filter(|_| length.is_none());
             let done = caught(|| work(&mut head, facts, &progress))?;
             let kept = length.zip(head.limit).map(|(length, limit)| length - limit.left());
@@ -215,19 +215,20 @@ impl Stream {
         Ok(Self::new(Box::new(StreamSource::new(object, name)?), None))
     }
 
-    /// What errors call it.
+    /// The name under which errors show the source.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// What is known about the whole, as JSON; empty once the stream is given away. Of a foreign trace it is complete once the trace has been read.
+    /// Returns what is known about the whole, as JSON; empty once the stream is given away. Of a foreign trace it
+    /// is complete once the trace has been read.
     fn meta(&self, py: Python<'_>) -> String {
         py.detach(|| self.lock().as_mut().map_or_else(String::new, |reading| json(reading.source().meta())))
     }
 
-    /// What two streams of the same events have in common: a content hash, or which file it is in which state ("device:inode:
-    /// size:time"); None of a pipe, a workload, a table.
+    /// The identity that two streams of the same events have in common: a content hash, or which file it is in
+    /// which state ("device:inode:size:time"); None of a pipe, a workload, a table.
     #[getter]
     fn identity(&self) -> Option<&str> {
         self.identity.as_deref()
@@ -386,7 +387,7 @@ pub(crate) fn json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("plain data becomes JSON")
 }
 
-/// Which command wrote a Parquet file; None if it does not say so, or cannot be read.
+/// Returns the command that wrote a Parquet file; None if it does not say so, or cannot be read.
 #[pyfunction]
 pub(crate) fn made_by(py: Python<'_>, path: PathBuf) -> Option<String> {
     py.detach(|| binhop_trace::made_by(&path))

@@ -119,8 +119,8 @@ fn export(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
 }
 
-/// Whether Python still runs. Streams of Python's are read on threads that may outlive a run which ended early, and a thread
-/// that calls Python while the interpreter ends takes the whole process down.
+/// True while Python runs. Streams of Python's are read on threads that may outlive a run which ended early, and a
+/// thread that calls Python while the interpreter ends takes the whole process down.
 static PYTHON_RUNS: RwLock<bool> = RwLock::new(true);
 
 /// Called when the interpreter begins to end: waits for reads that are under way, and forbids others.
@@ -145,7 +145,7 @@ pub(crate) struct StreamSource {
     reader: Option<RecordBatchStreamReader>,
     meta: Meta,
     empty: bool,
-    /// Why it cannot go on. Nothing follows an error.
+    /// The error because of which it cannot go on. Nothing follows an error.
     failed: Option<Box<Problem>>,
 }
 
@@ -241,7 +241,7 @@ impl Source for StreamSource {
     }
 }
 
-/// What the producer said of an error, without the traceback and the words that Arrow puts around it.
+/// Returns what the producer said of an error, without the traceback and the words that Arrow puts around it.
 fn producers_words(error: &str) -> &str {
     let said = error.split_once("Producer error: ").map_or(error, |(_, said)| said);
     let said = said.split_once(". Detail: ").map_or(said, |(said, _)| said);

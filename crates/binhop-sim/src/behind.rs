@@ -1,4 +1,4 @@
-//! What stands behind a lane's front for one cell: the back of its machine, and what was counted there.
+//! `Behind` simulates the levels behind a lane's front for one cell, and keeps what was counted there.
 
 use binhop_base::{Agent, Agents, Asid, FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
@@ -17,7 +17,7 @@ use crate::view::View;
 pub(crate) struct Common<'a> {
     /// The lane's own front; `None` while the front is shared.
     pub(crate) front: Option<&'a Front>,
-    /// What a shared front sends with every mark.
+    /// The counts that a shared front sends with every mark.
     pub(crate) shared: Option<&'a FrontCounts>,
     pub(crate) stacks: &'a [Stack],
     pub(crate) stream: Stream,
@@ -64,7 +64,7 @@ pub(crate) struct Behind {
     pages: Vec<u64>,
 }
 
-/// Where the back of a cell is simulated.
+/// `Rear` says how the back of a cell is simulated: by itself, or in a stack.
 #[derive(Debug)]
 enum Rear {
     Own {
@@ -175,7 +175,7 @@ impl Behind {
         (cache, config.caches[cache].line.log2())
     }
 
-    /// What a unit acts on: the tree, and this back.
+    /// Returns the two things that a unit acts on: the tree, and this back.
     pub(crate) fn parts(&mut self) -> (&Tree, &mut Back) {
         match &mut self.rear {
             Rear::Own { back, .. } => (&self.tree, back),
@@ -220,12 +220,13 @@ impl Behind {
         Some((misses, bins))
     }
 
-    /// What reaches memory is kept from now on.
+    /// Keeps every access that reaches memory from now on.
     pub(crate) fn tap(&mut self) {
         self.own().0.tap();
     }
 
-    /// What has reached memory since the last call, under the physical addresses that the view still knows.
+    /// Takes the accesses that have reached memory since the last call, under the physical addresses that the view
+    /// still knows.
     pub(crate) fn tapped(&mut self, view: &View<'_>, out: &mut Vec<MemoryAccess>) {
         let page = self.tree.config().page.log2();
         let physical = |(request, cycle): (Request, u64)| MemoryAccess {

@@ -1,5 +1,4 @@
-//! What lanes did page by page, for those who ask: every placement in order, and which pages' lines missed
-//! again.
+//! Page-by-page details of lanes, for those who ask: every placement in order, and the pages whose lines missed again.
 
 use std::sync::Arc;
 

@@ -28,7 +28,7 @@ use crate::threads;
 use crate::unit::Asks;
 use crate::view::Tables;
 
-/// How far a run is.
+/// `Progress` tells how far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// References prepared so far.
@@ -37,7 +37,7 @@ pub struct Progress {
     pub of: Option<u64>,
 }
 
-/// What hears how far a run is; its error ends the run.
+/// A listener that is told how far a run is; its error ends the run.
 type Tell<'a> = &'a mut dyn FnMut(&Progress) -> Result<()>;
 
 /// Hears how far a run is, between batches and within them: whoever wants to stop a run need not wait for a batch in all lanes.
@@ -69,13 +69,13 @@ impl<'a> Watcher<'a> {
 /// Makes a placement policy for a seed, in place of the machine's own.
 pub type PolicyMaker<'a> = &'a (dyn Fn(u64) -> Box<dyn Placement> + Sync);
 
-/// Where the blocks of a group of machines go: the group's number, and a block.
+/// The receiver of the blocks of groups of machines: it takes the group's number, and a block.
 pub(crate) type Deliver<'a> = &'a mut dyn FnMut(usize, Arc<Block>) -> Result<()>;
 
 /// Told at every batch what the trace has held so far; its error ends the run.
 pub(crate) type Watch<'a> = &'a mut dyn FnMut(Growth) -> Result<()>;
 
-/// Whether to go on: asked by those who work, an error if not.
+/// A question that workers ask from time to time: an error means that the run must stop.
 pub(crate) type Heed<'a> = &'a dyn Fn() -> Result<()>;
 
 /// Blocks that may wait for a worker.
@@ -173,7 +173,7 @@ pub fn memory_stream(
     Ok(reports.remove(0).finish(machine, &plan))
 }
 
-/// What the plan reads of a source: on a thread of its own where there are several.
+/// Opens the part of a source that the plan reads: on a thread of its own where there are several.
 fn opened(source: Box<dyn Source>, plan: &Plan) -> Box<dyn Source> {
     let source = head(source, plan.length);
     if plan.threads > 1 { Box::new(Ahead::new(source)) } else { source }
@@ -319,13 +319,13 @@ impl Producer {
         Ok(())
     }
 
-    /// What the trace has held so far: the most of what any preparation knows.
+    /// Returns what the trace has held so far: the most that any preparation knows of.
     fn growth(&self) -> Growth {
         let of = |stream: &Preparation| stream.prepare.growth();
         self.streams.iter().map(of).fold(Growth::default(), Growth::max)
     }
 
-    /// How many groups of machines there are behind the preparations.
+    /// Returns the number of groups of machines behind the preparations.
     pub(crate) fn groups(&self) -> usize {
         self.streams.iter().map(|stream| stream.fronts.len()).sum()
     }
@@ -430,7 +430,8 @@ pub(crate) struct Worker {
 #[derive(Default)]
 struct Station {
     lanes: Vec<Lane>,
-    /// What a lane's front lets through of a stretch: the same memory for all lanes, one after the other.
+    /// Requests that a lane's front lets through between two controls: the same memory for all lanes, one after
+    /// the other.
     requests: Vec<Request>,
     tables: Tables,
     recency: BlockRecency,
@@ -457,13 +458,13 @@ impl Worker {
         self.groups.into_iter().enumerate().flat_map(lanes).collect()
     }
 
-    /// What has reached memory since the last call.
+    /// Takes the accesses that have reached memory since the last call.
     fn take_tapped(&mut self, out: &mut Vec<MemoryAccess>) {
         let lanes = self.groups.iter_mut().flatten().flat_map(|station| &mut station.lanes);
         lanes.for_each(|lane| lane.take_tapped(out));
     }
 
-    /// Whether some lane of a group is here.
+    /// Returns whether this worker has a lane of a group.
     pub(crate) fn serves(&self, group: usize) -> bool {
         self.groups.get(group).is_some_and(Option::is_some)
     }

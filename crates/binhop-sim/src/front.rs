@@ -11,7 +11,7 @@ use crate::tally::{add_dropped, add_hits};
 use crate::unit::Asks;
 use crate::view::{Tables, View};
 
-/// Why first-level caches can, or cannot, be simulated once for all lanes.
+/// `Sharing` is the reason why first-level caches can, or cannot, be simulated once for all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// Simulated once: no set of theirs depends on a frame, no victim on the seed, no count on time.
@@ -33,7 +33,7 @@ pub enum Sharing {
 }
 
 impl Sharing {
-    /// What a machine's tree allows for this many lanes, with units that ask for `asks`, if there are any.
+    /// Returns what a machine's tree allows for this many lanes, with units that ask for `asks`, if there are any.
     #[must_use]
     pub fn of(tree: &Tree, lanes: usize, asks: Option<&Asks>) -> Self {
         if lanes == 1 {
@@ -189,7 +189,7 @@ impl SharedFront {
     }
 }
 
-/// What a front let through of a block so far.
+/// The requests that a front has let through of a block so far.
 struct Passed {
     requests: Vec<Request>,
     alike: Vec<Alike>,

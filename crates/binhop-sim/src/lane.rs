@@ -35,24 +35,24 @@ pub(crate) struct Lane {
     stacks: Vec<Stack>,
     /// Behind a front of the lane's own, what takes out requests that change nothing in any back.
     sieve: Option<Sieve>,
-    /// Whether each request must be answered at once: then there is one cell.
+    /// True if each request must be answered at once: then there is one cell.
     immediate: bool,
     clock: Clock,
     /// The mappings of a page whose frame changes hands, oldest first: room that is used again.
     mappings: Vec<MappingId>,
-    /// What acts at occasions, if anything does: then there is one cell.
+    /// The unit that acts at occasions, if there is one: then there is one cell.
     unit: Option<InLane>,
-    /// Whether the page asked for last was placed here just now.
+    /// True if the page that was asked for last has just been placed here.
     placed: bool,
     /// Cycles waited for the unit, and within the front: of a shared one, all at once when sharing ends.
     waited: u64,
     /// Every placement, if anyone wants to know.
     log: Option<Vec<Logged>>,
-    /// What reached memory and was not taken yet, if anyone wants to know: then there is one cell.
+    /// Accesses that reached memory and were not taken yet, if anyone wants to know: then there is one cell.
     tap: Option<Vec<MemoryAccess>>,
 }
 
-/// Where a control stands, for what lanes read of the block and know alike.
+/// The place of a control in its block, and the parts of the block that all lanes read alike.
 struct Here<'a> {
     /// All controls of the block.
     controls: &'a [(u32, Control)],
@@ -62,7 +62,7 @@ struct Here<'a> {
     recency: &'a mut BlockRecency,
 }
 
-/// How a lane is set up.
+/// The setup of a lane.
 pub(crate) struct LaneSetup<'a> {
     /// All machines of the run.
     pub(crate) machines: &'a [Machine],
@@ -122,7 +122,7 @@ impl Lane {
         })
     }
 
-    /// What simulating it costs, to deal lanes out evenly: a front, and its backs.
+    /// Returns the cost of simulating the lane, so that lanes are assigned evenly: a front, and its backs.
     pub(crate) fn weight(&self) -> usize {
         1 + self.behind.len() + self.stacks.len()
     }
@@ -351,7 +351,7 @@ impl Lane {
         Ok(())
     }
 
-    /// What has reached memory since the last call, in order, if it is tapped.
+    /// Takes the accesses that have reached memory since the last call, in order, if memory is tapped.
     pub(crate) fn take_tapped(&mut self, out: &mut Vec<MemoryAccess>) {
         if let Some(tap) = &mut self.tap {
             out.append(tap);
@@ -373,7 +373,7 @@ impl Lane {
         Some(Repeats { seed: self.seed, misses, bins, frame_of })
     }
 
-    /// Where a page is or was last.
+    /// Returns the frame in which a page is, or was last.
     pub(crate) fn last_frame(&self, page: PageId) -> Option<FrameNo> {
         self.whereabouts.last(page)
     }

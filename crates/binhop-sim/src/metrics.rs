@@ -1,4 +1,4 @@
-//! What a run reports: names, units and meanings, and which of them a machine has.
+//! The metrics that a run reports: their names, units and meanings, and which of them a machine has.
 
 use binhop_base::{Agents, Kind};
 use binhop_hw::{CacheCounters, MemoryCounters, Next, Rules, TreeConfig, WritePolicy};
@@ -13,7 +13,7 @@ pub struct MetricInfo {
     pub name: String,
     /// Its unit. Everything not per instruction is a count.
     pub unit: &'static str,
-    /// What one means.
+    /// Its meaning, in words.
     pub meaning: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What a run leaves: tidy tables and notes.
+//! The outcome of a run: tidy tables and notes.
 
 use std::sync::Arc;
 
@@ -39,13 +39,13 @@ pub struct Outcome {
     /// If the plan watches a cache, the pages whose lines missed there again (demand misses on lines that
     /// were in it before): seed, page, asid, page_no, segment, frame, bin, misses.
     pub pages: Option<RecordBatch>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
     /// The machine, resolved, as TOML.
     pub machine: String,
 }
 
-/// What one lane has to tell of one machine.
+/// `Told` is one machine in one lane, as results read it.
 pub(crate) struct Told<'a> {
     pub(crate) lane: &'a Lane,
     pub(crate) behind: &'a Behind,
@@ -83,13 +83,13 @@ pub(crate) struct Report {
     facts: Facts,
 }
 
-/// What is true of all placements so far.
+/// Facts about all placements so far.
 struct Facts {
     /// For each cache, whether it evicted.
     cache_evicted: Vec<bool>,
-    /// Whether a page was.
+    /// True if a page was evicted.
     page_evicted: bool,
-    /// Whether a page died.
+    /// True if a page died.
     died: bool,
     /// References and instructions of the trace.
     stream: [u64; 2],
@@ -281,7 +281,7 @@ fn notes(machine: &Machine, plan: &Plan, facts: &Facts) -> Vec<String> {
     notes
 }
 
-/// What the reader should know of the trace.
+/// Returns the notes on the trace.
 fn trace_notes(run: &Run<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let seen = run.prepare.seen();

@@ -1,4 +1,4 @@
-//! What to simulate, besides machines and trace, as the caller asks for it.
+//! A plan: the caller's settings of a run, besides machines and trace.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use crate::memory::Memory;
 use crate::prepare::Cuts;
 use crate::unit::{Asks, Units};
 
-/// What to simulate, besides machines and trace.
+/// `Plan` is everything that a run is told besides machines and trace.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What results call the trace.
+    /// The name under which results show the trace.
     pub workload: String,
     /// One placement for each.
     pub seeds: Vec<u64>,
@@ -33,10 +33,10 @@ pub struct Plan {
     pub watch: Option<String>,
     /// Keep what reaches memory: for [`memory_stream`](crate::memory_stream), which takes it.
     pub tap: bool,
-    /// What acts between the references of the stream, if anything does: one unit in each lane.
+    /// The units that act between the references of the stream, if there are any: one in each lane.
     pub units: Option<Units>,
-    /// What the run may take of memory. Seeds that do not fit at once are simulated in rounds, each of which reads
-    /// the trace anew; `None`: all at once.
+    /// The memory that the run may take. Seeds that do not fit at once are simulated in rounds, each of which
+    /// reads the trace anew; `None`: all at once.
     pub memory: Option<Memory>,
     /// Share stages among seeds and machines, drop sure hits and take fast paths, where that is exact. `false` only to
     /// show that it is.
@@ -71,13 +71,14 @@ impl Default for Plan {
 pub const MOST_SEEDS: usize = 1 << 12;
 
 impl Plan {
-    /// Whether stages behind the preparation are shared: not while a cache is watched, whose misses are then
-    /// looked at one by one in each lane; nor while what reaches memory is kept, in the order in which it does.
+    /// Returns whether stages behind the preparation are shared. They are not while a cache is watched, whose
+    /// misses are then looked at one by one in each lane; nor while what reaches memory is kept, in the order in
+    /// which it does.
     pub(crate) fn shares_stages(&self) -> bool {
         self.share && self.watch.is_none() && !self.tap
     }
 
-    /// What the units ask for, if there are any.
+    /// Returns the occasions that the units ask for, if there are units.
     pub(crate) fn asks(&self) -> Option<&Asks> {
         self.units.as_ref().map(Units::asks)
     }
@@ -117,7 +118,7 @@ impl Plan {
     }
 
     /// # Errors
-    /// What is asked for makes no sense, whatever the machine and the trace.
+    /// Checks that the plan makes sense, whatever the machine and the trace.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |value: &str, place: &str, rule: &str, remedy: &str| {
             Err(Problem::request(value, place, rule, remedy))

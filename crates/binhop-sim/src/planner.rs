@@ -41,7 +41,7 @@ pub(crate) struct Branch {
     pub(crate) needs: Needs,
     /// Frames that no placement of these machines may choose: the fewest.
     pub(crate) safe: Option<u64>,
-    /// Whether some placement asks for the segments of the space that faults: they are listed only then.
+    /// True if some placement asks for the segments of the space that faults: they are listed only then.
     pub(crate) lists_segments: bool,
     pub(crate) groups: Vec<Group>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Branch {
 /// Machines with equal fronts.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// Whether one front serves all lanes, or why not.
+    /// The reason why one front serves all lanes, or why not.
     pub(crate) sharing: Sharing,
     /// Machines of equal placement: one lane for each seed.
     pub(crate) lanes: Vec<Cells>,
@@ -269,7 +269,7 @@ pub fn explain_with_units(
 }
 
 impl Group {
-    /// What is shared behind its preparation, and what not.
+    /// Adds lines that say what is shared behind the preparation, and what is not.
     fn explain(&self, machines: &[Machine], seeds: usize, asks: Option<&Asks>, lines: &mut Vec<String>) {
         let trees = self.trees(machines);
         let names = |kinds: &mut dyn Iterator<Item = OccasionKind>| -> String {

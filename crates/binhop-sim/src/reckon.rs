@@ -1,4 +1,4 @@
-//! What a run takes of memory, reckoned from its plan before it starts and from what its trace has held since.
+//! The memory that a run takes, reckoned from its plan before it starts and from what its trace has held since.
 //!
 //! Rules
 //! - *A seed* takes, on each of its lanes, the frames; the caches of its front (a copy of a shared one from where it
@@ -42,7 +42,7 @@ const LOGGED: u64 = 192;
 /// A row of a table of results, while it is made and when it is handed over.
 const TABLE_ROW: u64 = 256;
 
-/// What a trace has held so far that makes memory grow.
+/// The things that a trace has held so far that make memory grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Growth {
     /// Pages, or mappings if they are more.
@@ -52,7 +52,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// What is assumed of a trace before it is read: no more pages than most short traces touch.
+    /// Returns what is assumed of a trace before it is read: no more pages than most short traces touch.
     fn guess(plan: &Plan) -> Self {
         let end = [plan.length, plan.instructions].into_iter().flatten().min();
         let intervals =
@@ -108,8 +108,8 @@ impl Sum {
     }
 }
 
-/// What a lane takes more once so many pages were placed: the order of its frames must be known, and a front that was
-/// shared ends.
+/// The memory that a lane takes more once so many pages were placed: the order of its frames must be known, and a
+/// front that was shared ends.
 #[derive(Clone, Copy, Debug)]
 struct WhenFull {
     safe: u64,
@@ -118,7 +118,7 @@ struct WhenFull {
     most: u64,
 }
 
-/// What one setting of a machine makes a lane take.
+/// The memory that one setting of a machine makes a lane take.
 #[derive(Clone, Debug)]
 struct Part {
     key: String,
@@ -146,7 +146,7 @@ fn of_logs(plan: &Plan) -> Sum {
     Sum { fixed: (logs * CHUNK) as u64, process: 1, interval, ..Sum::default() }
 }
 
-/// What a run takes.
+/// `Reckoning` is the memory that a run takes, part by part.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reckoning {
     shared: Sum,
@@ -199,7 +199,7 @@ impl Reckoning {
             let machine = &machines[cell];
             let config = machine.tree().config();
             let tally = (size_of::<Tally>() + config.caches.len() * size_of::<CacheCounters>()) as u64;
-            // What is kept of a warm-up and at the end, and one at hand.
+            // One tally is kept of a warm-up and one at the end, and one is at hand.
             let behind = (0..config.caches.len()).filter(|&cache| !machine.tree().in_front(cache)).count();
             let buffers = if behind > 1 { BUFFERS } else { 0 };
             self.seed.add(Sum { fixed: 3 * tally + buffers, ..Sum::default() });
@@ -208,7 +208,7 @@ impl Reckoning {
             for (number, cache) in config.caches.iter().enumerate() {
                 let sum = of_cache(cache, machine, plan);
                 if !machine.tree().in_front(number) {
-                    // What is in a stack is in no back.
+                    // A machine that is in a stack has no back of its own.
                     self.seed.add(if stacked { Sum::default() } else { sum });
                 } else if cell == cells.machines[0] && sharing == Sharing::Shared {
                     // Once for all lanes, until a frame changes hands.
@@ -243,7 +243,7 @@ impl Reckoning {
             page: if plan.log { TABLE_ROW } else { 0 },
             ..Sum::default()
         });
-        // What meters leave, and, once for all seeds, what is read of them at a time.
+        // Meters leave logs for each seed, which are read one seed at a time.
         self.told.add(of_logs(plan));
         let process = (OF_STREAM as u64 + caches) * 8 + (2 + 2 * caches) * 8 + 16;
         self.shared.process = self.shared.process.max(process);
@@ -264,14 +264,14 @@ impl Reckoning {
         full.fold(self.seed.of(growth), u64::saturating_add)
     }
 
-    /// How many seeds of `all` fit at once, as far as is known of the trace.
+    /// Returns how many seeds of `all` fit at once, as far as is known of the trace.
     pub(crate) fn fit(&self, memory: &Memory, all: usize, growth: Growth) -> usize {
         let left = memory.bytes.saturating_sub(self.bytes(0, all, growth));
         (left / self.of_a_seed(growth).max(1)).min(all as u64) as usize
     }
 
-    /// How many seeds of `all` a run starts with: as many as fit with what is guessed of the trace; one, if that fits
-    /// without the guess.
+    /// Returns how many seeds of `all` a run starts with: as many as fit with what is guessed of the trace; one,
+    /// if that fits without the guess.
     pub(crate) fn start(&self, memory: &Memory, all: usize, plan: &Plan, seen: Growth) -> usize {
         let fit = self.fit(memory, all, Growth::guess(plan).max(seen));
         fit.max(self.fit(memory, all, seen).min(1))
@@ -289,7 +289,7 @@ impl Reckoning {
             .map(|(size, _)| format!("{key}={}", Bytes(size)))
     }
 
-    /// Why one seed does not fit, and what would.
+    /// Returns the problem that one seed does not fit, and what would.
     pub(crate) fn too_large(
         &self,
         machines: &[Machine],
@@ -325,7 +325,7 @@ impl Reckoning {
         )
     }
 
-    /// Why the seeds do not fit at once, where a trace can be read only once.
+    /// Returns the problem that the seeds do not fit at once, where a trace can be read only once.
     pub(crate) fn only_once(
         &self,
         name: &str,

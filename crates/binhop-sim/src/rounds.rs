@@ -25,7 +25,7 @@ pub type Opener<'a> = &'a mut dyn FnMut() -> Result<Box<dyn Source>>;
 pub struct Input<'a> {
     /// It, open.
     pub source: Box<dyn Source>,
-    /// What opens it for a further round; `None`: it can be read only once.
+    /// A function that opens it for a further round; `None`: it can be read only once.
     pub again: Option<Opener<'a>>,
 }
 
@@ -113,7 +113,7 @@ pub fn simulate_in_rounds(
     Ok(rounds.outcomes())
 }
 
-/// Whether one seed of each machine by itself fits into what the plan allows.
+/// Checks that one seed of each machine by itself fits into what the plan allows.
 ///
 /// # Errors
 /// It does not.
@@ -128,8 +128,8 @@ pub(crate) fn check_one_fits(machines: &[Machine], plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// How a run of these machines goes about so many seeds that do not fit into memory at once, for its reader; none if
-/// they do, as far as is known before the trace is read.
+/// Returns a line for the reader of a plan that says how a run of these machines handles seeds that do not fit
+/// into memory at once. There is none if they fit, as far as is known before the trace is read.
 #[must_use]
 pub fn explain_rounds(machines: &[Machine], seeds: usize, memory: Option<Memory>) -> Option<String> {
     let memory = memory?;
@@ -171,12 +171,12 @@ struct Round {
     seeds: Range<usize>,
 }
 
-/// What is left to do, and what was made.
+/// The rounds that are left to do, and the reports that were made.
 struct Rounds<'a> {
     machines: &'a [Machine],
     plan: &'a Plan,
     left: VecDeque<Round>,
-    /// What traces of this run have held so far.
+    /// The most that traces of this run have held so far.
     seen: Growth,
     /// Of the round at hand.
     reckoning: Reckoning,
@@ -228,7 +228,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Whether a round takes more than there is, now that the trace has held so much.
+    /// Returns whether a round takes more memory than there is, now that the trace has held so much.
     fn outgrown(&mut self, round: &Round, growth: Growth) -> bool {
         self.seen = self.seen.max(growth);
         let more = |memory: &Memory| {
@@ -245,7 +245,7 @@ impl<'a> Rounds<'a> {
         if seeds == 1 && (machines.len() == 1 || once) {
             return Err(self.reckoning.too_large(machines, memory, all, self.seen));
         }
-        // What the trace has held so far is not all that it holds.
+        // The trace may hold more than it has held so far.
         let expected = self.seen.doubled();
         let fit = self.reckoning.fit(memory, all, expected).clamp(1, (seeds / 2).max(1));
         if once {
@@ -285,7 +285,7 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// How far a run is over all its rounds, as if it were one: never less than before.
+/// `Passes` tells how far a run is over all its rounds, as if it were one: never less than before.
 struct Passes {
     /// Machines × seeds, and those done.
     all: usize,

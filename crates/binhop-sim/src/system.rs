@@ -9,7 +9,7 @@ use binhop_trace::{EventBatch, Op};
 
 use crate::prepare::Switch;
 
-/// What an event that is no reference means for its reader.
+/// The meaning of an event that is no reference, for its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum System {
     /// From here a thread of this address space runs.

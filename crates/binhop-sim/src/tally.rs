@@ -5,7 +5,7 @@ use binhop_hw::{AgentCounters, AgentMemoryCounters, CacheCounters, Front, Memory
 
 use crate::prepare::Stream;
 
-/// What a lane counts in a phase, or up to its end.
+/// The counts of a lane in a phase, or up to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) stream: Stream,
@@ -18,7 +18,7 @@ pub(crate) struct Tally {
     pub(crate) waited: u64,
 }
 
-/// What agents other than the user have done. Nothing is kept for a machine that has none.
+/// The counts of agents other than the user. Nothing is kept for a machine that has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ByAgent {
     agents: Agents,
@@ -47,13 +47,13 @@ impl ByAgent {
         Self { agents: self.agents, caches: caches.collect(), memory: memory.collect() }
     }
 
-    /// What a cache has counted of each agent.
+    /// Returns what a cache has counted of each agent.
     pub(crate) fn at(&self, cache: usize) -> impl Iterator<Item = (Agent, &AgentCounters)> {
         let counted = self.caches.chunks(self.memory.len().max(1)).nth(cache).unwrap_or_default();
         self.agents.others().zip(counted)
     }
 
-    /// What memory has counted of each agent.
+    /// Returns what memory has counted of each agent.
     pub(crate) fn at_memory(&self) -> impl Iterator<Item = (Agent, &AgentMemoryCounters)> {
         self.agents.others().zip(&self.memory)
     }

@@ -1,4 +1,4 @@
-//! What hardware sees of the operating system, in one lane.
+//! The operating system as the hardware sees it, in one lane.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use binhop_base::{FrameNo, MappingId, PageId, PageNo, Translation};
 
 use crate::prepare::Mapped;
 
-/// What the hardware may ask about mappings and pages, the same in every lane. Each worker keeps one.
+/// The facts about mappings and pages that the hardware may ask for, the same in every lane. Each worker keeps one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
     page: Vec<PageId>,
@@ -49,7 +49,7 @@ impl Tables {
     }
 }
 
-/// Where one lane's pages are, for the hardware. A dead page keeps its frame until that changes hands:
+/// The frames of one lane's pages, for the hardware. A dead page keeps its frame until the frame changes hands:
 /// caches may still hold its lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Whereabouts {

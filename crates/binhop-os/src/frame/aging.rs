@@ -24,7 +24,7 @@ pub(crate) struct Aged {
 }
 
 impl Aged {
-    /// Whether the page has not been referenced since this entry's time.
+    /// Returns whether the page has not been referenced since this entry's time.
     pub(super) fn is_current(&self, recency: &Recency) -> bool {
         recency.last(self.page) == self.time
     }

@@ -1,5 +1,5 @@
-//! What hands out the frames of a lane: the pool and a policy that picks from it, or a policy with free
-//! lists and victims of its own.
+//! Allocators, which hand out the frames of a lane: the pool and a policy that picks from it, or a policy with
+//! free lists and victims of its own.
 
 use alloc::{boxed::Box, format};
 
@@ -15,7 +15,7 @@ pub trait Allocator: Send {
     /// P, the frames of memory.
     fn frames(&self) -> u64;
 
-    /// Whether the next [`place`](Self::place) reads its [`Recency`]. Once true it stays true.
+    /// Returns whether the next [`place`](Self::place) reads its [`Recency`]. Once true it stays true.
     fn needs_recency(&self) -> bool;
 
     /// Gives a page a frame, and says what the frame held.
@@ -42,7 +42,7 @@ pub trait Allocator: Send {
     /// Frames that hold a page, counted one by one.
     fn held(&self) -> u64;
 
-    /// Whether every frame is in its lists exactly once, and all it counts is true.
+    /// Returns whether every frame is in its lists exactly once, and all it counts is true.
     fn is_whole(&self) -> bool;
 
     /// Loses a frame.

@@ -1,5 +1,5 @@
-//! What is kept by bin, only for a policy that declares what it asks about ([`Counts`]): the frames of the
-//! pool in each, in order of age, and the frames that each segment or address space uses there.
+//! State by bin, kept only for a policy that declares what it asks about ([`Counts`]): the frames of the pool in
+//! each, in order of age, and the frames that each segment or address space uses there.
 //!
 //! Cost: a frame that enters or leaves the pool, a page placed, evicted or dead changes one count for each
 //! level kept (one, or log2 bins + 1), and a link. 8 B per frame and 12 B per bin; a policy that asks
@@ -12,18 +12,19 @@ use binhop_base::{Bin, FrameNo, PowerOfTwo};
 
 use super::{Request, content::Content, tree::Shape};
 
-/// What a policy asks the pool about.
+/// `Counts` declares what a policy asks the pool about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// The number of bins it tells apart.
     pub bins: PowerOfTwo,
-    /// Whether it asks about coarser divisions too ([`Pool::available_below`](crate::Pool::available_below)).
+    /// True if it asks about coarser divisions too ([`Pool::available_below`](crate::Pool::available_below)).
     pub tree: bool,
-    /// By what it asks which frames are used, if it does.
+    /// The owner by which it asks for used frames, a segment or an address space; `None` if it does not ask.
     pub used: Option<Sharing>,
 }
 
-/// By what a placement keeps state where address spaces share pages (KH90 §5).
+/// `Sharing` says whether a policy keeps its state per segment or per address space, where address spaces share
+/// pages (KH90 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
     /// By segment: what an address space uses is the sum over its segments, so that a shared page counts in
@@ -38,7 +39,7 @@ impl Sharing {
     /// Both.
     pub const ALL: &'static [Self] = &[Self::Segment, Self::Space];
 
-    /// What users write.
+    /// Returns the name that users write.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -84,7 +85,7 @@ struct Used {
     idle: Vec<u32>,
     /// The slot that the page in each frame counts in.
     slot_of: Vec<u32>,
-    /// Where the trees of the request at hand begin.
+    /// The beginnings of the trees of the request at hand.
     asked: Vec<usize>,
 }
 
@@ -246,7 +247,8 @@ impl Bins {
         used.asked.iter().map(|start| used.counts[start + node]).sum()
     }
 
-    /// What is used in each bin, part by part: their sums, bin by bin, are what the request's space uses.
+    /// Returns the counts of used frames in each bin, part by part: their sums, bin by bin, are what the request's
+    /// space uses.
     #[inline]
     pub(super) fn used_parts(&self) -> impl Iterator<Item = &[u32]> {
         let used = self.used();
@@ -264,7 +266,7 @@ impl Bins {
         self.used.as_ref().expect("a policy that asks what is used declares by what")
     }
 
-    /// Whether all of it agrees with the pool's frames, in order, and with what frames hold.
+    /// Returns whether all of it agrees with the pool's frames, in order, and with what frames hold.
     pub(super) fn are_true(&self, pool: impl Iterator<Item = u32>, content: &[Content]) -> bool {
         let mut lists = vec![Vec::new(); self.ends.len()];
         let mut available = vec![0; self.shape.len()];

@@ -1,4 +1,4 @@
-//! What a frame holds, or held last.
+//! The page that a frame holds, or held last.
 
 use binhop_base::PageId;
 
@@ -21,7 +21,7 @@ impl Content {
         Self { wired: true, ..Self::of(page) }
     }
 
-    /// Whether the frame is wired.
+    /// Returns whether the frame is wired.
     pub(crate) fn is_wired(self) -> bool {
         self.wired
     }

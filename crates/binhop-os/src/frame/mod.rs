@@ -38,7 +38,7 @@ pub use pool::Pool;
 pub use recency::Recency;
 pub use wired::{Holdings, Wired};
 
-/// What a fault is about: the page, who touched it and where.
+/// A request for a frame: the page of a fault, who touched it and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The page that needs a frame.
@@ -54,7 +54,7 @@ pub struct Request {
     pub segments: Arc<[SegmentId]>,
 }
 
-/// What a placement did.
+/// The result of a placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// The frame the page is in.
@@ -157,9 +157,9 @@ impl Frames {
         self.slots.get(page.index()).and_then(|slot| slot.get())
     }
 
-    /// Whether the next [`place`](Self::place) reads its [`Recency`]: when fewer than K frames were never
-    /// used. As long as no page has returned, placement n (from 0) does if and only if P − n < K. Once
-    /// true it stays true. Where physical = virtual it never is.
+    /// Returns whether the next [`place`](Self::place) reads its [`Recency`]: when fewer than K frames were never
+    /// used. As long as no page has returned, placement n (from 0) does if and only if P − n < K. Once true it
+    /// stays true. Where physical = virtual it never is.
     #[must_use]
     pub fn needs_recency(&self) -> bool {
         match &self.memory {

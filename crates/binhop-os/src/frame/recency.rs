@@ -1,4 +1,4 @@
-//! When each page was last referenced: the same in every lane.
+//! Recency: the time at which each page was last referenced, the same in every lane.
 
 use alloc::vec::Vec;
 

@@ -8,7 +8,7 @@
 
 use binhop_base::{Bin, PowerOfTwo};
 
-/// Where counts lie, for all trees of one shape.
+/// `Shape` says where counts lie, for all trees of one shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     bins: PowerOfTwo,
@@ -31,14 +31,14 @@ impl Shape {
         1 << self.first
     }
 
-    /// Where the count of a node lies.
+    /// Returns the place of the count of a node.
     #[inline]
     pub(super) fn node(self, level: u32, low: u32) -> usize {
         debug_assert!(level >= self.first && level <= self.bins.log2() && u64::from(low) < 1 << level);
         (1 << level | low as usize) - self.start()
     }
 
-    /// Where the count of the first bin lies; those of the others follow.
+    /// Returns the place of the count of the first bin; those of the others follow.
     #[inline]
     pub(super) fn leaves(self) -> usize {
         self.node(self.bins.log2(), 0)

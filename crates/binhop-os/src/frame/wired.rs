@@ -10,7 +10,7 @@
 //!   what is surely resident one by one, and references to wired pages do not count
 //!   ([`Policy::safe_frames`](crate::placement::Policy::safe_frames)).
 
-/// What a wired frame holds.
+/// The use of a wired frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wired {
     /// A page of a page table.
@@ -25,7 +25,7 @@ impl Wired {
     /// Every kind, in the order of their discriminants.
     pub const ALL: &'static [Self] = &[Self::Table, Self::Cache, Self::Kernel];
 
-    /// What counts of frames call it.
+    /// Returns the name under which counts of frames show it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

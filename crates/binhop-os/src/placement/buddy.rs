@@ -165,7 +165,7 @@ struct Buddy {
     held: u32,
     /// Of those the wired ones.
     wired: u32,
-    /// Whether all of them did once: from then on it must be known which is the oldest.
+    /// True once all of them did: from then on it must be known which is the oldest.
     full: bool,
     aging: Aging,
 }

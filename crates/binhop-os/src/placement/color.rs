@@ -1,4 +1,4 @@
-//! Where a page would like to go: a bin as seen by an allocator.
+//! The color of a page: the bin, as an allocator sees it, in which the page would like to be.
 
 use binhop_base::{Asid, Bin, FrameNo, PowerOfTwo, Result};
 

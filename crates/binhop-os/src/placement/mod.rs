@@ -49,7 +49,7 @@ pub trait Placement: Send {
     /// Its name, for messages.
     fn name(&self) -> &str;
 
-    /// What it asks the pool about bins, if it does: that is kept up to date only then.
+    /// Returns what it asks the pool about bins, if it does: that is kept up to date only then.
     fn counts(&self) -> Option<Counts> {
         None
     }
@@ -109,20 +109,20 @@ impl Draws {
     }
 }
 
-/// What is known of a policy before a run.
+/// `Policy` describes a placement policy before a run.
 #[derive(Debug)]
 pub struct Policy {
-    /// What users write in `placement.policy`.
+    /// The name that users write in `placement.policy`.
     pub name: &'static str,
     /// The rule, in a sentence.
     pub rule: &'static str,
-    /// Where it comes from: document and section, or "binhop".
+    /// Its origin: document and section, or "binhop".
     pub source: &'static str,
     /// The state it keeps and what one decision costs (see the top for what a placement costs).
     pub cost: &'static str,
     /// The keys under `placement` that it uses; others are legal and change nothing.
     pub parameters: &'static [Parameter],
-    /// How it gets its frames.
+    /// The way in which it gets its frames.
     pub manner: Manner,
 }
 
@@ -139,7 +139,7 @@ pub struct LaneBytes {
     pub owner: u64,
 }
 
-/// How a policy gets its frames.
+/// The way in which a policy gets its frames.
 #[derive(Clone, Copy, Debug)]
 pub enum Manner {
     /// It picks from the pool of the least recently used.
@@ -150,7 +150,7 @@ pub enum Manner {
     Identity,
 }
 
-/// What is known of a policy with free lists and victims of its own.
+/// `Own` describes a policy with free lists and victims of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Own {
     /// An instance for one lane.
@@ -161,7 +161,7 @@ pub struct Own {
     pub reuses_frames: bool,
     /// As [`Policy::reads_recency`].
     pub reads_recency: bool,
-    /// Whether the seed changes anything.
+    /// Tells whether the seed changes anything.
     pub is_random: fn(&Settings) -> bool,
 }
 
@@ -205,7 +205,7 @@ impl Policy {
         }
     }
 
-    /// Whether a placement may ask when pages were referenced last: not where a recording says it all.
+    /// Returns whether a placement may ask when pages were referenced last. A recording says it all, and does not ask.
     #[must_use]
     pub fn reads_recency(&self) -> bool {
         match self.manner {
@@ -222,14 +222,14 @@ impl Policy {
         counts.is_some_and(|counts| counts.used == Some(Sharing::Segment))
     }
 
-    /// Whether the frame of a page that died may be given away before more than
+    /// Returns whether the frame of a page that died may be given away before more than
     /// [`safe_frames`](Self::safe_frames) pages have been placed. Otherwise it waits its turn among the used ones.
     #[must_use]
     pub fn reuses_frames(&self) -> bool {
         matches!(self.manner, Manner::Own(Own { reuses_frames: true, .. }))
     }
 
-    /// Whether the seed changes anything: at least the order in which the list of frames starts.
+    /// Returns whether the seed changes anything: at least the order in which the list of frames starts.
     #[must_use]
     pub fn is_random(&self, settings: &Settings) -> bool {
         match self.manner {
@@ -266,7 +266,7 @@ impl Policy {
         }
     }
 
-    /// Whether a key under `placement` makes a difference to it.
+    /// Returns whether a key under `placement` makes a difference to it.
     #[must_use]
     pub fn uses(&self, key: &str) -> bool {
         self.parameters.iter().any(|parameter| parameter.name == key)

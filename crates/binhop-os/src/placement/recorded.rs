@@ -79,7 +79,7 @@ impl Recording {
 
 struct Recorded {
     recording: Arc<Recording>,
-    /// How often each page was placed.
+    /// The number of times that each page was placed.
     placed: BTreeMap<(Asid, PageNo), usize>,
     /// By frame.
     pages: Vec<Option<PageId>>,

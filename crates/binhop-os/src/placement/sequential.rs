@@ -71,7 +71,7 @@ impl Placement for Sequential {
 }
 
 impl Sequential {
-    /// What the address space uses in each bin.
+    /// Returns the number of frames that the address space uses in each bin.
     fn sum<'a>(&'a mut self, pool: &Pool<'a>) -> &'a [u32] {
         let mut parts = pool.used_parts();
         let first = parts.next();

@@ -1,4 +1,4 @@
-//! What a policy is built from, and the keys under `placement` by which users say it.
+//! The settings that a policy is built from, and the keys under `placement` by which users give them.
 
 use alloc::{format, string::ToString, sync::Arc};
 
@@ -12,9 +12,9 @@ use crate::{Sharing, frame::check_count};
 pub struct Parameter {
     /// The key.
     pub name: &'static str,
-    /// What its value counts.
+    /// The thing that its value counts.
     pub unit: &'static str,
-    /// What it means, in a sentence.
+    /// Its meaning, in a sentence.
     pub meaning: &'static str,
 }
 
@@ -40,9 +40,9 @@ pub struct Settings {
     pub bins: PowerOfTwo,
     /// The colors that frames are divided into.
     pub colors: u64,
-    /// By what state is kept where address spaces share pages.
+    /// The owner by which a policy keeps its state where address spaces share pages: a segment or an address space.
     pub sharing: Sharing,
-    /// Whether an address space's number enters into a page's color.
+    /// True if an address space's number enters into a page's color.
     pub pid_hash: bool,
     /// Percent of memory that holds older pages at the start.
     pub fragmentation: u32,
@@ -61,7 +61,7 @@ impl Settings {
     /// The most bins that may be told apart: a cache of 4 GiB in pages of 4 KiB.
     pub const MOST_BINS: PowerOfTwo = PowerOfTwo::from_log2(20);
 
-    /// Whether a policy can be built from them.
+    /// Checks that a policy can be built from them.
     ///
     /// # Errors
     /// There is no frame, or there are 2³² − 1 or more; the pool is empty or larger than memory; there are

@@ -5,11 +5,11 @@ use binhop_base::forest::{Forest, Root};
 
 use super::{Origin, SegmentId};
 
-/// How far below its start a touch still makes a growing area grow: the limit of a stack that Linux
-/// sets by default. Anything further down is not taken for the stack.
+/// The distance below its start at which a touch still makes a growing area grow: the limit of a stack that Linux
+/// sets by default. A touch further down is not taken for the stack.
 pub(super) const GROWTH_LIMIT: u64 = 8 << 20;
 
-/// What lies behind an area that is not private and anonymous.
+/// The segment behind an area that is not private and anonymous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Backing {
     pub(super) segment: SegmentId,
@@ -144,7 +144,7 @@ impl Areas {
         }
     }
 
-    /// What lies at machine page `page`.
+    /// Returns what lies at machine page `page`.
     pub(super) fn lookup(&self, areas: Root, page: u64, size: PowerOfTwo) -> Where {
         let first = page << size.log2();
         let last = first | (size.bytes() - 1);

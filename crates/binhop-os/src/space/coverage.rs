@@ -1,4 +1,4 @@
-//! Which live pages of a segment some address space still leads to.
+//! Coverage: the live pages of a segment that some address space still leads to.
 //!
 //! The maps of all spaces cover the pages of a segment with runs; a page dies when no run covers it. Runs and live pages
 //! lie in one tree by number of page: a run is +1 at its first page and −1 behind its last, so what covers a page is the

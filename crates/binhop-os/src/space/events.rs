@@ -242,7 +242,7 @@ impl Spaces {
         home.areas = areas;
         let Some(backing) = area.backing else { return true };
         let end = start >> self.page.log2();
-        // What was touched outside every map stays the space's own.
+        // A page that was touched outside every map stays the space's own.
         let mut at = page;
         if end > page {
             for own in self.extents.own(self.spaces[space as usize].extents, page, end - 1) {
@@ -280,7 +280,7 @@ impl Spaces {
     }
 
     /// Gives up the places of a life that ended, the last of them `touched`, where the only page ever found has died.
-    /// Where a page lives on, the place remains: if the space returns, it finds the mapping that it had there.
+    /// The place of a page that lives on remains: if the space returns, it finds the mapping that it had there.
     fn reclaim(&mut self, space: u32, touched: u32) {
         let mut next = touched;
         while next != NO_PLACE {

@@ -1,4 +1,4 @@
-//! What stands behind the pages of address spaces: pages of their own, and runs of segments' pages.
+//! The extents behind the pages of address spaces: pages of their own, and runs of segments' pages.
 
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ pub(super) enum What {
     Own {
         page: PageId,
         outside: bool,
-        /// How many forks there had been when it was made.
+        /// The number of forks that there had been when it was made.
         forks: u64,
     },
     /// Pages of a segment, from page `index` on, that no page of the space's own hides.
@@ -51,7 +51,7 @@ impl Extents {
         self.0.release(extents);
     }
 
-    /// What stands behind a page; a run's index is that of the page.
+    /// Returns what stands behind a page; a run's index is that of the page.
     pub(super) fn at(&self, extents: Root, page: u64) -> Option<What> {
         let (first, extent) = self.0.at_or_below(extents, page).filter(|(_, extent)| extent.last >= page)?;
         Some(match extent.what {

@@ -1,4 +1,4 @@
-//! What a mapping allows and how it behaves, as the events of a trace say it.
+//! Flags of a mapping: what it allows and how it behaves, as the events of a trace say it.
 
 /// The flags of a mapping. The bits are those of a trace's map and protect events; bits without a
 /// meaning are dropped.

@@ -85,7 +85,7 @@ impl Ids {
         self.dead[page.index() / 64] |= 1 << (page.index() % 64);
     }
 
-    /// Whether a page has died.
+    /// Returns whether a page has died.
     pub(super) fn is_dead(&self, page: PageId) -> bool {
         self.dead.get(page.index() / 64).is_some_and(|word| word >> (page.index() % 64) & 1 == 1)
     }

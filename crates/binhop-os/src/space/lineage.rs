@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::SegmentId;
 
-/// What a space inherits: the end of a chain of segments.
+/// The private segments that a space inherits, as the end of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lineage(u32);
 
@@ -18,7 +18,7 @@ impl Lineage {
 pub(super) struct Lineages(Vec<(SegmentId, Lineage)>);
 
 impl Lineages {
-    /// What a space hands down that inherits `lineage` and has private pages in `private`.
+    /// Returns what a space hands down that inherits `lineage` and has private pages in `private`.
     pub(super) fn handed_down(&mut self, lineage: Lineage, private: Option<SegmentId>) -> Lineage {
         let Some(private) = private else { return lineage };
         if lineage != Lineage::NONE && self.0[lineage.0 as usize].0 == private {

@@ -59,7 +59,7 @@ use segment::Segments;
 pub use segment::{Origin, Owner, SegmentId};
 use table::Table;
 
-/// What one touch found.
+/// The answer to one touch.
 ///
 /// It stays true for the same address space and virtual page until the next event that changes mappings
 /// (map, unmap, fork, exec, exit, of whatever space) and, unless `write_free`, until the next write.
@@ -90,7 +90,7 @@ struct Space {
     asid: Asid,
     /// Its areas, in `Spaces::areas`.
     areas: Root,
-    /// What stands behind its pages, in `Spaces::extents`.
+    /// The extents behind its pages, in `Spaces::extents`.
     extents: Root,
     /// The place it touched last for the first time in its present life; each knows the one before.
     touched: u32,
@@ -98,12 +98,12 @@ struct Space {
     private: Option<SegmentId>,
     /// Private segments of its forefathers, handed down at a fork; after a fork of its own, its own private segment, too.
     lineage: Lineage,
-    /// What [`Spaces::shared_segments`] said last, and when.
+    /// The last answer of [`Spaces::shared_segments`], and the time for which it holds.
     segments: Option<Box<Remembered>>,
     /// The generation in which its present life began.
     born: u64,
-    /// How many forks there had been after the last in which it took part: a page of its own that is older may have
-    /// other holders, and the next write makes another.
+    /// The number of forks after the last in which it took part: a page of its own that is older may have other
+    /// holders, and the next write makes another.
     forked: u64,
     /// Counts the events that changed the space: what `Place` remembers holds within one of them.
     generation: u64,
@@ -111,7 +111,7 @@ struct Space {
     footprint: u64,
 }
 
-/// What is remembered of one virtual page of one space, so that a touch of it need not search.
+/// `Place` remembers one virtual page of one space, so that a touch of it need not search.
 struct Place {
     generation: u64,
     current: MappingId,
@@ -122,7 +122,7 @@ struct Place {
     before: u32,
     write_free: bool,
     outside: bool,
-    /// Whether `Spaces::others` has mappings made here.
+    /// True if `Spaces::others` has mappings made here.
     has_others: bool,
 }
 
@@ -390,7 +390,7 @@ impl Spaces {
         self.areas.steps() + self.extents.steps() + self.segments.steps()
     }
 
-    /// Whether pages have died that [`drain_dead`](Self::drain_dead) has not yet told of.
+    /// Returns whether pages have died that [`drain_dead`](Self::drain_dead) has not yet told of.
     #[inline]
     #[must_use]
     pub fn has_dead(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What may be asked about pages, mappings, segments and spaces: by dense number, from flat tables.
+//! Queries about pages, mappings, segments and spaces: by dense number, from flat tables.
 
 use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
 
@@ -55,7 +55,7 @@ impl Spaces {
         self.ids.segment_of(page)
     }
 
-    /// What a page is made of, to call it by.
+    /// Returns the origin of a page, by which a reader may call it.
     #[must_use]
     pub fn origin_of(&self, page: PageId) -> Origin {
         self.ids.origin_of(page)
@@ -151,7 +151,7 @@ impl Spaces {
         pages
     }
 
-    /// Whether any map event came. If none did, nothing is known of what lies outside, and
+    /// Returns whether any map event came. If none did, nothing is known of what lies outside, and
     /// [`Touch::outside`](crate::Touch::outside) says nothing.
     #[must_use]
     pub fn has_maps(&self) -> bool {

@@ -33,7 +33,7 @@ pub enum Owner {
     Memory,
 }
 
-/// What a page is made of: what a reader may call it by.
+/// `Origin` is the memory that a page is made of; a reader may call the page by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// It lies in this segment; wholly and congruently if it is one of the segment's own pages.

@@ -6,7 +6,7 @@ use binhop_hw::{CacheConfig, IndexBy, Next, Replacement, TagBy, WritePolicy, Wri
 use super::document::{Located, Section, Value};
 use crate::prepare::Row;
 
-/// What the references of a section point to, before names are resolved.
+/// A cache section as it was read; `serves` and `next` are names that are not resolved yet.
 pub(super) struct Cache {
     pub(super) config: CacheConfig,
     pub(super) place: String,
@@ -81,7 +81,7 @@ pub(super) fn read_cache(name: String, located: Located, page: PowerOfTwo) -> Re
     Ok(Cache { config, place, serves, next })
 }
 
-/// What two keys of one cache can break together.
+/// Checks the rules that two keys of one cache can break together.
 fn check_choices(config: &CacheConfig, place: &str) -> Result<()> {
     if config.replacement == Replacement::Plru && !config.ways.is_power_of_two() {
         return Err(Problem::request(

@@ -1,4 +1,4 @@
-//! What a machine with `rules = "cachegrind"` may not have, and why.
+//! Checks of machines with `rules = "cachegrind"`: what such a machine may not have, and why.
 
 use binhop_base::{Problem, Result};
 use binhop_hw::{CacheConfig, IndexBy, Next, Replacement, TagBy, TreeConfig, WritePolicy, WritebackOrder};

@@ -153,7 +153,7 @@ impl Section {
         self.entries.iter().map(|(key, located)| (key.as_str(), located.place.as_str()))
     }
 
-    /// Whether the list of keys has this one in this section.
+    /// Returns whether the list of keys has a key of this name in this section.
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.key(name).is_some()
     }

@@ -7,11 +7,11 @@ pub struct Key {
     pub section: &'static str,
     /// Its name in that section.
     pub name: &'static str,
-    /// What form its value has.
+    /// The form of its value.
     pub form: &'static str,
-    /// What holds when it is absent; empty: it must be given.
+    /// The value that holds when the key is absent; empty if the key must be given.
     pub default: &'static str,
-    /// What it means.
+    /// Its meaning, in words.
     pub meaning: &'static str,
 }
 

@@ -30,13 +30,13 @@ pub struct Memory {
     pub frames: Option<u64>,
 }
 
-/// Which frame a page gets. With [`Memory`], everything that decides it but the seed: equal values, equal
-/// placements. (What the policy does not use is the same in all.)
+/// `PlacementConfig` decides which frame a page gets. Together with [`Memory`] it is everything but the seed:
+/// equal values, equal placements. (Settings that the policy does not use are the same in all.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementConfig {
     /// The policy's name.
     pub policy: &'static str,
-    /// What it is told. Where physical = virtual: nothing that matters.
+    /// The policy's settings. Where physical = virtual, none of them matters.
     pub settings: Settings,
     /// The file of the recording that is repeated, if one is.
     pub file: Option<String>,
@@ -77,7 +77,7 @@ struct Inner {
 pub struct Bundled {
     /// Its name.
     pub name: &'static str,
-    /// What it stands for, in a line.
+    /// A description of the machine, in a line.
     pub about: &'static str,
     /// Its description.
     pub toml: &'static str,
@@ -158,7 +158,7 @@ impl Machine {
         }))
     }
 
-    /// What results call it.
+    /// Returns the name under which results show the machine.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
@@ -170,7 +170,7 @@ impl Machine {
         self.0.memory
     }
 
-    /// Which frame a page gets.
+    /// Returns the placement: the rule by which a page gets a frame.
     #[must_use]
     pub fn placement(&self) -> &PlacementConfig {
         &self.0.placement
@@ -203,13 +203,13 @@ impl Machine {
         last.max_by_key(|(_, cache)| cache.size).map_or(0, |(number, _)| number)
     }
 
-    /// Whether costs are given, so that cycles mean something.
+    /// Returns whether costs are given, so that cycles mean something.
     #[must_use]
     pub fn has_cost(&self) -> bool {
         self.0.has_cost
     }
 
-    /// What its user should know: keys that the chosen policy does not use.
+    /// Returns notes for the user, such as keys that the chosen policy does not use.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.0.notes
@@ -223,13 +223,13 @@ impl Machine {
         self.0.placement.policy().safe_frames(&self.0.placement.settings)
     }
 
-    /// Whether the frame of a page that died may be given away before memory has been used up.
+    /// Returns whether the frame of a page that died may be given away before memory has been used up.
     #[must_use]
     pub fn reuses_frames(&self) -> bool {
         self.0.placement.policy().reuses_frames()
     }
 
-    /// Whether a seed changes anything.
+    /// Returns whether a seed changes anything.
     #[must_use]
     pub fn is_random(&self) -> bool {
         let draws = |cache: &binhop_hw::CacheConfig| {
@@ -239,9 +239,9 @@ impl Machine {
             || self.0.tree.config().caches.iter().any(draws)
     }
 
-    /// Whether a description says what the pool is: where the policy uses one, and where the user gave another
-    /// than the usual to a policy that a policy of one's own may stand in for. (Elsewhere a reader would be
-    /// told that it makes no difference.)
+    /// Returns whether a description states the pool: where the policy uses one, and where the user gave another
+    /// than the usual to a policy that a policy of one's own may stand in for. (Elsewhere a reader would be told
+    /// that it makes no difference.)
     fn has_pool_to_tell(&self) -> bool {
         let Inner { placement, memory, .. } = &*self.0;
         let usual = |frames| placement::usual_pool(memory.page, frames) == placement.settings.pool;

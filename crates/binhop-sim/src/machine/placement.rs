@@ -15,7 +15,7 @@ use super::{Memory, PlacementConfig};
 /// Pages that one instruction can need at once: it straddles pages, and so does its operand.
 const LEAST_FRAMES: u64 = 4;
 
-/// What the section says, with its places, before it is resolved.
+/// The section as it was typed, with its places, before it is resolved.
 struct Typed {
     pool: Option<(Bytes, String)>,
     bins: Option<(u32, String)>,
@@ -103,8 +103,8 @@ fn bins_of(cache: &CacheConfig, page: PowerOfTwo) -> u64 {
 }
 
 impl Typed {
-    /// What the policy is told. What it does not use is left at one value, so that equal settings mean
-    /// equal placements.
+    /// Returns the policy's settings. A setting that the policy does not use is left at one value, so that equal
+    /// settings mean equal placements.
     fn resolve(
         self,
         policy: &Policy,

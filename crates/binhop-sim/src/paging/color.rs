@@ -3,7 +3,7 @@
 use binhop_base::{Asid, PageNo};
 use binhop_os::placement::fibonacci;
 
-/// Where a page was first touched.
+/// The virtual page and the address space of a page's first touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstTouch {
     /// The virtual page number.
@@ -22,7 +22,8 @@ impl FirstTouch {
     }
 }
 
-/// How much of a memory that would just hold all pages is allocated when its first color is full.
+/// `Utilization` is the part of a memory that is allocated when its first color is full. The memory would just
+/// hold all pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Utilization {
     /// Colors.

@@ -33,7 +33,7 @@ pub use color::{FirstTouch, Utilization, utilization};
 use crate::Progress;
 use pass::Pass;
 
-/// What to find out about a trace.
+/// The questions that a paging pass answers about a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagingPlan {
     /// The page size.
@@ -44,13 +44,13 @@ pub struct PagingPlan {
     pub colors: Vec<u64>,
     /// References to read; the whole trace if absent.
     pub length: Option<u64>,
-    /// Whether a page's color also depends on its address space.
+    /// True if a page's color also depends on its address space.
     pub pid_hash: bool,
-    /// Whether the trace is decoded (or generated) on a thread of its own. It changes no result.
+    /// True if the trace is decoded (or generated) on a thread of its own. It changes no result.
     pub ahead: bool,
 }
 
-/// What one pass found.
+/// The results of one pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paging {
     /// References read: instructions fetched plus data references.

@@ -1,8 +1,8 @@
 //! One reading of a trace, for all color counts and memory sizes.
 //!
-//! What a reference costs, cheapest first: the page of the port's last reference (fetch, data) needs a time
-//! stored; a page known to a small table needs its number looked up as well; only a page that some color
-//! count has demoted from its most recent group goes to the stacks.
+//! The cost of a reference, cheapest first: the page of the port's last reference (fetch, data) needs a time
+//! stored; a page known to a small table needs its number looked up as well; only a page that some color count has
+//! demoted from its most recent group goes to the stacks.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use super::{FirstTouch, Paging, PagingPlan};
 use crate::slots::Slots;
 use crate::system::{Place, System, system_event};
 
-/// What is known of a virtual page of an address space. It holds until address spaces change or, unless
+/// The known translation of a virtual page of an address space. It holds until address spaces change or, unless
 /// writes are free, until the page is written.
 #[derive(Clone, Copy)]
 struct Known {

@@ -1,8 +1,9 @@
-//! Where the stream is cut: warm-up, intervals, and the marks at which lanes read their counters. (The length is cut before.)
+//! Cuts of the stream: warm-up, intervals, and the marks at which lanes read their counters. (The length is cut
+//! before.)
 
 use super::{Control, Mark, Prepare, Stream};
 
-/// Where the stream is cut.
+/// `Cuts` are the points at which the stream is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cuts {
     /// Stop before the fetch in which this instruction lies.
@@ -14,7 +15,7 @@ pub struct Cuts {
 }
 
 impl Cuts {
-    /// Whether the stream ends before a further fetch.
+    /// Returns whether the stream ends before a further fetch.
     pub(super) fn end_before_fetch(&self, stream: &Stream) -> bool {
         self.instructions.is_some_and(|instructions| stream.instructions >= instructions)
     }

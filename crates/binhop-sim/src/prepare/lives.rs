@@ -1,4 +1,5 @@
-//! Who came to the processor, why, and in which of its lives: what a mark of a process says beside its number.
+//! Turns and lives: which process came to the processor, why, and in which of its lives. A mark of a process
+//! carries them beside its number.
 //!
 //! # Rules
 //! - A *life* is an address space number from its birth (its fork, or else its first switch) to its exit. Lives of one number
@@ -12,20 +13,21 @@ use std::collections::BTreeMap;
 use binhop_base::Asid;
 use binhop_trace::event::Cause;
 
-/// What a switch says of whom it brings and why the thread before left. Where no switch came yet, nothing.
+/// `Switch` is what a switch says of the thread that it brings, and why the thread before left. It is empty before
+/// the first switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switch {
     /// The thread that runs from here.
     pub tid: u32,
     /// The processor it runs on.
     pub cpu: u32,
-    /// Why the thread before left, where the trace says so.
+    /// The reason why the thread before left, where the trace gives one.
     pub cause: Option<Cause>,
     /// The system call that the thread before left in, where the trace says so.
     pub syscall: Option<u64>,
 }
 
-/// Who runs from a mark on.
+/// `Turn` says who runs from a mark on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The process's number in [`super::Prepare::processes`].
@@ -89,7 +91,7 @@ line = "32B"
 next = "memory"
 "#;
 
-    /// Who runs from each mark of a process on.
+    /// Returns the processes that the marks of a stream name, each with its turn.
     fn turns(events: &EventBatch) -> Result<Vec<(Process, Turn)>> {
         let machine = Machine::parse(MACHINE, "small", &[])?;
         let mut prepare = Prepare::new(

@@ -1,4 +1,4 @@
-//! What preparation must know of a machine, and so which machines can share one.
+//! The needs of preparation: what it must know of a machine, and so which machines can share one.
 
 use binhop_base::PowerOfTwo;
 use binhop_hw::{Next, Rules};
@@ -7,7 +7,7 @@ use super::filter::Shape;
 use super::residency::is_tight;
 use crate::machine::Machine;
 
-/// What preparation must know of a machine: machines of equal needs share one preparation.
+/// `Needs` is what preparation must know of a machine: machines of equal needs share one preparation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     pub(super) page: PowerOfTwo,
@@ -16,16 +16,16 @@ pub(crate) struct Needs {
     /// The caches asked for instructions and for data; one, where one cache serves all.
     pub(super) shapes: [Shape; 2],
     pub(super) split: bool,
-    /// Whether the instructions between rows matter.
+    /// True if the instructions between rows matter.
     pub(super) timed: bool,
-    /// Whether what each filter knows is true of its cache.
+    /// For each filter, true if what it knows holds for its cache.
     pub(super) believe: [bool; 2],
-    /// Whether a dead page's frame goes to the next page, so that lanes differ in what their caches lose from
-    /// the first death on.
+    /// True if a dead page's frame goes to the next page, so that lanes differ in what their caches lose from the
+    /// first death on.
     pub(super) reuses: bool,
-    /// Whether so few frames lie outside the pool that no page is surely resident, and no filter believed.
+    /// True if so few frames lie outside the pool that no page is surely resident, and no filter believed.
     pub(super) tight: bool,
-    /// Whether a placement may ask when pages were referenced last.
+    /// True if a placement may ask when pages were referenced last.
     pub(super) follows: bool,
     /// Under cachegrind's rules, the bytes of the longest reference: those of the smallest line.
     pub(super) whole: Option<u64>,
@@ -61,7 +61,7 @@ impl Needs {
         self.timed = true;
     }
 
-    /// In what two machines differ that cannot share a preparation; empty if they can.
+    /// Returns the settings in which two machines differ that cannot share a preparation; empty if they can.
     pub(crate) fn differences(&self, other: &Self) -> Vec<&'static str> {
         let level1 = (self.shapes, self.split) != (other.shapes, other.split);
         [

@@ -5,8 +5,8 @@
 //! replacement, and it may leave it clean or absent. An access to a line of another slot falls into another set. So
 //! the slots of the lines that a unit may disturb are forgotten, and no other; a hashed index has one slot.
 //!
-//! What is forgotten is what a filter knows of the cache, not when its lines were referenced: injected accesses change no
-//! page's time of last reference.
+//! A filter forgets what it knows of the cache. It does not forget when lines were referenced: injected accesses
+//! change no page's time of last reference.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) struct Occasions {
     asks: Arc<Asks>,
     /// For each kind, the slots of each filter that are forgotten at an occasion of it.
     forgets: [[Box<[u32]>; 2]; OccasionKind::ALL.len()],
-    /// What each port referenced last.
+    /// The mapping that each port referenced last.
     last: [Option<MappingId>; 2],
 }
 
@@ -51,7 +51,7 @@ impl Occasions {
         Self { asks, forgets, last: [None; 2] }
     }
 
-    /// Whether a kind is asked for.
+    /// Returns whether a kind is asked for.
     pub(super) fn wants(&self, kind: OccasionKind) -> bool {
         self.asks.disturbs(kind).is_some()
     }

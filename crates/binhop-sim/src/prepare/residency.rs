@@ -23,7 +23,7 @@ pub(crate) struct ResidencyHorizon {
     last: Vec<u64>,
     /// Pages whose time changed since the news were last taken.
     news: Vec<PageId>,
-    /// When the news were last taken; later times are news already.
+    /// The time at which the news were last taken; later times are news already.
     told: u64,
     collect: bool,
     horizon: u64,
@@ -40,7 +40,7 @@ pub(crate) struct ResidencyHorizon {
 /// could already evict each other.
 const FEWEST_SAFE: u64 = 8;
 
-/// Whether so few frames are safe that nothing is believed.
+/// Returns whether so few frames are safe that nothing is believed.
 pub(super) fn is_tight(safe: u64) -> bool {
     safe < FEWEST_SAFE
 }
@@ -68,14 +68,14 @@ impl ResidencyHorizon {
         self.horizon
     }
 
-    /// Whether some lane may have evicted the page since its last reference. A page seen for the first
+    /// Returns whether some lane may have evicted the page since its last reference. A page seen for the first
     /// time always needs a frame.
     #[inline]
     pub(crate) fn may_be_gone(&self, page: PageId) -> bool {
         self.last.get(page.index()).is_none_or(|&last| last < self.horizon)
     }
 
-    /// Whether the page has never been referenced.
+    /// Returns whether the page has never been referenced.
     pub(crate) fn is_new(&self, page: PageId) -> bool {
         self.last.get(page.index()).is_none_or(|&last| last == 0)
     }

@@ -81,7 +81,7 @@ impl Prepare {
         Ok(())
     }
 
-    /// Whether an event is a device's request, and a unit asks for those.
+    /// Returns whether an event is a device's request, and a unit asks for those.
     fn is_for_unit(&mut self, op: Option<Op>, batch: &EventBatch, row: usize) -> bool {
         let asked = self.occasions.as_ref().is_some_and(|all| all.wants(OccasionKind::Device));
         let is_for_unit = asked && matches!(op, Some(Op::DmaRead | Op::DmaWrite));

@@ -1,4 +1,4 @@
-//! What preparation hands on: rows, and between them the rare things that are no rows.
+//! Blocks, which preparation hands on: rows, and between rows the controls, which are rare.
 
 use std::sync::Arc;
 
@@ -94,14 +94,14 @@ impl std::ops::Sub for Stream {
     }
 }
 
-/// Why counters are read at a point of the stream.
+/// `Mark` is the reason why counters are read at a point of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// What follows belongs to this process.
+    /// The stream belongs to this process from here on.
     Process(Turn),
-    /// What follows belongs to this interval.
+    /// The stream belongs to this interval from here on.
     Interval(u64),
-    /// What follows is measured; what came before was warm-up.
+    /// The stream is measured from here on; it was warm-up before.
     Measured,
     /// Nothing follows.
     End,
@@ -121,11 +121,11 @@ pub enum Control {
     Footprint(Asid, Arc<[(PageId, bool)]>),
     /// Something may happen here that is not in the stream: see [`crate::unit`].
     Occasion {
-        /// What it is. A page that it names is resident in every lane.
+        /// The occasion. A page that it names is resident in every lane.
         occasion: Occasion,
         /// Instructions executed before it.
         instructions: u64,
-        /// Whether a unit may touch level 1: then no front is shared from here on.
+        /// True if a unit may touch level 1: then no front is shared from here on.
         touches_front: bool,
     },
     /// Counters are read here. `Stream` counts up to here; the last part is what a shared front counted.
@@ -137,7 +137,7 @@ pub enum Control {
     Unshare(Arc<EndedFront>),
 }
 
-/// What a shared front has counted up to a mark.
+/// The counts of a shared front up to a mark.
 #[derive(Clone, Debug)]
 pub struct FrontCounts {
     /// Demand misses of each of the machine's caches; those behind the front counted nothing here.
@@ -153,14 +153,14 @@ pub struct FrontCounts {
 pub struct EndedFront {
     /// Its caches, as they are now.
     pub front: Front,
-    /// What worked for all backs, if anything did.
+    /// The fan that worked for all backs, if there was one.
     pub fan: Option<Fan>,
     /// Cycles waited within the front so far.
     pub waited: u64,
 }
 
-/// What lies between the controls: references for first-level caches, or what one front shared by all
-/// placements let through.
+/// The entries between the controls: references for first-level caches, or the requests that one front shared by
+/// all placements let through.
 #[derive(Clone, Debug)]
 pub enum Tape {
     /// For a front of each placement's own.
@@ -172,16 +172,16 @@ pub enum Tape {
 /// A stretch of the prepared stream.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// What happens, in order.
+    /// The entries, in order.
     pub tape: Tape,
-    /// What happens before the entry of `tape` with this number; ascending.
+    /// The controls, each with the number of the entry of `tape` that it stands before; ascending.
     pub controls: Vec<(u32, Control)>,
     /// Mappings first seen in this block, in order of their numbers.
     pub mappings: Vec<Mapped>,
     /// Instructions executed before each row and after the row or mark before it; empty where time does not matter.
     pub gaps: Vec<u64>,
-    /// Where lanes' backs have that much in common: what the entries before each control, and after the
-    /// last, do alike in all of them.
+    /// The common counts of all lanes' backs: those of the entries before each control, and after the last. Empty
+    /// where backs have not that much in common.
     pub alike: Vec<Alike>,
 }
 
@@ -204,7 +204,7 @@ impl Block {
     }
 }
 
-/// What the hardware may ask about a new mapping.
+/// The facts about a new mapping that the hardware may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapped {
     /// The page behind it.

@@ -1,4 +1,4 @@
-//! What a unit asks for, and what it may disturb where it acts.
+//! The occasions that a unit asks for, and the lines that it may disturb where it acts.
 
 use std::ops::Range;
 
@@ -31,7 +31,7 @@ impl Lines {
         }
     }
 
-    /// Whether every line that holds one of these bytes is among them, for lines of 2^`line_log2` bytes.
+    /// Returns whether every line that holds one of these bytes is among them, for lines of 2^`line_log2` bytes.
     pub(crate) fn cover(&self, bytes: &Range<u64>, line_log2: u32) -> bool {
         match self {
             Self::None => bytes.is_empty(),
@@ -72,7 +72,7 @@ impl Disturbs {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no such lines.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::NOTHING
@@ -113,13 +113,13 @@ impl Asks {
         self
     }
 
-    /// What the unit may disturb at an occasion of a kind; `None`: it does not ask for the kind.
+    /// Returns the lines that the unit may disturb at an occasion of a kind; `None` if it does not ask for the kind.
     #[must_use]
     pub fn disturbs(&self, kind: OccasionKind) -> Option<&Disturbs> {
         self.at[kind as usize].as_ref()
     }
 
-    /// How many pages the unit owns.
+    /// Returns the number of pages that the unit owns.
     #[must_use]
     pub fn owned(&self) -> u32 {
         self.pages
@@ -131,12 +131,12 @@ impl Asks {
         self.agents
     }
 
-    /// Whether the unit asks, before each row, whether level 1 holds it.
+    /// Returns whether the unit asks, before each row, if level 1 holds the row's line.
     pub(crate) fn asks_for_misses(&self) -> bool {
         self.disturbs(OccasionKind::Miss).is_some()
     }
 
-    /// Whether the front must be the lane's own from this kind of occasion on.
+    /// Returns whether the front must be the lane's own from this kind of occasion on.
     pub(crate) fn ends_sharing(&self, kind: OccasionKind) -> bool {
         self.disturbs(kind).is_some_and(|disturbs| !disturbs.is_nothing())
     }

@@ -1,4 +1,4 @@
-//! What a unit acts through: accesses and invalidations in one lane, at one occasion.
+//! The injector, through which a unit acts: accesses and invalidations in one lane, at one occasion.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub struct Injector<'a> {
     pub(crate) front: Option<&'a mut Front>,
     pub(crate) back: &'a mut Back,
     pub(crate) view: View<'a>,
-    /// Whether a page is in the lane's memory.
+    /// Tells whether a page is in the lane's memory.
     pub(crate) resident: &'a dyn Fn(PageId) -> bool,
     pub(crate) owned: u32,
     /// Those that it acts as.
@@ -37,7 +37,7 @@ pub struct Injector<'a> {
 }
 
 impl Injector<'_> {
-    /// What leads to a page that the unit owns, by its number among them.
+    /// Returns the mapping that leads to a page that the unit owns, by the page's number among them.
     ///
     /// # Panics
     /// The unit owns fewer pages.
@@ -47,7 +47,7 @@ impl Injector<'_> {
         MappingId(number)
     }
 
-    /// Whether the page that a mapping leads to is in the lane's memory; the unit's own always are.
+    /// Returns whether the page that a mapping leads to is in the lane's memory; the unit's own always are.
     #[must_use]
     pub fn is_resident(&self, mapping: MappingId) -> bool {
         (self.resident)(self.view.page(mapping))
@@ -114,7 +114,8 @@ impl Injector<'_> {
         Ok(())
     }
 
-    /// Whether the cache that serves a kind of access holds the line with byte `offset` of a page. Nothing changes.
+    /// Returns whether the cache that serves a kind of access holds the line with byte `offset` of a page. Nothing
+    /// changes.
     pub fn holds(&self, kind: Kind, mapping: MappingId, offset: u64) -> Result<bool> {
         self.check_page(mapping, &(offset..offset + 1))?;
         let cache = self.serving(Port::of(kind));
@@ -122,7 +123,7 @@ impl Injector<'_> {
         Ok(front.holds(cache, LineAddr { id: mapping.0, line: self.line(cache, offset) }, &self.view))
     }
 
-    /// What a cache holds: for each set, its ways, as [`Front::contents`] has them.
+    /// Returns the lines that a cache holds: for each set, its ways, as [`Front::contents`] has them.
     pub fn contents(&self, cache: usize) -> Result<Vec<Vec<Option<Resident>>>> {
         if !self.tree.in_front(cache) {
             return Ok(self.back.contents(cache));
@@ -163,7 +164,7 @@ impl Injector<'_> {
         Ok((self.view, Computer::over(front, &mut *self.back, self.now)))
     }
 
-    /// Whether a unit may make an agent touch these bytes of a page.
+    /// Checks that a unit may make an agent touch these bytes of a page.
     fn check(&self, agent: Agent, mapping: MappingId, bytes: &Range<u64>) -> Result<()> {
         if self.agents.place(agent).is_none() {
             return Err(self.broken(
@@ -175,7 +176,7 @@ impl Injector<'_> {
         self.check_page(mapping, bytes)
     }
 
-    /// Whether these are bytes of a page that is in memory.
+    /// Checks that these are bytes of a page that is in memory.
     fn check_page(&self, mapping: MappingId, bytes: &Range<u64>) -> Result<()> {
         let page = self.tree.config().page.bytes();
         if bytes.end > page {
@@ -195,7 +196,7 @@ impl Injector<'_> {
         Ok(())
     }
 
-    /// Whether a unit has said that it might touch these bytes through a port.
+    /// Checks that a unit has said that it might touch these bytes through a port.
     fn check_port(&self, port: Port, bytes: &Range<u64>) -> Result<()> {
         let line_log2 = self.tree.config().caches[self.serving(port)].line.log2();
         if self.disturbs.of(port).cover(bytes, line_log2) {

@@ -58,7 +58,7 @@ impl Units {
         Self { asks: Arc::new(asks), make }
     }
 
-    /// What they ask for.
+    /// Returns the occasions that they ask for.
     #[must_use]
     pub fn asks(&self) -> &Asks {
         &self.asks

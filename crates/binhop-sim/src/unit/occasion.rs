@@ -21,7 +21,7 @@ macro_rules! occasions {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// When it arises, in a sentence.
+            /// Returns a sentence that says when it arises.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $meaning,)* }
@@ -65,7 +65,7 @@ pub enum Occasion {
     Switch {
         /// The address space that runs from here on.
         asid: Asid,
-        /// What the trace says of the switch.
+        /// The switch, as the trace tells it.
         switch: Switch,
     },
     /// [`OccasionKind::Syscall`].
@@ -75,26 +75,26 @@ pub enum Occasion {
     },
     /// [`OccasionKind::FirstTouch`].
     FirstTouch {
-        /// What leads to the page.
+        /// The mapping that leads to the page.
         mapping: MappingId,
     },
     /// [`OccasionKind::Return`].
     Return {
-        /// What leads to the page.
+        /// The mapping that leads to the page.
         mapping: MappingId,
     },
     /// [`OccasionKind::PageChange`].
     PageChange {
         /// The port that changes its page.
         port: Port,
-        /// What leads to the page that it references now.
+        /// The mapping that leads to the page that it references now.
         mapping: MappingId,
     },
     /// [`OccasionKind::Miss`].
     Miss {
         /// Fetch, load or store.
         kind: Kind,
-        /// What leads to the page.
+        /// The mapping that leads to the page.
         mapping: MappingId,
         /// The first byte of the line within the page.
         offset: u64,
@@ -103,11 +103,11 @@ pub enum Occasion {
     Device {
         /// The device's number.
         device: u32,
-        /// Whether it writes memory; otherwise it reads it.
+        /// True if it writes memory; otherwise it reads memory.
         writes: bool,
         /// The first byte, as the trace tells it.
         addr: u64,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u32,
     },
 }
