@@ -1,12 +1,15 @@
 """Writes the pages that are made from the lists in the code; a test fails when they are not up to date.
 
-Run it after a change to a machine key, a counter, an event, a format, a policy or a workload:
+Run it after a change to a machine key, a counter, an event, a format, a policy, a workload, an agent, an occasion, a fast
+path or a term of glossary.toml:
 `.venv/bin/python docs/generate.py`
 """
 
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +301,58 @@ def _type(of: dict[str, Any]) -> str:
     return str(of["type"])
 
 
+def glossary() -> str:
+    """Returns the page of terms: those of glossary.toml, and the lists of agents, occasions and fast paths in the code."""
+    terms = tomllib.loads((HERE / "glossary.toml").read_text(encoding="utf-8"))
+    text = "# Glossary\n\n" + MADE.replace("the lists in the code", "glossary.toml and the lists in the code")
+    text += (
+        "The words of these documents, of the plan that `binhop sweep --explain` prints, and of the code. "
+        "[Metrics](metrics.md) has every count and every kind of access.\n"
+    )
+    for section, sentences in terms.items():
+        text += f"\n## {section}\n\n| term | meaning |\n|---|---|\n"
+        text += "".join(f"| {term} | {_cell(sentence)} |\n" for term, sentence in sentences.items())
+    text += (
+        "\n## Agents\n\nThe misses of an agent that executes instructions count in MPI. The processor waits for some agents, "
+        "and not for others. The counts of an agent other than the user stand under its name before the kind, as in "
+        "`l2.walk.load.misses`; machines of today have the user alone.\n\n"
+    )
+    agents = [
+        (name, _yes(facts, "mpi"), _yes(facts, "waited"), meaning)
+        for name, facts, meaning in code_list("binhop-base/src/agent.rs", "agents")
+    ]
+    text += table(
+        pl.DataFrame(agents, schema=["name", "counts in MPI", "waited for", "meaning"], orient="row")
+    )
+    text += "\n## Occasions\n\nThe kinds of occasions for which a unit may ask, and when each arises.\n\n"
+    text += table(_named(code_list("binhop-sim/src/unit/occasion.rs", "occasions")))
+    text += (
+        "\n## Fast paths\n\nThe plan names those that are taken, and for each of the others the reason why not. They change no "
+        "count.\n\n"
+    )
+    return text + table(_named(code_list("binhop-hw/src/fast/mod.rs", "paths")))
+
+
+def code_list(file: str, macro: str) -> list[tuple[str, str, str]]:
+    """Returns the list in the Rust sources that a macro declares: of each item the name, further facts, the meaning."""
+    source = (HERE.parent / "crates" / file).read_text(encoding="utf-8")
+    _, _, rest = source.partition(f"\n{macro}! {{\n")
+    items, end, _ = rest.partition("\n}\n")
+    found = re.findall(r'^    \w+ = "([^"]+)",(.*?) "([^"]+)";$', items, re.MULTILINE)
+    if not end or len(found) != len(items.splitlines()):
+        raise ValueError(f"{file}: the list {macro}! is not in the form that is expected here")
+    return found
+
+
+def _named(items: list[tuple[str, str, str]]) -> pl.DataFrame:
+    rows = [(name, meaning) for name, _, meaning in items]
+    return pl.DataFrame(rows, schema=["name", "meaning"], orient="row")
+
+
+def _yes(facts: str, fact: str) -> str:
+    return "yes" if f"{fact} true" in facts else "no"
+
+
 def schema_file() -> str:
     """Returns the JSON Schema of the commands' output, as the text of its file."""
     return json.dumps(json_schema(), indent=2) + "\n"
@@ -306,6 +361,7 @@ def schema_file() -> str:
 PAGES = {
     "json.md": json_page,
     "../python/binhop/result.schema.json": schema_file,
+    "glossary.md": glossary,
     "machine-file.md": machine_file,
     "metrics.md": metrics,
     "traces.md": traces,

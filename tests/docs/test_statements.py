@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import runpy
+import tomllib
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -108,3 +110,40 @@ def test_a_study_has_a_name_without_blanks_and_any_title() -> None:
         with pytest.raises(binhop.RequestError) as refused:
             study.parse(text + rest)
         assert place in refused.value.place
+
+
+TERMS = {
+    term: sentence
+    for section in tomllib.loads((ROOT / "docs" / "glossary.toml").read_text()).values()
+    for term, sentence in section.items()
+}
+
+
+def test_each_term_has_one_sentence() -> None:
+    for term, sentence in TERMS.items():
+        assert re.fullmatch(r"[A-Z][^.]*(\.[a-z][^.]*)*\.", sentence), term
+
+
+def test_terms_that_the_architecture_introduces_are_in_the_glossary() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    introduced = {name.lower() for name in re.findall(r"(?<!\*)\*([A-Za-z ]+)\*(?!\*)", text)} - {"every"}
+    verbs = {"skipped": "skip", "passed": "pass"}
+    introduced = {verbs.get(name) or re.sub("(?<!s)s$", "", name) for name in introduced}
+    assert {"agent", "occasion", "unit", "stepper", "fast path"} <= introduced
+    assert introduced <= set(TERMS)
+
+
+def test_the_words_of_a_plan_are_in_the_glossary() -> None:
+    machines = [binhop.Machine.load("kh90", [f"cache.l2.ways={ways}"]) for ways in (1, 2)]
+    lines = binhop.explain([*machines, "zen-4k"], seeds=4)
+    found = set()
+    for line in lines:
+        head = re.sub(r" \(.*", "", line.split(":")[0]).strip()
+        numbered = re.findall(r"\d+ ([a-z]+?)s?\b|([a-z]+) \d+", head)
+        if ":" in line:
+            found |= {one or other for one, other in numbered} or {head.removesuffix("s")}
+    assert found == {"machine", "seed", "preparation", "front", "placement", "back", "fast path"}
+    assert found <= set(TERMS)
+    code_list = runpy.run_path(str(ROOT / "docs" / "generate.py"))["code_list"]
+    paths = [name for name, *_ in code_list("binhop-hw/src/fast/mod.rs", "paths")]
+    assert [name for name in paths if name not in " ".join(lines)] == []
