@@ -56,7 +56,21 @@ def test_equal_cells_are_one_and_run_once() -> None:
         ("lin", 1, (0, 1)),
         ("tree", 2, (0, 1, 2)),
     ]
-    assert study.explain(plan)[0] == "two: 6 cells in 2 parts; 5 are different, in 3 runs"
+    lines = study.explain(plan)
+    assert lines[0] == (
+        "two: 6 cells in 2 parts; equal cells are simulated once, which leaves 5 cells in 3 runs"
+    )
+    own = [line for line in lines[1:] if line.startswith(("run", "  cell"))]
+    assert own == [
+        "run 1: lin, 20,000 references: 2 cells × 3 seeds",
+        "  cells: sizes, kh90, cache.l2.size=1MiB; sizes, kh90, cache.l2.size=4MiB",
+        "run 2: lin, 20,000 references: 1 cell × 2 seeds",
+        "  cell: pools, kh90, placement.pool=256KiB",
+        "run 3: tree, 20,000 references: 2 cells × 3 seeds",
+        "  cells: sizes, kh90, cache.l2.size=1MiB; sizes, kh90, cache.l2.size=4MiB",
+    ]
+    (alone, *_) = study.explain(study.plan(study.parse(TEXT.partition('[[part]]\nname = "pools"')[0])))
+    assert alone == "two: 4 cells in 1 part, simulated in 2 runs"
 
 
 def test_the_tables_hold_what_single_runs_hold(result: study.StudyResult) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from binhop.results import Result
-    from binhop.study.cells import Plan, Run
+    from binhop.study.cells import Place, Plan, Run
 
     Tell = Callable[[int, int | None], object]
     Watch = Callable[[str, int, int | None], object]
@@ -124,9 +124,14 @@ def _of(of: Mapping[str, None], cells: Mapping[str, tuple[str, str, str]]) -> st
         of_column = dict.fromkeys(cells[cell][column] for cell in of)
         if all(cell in of for cell, words in cells.items() if words[column] in of_column):
             return f"{', '.join(of_column)}: "
-    names = [*dict.fromkeys(cells[cell][2] for cell in of)]
+    return f"{_some([cells[cell][2] for cell in of])}: "
+
+
+def _some(names: list[str]) -> str:
+    """Returns the first of these names of cells, each once, and how many more there are."""
+    names = [*dict.fromkeys(names)]
     more = f"; and {several(len(names) - MOST_NAMED, 'further cell')}" if len(names) > MOST_NAMED else ""
-    return f"{'; '.join(names[:MOST_NAMED])}{more}: "
+    return f"{'; '.join(names[:MOST_NAMED])}{more}"
 
 
 def _names(plan: Plan) -> dict[str, tuple[str, str, str]]:
@@ -134,8 +139,7 @@ def _names(plan: Plan) -> dict[str, tuple[str, str, str]]:
     parts = len(plan.study.part) > 1
     names: dict[int, tuple[str, tuple[str, str, str]]] = {}
     for place in plan.places:
-        varies = [f"{axis}={value}" for axis, value in place.parameters.items() if axis != MACHINE]
-        words = [place.part] * parts + [place.cell.workload, place.machine, *varies]
+        words = [place.part] * parts + [place.cell.workload, *_varies(place)]
         if id(place.cell) not in names:
             names[id(place.cell)] = (
                 place.cell.id,
@@ -144,20 +148,33 @@ def _names(plan: Plan) -> dict[str, tuple[str, str, str]]:
     return dict(names.values())
 
 
+def _varies(place: Place) -> list[str]:
+    """Returns the machine of a place, and the parameters that vary."""
+    return [
+        place.machine,
+        *(f"{axis}={value}" for axis, value in place.parameters.items() if axis != MACHINE),
+    ]
+
+
 def explain(plan: Plan) -> list[str]:
     """The plan in words: the cells, the runs, and what each run shares and what not, and why."""
     merged = sum(len(run.cells) for run in plan.runs)
+    once = f"; equal cells are simulated once, which leaves {several(merged, 'cell')}"
     lines = [
-        f"{plan.study.name}: {several(len(plan.places), 'cell')} in {several(len(plan.study.part), 'part')}; "
-        f"{merged} {'are' if merged != 1 else 'is'} different, in {several(len(plan.runs), 'run')}"
+        f"{plan.study.name}: {several(len(plan.places), 'cell')} in {several(len(plan.study.part), 'part')}"
+        f"{once if merged < len(plan.places) else ', simulated'} in {several(len(plan.runs), 'run')}"
     ]
+    parts = len(plan.study.part) > 1
+    names = {id(place.cell): ", ".join([place.part] * parts + _varies(place)) for place in plan.places}
     said: dict[tuple[str, ...], int] = {}
     for number, run in enumerate(plan.runs):
         end = run.end
         amount = f"{end.length:,} references" if end.length else "the whole trace"
         amount = f"{end.instructions:,} instructions" if end.instructions else amount
-        size = f"{several(len(run.cells), 'cell')} × {several(len(run.seeds), 'placement')}"
+        size = f"{several(len(run.cells), 'cell')} × {several(len(run.seeds), 'seed')}"
         lines.append(f"run {number + 1}: {run.workload}, {amount}: {size}")
+        word = "cells" if len(run.cells) != 1 else "cell"
+        lines.append(f"  {word}: {_some([names[id(cell)] for cell in run.cells])}")
         shared = tuple(_shared(run))
         if not shared:
             continue
