@@ -147,3 +147,27 @@ def test_the_words_of_a_plan_are_in_the_glossary() -> None:
     code_list = runpy.run_path(str(ROOT / "docs" / "generate.py"))["code_list"]
     paths = [name for name, *_ in code_list("binhop-hw/src/fast/mod.rs", "paths")]
     assert [name for name in paths if name not in " ".join(lines)] == []
+
+
+def test_files_and_functions_that_the_architecture_names_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    sources = {
+        path: path.read_text() for path in (ROOT / "crates").glob("*/**/*.rs") if "target" not in path.parts
+    }
+    files = [f"/{path.as_posix()}".replace("/binhop-", "/") for path in sources]
+    named = re.findall(r"`([a-z_/-]+\.rs)`", text)
+    assert len(named) > 20
+    assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
+    names = set(re.findall(r"`([A-Z]\w+)::([a-z_]+)", text))
+    assert len(names) > 20
+    code = "\n".join(sources.values())
+    functions = set(re.findall(r"\bfn (\w+)", code))
+    types = set(re.findall(r"\b(?:struct|enum|trait) (\w+)", code))
+    assert [pair for pair in sorted(names) if pair[0] not in types or pair[1] not in functions] == []
+
+
+def test_the_architecture_lists_every_fast_path() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    code_list = runpy.run_path(str(ROOT / "docs" / "generate.py"))["code_list"]
+    listed = re.findall(r"^\| `([a-z-]+)` \| `\w+\.rs` \|", text, re.MULTILINE)
+    assert listed == [name for name, *_ in code_list("binhop-hw/src/fast/mod.rs", "paths")]
