@@ -5,9 +5,6 @@
 
 use std::ops::Index;
 
-/// Up to this many filled slots are cleared one by one. If more are filled, the whole table is cleared.
-const LISTED: usize = 256;
-
 /// `Slots` holds `N` slots, at most 2¹⁶.
 pub(crate) struct Slots<T, const N: usize> {
     slots: Vec<T>,
@@ -17,6 +14,9 @@ pub(crate) struct Slots<T, const N: usize> {
 }
 
 impl<T: Copy, const N: usize> Slots<T, N> {
+    /// Up to this many filled slots are cleared one by one. If more are filled, the whole table is cleared.
+    const LISTED: usize = N / 16;
+
     /// Makes an empty table: every slot holds `nothing`.
     pub(crate) fn new(nothing: T) -> Self {
         const { assert!(N <= 1 << 16) };
@@ -25,7 +25,7 @@ impl<T: Copy, const N: usize> Slots<T, N> {
 
     #[inline]
     pub(crate) fn put(&mut self, slot: usize, value: T) {
-        if self.filled.len() < LISTED {
+        if self.filled.len() < Self::LISTED {
             self.filled.push(slot as u16);
         }
         self.slots[slot] = value;
@@ -33,7 +33,7 @@ impl<T: Copy, const N: usize> Slots<T, N> {
 
     /// Clears every slot.
     pub(crate) fn forget(&mut self) {
-        if self.filled.len() < LISTED {
+        if self.filled.len() < Self::LISTED {
             self.filled.iter().for_each(|&slot| self.slots[usize::from(slot)] = self.nothing);
         } else {
             self.slots.fill(self.nothing);
@@ -58,7 +58,8 @@ mod tests {
     #[test]
     fn whatever_was_filled_is_forgotten() {
         let mut slots = Slots::<u32, 1024>::new(0);
-        for filled in [1, LISTED - 1, LISTED, LISTED + 1, 1024] {
+        let listed = Slots::<u32, 1024>::LISTED;
+        for filled in [1, listed - 1, listed, listed + 1, 1024] {
             (0..filled).for_each(|slot| slots.put(slot, 7));
             assert!((0..filled).all(|slot| slots[slot] == 7));
             slots.forget();

@@ -328,7 +328,7 @@ impl Spaces {
             Some(What::Own { page, outside, forks }) => {
                 let pending = forks < self.spaces[space as usize].forked;
                 if write && pending {
-                    self.own_page(space, page_no, outside, self.ids.origin_of(page))
+                    self.own_page(space, page_no, outside, self.ids.origin_of(page), true)
                 } else {
                     Ok(Found { page, new_page: false, write_free: !pending, outside })
                 }
@@ -336,7 +336,9 @@ impl Spaces {
             Some(What::Run { segment, shared, index }) if shared || !write => {
                 self.segment_page(segment, index, page_no, shared)
             }
-            Some(What::Run { segment, .. }) => self.own_page(space, page_no, false, Origin::Copy(segment)),
+            Some(What::Run { segment, .. }) => {
+                self.own_page(space, page_no, false, Origin::Copy(segment), true)
+            }
             None => {
                 let home = &self.spaces[space as usize];
                 let Where::Private { outside, unaligned } =
@@ -346,7 +348,7 @@ impl Spaces {
                 };
                 let origin = self.areas.origin(home.areas, page_no.0, self.page);
                 self.unaligned += u64::from(unaligned);
-                self.own_page(space, page_no, outside, origin)
+                self.own_page(space, page_no, outside, origin, false)
             }
         }
     }
@@ -366,8 +368,15 @@ impl Spaces {
         Ok(Found { page, new_page: true, write_free, outside: false })
     }
 
-    /// Gives a space a new page of its own, in place of what stood there.
-    fn own_page(&mut self, space: u32, page_no: PageNo, outside: bool, origin: Origin) -> Result<Found> {
+    /// Gives a space a new page of its own, in place of the extent that stood there if the place was `taken`.
+    fn own_page(
+        &mut self,
+        space: u32,
+        page_no: PageNo,
+        outside: bool,
+        origin: Origin,
+        taken: bool,
+    ) -> Result<Found> {
         let home = &mut self.spaces[space as usize];
         let segment = match home.private {
             Some(segment) => segment,
@@ -377,7 +386,10 @@ impl Spaces {
             }
         };
         let page = self.ids.add_page(segment, page_no, origin)?;
-        let extents = self.extents.carve(home.extents, page_no.0, page_no.0, &mut self.segments);
+        let mut extents = home.extents;
+        if taken {
+            extents = self.extents.carve(extents, page_no.0, page_no.0, &mut self.segments);
+        }
         home.extents = self.extents.insert_own(extents, page_no.0, page, outside, self.forks);
         self.settle();
         Ok(Found { page, new_page: true, write_free: true, outside })

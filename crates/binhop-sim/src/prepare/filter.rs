@@ -294,7 +294,7 @@ impl Filters {
     }
 
     /// A reference passes: its line is from now on its slot's. Returns the mapping that the slot
-    /// leaves and when that was last accessed, if it is another one.
+    /// leaves and when that was last accessed, if it is another one and anyone asks for times.
     #[inline]
     pub(crate) fn pass(
         &mut self,
@@ -308,7 +308,7 @@ impl Filters {
         let slot = self.slot(port, line);
         let (tag, time, held) = (self.tags[slot], self.times[slot], self.ids[slot]);
         let known = tag != EMPTY && tag >> 2 == line && held == id && time >= trusted;
-        let left = (time > 0 && held != id).then_some((held, time));
+        let left = (self.timed && time > 0 && held != id).then_some((held, time));
         self.times[slot] = now;
         self.ids[slot] = id;
         self.tags[slot] = if !store {

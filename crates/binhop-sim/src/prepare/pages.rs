@@ -27,7 +27,7 @@ pub(super) type Translations = Slots<Translated, TRANSLATIONS>;
 
 pub(super) const NOTHING: Translated =
     Translated { page_no: u64::MAX, asid: 0, mapping: 0, page: 0, write_free: false };
-const TRANSLATIONS: usize = 4096;
+const TRANSLATIONS: usize = 1 << 15;
 
 /// A page that a unit owns, by its number among them: one of the first of the stream, at the upper end of the kernel's space.
 pub(crate) fn own_page(number: u32, page: PowerOfTwo) -> (PageId, PageNo) {
@@ -62,7 +62,16 @@ impl Prepare {
     #[inline]
     pub(super) fn reach(&mut self, port: usize, line: u64, kind: Kind) -> Result<MappingId> {
         let in_page = self.page.log2() - self.line_log2[port];
-        let translated = self.translate(line >> in_page, kind == Kind::Store)?;
+        let (page_no, store) = (line >> in_page, kind == Kind::Store);
+        let asid = self.running.asid.0;
+        let slot = (page_no ^ u64::from(asid).wrapping_mul(0x9E37_79B9)) as usize % TRANSLATIONS;
+        let known = self.translations[slot];
+        let hit = known.page_no == page_no && known.asid == asid && (known.write_free || !store);
+        let translated = if hit { known } else { self.touch(page_no, store, slot)? };
+        if hit && self.safe.is_none() {
+            // Physical = virtual: the page was asked for when it was translated first, and never leaves.
+            return Ok(MappingId(translated.mapping));
+        }
         let page = PageId(translated.page);
         if self.horizon.may_be_gone(page) {
             self.ask_for(&translated);
@@ -70,17 +79,6 @@ impl Prepare {
         // Known to be resident from now on, even before its line leaves the filter.
         self.horizon.note(page, self.clock);
         Ok(MappingId(translated.mapping))
-    }
-
-    #[inline]
-    fn translate(&mut self, page_no: u64, store: bool) -> Result<Translated> {
-        let asid = self.running.asid.0;
-        let slot = (page_no ^ u64::from(asid).wrapping_mul(0x9E37_79B9)) as usize % TRANSLATIONS;
-        let known = self.translations[slot];
-        if known.page_no == page_no && known.asid == asid && (known.write_free || !store) {
-            return Ok(known);
-        }
-        self.touch(page_no, store, slot)
     }
 
     #[inline(never)]
