@@ -222,28 +222,25 @@ impl Filters {
         while row < rows {
             let Some(way) = self.ways.get(usize::from(op[row])) else { break };
             let (first, last) = lines(addr[row], size[row], way.line_log2);
-            let further = last.wrapping_sub(first);
-            if further > u64::from(RUNS && count[row] > 1) & way.further {
-                break;
-            }
-            let at = way.base + (first & way.mask) as usize;
-            let then = way.base + (last & way.mask) as usize;
-            if tags[at] | way.either != first << 2 | (DIRTY | TOLD) {
-                break;
-            }
-            if RUNS && tags[then] | way.either != last << 2 | (DIRTY | TOLD) {
-                break;
-            }
-            if TIMED {
-                if times[at] < way.trusted || RUNS && times[then] < way.trusted {
+            let sure = |line: u64| {
+                let slot = way.base + (line & way.mask) as usize;
+                let known = tags[slot] | way.either == line << 2 | (DIRTY | TOLD);
+                (known && !(TIMED && times[slot] < way.trusted)).then_some(slot)
+            };
+            let Some(slot) = sure(first) else { break };
+            if first != last {
+                if !RUNS || last.wrapping_sub(first) > u64::from(count[row] > 1) & way.further {
                     break;
                 }
-                now += way.accesses;
-                times[at] = now;
-                if RUNS {
-                    now += further;
-                    times[then] = now;
+                let Some(second) = sure(last) else { break };
+                if TIMED {
+                    times[slot] = now + 1;
+                    times[second] = now + 2;
+                    now += 2;
                 }
+            } else if TIMED {
+                now += way.accesses;
+                times[slot] = now;
             }
             row += 1;
         }

@@ -80,8 +80,8 @@ impl Prepare {
     /// Adds what these rows are to the counts of the stream. Each [`is_plain`].
     fn count(&mut self, columns: Columns<'_>, counts: Counts) {
         let Columns { op, count, .. } = columns;
-        let [mut fetches, mut loads, mut stores] = [0; 3];
-        for op in op.chunks(COUNTED_TOGETHER) {
+        let [mut fetches, mut loads, mut stores, mut instructions] = [0; 4];
+        for (op, count) in op.chunks(COUNTED_TOGETHER).zip(count.chunks(COUNTED_TOGETHER)) {
             let [mut fetched, mut loaded, mut stored] = [0_u8; 3];
             for &op in op {
                 fetched += u8::from(op == Op::Fetch as u8);
@@ -92,15 +92,20 @@ impl Prepare {
             fetches += u64::from(fetched);
             loads += u64::from(loaded);
             stores += u64::from(stored);
-        }
-        let (mut instructions, mut accesses) = (fetches, fetches);
-        if !counts.single {
-            (instructions, accesses) = (0, 0);
-            for (&op, &count) in op.iter().zip(count) {
-                let count = if op == Op::Fetch as u8 { count } else { 0 };
-                instructions += u64::from(count);
-                accesses += u64::from(count.max(u32::from(op == Op::Fetch as u8)));
+            if !counts.single {
+                // At most `LONGEST_FETCH` each, which 32 bits hold together.
+                let counted = |(&op, &count): (&u8, &u32)| if op == Op::Fetch as u8 { count } else { 0 };
+                instructions += u64::from(op.iter().zip(count).map(counted).sum::<u32>());
             }
+        }
+        if counts.single {
+            instructions = fetches;
+        }
+        // A fetch of no instruction is an access, too.
+        let mut accesses = instructions;
+        if counts.none {
+            let idle = |&(&op, &count): &(&u8, &u32)| op == Op::Fetch as u8 && count == 0;
+            accesses += op.iter().zip(count).filter(idle).count() as u64;
         }
         self.stream.instructions += instructions;
         self.stream.references += instructions + op.len() as u64 - fetches;
@@ -117,14 +122,16 @@ struct Counts {
     most: u32,
     /// Whether each is 1.
     single: bool,
+    /// Whether one is 0.
+    none: bool,
 }
 
 impl Counts {
     fn of(counts: &[u32]) -> Self {
-        // No count has a bit that `union` lacks, and each has the bits of `common`.
-        let (union, common) =
-            counts.iter().fold((1, u32::MAX), |(union, common), &count| (union | count, common & count));
-        Self { most: union, single: union == 1 && common & 1 == 1 }
+        // No count has a bit that `union` lacks.
+        let (union, none) =
+            counts.iter().fold((1, 0), |(union, none), &count| (union | count, none | u32::from(count == 0)));
+        Self { most: union, single: union == 1 && none == 0, none: none == 1 }
     }
 }
 
