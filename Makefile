@@ -3,7 +3,8 @@
 #   make test    every test, Rust and Python
 #   make test-long   the tests that take minutes or gigabytes: what `make test` does in a short form
 #   make check   formatting, lints, types, stubs, then every test
-#   make bench   references per second of each stage, and of pycachesim on the same trace; recording beside lackey
+#   make bench   references per second of each stage, and of pycachesim on the same trace; recording beside lackey; one reference
+#                a row beside a naive loop and pycachesim's C core
 #   make gallery five programs recorded and simulated (docs/gallery.md), under out/gallery/
 #   make fuzz    every reader on damaged input, FUZZ_SECONDS=60 each (TARGETS="din trace" for some); rustup's nightly, cargo-fuzz
 #   make docs    the API documentation under target/doc; the generated pages and every document are checked
@@ -66,6 +67,7 @@ bench: build
 	cargo run --locked --release --quiet -p binhop-sim --example import_bench
 	$(BIN)/python benches/pycachesim_bench.py
 	$(BIN)/python benches/record_bench.py
+	$(BIN)/python benches/single_bench.py
 
 gallery: build
 	BINHOP=$(CURDIR)/$(BIN)/binhop sh examples/gallery/record.sh out/gallery

@@ -7,10 +7,11 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use binhop_base::{Bytes, Result};
+use binhop_base::{Bytes, Domain, Result, Rng, Stream};
 use binhop_sim::machine::Machine;
 use binhop_sim::paging::{PagingPlan, paging};
 use binhop_sim::{Plan, Prepared, simulate, simulate_all};
+use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Meta, Op, Source, TraceReader};
 
 /// As in the Python extension.
@@ -134,7 +135,53 @@ fn main() {
     whole_runs(&table, &workload, held, &within);
     println!();
     many_backs(&table, &batches, &workload, held);
+    println!();
+    drop(batches);
+    large_memory();
     std::fs::remove_file(&file).unwrap();
+}
+
+/// What many pages cost: first touches, and references without a pattern.
+fn large_memory() {
+    let touches = data((0..200_000).map(|page| (Op::Load, page * 4096)));
+    for name in ["kh90", "zen-4k"] {
+        let machine = Machine::load(name, &[]).unwrap();
+        let what = format!("{name}: first touches of 200,000 pages of 4 KiB");
+        let seconds = seconds(|| run(&machine, Box::new(Memory::new(&touches)), &plan(1, 1)));
+        println!("{what:<62} {:>9.0} ns {seconds:>8.3} s", seconds / 200_000.0 * 1e9);
+    }
+    let rng = Rng::new(0);
+    let draw = |number: u64, below: u64| rng.below(Stream::new(Domain::FrameOrder, 0), number, below);
+    let far =
+        data((0..3_000_000).map(|number| (Op::Load, draw(number, 262_144) * 4096 + draw(!number, 512) * 8)));
+    let zen = Machine::load("zen-4k", &[]).unwrap();
+    Table { references: 3e6 }.line(
+        "zen-4k: loads, uniform over 262,144 pages",
+        seconds(|| run(&zen, Box::new(Memory::new(&far)), &plan(1, 1))),
+    );
+    let harsh = data((0..20_000_000).map(|number| {
+        let op = if draw(!number, 3) == 0 { Op::Store } else { Op::Load };
+        (op, draw(number, 8 << 20) * 8)
+    }));
+    let two_level = Machine::load("two-level", &[]).unwrap();
+    Table { references: 20e6 }.line(
+        "harsh: two-level, a third stores, uniform over 64 MiB",
+        seconds(|| run(&two_level, Box::new(Memory::new(&harsh)), &plan(1, 1))),
+    );
+}
+
+/// References of 8 bytes, in batches.
+fn data(references: impl Iterator<Item = (Op, u64)>) -> Arc<[EventBatch]> {
+    let mut builder = EventBuilder::default();
+    let mut batches = Vec::new();
+    for (number, (op, addr)) in (1..).zip(references) {
+        builder.push(op, addr, 8, 1);
+        if number % (1 << 16) == 0 {
+            batches.push(builder.finish());
+        }
+    }
+    batches.push(builder.finish());
+    batches.into()
 }
 
 /// 32 KiB 8-way level 1 with 4 KiB pages: its sets do not depend on placement.
