@@ -255,10 +255,10 @@ impl Policy {
                 owner: 0,
             },
             Manner::Pool(build) => match build(settings).counts() {
-                None => LaneBytes { start: frames.saturating_mul(12), entry, full, owner: 0 },
+                None => LaneBytes { start: frames.saturating_mul(17), entry, full, owner: 0 },
                 Some(counts) => {
                     let bins = counts.bins.bytes();
-                    let start = frames.saturating_mul(28).saturating_add(bins.saturating_mul(20));
+                    let start = frames.saturating_mul(33).saturating_add(bins.saturating_mul(20));
                     let owner = counts.used.map_or(0, |_| bins.saturating_mul(8));
                     LaneBytes { start, entry, full, owner }
                 }
