@@ -151,7 +151,9 @@ def test_a_policy_and_until_in_rounds(
         same(one, other)
     rounds = [planned(" ".join(binhop.explain(["zen-4k"], seeds=seeds))) for seeds in (40, 32)]
     assert len(whole[1].seeds) == 32, "one round of --until, which takes several rounds of the trace"
-    assert counts[2:] == [count + more - 1 for count, more in zip(counts, rounds, strict=False)]
+    # `explain` does not know the policy, and a lane with a policy of the user's own takes no less.
+    assert counts[2] >= counts[0] + rounds[0] - 1
+    assert counts[3] == counts[1] + rounds[1] - 1
 
 
 def test_commands_in_rounds_write_the_same(
