@@ -141,7 +141,7 @@ fn main() {
     std::fs::remove_file(&file).unwrap();
 }
 
-/// What many pages cost: first touches, and references without a pattern.
+/// Measures first touches of many pages, and references without a pattern.
 fn large_memory() {
     let touches = data((0..200_000).map(|page| (Op::Load, page * 4096)));
     for name in ["kh90", "zen-4k"] {

@@ -89,7 +89,7 @@ pub(crate) struct Filters {
     ports: [Table; 2],
     /// The ways to refer to a line, by the code of the operation: fetch, load, store, modify.
     ways: [Way; 4],
-    /// Whether anyone asks when a dropped access was.
+    /// True if anyone asks when a dropped access was.
     timed: bool,
 }
 
@@ -266,19 +266,19 @@ impl Filters {
         sure
     }
 
-    /// Whether a read of this line may be dropped. Notes the time if so.
+    /// Drops a read of this line if that is exact, and notes the time. Returns true if the read was dropped.
     #[inline(always)]
     pub(crate) fn drops_read(&mut self, port: usize, line: u64, now: u64) -> bool {
         self.drops_if(port, line, DIRTY, now)
     }
 
-    /// Whether a store to this line may be dropped. Notes the time if so.
+    /// Drops a store to this line if that is exact, and notes the time. Returns true if the store was dropped.
     #[inline(always)]
     pub(crate) fn drops_store(&mut self, port: usize, line: u64, now: u64) -> bool {
         self.drops_if(port, line, 0, now)
     }
 
-    /// Whether an access of this line may be dropped: a store, or a read. Notes the time if so.
+    /// Drops a store to this line, or a read of it, if that is exact, and notes the time. Returns true if it was dropped.
     #[inline]
     pub(crate) fn drops(&mut self, port: usize, line: u64, store: bool, now: u64) -> bool {
         if store { self.drops_store(port, line, now) } else { self.drops_read(port, line, now) }
@@ -460,7 +460,7 @@ mod tests {
                 prop_assert_eq!(&filters, &slow);
                 rest = rest.from(skipped);
                 if !rest.op.is_empty() {
-                    // What stopped it passes, whether it must or not.
+                    // The row that stopped it passes, even if it need not.
                     for (port, line, store) in accesses(&filters, &rest, 0).unwrap_or_default() {
                         clock += 1;
                         filters.pass(port, line, 0, store, clock);

@@ -120,7 +120,7 @@ pub struct Prepare {
     /// Segments listed in the block at hand.
     listed: usize,
     reuses: bool,
-    /// Whether a placement may ask when pages were referenced last.
+    /// True if a placement may ask when pages were referenced last.
     follows: bool,
     /// The horizon knows of every access up to this time.
     noted: u64,

@@ -115,14 +115,14 @@ impl Prepare {
     }
 }
 
-/// What is known of the counts of some rows.
+/// `Counts` summarises the counts of some rows.
 #[derive(Clone, Copy)]
 struct Counts {
     /// No count is larger, and this is at least 1.
     most: u32,
-    /// Whether each is 1.
+    /// True if each is 1.
     single: bool,
-    /// Whether one is 0.
+    /// True if some count is 0.
     none: bool,
 }
 
@@ -135,7 +135,7 @@ impl Counts {
     }
 }
 
-/// Whether a row is a reference of one line, or a run of instructions over two lines. Each of its lines is accessed once
+/// Returns true if a row is a reference of one line, or a run of instructions over two lines. Each of its lines is accessed once
 /// for each way in which it is referenced.
 #[inline]
 fn is_plain(columns: Columns<'_>, row: usize, fetch_log2: u32, data_log2: u32) -> bool {
