@@ -151,8 +151,9 @@ def test_a_policy_and_until_in_rounds(
         same(one, other)
     rounds = [planned(" ".join(binhop.explain(["zen-4k"], seeds=seeds))) for seeds in (40, 32)]
     assert len(whole[1].seeds) == 32, "one round of --until, which takes several rounds of the trace"
-    # `explain` does not know the policy, and a lane with a policy of the user's own takes no less.
-    assert counts[2] >= counts[0] + rounds[0] - 1
+    # `explain` does not know the policy. A lane with a policy of the user's own takes a little more memory,
+    # which makes one more round at most.
+    assert counts[0] + rounds[0] - 1 <= counts[2] <= counts[0] + rounds[0]
     assert counts[3] == counts[1] + rounds[1] - 1
 
 

@@ -27,8 +27,6 @@ const NIL: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    /// The key of its entry: a search reads nodes alone.
-    key: u64,
     entry: u32,
     left: u32,
     right: u32,
@@ -38,6 +36,7 @@ struct Node {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<T> {
+    key: u64,
     value: T,
     /// The number of nodes that hold the entry. An entry with 0 is free.
     refs: u32,
@@ -94,12 +93,12 @@ impl<T: Copy> Forest<T> {
     }
 
     fn key(&self, node: u32) -> u64 {
-        self.nodes[node as usize].key
+        self.entries[self.nodes[node as usize].entry as usize].key
     }
 
     fn pair(&self, node: u32) -> (u64, T) {
-        let node = &self.nodes[node as usize];
-        (node.key, self.entries[node.entry as usize].value)
+        let entry = &self.entries[self.nodes[node as usize].entry as usize];
+        (entry.key, entry.value)
     }
 
     /// Returns the entry with the largest key up to `key`.
@@ -171,9 +170,9 @@ impl<T: Copy> Forest<T> {
 
     /// Inserts an entry. The map must not hold its key.
     pub fn insert(&mut self, map: Root, key: u64, value: T) -> Root {
-        let entry = Entry { value, refs: 1 };
+        let entry = Entry { key, value, refs: 1 };
         let entry = place(&mut self.entries, &mut self.free_entries, entry);
-        let node = Node { key, entry, left: NIL, right: NIL, refs: 1 };
+        let node = Node { entry, left: NIL, right: NIL, refs: 1 };
         let fresh = place(&mut self.nodes, &mut self.free_nodes, node);
         Root(self.insert_node(map.0, fresh))
     }
@@ -313,7 +312,7 @@ impl<T: Copy> Forest<T> {
             return;
         }
         self.steps += 1;
-        let Node { entry, left, right, refs, .. } = self.nodes[node as usize];
+        let Node { entry, left, right, refs } = self.nodes[node as usize];
         if refs > 1 {
             self.nodes[node as usize].refs -= 1;
             return;
@@ -325,14 +324,12 @@ impl<T: Copy> Forest<T> {
 
     /// Frees a node without holders, and its entry if no other node holds the entry.
     fn free(&mut self, node: u32, entry: u32) {
-        let Node { key, refs, .. } = &mut self.nodes[node as usize];
-        *refs = 0;
-        let key = *key;
+        self.nodes[node as usize].refs = 0;
         self.free_nodes.push(node);
         let held = &mut self.entries[entry as usize];
         held.refs -= 1;
         if held.refs == 0 {
-            self.gone.push((key, held.value));
+            self.gone.push((held.key, held.value));
             self.free_entries.push(entry);
         }
     }

@@ -137,6 +137,14 @@ fn memory_stays_small_however_a_file_is_cut() {
     assert_eq!((many[0] - few[0]) / 35_000, 1792, "{few:?}, then {many:?}");
     assert!(many[1] < few[1] + 1000, "{few:?}, then {many:?}");
     assert!(many[2] < 48 << 20, "{few:?}, then {many:?}");
+    // The peak includes the opening of the file, which decodes its footer.
+    let place = Place::new("cut-and-open");
+    write(&place.0, 20_000, 1, plain());
+    let whole = peak(|| {
+        let reader = TraceReader::open(&place.0).unwrap();
+        assert_eq!(read(&mut Ahead::new(Box::new(reader))).0, 20_000);
+    });
+    assert!(whole < 200 << 20, "{whole}");
 }
 
 /// A file that is changed in place is refused. A file that is replaced by name is read to its end.

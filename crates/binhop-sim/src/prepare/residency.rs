@@ -107,7 +107,7 @@ impl ResidencyHorizon {
         self.recent.push(page);
     }
 
-    /// Whether [`one_more`](Self::one_more) moves the horizon when it is called next: it needs all times then.
+    /// Returns true if the next call of [`one_more`](Self::one_more) moves the horizon: it needs all times then.
     pub(crate) fn moves_next(&self) -> bool {
         self.safe.is_some() && self.horizon != u64::MAX && self.room == 1
     }

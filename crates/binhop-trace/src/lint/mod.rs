@@ -30,7 +30,7 @@ pub struct Rule {
     pub name: &'static str,
     /// How bad it is to break it.
     pub severity: Severity,
-    /// What it asks: a sentence without its period, as [`binhop_base::Problem::rule`] is.
+    /// The rule as a sentence without its period, as [`binhop_base::Problem::rule`] is.
     pub meaning: &'static str,
     /// What to do where it is broken.
     pub remedy: &'static str,

@@ -191,7 +191,8 @@ mod tests {
         Event { op, addr, size: 0, count: 0, arg0: None, arg1: None }
     }
 
-    /// What waits, as a list from which a switch takes the switch before it, and a leave the last enter.
+    /// Adds an event to the list of those that wait. A switch replaces the switch before it, and a leave cancels the last
+    /// enter.
     fn listed(list: &mut Vec<Event>, event: Event) {
         match event.op {
             Op::Switch => list.retain(|waiting| waiting.op != Op::Switch),

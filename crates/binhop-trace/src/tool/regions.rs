@@ -13,7 +13,7 @@ use crate::mappings::{GROWTH, Mapping, Mappings};
 #[derive(Debug)]
 pub(super) struct Regions {
     page: u64,
-    /// What is mapped where. The flags are in `flags`.
+    /// The mappings of each space. The flags are in `flags`.
     mappings: Mappings,
     /// The flags, apart from the mappings: a protection of a range replaces one entry or a few, whatever number of
     /// mappings the range holds. There may be flags where nothing is mapped.
