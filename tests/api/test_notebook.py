@@ -10,6 +10,7 @@ import pytest
 import binhop
 from binhop import study
 from binhop.numbers import rate
+from binhop.report import figures
 from binhop.report.style import save
 from tests.conftest import events
 
@@ -119,3 +120,26 @@ def test_a_run_of_nothing_has_a_chart(tmp_path: Path) -> None:
         words(result.chart(), tmp_path)
         == "There are no l2 misses per 1000 instructions: nothing was executed."
     )
+
+
+LONG = {"length": "400k", "interval": 200}
+
+
+def points(chart: Any) -> int:
+    """Returns the number of rows that a chart holds."""
+    return sum(len(rows) for rows in chart.to_dict()["datasets"].values())
+
+
+def test_a_figure_may_have_more_points_than_altair_takes_from_a_table(tmp_path: Path) -> None:
+    result = binhop.simulate("kh90", "lin", seeds=4, **LONG)
+    chart = result.chart()
+    assert points(chart) > 5000
+    assert {"lin-l2.png", "lin-l2.svg"} <= set(result.write(tmp_path / "out"))
+    assert chart.properties(title="t").to_dict()["title"] == "t"
+
+
+def test_many_placements_have_fewer_points_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "ALL_POINTS", 1000)
+    result = binhop.simulate("kh90", "lin", seeds=8, **LONG)
+    assert result.series.filter(metric="l2.mpi").height > 10_000
+    assert 900 < points(result.chart()) < 1100

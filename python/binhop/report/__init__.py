@@ -8,7 +8,7 @@ from binhop import _binhop
 from binhop.report.comparison import draw_comparison
 from binhop.report.figures import draw
 from binhop.report.paging import draw_paging
-from binhop.report.style import in_words
+from binhop.report.style import held, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,7 @@ def chart_of(charts: Iterable[tuple[str, str, Any]], workload: str | None, words
         workload = next(iter(made or words))
     if workload not in words:
         raise _binhop.unknown(workload, "chart", "no workload of this result has this name", [*words])
-    return made[workload] if workload in made else in_words(workload, words[workload])
+    return held(made[workload]) if workload in made else in_words(workload, words[workload])
 
 
 def redraw(directory: Path, provenance: dict[str, Any]) -> list[Path]:

@@ -59,14 +59,26 @@ def in_words(title: str, text: str) -> Any:
     return finish(shown, title)
 
 
+def specification(chart: Any) -> dict[str, Any]:
+    """Returns the chart as Vega-Lite, whatever its number of rows. By default Altair refuses more than 5,000."""
+    with alt.data_transformers.enable("default", max_rows=None):
+        whole: dict[str, Any] = chart.to_dict()
+    return whole
+
+
+def held(chart: Any) -> Any:
+    """Returns the chart with its rows within itself, so that Altair shows it whatever their number."""
+    return type(chart).from_dict(specification(chart))
+
+
 def save(chart: Any, directory: Path, stem: str) -> list[Path]:
     """Writes the chart as PNG and as SVG; returns the files. Names in both files are escaped."""
-    specification = _escaped(chart.to_dict())
+    escaped_chart = _escaped(specification(chart))
     stem = as_file_name(stem)
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     png, svg = directory / f"{stem}.png", directory / f"{stem}.svg"
-    png.write_bytes(vl_convert.vegalite_to_png(specification, vl_version=version, scale=SCALE))
-    svg.write_text(vl_convert.vegalite_to_svg(specification, vl_version=version), encoding="utf-8")
+    png.write_bytes(vl_convert.vegalite_to_png(escaped_chart, vl_version=version, scale=SCALE))
+    svg.write_text(vl_convert.vegalite_to_svg(escaped_chart, vl_version=version), encoding="utf-8")
     return [png, svg]
 
 
