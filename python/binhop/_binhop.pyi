@@ -1,7 +1,7 @@
 """The compiled part of binhop. Users need `Machine`, `Request` and `Pool`; `binhop` covers the rest."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
 from binhop.errors import RequestError
@@ -16,6 +16,7 @@ __all__ = [
     "Request",
     "Stream",
     "Table",
+    "TableBatches",
     "__version__",
     "calibration_targets",
     "counters",
@@ -43,10 +44,11 @@ __all__ = [
     "record",
     "simulate",
     "steering_characters",
+    "stored_batches",
     "tracing_refused",
     "unknown",
     "workloads",
-    "write_table",
+    "write_tables",
 ]
 
 MOST_SEEDS: int
@@ -131,12 +133,32 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The table as an Arrow C stream."""
 
-def write_table(table: object, path: str | os.PathLike[str]) -> None:
-    """Writes any table that speaks Arrow to a Parquet file, as a `LongTable` of the same rows is written.
+def write_tables(tables: Iterable[object], path: str | os.PathLike[str]) -> None:
+    """Writes tables that speak Arrow, one below the other, to a Parquet file.
+
+    The bytes are those of a `LongTable` of the same rows, the columns those of the first table. Each table
+    is taken when the one before it is written.
 
     Raises:
         OSError: The file cannot be written.
     """
+
+def stored_batches(path: str | os.PathLike[str]) -> TableBatches:
+    """The pieces of a table in a Parquet file that `write_tables` or a `LongTable` wrote.
+
+    Raises:
+        RequestError: The file cannot be read.
+    """
+
+@final
+class TableBatches:
+    """The pieces of a table that may be longer than memory holds: some thousands of rows each.
+
+    There is at least one piece, which may be empty.
+    """
+
+    def __iter__(self) -> TableBatches: ...
+    def __next__(self) -> Table: ...
 
 @final
 class LongTable:
@@ -149,6 +171,8 @@ class LongTable:
     @staticmethod
     def join(first: LongTable, others: list[LongTable]) -> LongTable:
         """Tables of one kind, one below the other."""
+    def batches(self) -> TableBatches:
+        """The table in pieces, in order."""
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
         """Writes the table to a Parquet file, batch by batch. The interpreter is free meanwhile.
 

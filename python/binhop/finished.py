@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from binhop import faults
+from binhop.held import frame_of
 from binhop.kept import Kept, is_known, machine_facts
 from binhop.results import Result
 from binhop.run import simulate_all
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from binhop._binhop import Machine
-    from binhop.held import Held
+    from binhop.held import Held, Stored
     from binhop.traces import Trace
 
 _OTHER = ("progress", "threads")
@@ -40,7 +41,7 @@ def simulated(kept: Kept | None, machines: Sequence[Machine], trace: Trace, **op
         held, rest = found
         return [
             Result(
-                results=held[f"{number}.results"],
+                results=frame_of(held[f"{number}.results"]),
                 series=held[f"{number}.series"],
                 processes=held[f"{number}.processes"],
                 **one,
@@ -91,9 +92,11 @@ def _parts(result: faults.PagingResult) -> tuple[dict[str, Any], dict[str, Any]]
     return {table: getattr(result, table) for table in PAGING}, rest
 
 
-def paging_of(found: tuple[dict[str, Any], dict[str, Any]]) -> faults.PagingResult:
+def paging_of(found: tuple[dict[str, Stored], dict[str, Any]]) -> faults.PagingResult:
     """Returns the page faults of a kept trace."""
     tables, rest = found
     return faults.PagingResult(
-        **{table: tables[table] for table in PAGING}, notes=rest["notes"], provenance=rest["provenance"]
+        **{table: frame_of(tables[table]) for table in PAGING},
+        notes=rest["notes"],
+        provenance=rest["provenance"],
     )

@@ -2,21 +2,87 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
+from weakref import finalize
 
-from binhop._binhop import LongTable, write_table
+from binhop._binhop import LongTable, stored_batches, write_tables
 from binhop.lazily import pl
+from binhop.output import read_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
-    Held = pl.DataFrame | LongTable
-    """A table in memory, or one whose rows are made as they are read."""
+    from binhop._binhop import Table
+
+
+@dataclass(frozen=True)
+class Stored:
+    """`Stored` is a table in a Parquet file. The file stays there as long as the table is used."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """`Pieces` is a table that is made piece by piece, each time that it is read.
+
+    Attributes:
+        make: Begins with the first row. There is at least one piece, which may be empty.
+    """
+
+    make: Callable[[], Iterator[Piece]]
+
+
+class Room:
+    """`Room` is a temporary directory for tables, made when it is needed, and removed with the object."""
+
+    def __init__(self) -> None:
+        self._directory: Path | None = None
+
+    def stored(self, table: Held, name: str) -> Held:
+        """Returns the table in a file of the directory; the table itself if it cannot be written there."""
+        if isinstance(table, Stored):
+            return table
+        try:
+            if self._directory is None:
+                self._directory = Path(mkdtemp(prefix="binhop-"))
+                finalize(self, rmtree, self._directory, ignore_errors=True)
+            write_held(table, self._directory / f"{name}.parquet")
+        except OSError:
+            return table
+        return Stored(self._directory / f"{name}.parquet")
+
+
+if TYPE_CHECKING:
+    Piece = pl.DataFrame | Table
+    """Rows that memory holds."""
+    Held = pl.DataFrame | LongTable | Stored | Pieces
+    """A table in memory, or one whose rows are made, or read, as they are needed."""
+
+
+def pieces(table: Held) -> Iterator[Piece]:
+    """Yields the rows in pieces: at least one, which may be empty."""
+    if isinstance(table, Stored):
+        yield from stored_batches(table.path)
+    elif isinstance(table, Pieces):
+        yield from table.make()
+    elif isinstance(table, LongTable):
+        yield from table.batches()
+    else:
+        yield table
 
 
 def frame_of(table: Held) -> pl.DataFrame:
     """Returns the table in memory."""
+    if isinstance(table, Stored):
+        return read_parquet(table.path)
+    if isinstance(table, Pieces):
+        return pl.concat([pl.DataFrame(piece) for piece in table.make()], rechunk=True)
     return pl.DataFrame(table) if isinstance(table, LongTable) else table
 
 
@@ -25,12 +91,15 @@ def write_held(table: Held, path: Path) -> None:
     if isinstance(table, LongTable):
         table.write_parquet(path)
     else:
-        write_table(table, path)
+        write_tables(pieces(table), path)
 
 
 def joined(tables: Sequence[Held]) -> Held:
-    """Puts the tables one below the other: in memory if one of them is."""
+    """Puts the tables one below the other: in memory if all of them are."""
     long = [table for table in tables if isinstance(table, LongTable)]
+    frames = [table for table in tables if isinstance(table, pl.DataFrame)]
     if len(long) == len(tables) > 0:
         return LongTable.join(long[0], long[1:])
-    return pl.concat([frame_of(table) for table in tables])
+    if len(frames) == len(tables):
+        return pl.concat(frames)
+    return Pieces(lambda: chain.from_iterable(map(pieces, tables)))

@@ -9,7 +9,6 @@ cut since is simulated again. When the result is complete, the kept runs are rem
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
@@ -21,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop, json_file
 from binhop.errors import RequestError
-from binhop.held import write_held
-from binhop.lazily import pl
+from binhop.held import Stored, write_held
 from binhop.output import writing
 from binhop.partial import PARTIAL, Partial, resolved, sync, sync_directory
 
@@ -54,8 +52,11 @@ class Kept:
         self.stopped: NotKeptError | None = None
         self._failed: RequestError | None = None
 
-    def find(self, name: str, facts: Any) -> tuple[dict[str, pl.DataFrame], dict[str, Any]] | None:
-        """Returns the tables and the rest of a run, if the run is kept whole. A damaged run is removed."""
+    def find(self, name: str, facts: Any) -> tuple[dict[str, Stored], dict[str, Any]] | None:
+        """Returns the tables and the rest of a run, if the run is kept whole. A damaged run is removed.
+
+        The tables stay in their files, which are there until `clear`.
+        """
         place = self._place(name, facts)
         if not place.is_dir():
             return None
@@ -64,8 +65,10 @@ class Kept:
             _remove(place)
         return found
 
-    def keep(self, name: str, facts: Any, tables: Mapping[str, Held], rest: dict[str, Any]) -> None:
-        """Keeps a run. When this method returns, the run is on the disk."""
+    def keep(
+        self, name: str, facts: Any, tables: Mapping[str, Held], rest: dict[str, Any]
+    ) -> dict[str, Stored]:
+        """Keeps a run, and returns its tables. When this method returns, the run is on the disk."""
         place = self._place(name, facts)
         with writing(self.directory, "finished runs"):
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -78,20 +81,25 @@ class Kept:
                 manifest = {"kept": FORM, "binhop": _binhop.__version__, "files": files, "rest": rest}
                 json_file.write(partial.path / MANIFEST, {**manifest, "checksum": _checksum(manifest)})
                 sync(partial.path)
-                if place.exists():
-                    return  # another process was first
-                partial.move(place)
+                if not place.exists():  # another process may have been first
+                    partial.move(place)
             finally:
                 partial.remove()
+        return {table: Stored(place / f"{table}.parquet") for table in tables}
 
     def keep_if_possible(
         self, name: str, facts: Any, tables: Mapping[str, Held], rest: dict[str, Any]
-    ) -> None:
-        """Keeps a run. If that fails, the caller still has the run, and `check` raises the error."""
+    ) -> Mapping[str, Held]:
+        """Keeps a run. If that fails, the caller still has the run, and `check` raises the error.
+
+        Returns:
+            The tables: in their files, or those given if they could not be kept.
+        """
         try:
-            self.keep(name, facts, tables, rest)
+            return self.keep(name, facts, tables, rest)
         except RequestError as error:
             self._failed = error
+            return tables
 
     def check(self) -> None:
         """Raises the error of a run that could not be kept. It is called before the next run.
@@ -189,10 +197,6 @@ def _digest_of(path: str) -> str | None:
     return None
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=32).hexdigest()
-
-
 def _digest_of_file(path: Path) -> str:
     """Returns the digest of a file's content, which may be more than memory holds."""
     with path.open("rb") as file:
@@ -200,10 +204,10 @@ def _digest_of_file(path: Path) -> str:
 
 
 def _checksum(manifest: dict[str, Any]) -> str:
-    return _digest(json.dumps(manifest, sort_keys=True).encode())
+    return hashlib.blake2b(json.dumps(manifest, sort_keys=True).encode(), digest_size=32).hexdigest()
 
 
-def _read(place: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]] | None:
+def _read(place: Path) -> tuple[dict[str, Stored], dict[str, Any]] | None:
     """Returns a kept run; None if any byte has changed since it was kept."""
     try:
         manifest = json_file.read(place / MANIFEST)
@@ -214,10 +218,9 @@ def _read(place: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]] | None:
         for name, digest in manifest["files"].items():
             if Path(name).name != name:
                 return None
-            content = (place / name).read_bytes()
-            if _digest(content) != digest:
+            if _digest_of_file(place / name) != digest:
                 return None
-            tables[name.removesuffix(".parquet")] = pl.read_parquet(io.BytesIO(content))
+            tables[name.removesuffix(".parquet")] = Stored(place / name)
         return tables, manifest["rest"]
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return None

@@ -59,7 +59,7 @@ def forge_with_sum(place: Path) -> None:
     """Forges a table and its checksum, but not the checksum of the whole."""
     forge(place)
     manifest = json.loads((place / "kept.json").read_text())
-    manifest["files"]["results.parquet"] = kept._digest((place / "results.parquet").read_bytes())
+    manifest["files"]["results.parquet"] = kept._digest_of_file(place / "results.parquet")
     (place / "kept.json").write_text(json.dumps(manifest))
 
 
@@ -72,7 +72,7 @@ def seal(place: Path, manifest: object) -> None:
 def foreign(place: Path) -> None:
     """Seals a manifest whose table lies outside its directory."""
     shutil.copy(place / "results.parquet", place.parent / "x.parquet")
-    digest = kept._digest((place / "results.parquet").read_bytes())
+    digest = kept._digest_of_file(place / "results.parquet")
     manifest = json.loads((place / "kept.json").read_text())
     del manifest["checksum"]
     seal(place, {**manifest, "files": {**manifest["files"], "../x.parquet": digest}})
@@ -217,6 +217,7 @@ def test_a_full_disk_ends_a_study_and_loses_nothing(
 
     monkeypatch.setattr(kept, "write_held", limited(kept.write_held))
     monkeypatch.setattr(result, "write_parquet", limited(result.write_parquet))
+    monkeypatch.setattr(result, "write_held", limited(result.write_held))
     codes = []
     for files in (0, 1, 3, 4, 3):
         room[0] = files

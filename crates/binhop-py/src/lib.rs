@@ -54,7 +54,7 @@ mod _binhop {
     #[pymodule_export]
     use super::source::{Stream, format_of_path, made_by};
     #[pymodule_export]
-    use super::table::{LongTable, Table, write_table};
+    use super::table::{LongTable, Table, TableBatches, stored_batches, write_tables};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
@@ -15,7 +15,7 @@ use binhop_base::{Class, Problem, Result};
 use binhop_trace::{EventBatch, Meta, Source};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyIterator};
 
 use crate::panic::{caught, unless_it_panics};
 use crate::problem::{OrRaise, raise};
@@ -70,6 +70,12 @@ impl LongTable {
         written(py, py.detach(|| caught(|| self.0.write_parquet(&path))))
     }
 
+    /// The table in pieces of some thousands of rows, in order: at least one, which may be empty.
+    fn batches(&self) -> TableBatches {
+        let batches = self.0.batches();
+        TableBatches::new(batches.schema(), Box::new(batches))
+    }
+
     /// The table as an Arrow C stream.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
@@ -86,25 +92,112 @@ impl LongTable {
     }
 }
 
-/// Writes any table that speaks Arrow to a Parquet file, as a [`LongTable`] of the same rows is written.
+/// The pieces of a table that may be longer than memory holds. Only one of them is in memory.
+#[pyclass(frozen, module = "binhop._binhop")]
+pub(crate) struct TableBatches {
+    schema: SchemaRef,
+    state: Mutex<Pieces>,
+}
+
+struct Pieces {
+    batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
+    /// Whether none was taken yet.
+    first: bool,
+}
+
+impl TableBatches {
+    fn new(schema: SchemaRef, batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>) -> Self {
+        Self { schema, state: Mutex::new(Pieces { batches, first: true }) }
+    }
+}
+
+#[pymethods]
+impl TableBatches {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        let next = py.detach(|| {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let first = std::mem::replace(&mut state.first, false);
+            let next = caught(|| state.batches.next().transpose())?;
+            Ok(next.or_else(|| first.then(|| RecordBatch::new_empty(Arc::clone(&self.schema)))))
+        });
+        Ok(next.or_raise(py)?.map(Table::new))
+    }
+}
+
+/// The pieces of a table in a Parquet file that `write_tables` or a `LongTable` wrote.
 #[pyfunction]
-pub(crate) fn write_table(py: Python<'_>, table: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<()> {
-    let reader = stream_of(table, "table")?;
-    let schema = reader.schema();
-    let place = path.display().to_string();
-    let mut batches = reader.map(|batch| {
-        let broke = |error: ArrowError| {
-            let said = error.to_string();
-            Problem::request(
-                producers_words(&said),
-                &place,
-                "the Arrow stream broke off",
-                "look at what produces it",
-            )
-        };
-        batch.map_err(broke)
-    });
-    written(py, caught(|| binhop_sim::write_table(&schema, &mut batches, &path)))
+pub(crate) fn stored_batches(py: Python<'_>, path: PathBuf) -> PyResult<TableBatches> {
+    let batches = py.detach(|| caught(|| binhop_sim::StoredBatches::open(&path))).or_raise(py)?;
+    Ok(TableBatches::new(batches.schema(), Box::new(batches)))
+}
+
+/// Writes tables that speak Arrow one below the other to a Parquet file, as a [`LongTable`] of the same rows is written. They
+/// are taken one after the other, the columns from the first.
+#[pyfunction]
+pub(crate) fn write_tables(py: Python<'_>, tables: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<()> {
+    let mut tables = Tables { tables: tables.try_iter()?.unbind(), reader: None, raised: None };
+    let first = tables.advance(py)?;
+    let Some(schema) = first.then(|| tables.reader.as_ref().map(RecordBatchReader::schema)).flatten() else {
+        let rule = "a file of a table has the columns of the first piece, and there is none";
+        return Err(raise(py, &Problem::request("no piece", "tables", rule, "give at least one piece")));
+    };
+    let result = py.detach(|| caught(|| binhop_sim::write_table(&schema, &mut tables, &path)));
+    match tables.raised {
+        Some(raised) => Err(raised),
+        None => written(py, result),
+    }
+}
+
+/// `Tables` reads the batches of one table after the other.
+struct Tables {
+    tables: Py<PyIterator>,
+    reader: Option<RecordBatchStreamReader>,
+    /// The error of the iterator, or of a stream.
+    raised: Option<PyErr>,
+}
+
+impl Tables {
+    /// Begins with the next table; `false` if there is none.
+    fn advance(&mut self, py: Python<'_>) -> PyResult<bool> {
+        self.reader = None; // What was read is dropped before more is made.
+        let next = self.tables.bind(py).clone().next().transpose()?;
+        self.reader = next.map(|table| stream_of(&table, "table")).transpose()?;
+        Ok(self.reader.is_some())
+    }
+
+    fn next_batch(&mut self) -> PyResult<Option<RecordBatch>> {
+        loop {
+            if let Some(next) = self.reader.as_mut().and_then(Iterator::next) {
+                let broke = |error: ArrowError| {
+                    let said = error.to_string();
+                    let rule = "the Arrow stream broke off";
+                    let remedy = "look at what produces it";
+                    Problem::request(producers_words(&said), "table", rule, remedy)
+                };
+                return next.map(Some).map_err(|error| Python::attach(|py| raise(py, &broke(error))));
+            }
+            if self.reader.is_none() || !Python::attach(|py| self.advance(py))? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl Iterator for Tables {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_batch().transpose()?;
+        Some(next.map_err(|raised| {
+            let problem = Problem::run("an error of Python", "table", "is raised", "see there");
+            self.raised = Some(raised);
+            problem
+        }))
+    }
 }
 
 /// A file that cannot be written is an `OSError`, as where Python writes: its caller knows what was asked for.

@@ -29,6 +29,7 @@ mod rounds;
 mod slots;
 mod spill;
 mod system;
+mod table_file;
 mod tally;
 mod threads;
 pub mod unit;
@@ -36,7 +37,7 @@ mod view;
 
 pub use engine::{PolicyMaker, Progress, memory_stream};
 pub use front::Sharing;
-pub use long_table::{Batches, LongTable, write_table};
+pub use long_table::{Batches, LongTable};
 pub use machine::Machine;
 pub use memory::Memory;
 pub use metrics::{MetricInfo, metrics};
@@ -45,6 +46,7 @@ pub use plan::{MOST_SEEDS, Plan};
 pub use planner::{explain, explain_with_units};
 pub use prepared::Prepared;
 pub use rounds::{Input, Opener, explain_rounds, needed, simulate, simulate_all, simulate_in_rounds};
+pub use table_file::{StoredBatches, write_table};
 
 /// The known name nearest to `word`, if one is near enough to be what was meant.
 #[must_use]

@@ -5,7 +5,6 @@
 //! - A table of intervals takes a batch of memory while it is read; one of processes the counts of all processes of one
 //!   seed. Both take a few KiB for each machine and seed until they are dropped.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,26 +12,18 @@ use arrow::array::{
     ArrayRef, BooleanBuilder, Float64Builder, RecordBatch, StringArray, StringBuilder, UInt32Builder,
     UInt64Array, UInt64Builder,
 };
-use arrow::compute::{cast, concat_batches};
+use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use binhop_base::{Problem, Result};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use binhop_base::Result;
 
 use crate::meter::{OF_STREAM, Readings};
 use crate::metrics::{ratio, whole};
 use crate::prepare::Process;
 use crate::spill::Records;
+use crate::table_file::write_table;
 
 /// Intervals, or processes, whose rows make a batch.
 const AT_ONCE: usize = 4096;
-/// Rows of a Parquet row group.
-const GROUP: usize = 1 << 20;
-/// Rows that are written at a time: where a page ends depends on it.
-const PIECE: usize = 1 << 14;
-/// The level of compression, the one that Python uses (`binhop/output.py`).
-const LEVEL: i32 = 3;
 
 /// `LongTable` is a table that is read row by row, any number of times.
 #[derive(Clone, Debug)]
@@ -151,55 +142,6 @@ impl LongTable {
     pub fn write_parquet(&self, path: &Path) -> Result<()> {
         write_table(&self.schema(), &mut self.batches(), path)
     }
-}
-
-/// Writes a table to a Parquet file, some thousands of rows at a time. The bytes depend on the rows alone: neither on how
-/// they come in batches, nor on which of Arrow's types their text has.
-///
-/// # Errors
-/// The file cannot be written, or a batch is an error.
-pub fn write_table(
-    schema: &Schema,
-    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
-    path: &Path,
-) -> Result<()> {
-    let failed = |error: &dyn std::fmt::Display| {
-        let (place, rule) = (path.display().to_string(), "a table cannot be written there");
-        Problem::request(&error.to_string(), &place, rule, "make room, or choose another place")
-    };
-    let field = |field: &Arc<Field>| {
-        let kind = match field.data_type() {
-            DataType::Utf8View | DataType::LargeUtf8 => &DataType::Utf8,
-            kind => kind,
-        };
-        Field::new(field.name(), kind.clone(), true)
-    };
-    let schema = Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()));
-    let level = ZstdLevel::try_new(LEVEL).expect("a level there is");
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
-        .set_max_row_group_row_count(Some(GROUP))
-        .build();
-    let file = File::create(path).map_err(|error| failed(&error))?;
-    let mut writer =
-        ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(|error| failed(&error))?;
-    let mut waiting = RecordBatch::new_empty(Arc::clone(&schema));
-    for batch in batches {
-        let batch = batch?;
-        let cast = |(column, field): (&ArrayRef, &Arc<Field>)| cast(column, field.data_type());
-        let columns =
-            batch.columns().iter().zip(schema.fields()).map(cast).collect::<std::result::Result<_, _>>();
-        let columns = columns.map_err(|error| failed(&error))?;
-        let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| failed(&error))?;
-        waiting = concat_batches(&schema, [&waiting, &batch]).map_err(|error| failed(&error))?;
-        let whole = waiting.num_rows() / PIECE * PIECE;
-        for start in (0..whole).step_by(PIECE) {
-            writer.write(&waiting.slice(start, PIECE)).map_err(|error| failed(&error))?;
-        }
-        waiting = waiting.slice(whole, waiting.num_rows() - whole);
-    }
-    writer.write(&waiting).map_err(|error| failed(&error))?;
-    writer.close().map(drop).map_err(|error| failed(&error))
 }
 
 /// `Batches` makes the batches of a table from its first row.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop, json_file
 from binhop.escape import json_text
+from binhop.held import Pieces, Stored, frame_of, pieces, write_held
 from binhop.lazily import pl
 from binhop.output import MARK, read_parquet, write_parquet, write_provenance
 from binhop.results import SCHEMA, exact
@@ -14,8 +15,10 @@ from binhop.summary import summarise, with_misses
 from binhop.tables.study import study_tables
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from binhop.held import Held
     from binhop.study.cells import Place, Plan
     from binhop.tables import Table
 
@@ -23,6 +26,18 @@ KEYS = ["study", "part", "cell", "workload", "machine"]
 
 
 @dataclass(frozen=True)
+class Finished:
+    """The tables of one run of a study, with a column for the cell.
+
+    Attributes:
+        results: The results, in memory.
+        long: The tables `series` and `processes`.
+    """
+
+    results: pl.DataFrame
+    long: Mapping[str, Held]
+
+
 class StudyResult:
     """The tables of a study.
 
@@ -30,28 +45,60 @@ class StudyResult:
         results: One row for each part, cell, phase, seed and metric; a column for each parameter that
             varies, as the document writes it, null in parts where it does not; the value, null where
             undefined.
-        series: The same per interval, for parts that keep it.
-        processes: The same per process, for parts that keep them.
         cells: One row for each part and cell: its parameters, its amount, its machine, resolved, as TOML.
         axes: The names of the parameters.
         notes: What the reader should know.
         provenance: Versions, seeds, traces: enough to run it again.
     """
 
-    results: pl.DataFrame
-    series: pl.DataFrame
-    processes: pl.DataFrame
-    cells: pl.DataFrame
-    axes: list[str]
-    notes: list[str]
-    provenance: dict[str, Any]
+    def __init__(
+        self,
+        *,
+        results: pl.DataFrame,
+        series: Held,
+        processes: Held,
+        cells: pl.DataFrame,
+        axes: list[str],
+        notes: list[str],
+        provenance: dict[str, Any],
+        own: object = None,
+    ) -> None:
+        """Takes the tables. `own` is what the tables need as long as they are there."""
+        self.results = results
+        self._held = {"series": series, "processes": processes}
+        self.cells = cells
+        self.axes = axes
+        self.notes = notes
+        self.provenance = provenance
+        self._own = own
+
+    @property
+    def series(self) -> pl.DataFrame:
+        """The same as `results` per interval, for parts that keep it.
+
+        The table is made when it is first asked for, and may be long. `write` does without it.
+        """
+        return self._table("series")
+
+    @property
+    def processes(self) -> pl.DataFrame:
+        """The same as `results` per process, for parts that keep them.
+
+        The table is made when it is first asked for. `write` does without it.
+        """
+        return self._table("processes")
+
+    def _table(self, name: str) -> pl.DataFrame:
+        frame = self._held[name] = frame_of(self._held[name])
+        return frame
 
     @classmethod
-    def assemble(cls, plan: Plan, tables: dict[str, pl.DataFrame], notes: list[str]) -> StudyResult:
+    def assemble(
+        cls, plan: Plan, finished: Sequence[Finished], notes: list[str], own: object = None
+    ) -> StudyResult:
         """The tables of all runs, each part's cells under the part's own name and parameters."""
         cells = _cells(plan)
         shown = {part.name: plan.study.shown(part) for part in plan.study.part if plan.study.shown(part)}
-        joined = {name: _join(frame, cells, plan, name) for name, frame in tables.items()}
         provenance = {
             "binhop": _binhop.__version__,
             "study": plan.study.name,
@@ -62,18 +109,31 @@ class StudyResult:
             **({"show": shown} if shown else {}),
             "traces": [trace.provenance() for trace in plan.traces.values()],
         }
-        return cls(**joined, cells=cells, axes=plan.axes, notes=notes, provenance=provenance)
+        return cls(
+            results=_join(pl.concat([each.results for each in finished]), _wanted(cells, plan)),
+            series=Pieces(lambda: _long(plan, cells, finished, "series")),
+            processes=Pieces(lambda: _long(plan, cells, finished, "processes")),
+            cells=cells,
+            axes=plan.axes,
+            notes=notes,
+            provenance=provenance,
+            own=own,
+        )
 
     @classmethod
     def read(cls, directory: Path) -> StudyResult:
-        """The tables of a study's directory."""
+        """The tables of a study's directory, where series and processes stay until they are asked for."""
         facts = json_file.read(directory / MARK)
-        tables = {
-            name: read_parquet(directory / f"{name}.parquet")
-            for name in ("results", "series", "processes", "cells")
-        }
         notes = facts.pop("notes")
-        return cls(**tables, axes=facts["axes"], notes=notes, provenance=facts)
+        return cls(
+            results=read_parquet(directory / "results.parquet"),
+            series=Stored(directory / "series.parquet"),
+            processes=Stored(directory / "processes.parquet"),
+            cells=read_parquet(directory / "cells.parquet"),
+            axes=facts["axes"],
+            notes=notes,
+            provenance=facts,
+        )
 
     def summary(self, confidence: float | None = None, phase: str = "measured") -> pl.DataFrame:
         """One row per part, cell and metric: mean, interval, quantiles, the best and the worst seed."""
@@ -91,8 +151,10 @@ class StudyResult:
 
     def write(self, directory: Path, also: dict[str, Any] | None = None) -> None:
         """Writes tables and provenance, and what else is to stand in it, into a directory that is there."""
-        for name in ("results", "series", "processes", "cells"):
-            write_parquet(getattr(self, name), directory / f"{name}.parquet")
+        for name, frame in (("results", self.results), ("cells", self.cells)):
+            write_parquet(frame, directory / f"{name}.parquet")
+        for name, table in self._held.items():
+            write_held(table, directory / f"{name}.parquet")
         write_provenance(directory, {**self.provenance, **(also or {})}, self.notes)
 
     def _repr_html_(self) -> str:
@@ -137,15 +199,61 @@ def _row(place: Place, cell: str, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _join(frame: pl.DataFrame, cells: pl.DataFrame, plan: Plan, table: str) -> pl.DataFrame:
-    """The rows of each place's cell, for the placements that its part asks for."""
-    wanted = cells.select([*KEYS, *plan.axes, "seeds", "keep"])
-    if table != "results":
-        wanted = wanted.filter(pl.col("keep").list.contains(table))
-    wanted = wanted.drop("keep").explode("seeds").rename({"seeds": "seed"})
+def _wanted(cells: pl.DataFrame, plan: Plan) -> pl.DataFrame:
+    """Returns a row for each place of a cell and each placement that its part asks for."""
+    return cells.select([*KEYS, *plan.axes, "seeds"]).explode("seeds").rename({"seeds": "seed"})
+
+
+def _join(frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    """The rows of each place's cell, in the order of `wanted`."""
     joined = wanted.join(
         frame.drop("workload", "machine"), on=["cell", "seed"], how="inner", maintain_order="left_right"
     )
-    first = [*KEYS, *plan.axes]
-    rest = [name for name in frame.columns if name not in first]
-    return joined.select(first + rest)
+    return _ordered(joined, frame, wanted)
+
+
+def _ordered(joined: pl.DataFrame, frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    """Returns the columns in the order of the study's tables."""
+    first = [name for name in wanted.columns if name != "seed"]
+    return joined.select(first + [name for name in frame.columns if name not in first])
+
+
+def _long(
+    plan: Plan, cells: pl.DataFrame, finished: Sequence[Finished], table: str
+) -> Iterator[pl.DataFrame]:
+    """Yields the rows of `series` or `processes` of all places that keep them, in the order of `_join`.
+
+    The table of a run has its rows by cell and placement, both ascending. Places that follow each other in
+    that order are joined in one pass over the table, of which only a piece is in memory.
+    """
+    wanted = _wanted(cells, plan)
+    head = pl.DataFrame(next(pieces(finished[0].long[table]))).clear()
+    yield _join(head, wanted.clear())
+    keys = cells.select([*KEYS, *plan.axes])
+    for run, places in _passes(plan, table):
+        seeds = pl.Series("seed", [seeds for _, seeds in places], dtype=pl.List(pl.UInt64))
+        wanted = keys[[place for place, _ in places]].with_columns(seeds).explode("seed")
+        for piece in pieces(finished[run].long[table]):
+            frame = pl.DataFrame(piece)
+            rows = frame.drop("workload", "machine")
+            joined = rows.join(wanted, on=["cell", "seed"], how="inner", maintain_order="left")
+            yield _ordered(joined, frame, wanted)
+
+
+def _passes(plan: Plan, table: str) -> Iterator[tuple[int, list[tuple[int, list[int]]]]]:
+    """Yields a run, and the places and placements whose rows one pass over the run's table finds in order."""
+    runs = {cell: (number, at) for number, run in enumerate(plan.runs) for at, cell in enumerate(run.cells)}
+    current, before = -1, (-1, -1)
+    places: list[tuple[int, list[int]]] = []
+    for number, place in enumerate(plan.places):
+        run, at = runs[place.cell]
+        for seed in place.seeds if table in place.keep else ():
+            if places and (run != current or (at, seed) <= before):
+                yield current, places
+                places = []
+            if not places or places[-1][0] != number:
+                places.append((number, []))
+            places[-1][1].append(seed)
+            current, before = run, (at, seed)
+    if places:
+        yield current, places

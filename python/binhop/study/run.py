@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import binhop
 from binhop.comparison.result import UNUSED
+from binhop.held import Pieces, Room, frame_of, pieces
 from binhop.kept import Kept, NotKeptError, is_known, machine_facts
 from binhop.lazily import pl
 from binhop.numbers import several
 from binhop.pace import Passes, references_of
 from binhop.study.document import MACHINE
-from binhop.study.result import StudyResult
+from binhop.study.result import Finished, StudyResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from binhop.held import Held
     from binhop.results import Result
     from binhop.study.cells import Place, Plan, Run
 
     Tell = Callable[[int, int | None], object]
     Watch = Callable[[str, int, int | None], object]
 
-TABLES = ("results", "series", "processes")
+LONG = ("series", "processes")
+"""The tables that may be longer than memory holds."""
 
 
 def run(
@@ -49,11 +53,12 @@ def run(
             is kept, and if a run cannot be kept. Without `stopped` the error is raised.
 
     Returns:
-        The tables of all cells.
+        The tables of all cells. Series and processes are read from `kept` when they are asked for or written.
     """
-    finished: list[dict[str, pl.DataFrame]] = []
+    finished: list[Finished] = []
     notes: list[tuple[str, str]] = []
     store = Kept(kept) if isinstance(kept, Path) else kept
+    room = Room()
     title = ""
     passes = None
     if watch is not None:
@@ -67,14 +72,17 @@ def run(
             if known is not None:
                 known.check()
             facts = _facts(one, trace) if known is not None else {}
+            tables: Mapping[str, Held]
             if known is not None and (found := known.find(one.workload, facts)) is not None:
                 tables, said = found[0], [(cell, note) for cell, note in found[1]["notes"]]
             else:
                 title = f"{one.title} ({number + 1} of {len(plan.runs)})"
                 tables, said = _simulate(one, plan, threads, tell)
                 if known is not None:
-                    known.keep_if_possible(one.workload, facts, tables, {"notes": said})
-            finished.append(tables)
+                    tables = known.keep_if_possible(one.workload, facts, tables, {"notes": said})
+            # Counts that the engine still holds would take memory for each cell of each run.
+            long = {name: room.stored(tables[name], f"{name}-{number}") for name in LONG}
+            finished.append(Finished(frame_of(tables["results"]), long))
             notes += said
     except (KeyboardInterrupt, NotKeptError) as error:
         resumed = isinstance(error, KeyboardInterrupt) and store is not None and len(store)
@@ -82,8 +90,7 @@ def run(
             raise
         stopped(len(finished))
         plan = _first_runs(plan, len(finished))
-    tables = {name: pl.concat([each[name] for each in finished]) for name in TABLES}
-    return StudyResult.assemble(plan, tables, once(notes, _names(plan)))
+    return StudyResult.assemble(plan, finished, once(notes, _names(plan)), room)
 
 
 def _first_runs(plan: Plan, count: int) -> Plan:
@@ -191,7 +198,7 @@ def _shared(run: Run) -> list[str]:
 
 def _simulate(
     run: Run, plan: Plan, threads: int | None, tell: Tell | None
-) -> tuple[dict[str, pl.DataFrame], list[tuple[str, str]]]:
+) -> tuple[dict[str, Held], list[tuple[str, str]]]:
     """Makes one pass over one workload, for all of the run's cells; returns tables and notes."""
     end = run.end
     results = binhop.simulate_all(
@@ -209,16 +216,19 @@ def _simulate(
     return _tables(run, results), [(cell.id, note) for cell, result in pairs for note in result.own_notes]
 
 
-def _tables(run: Run, results: list[Result]) -> dict[str, pl.DataFrame]:
+def _tables(run: Run, results: list[Result]) -> dict[str, Held]:
     """The tables of a run, its cells named."""
-    made = {}
-    for name in TABLES:
-        frames = [
-            getattr(result, name).with_columns(cell=pl.lit(cell.id))
-            for cell, result in zip(run.cells, results, strict=True)
-        ]
-        made[name] = pl.concat(frames)
-    return made
+    of = [(cell.id, result) for cell, result in zip(run.cells, results, strict=True)]
+    tables: dict[str, Held] = {name: Pieces(partial(_named, of, name)) for name in LONG}
+    tables["results"] = pl.concat([result.results.with_columns(cell=pl.lit(cell)) for cell, result in of])
+    return tables
+
+
+def _named(of: list[tuple[str, Result]], table: str) -> Iterator[pl.DataFrame]:
+    """Yields the rows of a table, cell by cell, with the cell's name."""
+    for cell, result in of:
+        for piece in pieces(result.held(table)):
+            yield pl.DataFrame(piece).with_columns(cell=pl.lit(cell))
 
 
 def _facts(run: Run, trace: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,80 @@
+"""The memory of a study, and of a run that is resumed, does not grow with the number of intervals."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PEAK = """
+import resource, sys, tempfile
+from pathlib import Path
+import binhop
+from binhop import study
+from binhop.finished import simulated
+from binhop.kept import Kept
+from binhop.results import join
+
+way, interval, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+out.mkdir()
+length = 300_000
+if way == "resumed run":
+    machines, trace = [binhop.Machine.load("two-level")], binhop.Trace.of("lin")
+    for _ in range(2):  # The second run is taken from the files of the first.
+        (one,) = simulated(Kept(out / "kept"), machines, trace, seeds=8, length=length, interval=interval)
+    join([one, one]).write_tables(out)
+else:
+    text = f'''
+name = "s"
+title = "t"
+seeds = 8
+length = {length}
+interval = {interval}
+[[part]]
+name = "p"
+workloads = ["lin"]
+machine = "two-level"
+axes = {{ "cache.l2.ways" = [1, 2] }}
+[[part]]
+name = "q"
+workloads = ["lin"]
+machine = "two-level"
+seeds = 4
+axes = {{ "cache.l2.ways" = [2, 1] }}
+'''
+    kept = out / "kept" if way == "resumed study" else None
+    for _ in range(1 if kept is None else 2):
+        result = study.run(study.plan(study.parse(text)), threads=1, kept=kept)
+    result.write(out)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+"""
+
+FEW, MANY = 60_000, 6
+"""Instructions of an interval: the series of the smaller number is 10,000 times as long."""
+
+MORE = 64 << 20
+"""The most bytes that the longer series may take beyond the shorter one, whose tables fit into a batch.
+
+A batch of each column, and what the allocators keep of it, is a third of that. The longer table has millions
+of rows, of 100 bytes or more."""
+
+
+def peak(way: str, interval: int, place: Path) -> int:
+    """Returns the most bytes of memory that a study or a run holds. It writes its tables to a directory."""
+    arguments = [sys.executable, "-c", PEAK, way, str(interval), str(place)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("way", ["study", "resumed study", "resumed run"])
+def test_memory_does_not_grow_with_the_number_of_intervals(way: str, tmp_path: Path) -> None:
+    few = peak(way, FEW, tmp_path / "few")
+    many = peak(way, MANY, tmp_path / "many")
+    assert (tmp_path / "many" / "series.parquet").stat().st_size > 1 << 20
+    assert many - few <= MORE, f"{few >> 20} MiB, then {many >> 20} MiB"
