@@ -212,9 +212,8 @@ impl Tree {
         }
         let in_front = (0..caches.len())
             .map(|cache| {
-                let inclusive_at_or_below = (0..caches.len())
-                    .any(|c| caches[c].inclusive && (c == cache || above[c].contains(&cache)));
-                served(cache) || inclusive_at_or_below
+                let at_or_above = |c: usize| c == cache || above[c].contains(&cache);
+                (0..caches.len()).any(|c| (served(c) || caches[c].inclusive) && at_or_above(c))
             })
             .collect();
         Self(Arc::new(Inner { config, above, takes_mapping, in_front }))
@@ -226,8 +225,8 @@ impl Tree {
         &self.0.config
     }
 
-    /// Whether a cache belongs to the front: the caches the processor asks and, because its evictions
-    /// reach upwards, every inclusive cache together with all caches above it.
+    /// Whether a cache belongs to the front. These are the caches that the processor asks, the inclusive caches, because
+    /// their evictions reach upwards, and all caches above any of these.
     #[must_use]
     pub fn in_front(&self, cache: usize) -> bool {
         self.0.in_front[cache]

@@ -120,7 +120,7 @@ macro_rules! cache_views {
     };
 }
 
-/// The caches the processor asks, with the inclusive caches behind them and all above those.
+/// The caches the processor asks, the inclusive caches, and all caches above these: see [`Tree::in_front`].
 #[derive(Clone, Debug)]
 pub struct Front {
     pub(crate) caches: Caches,

@@ -92,6 +92,16 @@ fn an_inclusive_cache_and_all_above_it_are_the_front() {
     assert_eq!([0, 1, 2].map(|cache| tree.in_front(cache)), [true, true, true]);
 }
 
+/// Its requests reach a cache of the front again.
+#[test]
+fn a_cache_between_the_two_that_the_processor_asks_is_of_the_front() {
+    let next = [Next::Cache(1), Next::Cache(2), Next::Cache(3), Next::Memory];
+    let caches = ["l1i", "m", "l1d", "l2"].into_iter().zip(next);
+    let caches = caches.map(|(name, next)| plain(name, 64, 16, 1, next)).collect();
+    let tree = Tree::new(tree(caches, 64, 0, 2));
+    assert_eq!([0, 1, 2, 3].map(|cache| tree.in_front(cache)), [true, true, true, false]);
+}
+
 /// The data cache is asked by the instruction cache, too, which knows lines by page.
 #[test]
 fn every_agent_names_a_mapping_where_the_processor_asks() {

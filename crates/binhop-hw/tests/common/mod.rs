@@ -376,6 +376,9 @@ pub const SHAPES: &[(&[Option<usize>], usize, usize)] = &[
     (&[None, Some(2), None], 0, 1),
     (&[Some(1), None], 1, 0),
     (&[Some(1), Some(2), None], 0, 0),
+    // A cache that the processor does not ask, between the two that it asks.
+    (&[Some(1), Some(2), Some(3), None], 0, 2),
+    (&[Some(1), Some(2), None], 2, 0),
 ];
 
 /// Bytes of a page in random trees.

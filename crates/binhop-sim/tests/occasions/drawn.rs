@@ -55,6 +55,9 @@ pub const SHAPES: &[&[(&str, &str, &str)]] = &[
     &[("l1i", "fetch", "l2"), ("l1d", "data", "l2"), ("l2", "", "l3"), ("l3", "", "memory")],
     &[("l1i", "fetch", "l1d"), ("l1d", "data", "l2"), ("l2", "", "memory")],
     &[("l1i", "fetch", "l2"), ("l1d", "data", "l1i"), ("l2", "", "memory")],
+    // A cache that the processor does not ask, between the two that it asks.
+    &[("l1i", "fetch", "m"), ("m", "", "l1d"), ("l1d", "data", "l2"), ("l2", "", "memory")],
+    &[("l1d", "data", "m"), ("m", "", "l1i"), ("l1i", "fetch", "memory")],
 ];
 
 pub const MEMORIES: &[(Option<u64>, &str)] = &[
