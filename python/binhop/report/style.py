@@ -60,7 +60,7 @@ def in_words(title: str, text: str) -> Any:
 
 
 def specification(chart: Any) -> dict[str, Any]:
-    """Returns the chart as Vega-Lite, whatever its number of rows. By default Altair refuses more than 5,000."""
+    """Returns the chart as Vega-Lite. Unless it is told not to, Altair refuses more than 5,000 rows."""
     with alt.data_transformers.enable("default", max_rows=None):
         whole: dict[str, Any] = chart.to_dict()
     return whole
