@@ -137,7 +137,7 @@ def write_tables(tables: Iterable[object], path: str | os.PathLike[str]) -> None
     """Writes tables that speak Arrow, one below the other, to a Parquet file.
 
     The bytes are those of a `LongTable` of the same rows, the columns those of the first table. Each table
-    is taken when the one before it is written.
+    is taken when the one before it is written. The interpreter is free meanwhile, and a signal ends the work.
 
     Raises:
         OSError: The file cannot be written.
@@ -174,7 +174,9 @@ class LongTable:
     def batches(self) -> TableBatches:
         """The table in pieces, in order."""
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Writes the table to a Parquet file, batch by batch. The interpreter is free meanwhile.
+        """Writes the table to a Parquet file, some thousands of rows at a time.
+
+        The interpreter is free meanwhile, and a signal ends the work.
 
         Raises:
             OSError: The file cannot be written.

@@ -78,16 +78,19 @@ def pieces(table: Held) -> Iterator[Piece]:
 
 
 def frame_of(table: Held) -> pl.DataFrame:
-    """Returns the table in memory."""
+    """Returns the table in memory. Ctrl-C ends the work between two pieces of the table."""
+    if isinstance(table, pl.DataFrame):
+        return table
     if isinstance(table, Stored):
         return read_parquet(table.path)
-    if isinstance(table, Pieces):
-        return pl.concat([pl.DataFrame(piece) for piece in table.make()], rechunk=True)
-    return pl.DataFrame(table) if isinstance(table, LongTable) else table
+    return pl.concat([pl.DataFrame(piece) for piece in pieces(table)], rechunk=isinstance(table, Pieces))
 
 
 def write_held(table: Held, path: Path) -> None:
-    """Writes the table as Parquet: the same bytes for the same rows, wherever they are."""
+    """Writes the table as Parquet: the same bytes for the same rows, wherever they are.
+
+    Ctrl-C ends the work. The file that it leaves is not whole: its directory is a partial one.
+    """
     if isinstance(table, LongTable):
         table.write_parquet(path)
     else:

@@ -13,10 +13,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 import binhop
-from binhop import cli, interrupts, lazily
+from binhop import cli, held, interrupts, lazily, results
 from tests.conftest import COMMAND
 
 if TYPE_CHECKING:
@@ -366,4 +367,34 @@ def test_a_result_that_is_moved_to_its_place_arrives(
     assert capsys.readouterr().err == f"binhop: {out} is complete\n{interrupts.INTERRUPTED}\n"
     listed = set(json.loads((out / "run.json").read_text())["files"])
     assert {path.name for path in out.iterdir()} == listed | ({"mine.txt"} if earlier else set())
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("earlier", [False, True], ids=["new", "replaced"])
+def test_an_interrupted_write_leaves_the_finished_runs_and_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], earlier: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = [*SEVERAL["run"], "--interval", "100", "-q", "--out", "out"]
+    if earlier:
+        assert cli.main([*SEVERAL["run"], "-q", "--out", "out"]) == 0
+    whole = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    real = results.write_held
+
+    def disturbed(table: held.Held, path: Path) -> None:
+        real(table, path)
+        assert path.exists()
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as while_writing:
+        while_writing.setattr(results, "write_held", disturbed)
+        assert cli.main(command) == 130
+    told = capsys.readouterr().err
+    assert f"3 finished runs are kept in {tmp_path / '.out.finished'}" in told
+    assert {path.name for path in tmp_path.iterdir()} == {".out.finished"} | ({"out"} if earlier else set())
+    assert all(path.read_bytes() == content for path, content in whole.items())
+    stop = Stopped(monkeypatch, "")
+    assert cli.main(command) == 0
+    assert stop.begun == []
+    assert pl.read_parquet(tmp_path / "out" / "series.parquet")["workload"].n_unique() == 3
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

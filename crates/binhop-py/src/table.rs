@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator};
 
 use crate::panic::{caught, unless_it_panics};
-use crate::problem::{OrRaise, raise};
+use crate::problem::{OrRaise, check_signals, raise};
 
 const STREAM: &CStr = c"arrow_array_stream";
 
@@ -65,9 +65,10 @@ impl LongTable {
         Self(whole)
     }
 
-    /// Writes the table to a Parquet file, batch by batch. The interpreter is free meanwhile.
+    /// Writes the table to a Parquet file, some thousands of rows at a time. The interpreter is free meanwhile, and a
+    /// signal ends the work.
     fn write_parquet(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        written(py, py.detach(|| caught(|| self.0.write_parquet(&path))))
+        written(py, py.detach(|| caught(|| self.0.write_parquet(&path, &check_signals))))
     }
 
     /// The table in pieces of some thousands of rows, in order: at least one, which may be empty.
@@ -92,7 +93,8 @@ impl LongTable {
     }
 }
 
-/// The pieces of a table that may be longer than memory holds. Only one of them is in memory.
+/// The pieces of a table that may be longer than memory holds. Only one of them is in memory, and
+/// Python hears of signals between them.
 #[pyclass(frozen, module = "binhop._binhop")]
 pub(crate) struct TableBatches {
     schema: SchemaRef,
@@ -136,7 +138,8 @@ pub(crate) fn stored_batches(py: Python<'_>, path: PathBuf) -> PyResult<TableBat
 }
 
 /// Writes tables that speak Arrow one below the other to a Parquet file, as a [`LongTable`] of the same rows is written. They
-/// are taken one after the other, the columns from the first.
+/// are taken one after the other, the columns from the first. The interpreter is free meanwhile, and a signal ends the
+/// work: a stream may be read on any thread, and a stream that runs Python takes the interpreter itself.
 #[pyfunction]
 pub(crate) fn write_tables(py: Python<'_>, tables: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<()> {
     let mut tables = Tables { tables: tables.try_iter()?.unbind(), reader: None, raised: None };
@@ -145,7 +148,8 @@ pub(crate) fn write_tables(py: Python<'_>, tables: &Bound<'_, PyAny>, path: Path
         let rule = "a file of a table has the columns of the first piece, and there is none";
         return Err(raise(py, &Problem::request("no piece", "tables", rule, "give at least one piece")));
     };
-    let result = py.detach(|| caught(|| binhop_sim::write_table(&schema, &mut tables, &path)));
+    let result =
+        py.detach(|| caught(|| binhop_sim::write_table(&schema, &mut tables, &path, &check_signals)));
     match tables.raised {
         Some(raised) => Err(raised),
         None => written(py, result),

@@ -75,8 +75,8 @@ pub(crate) type Deliver<'a> = &'a mut dyn FnMut(usize, Arc<Block>) -> Result<()>
 /// Told at every batch what the trace has held so far; its error ends the run.
 pub(crate) type Watch<'a> = &'a mut dyn FnMut(Growth) -> Result<()>;
 
-/// A question that workers ask from time to time: an error means that the run must stop.
-pub(crate) type Heed<'a> = &'a dyn Fn() -> Result<()>;
+/// A question that work asks from time to time: an error means that the work must stop.
+pub type Heed<'a> = &'a dyn Fn() -> Result<()>;
 
 /// Blocks that may wait for a worker.
 pub(crate) const QUEUE: usize = 8;

@@ -35,7 +35,7 @@ mod threads;
 pub mod unit;
 mod view;
 
-pub use engine::{PolicyMaker, Progress, memory_stream};
+pub use engine::{Heed, PolicyMaker, Progress, memory_stream};
 pub use front::Sharing;
 pub use long_table::{Batches, LongTable};
 pub use machine::Machine;

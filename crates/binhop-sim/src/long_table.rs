@@ -16,6 +16,7 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use binhop_base::Result;
 
+use crate::engine::Heed;
 use crate::meter::{OF_STREAM, Readings};
 use crate::metrics::{ratio, whole};
 use crate::prepare::Process;
@@ -138,9 +139,10 @@ impl LongTable {
     /// Writes the table to a Parquet file: see [`write_table`].
     ///
     /// # Errors
-    /// The file cannot be written, or the one in the directory for temporary files cannot be read.
-    pub fn write_parquet(&self, path: &Path) -> Result<()> {
-        write_table(&self.schema(), &mut self.batches(), path)
+    /// The file cannot be written, the one in the directory for temporary files cannot be read, or `heed` returns an
+    /// error.
+    pub fn write_parquet(&self, path: &Path, heed: Heed<'_>) -> Result<()> {
+        write_table(&self.schema(), &mut self.batches(), path, heed)
     }
 }
 

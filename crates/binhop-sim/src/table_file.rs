@@ -1,5 +1,6 @@
 //! Tables in Parquet files: written and read some thousands of rows at a time.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
+use crate::engine::Heed;
+
 /// Rows of a Parquet row group.
 const GROUP: usize = 1 << 20;
 /// Rows that are written at a time: where a page ends depends on it.
@@ -21,52 +24,87 @@ const PIECE: usize = 1 << 14;
 const LEVEL: i32 = 3;
 
 /// Writes a table to a Parquet file, some thousands of rows at a time. The bytes depend on the rows alone: neither on how
-/// they come in batches, nor on which of Arrow's types their text has.
+/// they come in batches, nor on which of Arrow's types their text has. `heed` is asked before each batch is asked for,
+/// and before each of these thousands of rows. A file that is not finished
+/// stays: its directory is a partial one.
 ///
 /// # Errors
-/// The file cannot be written, or a batch is an error.
+/// The file cannot be written, a batch is an error, or `heed` returns one.
 pub fn write_table(
     schema: &Schema,
     batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
     path: &Path,
+    heed: Heed<'_>,
 ) -> Result<()> {
-    let failed = |error: &dyn std::fmt::Display| {
-        let (place, rule) = (path.display().to_string(), "a table cannot be written there");
-        Problem::request(&error.to_string(), &place, rule, "make room, or choose another place")
-    };
-    let field = |field: &Arc<Field>| {
-        let kind = match field.data_type() {
-            DataType::Utf8View | DataType::LargeUtf8 => &DataType::Utf8,
-            kind => kind,
-        };
-        Field::new(field.name(), kind.clone(), true)
-    };
-    let schema = Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()));
-    let level = ZstdLevel::try_new(LEVEL).expect("a level there is");
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
-        .set_max_row_group_row_count(Some(GROUP))
-        .build();
-    let file = File::create(path).map_err(|error| failed(&error))?;
-    let mut writer =
-        ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(|error| failed(&error))?;
-    let mut waiting = RecordBatch::new_empty(Arc::clone(&schema));
-    for batch in batches {
+    let mut file = TableFile::create(schema, path)?;
+    loop {
+        heed()?;
+        let Some(batch) = batches.next() else { return file.finish() };
         let batch = batch?;
-        let cast = |(column, field): (&ArrayRef, &Arc<Field>)| cast(column, field.data_type());
-        let columns =
-            batch.columns().iter().zip(schema.fields()).map(cast).collect::<std::result::Result<_, _>>();
-        let columns = columns.map_err(|error| failed(&error))?;
-        let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| failed(&error))?;
-        waiting = concat_batches(&schema, [&waiting, &batch]).map_err(|error| failed(&error))?;
-        let whole = waiting.num_rows() / PIECE * PIECE;
-        for start in (0..whole).step_by(PIECE) {
-            writer.write(&waiting.slice(start, PIECE)).map_err(|error| failed(&error))?;
+        for start in (0..batch.num_rows()).step_by(PIECE) {
+            heed()?;
+            file.add(&batch.slice(start, PIECE.min(batch.num_rows() - start)))?;
         }
-        waiting = waiting.slice(whole, waiting.num_rows() - whole);
     }
-    writer.write(&waiting).map_err(|error| failed(&error))?;
-    writer.close().map(drop).map_err(|error| failed(&error))
+}
+
+/// `TableFile` is a Parquet file that is being written, [`PIECE`] rows at a time.
+struct TableFile {
+    place: String,
+    schema: SchemaRef,
+    writer: ArrowWriter<File>,
+    /// The rows that are not written yet, fewer than [`PIECE`].
+    waiting: RecordBatch,
+}
+
+impl TableFile {
+    fn create(schema: &Schema, path: &Path) -> Result<Self> {
+        let place = path.display().to_string();
+        let field = |field: &Arc<Field>| {
+            let kind = match field.data_type() {
+                DataType::Utf8View | DataType::LargeUtf8 => &DataType::Utf8,
+                kind => kind,
+            };
+            Field::new(field.name(), kind.clone(), true)
+        };
+        let schema = Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()));
+        let level = ZstdLevel::try_new(LEVEL).expect("a level there is");
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(level))
+            .set_max_row_group_row_count(Some(GROUP))
+            .build();
+        let file = File::create(path).map_err(|error| cannot_write(&place, &error))?;
+        let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties));
+        let writer = writer.map_err(|error| cannot_write(&place, &error))?;
+        let waiting = RecordBatch::new_empty(Arc::clone(&schema));
+        Ok(Self { place, schema, writer, waiting })
+    }
+
+    /// Adds at most [`PIECE`] rows.
+    fn add(&mut self, rows: &RecordBatch) -> Result<()> {
+        let failed = |error: &dyn Display| cannot_write(&self.place, error);
+        let cast = |(column, field): (&ArrayRef, &Arc<Field>)| cast(column, field.data_type());
+        let columns = rows.columns().iter().zip(self.schema.fields()).map(cast);
+        let columns = columns.collect::<std::result::Result<_, _>>().map_err(|error| failed(&error))?;
+        let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|error| failed(&error))?;
+        self.waiting =
+            concat_batches(&self.schema, [&self.waiting, &rows]).map_err(|error| failed(&error))?;
+        if let Some(left) = self.waiting.num_rows().checked_sub(PIECE) {
+            self.writer.write(&self.waiting.slice(0, PIECE)).map_err(|error| failed(&error))?;
+            self.waiting = self.waiting.slice(PIECE, left);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<()> {
+        let written = self.writer.write(&self.waiting).and_then(|()| self.writer.close());
+        written.map(drop).map_err(|error| cannot_write(&self.place, &error))
+    }
+}
+
+fn cannot_write(place: &str, error: &dyn Display) -> Box<Problem> {
+    let rule = "a table cannot be written there";
+    Problem::request(&error.to_string(), place, rule, "make room, or choose another place")
 }
 
 /// `StoredBatches` reads the rows of a Parquet file from the first one. It holds one batch, and one page of each column.
@@ -107,7 +145,7 @@ impl Iterator for StoredBatches {
     }
 }
 
-fn unreadable(error: &dyn std::fmt::Display, place: &str) -> Box<Problem> {
+fn unreadable(error: &dyn Display, place: &str) -> Box<Problem> {
     let rule = "the rows of a table that binhop wrote are read from there";
     Problem::request(&error.to_string(), place, rule, "run the command again")
 }

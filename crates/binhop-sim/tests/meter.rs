@@ -3,12 +3,14 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use arrow::array::{Array, AsArray, LargeStringArray, RecordBatch, StringArray};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, UInt32Type, UInt64Type};
+use binhop_base::{Class, Problem};
 use binhop_sim::{Machine, Outcome, Plan, write_table};
 use binhop_trace::Op;
 use binhop_trace::event::EventBuilder;
@@ -114,7 +116,7 @@ fn ten_thousand_intervals_add_up() {
     }
     assert_ne!(result(&outcome, 3, "l2.load.misses"), result(&outcome, 8, "l2.load.misses"));
     let path = file("series.parquet");
-    outcome.series.write_parquet(&path).unwrap();
+    outcome.series.write_parquet(&path, &|| Ok(())).unwrap();
     assert!(rows(&read(&path), "interval") == all);
 }
 
@@ -159,7 +161,7 @@ fn six_thousand_processes_that_return_are_charged_what_they_did() {
         assert_eq!(sum("instructions"), result(&outcome, seed, "instructions"));
     }
     let path = file("processes.parquet");
-    outcome.processes.write_parquet(&path).unwrap();
+    outcome.processes.write_parquet(&path, &|| Ok(())).unwrap();
     assert!(rows(&read(&path), "asid") == all);
 }
 
@@ -183,10 +185,39 @@ fn the_bytes_of_a_file_depend_on_its_rows_alone() {
             (size > 0).then(|| Ok(whole.slice(at - size, size)))
         });
         let path = file(name);
-        write_table(&schema, &mut batches, &path).unwrap();
+        write_table(&schema, &mut batches, &path, &|| Ok(())).unwrap();
         std::fs::read(path).unwrap()
     };
     let one = write(DataType::Utf8, false, &[50_000], "one.parquet");
     assert!(one == write(DataType::LargeUtf8, true, &[50_000], "large.parquet"));
     assert!(one == write(DataType::Utf8, false, &[1, 700, 33_333], "pieces.parquet"));
+}
+
+/// Writes a table of `batches` batches of `rows` rows, and stops at the `stop`-th question. Returns how many batches
+/// were asked for.
+fn asked_before_the_stop(batches: u64, rows: u64, stop: u64) -> u64 {
+    let schema = Schema::new(vec![Field::new("number", DataType::UInt64, false)]);
+    let (asked, questions) = (Cell::new(0), Cell::new(0));
+    let mut stream = (0..batches).map(|_| {
+        asked.set(asked.get() + 1);
+        let numbers = std::sync::Arc::new(arrow::array::UInt64Array::from_iter_values(0..rows));
+        Ok(RecordBatch::try_new(std::sync::Arc::new(schema.clone()), vec![numbers]).unwrap())
+    });
+    let heed = || {
+        questions.set(questions.get() + 1);
+        if questions.get() < stop { Ok(()) } else { Err(Problem::interrupted()) }
+    };
+    let stopped = write_table(&schema, &mut stream, &file("stopped.parquet"), &heed).unwrap_err();
+    assert_eq!(stopped.class, Class::Interrupted);
+    assert_eq!(questions.get(), stop, "nothing is asked after the stop");
+    asked.get()
+}
+
+#[test]
+fn a_stopped_write_ends_before_the_next_batch_and_within_a_large_one() {
+    assert_eq!(asked_before_the_stop(100, 10, 1), 0);
+    // Two questions for each batch: before it is asked for, and before its rows are written.
+    assert_eq!(asked_before_the_stop(100, 10, 21), 10);
+    // A batch of a million rows is 61 pieces. It stops at the fortieth.
+    assert_eq!(asked_before_the_stop(2, 1_000_000, 41), 1);
 }
