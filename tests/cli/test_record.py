@@ -19,7 +19,8 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from binhop import recorder
+import binhop
+from binhop import cli, recorder
 from tests.conftest import COMMAND, Command
 
 FETCH, SWITCH, SYSCALL, RANGE, FORK, EXEC, EXIT = 0, 4, 5, 6, 10, 11, 12
@@ -274,6 +275,26 @@ def test_ctrl_c_ends_the_program_and_leaves_a_trace(command: Command, own_tmp: P
     assert process.wait(30) == 130
     sound(command)
     assert nothing_is_left(own_tmp)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_end_before_the_first_instruction_is_what_was_asked_for(
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The moment is too short to be met, so what the recorder says of it is made up."""
+
+    def ended(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), number)
+        rule = "the program ended before anything of it was recorded, so there is no trace"
+        raise binhop.RequestError(f"signal: {number.value} ({number.name})", "true", rule, "look above")
+
+    monkeypatch.setattr(binhop, "record", ended)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["record", "-o", "t.parquet", "--", "true"]) == 128 + number
+    assert capsys.readouterr().err == "binhop: interrupted; nothing was recorded\n"
 
 
 def test_a_program_whose_recorder_is_killed_runs_on(command: Command) -> None:

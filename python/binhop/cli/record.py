@@ -95,17 +95,25 @@ def record(
             _refuse_with_lackey(own)
             done = with_lackey(command, path, limit=at_most, started=ends.follow)
         else:
-            done = binhop.record(
-                command,
-                path,
-                only=only,
-                fetch=fetch,
-                schedule=schedule,
-                seed=count(seed, "--seed") or 0,
-                limit=at_most,
-                skip=count(skip, "--skip") or 0,
-                tell=tell,
-            )
+            first, number = count(skip, "--skip") or 0, count(seed, "--seed") or 0
+            try:
+                done = binhop.record(
+                    command,
+                    path,
+                    only=only,
+                    fetch=fetch,
+                    schedule=schedule,
+                    seed=number,
+                    limit=at_most,
+                    skip=first,
+                    tell=tell,
+                )
+            except RequestError as error:
+                if not ends.asked or not error.value.startswith("signal: "):
+                    raise
+                # The program obeyed before anything of it was recorded: the user asked for just that.
+                show.say("binhop: interrupted; nothing was recorded")
+                return ProgramsOwn(128 + ends.number)
     if not quiet:
         references = done.totals["references"]
         seconds = time.monotonic() - started
@@ -157,10 +165,11 @@ def _refuse_to_observe(given: dict[str, str | None]) -> None:
 
 
 class _Ends:
-    """How often the user asked for an end, and whom that concerns."""
+    """`_Ends` counts requests of the user to end, and knows the last one's signal and whom they concern."""
 
     def __init__(self) -> None:
         self.asked = 0
+        self.number = 0
         self.pid = 0
         # Asked for before the process was known: passed on as soon as it is.
         self._early: list[int] = []
@@ -174,6 +183,7 @@ class _Ends:
     def hear(self, number: int, frame: FrameType | None) -> None:
         """A request to end. What the terminal sends, it sends to the program, too."""
         self.asked += 1
+        self.number = number
         if number in (signal.SIGINT, signal.SIGQUIT):
             return
         if self.pid:
