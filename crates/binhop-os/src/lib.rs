@@ -16,6 +16,7 @@ mod frame;
 pub mod placement;
 pub mod scheduler;
 mod space;
+mod table;
 
 pub use frame::{Allocator, Counts, Frames, Holdings, Placed, Pool, Recency, Request, Sharing, Wired};
 pub use space::{MapFlags, Origin, Owner, SegmentId, Spaces, Touch};

@@ -16,7 +16,8 @@ pub(crate) struct BlockRecency {
     now: Recency,
     /// The number of the block's controls that the table includes.
     reached: usize,
-    /// Overwritten times that the table had at the start of the block, oldest change first.
+    /// The moment at the start of the block, and the times overwritten since, oldest change first.
+    start: u64,
     before: Vec<(PageId, u64)>,
     /// True if another lane processes the block after this lane.
     again: bool,
@@ -25,8 +26,10 @@ pub(crate) struct BlockRecency {
 impl BlockRecency {
     /// Starts the block for a lane. `again` tells whether another lane follows.
     pub(crate) fn begin(&mut self, again: bool) {
-        for (page, time) in self.before.drain(..).rev() {
-            self.now.replace(page, time);
+        if self.before.is_empty() {
+            self.start = self.now.moment();
+        } else {
+            self.now.go_back(self.start, self.before.drain(..).rev());
         }
         self.reached = 0;
         self.again = again;
@@ -37,7 +40,7 @@ impl BlockRecency {
         for (_, control) in &controls[self.reached..number] {
             let Control::Recency(news) = control else { continue };
             for &(page, time) in news {
-                let before = self.now.replace(page, time);
+                let before = self.now.note(page, time);
                 if self.again {
                     self.before.push((page, before));
                 }

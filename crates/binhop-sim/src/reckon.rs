@@ -184,11 +184,14 @@ impl Reckoning {
         let (settings, frames) =
             (&first.placement().settings, first.placement().policy().lane_bytes(&first.placement().settings));
         if let Some(safe) = first.safe_frames() {
-            // An entry for each frame in use.
+            // An entry for each frame in use, and what the pool takes.
             let sum = Sum { page: frames.entry, ..Sum::default() };
             self.when_full.push(WhenFull { safe, sum, most: frames.full });
+            let sum = Sum { fixed: frames.once, ..Sum::default() };
+            self.when_full.push(WhenFull { safe, sum, most: u64::MAX });
             let size = first.memory().page.bytes().saturating_mul(settings.frames);
-            self.note("memory.size".to_string(), size, frames.start.saturating_add(frames.full));
+            let most = frames.start.saturating_add(frames.once).saturating_add(frames.full);
+            self.note("memory.size".to_string(), size, most);
         }
         let of_page = 16 + if plan.log { LOGGED } else { 0 };
         self.seed.add(Sum { fixed: frames.start, page: of_page, process: frames.owner, ..Sum::default() });

@@ -24,6 +24,11 @@ pub(crate) struct Aged {
 }
 
 impl Aged {
+    #[cfg(test)]
+    pub(super) fn at(time: u64, frame: u32, page: PageId) -> Self {
+        Self { time, frame, page }
+    }
+
     /// Returns whether the page has not been referenced since this entry's time.
     pub(super) fn is_current(&self, recency: &Recency) -> bool {
         recency.last(self.page) == self.time

@@ -1,12 +1,14 @@
 //! The frames that were never used, in the list's initial order.
 //!
 //! The initial order is drawn only as far as the pool reaches. A frame that is taken leaves a mark at its place in the
-//! order, and the marks are counted by words in a Fenwick tree. So the frame at a rank, the rank of a frame, and taking a
-//! frame out each cost O(log P), whatever the size of the pool.
+//! order ([`Ranks`]). So the frame at a rank, the rank of a frame, and taking a frame out each cost O(log P), whatever the
+//! size of the pool.
 
 use alloc::{vec, vec::Vec};
 
 use binhop_base::{Rng, Stream};
+
+use super::ranks::Ranks;
 
 pub(super) struct Fresh {
     /// All frames in initial order; what lies behind `drawn` is not in order yet.
@@ -17,15 +19,11 @@ pub(super) struct Fresh {
     stream: Stream,
     /// The place of each frame in the order, for frames before `drawn`.
     places: Vec<u32>,
-    /// A bit for each place whose frame was taken.
-    taken: Vec<u64>,
-    /// A Fenwick tree over the words of `taken`: bits set.
-    sums: Vec<u32>,
-    /// Bits set in all words.
+    /// The ranks of the places whose frames were not taken.
+    ranks: Ranks,
+    /// The number of frames that were taken.
     used: usize,
 }
-
-const WORD: usize = u64::BITS as usize;
 
 impl Fresh {
     /// All frames, in an order drawn from `rng`; the first `size` of them are drawn.
@@ -37,17 +35,8 @@ impl Fresh {
 
     /// All frames in this order, none of it drawn yet.
     fn untouched(order: Vec<u32>, rng: Rng, stream: Stream) -> Self {
-        let words = order.len().div_ceil(WORD);
-        Self {
-            drawn: 0,
-            rng,
-            stream,
-            places: vec![0; order.len()],
-            taken: vec![0; words],
-            sums: vec![0; words + 1],
-            used: 0,
-            order,
-        }
+        let (places, ranks) = (vec![0; order.len()], Ranks::new(order.len()));
+        Self { drawn: 0, rng, stream, places, ranks, used: 0, order }
     }
 
     /// Draws the order up to this place.
@@ -70,7 +59,7 @@ impl Fresh {
         self.order.len()
     }
 
-    /// Number of frames that were taken.
+    /// The number of frames that were taken.
     pub(super) fn used(&self) -> usize {
         self.used
     }
@@ -83,7 +72,7 @@ impl Fresh {
 
     /// The frame at this rank of those that were not taken. It must be drawn.
     pub(super) fn at(&self, rank: usize) -> u32 {
-        self.order[self.place(rank)]
+        self.order[self.ranks.place(rank)]
     }
 
     /// The frames that were not taken, as far as the order is drawn.
@@ -91,7 +80,7 @@ impl Fresh {
         self.order[..self.drawn]
             .iter()
             .enumerate()
-            .filter(|(place, _)| !self.is_taken(*place))
+            .filter(|(place, _)| !self.ranks.has_left(*place))
             .map(|(_, &f)| f)
     }
 
@@ -100,7 +89,7 @@ impl Fresh {
         self.order[..self.drawn]
             .iter()
             .enumerate()
-            .filter(|(place, _)| self.is_taken(*place))
+            .filter(|(place, _)| self.ranks.has_left(*place))
             .map(|(_, &f)| f)
     }
 
@@ -108,18 +97,13 @@ impl Fresh {
     pub(super) fn rank_of(&self, frame: u32) -> Option<usize> {
         let place = *self.places.get(frame as usize)? as usize;
         let drawn = place < self.drawn && self.order[place] == frame;
-        (drawn && !self.is_taken(place)).then(|| place - self.taken_before(place))
+        (drawn && !self.ranks.has_left(place)).then(|| self.ranks.rank(place))
     }
 
     /// Takes the frame at this rank out. Returns it, and the frame that is the `size`-th from now on, if there are so many.
     pub(super) fn take(&mut self, rank: usize, size: usize) -> (u32, Option<u32>) {
-        let place = self.place(rank);
-        self.taken[place / WORD] |= 1 << (place % WORD);
-        let mut node = place / WORD + 1;
-        while node < self.sums.len() {
-            self.sums[node] += 1;
-            node += node & node.wrapping_neg();
-        }
+        let place = self.ranks.place(rank);
+        self.ranks.leave(place);
         self.used += 1;
         // No place from here on was ever within the pool, so none of them was taken.
         let entering = self.used + size - 1;
@@ -129,49 +113,6 @@ impl Fresh {
         });
         (self.order[place], next)
     }
-
-    fn is_taken(&self, place: usize) -> bool {
-        self.taken[place / WORD] >> (place % WORD) & 1 == 1
-    }
-
-    /// Frames taken at the places before this one.
-    fn taken_before(&self, place: usize) -> usize {
-        let mut node = place / WORD;
-        let within = self.taken[node] & ((1 << (place % WORD)) - 1);
-        let mut taken = within.count_ones() as usize;
-        while node > 0 {
-            taken += self.sums[node] as usize;
-            node &= node - 1;
-        }
-        taken
-    }
-
-    /// The place of the frame at this rank of those that were not taken.
-    fn place(&self, mut rank: usize) -> usize {
-        let words = self.taken.len();
-        let mut word = 0;
-        let mut step = words.next_power_of_two();
-        while step > 0 {
-            let next = word + step;
-            if next <= words {
-                let left = step * WORD - self.sums[next] as usize;
-                if left <= rank {
-                    rank -= left;
-                    word = next;
-                }
-            }
-            step /= 2;
-        }
-        word * WORD + select(!self.taken[word], rank)
-    }
-}
-
-/// The place of the set bit before which `rank` others are set.
-fn select(mut bits: u64, rank: usize) -> usize {
-    for _ in 0..rank {
-        bits &= bits - 1;
-    }
-    bits.trailing_zeros() as usize
 }
 
 #[cfg(test)]

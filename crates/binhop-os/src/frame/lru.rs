@@ -8,16 +8,16 @@
 //! # How it is kept
 //! A frame that was never used stands before all used ones, in the initial order; a used one is as old as
 //! the last reference to the page it holds or held last. So the used part of the pool is *validated* at a
-//! placement: an entry whose page has been referenced since leaves the pool, and the gap is filled with the
-//! oldest that stand outside it ([`Aging`]). What remains in the pool is older than those, since what stands
+//! placement ([`AgedPool`]): a frame whose page has been referenced since leaves the pool, and the oldest that stand
+//! outside the pool join it ([`Aging`]). What remains in the pool is older than those, since what stands
 //! outside can only have grown younger; so appending keeps the order.
 //!
 //! # Cost
 //! Nothing at a reference. A placement costs O(log P) as long as K frames were never used ([`Fresh`]).
 //!
-//! Once fewer than K frames were never used, it costs O(K), with small constants: the used part of the pool is validated,
-//! the chosen frame is searched for in it, and the gap it leaves is closed by moving what is younger (16 B a frame). And
-//! for each frame that was touched since it was last looked at it costs O(log P), spread over placements. 32 B per frame.
+//! Once fewer than K frames were never used, a placement also looks at the pages that were referenced since the lane's
+//! last placement, or at the used part of the pool where these are fewer; and for each frame that was touched since it
+//! was last looked at it costs O(log P), spread over placements.
 
 use alloc::{vec, vec::Vec};
 
@@ -25,7 +25,8 @@ use binhop_base::{Domain, PageId, Rng, Stream};
 
 use super::{
     Recency, Request,
-    aging::{Aged, Aging},
+    aged::AgedPool,
+    aging::Aging,
     bins::{Bins, Counts},
     content::Content,
     fresh::Fresh,
@@ -38,13 +39,31 @@ pub(crate) struct Lru {
     /// Of the used ones, those that left the list because they are wired.
     wired: usize,
     content: Vec<Content>,
-    /// The used part of the pool, in order; exact since the last [`refresh`](Self::refresh).
-    aged: Vec<Aged>,
-    /// The other used frames. It and `aged` are empty until the first placement that needs recency.
-    aging: Aging,
-    following: bool,
+    /// The other frames. `None` until the first placement that needs recency.
+    followed: Option<Followed>,
     /// Counts by bin, if the policy asks for any.
     bins: Option<Bins>,
+}
+
+/// The frames that were used, and are not wired, by age.
+struct Followed {
+    /// The used part of the pool, exact since the last [`renew`](Lru::renew).
+    pool: AgedPool,
+    aging: Aging,
+}
+
+impl Followed {
+    /// All of them outside the pool.
+    fn of(size: usize, fresh: &Fresh, content: &[Content]) -> Self {
+        let mut aging = Aging::default();
+        for frame in fresh.iter_used() {
+            let content = content[frame as usize];
+            if !content.is_wired() {
+                aging.add(frame, content.last());
+            }
+        }
+        Self { pool: AgedPool::new(size), aging }
+    }
 }
 
 impl Lru {
@@ -61,9 +80,7 @@ impl Lru {
             wired: 0,
             content: vec![Content::default(); fresh.frames()],
             fresh,
-            aged: Vec::new(),
-            aging: Aging::default(),
-            following: false,
+            followed: None,
             bins,
         }
     }
@@ -90,12 +107,18 @@ impl Lru {
     #[inline]
     pub(super) fn frame(&self, rank: usize) -> u32 {
         let fresh = self.fresh_len();
-        if rank < fresh { self.fresh.at(rank) } else { self.aged[rank - fresh].frame }
+        match &self.followed {
+            Some(followed) if rank >= fresh => followed.pool.frame(rank - fresh),
+            _ => self.fresh.at(rank),
+        }
     }
 
     /// The pool's frames, least recently used first.
     pub(super) fn pool(&self) -> impl Iterator<Item = u32> {
-        self.fresh.iter().take(self.fresh_len()).chain(self.aged.iter().map(|entry| entry.frame))
+        self.fresh
+            .iter()
+            .take(self.fresh_len())
+            .chain(self.followed.iter().flat_map(|followed| followed.pool.iter()))
     }
 
     pub(crate) fn content(&self, frame: u32) -> Content {
@@ -121,33 +144,21 @@ impl Lru {
         if !self.needs_recency() {
             return;
         }
-        if !self.following {
-            self.following = true;
-            for frame in self.fresh.iter_used() {
-                let content = self.content[frame as usize];
-                if !content.is_wired() {
-                    self.aging.add(frame, content.last());
-                }
-            }
-        }
         let available = self.fresh.used() - self.wired;
         let wanted = (self.size - self.never_used()).min(available);
         let portion = self.len() / 8;
-        let Self { aging, aged, bins, .. } = self;
-        aged.retain(|entry| {
-            let stays = entry.is_current(recency);
-            if !stays {
-                aging.put_back(*entry);
-                if let Some(bins) = bins {
-                    bins.leave(entry.frame);
-                }
+        let Self { size, fresh, content, followed, bins, .. } = self;
+        let Followed { pool, aging } = followed.get_or_insert_with(|| Followed::of(*size, fresh, content));
+        pool.validate(recency, |entry| {
+            aging.put_back(entry);
+            if let Some(bins) = bins {
+                bins.leave(entry.frame);
             }
-            stays
         });
-        while aged.len() < wanted {
+        while pool.len() < wanted {
             // There is one: as many as are wanted were used and are not wired.
             let entry = aging.take_oldest(recency, portion);
-            aged.push(entry);
+            pool.join(entry);
             if let Some(bins) = bins {
                 bins.enter(entry.frame);
             }
@@ -157,13 +168,17 @@ impl Lru {
     /// The place of a frame in the pool, 0 for the least recently used.
     pub(super) fn rank_of(&self, frame: u64) -> Option<usize> {
         let frame = u32::try_from(frame).ok()?;
-        let aged = || self.aged.iter().position(|entry| entry.frame == frame).map(|at| self.fresh_len() + at);
-        self.fresh.rank_of(frame).or_else(aged)
+        let used = || {
+            let page = self.content.get(frame as usize)?.last();
+            let rank = self.followed.as_ref()?.pool.rank_of(frame, page)?;
+            Some(self.fresh_len() + rank)
+        };
+        self.fresh.rank_of(frame).or_else(used)
     }
 
     /// Number of frames in the pool.
     pub(crate) fn pool_len(&self) -> usize {
-        self.fresh_len() + self.aged.len()
+        self.fresh_len() + self.followed.as_ref().map_or(0, |followed| followed.pool.len())
     }
 
     /// Number of wired frames, counted.
@@ -179,10 +194,9 @@ impl Lru {
     /// Takes the frame at `rank` out of the pool.
     fn take_out(&mut self, rank: usize) -> u32 {
         let fresh = self.fresh_len();
-        let (frame, next) = if rank < fresh {
-            self.fresh.take(rank, self.size)
-        } else {
-            (self.aged.remove(rank - fresh).frame, None)
+        let (frame, next) = match &mut self.followed {
+            Some(followed) if rank >= fresh => (followed.pool.take(rank - fresh), None),
+            _ => self.fresh.take(rank, self.size),
         };
         if let Some(bins) = &mut self.bins {
             bins.leave(frame);
@@ -194,8 +208,8 @@ impl Lru {
     /// Gives the pool's frame at `rank` to the page of a request; returns it and the page it held.
     pub(crate) fn take(&mut self, rank: usize, request: &Request) -> (u32, Option<PageId>) {
         let frame = self.take_out(rank);
-        if self.following {
-            self.aging.add(frame, request.page);
+        if let Some(followed) = &mut self.followed {
+            followed.aging.add(frame, request.page);
         }
         let old = self.replace(frame, Content::of(request.page));
         if let Some(bins) = &mut self.bins {
@@ -237,9 +251,11 @@ impl Lru {
     /// Whether every frame stands exactly once in the list, and the counts are those of the frames.
     pub(crate) fn is_whole(&self) -> bool {
         let mut seen = vec![0u8; self.len()];
-        let followed = self.aged.iter().chain(self.aging.iter()).map(|entry| entry.frame);
-        for frame in followed {
-            seen[frame as usize] += 1;
+        if let Some(followed) = &self.followed {
+            let outside = followed.aging.iter().map(|entry| entry.frame);
+            for frame in followed.pool.iter().chain(outside) {
+                seen[frame as usize] += 1;
+            }
         }
         let mut used = vec![false; self.len()];
         let mut wired = 0;
@@ -248,7 +264,7 @@ impl Lru {
             used[frame as usize] = true;
             wired += usize::from(is_wired);
             // A wired frame is in no list; before it must be known which is the oldest, neither is any used one.
-            seen[frame as usize] += u8::from(is_wired || !self.following);
+            seen[frame as usize] += u8::from(is_wired || self.followed.is_none());
         }
         for (seen, used) in seen.iter_mut().zip(used) {
             *seen += u8::from(!used);
@@ -268,6 +284,6 @@ impl Lru {
 
     /// Damages the list.
     pub(super) fn lose_one(&mut self) {
-        self.aging.lose_one();
+        self.followed.as_mut().expect("the frames are followed").aging.lose_one();
     }
 }

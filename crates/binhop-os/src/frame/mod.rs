@@ -9,6 +9,7 @@
 //! - User + tables + cache + kernel + free = P, always, and no frame is in two places: [`Frames::check`]. What is
 //!   wired, and so outside the list, is told in `wired.rs`.
 
+mod aged;
 pub(crate) mod aging;
 pub(crate) mod allocator;
 #[cfg(test)]
@@ -18,6 +19,7 @@ pub(crate) mod content;
 mod fresh;
 pub(crate) mod lru;
 mod pool;
+mod ranks;
 mod recency;
 mod tree;
 mod wired;

@@ -4,7 +4,7 @@
 //! To add one: write `name.rs` with its rule, its source, its state and cost, its [`Policy`] and its tests,
 //! and put its name into the list. A policy that looks at bins declares what it asks
 //! ([`Placement::counts`]); the pool then keeps it up to date, and a decision costs what it reads. (A placement costs
-//! more: up to O(K) to keep a pool of K frames exact, whatever the policy.) A policy with free lists and victims
+//! more, to keep the pool exact, whatever the policy: see `frame/lru.rs`.) A policy with free lists and victims
 //! of its own is an [`Allocator`].
 
 use alloc::boxed::Box;
@@ -131,9 +131,11 @@ pub struct Policy {
 pub struct LaneBytes {
     /// From the start.
     pub start: u64,
-    /// More for each page in memory, once so many pages were placed that recency is read.
+    /// More, once so many pages were placed that recency is read.
+    pub once: u64,
+    /// More for each page in memory from then on.
     pub entry: u64,
-    /// The most of these together.
+    /// The most that all entries take together.
     pub full: u64,
     /// More for each segment or address space, where a policy asks what they use.
     pub owner: u64,
@@ -246,23 +248,26 @@ impl Policy {
         // An entry of 16 B for each frame, in a list that grows by doubling.
         let entry = 32;
         let full = frames.saturating_mul(entry);
+        // The used part of the pool has half as many places more than frames, with ranks, and a table of its pages.
+        let once = settings.pool.saturating_mul(25 + 22);
         match self.manner {
             Manner::Identity => LaneBytes::default(),
             Manner::Own(_) => LaneBytes {
                 start: frames.saturating_mul(24),
                 entry: 2 * entry,
                 full: full.saturating_mul(2),
-                owner: 0,
+                ..LaneBytes::default()
             },
-            Manner::Pool(build) => match build(settings).counts() {
-                None => LaneBytes { start: frames.saturating_mul(17), entry, full, owner: 0 },
-                Some(counts) => {
-                    let bins = counts.bins.bytes();
-                    let start = frames.saturating_mul(33).saturating_add(bins.saturating_mul(20));
-                    let owner = counts.used.map_or(0, |_| bins.saturating_mul(8));
-                    LaneBytes { start, entry, full, owner }
-                }
-            },
+            Manner::Pool(build) => {
+                let start = frames.saturating_mul(17);
+                let Some(counts) = build(settings).counts() else {
+                    return LaneBytes { start, once, entry, full, owner: 0 };
+                };
+                let bins = counts.bins.bytes();
+                let start = frames.saturating_mul(33).saturating_add(bins.saturating_mul(20));
+                let owner = counts.used.map_or(0, |_| bins.saturating_mul(8));
+                LaneBytes { start, once, entry, full, owner }
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use super::{
     extents::What,
     lineage::Lineage,
 };
+use crate::table::Pair;
 
 impl Spaces {
     /// Pages appear at `start`, `trace_pages` pages of the trace's size long, over whatever was there.
@@ -288,7 +289,7 @@ impl Spaces {
             let place = &self.places[number as usize];
             next = place.before;
             if !place.has_others && self.ids.is_dead(self.ids.page_of(place.newest)) {
-                self.table.remove(space, self.ids.virtual_page(place.newest).0);
+                self.table.remove(Pair::new(space, self.ids.virtual_page(place.newest).0));
                 self.free_places.push(number);
             }
         }

@@ -16,6 +16,7 @@
 use binhop_base::{MappingId, PageNo, Result};
 
 use super::{Origin, SegmentId, Spaces, Touch};
+use crate::table::Pair;
 
 /// The number of the kernel's space in the table of places: no process has it, as there are fewer spaces than numbers.
 const KERNEL: u32 = u32::MAX;
@@ -28,7 +29,7 @@ impl Spaces {
     pub fn touch_kernel(&mut self, page_no: PageNo) -> Result<Touch> {
         let known =
             |mapping, page, new_page| Touch { mapping, page, new_page, write_free: true, outside: false };
-        if let Some(mapping) = self.table.get(KERNEL, page_no.0).map(MappingId) {
+        if let Some(mapping) = self.table.get(Pair::new(KERNEL, page_no.0)).map(MappingId) {
             return Ok(known(mapping, self.ids.page_of(mapping), false));
         }
         let (page, new_page) = match self.memory {
@@ -42,7 +43,7 @@ impl Spaces {
             }
         };
         let mapping = self.ids.add_kernel_mapping(page_no, page)?;
-        self.table.insert(KERNEL, page_no.0, mapping.0);
+        self.table.insert(Pair::new(KERNEL, page_no.0), mapping.0);
         Ok(known(mapping, page, new_page))
     }
 }

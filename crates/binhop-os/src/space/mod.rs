@@ -44,7 +44,6 @@ mod kernel;
 mod lineage;
 mod queries;
 mod segment;
-mod table;
 
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 
@@ -56,8 +55,9 @@ pub use flags::MapFlags;
 use ids::Ids;
 use lineage::{Lineage, Lineages};
 use segment::Segments;
+
+use crate::table::{Pair, Table};
 pub use segment::{Origin, Owner, SegmentId};
-use table::Table;
 
 /// The answer to one touch.
 ///
@@ -159,12 +159,12 @@ pub struct Spaces {
     forks: u64,
     segments: Segments,
     /// From (space, virtual page) to the number of its place.
-    table: Table,
+    table: Table<Pair>,
     places: Vec<Place>,
     /// Places that serve no virtual page any more.
     free_places: Vec<u32>,
     /// From (place, page) to the mapping, for all but the place's newest.
-    others: Table,
+    others: Table<Pair>,
     ids: Ids,
     dead: Vec<PageId>,
     has_maps: bool,
@@ -221,7 +221,7 @@ impl Spaces {
             Some((last, space)) if last == asid => space,
             _ => self.space(asid),
         };
-        let known = self.table.get(space, page.0);
+        let known = self.table.get(Pair::new(space, page.0));
         if let Some(place) = known.map(|place| &self.places[place as usize])
             && place.generation == self.spaces[space as usize].generation
             && (place.write_free || !write)
@@ -270,7 +270,7 @@ impl Spaces {
                     // A dead page never returns, and neither does a mapping to it.
                     let page = self.ids.page_of(place.newest);
                     if !self.ids.is_dead(page) {
-                        self.others.insert(number, page.0.into(), place.newest.0);
+                        self.others.insert(Pair::new(number, page.0.into()), place.newest.0);
                         has_others = true;
                     }
                 }
@@ -295,7 +295,7 @@ impl Spaces {
             has_others,
         };
         if known.is_none() {
-            self.table.insert(space, page_no.0, number);
+            self.table.insert(Pair::new(space, page_no.0), number);
         }
         match self.places.get_mut(number as usize) {
             Some(free) => *free = place,
@@ -311,7 +311,7 @@ impl Spaces {
         if self.ids.page_of(newest) == page {
             return Some(newest);
         }
-        self.others.get(place, page.0.into()).map(MappingId)
+        self.others.get(Pair::new(place, page.0.into())).map(MappingId)
     }
 
     /// The page behind a virtual page, made if it must be; a write's copy included.
