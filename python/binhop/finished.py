@@ -82,8 +82,8 @@ def paged(kept: Kept | None, trace: Trace, **options: Any) -> faults.PagingResul
 
 
 def keep_paging(kept: Kept, name: str, facts: Any, result: faults.PagingResult) -> None:
-    """Keeps the page faults of a trace."""
-    kept.keep(name, facts, *_parts(result))
+    """Keeps the page faults of a trace. If that fails, `kept.check` raises the error."""
+    kept.keep_if_possible(name, facts, *_parts(result))
 
 
 def _parts(result: faults.PagingResult) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from binhop import kept
+from binhop import kept, output
+from binhop.reproduce import kh90
+from binhop.reproduce.lf91 import study as lf91
 from tests.cli.test_interrupt import SEVERAL, THREE
 from tests.cli.test_output import COMMANDS, STUDY
 from tests.conftest import COMMAND
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import polars as pl
 
     from tests.conftest import Command
 
@@ -167,3 +173,57 @@ def test_a_reader_that_has_gone_hides_no_error(command: Command) -> None:
     os.close(writer)
     assert done.returncode == 2
     assert done.stderr == f"binhop: --json: /dev/full: {FULL}\n"
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Papers that are reproduced in seconds."""
+    monkeypatch.setitem(lf91.LENGTHS, "smoke", dict.fromkeys(lf91.REFERENCES, 20_000))
+    text = re.sub(r'^length = ".*"$', 'length = "20k"', kh90.STUDY.read_text(), flags=re.MULTILINE)
+    (tmp_path / "kh90.toml").write_text(re.sub(r"^seeds = \d+", "seeds = 3", text, flags=re.MULTILINE))
+    monkeypatch.setattr(kh90, "STUDY", tmp_path / "kh90.toml")
+
+
+FIRST = {"lf91": "binhop.reproduce.lf91.study.write_parquet", "kh90": "binhop.study.result.write_parquet"}
+"""What writes the first table of each paper's study."""
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize(("paper", "quiet"), [("lf91", []), ("lf91", ["-q"]), ("kh90", ["-q"])])
+def test_the_claims_are_shown_where_a_reproduction_cannot_be_written(
+    command: Command, monkeypatch: pytest.MonkeyPatch, paper: str, quiet: list[str]
+) -> None:
+    reproduce = ["reproduce", paper, "--scale", "smoke"]
+    shown = command.ok(*reproduce, "--out", "whole").stdout
+    claims = shown[: shown.index("written:")]
+    assert "undecided" in claims
+    real = output.write_parquet
+
+    def no_room_in_the_result(frame: pl.DataFrame, to: Path, *more: dict[str, str]) -> None:
+        if ".out.partial-" in str(to):
+            full()
+        real(frame, to, *more)
+
+    for at, function in ((FIRST[paper], no_room_in_the_result), ("binhop.output.sync", full)):
+        with monkeypatch.context() as disk:
+            disk.setattr(at, function)
+            done = command(*reproduce, "--out", "out", *quiet)
+        assert done.returncode == 2
+        assert done.stdout == claims
+        assert done.stderr.splitlines()[-1] == f"binhop: --out: out: {FULL}"
+        left = {path.name for path in command.directory.iterdir()}
+        assert left == {".out.finished", "whole", "kh90.toml"}
+    command.ok(*reproduce, "--out", "out")
+
+
+@pytest.mark.usefixtures("short")
+def test_a_pass_that_cannot_be_kept_is_not_lost_to_the_claims(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reproduce = ["reproduce", "lf91", "--scale", "smoke", "--threads", "6"]
+    shown = command.ok(*reproduce, "--out", "whole").stdout
+    begun = threading.Barrier(6)
+    real_find = kept.Kept.find
+    monkeypatch.setattr(kept.Kept, "find", lambda *arguments: (begun.wait(), real_find(*arguments))[1])
+    monkeypatch.setattr(kept, "write_held", full)
+    assert command.ok(*reproduce, "--out", "out").stdout == shown.replace("whole", "out")

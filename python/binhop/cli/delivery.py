@@ -127,11 +127,18 @@ def delivering(
             yield delivery
     except Exception:
         if delivery is not None:
-            # Standard output may be full, too, or its reader gone. Rich turns the latter into SystemExit.
-            with suppress(OSError, SystemExit):
-                delivery.show_anyway()
-                sys.stdout.flush()
+            put_before_failing(delivery.show_anyway)
         raise
+
+
+def put_before_failing(put: Callable[[], object]) -> None:
+    """Shows a result whose command is about to fail.
+
+    Standard output may be full, too, or its reader gone. Rich turns the latter into SystemExit.
+    """
+    with suppress(OSError, SystemExit):
+        put()
+        sys.stdout.flush()
 
 
 def end(*, early: bool) -> None:

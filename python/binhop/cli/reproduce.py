@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from binhop import json_file
 from binhop.claims import check_name
 from binhop.cli import show, table_form
+from binhop.cli.delivery import put_before_failing
 from binhop.cli.finished import telling
 from binhop.cli.options import positive
 from binhop.cli.progress import watch
@@ -17,10 +18,12 @@ from binhop.errors import RequestError
 from binhop.lazily import pl
 from binhop.output import MARK, make_anew, read_parquet
 from binhop.reproduce import PAPERS, SCALES, paper
-from binhop.reproduce import claims as verdicts
 from binhop.tables import FORMS, TEXT, Table
 from binhop.tables.comparison import comparison_tables
 from binhop.tables.run import run_tables
+
+if TYPE_CHECKING:
+    from binhop.reproduce.claims import Claim
 
 KEYS = "; ".join(f"{one.key}: {one.title}" for one in PAPERS.values())
 NOTHING = "nothing to draw: one value each needs no figure"
@@ -40,16 +43,22 @@ def reproduce(
     chosen = paper(key)
     place = out if out is not None else str(Path("out") / f"{key}-{scale}")
     check_name(place, "--out")
-    with telling(place), watch(quiet=quiet) as told:
-        done = chosen.run(scale, Path(place), threads=positive(threads, "--threads"), progress=told)
+    claims: list[Claim] = []
+    used = positive(threads, "--threads")
+    try:
+        with telling(place), watch(quiet=quiet) as told:
+            done = chosen.run(scale, Path(place), threads=used, progress=told, judged=claims.extend)
+    except RequestError:
+        if claims:
+            put_before_failing(lambda: _print_claims(claims))
+        raise
     if not quiet:
-        _print_claims(done)
+        _print_claims(claims)
         show.put(f"written: {done / 'report.md'}")
 
 
-def _print_claims(directory: Path) -> None:
+def _print_claims(claims: list[Claim]) -> None:
     out = show.console()
-    claims = verdicts.read(directory)
     table = show.table("claim", "verdict", "statement")
     for claim in claims:
         table.add_row(claim.id, claim.verdict, claim.statement)

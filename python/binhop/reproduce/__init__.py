@@ -2,10 +2,11 @@
 
 A paper is a module of this package with one function
 
-    run(scale: str, out: Path, *, threads: int | None, progress: Watch | None) -> Path
+    run(scale: str, out: Path, *, threads: int | None, progress: Watch | None, judged: Judged | None) -> Path
 
 It runs the study at one of `SCALES`, fills the directory `out` (Parquet, Markdown, CSV, PNG, SVG,
-claims.json; complete or not at all) and returns its path; and one function
+claims.json; complete or not at all) and returns its path. `judged` takes the claims, also where
+`out` cannot be written. The other function is
 
     report(directory: Path) -> list[Path]
 
@@ -26,6 +27,8 @@ from binhop import _binhop
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from binhop.reproduce.claims import Claim
+
 SCALES = {
     "smoke": "20 M references a workload: only to see that it runs",
     "quick": "1 G references a workload: figures are those of a prefix",
@@ -35,6 +38,9 @@ SCALES = {
 
 Watch = Callable[[str, int, int | None], None]
 """Told what is being simulated, the references done, and how many there are to do if that is known."""
+
+Judged = Callable[["list[Claim]"], None]
+"""Takes the claims of a reproduction when they are judged."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,19 @@ class Paper:
     module: str
 
     def run(
-        self, scale: str, out: Path, *, threads: int | None = None, progress: Watch | None = None
+        self,
+        scale: str,
+        out: Path,
+        *,
+        threads: int | None = None,
+        progress: Watch | None = None,
+        judged: Judged | None = None,
     ) -> Path:
-        """Runs the study and fills the directory."""
+        """Runs the study and fills the directory. `judged` takes the claims, even if that fails."""
         if scale not in SCALES:
             raise _binhop.unknown(scale, "scale", "no scale has this name", [*SCALES])
-        done: Path = self._module().run(scale, out, threads=threads, progress=progress)
+        run = self._module().run
+        done: Path = run(scale, out, threads=threads, progress=progress, judged=judged)
         return done
 
     def report(self, directory: Path) -> list[Path]:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from binhop.errors import RequestError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Mapping
+
+    from binhop.output import ResultDirectory
+    from binhop.reproduce import Judged
 
 Verdict = Literal["holds", "fails", "undecided"]
 
@@ -46,6 +53,50 @@ class Claim:
         return Claim(
             self.id, self.statement, self.measured, self.interval, "undecided", f"{self.how} {reason}"
         )
+
+
+def fill(
+    place: ResultDirectory,
+    write: Callable[[Path], None],
+    judge: Callable[[Path], list[Claim]],
+    report: Callable[[Path, list[Claim]], object],
+    *,
+    judged: Judged | None,
+    command: list[str],
+) -> None:
+    """Fills the directory of a reproduction, and hands its claims to `judged`.
+
+    If the directory cannot be written, the claims are judged in a temporary directory.
+
+    Args:
+        place: The directory.
+        write: Writes the tables of the study into a directory.
+        judge: Judges the claims from these tables.
+        report: Makes everything else from tables and claims.
+        judged: Takes the claims.
+        command: The command that made the directory.
+
+    Raises:
+        RequestError: The directory cannot be written.
+    """
+    found: list[Claim] = []
+
+    def everything(directory: Path) -> None:
+        write(directory)
+        found.extend(judge(directory))
+        report(directory, found)
+
+    try:
+        place.fill_by(everything, command=command)
+    except RequestError:
+        if not found:
+            with suppress(OSError, RequestError), TemporaryDirectory(prefix="binhop-") as elsewhere:
+                write(Path(elsewhere))
+                found.extend(judge(Path(elsewhere)))
+        raise
+    finally:
+        if judged is not None and found:
+            judged(found)
 
 
 def as_json(claims: Iterable[Claim]) -> str:

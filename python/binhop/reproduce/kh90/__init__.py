@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from binhop.reproduce import Watch
+    from binhop.reproduce import Judged, Watch
+    from binhop.reproduce.claims import Claim
 
 STUDY = HERE / "study.toml"
 
@@ -33,6 +34,7 @@ def run(
     *,
     threads: int | None = None,
     progress: Watch | None = None,
+    judged: Judged | None = None,
     override: study.Amount | None = None,
 ) -> Path:
     """Runs the study and fills `out`. `override` shortens it, for tests."""
@@ -40,13 +42,17 @@ def run(
     with keeping(out) as kept, ResultDirectory(out, "--out") as place:
         result = study.run(plan, threads=threads, kept=kept, watch=progress)
 
-        def fill(directory: Path) -> None:
+        def write(directory: Path) -> None:
             result.write(directory, {"paper": "kh90"})
             (directory / "study.toml").write_bytes(STUDY.read_bytes())
-            report(directory)
 
-        place.fill_by(fill, command=["binhop", "reproduce", "kh90", "--scale", scale])
+        command = ["binhop", "reproduce", "kh90", "--scale", scale]
+        verdicts.fill(place, write, _judge, _report, judged=judged, command=command)
     return out
+
+
+def _judge(directory: Path) -> list[Claim]:
+    return claims.judge(Data.read(directory))
 
 
 def report(directory: Path) -> list[Path]:
@@ -55,8 +61,11 @@ def report(directory: Path) -> list[Path]:
     The Monte Carlo of the model (model.csv, Figures 3 and 4, K1) is no table of the run: it depends on no
     trace and no machine, its seeds are fixed, and it takes less than a second, so it is drawn here.
     """
+    return _report(directory, _judge(directory))
+
+
+def _report(directory: Path, judged: list[Claim]) -> list[Path]:
     data = Data.read(directory)
-    judged = claims.judge(data)
     made = [verdicts.write(judged, directory)]
     every = tables.all_tables(data)
     made += tables.write(every, directory)

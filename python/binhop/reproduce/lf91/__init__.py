@@ -14,10 +14,18 @@ from binhop.reproduce import claims as claim_files
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from binhop.reproduce import Watch
+    from binhop.reproduce import Judged, Watch
+    from binhop.reproduce.claims import Claim
 
 
-def run(scale: str, out: Path, *, threads: int | None = None, progress: Watch | None = None) -> Path:
+def run(
+    scale: str,
+    out: Path,
+    *,
+    threads: int | None = None,
+    progress: Watch | None = None,
+    judged: Judged | None = None,
+) -> Path:
     """Runs the study at a scale and fills the directory `out`."""
     from binhop.reproduce.lf91 import study
 
@@ -25,21 +33,27 @@ def run(scale: str, out: Path, *, threads: int | None = None, progress: Watch | 
     with keeping(out) as kept, ResultDirectory(out, "--out") as place:
         tables = study.run(scale, threads=threads, kept=kept, progress=progress)
 
-        def write(directory: Path) -> None:
-            tables.write(directory)
-            report(directory)
-
-        place.fill_by(write, command=["binhop", "reproduce", "lf91", "--scale", scale])
+        command = ["binhop", "reproduce", "lf91", "--scale", scale]
+        claim_files.fill(place, tables.write, _judge, _report, judged=judged, command=command)
     return out
+
+
+def _judge(directory: Path) -> list[Claim]:
+    from binhop.reproduce.lf91.claims import judge
+    from binhop.reproduce.lf91.data import Data
+
+    return judge(Data.read(directory))
 
 
 def report(directory: Path) -> list[Path]:
     """Makes page, comparison, claims and figures from the Parquet of a directory; the files made."""
+    return _report(directory, _judge(directory))
+
+
+def _report(directory: Path, judged: list[Claim]) -> list[Path]:
     from binhop.reproduce.lf91 import figures, page
-    from binhop.reproduce.lf91.claims import judge
     from binhop.reproduce.lf91.data import Data
 
     data = Data.read(directory)
-    judged = judge(data)
     made = [claim_files.write(judged, directory), *figures.draw(data, directory)]
     return [*made, *page.write(data, judged, directory)]

@@ -84,7 +84,8 @@ def run(
     """Runs every program, some at a time, and evaluates the model meanwhile.
 
     What `kept` holds of an earlier attempt at the same pass, by the same binhop, is taken in place of the
-    pass; a finished pass is kept there. The caller removes it.
+    pass; a finished pass is kept there. The caller removes it. After a pass that cannot be
+    kept no other is begun.
     """
     lengths = LENGTHS[scale]
     jobs = [_Job(name, program, False, lengths[name]) for name, program in PROGRAMS.items()]
@@ -92,7 +93,8 @@ def run(
     told = _Total(sum(job.length for job in jobs), progress)
     with ThreadPoolExecutor(min(thread_count(threads), len(jobs))) as pool:
         try:
-            running = [pool.submit(_once, job, kept, told.of(job.name)) for job in jobs]
+            store = None if kept is None else Kept(kept)
+            running = [pool.submit(_once, job, store, told.of(job.name)) for job in jobs]
             table = model_table()
             results = [one.result() for one in running]
         except BaseException:
@@ -101,11 +103,12 @@ def run(
     return Tables(faults.join(results), table, scale)
 
 
-def _once(job: _Job, kept: Path | None, tell: Callable[[int, int | None], None]) -> faults.PagingResult:
+def _once(job: _Job, store: Kept | None, tell: Callable[[int, int | None], None]) -> faults.PagingResult:
     """A pass, or what was kept of it."""
-    if kept is None:
+    if store is None:
         return _pass(job, tell)
-    store, facts = Kept(kept), asdict(job)
+    store.check()
+    facts = asdict(job)
     if (kept_before := store.find(job.name, facts)) is not None:
         tell(job.length, job.length)
         return paging_of(kept_before)
