@@ -284,8 +284,25 @@ class Outcome:
     def machine(self) -> str:
         """The machine, resolved, as TOML."""
 
-def explain(machines: list[Machine], seeds: int) -> list[str]:
-    """What a run of these machines under so many seeds shares, what not and why: a line each."""
+def explain(
+    machines: list[Machine],
+    *,
+    names: list[str],
+    seeds: list[int],
+    threads: int,
+    length: int | None,
+    instructions: int | None,
+    warmup: int,
+    interval: int | None,
+    policy: str | None = None,
+) -> list[str]:
+    """The plan of a run that `simulate` makes of the same arguments: a line for each fact.
+
+    `names`: the machines' names for the reader. `policy`: the name of a policy in Python.
+
+    Raises:
+        RequestError: The request is wrong, as for `simulate`.
+    """
 
 def simulate(
     machines: list[Machine],

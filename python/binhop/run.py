@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from binhop import _binhop
 from binhop._binhop import Machine
 from binhop.arguments import seed_numbers, thread_count, whole_number
+from binhop.differences import distinct_names
 from binhop.errors import RequestError
 from binhop.lazily import pl
 from binhop.numbers import several
@@ -227,19 +228,81 @@ def without_references(trace: Trace, length: int | None, instructions: int | Non
 
 
 def explain(
-    machines: Sequence[Machine | str | os.PathLike[str]], *, seeds: int | Iterable[int] | None = None
+    machines: Sequence[Machine | str | os.PathLike[str]],
+    *,
+    seeds: int | Iterable[int] | None = None,
+    threads: int | None = None,
+    length: int | str | None = None,
+    instructions: int | str | None = None,
+    warmup: int | str = 0,
+    interval: int | str | None = None,
+    policy: Any = None,
 ) -> list[str]:
-    """What `simulate_all` would share among these machines, what not, and why: a line each.
+    """The plan that `simulate_all` makes of the same arguments: what machines share, what not, and why.
+
+    Args:
+        machines: As for `simulate_all`.
+        seeds: As for `simulate_all`.
+        threads: As for `simulate_all`. The memory that a run takes, and so the number of its rounds, depends
+            on it, as on the arguments that follow.
+        length: As for `simulate_all`.
+        instructions: As for `simulate_all`.
+        warmup: As for `simulate_all`.
+        interval: As for `simulate_all`.
+        policy: As for `simulate_all`.
+
+    Returns:
+        A line for each fact. Machines of one name are told apart by the settings in which they differ.
+
+    Raises:
+        RequestError: The request is wrong, as for `simulate_all`.
 
     >>> print(explain(["kh90", Machine.load("kh90", ["cache.l2.size=1MiB"])], seeds=4)[0])
     2 machines × 4 seeds: the trace is decoded once and prepared once
     """
     checked = _machines(machines)
+    return explained(
+        checked,
+        distinct_names(checked),
+        seeds=seeds,
+        threads=threads,
+        length=length,
+        instructions=instructions,
+        warmup=warmup,
+        interval=interval,
+        policy=policy,
+    )
+
+
+def explained(
+    machines: Sequence[Machine],
+    names: Sequence[str],
+    *,
+    seeds: int | Iterable[int] | None,
+    threads: int | None,
+    length: int | str | None,
+    instructions: int | str | None,
+    warmup: int | str,
+    interval: int | str | None,
+    policy: Any = None,
+) -> list[str]:
+    """What `explain` does, with names for the machines."""
     given = None if seeds is None else seed_numbers(seeds, random=True)
+    own = policies(policy)
     return [
         line
-        for numbers, cells in _by_seeds(checked, given, own_policy=False)
-        for line in _binhop.explain([checked[cell] for cell in cells], len(numbers))
+        for numbers, cells in _by_seeds([*machines], given, own_policy=own is not None)
+        for line in _binhop.explain(
+            [machines[cell] for cell in cells],
+            names=[names[cell] for cell in cells],
+            seeds=numbers,
+            threads=thread_count(threads),
+            length=whole_number(length, "length"),
+            instructions=whole_number(instructions, "instructions"),
+            warmup=whole_number(warmup, "warmup"),
+            interval=whole_number(interval, "interval"),
+            policy=None if own is None else own.name,
+        )
     ]
 
 

@@ -141,6 +141,7 @@ def test_the_words_of_a_plan_are_in_the_glossary() -> None:
         head = re.sub(r" \(.*", "", line.split(":")[0]).strip()
         numbered = re.findall(r"\d+ ([a-z]+?)s?\b|([a-z]+) \d+", head)
         if ":" in line:
+            head = re.sub(r"^(fast path) [a-z-]+ is not taken$", r"\1", head)
             found |= {one or other for one, other in numbered} or {head.removesuffix("s")}
     assert found == {"machine", "seed", "preparation", "front", "placement", "back", "fast path"}
     assert found | {"study", "part", "cell", "run", "lane", "stack", "round"} <= set(TERMS)

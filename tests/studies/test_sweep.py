@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -144,6 +145,18 @@ def test_what_is_kept_depends_on_everything(tmp_path: Path) -> None:
         study.run(plan, kept=tmp_path)
     names = [path.name for path in tmp_path.iterdir()]
     assert len(names) == len({*names}) == 3 + 2 + 3 + 3, "one placement for all: lin's cells are one run"
+
+
+def test_the_plan_is_told_in_lines_of_80_columns(command: Command) -> None:
+    (command.directory / "two.toml").write_text(TEXT)
+    explained = command.ok("sweep", "two.toml", "--explain").stdout
+    assert max(map(len, explained.splitlines())) <= 80
+    whole = study.explain(study.plan(study.parse(TEXT)))
+    assert explained.split() == " ".join(whole).split()
+    not_taken = [line for line in whole if "is not taken" in line]
+    assert all(re.fullmatch(r" +fast path [a-z-]+ is not taken: .+", line) for line in not_taken)
+    names = "sizes, kh90, cache.l2.size=1MiB; sizes, kh90, cache.l2.size=4MiB"
+    assert f"  front 1 of preparation 1: 2 machines ({names})" in whole
 
 
 def test_the_command(command: Command) -> None:

@@ -115,17 +115,27 @@ pub(crate) fn simulate(
     outcomes.into_iter().map(outcome).collect()
 }
 
-/// The plan of a run of these machines under so many seeds: what is shared, what is not and why, a line each.
+/// The plan of a run that [`simulate`] makes of the same arguments: what is shared, what is not and why, a line each.
+/// `names`: the machines' names for the reader. `policy`: the name of a policy in Python.
 #[pyfunction]
+#[pyo3(signature = (machines, *, names, seeds, threads, length, instructions, warmup, interval, policy=None))]
+#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn explain(
     py: Python<'_>,
     machines: Vec<PyRef<'_, Machine>>,
-    seeds: usize,
+    names: Vec<String>,
+    seeds: Vec<u64>,
+    threads: usize,
+    length: Option<u64>,
+    instructions: Option<u64>,
+    warmup: u64,
+    interval: Option<u64>,
+    policy: Option<String>,
 ) -> PyResult<Vec<String>> {
     let machines: Vec<binhop_sim::Machine> = machines.iter().map(|machine| machine.0.clone()).collect();
-    let mut lines = binhop_sim::explain(&machines, seeds, true);
-    lines.extend(binhop_sim::explain_rounds(&machines, seeds, memory().or_raise(py)?));
-    Ok(lines)
+    let memory = memory().or_raise(py)?;
+    let plan = Plan { seeds, threads, length, instructions, warmup, interval, memory, ..Plan::default() };
+    binhop_sim::explain(&machines, &names, &plan, policy.as_deref()).or_raise(py)
 }
 
 fn take(raised: &Mutex<Option<PyErr>>) -> Option<PyErr> {

@@ -9,6 +9,7 @@ mod account;
 mod behind;
 mod detail;
 mod engine;
+mod explain;
 mod front;
 mod lane;
 mod long_table;
@@ -36,6 +37,7 @@ pub mod unit;
 mod view;
 
 pub use engine::{Heed, PolicyMaker, Progress, memory_stream};
+pub use explain::explain;
 pub use front::Sharing;
 pub use long_table::{Batches, LongTable};
 pub use machine::Machine;
@@ -43,9 +45,8 @@ pub use memory::Memory;
 pub use metrics::{MetricInfo, metrics};
 pub use outcome::Outcome;
 pub use plan::{MOST_SEEDS, Plan};
-pub use planner::{explain, explain_with_units};
 pub use prepared::Prepared;
-pub use rounds::{Input, Opener, explain_rounds, needed, simulate, simulate_all, simulate_in_rounds};
+pub use rounds::{Input, Opener, needed, simulate, simulate_all, simulate_in_rounds};
 pub use table_file::{StoredBatches, write_table};
 
 /// The known name nearest to `word`, if one is near enough to be what was meant.

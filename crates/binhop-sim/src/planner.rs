@@ -27,7 +27,7 @@ use binhop_hw::{FastPath, FastPathSet, FastPaths, Sieve, StackShape, Tree};
 use crate::front::Sharing;
 use crate::machine::Machine;
 use crate::prepare::Needs;
-use crate::unit::{Asks, OccasionKind};
+use crate::unit::Asks;
 
 /// Machines by the stages they share. Numbers are places in the list of machines.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ pub(crate) struct Stacked {
     pub(crate) shape: StackShape,
     /// The most ways of any.
     pub(crate) ways: u32,
-    machines: Vec<usize>,
+    pub(crate) machines: Vec<usize>,
 }
 
 impl Cells {
@@ -188,11 +188,11 @@ impl Group {
         let paths = FastPaths::decide(|path| match path {
             FastPath::LruStack if lanes.iter().any(|cells| !cells.stacks.is_empty()) => None,
             FastPath::LruStack => paths.why_not(path).or(Some(if paths.takes(FastPath::DirectMapped) {
-                "direct-mapped ones are replayed without a branch"
+                "the direct-mapped backs are replayed without a branch"
             } else if lanes.iter().all(|cells| cells.machines.len() == 1) {
                 "each lane has one back"
             } else {
-                "their sets differ"
+                "the sets of the backs differ"
             })),
             _ => paths.why_not(path),
         });
@@ -220,137 +220,4 @@ fn group(numbers: &[usize], equal: impl Fn(usize, usize) -> bool) -> Vec<Vec<usi
         }
     }
     groups
-}
-
-/// The plan of a run, for its reader: what is shared, what is not and why, a line each.
-#[must_use]
-pub fn explain(machines: &[Machine], seeds: usize, share: bool) -> Vec<String> {
-    explain_with_units(machines, seeds, share, None)
-}
-
-/// [`explain`] for a run in which units act that ask for `asks`.
-#[must_use]
-pub fn explain_with_units(
-    machines: &[Machine],
-    seeds: usize,
-    share: bool,
-    asks: Option<&Asks>,
-) -> Vec<String> {
-    let off = if share { FastPathSet::NONE } else { FastPathSet::ALL };
-    let stages = Stages::of(machines, seeds, share, asks, off);
-    let streams = &stages.streams;
-    let times = if streams.len() == 1 { "once".to_string() } else { format!("{} times", streams.len()) };
-    let mut lines = vec![format!(
-        "{} × {}: the trace is decoded once and prepared {times}",
-        count(machines.len(), "machine"),
-        count(seeds, "seed"),
-    )];
-    for (number, stream) in streams.iter().enumerate() {
-        if number > 0 {
-            let differences = streams[0].needs.differences(&stream.needs).join("; ");
-            lines.push(format!("preparation {} is another than the first: {differences}", number + 1));
-        }
-        for (at, group) in stream.groups.iter().enumerate() {
-            let mut named: Vec<&str> = group.machines().map(|machine| machines[machine].name()).collect();
-            named.dedup();
-            let why = stream.groups[0].trees(machines)[0].front_differs(group.trees(machines)[0]);
-            lines.push(format!(
-                "preparation {}, front {}{}: {} ({})",
-                number + 1,
-                at + 1,
-                why.map_or_else(String::new, |why| format!(" (another than front 1: {why})")),
-                count(group.machines().count(), "machine"),
-                named.join(", ")
-            ));
-            group.explain(machines, seeds, asks, &mut lines);
-        }
-    }
-    lines
-}
-
-impl Group {
-    /// Adds lines that say what is shared behind the preparation, and what is not.
-    fn explain(&self, machines: &[Machine], seeds: usize, asks: Option<&Asks>, lines: &mut Vec<String>) {
-        let trees = self.trees(machines);
-        let names = |kinds: &mut dyn Iterator<Item = OccasionKind>| -> String {
-            kinds.map(OccasionKind::name).collect::<Vec<_>>().join(", ")
-        };
-        let until = match (self.sharing, asks) {
-            (Sharing::Shared, Some(asks)) => {
-                let ends = names(&mut asks.kinds().filter(|&kind| asks.ends_sharing(kind)));
-                let or =
-                    if ends.is_empty() { String::new() } else { format!(" or a unit may touch it ({ends})") };
-                format!(", until a frame may change hands{or}")
-            }
-            (Sharing::Shared, None) => ", until a frame may change hands".to_string(),
-            _ => String::new(),
-        };
-        lines.push(format!("  front: {}{until}", self.sharing.reason()));
-        if let Some(asks) = asks {
-            let at_once = asks.asks_for_misses() || trees[0].answers_at_once();
-            let rows = if at_once { "one by one" } else { "all at once" };
-            let all = names(&mut asks.kinds());
-            lines.push(format!("  units act in each lane for itself, at occasions ({all}); rows between two are simulated {rows}"));
-        }
-        let most = self.lanes.iter().map(|cells| cells.machines.len()).max().unwrap_or(0);
-        let each = match most {
-            1 => "machine".to_string(),
-            _ => format!("{} backs", spread(self.lanes.iter().map(|cells| cells.machines.len()))),
-        };
-        lines.push(format!(
-            "  placements: {} (policy, pool, memory) × {} = {}; each page placement is made once for its {each}",
-            count(self.lanes.len(), "kind"),
-            count(seeds, "seed"),
-            count(self.lanes.len() * seeds, "lane"),
-        ));
-        if trees.iter().any(|tree| tree.answers_at_once()) {
-            let why = self.paths.why_not(FastPath::Chain).unwrap_or_default();
-            lines.push(format!("  backs: one for each lane: {why}"));
-            lines.push(format!("  fast paths: {}", self.fast_paths()));
-            return;
-        }
-        let (fan, sieve) = (self.paths.takes(FastPath::DirectMapped), self.paths.takes(FastPath::KnownHits));
-        if fan || sieve {
-            let whose = if fan { "all lanes" } else { "the backs of a lane" };
-            lines.push(format!("  requests that change nothing in any of {whose} are taken out once"));
-        }
-        let stacks: Vec<&Stacked> = self.lanes.iter().flat_map(|cells| &cells.stacks).collect();
-        if !stacks.is_empty() {
-            lines.push(format!(
-                "  backs: {} of {} backs each: they differ in ways only and replace the least recently used",
-                count(stacks.len() * seeds, "stack"),
-                spread(stacks.iter().map(|stack| stack.machines.len()))
-            ));
-        } else if let (true, Some(why)) = (most > 1, self.paths.why_not(FastPath::LruStack)) {
-            lines.push(format!("  backs: each by itself, in no stack: {why}"));
-        }
-        lines.push(format!("  fast paths: {}", self.fast_paths()));
-    }
-
-    /// The fast paths that are taken, then the others by reason.
-    fn fast_paths(&self) -> String {
-        let names = |paths: &[FastPath]| paths.iter().map(|path| path.name()).collect::<Vec<_>>().join(", ");
-        let taken: Vec<FastPath> = FastPath::ALL.iter().copied().filter(|&p| self.paths.takes(p)).collect();
-        let mut others: Vec<(&str, Vec<FastPath>)> = Vec::new();
-        for &path in FastPath::ALL {
-            let Some(why) = self.paths.why_not(path) else { continue };
-            match others.iter_mut().find(|(reason, _)| *reason == why) {
-                Some((_, paths)) => paths.push(path),
-                None => others.push((why, vec![path])),
-            }
-        }
-        let others = others.iter().map(|(why, paths)| format!("; not {} ({why})", names(paths)));
-        let taken = if taken.is_empty() { "none".to_string() } else { names(&taken) };
-        taken + &others.collect::<String>()
-    }
-}
-
-fn count(n: usize, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
-}
-
-/// The range of some counts.
-fn spread(counts: impl Iterator<Item = usize> + Clone) -> String {
-    let (least, most) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
-    if least == most { most.to_string() } else { format!("{least} to {most}") }
 }

@@ -53,7 +53,7 @@ pub(crate) struct Growth {
 
 impl Growth {
     /// Returns what is assumed of a trace before it is read: no more pages than most short traces touch.
-    fn guess(plan: &Plan) -> Self {
+    pub(crate) fn guess(plan: &Plan) -> Self {
         let end = [plan.length, plan.instructions].into_iter().flatten().min();
         let intervals =
             plan.interval.zip(plan.instructions.or(plan.length)).map_or(0, |(each, all)| all / each);

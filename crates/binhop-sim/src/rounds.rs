@@ -130,25 +130,27 @@ pub(crate) fn check_one_fits(machines: &[Machine], plan: &Plan) -> Result<()> {
 
 /// Returns a line for the reader of a plan that says how a run of these machines handles seeds that do not fit
 /// into memory at once. There is none if they fit, as far as is known before the trace is read.
-#[must_use]
-pub fn explain_rounds(machines: &[Machine], seeds: usize, memory: Option<Memory>) -> Option<String> {
-    let memory = memory?;
-    let plan = Plan { seeds: (0..seeds as u64).collect(), ..Plan::default() };
-    let reckoning = Reckoning::of(machines, machines, &plan);
-    let fit = reckoning.start(&memory, seeds, &plan, Growth::default());
-    let lack = |lanes: usize| {
-        let needed = told(reckoning.bytes(lanes, seeds, Growth::default()));
-        format!(
-            "memory: {lanes} seeds take about {needed}, and there are {} ({})",
-            told(memory.bytes),
-            memory.source
-        )
-    };
-    match fit {
-        _ if fit >= seeds => None,
-        0 => Some(format!("{}: machines that fit are done in rounds, others refused", lack(1))),
-        _ => Some(format!("{}: they are done in {} rounds of the trace", lack(seeds), seeds.div_ceil(fit))),
+pub(crate) fn explain_rounds(machines: &[Machine], plan: &Plan) -> Option<String> {
+    let memory = plan.memory.as_ref()?;
+    let mut rounds = Rounds::new(machines, plan);
+    let mut number = 0;
+    loop {
+        match rounds.next("", false) {
+            Ok(Some(_)) => number += 1,
+            Ok(None) => break,
+            Err(problem) => return Some(format!("memory: the run is refused: {problem}")),
+        }
     }
+    let (all, guess) = (plan.seeds.len(), Growth::guess(plan));
+    let needed = told(Reckoning::of(machines, machines, plan).bytes(all, all, guess));
+    let (there, source) = (told(memory.bytes), &memory.source);
+    (number > 1).then(|| {
+        format!(
+            "memory: {all} seeds take about {needed} where a trace touches {} pages, and there are {there} ({source}): \
+             they are done in {number} rounds of the trace",
+            guess.pages
+        )
+    })
 }
 
 /// The bytes that a run is reckoned to take with so many seeds of the plan at once, on a trace that touches so many

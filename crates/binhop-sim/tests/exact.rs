@@ -190,7 +190,7 @@ fn waits_for_an_inclusive_cache_are_counted_where_its_front_is_shared() {
 
 #[test]
 fn the_plan_says_what_is_shared_and_why_not() {
-    let explained = |number: usize| explain(&family(number), 2, true).join("\n");
+    let explained = |number: usize| explained(&family(number), 2, true);
     let scarce = explained(1);
     assert!(scarce.contains("the trace is decoded once"), "{scarce}");
     assert!(scarce.contains("level 1 does not depend on placement"), "{scarce}");
@@ -199,20 +199,52 @@ fn the_plan_says_what_is_shared_and_why_not() {
     assert!(explained(4).contains("a write buffer or an inclusive cache answers every request"));
     assert!(explained(4).contains("a write buffer's stalls depend on each placement's misses"));
     // The decision of each fast path, and why not.
-    let (taken, why) =
-        ("fast paths: chain, known-hits, lru-stack; not two-phase (", "not direct-mapped (the back is");
-    assert!(scarce.contains(taken) && scarce.contains(why), "{scarce}");
+    assert!(scarce.contains("  fast paths: chain, known-hits, lru-stack\n"), "{scarce}");
+    let why = "  fast path two-phase is not taken: level 1 is neither direct-mapped nor LRU of 2, 4 or 8 ways\n  \
+               fast path direct-mapped is not taken: the back is not direct-mapped";
+    assert!(scarce.contains(why), "{scarce}");
     let at_once = explained(4);
-    assert!(at_once.contains("fast paths: none; not two-phase, chain"), "{at_once}");
-    let off = explain(&family(1), 2, false).join("\n");
-    assert!(off.contains("fast paths: none; not two-phase, chain"), "{off}");
+    assert!(at_once.contains("fast paths: none\n  fast path two-phase is not taken: a write"), "{at_once}");
+    let off = self::explained(&family(1), 2, false);
+    assert!(off.contains("fast paths: none\n  fast path two-phase is not taken: switched off\n"), "{off}");
     // One machine under one seed has nothing to share, and three machines that differ behind the front only
     // make one placement for each seed.
-    assert!(explain(&family(0)[..1], 1, true).join("\n").contains("one seed: nothing to share"));
+    assert!(self::explained(&family(0)[..1], 1, true).contains("one seed: nothing to share"));
     let ways = |ways: u32| Machine::parse(&machine(0).resolved(), "ways", &[format!("cache.l2.ways={ways}")]);
     let level2 = [1, 2, 4].map(|number| ways(number).unwrap());
-    let lines = explain(&level2, 5, true).join("\n");
+    let lines = self::explained(&level2, 5, true);
     assert!(lines.contains("= 5 lanes; each page placement is made once for its 3 backs"), "{lines}");
+}
+
+/// The plan in words, with the machines' numbers for names.
+fn explained(machines: &[Machine], seeds: u64, share: bool) -> String {
+    let names: Vec<String> = (0..machines.len()).map(|number| format!("number {number}")).collect();
+    let plan = Plan { seeds: (0..seeds).collect(), share, ..Plan::default() };
+    explain(machines, &names, &plan, None).unwrap().join("\n")
+}
+
+#[test]
+fn the_plan_names_each_machine_of_a_front_and_why_it_is_apart() {
+    let level2 = |ways: u32| {
+        Machine::parse(&machine(0).resolved(), "ways", &[format!("cache.l2.ways={ways}")]).unwrap()
+    };
+    let lines = explained(&[level2(1), level2(2), machine(3), level2(4), level2(8)], 2, true);
+    let fronts: Vec<&str> = lines.lines().filter(|line| line.starts_with("front ")).collect();
+    assert_eq!(
+        fronts,
+        [
+            "front 1 of preparation 1: 4 machines (number 0; number 1; number 3; and 1 more)",
+            "front 1 of preparation 2: 1 machine (number 2)",
+        ]
+    );
+    let apart = "preparation 2: 1 machine that preparation 1 does not suit. They differ in ";
+    assert!(lines.contains(apart), "{lines}");
+    // A policy of the caller's own, and machines that do not suit it.
+    let plan = Plan::default();
+    let lines = explain(&[machine(0)], &[String::new()], &plan, Some("Mine")).unwrap();
+    assert_eq!(lines[1], "policy: Mine places pages, in place of each machine's own policy");
+    let identity = SMALL.iter().position(|(name, _)| *name == "physical = virtual").unwrap();
+    assert!(explain(&[machine(identity)], &[String::new()], &plan, Some("Mine")).is_err());
 }
 
 proptest! {

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use arrow::array::RecordBatch;
 use binhop_base::{Class, Problem, Result};
 use binhop_sim::{
-    Input, Machine, Memory, Outcome, Plan, Progress, explain_rounds, needed, simulate_all, simulate_in_rounds,
+    Input, Machine, Memory, Outcome, Plan, Progress, explain, needed, simulate_all, simulate_in_rounds,
 };
 use binhop_trace::{EventBatch, Op, Source};
 use common::{Event, Fixed, SMALL, batch, event, inclusive, machine};
@@ -232,13 +232,35 @@ fn progress_runs_on_over_rounds() {
     assert!(told.iter().all(|now| now.references <= 500 || now.of == Some(1000)));
 }
 
+/// The plan that is explained is the plan that runs: with its threads, its intervals and its length.
 #[test]
 fn the_plan_says_how_many_rounds_there_are() {
-    let machines = [machine(0)];
-    let memory =
-        |at_once| limited(&machines, &Plan { seeds: (0..6).collect(), ..Plan::default() }, at_once).memory;
-    assert_eq!(explain_rounds(&machines, 6, memory(6)), None);
-    let said = explain_rounds(&machines, 6, memory(2)).unwrap();
-    assert!(said.starts_with("memory: 6 seeds take about") && said.contains("in 3 rounds"), "{said}");
-    assert_eq!(explain_rounds(&machines, 6, None), None);
+    let machines = [machine(0), machine(1)];
+    let names = ["one", "other"].map(String::from);
+    let events = batch(&vec![Event::Data { op: Op::Load, page: 1, offset: 0, size: 4 }; 10]);
+    let base = Plan { seeds: (0..6).collect(), length: Some(10), ..Plan::default() };
+    let plans = [
+        base.clone(),
+        Plan { threads: 3, ..base.clone() },
+        Plan { interval: Some(1), instructions: Some(1 << 22), ..base.clone() },
+        Plan { length: None, warmup: 5, ..base },
+    ];
+    for plan in plans {
+        let all = needed(&machines, &plan, 6, GUESS);
+        let one = needed(&machines, &plan, 1, GUESS);
+        for part in 0..20 {
+            let bytes = one + (all - one) * part / 16;
+            let plan = Plan { memory: Some(Memory { bytes, source: "a test".to_string() }), ..plan.clone() };
+            let lines = explain(&machines, &names, &plan, None).unwrap();
+            let said = lines.last().filter(|line| line.starts_with("memory: "));
+            let run = in_rounds(&machines, &events, &plan).map(|(_, rounds)| rounds).unwrap();
+            let said =
+                said.map_or("1", |line| line.rsplit("done in ").next().unwrap().split(' ').next().unwrap());
+            assert_eq!(said, run.to_string(), "{plan:?}");
+        }
+        let plan = Plan { memory: Some(Memory { bytes: 1000, source: "a test".to_string() }), ..plan };
+        let lines = explain(&machines, &names, &plan, None).unwrap();
+        assert!(lines.last().unwrap().starts_with("memory: the run is refused: "), "{lines:?}");
+        assert!(in_rounds(&machines, &events, &plan).is_err());
+    }
 }

@@ -11,7 +11,7 @@ use binhop_base::{Agent, Class, Kind, Problem, Result};
 use binhop_hw::DirtyData;
 use binhop_os::placement::POLICIES;
 use binhop_sim::unit::{Asks, Disturbs, Injector, Lines, Occasion, OccasionKind, Unit, Units};
-use binhop_sim::{Machine, Outcome, Plan, explain_with_units, simulate};
+use binhop_sim::{Machine, Outcome, Plan, explain, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::{Event, Fixed, batch, machine, run};
@@ -320,7 +320,11 @@ fn what_units_cannot_do_is_refused_by_name() {
 
 #[test]
 fn the_plan_says_what_units_do_to_it() {
-    let explained = |asks: &Asks| explain_with_units(&[direct(AMPLE)], 2, true, Some(asks)).join("\n");
+    let explained = |asks: &Asks| {
+        let plan =
+            Plan { seeds: vec![0, 1], units: Some(units(asks.clone(), |_, _, _| Ok(()))), ..Plan::default() };
+        explain(&[direct(AMPLE)], &["direct".to_string()], &plan, None).unwrap().join("\n")
+    };
     let asks = Asks::new(1, Agent::ALL)
         .at(OccasionKind::Switch, Disturbs::EVERYTHING)
         .at(OccasionKind::Syscall, Disturbs::NOTHING);

@@ -7,6 +7,7 @@ hold anything. So every text is escaped, a very long text is cut, and no word in
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -83,6 +84,20 @@ def console() -> Console:
 def put(text: str = "") -> None:
     """Prints a line on standard output, of any length."""
     print(escaped(text))  # noqa: T201
+
+
+def put_wrapped(text: str) -> None:
+    """Prints a line on standard output, wrapped between words, the rest indented by two blanks more."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    wrapped = textwrap.wrap(
+        escaped(_cut(text.lstrip())),
+        console().width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    print("\n".join(wrapped))  # noqa: T201
 
 
 def say(text: str) -> None:

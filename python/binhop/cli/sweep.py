@@ -48,11 +48,11 @@ def sweep(
     plan = study.plan(
         study.load(document), scale=scale, override=_amount(seeds, length), directory=Path(document).parent
     )
-    if explain:
-        for line in study.explain(plan):
-            show.put(line)
-        return
     used = positive(threads, "--threads")
+    if explain:
+        for line in study.explain(plan, threads=used):
+            show.put_wrapped(line)
+        return
     claims = Claims(force=force)
     claims.reads(document)
     claims.reads(*plan.files)

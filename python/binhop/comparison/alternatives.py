@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from binhop._binhop import Machine
+from binhop.differences import differences
 from binhop.errors import RequestError
 from binhop.policy import name_of, policies
 
@@ -165,27 +165,10 @@ def _names(given: Sequence[tuple[Machine, Any]]) -> list[str]:
         if policy is not None:
             words.append(name_of(policy))
         else:
-            words += _differences(machine, [other for other, own in given if own is None])
+            namesakes = [other for other, own in given if own is None and other.name == machine.name]
+            words += [label(key, value) for key, value in differences(machine, namesakes).items()]
         names.append(" ".join(words) or machine.name)
     return names
-
-
-def _differences(machine: Machine, others: Sequence[Machine]) -> list[str]:
-    """The settings of a machine that are not those of every other of its name."""
-    own = _flat(tomllib.loads(machine.resolved()))
-    rest = [_flat(tomllib.loads(other.resolved())) for other in others if other.name == machine.name]
-    return [label(key, value) for key, value in own.items() if any(other.get(key) != value for other in rest)]
-
-
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, str]:
-    """Every key of a description with its section, and its value as text."""
-    flat: dict[str, str] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return flat
 
 
 __all__ = ["MOST", "Alternative", "alternatives", "by_trace", "checked", "label", "only", "trace_names"]

@@ -14,6 +14,7 @@ from binhop.kept import Kept, NotKeptError, is_known, machine_facts
 from binhop.lazily import pl
 from binhop.numbers import several
 from binhop.pace import Passes, references_of
+from binhop.run import explained
 from binhop.study.document import MACHINE
 from binhop.study.result import Finished, StudyResult
 
@@ -163,8 +164,13 @@ def _varies(place: Place) -> list[str]:
     ]
 
 
-def explain(plan: Plan) -> list[str]:
-    """The plan in words: the cells, the runs, and what each run shares and what not, and why."""
+def explain(plan: Plan, *, threads: int | None = None) -> list[str]:
+    """The plan in words: the cells, the runs, and what each run shares and what not, and why.
+
+    Args:
+        plan: What `binhop.study.plan` made of a document.
+        threads: As for `run`. The memory that a run takes depends on it.
+    """
     merged = sum(len(run.cells) for run in plan.runs)
     once = f"; equal cells are simulated once, which leaves {several(merged, 'cell')}"
     lines = [
@@ -182,7 +188,7 @@ def explain(plan: Plan) -> list[str]:
         lines.append(f"run {number + 1}: {run.workload}, {amount}: {size}")
         word = "cells" if len(run.cells) != 1 else "cell"
         lines.append(f"  {word}: {_some([names[id(cell)] for cell in run.cells])}")
-        shared = tuple(_shared(run))
+        shared = tuple(_shared(run, names, threads))
         if not shared:
             continue
         first = said.setdefault(shared, number + 1)
@@ -190,10 +196,15 @@ def explain(plan: Plan) -> list[str]:
     return lines
 
 
-def _shared(run: Run) -> list[str]:
-    """What the planner says of the run's machines."""
-    machines = [cell.machine for cell in run.cells]
-    return binhop.explain(machines, seeds=run.seeds)
+def _shared(run: Run, names: Mapping[int, str], threads: int | None) -> list[str]:
+    """What the planner says of the run."""
+    return explained(
+        [cell.machine for cell in run.cells],
+        [names[id(cell)] for cell in run.cells],
+        seeds=run.seeds,
+        threads=threads,
+        **vars(run.end),
+    )
 
 
 def _simulate(

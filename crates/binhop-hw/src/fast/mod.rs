@@ -149,13 +149,13 @@ fn may_wait(tree: &Tree) -> Verdict {
 }
 
 fn is_plain(cache: &CacheConfig) -> Verdict {
-    refuse(cache.hashed && cache.sets() > 1, "a hashed index")
+    refuse(cache.hashed && cache.sets() > 1, "a cache has a hashed index")
 }
 
 fn stores_stay(cache: &CacheConfig) -> Verdict {
     refuse(
         cache.write != WritePolicy::Back || !cache.allocate,
-        "a cache that is not write-back and allocating",
+        "a cache writes through, or does not allocate for a store",
     )
 }
 
@@ -167,9 +167,9 @@ fn two_phase(tree: &Tree) -> Verdict {
     let config = tree.config();
     let serving = [config.fetch, config.data];
     for (number, cache) in config.caches.iter().enumerate().filter(|&(number, _)| tree.in_front(number)) {
-        refuse(!serving.contains(&number), "a cache of the front that the processor does not ask")?;
+        refuse(!serving.contains(&number), "the front has a cache that the processor does not ask")?;
         let inside = matches!(cache.next, Next::Cache(next) if tree.in_front(next));
-        refuse(inside, "a cache that the processor and another cache ask")?;
+        refuse(inside, "the processor and another cache ask the same cache")?;
         stores_stay(cache)?;
         is_plain(cache)?;
         match (Cache::index_of(tree, number), cache.keyed_by_mapping()) {
@@ -206,7 +206,7 @@ pub(crate) fn chain(tree: &Tree) -> Verdict<Box<[usize]>> {
     let chain: Vec<usize> = std::iter::successors(Some(start), |&at| next(at)).collect();
     refuse(
         chain.iter().any(|&number| tree.in_front(number)),
-        "a cache that the processor and another cache ask",
+        "the processor and another cache ask the same cache",
     )?;
     debug_assert_eq!(chain.len(), behind.len(), "one start: every other cache is asked by one of them");
     chain.iter().try_for_each(|&number| is_simple(tree, number))?;
@@ -217,13 +217,16 @@ pub(crate) fn chain(tree: &Tree) -> Verdict<Box<[usize]>> {
 fn is_simple(tree: &Tree, number: usize) -> Verdict {
     let cache = &tree.config().caches[number];
     stores_stay(cache)?;
-    refuse(tree.takes_mapping(number) || cache.keyed_by_mapping(), "a virtual tag")?;
+    refuse(
+        tree.takes_mapping(number) || cache.keyed_by_mapping(),
+        "a cache behind level 1 has a virtual tag",
+    )?;
     let physical = matches!(Cache::index_of(tree, number), Index::Frame | Index::Offset);
-    refuse(!physical, "a virtual index")
+    refuse(!physical, "a cache behind level 1 has a virtual index")
 }
 
 fn by_the_user(tree: &Tree) -> Verdict {
-    refuse(tree.config().agents != Agents::USER, "others than the user make accesses")
+    refuse(tree.config().agents != Agents::USER, "not only the user makes accesses")
 }
 
 /// The only cache behind the front: simple, with a plain index, before memory.
@@ -252,8 +255,8 @@ pub(crate) fn direct_mapped(tree: &Tree) -> Verdict<usize> {
 pub(crate) fn known_hits(tree: &Tree) -> Verdict<usize> {
     let number = only_behind(tree)?;
     let cache = &tree.config().caches[number];
-    refuse(!cache.rehit_is_neutral(), "a replacement that remembers a repeated hit")?;
-    refuse(cache.index != IndexBy::Physical, "a virtual index")?;
+    refuse(!cache.rehit_is_neutral(), "the replacement policy of the back remembers a repeated hit")?;
+    refuse(cache.index != IndexBy::Physical, "a cache behind level 1 has a virtual index")?;
     Ok(number)
 }
 
@@ -262,7 +265,7 @@ pub(crate) fn lru_stack(tree: &Tree) -> Verdict<usize> {
     let number = only_behind(tree)?;
     let cache = &tree.config().caches[number];
     let lru = cache.replacement == Replacement::Lru || cache.ways == 1;
-    refuse(!lru, "they do not replace the least recently used")?;
-    refuse(cache.ways > MOST_STACKED, "too many ways")?;
+    refuse(!lru, "the backs do not replace the least recently used line")?;
+    refuse(cache.ways > MOST_STACKED, "a back has too many ways")?;
     Ok(number)
 }

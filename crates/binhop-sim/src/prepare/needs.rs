@@ -68,10 +68,10 @@ impl Needs {
             (self.page != other.page, "the size of pages"),
             (self.identity != other.identity, "whether physical = virtual"),
             (level1, "the lines, sets or write policy of the caches that the processor asks"),
-            (self.timed != other.timed, "a write buffer"),
+            (self.timed != other.timed, "whether there is a write buffer"),
             (
                 self.believe != other.believe,
-                "a cache that is inclusive, or asked by the processor and by another",
+                "whether a cache is inclusive, or asked by the processor and by another cache",
             ),
             (self.reuses != other.reuses, "whether a dead page's frame goes to the next page"),
             (self.tight != other.tight, "whether any page is surely in memory"),

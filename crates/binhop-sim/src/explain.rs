@@ -1,0 +1,161 @@
+//! The plan of a run in words: what its machines share, what they do not share and why, and how many rounds it takes.
+//!
+//! The words are made from the stages and the rounds that a run of the same plan has.
+
+use binhop_base::Result;
+use binhop_hw::FastPath;
+
+use crate::engine::check_machines;
+use crate::front::Sharing;
+use crate::machine::Machine;
+use crate::plan::Plan;
+use crate::planner::{Group, Stacked, Stages};
+use crate::rounds::explain_rounds;
+use crate::unit::{Asks, OccasionKind};
+
+/// The most machines of a front that are named.
+const MOST_NAMED: usize = 3;
+
+/// Returns the plan of a run, a line for each fact. `names` are the machines' names for the reader, by which those of
+/// one name are told apart. `policy` is the name of a policy of the caller's own, in place of the machines'.
+///
+/// # Errors
+/// The plan is wrong, or the machines do not suit it: as [`simulate_all`](crate::simulate_all).
+pub fn explain(
+    machines: &[Machine],
+    names: &[String],
+    plan: &Plan,
+    policy: Option<&str>,
+) -> Result<Vec<String>> {
+    plan.check()?;
+    check_machines(machines, policy.is_some())?;
+    let machines = &*plan.with_units(machines)?;
+    let seeds = plan.seeds.len();
+    let stages = Stages::of(machines, seeds, plan.shares_stages(), plan.asks(), plan.switched_off());
+    let streams = &stages.streams;
+    let times = if streams.len() == 1 { "once".to_string() } else { format!("{} times", streams.len()) };
+    let mut lines = vec![format!(
+        "{} × {}: the trace is decoded once and prepared {times}",
+        count(machines.len(), "machine"),
+        count(seeds, "seed"),
+    )];
+    if let Some(policy) = policy {
+        lines.push(format!("policy: {policy} places pages, in place of each machine's own policy"));
+    }
+    for (number, stream) in streams.iter().enumerate() {
+        if number > 0 {
+            let of = count(stream.groups.iter().map(|group| group.machines().count()).sum(), "machine");
+            let differences = streams[0].needs.differences(&stream.needs).join("; ");
+            let other = number + 1;
+            lines.push(format!(
+                "preparation {other}: {of} that preparation 1 does not suit. They differ in {differences}"
+            ));
+        }
+        for (at, group) in stream.groups.iter().enumerate() {
+            let apart = stream.groups[0].trees(machines)[0].front_differs(group.trees(machines)[0]);
+            lines.push(format!(
+                "front {} of preparation {}: {} ({}){}",
+                at + 1,
+                number + 1,
+                count(group.machines().count(), "machine"),
+                some(group.machines().map(|machine| names[machine].as_str())),
+                apart.map_or_else(String::new, |why| format!(". It is not front 1: {why}")),
+            ));
+            group.explain(machines, seeds, plan.asks(), &mut lines);
+        }
+    }
+    lines.extend(explain_rounds(machines, plan));
+    Ok(lines)
+}
+
+/// Returns the first of these names, and how many more there are.
+fn some<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut first: Vec<&str> = names.collect();
+    let more = first.len().saturating_sub(MOST_NAMED);
+    first.truncate(MOST_NAMED);
+    let first = first.join("; ");
+    if more == 0 { first } else { format!("{first}; and {more} more") }
+}
+
+impl Group {
+    /// Adds lines that say what is shared behind the preparation, and what is not.
+    fn explain(&self, machines: &[Machine], seeds: usize, asks: Option<&Asks>, lines: &mut Vec<String>) {
+        let trees = self.trees(machines);
+        let names = |kinds: &mut dyn Iterator<Item = OccasionKind>| -> String {
+            kinds.map(OccasionKind::name).collect::<Vec<_>>().join(", ")
+        };
+        let until = match (self.sharing, asks) {
+            (Sharing::Shared, Some(asks)) => {
+                let ends = names(&mut asks.kinds().filter(|&kind| asks.ends_sharing(kind)));
+                let or =
+                    if ends.is_empty() { String::new() } else { format!(" or a unit may touch it ({ends})") };
+                format!(", until a frame may change hands{or}")
+            }
+            (Sharing::Shared, None) => ", until a frame may change hands".to_string(),
+            _ => String::new(),
+        };
+        lines.push(format!("  front: {}{until}", self.sharing.reason()));
+        if let Some(asks) = asks {
+            let at_once = asks.asks_for_misses() || trees[0].answers_at_once();
+            let rows = if at_once { "one by one" } else { "all at once" };
+            let all = names(&mut asks.kinds());
+            lines.push(format!("  units act in each lane for itself, at occasions ({all}); rows between two are simulated {rows}"));
+        }
+        let most = self.lanes.iter().map(|cells| cells.machines.len()).max().unwrap_or(0);
+        let each = match most {
+            1 => "machine".to_string(),
+            _ => format!("{} backs", spread(self.lanes.iter().map(|cells| cells.machines.len()))),
+        };
+        lines.push(format!(
+            "  placements: {} (policy, pool, memory) × {} = {}; each page placement is made once for its {each}",
+            count(self.lanes.len(), "kind"),
+            count(seeds, "seed"),
+            count(self.lanes.len() * seeds, "lane"),
+        ));
+        if trees.iter().any(|tree| tree.answers_at_once()) {
+            let why = self.paths.why_not(FastPath::Chain).unwrap_or_default();
+            lines.push(format!("  backs: one for each lane: {why}"));
+            self.explain_fast_paths(lines);
+            return;
+        }
+        let (fan, sieve) = (self.paths.takes(FastPath::DirectMapped), self.paths.takes(FastPath::KnownHits));
+        if fan || sieve {
+            let whose = if fan { "all lanes" } else { "the backs of a lane" };
+            lines.push(format!("  requests that change nothing in any of {whose} are taken out once"));
+        }
+        let stacks: Vec<&Stacked> = self.lanes.iter().flat_map(|cells| &cells.stacks).collect();
+        if !stacks.is_empty() {
+            lines.push(format!(
+                "  backs: {} of {} backs each: they differ in ways only and replace the least recently used",
+                count(stacks.len() * seeds, "stack"),
+                spread(stacks.iter().map(|stack| stack.machines.len()))
+            ));
+        } else if let (true, Some(why)) = (most > 1, self.paths.why_not(FastPath::LruStack)) {
+            lines.push(format!("  backs: each by itself, in no stack: {why}"));
+        }
+        self.explain_fast_paths(lines);
+    }
+
+    /// Adds a line for the fast paths that are taken, and one for each that is not, with the reason.
+    fn explain_fast_paths(&self, lines: &mut Vec<String>) {
+        let taken = FastPath::ALL.iter().filter(|&&path| self.paths.takes(path));
+        let taken: Vec<&str> = taken.map(|path| path.name()).collect();
+        let taken = if taken.is_empty() { "none".to_string() } else { taken.join(", ") };
+        lines.push(format!("  fast paths: {taken}"));
+        for &path in FastPath::ALL {
+            if let Some(why) = self.paths.why_not(path) {
+                lines.push(format!("  fast path {} is not taken: {why}", path.name()));
+            }
+        }
+    }
+}
+
+fn count(n: usize, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+}
+
+/// The range of some counts.
+fn spread(counts: impl Iterator<Item = usize> + Clone) -> String {
+    let (least, most) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
+    if least == most { most.to_string() } else { format!("{least} to {most}") }
+}
