@@ -5,6 +5,7 @@
 //! `buffer.rs`; how a victim is chosen, in one file per policy under `replacement/`.
 #![forbid(unsafe_code)]
 
+mod back;
 mod block;
 mod buffer;
 mod cache;
@@ -16,9 +17,11 @@ mod counter;
 mod fan;
 mod fast;
 mod flow;
+mod front;
 mod law;
 mod leaf;
 mod lines;
+mod memory;
 mod replacement;
 mod request;
 mod sieve;
@@ -26,6 +29,7 @@ mod stack;
 mod stage;
 mod witness;
 
+pub use back::{Back, Bound, WitnessedBack};
 pub use block::Access;
 pub use cache::Resident;
 pub use choice::{CostRule, IndexBy, Replacement, Rules, TagBy, WritePolicy, WritebackOrder};
@@ -34,9 +38,9 @@ pub use config::{CacheConfig, Next, Tree, TreeConfig, WriteBufferConfig};
 pub use counter::{AgentCounters, AgentMemoryCounters, CacheCounters, CounterInfo, MemoryCounters};
 pub use fan::{Alike, Fan};
 pub use fast::{FastPath, FastPathSet, FastPaths};
+pub use front::Front;
 pub use law::{Counted, check};
 pub use request::{Below, MEMORY, Origin, PART, Request};
 pub use sieve::Sieve;
 pub use stack::{Member, Stack, StackShape};
-pub use stage::{Back, Bound, Front, WitnessedBack};
 pub use witness::{Departure, Left, Level, Witness};

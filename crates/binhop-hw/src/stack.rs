@@ -257,7 +257,7 @@ impl Stack {
         let config = tree.config();
         let cache = self.shape.cache;
         let add = config.cost_rule == CostRule::Add;
-        let waited = crate::stage::waited(&counters, config.caches[cache].cost, add)
+        let waited = crate::back::waited(&counters, config.caches[cache].cost, add)
             + memory.accesses.demand() * config.memory_cost;
         Member { stack: self, ways, counters, memory, waited }
     }

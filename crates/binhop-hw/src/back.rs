@@ -1,0 +1,301 @@
+//! The back: what a front lets through, and memory behind it.
+
+use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PerKind, PowerOfTwo, Rng, Translation};
+
+use crate::{
+    AgentCounters, AgentMemoryCounters, CacheCounters, Counted, FastPath, FastPaths, Invalidation, Left,
+    Level, MemoryCounters, Origin, Tree, Witness,
+    cache::Cache,
+    fast::chain,
+    flow::cache,
+    leaf,
+    memory::{Memory, WitnessedMemory},
+    request::{Below, MEMORY, Request},
+    stage::{Caches, cache_views},
+};
+
+/// The caches behind the front, and memory.
+#[derive(Clone, Debug)]
+pub struct Back {
+    caches: Caches,
+    memory: Memory,
+    /// Bytes of a page.
+    page: PowerOfTwo,
+    /// Its caches in the order in which they ask each other, if it takes [`FastPath::Chain`].
+    chain: Option<Box<[usize]>>,
+    /// What one level of the chain asks of the next.
+    notes: [Vec<Request>; 2],
+}
+
+/// Requests that go through all levels of a chain before the next do: they stay in the nearest cache.
+const CHUNK: usize = 4096;
+
+impl Back {
+    /// The back of a tree, empty.
+    #[must_use]
+    pub fn new(tree: &Tree, rng: Rng) -> Self {
+        Self::with(tree, rng, &FastPath::of(tree))
+    }
+
+    /// The back of a tree, empty, that takes no other fast paths than these.
+    #[must_use]
+    pub fn with(tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
+        let memory = Memory::new(tree.config());
+        let caches = Caches::new(tree, false, rng);
+        let chain = if paths.takes(FastPath::Chain) { chain(tree).ok() } else { None };
+        Self { caches, memory, page: tree.config().page, chain, notes: [Vec::new(), Vec::new()] }
+    }
+
+    /// Handles a request of the front made at cycle `now`; returns the cycles the processor waits.
+    #[must_use = "the processor waits so many cycles"]
+    #[inline]
+    pub fn request<T: Translation>(&mut self, request: Request, now: u64, translation: &T) -> u64 {
+        if request.to == MEMORY {
+            return self.memory.request(request, now);
+        }
+        self.caches.flow(request.origin.agent(), translation, &mut self.memory).serve(request, now)
+    }
+
+    /// [`Back::request`] that tells what it does on the way.
+    #[must_use = "the processor waits so many cycles"]
+    pub fn request_witnessed<T: Translation, W: Witness>(
+        &mut self,
+        request: Request,
+        now: u64,
+        translation: &T,
+        witness: &mut W,
+    ) -> u64 {
+        let mut memory = WitnessedMemory { memory: &mut self.memory, witness };
+        if request.to == MEMORY {
+            return memory.request(request, now);
+        }
+        self.caches.flow(request.origin.agent(), translation, &mut memory).serve(request, now)
+    }
+
+    /// An agent other than the user asks a cache of the back: see [`Computer::ask`](crate::Computer::ask).
+    ///
+    /// # Panics
+    /// The tree does not say that this agent makes accesses.
+    #[must_use = "the access takes so many cycles"]
+    #[expect(clippy::too_many_arguments, reason = "an access, and where it is made")]
+    pub fn ask<T: Translation, W: Witness>(
+        &mut self,
+        cache: usize,
+        agent: Agent,
+        kind: Kind,
+        at: LineAddr,
+        now: u64,
+        translation: &T,
+        witness: &mut W,
+    ) -> u64 {
+        let mut memory = WitnessedMemory { memory: &mut self.memory, witness };
+        self.caches.flow(agent, translation, &mut memory).ask(cache, kind, at, true, now)
+    }
+
+    /// An agent other than the user asks memory itself: see [`Computer::ask_memory`](crate::Computer::ask_memory).
+    ///
+    /// # Panics
+    /// The tree does not say that this agent makes accesses, or the kind is none that memory is asked for.
+    #[must_use = "the access takes so many cycles"]
+    pub fn ask_memory(&mut self, kind: Kind, at: LineAddr, origin: Origin, now: u64) -> u64 {
+        assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Write), "memory is read or written");
+        let place = self.memory.agents.place(origin.agent());
+        self.memory.by_agent[place.expect("an agent that makes accesses is one of the tree's")].asked
+            [kind] += 1;
+        self.memory.request(Request { at, to: MEMORY, kind, origin, data: origin.unit() }, now)
+    }
+
+    /// Handles stored requests; returns the cycles the processor waits for all of them. Only for trees
+    /// without write buffers, whose stalls depend on when each request is made.
+    #[must_use = "the processor waits so many cycles"]
+    pub fn replay<T: Translation>(&mut self, requests: &[Request], translation: &T) -> u64 {
+        if self.chain.is_none() {
+            return requests.iter().map(|&request| self.request(request, 0, translation)).sum();
+        }
+        self.waiting(|back| {
+            for requests in requests.chunks(CHUNK) {
+                back.replay_chunk(requests, translation);
+            }
+        })
+    }
+
+    /// Adds accesses that were proved to be hits to the count of the only cache; returns the cycles the
+    /// processor waits for them.
+    ///
+    /// # Panics
+    /// There is not one cache.
+    #[must_use = "the processor waits so many cycles"]
+    pub fn add_hits(&mut self, hits: &PerKind<u64>) -> u64 {
+        let cache = self.only().0;
+        cache.counters.accesses += *hits;
+        hits.demand() * cache.cost
+    }
+
+    /// Replays requests level by level.
+    fn replay_chunk<T: Translation>(&mut self, requests: &[Request], translation: &T) {
+        let Self { caches, memory, chain, notes: [asked, asking], .. } = self;
+        let chain = chain.as_deref().expect("called for a chain");
+        let (&last, before) = chain.split_last().expect("a chain has a cache");
+        let mut first = Some(requests);
+        for &number in before {
+            asking.clear();
+            let requests = first.take().unwrap_or(asked);
+            leaf::replay_on(cache(&mut caches.caches, number), number as u8, asking, requests, translation);
+            std::mem::swap(asked, asking);
+        }
+        let requests = first.take().unwrap_or(asked);
+        let memory = &mut memory.counters;
+        leaf::replay_last(cache(&mut caches.caches, last), last as u8, memory, requests, translation);
+    }
+
+    /// Lets a chain do something; returns the cycles the processor waits. They follow from counts: each demand
+    /// access waits for the level that serves it, and for those it passed where costs add up.
+    pub(crate) fn waiting(&mut self, act: impl FnOnce(&mut Self)) -> u64 {
+        let before = self.waited();
+        act(self);
+        self.waited() - before
+    }
+
+    fn waited(&self) -> u64 {
+        let add = self.caches.add_costs;
+        let levels =
+            self.caches.caches.iter().flatten().map(|cache| waited(&cache.counters, cache.cost, add));
+        levels.sum::<u64>() + self.memory.counters.accesses.demand() * self.memory.cost
+    }
+
+    /// The only cache of the stage, and what memory counts.
+    pub(crate) fn only(&mut self) -> (&mut Cache, &mut MemoryCounters) {
+        let mut present = self.caches.caches.iter_mut().flatten();
+        let (Some(only), None) = (present.next(), present.next()) else { panic!("one cache before memory") };
+        (only, &mut self.memory.counters)
+    }
+
+    /// From now on the requests that reach memory are kept, with the cycle each is made at, until they are taken
+    /// ([`Back::tapped`]). Only for backs that are asked one request at a time ([`Back::request`], [`Back::bind`]): a
+    /// replay counts without asking.
+    pub fn tap(&mut self) {
+        self.memory.tap = Some(Vec::new());
+    }
+
+    /// The requests that have reached memory since the last call, in order.
+    pub fn tapped(&mut self) -> impl Iterator<Item = (Request, u64)> {
+        self.memory.tap.iter_mut().flat_map(|tap| tap.drain(..))
+    }
+
+    /// This back as a front sees it.
+    #[inline]
+    pub fn bind<'a, T: Translation>(&'a mut self, translation: &'a T) -> Bound<'a, T> {
+        Bound { back: self, translation }
+    }
+
+    /// [`Back::bind`] for a front that tells a witness what happens on the way.
+    pub fn bind_witnessed<'a, T: Translation, W: Witness>(
+        &'a mut self,
+        translation: &'a T,
+        witness: &'a mut W,
+    ) -> WitnessedBack<'a, T, W> {
+        WitnessedBack { back: self, translation, witness }
+    }
+
+    /// The frame of a page changes hands: see [`Front::purge`](crate::Front::purge).
+    pub fn purge<T: Translation>(&mut self, page: PageId, mappings: &[MappingId], now: u64, translation: &T) {
+        let what = Invalidation::of_page(page, mappings, self.page);
+        self.invalidate(Agent::User, &what, now, translation, &mut ());
+    }
+
+    /// Lines leave the caches of the back: see [`Front::invalidate`](crate::Front::invalidate).
+    pub fn invalidate<T: Translation, W: Witness>(
+        &mut self,
+        agent: Agent,
+        what: &Invalidation<'_>,
+        now: u64,
+        translation: &T,
+        witness: &mut W,
+    ) {
+        let mut memory = WitnessedMemory { memory: &mut self.memory, witness };
+        self.caches.flow(agent, translation, &mut memory).invalidate(what, now);
+    }
+
+    /// Returns what memory has counted of each agent other than the user, in the tree's order of agents.
+    #[must_use]
+    pub fn memory_by_agent(&self) -> &[AgentMemoryCounters] {
+        &self.memory.by_agent
+    }
+
+    /// What memory has counted since the start.
+    #[must_use]
+    pub fn memory(&self) -> &MemoryCounters {
+        &self.memory.counters
+    }
+
+    cache_views!();
+}
+
+/// The cycles a processor waits for one level: once for each demand access that it serves, or that it passes on
+/// as well where costs add up.
+pub(crate) fn waited(cache: &CacheCounters, cost: u64, add_costs: bool) -> u64 {
+    let (accesses, misses) = (cache.accesses.demand(), cache.misses.demand());
+    cost * if add_costs { accesses } else { accesses - misses }
+}
+
+impl Counted for Back {
+    fn counters(&self, cache: usize) -> &CacheCounters {
+        self.counters(cache)
+    }
+
+    fn by_agent(&self, cache: usize) -> &[AgentCounters] {
+        self.by_agent(cache)
+    }
+
+    fn memory_by_agent(&self) -> &[AgentMemoryCounters] {
+        self.memory_by_agent()
+    }
+
+    fn resident(&self, cache: usize) -> (u64, u64) {
+        self.resident(cache)
+    }
+
+    fn memory(&self) -> &MemoryCounters {
+        self.memory()
+    }
+}
+
+/// A back with the translation its caches ask.
+#[derive(Debug)]
+pub struct Bound<'a, T> {
+    back: &'a mut Back,
+    translation: &'a T,
+}
+
+impl<T> Witness for Bound<'_, T> {}
+
+impl<T: Translation> Below for Bound<'_, T> {
+    #[inline]
+    fn request(&mut self, request: Request, now: u64) -> u64 {
+        self.back.request(request, now, self.translation)
+    }
+}
+
+/// A back with the translation its caches ask, and someone who wants to know what happens on the way.
+#[derive(Debug)]
+pub struct WitnessedBack<'a, T, W> {
+    back: &'a mut Back,
+    translation: &'a T,
+    witness: &'a mut W,
+}
+
+impl<T, W: Witness> Witness for WitnessedBack<'_, T, W> {
+    fn served(&mut self, by: Level) {
+        self.witness.served(by);
+    }
+
+    fn left(&mut self, line: Left) {
+        self.witness.left(line);
+    }
+}
+
+impl<T: Translation, W: Witness> Below for WitnessedBack<'_, T, W> {
+    fn request(&mut self, request: Request, now: u64) -> u64 {
+        self.back.request_witnessed(request, now, self.translation, self.witness)
+    }
+}

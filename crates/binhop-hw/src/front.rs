@@ -1,0 +1,160 @@
+//! The front: what every reference touches.
+
+use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Rng, Translation};
+
+use crate::{
+    Access, FastPath, FastPaths, Invalidation, Tree,
+    block::{access_all, access_each},
+    flow::access,
+    request::Below,
+    stage::{Caches, cache_views},
+};
+
+/// The caches the processor asks, the inclusive caches, and all caches above these: see [`Tree::in_front`].
+#[derive(Clone, Debug)]
+pub struct Front {
+    pub(crate) caches: Caches,
+    /// The caches asked for instructions and for data.
+    pub(crate) serving: [usize; 2],
+    tree: Tree,
+    /// True if the front takes [`FastPath::TwoPhase`].
+    two_phase: bool,
+}
+
+impl Front {
+    /// The front of a tree, empty.
+    #[must_use]
+    pub fn new(tree: &Tree, rng: Rng) -> Self {
+        Self::with(tree, rng, &FastPath::of(tree))
+    }
+
+    /// The front of a tree, empty, that takes no other fast paths than these.
+    #[must_use]
+    pub fn with(tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
+        let serving = [tree.config().fetch, tree.config().data];
+        let two_phase = paths.takes(FastPath::TwoPhase) && FastPath::of(tree).takes(FastPath::TwoPhase);
+        Self { caches: Caches::new(tree, true, rng), serving, tree: tree.clone(), two_phase }
+    }
+
+    /// The processor asks `cache` for a line: one fetch, load or store. `at` names a mapping, and counts
+    /// lines of that cache. Returns the cycles the processor waits, with `now` the cycle it asks at.
+    #[must_use = "the processor waits so many cycles"]
+    #[inline]
+    pub fn access<T: Translation, B: Below>(
+        &mut self,
+        cache: usize,
+        kind: Kind,
+        at: LineAddr,
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) -> u64 {
+        self.add_hits(cache, kind, 1);
+        self.access_uncounted(cache, kind, at, now, translation, below)
+    }
+
+    /// [`Front::access`] without counting the access (a miss is counted, and all that follows from it). The
+    /// caller counts those of a whole block at once, with [`Front::add_hits`]: a counter in memory that every
+    /// access increments costs as much as the access.
+    #[must_use = "the processor waits so many cycles"]
+    #[inline]
+    pub fn access_uncounted<T: Translation, B: Below>(
+        &mut self,
+        cache: usize,
+        kind: Kind,
+        at: LineAddr,
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) -> u64 {
+        access(&mut self.caches, cache, kind, at, now, translation, below)
+    }
+
+    /// An agent other than the user asks a cache of the front: see [`Computer::ask`](crate::Computer::ask).
+    ///
+    /// # Panics
+    /// The tree does not say that this agent makes accesses.
+    #[must_use = "the access takes so many cycles"]
+    #[expect(clippy::too_many_arguments, reason = "an access, and where it is made")]
+    pub fn ask<T: Translation, B: Below>(
+        &mut self,
+        cache: usize,
+        agent: Agent,
+        kind: Kind,
+        at: LineAddr,
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) -> u64 {
+        let serves = self.serving.contains(&cache);
+        self.caches.flow(agent, translation, below).ask(cache, kind, at, !serves, now)
+    }
+
+    /// The tree whose front this is.
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The processor makes the accesses of `rows` in order, each at the cache that serves its kind; returns
+    /// the cycles it waits for all. The result is that of [`Front::access`] one by one, got faster where the front
+    /// takes [`FastPath::TwoPhase`]. Only for trees without write buffers, whose stalls depend on when each access is made.
+    #[must_use = "the processor waits so many cycles"]
+    pub fn access_all<A: Access, T: Translation, B: Below>(
+        &mut self,
+        rows: &[A],
+        translation: &T,
+        below: &mut B,
+    ) -> u64 {
+        if self.two_phase {
+            access_all(&mut self.caches, self.serving, rows, translation, below)
+        } else {
+            access_each(&mut self.caches, self.serving, rows, translation, below)
+        }
+    }
+
+    /// Returns whether a cache holds a line that the processor may ask it for, named as in [`Front::access`]. Nothing changes, and
+    /// nothing is counted.
+    #[must_use]
+    pub fn holds<T: Translation>(&self, cache: usize, at: LineAddr, translation: &T) -> bool {
+        self.caches.get(cache).holds(at, translation)
+    }
+
+    /// Adds accesses to the count: those made by [`Front::access_uncounted`], and those that the caller proved
+    /// to be hits that change nothing (the line was the last one accessed in its set, had been hit since it
+    /// came, which SRRIP remembers, and for stores is dirty already and the cache is write-back).
+    #[inline]
+    pub fn add_hits(&mut self, cache: usize, kind: Kind, hits: u64) {
+        let cache = self.caches.caches[cache].as_mut().expect("the cache belongs to the front");
+        cache.counters.accesses[kind] += hits;
+    }
+
+    /// Lines leave the caches of the front; then [`Back::invalidate`](crate::Back::invalidate).
+    pub fn invalidate<T: Translation, B: Below>(
+        &mut self,
+        agent: Agent,
+        what: &Invalidation<'_>,
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) {
+        self.caches.flow(agent, translation, below).invalidate(what, now);
+    }
+
+    /// The frame of a page changes hands, because the user's program asks for another page: its lines leave. Call it while
+    /// the translation still answers the old frame, with every mapping that has led to the page since its last purge; then
+    /// [`Back::purge`](crate::Back::purge).
+    pub fn purge<T: Translation, B: Below>(
+        &mut self,
+        page: PageId,
+        mappings: &[MappingId],
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) {
+        let what = Invalidation::of_page(page, mappings, self.tree.config().page);
+        self.invalidate(Agent::User, &what, now, translation, below);
+    }
+
+    cache_views!();
+}

@@ -1,0 +1,79 @@
+//! Memory behind the last caches: it counts, costs what it costs, and may keep what it is asked.
+
+use binhop_base::{Agent, Agents, Kind};
+
+use crate::{
+    AgentMemoryCounters, Left, Level, MemoryCounters, TreeConfig, Witness,
+    request::{Below, MEMORY, Request},
+};
+
+/// Memory of a fixed latency.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    pub(crate) counters: MemoryCounters,
+    /// The agents that may be counted here, and the counts of each agent but the user.
+    pub(crate) agents: Agents,
+    pub(crate) by_agent: Box<[AgentMemoryCounters]>,
+    pub(crate) cost: u64,
+    /// Every request and its cycle, if someone listens.
+    pub(crate) tap: Option<Vec<(Request, u64)>>,
+}
+
+impl Memory {
+    /// The memory of a tree.
+    pub(crate) fn new(config: &TreeConfig) -> Self {
+        let agents = config.agents;
+        Self {
+            counters: MemoryCounters::default(),
+            agents,
+            by_agent: agents.others().map(|_| AgentMemoryCounters::default()).collect(),
+            cost: config.memory_cost,
+            tap: None,
+        }
+    }
+}
+
+impl Witness for Memory {}
+
+impl Below for Memory {
+    #[inline]
+    fn request(&mut self, request: Request, now: u64) -> u64 {
+        debug_assert_eq!(request.to, MEMORY);
+        let agent = request.origin.agent();
+        if agent == Agent::User {
+            self.counters.accesses[request.kind] += 1;
+        } else {
+            let place = self.agents.place(agent).expect("an agent that makes accesses is one of the tree's");
+            self.by_agent[place].accesses[request.kind] += 1;
+        }
+        if let Some(tap) = &mut self.tap {
+            tap.push((request, now));
+        }
+        if request.kind.is_demand() { self.cost } else { 0 }
+    }
+}
+
+/// Memory, with someone who wants to know what happens before it.
+pub(crate) struct WitnessedMemory<'a, W> {
+    pub(crate) memory: &'a mut Memory,
+    pub(crate) witness: &'a mut W,
+}
+
+impl<W: Witness> Witness for WitnessedMemory<'_, W> {
+    fn served(&mut self, by: Level) {
+        self.witness.served(by);
+    }
+
+    fn left(&mut self, line: Left) {
+        self.witness.left(line);
+    }
+}
+
+impl<W: Witness> Below for WitnessedMemory<'_, W> {
+    fn request(&mut self, request: Request, now: u64) -> u64 {
+        if request.kind.is_demand() || request.kind == Kind::Write {
+            self.witness.served(Level::Memory);
+        }
+        self.memory.request(request, now)
+    }
+}
