@@ -3,10 +3,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+#[path = "../../binhop-trace/tests/counting/mod.rs"]
+mod counting;
 
 use binhop_base::Bytes;
 use binhop_sim::paging::{PagingPlan, paging};
@@ -14,60 +12,7 @@ use binhop_sim::{Machine, Plan, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::Fixed;
-
-/// `Counting` counts the bytes held now, the most bytes held, and all bytes ever requested.
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-static ASKED: AtomicUsize = AtomicUsize::new(0);
-
-impl Counting {
-    fn take(bytes: usize) {
-        ASKED.fetch_add(bytes, SeqCst);
-        PEAK.fetch_max(HELD.fetch_add(bytes, SeqCst) + bytes, SeqCst);
-    }
-}
-
-// SAFETY: every call goes on to the system's allocator, whose rules the caller keeps.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::take(layout.size());
-        // SAFETY: as above.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), SeqCst);
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The lock admits one test at a time, from its first allocation to its last.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Cost {
-    /// All bytes ever requested, which also count wasted work.
-    asked: usize,
-    /// The most bytes that were held at once.
-    peak: usize,
-}
-
-fn cost(work: impl FnOnce()) -> Cost {
-    let (held, asked) = (HELD.load(SeqCst), ASKED.load(SeqCst));
-    PEAK.store(held, SeqCst);
-    work();
-    Cost { asked: ASKED.load(SeqCst) - asked, peak: PEAK.load(SeqCst) - held }
-}
+use counting::{Cost, cost, turn};
 
 /// Returns a machine with this policy.
 fn machine(policy: &str) -> Machine {

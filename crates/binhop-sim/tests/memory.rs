@@ -3,43 +3,14 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+#[path = "../../binhop-trace/tests/counting/mod.rs"]
+mod counting;
 
 use binhop_sim::{Machine, Plan, needed, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::Fixed;
-
-/// `Counting` counts the bytes allocated now, and the most at any time.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is forwarded to the system's allocator unchanged, and counting changes nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The lock admits one measurement at a time.
-static ONE: Mutex<()> = Mutex::new(());
+use counting::{cost, turn};
 
 /// Returns references to this many pages, repeated, by two processes.
 fn events(pages: u64) -> EventBatch {
@@ -62,15 +33,12 @@ fn plan(seeds: u64, interval: Option<u64>) -> Plan {
 /// Returns the most bytes that a run holds at any time.
 fn peak(machine: &Machine, events: &EventBatch, plan: &Plan) -> u64 {
     let source = Box::new(Fixed::new(events.clone(), 1000));
-    let before = NOW.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
-    drop(simulate(machine, source, plan, None, &mut |_| Ok(())).unwrap());
-    (MOST.load(Ordering::Relaxed) - before) as u64
+    cost(|| drop(simulate(machine, source, plan, None, &mut |_| Ok(())).unwrap())).peak as u64
 }
 
 /// Compares the bytes of each seed, and of the whole run, as measured and as reckoned.
 fn compare(name: &str, settings: &[&str], pages: u64, interval: Option<u64>) {
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     let settings: Vec<String> = settings.iter().map(|&setting| setting.to_string()).collect();
     let machine = Machine::load(name, &settings).unwrap();
     let events = events(pages);

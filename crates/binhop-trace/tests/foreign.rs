@@ -5,54 +5,25 @@
     reason = "a test file; the lint's own exception sees only functions marked as tests"
 )]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+mod counting;
+
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
 use binhop_base::{Domain, Problem, Rng, Stream};
 use binhop_trace::event::Source;
 use binhop_trace::{Ahead, TraceReader};
+use counting::{cost, held, turn};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
-/// `Counting` counts the bytes allocated now, and the most at any time.
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-/// The lock lets one test at a time count memory.
-static ALONE: Mutex<()> = Mutex::new(());
-
-// SAFETY: every call goes to the system's allocator unchanged, and only sums are kept beside it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(held, Ordering::Relaxed);
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// Returns the most bytes that were held at once, beyond those held before.
 fn peak(work: impl FnOnce()) -> usize {
-    let before = HELD.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    work();
-    PEAK.load(Ordering::Relaxed) - before
+    cost(work).peak
 }
 
 /// A path that no other test uses, removed at the end.
@@ -117,9 +88,9 @@ fn read(source: &mut dyn Source) -> (u64, u64, Option<Box<Problem>>) {
 fn cut(groups: u64) -> [usize; 3] {
     let place = Place::new(&format!("cut-{groups}"));
     write(&place.0, groups, 1, plain());
-    let before = HELD.load(Ordering::Relaxed);
+    let before = held();
     let mut reader = TraceReader::open(&place.0).unwrap();
-    let open = HELD.load(Ordering::Relaxed) - before;
+    let open = held() - before;
     let here = peak(|| assert_eq!(read(&mut reader).0, groups));
     let reader = TraceReader::open(&place.0).unwrap();
     let ahead = peak(|| assert_eq!(read(&mut Ahead::new(Box::new(reader))).0, groups));
@@ -131,7 +102,7 @@ fn cut(groups: u64) -> [usize; 3] {
 /// nothing that stays, and what is read ahead is bounded in bytes.
 #[test]
 fn memory_stays_small_however_a_file_is_cut() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     let (few, many) = (cut(5_000), cut(40_000));
     println!("{few:?} for 5,000 row groups, {many:?} for 40,000");
     assert_eq!((many[0] - few[0]) / 35_000, 1792, "{few:?}, then {many:?}");
@@ -212,7 +183,7 @@ fn zigzag(number: i64) -> Vec<u8> {
 /// unpacked.
 #[test]
 fn forged_pages_are_refused_before_they_cost_anything() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     let place = Place::new("forged");
     // In a dictionary of 4 values the page's header has the number after the field's mark. 5 bytes are room
     // for 2^31 - 1.
@@ -241,7 +212,7 @@ fn forged_pages_are_refused_before_they_cost_anything() {
 /// A small file with a few changed bytes is read or refused, and never costs more than the sound file does.
 #[test]
 fn damage_costs_no_more_than_a_sound_file() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     let zstd = Compression::ZSTD(ZstdLevel::try_new(1).unwrap());
     let kinds = [
         WriterProperties::builder().set_compression(Compression::UNCOMPRESSED).build(),

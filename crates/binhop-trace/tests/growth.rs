@@ -6,50 +6,13 @@
     reason = "a test file; the lint's own exception sees only functions marked as tests"
 )]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
+mod counting;
 
 use binhop_base::Result;
 use binhop_trace::event::{EventBuilder, Segment, map_flags};
 use binhop_trace::tool::{Selection, select};
 use binhop_trace::{EventBatch, Meta, Op, Source, inspect, lint};
-
-/// `Counting` counts the bytes held now, the most bytes held, and all bytes ever requested.
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-static ASKED: AtomicUsize = AtomicUsize::new(0);
-/// The lock lets one test at a time count memory.
-static ALONE: Mutex<()> = Mutex::new(());
-
-// SAFETY: every call goes to the system's allocator unchanged, and only sums are kept beside it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED.fetch_add(layout.size(), SeqCst);
-        PEAK.fetch_max(HELD.fetch_add(layout.size(), SeqCst) + layout.size(), SeqCst);
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), SeqCst);
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Returns all bytes ever requested, which also count wasted work, and the most bytes held at once.
-fn cost(work: impl FnOnce()) -> [(&'static str, usize); 2] {
-    let (held, asked) = (HELD.load(SeqCst), ASKED.load(SeqCst));
-    PEAK.store(held, SeqCst);
-    work();
-    [("asked", ASKED.load(SeqCst) - asked), ("peak", PEAK.load(SeqCst) - held)]
-}
+use counting::{cost, turn};
 
 /// `Fixed` yields events in memory, in batches.
 struct Fixed {
@@ -105,10 +68,11 @@ const READERS: [Reader; 3] = [("inspect", inspected), ("lint", linted), ("select
 /// Twice the rows cost at most 2.3 times as much. Doubling vectors and deeper trees explain the excess over
 /// 2.
 fn assert_linear(name: &str, rows: u64, events: impl Fn(u64) -> EventBatch) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     let (once, twice) = (events(rows), events(2 * rows));
     for (reader, read) in READERS {
-        for ((what, once), (_, twice)) in cost(|| read(&once)).into_iter().zip(cost(|| read(&twice))) {
+        let (once, twice) = (cost(|| read(&once)), cost(|| read(&twice)));
+        for (what, once, twice) in [("asked", once.asked, twice.asked), ("peak", once.peak, twice.peak)] {
             println!("{name}, {reader}: {what} {once} B for {rows}, {twice} B for twice");
             assert!(twice * 10 <= once * 23, "{name}, {reader}: {what} {once} B, then {twice} B");
         }
@@ -217,10 +181,10 @@ fn address_spaces_that_touch_one_page() {
         events.finish()
     };
     assert_linear("address spaces", 4000, spaces);
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     let events = spaces(100_000);
     for (reader, read) in READERS {
-        let [_, (_, peak)] = cost(|| read(&events));
+        let peak = cost(|| read(&events)).peak;
         println!("{reader}: {peak} B for 100,000 address spaces");
         assert!(peak < 25_000_000, "{reader}: {peak} B");
     }

@@ -2,16 +2,18 @@
 //! model set beside the oracle.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
+mod alike;
+
 use binhop_base::{
     Agent, Agents, Bytes, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Translation,
 };
 use binhop_hw::{
     AgentCounters, CacheConfig, CacheCounters, Computer, CostRule, Departure, DirtyData, IndexBy,
-    Invalidation, Left, Level, Next, Replacement, Rules, TagBy, Tree, TreeConfig, WriteBufferConfig,
-    WritePolicy, WritebackOrder,
+    Invalidation, Left, Level, Next, Replacement, Resident, Rules, TagBy, Tree, TreeConfig,
+    WriteBufferConfig, WritePolicy, WritebackOrder,
 };
 use binhop_oracle::{
-    cache::{Config, Name},
+    cache::Name,
     cache_tree::{self as oracle, CacheTree},
 };
 use proptest::prelude::*;
@@ -93,27 +95,8 @@ pub fn power(value: u64) -> PowerOfTwo {
 
 /// The same tree for the oracle.
 pub fn oracle_of(config: &TreeConfig, rng: Rng) -> CacheTree {
-    let caches = config.caches.iter().map(|cache| Config {
-        sets: cache.sets(),
-        ways: cache.ways as usize,
-        line: cache.line.bytes(),
-        index: cache.index.name(),
-        hashed: cache.hashed,
-        tag: cache.tag.name(),
-        write: cache.write.name(),
-        allocate: cache.allocate,
-        replacement: cache.replacement.name(),
-        writeback_order: cache.writeback_order.name(),
-        inclusive: cache.inclusive,
-        write_buffer: cache.write_buffer.map(|b| (b.entries as usize, b.drain_cycles)),
-        cost: cache.cost,
-        next: match cache.next {
-            Next::Cache(next) => Some(next),
-            Next::Memory => None,
-        },
-    });
     let add = config.cost_rule == CostRule::Add;
-    CacheTree::new(caches.collect(), config.page.bytes(), config.memory_cost, add, rng)
+    CacheTree::new(alike::configs(config), config.page.bytes(), config.memory_cost, add, rng)
 }
 
 /// Every agent there is.
@@ -244,13 +227,13 @@ impl Pair {
     /// The same lines left; those that left for room, in the same order.
     fn assert_equal_left(&self, left: &[Left]) {
         let name = |line: &Left| {
-            let cache = &self.config.caches[line.cache];
-            let id = line.at.id;
+            let held = Resident { at: line.at, dirty: line.dirty };
+            let (name, offset, dirty) = alike::line(&self.config.caches[line.cache], held);
             oracle::Left {
                 cache: line.cache,
-                name: if cache.tag == TagBy::Asid { Name::Mapping(id) } else { Name::Page(id) },
-                offset: u64::from(line.at.line) << cache.line.log2(),
-                dirty: line.dirty,
+                name,
+                offset,
+                dirty,
                 why: match line.departure {
                     Departure::Evicted => oracle::Why::Evicted,
                     Departure::Invalidated => oracle::Why::Invalidated,
@@ -273,17 +256,7 @@ impl Pair {
     pub fn assert_equal_contents(&self) {
         for (number, cache) in self.config.caches.iter().enumerate() {
             for (set, ways) in self.fast.contents(number).into_iter().enumerate() {
-                let fast: Vec<_> = ways
-                    .into_iter()
-                    .map(|way| {
-                        way.map(|line| {
-                            let id = line.at.id;
-                            let name =
-                                if cache.tag == TagBy::Asid { Name::Mapping(id) } else { Name::Page(id) };
-                            (name, u64::from(line.at.line) << cache.line.log2(), line.dirty)
-                        })
-                    })
-                    .collect();
+                let fast: Vec<_> = ways.iter().map(|way| way.map(|line| alike::line(cache, line))).collect();
                 assert_eq!(fast, self.slow.caches[number].contents(set as u64), "{} set {set}", cache.name);
             }
         }

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use arrow::array::AsArray;
 use arrow::datatypes::{Float64Type, UInt64Type};
-use binhop_hw::{CostRule, Next};
-use binhop_oracle::cache::Config;
+use binhop_hw::CostRule;
 use binhop_oracle::machine as oracle;
 use binhop_oracle::placements::{Buddy, Colors, Memory, Pooled, Rule};
 use binhop_sim::unit::{Asks, Unit, Units};
 use binhop_sim::{Machine, Outcome, Plan};
 use binhop_trace::{EventBatch, Op};
 
+use crate::alike;
 use crate::common::{Event, batch, run};
 use crate::synthetic::{LOOK, Log, OWNED, PAGE, Seen, Synthetic};
 
@@ -55,27 +55,8 @@ pub fn events_of(batch: &EventBatch) -> Vec<oracle::Event> {
 
 pub fn oracle_machine(machine: &Machine) -> oracle::Machine {
     let config = machine.tree().config();
-    let caches = config.caches.iter().map(|cache| Config {
-        sets: cache.sets(),
-        ways: cache.ways as usize,
-        line: cache.line.bytes(),
-        index: cache.index.name(),
-        hashed: cache.hashed,
-        tag: cache.tag.name(),
-        write: cache.write.name(),
-        allocate: cache.allocate,
-        replacement: cache.replacement.name(),
-        writeback_order: cache.writeback_order.name(),
-        inclusive: cache.inclusive,
-        write_buffer: cache.write_buffer.map(|b| (b.entries as usize, b.drain_cycles)),
-        cost: cache.cost,
-        next: match cache.next {
-            Next::Cache(next) => Some(next),
-            Next::Memory => None,
-        },
-    });
     oracle::Machine {
-        caches: caches.collect(),
+        caches: alike::configs(config),
         serving: [config.fetch, config.data],
         page: PAGE,
         frames: machine.memory().frames,

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use binhop_base::{Agent, Domain, Kind, MappingId, Result, Rng, Stream};
-use binhop_hw::{DirtyData, TagBy, Tree};
+use binhop_hw::{DirtyData, Tree};
 use binhop_oracle::cache::Name;
 use binhop_oracle::machine as oracle;
 use binhop_sim::unit::{Asks, Disturbs, Injector, Lines, Occasion, OccasionKind, Port, Unit};
+
+use crate::alike;
 
 pub const PAGE: u64 = 4096;
 /// Pages that the synthetic unit owns.
@@ -14,8 +16,8 @@ pub const OWNED: u32 = 3;
 /// The system call at which the unit looks into every cache.
 pub const LOOK: u8 = 99;
 
-/// One line in a way: whether it is named by mapping, the name, its first byte in the page, whether it is dirty.
-pub type Way = Option<(bool, u32, u64, bool)>;
+/// One line in a way: its name, its first byte in the page, whether it is dirty.
+pub type Way = Option<(Name, u64, bool)>;
 
 /// What a unit sees, in order.
 #[derive(Clone, Debug, PartialEq)]
@@ -191,12 +193,8 @@ impl Hands for Fast<'_, '_> {
     fn contents(&self) -> Vec<Vec<Way>> {
         let caches = self.1.config().caches.iter().enumerate();
         let of = |(number, cache): (usize, &binhop_hw::CacheConfig)| {
-            let by_mapping = cache.tag == TagBy::Asid;
-            let way = |line: binhop_hw::Resident| {
-                (by_mapping, line.at.id, u64::from(line.at.line) << cache.line.log2(), line.dirty)
-            };
             let ways = self.0.contents(number).unwrap().into_iter().flatten();
-            ways.map(|line| line.map(way)).collect()
+            ways.map(|way| way.map(|line| alike::line(cache, line))).collect()
         };
         caches.map(of).collect()
     }
@@ -242,12 +240,7 @@ impl Hands for Slow<'_> {
     }
     fn contents(&self) -> Vec<Vec<Way>> {
         let of = |cache: &binhop_oracle::cache::Cache| {
-            let way = |(name, offset, dirty): (Name, u64, bool)| match name {
-                Name::Mapping(id) => (true, id, offset, dirty),
-                Name::Page(id) => (false, id, offset, dirty),
-            };
-            let ways = (0..cache.config.sets).flat_map(|set| cache.contents(set));
-            ways.map(|line| line.map(way)).collect()
+            (0..cache.config.sets).flat_map(|set| cache.contents(set)).collect()
         };
         self.0.tree.caches.iter().map(of).collect()
     }

@@ -1,0 +1,36 @@
+//! What the fast model and the oracle have in common: descriptions of caches, and names of lines. The tests of other crates
+//! use this file, too.
+
+use binhop_hw::{CacheConfig, Next, Resident, TagBy, TreeConfig};
+use binhop_oracle::cache::{Config, Name};
+
+/// The caches of a tree, for the oracle.
+pub fn configs(config: &TreeConfig) -> Vec<Config> {
+    let of = |cache: &CacheConfig| Config {
+        sets: cache.sets(),
+        ways: cache.ways as usize,
+        line: cache.line.bytes(),
+        index: cache.index.name(),
+        hashed: cache.hashed,
+        tag: cache.tag.name(),
+        write: cache.write.name(),
+        allocate: cache.allocate,
+        replacement: cache.replacement.name(),
+        writeback_order: cache.writeback_order.name(),
+        inclusive: cache.inclusive,
+        write_buffer: cache.write_buffer.map(|b| (b.entries as usize, b.drain_cycles)),
+        cost: cache.cost,
+        next: match cache.next {
+            Next::Cache(next) => Some(next),
+            Next::Memory => None,
+        },
+    };
+    config.caches.iter().map(of).collect()
+}
+
+/// A line of a cache as the oracle holds it: its name, its first byte in the page, whether it is dirty.
+pub fn line(cache: &CacheConfig, line: Resident) -> (Name, u64, bool) {
+    let id = line.at.id;
+    let name = if cache.tag == TagBy::Asid { Name::Mapping(id) } else { Name::Page(id) };
+    (name, u64::from(line.at.line) << cache.line.log2(), line.dirty)
+}
