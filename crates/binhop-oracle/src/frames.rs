@@ -15,7 +15,7 @@ pub struct Frame {
 pub struct Frames {
     /// Least recently used first, without the wired ones.
     pub list: Vec<Frame>,
-    /// Frames that left the list for good.
+    /// Frames that are not in the list.
     pub wired: Vec<Frame>,
     pool: usize,
 }
@@ -65,6 +65,14 @@ impl Frames {
         let Frame { number, page: held } = self.list.remove(rank);
         self.wired.push(Frame { number, page: Some(page) });
         (number, held)
+    }
+
+    /// A wired page dies: its frame is free, and goes to the end of the list.
+    pub fn unwire(&mut self, page: PageId) {
+        if let Some(at) = self.wired.iter().position(|frame| frame.page == Some(page)) {
+            let frame = self.wired.remove(at);
+            self.list.push(Frame { page: None, ..frame });
+        }
     }
 
     /// A page dies.

@@ -29,8 +29,10 @@ pub trait Memory {
     fn touch(&mut self, page: PageId);
     /// Gives a page a frame, which is not yet touched; what had to leave.
     fn place(&mut self, asked: &Asked) -> (u64, Option<PageId>);
-    /// Gives the operating system's page with this ordinal a frame for good; what had to leave.
+    /// Gives the operating system's page with this ordinal a frame; what had to leave.
     fn wire(&mut self, page: PageId, ordinal: u64) -> (u64, Option<PageId>);
+    /// A wired page dies.
+    fn unwire(&mut self, page: PageId);
     /// A page dies.
     fn release(&mut self, page: PageId);
 }
@@ -211,6 +213,10 @@ impl Memory for Pooled {
         self.frames.wire(page, rank)
     }
 
+    fn unwire(&mut self, page: PageId) {
+        self.frames.unwire(page);
+    }
+
     fn release(&mut self, page: PageId) {
         self.frames.release(page);
     }
@@ -256,6 +262,10 @@ impl Memory for Colors {
             color = (color + 1) % self.lists.len();
         }
         self.lists[color].wire(page, 0)
+    }
+
+    fn unwire(&mut self, page: PageId) {
+        self.lists.iter_mut().for_each(|list| list.unwire(page));
     }
 
     fn release(&mut self, page: PageId) {
@@ -363,9 +373,14 @@ impl Memory for Buddy {
         placed
     }
 
+    fn unwire(&mut self, page: PageId) {
+        self.release(page);
+    }
+
     fn release(&mut self, page: PageId) {
         let Some(frame) = self.frame_of(page) else { return };
         self.pages.retain(|(other, _)| *other != page);
+        self.wired.retain(|(other, _)| *other != page);
         self.processor.insert(0, frame);
         if self.processor.len() >= 378 {
             for _ in 0..63 {

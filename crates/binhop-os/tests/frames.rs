@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use binhop_base::{Asid, Bin, Class, Domain, FrameNo, PageId, PageNo, PowerOfTwo, Result, Rng, Stream};
 use binhop_oracle::frames as oracle;
-use binhop_os::placement::{self, Draws, Placement, Settings};
+use binhop_os::placement::{self, Draws, Placement, Recording, Settings};
 use binhop_os::{Counts, Frames, Holdings, Pool, Recency, Request, SegmentId, Sharing, Wired};
 use proptest::prelude::*;
 
@@ -502,12 +502,61 @@ fn memory_that_is_wired_to_the_last_frame_holds_no_page() {
 }
 
 #[test]
-fn a_recording_refuses_wired_pages_by_name() {
-    let mut frames = placement::policy("recorded").unwrap().frames(&Settings::new(6, 1), 0).unwrap();
-    let problem = wire(&mut frames, 5, Wired::Table).unwrap_err();
-    assert_eq!((problem.class, &*problem.value), (Class::Request, "wired page 5"));
+fn a_wired_page_takes_the_lowest_frame_that_a_recording_does_not_use() {
+    let recording = Recording::new([(Asid(3), PageNo(100), FrameNo(1))], false);
+    let recording = recording.with_runs([(Asid(3), PageNo(200), FrameNo(3), 2)]).into();
+    let settings = Settings { recording, ..Settings::new(6, 1) };
+    let mut frames = placement::policy("recorded").unwrap().frames(&settings, 0).unwrap();
+    let taken = (5..8).map(|page| wire(&mut frames, page, Wired::Table).unwrap());
+    assert_eq!(taken.collect::<Vec<_>>(), [(0, None), (2, None), (5, None)]);
+    let problem = wire(&mut frames, 8, Wired::Table).unwrap_err();
+    assert_eq!((problem.class, &*problem.value), (Class::Request, "wired page 8"));
     assert_eq!(problem.place, "placement policy recorded");
+    assert!(problem.remedy.contains("memory.size"), "{problem}");
+    assert_eq!(frames.place(&request(0), &Recency::new()).unwrap().frame.0, 1, "as recorded");
     frames.check().unwrap();
+    assert_eq!(frames.unwire(PageId(6), Wired::Table).0, 2);
+    assert_eq!(frames.holdings(), Holdings { user: 1, wired: [2, 0, 0], free: 3 });
+    assert_eq!(wire(&mut frames, 9, Wired::Cache).unwrap(), (2, None));
+    frames.check().unwrap();
+}
+
+/// Three frames, a pool of one: the frame that is given back is the youngest, and is taken when its turn has come.
+#[test]
+fn a_frame_that_is_given_back_was_used_most_recently() {
+    let mut frames = placement::policy("first").unwrap().frames(&Settings::new(3, 1), 0).unwrap();
+    let mut recency = Recency::new();
+    let mut now = 0;
+    let mut note = |recency: &mut Recency, page: u32| {
+        now += 1;
+        recency.note(PageId(page), now);
+    };
+    let table = wire(&mut frames, 100, Wired::Table).unwrap().0;
+    for page in 0..2 {
+        frames.place(&request(page), &recency).unwrap();
+        note(&mut recency, page);
+    }
+    assert_eq!(frames.unwire(PageId(100), Wired::Table).0, table);
+    note(&mut recency, 100);
+    assert_eq!(frames.holdings(), Holdings { user: 2, wired: [0; 3], free: 1 });
+    frames.check().unwrap();
+    let mut evicted = Vec::new();
+    for page in 2..5 {
+        let placed = frames.place(&request(page), &recency).unwrap();
+        note(&mut recency, page);
+        evicted.push((placed.evicted, placed.frame.0 == table));
+    }
+    // The two pages that are older leave first, though a frame is free.
+    assert_eq!(evicted, [(Some(PageId(0)), false), (Some(PageId(1)), false), (None, true)]);
+    frames.check().unwrap();
+}
+
+#[test]
+#[should_panic(expected = "only a wired page is unwired")]
+fn only_a_wired_page_is_unwired() {
+    let mut frames = placement::policy("first").unwrap().frames(&Settings::new(6, 1), 0).unwrap();
+    frames.place(&request(0), &Recency::new()).unwrap();
+    frames.unwire(PageId(0), Wired::Table);
 }
 
 #[test]

@@ -52,7 +52,9 @@ struct Bench {
     placed: u64,
     last: BTreeMap<PageId, u64>,
     safe: u64,
-    wired: [u64; Wired::ALL.len()],
+    /// The wired pages, and how many ever were.
+    wired: Vec<(PageId, Wired)>,
+    wirings: u64,
 }
 
 impl Bench {
@@ -66,7 +68,8 @@ impl Bench {
             placed: 0,
             last: BTreeMap::new(),
             safe: policy.safe_frames(settings).unwrap(),
-            wired: [0; Wired::ALL.len()],
+            wired: Vec::new(),
+            wirings: 0,
         }
     }
 
@@ -78,7 +81,11 @@ impl Bench {
         let mut evicted = None;
         if frame.is_none() {
             if self.frames.needs_recency() {
-                assert!(self.placed > self.safe(), "asks for recency after {} placements", self.placed);
+                assert!(
+                    self.placed + self.wirings > self.safe,
+                    "asks for recency after {} placements",
+                    self.placed
+                );
             }
             let placed = self.frames.place(&request(asked), &self.recency).unwrap();
             assert_eq!((placed.frame.0, placed.evicted), self.slow.place(asked), "{asked:?}");
@@ -97,7 +104,7 @@ impl Bench {
 
     /// What is surely resident: a wired frame less for each.
     fn safe(&self) -> u64 {
-        self.safe - self.wired.iter().sum::<u64>()
+        self.safe - self.wired.len() as u64
     }
 
     /// A page was evicted for `page`, or for a page of the operating system.
@@ -113,13 +120,28 @@ impl Bench {
         if self.safe() == 0 {
             return;
         }
-        let ordinal = self.wired.iter().sum();
-        self.wired[kind as usize] += 1;
+        let ordinal = self.wirings;
+        self.wired.push((page, kind));
+        self.wirings += 1;
         let placed = self.frames.wire(page, PageNo(0), kind, &self.recency).unwrap();
         assert_eq!((placed.frame.0, placed.evicted), self.slow.wire(page, ordinal), "wired {page}");
         if let Some(evicted) = placed.evicted {
             self.check_age(evicted, None);
         }
+    }
+
+    /// One of the wired pages dies, which counts as a reference to it.
+    fn unwire(&mut self, which: usize) {
+        if self.wired.is_empty() {
+            return;
+        }
+        let (page, kind) = self.wired.swap_remove(which % self.wired.len());
+        let frame = self.slow.frame_of(page);
+        assert_eq!(Some(self.frames.unwire(page, kind).0), frame);
+        self.slow.unwire(page);
+        self.now += 1;
+        self.recency.note(page, self.now);
+        self.last.insert(page, self.now);
     }
 
     fn release(&mut self, page: PageId) {
@@ -130,7 +152,8 @@ impl Bench {
     fn check(&self, pages: u32) {
         self.frames.check().unwrap();
         let holdings = self.frames.holdings();
-        assert_eq!(holdings.wired, self.wired);
+        let of = |kind| self.wired.iter().filter(|&&(_, other)| other == kind).count() as u64;
+        assert!(Wired::ALL.iter().all(|&kind| holdings.of(kind) == of(kind)));
         assert_eq!(Some(holdings.user + holdings.all_wired() + holdings.free), self.frames.frames());
         for page in (0..pages).map(PageId) {
             let frame = self.frames.frame_of(page).map(|frame| frame.0);
@@ -182,6 +205,7 @@ enum Step {
         space: u32,
     },
     Wire(Wired),
+    Unwire(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -191,6 +215,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => place().prop_map(|(space, which, index)| Step::Die { space, which, index }),
         1 => (0..4u32).prop_map(|space| Step::Exit { space }),
         2 => proptest::sample::select(Wired::ALL).prop_map(Step::Wire),
+        1 => any::<usize>().prop_map(Step::Unwire),
     ];
     // From a few pages for each segment to more than memory.
     (1..24u64, proptest::collection::vec(step, 1..250)).prop_map(|(footprint, mut steps)| {
@@ -250,6 +275,7 @@ proptest! {
                         bench.wire(PageId(world.next), kind);
                         world.next += 1;
                     }
+                    Step::Unwire(which) => bench.unwire(which),
                     Step::Exit { space } => {
                         let gone: Vec<_> = world.pages.extract_if(.., |(segment, _), _| *segment == space).collect();
                         gone.into_iter().for_each(|(_, page)| bench.release(page));

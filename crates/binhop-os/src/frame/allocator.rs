@@ -30,6 +30,9 @@ pub trait Allocator: Send {
     /// Every frame is wired already, or the policy knows no frame for a wired page.
     fn wire(&mut self, page: PageId, recency: &Recency, draws: Draws) -> Result<Placed>;
 
+    /// The page in a wired frame has died: the frame is free, and was last used at this moment.
+    fn unwire(&mut self, frame: FrameNo);
+
     /// Frames that are wired, counted one by one.
     fn wired(&self) -> u64;
 
@@ -82,6 +85,10 @@ impl Allocator for Pooled {
         let rank = draws.below(0, self.list.pool_len() as u64);
         let (frame, evicted) = self.list.wire(rank as usize, page);
         Ok(Placed { frame: FrameNo(u64::from(frame)), evicted })
+    }
+
+    fn unwire(&mut self, frame: FrameNo) {
+        self.list.unwire(frame.0 as u32);
     }
 
     fn wired(&self) -> u64 {

@@ -36,6 +36,12 @@ impl Content {
         self.page
     }
 
+    /// Its page, which is wired, has died: the frame is an ordinary free frame.
+    pub(crate) fn unwire(&mut self) {
+        assert!(self.wired, "only a wired page is unwired");
+        (self.wired, self.held) = (false, false);
+    }
+
     /// Its page has died.
     pub(crate) fn release(&mut self) {
         assert!(!self.wired, "a wired page does not die");

@@ -226,6 +226,16 @@ impl Lru {
         (frame, old)
     }
 
+    /// The page of a wired frame has died: the frame joins the list, as the youngest.
+    pub(crate) fn unwire(&mut self, frame: u32) {
+        let content = &mut self.content[frame as usize];
+        content.unwire();
+        self.wired -= 1;
+        if let Some(followed) = &mut self.followed {
+            followed.aging.add(frame, content.last());
+        }
+    }
+
     /// Puts something into a frame; returns the page it held.
     fn replace(&mut self, frame: u32, content: Content) -> Option<PageId> {
         let old = core::mem::replace(&mut self.content[frame as usize], content).page();

@@ -113,6 +113,8 @@ pub struct Frames {
     mapped: u64,
     /// Of the mapped ones those that are wired, by [`Wired`].
     wired: [u64; Wired::ALL.len()],
+    /// Pages that were ever wired.
+    wirings: u64,
     faults: u64,
     evictions: u64,
 }
@@ -149,7 +151,8 @@ impl Frames {
     }
 
     fn of(memory: Memory) -> Self {
-        Self { slots: Vec::new(), memory, mapped: 0, wired: [0; Wired::ALL.len()], faults: 0, evictions: 0 }
+        let (slots, wired) = (Vec::new(), [0; Wired::ALL.len()]);
+        Self { slots, memory, mapped: 0, wired, wirings: 0, faults: 0, evictions: 0 }
     }
 
     /// The frame that holds a page, if it is resident.
@@ -160,8 +163,8 @@ impl Frames {
     }
 
     /// Returns whether the next [`place`](Self::place) reads its [`Recency`]: when fewer than K frames were never
-    /// used. As long as no page has returned, placement n (from 0) does if and only if P − n < K. Once true it
-    /// stays true. Where physical = virtual it never is.
+    /// used. As long as no page has returned, placement n (from 0, with the pages that were wired before counted) does if
+    /// and only if P − n < K. Once true it stays true. Where physical = virtual it never is.
     #[must_use]
     pub fn needs_recency(&self) -> bool {
         match &self.memory {
@@ -197,20 +200,39 @@ impl Frames {
     /// number, `page_no`. `recency` is as for [`place`](Self::place).
     ///
     /// # Errors
-    /// Every frame is wired already, or the policy knows no frame for a wired page (`recorded`).
+    /// Every frame is wired already, or the policy has no frame for a wired page (`recorded`, where the recording uses all).
     ///
     /// # Panics
     /// The page is resident.
     pub fn wire(&mut self, page: PageId, page_no: PageNo, kind: Wired, recency: &Recency) -> Result<Placed> {
         assert!(self.frame_of(page).is_none(), "page {page} has a frame already");
-        let ordinal = self.wired.iter().sum();
         let placed = match &mut self.memory {
             Memory::Identity => Placed { frame: FrameNo(page_no.0), evicted: None },
-            Memory::Sized { allocator, rng } => allocator.wire(page, recency, Draws::wired(*rng, ordinal))?,
+            Memory::Sized { allocator, rng } => {
+                allocator.wire(page, recency, Draws::wired(*rng, self.wirings))?
+            }
         };
         self.wired[kind as usize] += 1;
+        self.wirings += 1;
         self.enter(page, placed);
         Ok(placed)
+    }
+
+    /// Gives the frame of a wired page back, and returns it: the page has died and never comes back, and the frame is free.
+    /// This is the frame's last use, so the page must be noted in the [`Recency`] now, before the next placement.
+    ///
+    /// # Panics
+    /// The page is not wired.
+    pub fn unwire(&mut self, page: PageId, kind: Wired) -> FrameNo {
+        let frame = self.frame_of(page).expect("a wired page has a frame");
+        if let Memory::Sized { allocator, .. } = &mut self.memory {
+            allocator.unwire(frame);
+        }
+        let wired = &mut self.wired[kind as usize];
+        *wired = wired.checked_sub(1).expect("a page of this kind is wired");
+        self.slots[page.index()] = Slot::NONE;
+        self.mapped -= 1;
+        frame
     }
 
     /// A page is in a frame from now on, and what the frame held is not.
@@ -297,7 +319,7 @@ impl Frames {
             );
         }
         let all_wired: u64 = self.wired.iter().sum();
-        let placed = self.faults + all_wired;
+        let placed = self.faults + self.wirings;
         if placed.checked_sub(self.evictions).is_none_or(|placed| placed < self.mapped) {
             let value = format!("{placed} faults, {} evictions, {resident} resident", self.evictions);
             return broken(&value, "faults and wired pages = evictions + pages that died + resident pages");

@@ -1,13 +1,19 @@
 //! Wired frames: frames that hold what the operating system may not lose, such as page tables.
 //!
 //! # Rules
-//! - A wired frame is never in the pool and its page is never evicted. It stays wired to the end.
+//! - A wired frame is never in the pool and its page is never evicted. It stays wired until it is given back
+//!   ([`Frames::unwire`](crate::Frames::unwire)): the page table of a process that exits, a page that the cache drops.
+//! - A frame that is given back is free, and joins the list as the most recently used: it was in use until then. The list
+//!   prefers no free frame, and the frame of a program's page that dies keeps the place of its last use, too. The release
+//!   is a reference to the wired page, and the last: the caller notes it in [`Recency`](crate::Recency), at the same
+//!   moment in every lane. So no draw is needed, and a page is still evicted only after P − W − K others were
+//!   referenced, for W frames that are wired now. `buddy` gives the frame back as it does that of any page that dies.
 //! - A wired page takes a frame drawn uniformly from the pool; the page that the frame still held is evicted. The draw
 //!   has a stream of its own and is no fault, so that pages of programs keep their frames and their draws where nothing is
-//!   wired. Policies with free lists of their own say in their files which frame a wired page takes, or refuse to wire.
+//!   wired. Policies with free lists of their own say in their files which frame a wired page takes.
 //! - With W frames wired, the list has P − W frames and the pool min(K, P − W). A page is evicted only while it
 //!   stands in the pool, so that P − W − K others of its list have been referenced since it was: wired frames reduce
-//!   what is surely resident one by one, and references to wired pages do not count
+//!   what is surely resident one by one, and references to wired pages do not count but for the release
 //!   ([`Policy::safe_frames`](crate::placement::Policy::safe_frames)).
 
 /// The use of a wired frame.

@@ -214,6 +214,19 @@ impl Buddy {
         }
     }
 
+    /// A frame whose page has died goes to the processor's list.
+    fn give_back(&mut self, frame: u32) {
+        self.held -= 1;
+        self.processor.push_front(frame);
+        if self.processor.len() >= HIGH {
+            let keep = self.processor.len() - BATCH;
+            // The one freed longest ago first.
+            for frame in self.processor.drain(keep..).rev() {
+                self.blocks.free(frame);
+            }
+        }
+    }
+
     /// The next frame, free or reused, gets other content; returns it and the page it held.
     fn give(&mut self, recency: &Recency, content: Content) -> Result<(u32, Option<PageId>)> {
         let free = self.take_free();
@@ -262,6 +275,13 @@ impl Allocator for Buddy {
         Ok(Placed { frame: FrameNo(frame.into()), evicted })
     }
 
+    fn unwire(&mut self, frame: FrameNo) {
+        let frame = frame.0 as u32;
+        self.content[frame as usize].unwire();
+        self.wired -= 1;
+        self.give_back(frame);
+    }
+
     fn wired(&self) -> u64 {
         self.content.iter().filter(|content| content.is_wired()).count() as u64
     }
@@ -269,15 +289,7 @@ impl Allocator for Buddy {
     fn release(&mut self, frame: FrameNo) {
         let frame = frame.0 as u32;
         self.content[frame as usize].release();
-        self.held -= 1;
-        self.processor.push_front(frame);
-        if self.processor.len() >= HIGH {
-            let keep = self.processor.len() - BATCH;
-            // The one freed longest ago first.
-            for frame in self.processor.drain(keep..).rev() {
-                self.blocks.free(frame);
-            }
-        }
+        self.give_back(frame);
     }
 
     fn page_in(&self, frame: FrameNo) -> Option<PageId> {

@@ -99,6 +99,11 @@ impl Allocator for ColoredLists {
         Ok(Placed { frame: FrameNo(u64::from(number) * colors + color), evicted })
     }
 
+    fn unwire(&mut self, frame: FrameNo) {
+        let (color, number) = self.place_of(frame);
+        self.lists[color].unwire(number);
+    }
+
     fn wired(&self) -> u64 {
         self.lists.iter().map(Lru::wired).sum()
     }

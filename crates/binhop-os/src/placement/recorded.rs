@@ -2,10 +2,20 @@
 //!
 //! The n-th placement of a page takes the n-th frame recorded for it (named by the address space and the virtual
 //! page that fault), and after the last one the last again; a page of a map has one frame for all time. What else is
-//! in the frame leaves. A page that the
-//! recording does not know ends the run: nothing is made up. No state but how often each page was placed.
+//! in the frame leaves. A page that the recording does not know ends the run: nothing is made up. No state but how often
+//! each page was placed.
+//!
+//! A wired page takes the lowest frame that the recording never gives, because a recording says where the pages of programs
+//! lie and nothing of others. So every program's page has the frame that was recorded. Where the recording gives every
+//! frame of memory, the wired page is refused.
 
-use alloc::{boxed::Box, collections::BTreeMap, format, sync::Arc, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    format,
+    sync::Arc,
+    vec::Vec,
+};
 
 use binhop_base::{Asid, FrameNo, PageId, PageNo, Problem, Result};
 
@@ -66,6 +76,21 @@ impl Recording {
         self.frames.values().flatten().copied().chain(runs).max()
     }
 
+    /// The frames of a memory that it never gives.
+    fn spare(&self, frames: u64) -> BTreeSet<u64> {
+        let mut spare: BTreeSet<u64> = (0..frames).collect();
+        self.frames.values().flatten().for_each(|frame| {
+            spare.remove(&frame.0);
+        });
+        for &(pages, FrameNo(first)) in self.runs.values() {
+            let end = first.saturating_add(pages).min(frames);
+            (first..end).for_each(|frame| {
+                spare.remove(&frame);
+            });
+        }
+        spare
+    }
+
     /// The frame for the placement of a page after `before` others of it.
     fn frame(&self, page: (Asid, PageNo), before: usize) -> Option<FrameNo> {
         if let Some(frames) = self.frames.get(&page) {
@@ -79,6 +104,9 @@ impl Recording {
 
 struct Recorded {
     recording: Arc<Recording>,
+    /// The frames that neither the recording nor a wired page uses; listed when the first page is wired.
+    spare: Option<BTreeSet<u64>>,
+    wired: BTreeSet<u64>,
     /// The number of times that each page was placed.
     placed: BTreeMap<(Asid, PageNo), usize>,
     /// By frame.
@@ -87,7 +115,8 @@ struct Recorded {
 
 impl Recorded {
     fn new(frames: u64, recording: Arc<Recording>) -> Self {
-        Self { recording, placed: BTreeMap::new(), pages: alloc::vec![None; frames as usize] }
+        let (spare, wired, placed) = (None, BTreeSet::new(), BTreeMap::new());
+        Self { recording, spare, wired, placed, pages: alloc::vec![None; frames as usize] }
     }
 }
 
@@ -133,19 +162,33 @@ impl Allocator for Recorded {
     }
 
     fn wire(&mut self, page: PageId, _: &Recency, _: Draws) -> Result<Placed> {
-        Err(Problem::request(
-            &format!("wired page {page}"),
-            "placement policy recorded",
-            "a recording says where the pages of programs lie, and nothing of wired frames",
-            "take another placement.policy, or switch off what wires frames",
-        ))
+        let Self { recording, spare, pages, .. } = self;
+        let spare = spare.get_or_insert_with(|| recording.spare(pages.len() as u64));
+        let Some(frame) = spare.pop_first() else {
+            return Err(Problem::request(
+                &format!("wired page {page}"),
+                "placement policy recorded",
+                "a wired page takes a frame that the recording does not use, and it uses all frames that are left",
+                "make memory.size larger, or take another placement.policy",
+            ));
+        };
+        self.wired.insert(frame);
+        self.pages[frame as usize] = Some(page);
+        Ok(Placed { frame: FrameNo(frame), evicted: None })
+    }
+
+    fn unwire(&mut self, frame: FrameNo) {
+        assert!(self.wired.remove(&frame.0), "only a wired page is unwired");
+        self.pages[frame.0 as usize] = None;
+        self.spare.get_or_insert_default().insert(frame.0);
     }
 
     fn wired(&self) -> u64 {
-        0
+        self.wired.len() as u64
     }
 
     fn release(&mut self, frame: FrameNo) {
+        assert!(!self.wired.contains(&frame.0), "a wired page does not die");
         self.pages[frame.0 as usize] = None;
     }
 
@@ -158,7 +201,9 @@ impl Allocator for Recorded {
     }
 
     fn is_whole(&self) -> bool {
-        true
+        let mut spare = self.spare.iter().flatten();
+        let wired = self.wired.iter().all(|&frame| self.pages[frame as usize].is_some());
+        wired && spare.all(|&frame| self.pages[frame as usize].is_none())
     }
 }
 

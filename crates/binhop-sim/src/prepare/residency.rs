@@ -6,8 +6,9 @@
 //! lane. A page older than that is asked for again in every lane (a [`super::tape::Control::Place`]), and
 //! no filter believes its lines. Too old a horizon would be wrong; too recent a horizon only costs time.
 //!
-//! A frame that is wired has left the list of frames for good, so that with W of them the pool begins after P − W − K others:
-//! what is safe is then P − K − W, and references to wired pages are none of the others' (`binhop_os::Wired`).
+//! A wired frame is not in the list of frames, so that with W of them the pool begins after P − W − K others: what is safe
+//! is then P − K − W. References to wired pages do not count, but for the release of one (`binhop_os::Wired`). The pages
+//! of units stay wired to the end.
 //!
 //! The pages referenced at or after the horizon, fewer than P − K, are kept in a list. When they become too many the
 //! horizon moves to the median of their times, and the older half leaves the list. A page joins the list only when it is
