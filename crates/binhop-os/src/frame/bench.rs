@@ -17,17 +17,17 @@ pub(crate) fn page(number: u32) -> Request {
 }
 
 impl Request {
-    /// The same at another virtual page.
+    /// The request at another virtual page.
     pub(crate) fn at(self, page_no: u64) -> Self {
         Self { page_no: PageNo(page_no), ..self }
     }
 
-    /// The same in another address space.
+    /// The request in another address space.
     pub(crate) fn by(self, asid: u32) -> Self {
         Self { asid: Asid(asid), ..self }
     }
 
-    /// The same in the first of these segments, by a space that has them all.
+    /// The request in the first of these segments, by a space that has them all.
     pub(crate) fn of(self, segments: &[u32]) -> Self {
         let segments: Vec<SegmentId> = segments.iter().copied().map(SegmentId).collect();
         Self { segment: segments[0], segments: segments.into(), ..self }
@@ -95,7 +95,7 @@ impl Bench {
         self.entered = self.list.pool().find(|frame| !before.contains(frame));
     }
 
-    /// What the policy would choose.
+    /// The frame that the policy would choose.
     pub(crate) fn choose(&mut self, request: &Request) -> u32 {
         self.list.refresh(request, &Recency::new());
         let draws = self.draws();
@@ -132,7 +132,7 @@ impl Bench {
         self.entered
     }
 
-    /// Whether all lists and counts are true.
+    /// Checks that all lists and counts are true.
     pub(crate) fn check(&self) {
         assert!(self.list.is_whole());
     }

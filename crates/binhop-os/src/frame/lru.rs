@@ -36,7 +36,7 @@ pub(crate) struct Lru {
     size: usize,
     /// The frames that were never used.
     fresh: Fresh,
-    /// Of the used ones, those that left the list because they are wired.
+    /// The number of used frames that are not in the list because they are wired.
     wired: usize,
     content: Vec<Content>,
     /// The other frames. `None` until the first placement that needs recency.
@@ -53,7 +53,7 @@ struct Followed {
 }
 
 impl Followed {
-    /// All of them outside the pool.
+    /// Every used frame that is not wired, outside the pool.
     fn of(size: usize, fresh: &Fresh, content: &[Content]) -> Self {
         let mut aging = Aging::default();
         for frame in fresh.iter_used() {
@@ -258,7 +258,7 @@ impl Lru {
         self.content.iter().filter(|content| content.page().is_some()).count() as u64
     }
 
-    /// Whether every frame stands exactly once in the list, and the counts are those of the frames.
+    /// Returns whether every frame stands exactly once in the list, and the counts are those of the frames.
     pub(crate) fn is_whole(&self) -> bool {
         let mut seen = vec![0u8; self.len()];
         if let Some(followed) = &self.followed {

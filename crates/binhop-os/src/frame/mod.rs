@@ -111,7 +111,7 @@ pub struct Frames {
     slots: Vec<Slot>,
     memory: Memory,
     mapped: u64,
-    /// Of the mapped ones those that are wired, by [`Wired`].
+    /// Mapped frames that are wired, by [`Wired`].
     wired: [u64; Wired::ALL.len()],
     /// Pages that were ever wired.
     wirings: u64,

@@ -6,7 +6,7 @@ use super::{bins::Bins, lru::Lru};
 
 /// The K least recently used frames at one placement, in order: rank 0 is the least recently used.
 ///
-/// What is asked by bin must have been declared ([`Placement::counts`](crate::placement::Placement::counts)).
+/// A policy that asks by bin declares so ([`Placement::counts`](crate::placement::Placement::counts)).
 #[derive(Clone, Copy)]
 pub struct Pool<'a> {
     list: &'a Lru,

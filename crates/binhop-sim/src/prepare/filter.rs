@@ -1,4 +1,4 @@
-//! What a first-level cache need not be asked: references that hit whatever the placement, and change nothing.
+//! Filters skip references that a first-level cache need not be asked: they hit whatever the placement, and change nothing.
 //!
 //! A set of a first-level cache holds only lines with the same *line number modulo slots*, where slots is
 //! the smaller of the cache's sets and the lines of a page: the frame number decides only upper index bits.
@@ -28,13 +28,13 @@ const NO_LINE: u64 = 1 << 63;
 /// Slots beyond those of a page's lines: more would not stay in the caches of the computer that simulates.
 const MOST_SETS: u64 = 1 << 12;
 
-/// What a filter must know of the cache it stands beside.
+/// `Shape` is what a filter knows of the cache that it stands beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Logarithm of the bytes of a line.
     pub(crate) line_log2: u32,
     slots: u64,
-    /// Whether the cache must be told of the first hit after a fill (SRRIP).
+    /// True if the cache must be told of the first hit after a fill (SRRIP).
     tells_first_hit: bool,
     write_back: bool,
     allocate: bool,

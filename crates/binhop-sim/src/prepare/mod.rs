@@ -58,7 +58,7 @@ pub struct Process {
     pub kernel: bool,
 }
 
-/// What the stream held besides references, and what was not simulated of it.
+/// `Seen` counts the events of the stream that are no references, and those that were not simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Switches of the running thread.
@@ -77,13 +77,13 @@ pub(crate) struct Setup {
     /// P − K: frames that no placement may choose; the fewest, where several machines share a preparation.
     /// `None`: physical = virtual, nothing is ever evicted.
     pub(crate) safe: Option<u64>,
-    /// Whether some placement asks for the segments of the space that faults.
+    /// True if some placement asks for the segments of the space that faults.
     pub(crate) lists_segments: bool,
     pub(crate) trace_page: Bytes,
     pub(crate) cuts: Cuts,
     /// The occasions that a unit asks for, if there is one.
     pub(crate) asks: Option<Arc<Asks>>,
-    /// Whether rows are dropped where that is exact; `false` only to test that it is.
+    /// True if rows are dropped where that is exact; false only to test that it is.
     pub(crate) collapse: bool,
 }
 
@@ -151,7 +151,7 @@ pub struct Prepare {
     finished: bool,
 }
 
-/// Whether the stream goes on.
+/// `Flow` says if the stream goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// There is room for more events.
@@ -160,7 +160,7 @@ pub enum Flow {
     Done,
 }
 
-/// Where finished blocks go.
+/// The function that takes finished blocks.
 pub(crate) type Emit<'a> = &'a mut dyn FnMut(Arc<Block>) -> Result<()>;
 
 impl Prepare {
@@ -230,7 +230,7 @@ impl Prepare {
         Ok(prepare)
     }
 
-    /// Whether the warm-up, if any, is over.
+    /// Returns whether the warm-up, if any, is over.
     #[must_use]
     pub fn is_measuring(&self) -> bool {
         self.measuring
@@ -242,7 +242,7 @@ impl Prepare {
         &self.processes
     }
 
-    /// What the stream held besides references.
+    /// Returns the counts of the stream's events that are no references.
     #[must_use]
     pub fn seen(&self) -> Seen {
         self.seen
@@ -255,7 +255,7 @@ impl Prepare {
         Stream { dropped, ..self.stream }
     }
 
-    /// Whether a page has died.
+    /// Returns whether a page has died.
     #[must_use]
     pub(crate) fn saw_death(&self) -> bool {
         self.died
@@ -267,7 +267,7 @@ impl Prepare {
         &self.spaces
     }
 
-    /// What has been seen that makes a run's memory grow.
+    /// Returns the counts, so far, of what makes a run's memory grow.
     pub(crate) fn growth(&self) -> Growth {
         let pages = self.spaces.pages().max(self.spaces.mappings()) as u64;
         let intervals = self.cuts.interval.map_or(0, |each| self.stream.instructions / each);
@@ -285,8 +285,8 @@ impl Prepare {
         }
     }
 
-    /// Whether references go on whole, as cachegrind's rules want them, and whether some unit asks for occasions is known
-    /// to the compiler.
+    /// Takes events. The compiler knows if references go on whole, as cachegrind's rules want them (`WHOLE`), and if some
+    /// unit asks for occasions (`OCCASIONS`).
     fn feed_by<const WHOLE: bool, const OCCASIONS: bool>(
         &mut self,
         batch: &EventBatch,
