@@ -89,6 +89,18 @@ def test_an_error_in_the_producer_reaches_the_caller() -> None:
         counts(reader)
 
 
+def test_the_error_of_a_table_stays_though_more_rows_follow() -> None:
+    good = events(ROWS).to_arrow()
+    null = good.set_column(0, good.schema.field(0), pa.nulls(good.num_rows, pa.uint8()))
+    parts = (good, null, good, good)
+    reader = pa.RecordBatchReader.from_batches(good.schema, (part.to_batches()[0] for part in parts))
+    stream = binhop.Trace.of(reader).stream()
+    assert stream.next_batch() is not None
+    for _ in range(3):
+        with pytest.raises(binhop.RequestError, match="never null"):
+            stream.next_batch()
+
+
 def test_a_workload_is_written_read_and_looked_at(lin: Path) -> None:
     trace = binhop.Trace.open(lin)
     assert trace.name == "lin"

@@ -12,7 +12,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use binhop_base::{Class, Problem, Result};
-use binhop_trace::{EventBatch, Meta, Source};
+use binhop_trace::{EventBatch, Failure, Meta, Source};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator};
@@ -242,8 +242,7 @@ pub(crate) struct StreamSource {
     reader: Option<RecordBatchStreamReader>,
     meta: Meta,
     empty: bool,
-    /// The error because of which it cannot go on. Nothing follows an error.
-    failed: Option<Box<Problem>>,
+    failed: Failure,
 }
 
 impl StreamSource {
@@ -251,7 +250,7 @@ impl StreamSource {
     pub(crate) fn new(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
         let reader = stream_of(object, name)?;
         let (name, reader) = (name.to_string(), Some(reader));
-        Ok(Self { name, reader, meta: Meta::default(), empty: true, failed: None })
+        Ok(Self { name, reader, meta: Meta::default(), empty: true, failed: Failure::default() })
     }
 }
 
@@ -331,10 +330,7 @@ impl Source for StreamSource {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        if let Some(problem) = &self.failed {
-            return Err(problem.clone());
-        }
-        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
+        Failure::stays(self, |source| &mut source.failed, Self::advance)
     }
 }
 

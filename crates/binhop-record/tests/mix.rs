@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use binhop_base::Result;
+use binhop_base::{Problem, Result};
 use binhop_record::schedule::RoundRobin;
 use binhop_record::{Ends, Input, Latencies, Mix};
 use binhop_trace::event::{Cause, EventBatch, EventBuilder, Process, Segment};
@@ -355,4 +355,42 @@ proptest! {
         let found = lint::lint(&mut mix(&inputs, quantum, latency, Ends::All), None, &mut |_| Ok(())).unwrap();
         prop_assert_eq!(found, []);
     }
+}
+
+/// `Breaking` fails at its second batch only.
+#[derive(Clone)]
+struct Breaking(Given, u32);
+
+impl Source for Breaking {
+    fn name(&self) -> &str {
+        "breaking"
+    }
+    fn meta(&self) -> &Meta {
+        self.0.meta()
+    }
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        self.1 += 1;
+        if self.1 == 2 {
+            return Err(Problem::request("2", "breaking", "breaks", "mend it"));
+        }
+        self.0.next_batch()
+    }
+}
+
+#[test]
+fn the_error_of_an_input_stays() {
+    let rows: Vec<Row> = (0..9).map(|at| fetch(at, 4)).collect();
+    let breaking = Breaking(given(rows.clone()), 0);
+    let open = move || Ok(Box::new(breaking.clone()) as Box<dyn Source>);
+    let broken = Input { name: "broken".into(), open: Box::new(open), length: None };
+    let inputs = vec![broken, input("whole", &given(rows))];
+    let mut mix = Mix::new(inputs, Box::new(RoundRobin::new(8)), Latencies::all(20), Ends::All).unwrap();
+    let error = loop {
+        match mix.next_batch() {
+            Ok(batch) => assert!(batch.is_some(), "what is broken has no end"),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("breaks"), "{error}");
+    (0..3).for_each(|_| assert_eq!(mix.next_batch().unwrap_err().to_string(), error));
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use binhop_base::{Problem, Result};
 
 use crate::event::{EventBatch, Meta, Source};
+use crate::failure::Failure;
 use crate::wait::{Flag, STEP_MS, check};
 
 /// Rows handed over at once: waking a thread costs as much as decoding some ten thousand rows.
@@ -34,8 +35,7 @@ pub struct Ahead {
     /// What was handed over and not asked for yet, the next one last.
     ready: Vec<EventBatch>,
     thread: Option<JoinHandle<()>>,
-    /// Why the source failed. It is returned from then on: what came before is no whole trace.
-    failed: Option<Box<Problem>>,
+    failed: Failure,
     /// Raised when nothing waits for the thread any more.
     unwanted: Flag,
 }
@@ -69,7 +69,7 @@ impl Ahead {
             }
         });
         let (messages, thread) = (Some(messages), Some(thread));
-        Self { name, meta, messages, ready: Vec::new(), thread, failed: None, unwanted }
+        Self { name, meta, messages, ready: Vec::new(), thread, failed: Failure::default(), unwanted }
     }
 }
 
@@ -100,10 +100,16 @@ impl Source for Ahead {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        Failure::stays(self, |source| &mut source.failed, Self::advance)
+    }
+}
+
+impl Ahead {
+    fn advance(&mut self) -> Result<Option<EventBatch>> {
         if let Some(batch) = self.ready.pop() {
             return Ok(Some(batch));
         }
-        let Some(messages) = &self.messages else { return self.failed.clone().map_or(Ok(None), Err) };
+        let Some(messages) = &self.messages else { return Ok(None) };
         let message = loop {
             match messages.recv_timeout(Duration::from_millis(STEP_MS)) {
                 Ok(message) => break Ok(message),
@@ -117,10 +123,7 @@ impl Source for Ahead {
                 self.ready.reverse();
                 return Ok(self.ready.pop());
             }
-            Ok(Message::Failed(problem)) => {
-                self.failed = Some(problem.clone());
-                Err(problem)
-            }
+            Ok(Message::Failed(problem)) => Err(problem),
             Ok(Message::End(meta)) => {
                 self.meta = meta;
                 Ok(None)

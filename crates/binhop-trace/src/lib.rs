@@ -4,6 +4,7 @@ pub mod ahead;
 pub mod bounds;
 pub mod event;
 pub mod export;
+mod failure;
 mod footer;
 mod guard;
 pub mod import;
@@ -24,6 +25,7 @@ pub mod write;
 
 pub use ahead::Ahead;
 pub use event::{EventBatch, Meta, Op, Source};
+pub use failure::Failure;
 pub use footer::{MADE_BY, made_by};
 pub use placements::{PlacementWriter, Placements, read_placements};
 pub use read::{FileFacts, TraceReader};

@@ -24,6 +24,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bounds::check_ops;
 use crate::event::{EventBatch, Meta, Source};
+use crate::failure::Failure;
 use crate::footer::{Footer, Own, byte_range, damaged, digits};
 use crate::guard::guarded;
 use crate::input::{RAISE_THE_LIMIT, TOO_MANY_OPEN};
@@ -98,8 +99,7 @@ pub struct TraceReader {
     current: Option<(ParquetRecordBatchReader, u64)>,
     /// Rows handed out.
     rows: u64,
-    /// Why a row group could not be read. No row group after it is read.
-    failed: Option<Box<Problem>>,
+    failed: Failure,
 }
 
 impl TraceReader {
@@ -146,7 +146,17 @@ impl TraceReader {
                 "the file grew while it was opened",
             ));
         }
-        Ok(Self { place, file, footer, arrow, facts, next: 0, current: None, rows: 0, failed: None })
+        Ok(Self {
+            place,
+            file,
+            footer,
+            arrow,
+            facts,
+            next: 0,
+            current: None,
+            rows: 0,
+            failed: Failure::default(),
+        })
     }
 
     /// What the file is.
@@ -234,10 +244,7 @@ impl Source for TraceReader {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        if let Some(problem) = &self.failed {
-            return Err(problem.clone());
-        }
-        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
+        Failure::stays(self, |source| &mut source.failed, Self::advance)
     }
 }
 

@@ -23,7 +23,7 @@ mod numbers;
 use binhop_base::{Problem, Result};
 use binhop_os::scheduler::{Order, Scheduler};
 use binhop_trace::event::Cause;
-use binhop_trace::{EventBatch, Meta, Source};
+use binhop_trace::{EventBatch, Failure, Meta, Source};
 
 use crate::piece::Waits;
 use crate::schedule::{Ready, Schedule, calls};
@@ -105,8 +105,7 @@ pub struct Mix {
     scheduler: Scheduler,
     fresh: bool,
     started: bool,
-    /// Why it cannot go on. Nothing follows an error.
-    failed: Option<Box<Problem>>,
+    failed: Failure,
 }
 
 /// An input in the mix.
@@ -155,7 +154,7 @@ impl Mix {
             scheduler,
             fresh: true,
             started: false,
-            failed: None,
+            failed: Failure::default(),
         })
     }
 
@@ -289,10 +288,7 @@ impl Source for Mix {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        if let Some(problem) = &self.failed {
-            return Err(problem.clone());
-        }
-        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
+        Failure::stays(self, |source| &mut source.failed, Self::advance)
     }
 }
 

@@ -9,9 +9,10 @@ mod world;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::channel;
 
+use binhop_base::{Problem, Result};
 use binhop_record::schedule::{BuiltIn, RoundRobin, Schedule};
-use binhop_record::{Merge, Piece};
-use binhop_trace::event::{Cause, EventBatch};
+use binhop_record::{Merge, Piece, ProcessStream, Streams};
+use binhop_trace::event::{Cause, EventBatch, EventBuilder};
 use binhop_trace::{Meta, Op, Source, lint};
 use proptest::prelude::*;
 use world::{FUTEX, Given, REAPED, RECEIVED, SENT, Script, Size, WAIT4, World, play};
@@ -301,4 +302,52 @@ fn a_child_told_of_after_the_call_ran_since_the_call_began() {
 fn a_recording_of_nothing_is_empty() {
     let (rows, meta) = merged(&World::new(), short_turns(0));
     assert_eq!((rows, meta.processes.len()), (Vec::new(), 0));
+}
+
+/// `Breaking` is one process whose second piece cannot be read.
+struct Breaking(u32);
+
+impl Streams for Breaking {
+    fn root(&mut self) -> Result<Option<Box<dyn ProcessStream>>> {
+        Ok(Some(Box::new(Self(0))))
+    }
+
+    fn child(&mut self, _: u64) -> Result<Option<Box<dyn ProcessStream>>> {
+        Ok(None)
+    }
+}
+
+impl ProcessStream for Breaking {
+    fn pid(&self) -> u64 {
+        1
+    }
+
+    fn command(&self) -> &str {
+        "breaking"
+    }
+
+    fn next_piece(&mut self) -> Result<Option<Piece>> {
+        self.0 += 1;
+        if self.0 == 2 {
+            return Err(Problem::request("2", "breaking", "breaks", "mend it"));
+        }
+        let mut rows = EventBuilder::default();
+        rows.push_args(Op::Fetch, 0x1000, 16, 4, [None, None]);
+        Ok((self.0 < 9).then(|| Piece::Rows(rows.finish())))
+    }
+}
+
+#[test]
+fn the_error_of_a_process_follows_its_rows_and_stays() {
+    let mut merge = Merge::new(Box::new(Breaking(0)), Box::new(RoundRobin::new(100)), Meta::default());
+    let mut rows = Vec::new();
+    let error = loop {
+        match merge.next_batch() {
+            Ok(batch) => rows.extend(rows_of(&batch.expect("what is broken has no end"))),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("breaks"), "{error}");
+    assert_eq!(rows.iter().filter(|row| is(row, Op::Fetch)).count(), 1);
+    (0..3).for_each(|_| assert_eq!(merge.next_batch().unwrap_err().to_string(), error));
 }

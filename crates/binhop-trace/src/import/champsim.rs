@@ -24,6 +24,7 @@ use binhop_base::{Problem, Result};
 use super::rows::Rows;
 use super::{Format, Importer};
 use crate::event::{Cause, EventBatch, Meta, Op, Source};
+use crate::failure::Failure;
 use crate::input::Input;
 
 /// The formats' lines in the list.
@@ -65,7 +66,7 @@ struct ChampSim<const STORES: usize, const SIZE: usize> {
     /// The file starts as those of drmemtrace do.
     is_drmemtrace: bool,
     ended: bool,
-    failed: Option<Box<Problem>>,
+    failed: Failure,
 }
 
 /// Returns how often an address occurs among others.
@@ -93,7 +94,7 @@ impl<const STORES: usize, const SIZE: usize> ChampSim<STORES, SIZE> {
             switches: 0,
             is_drmemtrace: false,
             ended: false,
-            failed: None,
+            failed: Failure::default(),
         }
     }
 
@@ -210,10 +211,7 @@ impl<const STORES: usize, const SIZE: usize> Source for ChampSim<STORES, SIZE> {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        if let Some(problem) = &self.failed {
-            return Err(problem.clone());
-        }
-        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
+        Failure::stays(self, |source| &mut source.failed, Self::advance)
     }
 }
 

@@ -9,6 +9,7 @@ use binhop_base::{Problem, Result};
 use super::Importer;
 use super::rows::Rows;
 use crate::event::{EventBatch, Meta, Source};
+use crate::failure::Failure;
 use crate::input::Input;
 
 /// The size of the blocks in which text is parsed. A longer line is a block of its own.
@@ -64,8 +65,7 @@ pub(super) struct LineImporter<G> {
     /// Lines in the blocks before.
     lines: u64,
     ended: bool,
-    /// An importer that has failed keeps failing: its rows so far are no whole trace.
-    failed: Option<Box<Problem>>,
+    failed: Failure,
 }
 
 impl<G: Grammar> LineImporter<G> {
@@ -79,7 +79,7 @@ impl<G: Grammar> LineImporter<G> {
             size: BLOCK,
             lines: 0,
             ended: false,
-            failed: None,
+            failed: Failure::default(),
         }
     }
 
@@ -168,10 +168,7 @@ impl<G: Grammar> Source for LineImporter<G> {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        if let Some(problem) = &self.failed {
-            return Err(problem.clone());
-        }
-        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
+        Failure::stays(self, |source| &mut source.failed, Self::advance)
     }
 }
 

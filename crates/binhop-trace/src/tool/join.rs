@@ -14,6 +14,7 @@ use super::Event;
 use super::part::push;
 use crate::bounds::check_rows;
 use crate::event::{Cause, EventBatch, EventBuilder, Meta, Op, Segment, Source};
+use crate::failure::Failure;
 
 /// Several traces as one.
 pub struct Joined {
@@ -28,8 +29,7 @@ pub struct Joined {
     /// Rows of the current trace so far.
     row: u64,
     first: bool,
-    /// Why it cannot go on. Nothing follows an error.
-    failed: Option<Box<Problem>>,
+    failed: Failure,
 }
 
 /// Numbers of one trace, as the joined trace has them.
@@ -92,7 +92,7 @@ impl Joined {
             kernel: 0,
             row: 0,
             first: true,
-            failed: None,
+            failed: Failure::default(),
         };
         joined.meta = joined.current.meta().clone();
         joined.adopt();
@@ -223,9 +223,6 @@ impl Source for Joined {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        if let Some(problem) = &self.failed {
-            return Err(problem.clone());
-        }
-        self.read_on().inspect_err(|problem| self.failed = Some(problem.clone()))
+        Failure::stays(self, |source| &mut source.failed, Self::read_on)
     }
 }

@@ -5,6 +5,7 @@ use binhop_base::{Problem, Result};
 use super::Event;
 use crate::bounds::check_rows;
 use crate::event::{EventBatch, EventBuilder, Meta, Op, Source};
+use crate::failure::Failure;
 
 /// What becomes of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,15 +87,23 @@ pub(super) struct Part<C> {
     row: u64,
     kept: bool,
     ended: bool,
-    /// Why it cannot go on. Nothing follows an error.
-    failed: Option<Box<Problem>>,
+    failed: Failure,
 }
 
 impl<C: Choose + 'static> Part<C> {
     pub(super) fn source(source: Box<dyn Source>, choose: C) -> Box<dyn Source> {
         let out = EventBuilder::default();
         let waiting = Waiting::default();
-        Box::new(Self { source, choose, out, waiting, row: 0, kept: false, ended: false, failed: None })
+        Box::new(Self {
+            source,
+            choose,
+            out,
+            waiting,
+            row: 0,
+            kept: false,
+            ended: false,
+            failed: Failure::default(),
+        })
     }
 
     /// Goes through a batch.
@@ -174,10 +183,7 @@ impl<C: Choose + 'static> Source for Part<C> {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        if let Some(problem) = &self.failed {
-            return Err(problem.clone());
-        }
-        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
+        Failure::stays(self, |source| &mut source.failed, Self::advance)
     }
 }
 

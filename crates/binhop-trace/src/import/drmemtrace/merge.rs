@@ -11,6 +11,7 @@ use super::record::{SIZE, bytes, file_type};
 use super::shard::{BLOCK_RECORDS, SMALL_BLOCK_RECORDS, Shard, Stop};
 use super::world::World;
 use crate::event::{EventBatch, Meta, Source};
+use crate::failure::Failure;
 use crate::import::rows::Rows;
 use crate::import::{Format, Importer};
 use crate::input::Input;
@@ -60,7 +61,7 @@ struct Drmemtrace {
     world: World,
     rows: Rows,
     notes: Vec<String>,
-    failed: Option<Box<Problem>>,
+    failed: Failure,
 }
 
 struct Slot {
@@ -84,7 +85,7 @@ impl Drmemtrace {
             world,
             rows: Rows::with_capacity(BATCH_ROWS),
             notes: Vec::new(),
-            failed: None,
+            failed: Failure::default(),
         }
     }
 
@@ -222,10 +223,7 @@ impl Source for Drmemtrace {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        if let Some(problem) = &self.failed {
-            return Err(problem.clone());
-        }
-        self.advance().inspect_err(|problem| self.failed = Some(problem.clone()))
+        Failure::stays(self, |source| &mut source.failed, Self::advance)
     }
 }
 
