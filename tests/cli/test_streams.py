@@ -79,6 +79,30 @@ def test_a_stream_that_is_closed_or_full(here: Path, name: str) -> None:
     assert {path.name for path in here.iterdir()} == {"s.din", "s.toml"}
 
 
+EXPORT = "export long.din --to din -o -"
+
+
+def test_an_export_ends_quietly_when_its_reader_goes(here: Path) -> None:
+    (here / "long.din").write_text("2 1000\n" * 300_000)
+    line = f"{COMMAND} {EXPORT} | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=here, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == "2 1000\n0\n"
+    assert done.stderr == ""
+    assert {path.name for path in here.iterdir()} == {"s.din", "s.toml", "long.din"}
+
+
+@pytest.mark.parametrize("place", [">&-", ">/dev/full"])
+def test_an_export_that_cannot_be_printed_ends_with_a_word(here: Path, place: str) -> None:
+    (here / "long.din").write_text("2 1000\n" * 300_000)
+    done = shell(here, f"{EXPORT} {place}")
+    assert done.returncode == 2
+    assert "standard output" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert {path.name for path in here.iterdir()} == {"s.din", "s.toml", "long.din"}
+
+
 def test_a_closed_stream_is_not_the_first_file_that_is_opened(here: Path) -> None:
     shell(here, "run two-level s.din --json x.json >&- 2>&- <&-")
     shell(here, "run two-level gone.din --json y.json >&- 2>&- <&-")

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from binhop.cli import show
-from binhop.kept import Kept, keeping, kept_beside
+from binhop.kept import Kept, NotKeptError, keeping, kept_beside
 from binhop.numbers import several
 
 if TYPE_CHECKING:
@@ -28,6 +28,22 @@ def telling(out: str) -> Iterator[None]:
             place = kept.directory
             show.say(f"binhop: {runs} kept in {place}; the same command goes on from there")
         raise
+
+
+@contextmanager
+def ending_early(results: Sequence[object], kept: Kept | None) -> Iterator[None]:
+    """Ends the block without an error if `results` has results that would be lost.
+
+    After Ctrl-C, results that are kept are not lost. After a run that could not be kept, that run would be.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not results or (kept is not None and len(kept)):
+            raise
+    except NotKeptError:
+        if not results:
+            raise
 
 
 @contextmanager

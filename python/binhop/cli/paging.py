@@ -11,11 +11,10 @@ from binhop import faults
 from binhop.claims import Claims
 from binhop.cli import completion, options, show
 from binhop.cli.delivery import delivering, end
-from binhop.cli.finished import told
+from binhop.cli.finished import ending_early, told
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
 from binhop.finished import paged
-from binhop.kept import NotKeptError
 from binhop.numbers import UNITS, count, like
 from binhop.pace import Passes, references_of
 
@@ -86,20 +85,13 @@ def _passes(
     results: list[PagingResult] = []
     lengths = [options.length_of(bound, trace) for trace in opened]
     title = " ".join(trace.name for trace in opened)
-    try:
-        with progress(f"{title}, page faults", quiet=quiet) as tell:
-            passes = None
-            if tell is not None:
-                passes = Passes(tell, map(references_of, opened, lengths))
-            for trace, most in zip(opened, lengths, strict=True):
-                own = None if passes is None else passes.next()
-                results.append(paged(kept, trace, length=most, progress=own, **wanted))
-    except KeyboardInterrupt:
-        if not results or (kept is not None and len(kept)):
-            raise
-    except NotKeptError:
-        if not results:
-            raise
+    with ending_early(results, kept), progress(f"{title}, page faults", quiet=quiet) as tell:
+        passes = None
+        if tell is not None:
+            passes = Passes(tell, map(references_of, opened, lengths))
+        for trace, most in zip(opened, lengths, strict=True):
+            own = None if passes is None else passes.next()
+            results.append(paged(kept, trace, length=most, progress=own, **wanted))
     return results
 
 

@@ -11,13 +11,12 @@ import binhop
 from binhop.claims import Claims
 from binhop.cli import completion, options, show, table_form
 from binhop.cli.delivery import delivering, end
-from binhop.cli.finished import told
+from binhop.cli.finished import ending_early, told
 from binhop.cli.look import Look, Looker, look_of, seeds_to_run
 from binhop.cli.own_policy import Policy, alone, own_policy
 from binhop.cli.progress import progress, watch
 from binhop.errors import RequestError
 from binhop.finished import simulated
-from binhop.kept import NotKeptError
 from binhop.numbers import count
 from binhop.pace import Passes, references_of
 from binhop.results import Result, join
@@ -168,23 +167,16 @@ def _each(
 ) -> list[Result]:
     """Simulates each trace with its plan, under these placements. Ctrl-C ends it early if nothing is kept."""
     results: list[Result] = []
-    try:
-        with watch(quiet=quiet) as told:
-            title = ""
-            passes = None
-            if told is not None:
-                lengths = [references_of(trace, plan["length"]) for trace, plan in jobs]
-                passes = Passes(lambda done, of: told(title, done, of), lengths)
-            for trace, plan in jobs:
-                title = f"{trace.name} on {machine.name}"
-                tell = None if passes is None else passes.next()
-                results += simulated(kept, [machine], trace, seeds=seeds, progress=tell, **plan)
-    except KeyboardInterrupt:
-        if not results or (kept is not None and len(kept)):
-            raise
-    except NotKeptError:
-        if not results:
-            raise
+    with ending_early(results, kept), watch(quiet=quiet) as told:
+        title = ""
+        passes = None
+        if told is not None:
+            lengths = [references_of(trace, plan["length"]) for trace, plan in jobs]
+            passes = Passes(lambda done, of: told(title, done, of), lengths)
+        for trace, plan in jobs:
+            title = f"{trace.name} on {machine.name}"
+            tell = None if passes is None else passes.next()
+            results += simulated(kept, [machine], trace, seeds=seeds, progress=tell, **plan)
     return results
 
 
