@@ -493,3 +493,43 @@ fn traces_of_other_pages_are_not_joined() {
     let problem = Joined::new(vec![source(&[], 1), Box::new(other)]).err().unwrap();
     assert_eq!((problem.value.as_str(), problem.place.as_str()), ("4096, 8192", "page size"));
 }
+
+/// A parent of so many mappings forks so many children, each of which loads once.
+fn family(maps: u64, children: u64) -> Vec<Event> {
+    let event = |op, addr, count, arg0| Event { op, addr, size: 0, count, arg0, arg1: None };
+    let mut events = vec![event(Op::Switch, 1, 0, None)];
+    // Every other page: mappings that meet might be joined.
+    events.extend((0..maps).map(|at| event(Op::Map, 2 * at * PAGE, 1, Some(at))));
+    for child in 2..2 + children {
+        events.push(event(Op::Fork, child, 0, Some(1)));
+        events.push(event(Op::Switch, child, 0, None));
+        events.push(Event { size: 8, ..event(Op::Load, 0, 1, None) });
+        events.push(event(Op::Switch, 1, 0, None));
+    }
+    events
+}
+
+#[test]
+fn children_without_their_parent_are_refused_where_their_mappings_exceed_the_trace() {
+    let rows_of = |events: &[Event], parent: bool| {
+        let children = events.iter().filter(|event| event.op == Op::Fork).map(|event| event.addr);
+        let asids = children.chain(parent.then_some(1)).collect();
+        let selection = Selection { asids, ..Selection::default() };
+        let mut part = tool::select(source(events, 4096), &selection).unwrap();
+        let mut rows = 0;
+        loop {
+            match part.next_batch() {
+                Ok(Some(batch)) => rows += batch.len(),
+                Ok(None) => return Ok(rows),
+                Err(problem) => return Err(problem.to_string()),
+            }
+        }
+    };
+    // A switch and a thousand mappings for each child, and its own rows.
+    assert_eq!(rows_of(&family(1000, 200), false).unwrap(), 200 * (1 + 1000 + 2));
+    let many = family(1000, 2000);
+    let refused = rows_of(&many, false).unwrap_err();
+    assert!(refused.contains("without asid 1"), "{refused}");
+    assert!(refused.contains("keep asid 1, too, or fewer of its children"), "{refused}");
+    assert_eq!(rows_of(&many, true).unwrap(), many.len());
+}

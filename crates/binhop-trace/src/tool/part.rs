@@ -18,6 +18,8 @@ pub(super) enum Choice {
     Drop,
     /// It is replaced by others.
     Instead(Vec<Event>),
+    /// The part cannot be made: the value, the rule and the remedy.
+    Refuse([String; 3]),
     /// One piece of the row is kept: this event.
     Part(Event),
 }
@@ -122,6 +124,9 @@ impl<C: Choose + 'static> Part<C> {
                 }
                 Choice::State if event.is_state() => self.carry(event),
                 Choice::State | Choice::Drop => {}
+                Choice::Refuse([value, rule, remedy]) => {
+                    return Err(Problem::request(&value, self.source.name(), &rule, &remedy));
+                }
                 Choice::Instead(events) => events.iter().for_each(|event| self.put(event)),
             }
         }

@@ -107,8 +107,15 @@ pub(super) struct Selector {
     kernel: u32,
     /// Address spaces in which a reference was made, if some are asked for.
     ran: BTreeSet<u64>,
+    /// Rows so far, and rows that map what children have of parents that are left out.
+    rows: u64,
+    remapped: u64,
     said: String,
 }
+
+/// The most rows that map what children have of parents that are left out: so many, and so many for each row.
+const REMAPPED: u64 = 1 << 18;
+const REMAPPED_OF_ROW: u64 = 16;
 
 impl Selector {
     pub(super) fn new(selection: &Selection, meta: &Meta) -> Result<Self> {
@@ -135,8 +142,25 @@ impl Selector {
             current: 0,
             kernel: 0,
             ran: BTreeSet::new(),
+            rows: 0,
+            remapped: 0,
             said: selection.said(),
         })
+    }
+
+    fn too_many_mappings(&self, fork: &Event) -> [String; 3] {
+        let Self { remapped, rows, .. } = self;
+        let parent = fork.arg0.unwrap_or_default();
+        let rule = "children that are kept without their parent are mapped anew, row by row, and these are too many \
+                    rows for the rows of the trace so far";
+        [
+            format!(
+                "asid {} without asid {parent}: {remapped} rows of mappings after {rows} rows",
+                fork.addr
+            ),
+            rule.into(),
+            format!("keep asid {parent}, too, or fewer of its children"),
+        ]
     }
 
     fn runs(&self, asid: u64) -> bool {
@@ -169,8 +193,9 @@ impl Selector {
         }
     }
 
-    /// A fork: its child may be wanted and its parent not. Then the child gets its mappings by name.
-    fn fork(&self, event: &Event) -> Choice {
+    /// A fork: its child may be wanted and its parent not. Then the child gets its mappings by name. They are so many
+    /// rows for each such child, and are bounded by the rows of the trace.
+    fn fork(&mut self, event: &Event) -> Choice {
         let parent = event.arg0.is_some_and(|parent| self.runs(parent));
         match (self.runs(event.addr), parent) {
             (false, _) => Choice::Drop,
@@ -187,6 +212,10 @@ impl Selector {
                 };
                 let mut events = vec![switch(event.addr)];
                 events.extend(self.regions.remap(event.addr));
+                self.remapped += events.len() as u64;
+                if self.remapped > REMAPPED + REMAPPED_OF_ROW * self.rows {
+                    return Choice::Refuse(self.too_many_mappings(event));
+                }
                 if self.runs(self.current) {
                     events.push(switch(self.current));
                 }
@@ -198,6 +227,7 @@ impl Selector {
 
 impl Choose for Selector {
     fn choose(&mut self, event: &Event, _: &Meta) -> Choice {
+        self.rows += 1;
         if event.op.is_reference() {
             if self.asids.is_some() && !self.ran.contains(&self.current) {
                 self.ran.insert(self.current);
