@@ -91,17 +91,23 @@ pub fn exceeded(batch: &EventBatch) -> Option<Exceeded> {
 }
 
 fn exceeded_among(batch: &EventBatch, mut rows: Range<usize>) -> Option<Exceeded> {
-    let (ops, sizes, counts) = (batch.op(), batch.size(), batch.count());
+    let (sizes, counts) = (batch.size(), batch.count());
     // Large rows are rare, so one quick pass over all rows comes first. The union of all bits is at least the
     // maximum.
     let union = sizes[rows.clone()].iter().chain(&counts[rows.clone()]).fold(0, |all, &value| all | value);
     if union <= LARGEST_REFERENCE.min(LONGEST_FETCH) {
         return None;
     }
-    let row = rows.find(|&row| exceeds(ops[row], sizes[row], counts[row]).is_some())?;
-    let column = exceeds(ops[row], sizes[row], counts[row])?;
-    let value = if column == "size" { sizes[row] } else { counts[row] };
-    Some(Exceeded { row, column, value, op: Op::from_code(ops[row])? })
+    rows.find_map(|row| exceeded_at(batch, row))
+}
+
+/// Returns the bound that the reference of a row exceeds.
+#[must_use]
+pub fn exceeded_at(batch: &EventBatch, row: usize) -> Option<Exceeded> {
+    let (op, size, count) = (batch.op()[row], batch.size()[row], batch.count()[row]);
+    let column = exceeds(op, size, count)?;
+    let value = if column == "size" { size } else { count };
+    Some(Exceeded { row, column, value, op: Op::from_code(op)? })
 }
 
 /// Refuses an unknown operation code. `first_row` is the number of the batch's first row.

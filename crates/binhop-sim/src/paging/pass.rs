@@ -4,11 +4,9 @@
 //! stored; a page known to a small table needs its number looked up as well; only a page that some color count has
 //! demoted from its most recent group goes to the stacks.
 
-use std::ops::Range;
-
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result};
 use binhop_os::Spaces;
-use binhop_trace::bounds::chunks;
+use binhop_trace::bounds::{LARGEST_REFERENCE, LONGEST_FETCH, exceeded_at};
 use binhop_trace::{EventBatch, Source};
 
 use super::recent::Page;
@@ -93,24 +91,14 @@ impl Pass {
 
     /// Counts the rows of a batch.
     pub(super) fn feed(&mut self, batch: &EventBatch) -> Result<()> {
-        for (rows, exceeded) in chunks(batch) {
-            self.feed_rows(batch, rows)?;
-            if let Some(exceeded) = exceeded {
-                return Err(exceeded.problem(&self.place, self.rows_before));
+        let columns = batch.op().iter().zip(batch.addr()).zip(batch.size()).zip(batch.count());
+        for (row, (((&code, &addr), &size), &count)) in columns.enumerate() {
+            if size.max(count) > LARGEST_REFERENCE.min(LONGEST_FETCH) {
+                self.check(batch, row)?;
             }
-        }
-        self.rows_before += batch.len() as u64;
-        Ok(())
-    }
-
-    fn feed_rows(&mut self, batch: &EventBatch, rows: Range<usize>) -> Result<()> {
-        let (op, addr) = (&batch.op()[rows.clone()], &batch.addr()[rows.clone()]);
-        let (size, count) = (&batch.size()[rows.clone()], &batch.count()[rows.clone()]);
-        for row in 0..rows.len() {
-            let first = addr[row] >> self.page_log2;
-            let last = addr[row].saturating_add(u64::from(size[row].max(1) - 1)) >> self.page_log2;
-            let code = op[row];
-            let references = if code == 0 { u64::from(count[row]) } else { u64::from(code <= 3) };
+            let first = addr >> self.page_log2;
+            let last = addr.saturating_add(u64::from(size.max(1) - 1)) >> self.page_log2;
+            let references = if code == 0 { u64::from(count) } else { u64::from(code <= 3) };
             self.references += references;
             match code {
                 0 => {
@@ -123,10 +111,17 @@ impl Pass {
                     self.touch_all::<DATA>(first, last, false)?;
                     self.touch_all::<DATA>(first, last, true)?;
                 }
-                _ => self.system(batch, rows.start + row)?,
+                _ => self.system(batch, row)?,
             }
         }
+        self.rows_before += batch.len() as u64;
         Ok(())
+    }
+
+    /// Refuses a reference that exceeds the bounds.
+    #[cold]
+    fn check(&self, batch: &EventBatch, row: usize) -> Result<()> {
+        exceeded_at(batch, row).map_or(Ok(()), |exceeded| Err(exceeded.problem(&self.place, self.rows_before)))
     }
 
     #[inline(always)]
