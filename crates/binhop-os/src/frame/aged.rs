@@ -1,8 +1,8 @@
 //! `AgedPool` holds the used part of the pool, least recently used first.
 //!
 //! Frames join at the young end and leave anywhere. A frame that leaves leaves a gap ([`Ranks`]); the gaps are closed
-//! when no place is left at the end, which is at most once for every half of the pool that joins. So a frame at a
-//! rank, the rank of a frame, joining and leaving cost O(log K).
+//! when no place is left at the end, which is at most once for every half of the pool that joins. So the
+//! frame at a rank, joining and leaving cost O(log K).
 
 use alloc::vec::Vec;
 
@@ -57,16 +57,15 @@ impl AgedPool {
         entries.filter(|(place, _)| !self.ranks.has_left(*place)).map(|(_, entry)| entry.frame)
     }
 
-    /// The rank of a frame that was last given to `page`, if it is in the pool.
-    pub(super) fn rank_of(&self, frame: u32, page: PageId) -> Option<usize> {
-        let place = self.places.get(page)? as usize;
-        (self.entries[place].frame == frame).then(|| self.ranks.rank(place))
+    /// Returns whether a frame, which was last given to `page`, is in the pool.
+    pub(super) fn holds(&self, frame: u32, page: PageId) -> bool {
+        self.places.get(page).is_some_and(|place| self.entries[place as usize].frame == frame)
     }
 
-    /// Takes the frame at a rank below the length out.
-    pub(super) fn take(&mut self, rank: usize) -> u32 {
-        let place = self.ranks.place(rank);
-        self.leave(place).frame
+    /// Takes out the frame that was last given to `page`. It must be in the pool.
+    pub(super) fn take(&mut self, page: PageId) {
+        let place = self.places.get(page).expect("the frame is in the pool");
+        self.leave(place as usize);
     }
 
     fn leave(&mut self, place: usize) -> Aged {
@@ -204,7 +203,7 @@ mod tests {
                     }
                     Step::Take(rank) if !model.is_empty() => {
                         let rank = rank % model.len();
-                        prop_assert_eq!(pool.take(rank), model.remove(rank).frame);
+                        pool.take(model.remove(rank).page);
                     }
                     Step::Take(_) => {}
                 }
@@ -214,8 +213,8 @@ mod tests {
                     prop_assert_eq!(pool.frame(rank), entry.frame);
                 }
                 for frame in 0..frames {
-                    let rank = model.iter().position(|entry| entry.frame == frame);
-                    prop_assert_eq!(pool.rank_of(frame, PageId(frame)), rank);
+                    let held = model.iter().any(|entry| entry.frame == frame);
+                    prop_assert_eq!(pool.holds(frame, PageId(frame)), held);
                 }
             }
         }

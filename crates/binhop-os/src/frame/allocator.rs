@@ -73,17 +73,19 @@ impl Allocator for Pooled {
         list.refresh(request, recency);
         check_unwired(list.unwired())?;
         let chosen = policy.choose(request, &Pool::new(list), draws)?;
-        let rank = list.rank_of(chosen.0);
-        let rank = rank.ok_or_else(|| outside(chosen, policy.name(), request, draws, list))?;
-        let (frame, evicted) = list.take(rank, request);
-        Ok(Placed { frame: FrameNo(u64::from(frame)), evicted })
+        if !list.holds(chosen.0) {
+            return Err(outside(chosen, policy.name(), request, draws, list));
+        }
+        let evicted = list.take(chosen.0 as u32, request);
+        Ok(Placed { frame: chosen, evicted })
     }
 
     fn wire(&mut self, page: PageId, recency: &Recency, draws: Draws) -> Result<Placed> {
         self.list.renew(recency);
         check_unwired(self.list.unwired())?;
         let rank = draws.below(0, self.list.pool_len() as u64);
-        let (frame, evicted) = self.list.wire(rank as usize, page);
+        let frame = self.list.frame(rank as usize);
+        let evicted = self.list.wire(frame, page);
         Ok(Placed { frame: FrameNo(u64::from(frame)), evicted })
     }
 

@@ -1,8 +1,7 @@
 //! The frames that were never used, in the list's initial order.
 //!
 //! The initial order is drawn only as far as the pool reaches. A frame that is taken leaves a mark at its place in the
-//! order ([`Ranks`]). So the frame at a rank, the rank of a frame, and taking a frame out each cost O(log P), whatever the
-//! size of the pool.
+//! order ([`Ranks`]). So the frame at a rank and taking a frame out cost O(log P), whatever the size of the pool.
 
 use alloc::{vec, vec::Vec};
 
@@ -93,25 +92,25 @@ impl Fresh {
             .map(|(_, &f)| f)
     }
 
-    /// The rank of a frame among those that were not taken, unless it was taken or is not drawn.
-    pub(super) fn rank_of(&self, frame: u32) -> Option<usize> {
-        let place = *self.places.get(frame as usize)? as usize;
-        let drawn = place < self.drawn && self.order[place] == frame;
-        (drawn && !self.ranks.has_left(place)).then(|| self.ranks.rank(place))
+    /// Returns whether a frame is drawn and was not taken.
+    #[inline]
+    pub(super) fn holds(&self, frame: u32) -> bool {
+        self.places.get(frame as usize).is_some_and(|&place| {
+            let place = place as usize;
+            place < self.drawn && self.order[place] == frame && !self.ranks.has_left(place)
+        })
     }
 
-    /// Takes the frame at this rank out. Returns it, and the frame that is the `size`-th from now on, if there are so many.
-    pub(super) fn take(&mut self, rank: usize, size: usize) -> (u32, Option<u32>) {
-        let place = self.ranks.place(rank);
-        self.ranks.leave(place);
+    /// Takes a frame out that is drawn. Returns the frame that is the `size`-th from now on, if there are so many.
+    pub(super) fn take(&mut self, frame: u32, size: usize) -> Option<u32> {
+        self.ranks.leave(self.places[frame as usize] as usize);
         self.used += 1;
         // No place from here on was ever within the pool, so none of them was taken.
         let entering = self.used + size - 1;
-        let next = (entering < self.order.len()).then(|| {
+        (entering < self.order.len()).then(|| {
             self.draw(entering + 1);
             self.order[entering]
-        });
-        (self.order[place], next)
+        })
     }
 }
 
@@ -151,17 +150,17 @@ mod tests {
                 let pool = size.min(model.len());
                 prop_assert_eq!(fresh.iter().take(pool).collect::<Vec<_>>(), &model[..pool]);
                 for (rank, &frame) in model[..pool].iter().enumerate() {
-                    prop_assert_eq!((fresh.at(rank), fresh.rank_of(frame)), (frame, Some(rank)));
+                    prop_assert_eq!((fresh.at(rank), fresh.holds(frame)), (frame, true));
                 }
-                prop_assert!(used.iter().all(|&frame| fresh.rank_of(frame).is_none()));
-                prop_assert!(model[pool..].iter().all(|&frame| fresh.rank_of(frame).is_none()));
+                prop_assert!(used.iter().all(|&frame| !fresh.holds(frame)));
+                prop_assert!(model[pool..].iter().all(|&frame| !fresh.holds(frame)));
                 if pool == 0 {
                     break;
                 }
                 let rank = take as usize % pool;
                 let frame = model.remove(rank);
                 used.push(frame);
-                prop_assert_eq!(fresh.take(rank, size), (frame, model.get(size - 1).copied()));
+                prop_assert_eq!(fresh.take(frame, size), model.get(size - 1).copied());
                 prop_assert_eq!(fresh.used(), used.len());
             }
             used.sort_unstable();

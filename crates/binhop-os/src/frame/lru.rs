@@ -105,7 +105,7 @@ impl Lru {
 
     /// The pool's frame at a rank below its length.
     #[inline]
-    pub(super) fn frame(&self, rank: usize) -> u32 {
+    pub(crate) fn frame(&self, rank: usize) -> u32 {
         let fresh = self.fresh_len();
         match &self.followed {
             Some(followed) if rank >= fresh => followed.pool.frame(rank - fresh),
@@ -165,15 +165,13 @@ impl Lru {
         }
     }
 
-    /// The place of a frame in the pool, 0 for the least recently used.
-    pub(super) fn rank_of(&self, frame: u64) -> Option<usize> {
-        let frame = u32::try_from(frame).ok()?;
-        let used = || {
-            let page = self.content.get(frame as usize)?.last();
-            let rank = self.followed.as_ref()?.pool.rank_of(frame, page)?;
-            Some(self.fresh_len() + rank)
+    /// Returns whether a frame is in the pool.
+    pub(super) fn holds(&self, frame: u64) -> bool {
+        let Some((frame, content)) = u32::try_from(frame).ok().zip(self.content.get(frame as usize)) else {
+            return false;
         };
-        self.fresh.rank_of(frame).or_else(used)
+        let used = || self.followed.as_ref().is_some_and(|it| it.pool.holds(frame, content.last()));
+        self.fresh.holds(frame) || used()
     }
 
     /// Number of frames in the pool.
@@ -191,23 +189,24 @@ impl Lru {
         self.len() - self.wired
     }
 
-    /// Takes the frame at `rank` out of the pool.
-    fn take_out(&mut self, rank: usize) -> u32 {
-        let fresh = self.fresh_len();
-        let (frame, next) = match &mut self.followed {
-            Some(followed) if rank >= fresh => (followed.pool.take(rank - fresh), None),
-            _ => self.fresh.take(rank, self.size),
+    /// Takes a frame out of the pool.
+    fn take_out(&mut self, frame: u32) {
+        let next = match &mut self.followed {
+            Some(followed) if !self.fresh.holds(frame) => {
+                followed.pool.take(self.content[frame as usize].last());
+                None
+            }
+            _ => self.fresh.take(frame, self.size),
         };
         if let Some(bins) = &mut self.bins {
             bins.leave(frame);
             next.into_iter().for_each(|next| bins.enter(next));
         }
-        frame
     }
 
-    /// Gives the pool's frame at `rank` to the page of a request; returns it and the page it held.
-    pub(crate) fn take(&mut self, rank: usize, request: &Request) -> (u32, Option<PageId>) {
-        let frame = self.take_out(rank);
+    /// Gives a frame of the pool to the page of a request; returns the page it held.
+    pub(crate) fn take(&mut self, frame: u32, request: &Request) -> Option<PageId> {
+        self.take_out(frame);
         if let Some(followed) = &mut self.followed {
             followed.aging.add(frame, request.page);
         }
@@ -215,15 +214,14 @@ impl Lru {
         if let Some(bins) = &mut self.bins {
             bins.fill(frame, request);
         }
-        (frame, old)
+        old
     }
 
-    /// Wires the pool's frame at `rank` for a page: it leaves the list. Returns it and the page it held.
-    pub(crate) fn wire(&mut self, rank: usize, page: PageId) -> (u32, Option<PageId>) {
-        let frame = self.take_out(rank);
+    /// Wires a frame of the pool for a page: it leaves the list. Returns the page it held.
+    pub(crate) fn wire(&mut self, frame: u32, page: PageId) -> Option<PageId> {
+        self.take_out(frame);
         self.wired += 1;
-        let old = self.replace(frame, Content::wired(page));
-        (frame, old)
+        self.replace(frame, Content::wired(page))
     }
 
     /// The page of a wired frame has died: the frame joins the list, as the youngest.

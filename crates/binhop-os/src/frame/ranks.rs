@@ -1,8 +1,7 @@
 //! `Ranks` numbers the places of a list anew as entries leave the list.
 //!
 //! An entry that leaves the list leaves a mark at its place, and nothing moves. The marks are counted by words in a
-//! Fenwick tree. So the place of a rank, the rank of a place and marking a place each cost O(log n), whatever the list
-//! holds.
+//! Fenwick tree. So the place of a rank and marking a place cost O(log n), whatever the list holds.
 
 use alloc::{vec, vec::Vec};
 
@@ -44,18 +43,6 @@ impl Ranks {
         }
     }
 
-    /// Returns the number of entries before a place that have not left.
-    pub(super) fn rank(&self, place: usize) -> usize {
-        let mut node = place / WORD;
-        let within = self.left[node] & ((1 << (place % WORD)) - 1);
-        let mut left = within.count_ones() as usize;
-        while node > 0 {
-            left += self.sums[node] as usize;
-            node &= node - 1;
-        }
-        place - left
-    }
-
     /// Returns the place of the entry before which this many entries have not left.
     pub(super) fn place(&self, mut rank: usize) -> usize {
         let words = self.left.len();
@@ -76,10 +63,38 @@ impl Ranks {
     }
 }
 
-/// Returns the position of the set bit before which `rank` others are set.
-fn select(mut bits: u64, rank: usize) -> usize {
-    for _ in 0..rank {
-        bits &= bits - 1;
+/// Returns the position of the set bit before which `rank` others are set. There is such a bit.
+fn select(bits: u64, rank: usize) -> usize {
+    const ONES: u64 = u64::MAX / 0xFF;
+    const HIGH: u64 = ONES << 7;
+    // Byte by byte: the set bits of the byte, then those up to its end (at most 64).
+    let pairs = bits - ((bits >> 1) & (ONES * 0x55));
+    let fours = (pairs & (ONES * 0x33)) + ((pairs >> 2) & (ONES * 0x33));
+    let until = ((fours + (fours >> 4)) & (ONES * 0x0F)).wrapping_mul(ONES);
+    // The first byte at whose end more than `rank` are set.
+    let reached = ((until | HIGH) - ONES * (rank as u64 + 1)) & HIGH;
+    let start = reached.trailing_zeros() & !7;
+    let before = (until << 8 >> start) as usize & 0xFF;
+    let mut byte = bits >> start;
+    for _ in before..rank {
+        byte &= byte - 1;
     }
-    bits.trailing_zeros() as usize
+    (start + byte.trailing_zeros()) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::select;
+
+    proptest! {
+        #[test]
+        fn a_bit_is_found_by_its_rank(bits in prop_oneof![any::<u64>(), Just(u64::MAX), Just(1 << 63)]) {
+            let set = (0..64).filter(|place| bits >> place & 1 == 1);
+            for (rank, place) in set.enumerate() {
+                prop_assert_eq!(select(bits, rank), place);
+            }
+        }
+    }
 }

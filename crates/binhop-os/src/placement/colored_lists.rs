@@ -81,7 +81,8 @@ impl Allocator for ColoredLists {
         let list = &mut self.lists[color as usize];
         list.refresh(request, recency);
         check_unwired(list.unwired())?;
-        let (number, evicted) = list.take(0, request);
+        let number = list.frame(0);
+        let evicted = list.take(number, request);
         Ok(Placed { frame: FrameNo(u64::from(number) * colors + color), evicted })
     }
 
@@ -95,7 +96,8 @@ impl Allocator for ColoredLists {
         let color = color.unwrap_or_default();
         let list = &mut self.lists[color as usize];
         list.renew(recency);
-        let (number, evicted) = list.wire(0, page);
+        let number = list.frame(0);
+        let evicted = list.wire(number, page);
         Ok(Placed { frame: FrameNo(u64::from(number) * colors + color), evicted })
     }
 
