@@ -132,6 +132,25 @@ fn a_return_is_told_where_the_page_was_gone() {
     assert_eq!(counts(&scarce, &events, OccasionKind::Return, Kind::Load), [15, 14]);
 }
 
+/// Where physical = virtual, each of the 512 sets of a cache is a slot: the lines of one number lie in four of them, by their
+/// pages. The unit's page has a number that ends in 11, as page 3 has.
+#[test]
+fn an_occasion_reaches_the_slots_of_every_page() {
+    let wide = Machine::parse(
+        &direct(
+            r#"memory = { page = "4KiB" }
+                   placement = { policy = "identity" }"#,
+        )
+        .resolved(),
+        "wide",
+        &["cache.l1i.size=16KiB".to_string(), "cache.l1d.size=16KiB".to_string()],
+    )
+    .unwrap();
+    let between = |page| [load(page, 0), load(page, 0), Event::Thread, load(page, 0)];
+    let lost = |page| counts(&wide, &between(page), OccasionKind::Switch, Kind::Load);
+    assert_eq!([0, 1, 2, 3].map(lost), [[4, 2], [4, 2], [4, 2], [4, 3]]);
+}
+
 /// What is believed of other lines stays: of 100 loads of line 1, 99 are dropped, whatever happens at line 0.
 #[test]
 fn lines_that_no_unit_may_take_are_dropped_as_before() {
@@ -246,8 +265,13 @@ fn a_unit_that_touches_what_it_did_not_ask_for_ends_the_run() {
     let narrow = || asks(Disturbs { fetch: Lines::All, data: Lines::Bytes(0..64) });
     let events = batch(&[load(0, 0), Event::Thread]);
     type Act = fn(u64, &Occasion, &mut Injector<'_>) -> Result<()>;
-    let cases: [(Asks, Act, &str); 6] = [
+    let cases: [(Asks, Act, &str); 8] = [
         (narrow(), |_, _, i| i.access(Agent::Walk, Kind::Load, i.own_page(0), 64).map(|_| ()), "64 to 65"),
+        (
+            asks(Disturbs::EVERYTHING),
+            |_, _, i| i.access(Agent::Walk, Kind::Load, i.own_page(0), u64::MAX).map(|_| ()),
+            "4096 bytes",
+        ),
         (narrow(), |_, _, i| i.ask(1, Agent::Walk, Kind::Load, i.own_page(0), 64).map(|_| ()), "64 to 65"),
         (
             narrow(),
@@ -260,15 +284,24 @@ fn a_unit_that_touches_what_it_did_not_ask_for_ends_the_run() {
             "4096 bytes",
         ),
         (asks(Disturbs::NOTHING), |_, _, i| i.contents(0).map(|_| ()), "level 1"),
+        (
+            asks(Disturbs::NOTHING),
+            |_, _, i| i.invalidate(Agent::Device, i.own_page(0), 7..7, DirtyData::Discard),
+            "level 1",
+        ),
         (asks(Disturbs::NOTHING), |_, _, i| i.holds(Kind::Load, i.own_page(0), 0).map(|_| ()), "level 1"),
     ];
+    // What is refused does not depend on whether lanes share the front.
     for (asks, act, part) in cases {
-        let shared = Plan { seeds: vec![0, 1], units: Some(units(asks, act)), ..Plan::default() };
-        let source = Box::new(Fixed::new(events.clone(), 1000));
-        let done = simulate(&direct(AMPLE), source, &shared, None, &mut |_| Ok(()));
-        let problem = done.map(|_| ()).unwrap_err();
-        assert_eq!(problem.class, Class::Run, "{problem}");
-        assert!(problem.to_string().contains(part) && problem.place.contains("switch"), "{problem}");
+        let plan = Plan { seeds: vec![0, 1], units: Some(units(asks, act)), ..Plan::default() };
+        for share in [true, false] {
+            let source = Box::new(Fixed::new(events.clone(), 1000));
+            let done =
+                simulate(&direct(AMPLE), source, &Plan { share, ..plan.clone() }, None, &mut |_| Ok(()));
+            let problem = done.map(|_| ()).expect_err(part);
+            assert_eq!(problem.class, Class::Run, "{problem}");
+            assert!(problem.to_string().contains(part) && problem.place.contains("switch"), "{problem}");
+        }
     }
     // What lies within is allowed to the last byte.
     let act: Act = |_, _, i| {

@@ -56,8 +56,8 @@ impl Injector<'_> {
     /// An agent fetches, loads or stores the line that holds byte `offset` of a page, through the processor's port for it.
     pub fn access(&mut self, agent: Agent, kind: Kind, mapping: MappingId, offset: u64) -> Result<Answer> {
         let port = Port::of(kind);
-        self.check(agent, mapping, &(offset..offset + 1))?;
-        self.check_port(port, &(offset..offset + 1))?;
+        self.check(agent, mapping, &byte(offset))?;
+        self.check_port(port, &byte(offset))?;
         let cache = self.serving(port);
         let at = LineAddr { id: mapping.0, line: self.line(cache, offset) };
         let (view, mut computer) = self.computer()?;
@@ -76,10 +76,10 @@ impl Injector<'_> {
         mapping: MappingId,
         offset: u64,
     ) -> Result<u64> {
-        self.check(agent, mapping, &(offset..offset + 1))?;
+        self.check(agent, mapping, &byte(offset))?;
         for port in [Port::Fetch, Port::Data] {
             if self.serving(port) == cache {
-                self.check_port(port, &(offset..offset + 1))?;
+                self.check_port(port, &byte(offset))?;
             }
         }
         let id = if self.tree.takes_mapping(cache) { mapping.0 } else { self.view.page(mapping).0 };
@@ -117,9 +117,10 @@ impl Injector<'_> {
     /// Returns whether the cache that serves a kind of access holds the line with byte `offset` of a page. Nothing
     /// changes.
     pub fn holds(&self, kind: Kind, mapping: MappingId, offset: u64) -> Result<bool> {
-        self.check_page(mapping, &(offset..offset + 1))?;
+        self.check_page(mapping, &byte(offset))?;
         let cache = self.serving(Port::of(kind));
-        let front = self.front.as_deref().ok_or_else(|| self.refused("level 1"))?;
+        self.check_level1()?;
+        let front = self.front.as_deref().expect("the lane has a front of its own");
         Ok(front.holds(cache, LineAddr { id: mapping.0, line: self.line(cache, offset) }, &self.view))
     }
 
@@ -128,7 +129,8 @@ impl Injector<'_> {
         if !self.tree.in_front(cache) {
             return Ok(self.back.contents(cache));
         }
-        let front = self.front.as_deref().ok_or_else(|| self.refused("level 1"))?;
+        self.check_level1()?;
+        let front = self.front.as_deref().expect("the lane has a front of its own");
         Ok(front.contents(cache))
     }
 
@@ -157,11 +159,15 @@ impl Injector<'_> {
     }
 
     fn computer(&mut self) -> Result<(View<'_>, Computer<&mut Front, &mut Back>)> {
-        if self.front.is_none() {
-            return Err(self.refused("level 1"));
-        }
-        let front = self.front.as_deref_mut().expect("there is one");
+        self.check_level1()?;
+        let front = self.front.as_deref_mut().expect("the lane has a front of its own");
         Ok((self.view, Computer::over(front, &mut *self.back, self.now)))
+    }
+
+    /// Checks that a unit has said that it might touch level 1. Otherwise lanes may share their front, and what is refused
+    /// must not depend on whether they do.
+    fn check_level1(&self) -> Result<()> {
+        if self.disturbs.is_nothing() { Err(self.refused("level 1")) } else { Ok(()) }
     }
 
     /// Checks that a unit may make an agent touch these bytes of a page.
@@ -213,4 +219,9 @@ impl Injector<'_> {
     fn broken(&self, what: &str, rule: &str, remedy: &str) -> Box<Problem> {
         Problem::run(what, &format!("unit at occasion {}", self.kind.name()), rule, remedy)
     }
+}
+
+/// The byte at `offset`, as a range. No page has the largest offset, so its range may be empty.
+fn byte(offset: u64) -> Range<u64> {
+    offset..offset.saturating_add(1)
 }
