@@ -59,7 +59,13 @@ pub(crate) struct Table<K> {
 
 impl<K: Key> Table<K> {
     pub(crate) fn new() -> Self {
-        Self { entries: vec![Entry::default(); 64], len: 0 }
+        Self::with_room(48)
+    }
+
+    /// An empty table that holds so many pairs before it grows.
+    pub(crate) fn with_room(pairs: usize) -> Self {
+        let entries = (pairs * 4).div_ceil(3).next_power_of_two().max(2);
+        Self { entries: vec![Entry::default(); entries], len: 0 }
     }
 
     #[inline]

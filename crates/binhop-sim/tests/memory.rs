@@ -77,6 +77,9 @@ fn policies_with_state_take_what_is_reckoned() {
         let policy = format!("placement.policy={policy}");
         compare("zen-4k", &[&policy], 2000, None);
     }
+    // Many lists of four frames, all in use.
+    let colors = ["placement.policy=colored-lists", "placement.colors=16384", "memory.size=256MiB"];
+    compare("two-level", &colors, 40_000, None);
 }
 
 #[test]

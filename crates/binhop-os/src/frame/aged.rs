@@ -34,7 +34,7 @@ impl AgedPool {
             limit,
             ranks: Ranks::new(limit),
             len: 0,
-            places: Table::new(),
+            places: Table::with_room(size),
             seen: 0,
         }
     }

@@ -67,6 +67,11 @@ impl Followed {
 }
 
 impl Lru {
+    /// The bytes of a list beside those that its frames and its pool take: of a list with few frames they are the most.
+    pub(crate) const BYTES: usize = core::mem::size_of::<Self>();
+    /// More once recency is read: the rooms of small lists.
+    pub(crate) const BYTES_FOLLOWED: usize = 128;
+
     /// A list of frames never used, in an order drawn from `rng` (the list's `number` among those of the
     /// lane), with a pool of `size` (1 to all of them).
     pub(crate) fn new(frames: u32, rng: Rng, number: u64, size: usize, counts: Option<Counts>) -> Self {

@@ -11,6 +11,7 @@ use alloc::boxed::Box;
 
 use binhop_base::{Domain, FrameNo, Result, Rng, Stream};
 
+use crate::frame::lru::Lru;
 use crate::{Allocator, Counts, Frames, Pool, Request, Sharing};
 
 mod color;
@@ -250,10 +251,13 @@ impl Policy {
         let full = frames.saturating_mul(entry);
         // The used part of the pool has half as many places more than frames, with ranks, and a table of its pages.
         let once = settings.pool.saturating_mul(25 + 22);
+        // A policy of colors has a list for each.
+        let lists = |bytes: usize| settings.colors.saturating_mul(bytes as u64);
         match self.manner {
             Manner::Identity => LaneBytes::default(),
             Manner::Own(_) => LaneBytes {
-                start: frames.saturating_mul(24),
+                start: frames.saturating_mul(24).saturating_add(lists(Lru::BYTES)),
+                once: lists(Lru::BYTES_FOLLOWED),
                 entry: 2 * entry,
                 full: full.saturating_mul(2),
                 ..LaneBytes::default()
