@@ -147,6 +147,40 @@ fn compare_family(number: usize, events: &[Event]) {
     }
 }
 
+/// A page that was evicted returns, and its line misses, though no other request of its slot came between.
+#[test]
+fn a_line_that_left_with_its_page_is_no_known_hit() {
+    let level2 = |size: &str| {
+        let toml = format!(
+            r#"memory = {{ size = "40KiB", page = "4KiB" }}
+               placement = {{ policy = "first", pool = "4KiB" }}
+               [cache.l1]
+               serves = "all"
+               size = "8KiB"
+               line = "32B"
+               next = "l2"
+               [cache.l2]
+               size = "{size}"
+               line = "32B"
+               replacement = "fifo"
+               next = "memory""#
+        );
+        Machine::parse(&toml, size, &[]).unwrap()
+    };
+    // The lines of the smaller level 2 are those of a page, so that each has a slot of its own.
+    let machines = [level2("4KiB"), level2("8KiB")];
+    assert!(explained(&machines, 1, true).contains("fast paths: two-phase, chain, known-hits\n"));
+    // The eleventh page takes the frame of page 0.
+    let load = |page: u8| Event::Data { op: Op::Load, page, offset: u16::from(page) * 64, size: 4 };
+    let events: Vec<Event> = (0..11).chain([0]).map(load).collect();
+    let source = Box::new(Fixed::new(batch(&events), 1000));
+    let plan = Plan { seeds: vec![0], ..Plan::default() };
+    let outcomes = simulate_all(&machines, source, &plan, None, &mut |_| Ok(())).unwrap();
+    for outcome in outcomes {
+        assert_eq!(values(&outcome, "l2.load.misses"), [12.0]);
+    }
+}
+
 /// Returns the value of a metric, by seed.
 fn values(outcome: &Outcome, metric: &str) -> Vec<f64> {
     let column = |name: &str| outcome.results.column_by_name(name).unwrap();
