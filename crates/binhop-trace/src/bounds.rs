@@ -67,20 +67,24 @@ pub(crate) fn exceeds(op: u8, size: u32, count: u32) -> Option<&'static str> {
 /// The rows of a chunk: few enough that its columns stay in the host's caches from the check to the use.
 const CHUNK: usize = 1 << 13;
 
+/// Splits a number of rows into chunks.
+pub fn chunk_rows(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows).step_by(CHUNK).map(move |start| start..rows.min(start + CHUNK))
+}
+
 /// Splits a batch into chunks of rows that keep the bounds. A chunk comes with the reference behind it if that exceeds a
 /// bound, and is the last chunk then.
 ///
 /// Each chunk is checked when it is asked for. A caller who uses each chunk at once reads each column from memory once.
 pub fn chunks(batch: &EventBatch) -> impl Iterator<Item = (Range<usize>, Option<Exceeded>)> {
     let mut ended = false;
-    (0..batch.len()).step_by(CHUNK).map_while(move |start| {
+    chunk_rows(batch.len()).map_while(move |rows| {
         if ended {
             return None;
         }
-        let rows = start..batch.len().min(start + CHUNK);
         let exceeded = exceeded_among(batch, rows.clone());
         ended = exceeded.is_some();
-        Some((start..exceeded.map_or(rows.end, |exceeded| exceeded.row), exceeded))
+        Some((rows.start..exceeded.map_or(rows.end, |exceeded| exceeded.row), exceeded))
     })
 }
 
@@ -90,7 +94,9 @@ pub fn exceeded(batch: &EventBatch) -> Option<Exceeded> {
     chunks(batch).find_map(|(_, exceeded)| exceeded)
 }
 
-fn exceeded_among(batch: &EventBatch, mut rows: Range<usize>) -> Option<Exceeded> {
+/// Returns the first of these references of a batch that exceeds a bound.
+#[must_use]
+pub fn exceeded_among(batch: &EventBatch, mut rows: Range<usize>) -> Option<Exceeded> {
     let (sizes, counts) = (batch.size(), batch.count());
     // Large rows are rare, so one quick pass over all rows comes first. The union of all bits is at least the
     // maximum.

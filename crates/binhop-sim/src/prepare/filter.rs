@@ -87,25 +87,25 @@ pub(crate) struct Filters {
     ids: Vec<u32>,
     /// The tables of instructions and of data: the same table, where one cache serves both.
     ports: [Table; 2],
-    /// The ways to refer to a line, by the code of the operation: fetch, load, store, modify.
-    ways: [Way; 4],
+    ways: Ways,
+    /// True if slots and lines are the same for instructions and for data.
+    alike: bool,
     /// True if anyone asks when a dropped access was.
     timed: bool,
 }
 
-/// `Way` is what an operation needs of its port for its row to be skipped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Way {
-    base: usize,
-    mask: u64,
-    trusted: u64,
+/// `Ways` holds what each operation needs of its port for its row to be skipped, by the code of the operation: fetch,
+/// load, store, modify.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ways {
+    base: [usize; 4],
+    mask: [u64; 4],
+    line_log2: [u32; 4],
+    trusted: [u64; 4],
     /// Bits of a tag that may have either value: a read does not care whether its line is dirty.
-    either: u64,
+    either: [u64; 4],
     /// Accesses of a line: a modify makes two.
-    accesses: u64,
-    line_log2: u32,
-    /// Lines beyond the first that a row may touch: one for a run of instructions.
-    further: u64,
+    accesses: [u64; 4],
 }
 
 /// `Columns` are some rows of a batch, all columns of the same length.
@@ -162,21 +162,21 @@ impl Filters {
         let fetch = table(shapes[0], 0);
         let data = if split { table(shapes[1], shapes[0].slots) } else { fetch };
         let slots = data.base + data.mask as usize + 1;
-        let way = |Table { base, mask, line_log2, trusted, .. }, either, accesses, further| Way {
-            base,
-            mask,
-            trusted,
-            either,
-            accesses,
-            line_log2,
-            further,
+        let ways = Ways {
+            base: [fetch.base, data.base, data.base, data.base],
+            mask: [fetch.mask, data.mask, data.mask, data.mask],
+            line_log2: [fetch.line_log2, data.line_log2, data.line_log2, data.line_log2],
+            trusted: [u64::MAX; 4],
+            either: [DIRTY, DIRTY, 0, 0],
+            accesses: [1, 1, 1, 2],
         };
         Self {
             tags: vec![EMPTY; slots],
             times: vec![0; slots],
             ids: vec![0; slots],
             ports: [fetch, data],
-            ways: [way(fetch, DIRTY, 1, 1), way(data, DIRTY, 1, 0), way(data, 0, 1, 0), way(data, 0, 2, 0)],
+            ways,
+            alike: (fetch.mask, fetch.line_log2) == (data.mask, data.line_log2),
             timed,
         }
     }
@@ -186,10 +186,10 @@ impl Filters {
         for (port, trusted) in self.ports.iter_mut().zip(since) {
             port.trusted = trusted;
         }
-        for (op, way) in self.ways.iter_mut().enumerate() {
-            way.trusted = since[usize::from(op > 0)];
+        for (op, (trusted, either)) in self.ways.trusted.iter_mut().zip(&mut self.ways.either).enumerate() {
+            *trusted = since[usize::from(op > 0)];
             // No line is found whose port is not believed at all.
-            way.either = way.either & DIRTY | if way.trusted == u64::MAX { NO_LINE } else { 0 };
+            *either = *either & DIRTY | if *trusted == u64::MAX { NO_LINE } else { 0 };
         }
     }
 
@@ -198,16 +198,17 @@ impl Filters {
     /// more than one line, or more than two if it is a run of instructions; `runs` tells whether there are any.
     #[inline]
     pub(super) fn skip(&mut self, columns: Columns<'_>, runs: bool, clock: &mut u64) -> usize {
-        match (self.timed, runs) {
-            (false, false) => self.skip_by::<false, false>(columns, clock),
-            (false, true) => self.skip_by::<false, true>(columns, clock),
-            (true, false) => self.skip_by::<true, false>(columns, clock),
-            (true, true) => self.skip_by::<true, true>(columns, clock),
+        match (self.timed, runs, self.alike) {
+            (false, false, true) => self.skip_by::<false, false, true>(columns, clock),
+            (false, false, false) => self.skip_by::<false, false, false>(columns, clock),
+            (false, true, _) => self.skip_by::<false, true, false>(columns, clock),
+            (true, false, _) => self.skip_by::<true, false, false>(columns, clock),
+            (true, true, _) => self.skip_by::<true, true, false>(columns, clock),
         }
     }
 
     #[inline(always)]
-    fn skip_by<const TIMED: bool, const RUNS: bool>(
+    fn skip_by<const TIMED: bool, const RUNS: bool, const ALIKE: bool>(
         &mut self,
         columns: Columns<'_>,
         clock: &mut u64,
@@ -217,19 +218,26 @@ impl Filters {
         let (addr, size, count) = (&addr[..rows], &size[..rows], &count[..rows]);
         let tags = self.tags.as_slice();
         let times = &mut self.times[..tags.len()];
+        let ways = &self.ways;
+        let (line_log2, mask) = (ways.line_log2[0], ways.mask[0]);
         let mut now = *clock;
         let mut row = 0;
         while row < rows {
-            let Some(way) = self.ways.get(usize::from(op[row])) else { break };
-            let (first, last) = lines(addr[row], size[row], way.line_log2);
+            let way = usize::from(op[row]);
+            let Some(base) = ways.base.get(way) else { break };
+            let (line_log2, mask) =
+                if ALIKE { (line_log2, mask) } else { (ways.line_log2[way], ways.mask[way]) };
+            // A reference of no byte seems to end before it begins, perhaps on another line: it is not skipped then.
+            let end = addr[row].wrapping_add(u64::from(size[row])).wrapping_sub(1);
+            let (first, last) = (addr[row] >> line_log2, end >> line_log2);
             let sure = |line: u64| {
-                let slot = way.base + (line & way.mask) as usize;
-                let known = tags[slot] | way.either == line << 2 | (DIRTY | TOLD);
-                (known && !(TIMED && times[slot] < way.trusted)).then_some(slot)
+                let slot = base + (line & mask) as usize;
+                let known = tags[slot] | ways.either[way] == line << 2 | (DIRTY | TOLD);
+                (known && !(TIMED && times[slot] < ways.trusted[way])).then_some(slot)
             };
             let Some(slot) = sure(first) else { break };
             if first != last {
-                if !RUNS || last.wrapping_sub(first) > u64::from(count[row] > 1) & way.further {
+                if !RUNS || last.wrapping_sub(first) > u64::from(way == 0 && count[row] > 1) {
                     break;
                 }
                 let Some(second) = sure(last) else { break };
@@ -239,7 +247,7 @@ impl Filters {
                     now += 2;
                 }
             } else if TIMED {
-                now += way.accesses;
+                now += ways.accesses[way];
                 times[slot] = now;
             }
             row += 1;
@@ -395,6 +403,11 @@ mod tests {
     fn skip_slowly(filters: &mut Filters, rows: &Rows, clock: &mut u64) -> usize {
         for row in 0..rows.op.len() {
             let Some(accesses) = accesses(filters, rows, row) else { return row };
+            // A reference of no byte at the start of a line passes, even if it need not.
+            let line = 1 << filters.ports[accesses[0].0].line_log2;
+            if rows.size[row] == 0 && rows.addr[row].is_multiple_of(line) {
+                return row;
+            }
             let (mut after, mut now) = (filters.clone(), *clock);
             let all = accesses.iter().all(|&(port, line, store)| {
                 now += 1;

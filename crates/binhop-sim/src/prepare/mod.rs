@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use binhop_base::{Asid, Bytes, Kind, MappingId, PowerOfTwo, Result};
 use binhop_os::{SegmentId, Spaces};
-use binhop_trace::bounds::chunks;
+use binhop_trace::bounds::{Exceeded, chunk_rows, chunks};
 use binhop_trace::{EventBatch, Op};
 
 use crate::reckon::Growth;
@@ -292,19 +292,33 @@ impl Prepare {
         batch: &EventBatch,
         emit: Emit<'_>,
     ) -> Result<Flow> {
-        for (rows, exceeded) in chunks(batch) {
-            if self.feed_rows::<WHOLE, OCCASIONS>(batch, rows, emit)? == Flow::Done {
-                return Ok(Flow::Done);
-            }
-            if let Some(exceeded) = exceeded {
-                if batch.op()[exceeded.row] == Op::Fetch as u8 && self.cuts.end_before_fetch(&self.stream) {
-                    return self.finish(emit).map(|()| Flow::Done);
+        if !WHOLE && !OCCASIONS && self.lines_are_bounded() {
+            for rows in chunk_rows(batch.len()) {
+                if self.feed_plain(batch, rows, emit)? == Flow::Done {
+                    return Ok(Flow::Done);
                 }
-                return Err(exceeded.problem(&self.place, self.rows_before));
+            }
+        } else {
+            for (rows, exceeded) in chunks(batch) {
+                if self.feed_rows::<WHOLE, OCCASIONS>(batch, rows, emit)? == Flow::Done {
+                    return Ok(Flow::Done);
+                }
+                if let Some(exceeded) = exceeded {
+                    return self.end_at(batch, exceeded, emit);
+                }
             }
         }
         self.rows_before += batch.len() as u64;
         Ok(Flow::On)
+    }
+
+    /// Ends at a reference that exceeds a bound: in peace if the stream ends before it.
+    #[cold]
+    fn end_at(&mut self, batch: &EventBatch, exceeded: Exceeded, emit: Emit<'_>) -> Result<Flow> {
+        if batch.op()[exceeded.row] == Op::Fetch as u8 && self.cuts.end_before_fetch(&self.stream) {
+            return self.finish(emit).map(|()| Flow::Done);
+        }
+        Err(exceeded.problem(&self.place, self.rows_before))
     }
 
     fn feed_rows<const WHOLE: bool, const OCCASIONS: bool>(
@@ -313,9 +327,6 @@ impl Prepare {
         rows: Range<usize>,
         emit: Emit<'_>,
     ) -> Result<Flow> {
-        if !WHOLE && !OCCASIONS {
-            return self.feed_plain(batch, rows, emit);
-        }
         for row in rows {
             if self.feed_row::<WHOLE, OCCASIONS>(batch, row)? {
                 return self.finish(emit).map(|()| Flow::Done);

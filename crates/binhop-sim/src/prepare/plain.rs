@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use binhop_base::{Kind, Result};
+use binhop_trace::bounds::{LARGEST_REFERENCE, LONGEST_FETCH, exceeded_among, exceeded_at};
 use binhop_trace::{EventBatch, Op};
 
 use super::filter::{Columns, lines};
@@ -16,15 +17,26 @@ use super::{Emit, FETCH, Flow, Prepare};
 const COUNTED_TOGETHER: usize = 128;
 
 impl Prepare {
-    /// Takes in rows that keep the bounds on references.
+    /// Returns true if a reference that exceeds the bound on sizes touches more lines than a row that is skipped.
+    pub(super) fn lines_are_bounded(&self) -> bool {
+        self.line_log2.iter().all(|&log2| 2 << log2 <= u64::from(LARGEST_REFERENCE))
+    }
+
+    /// Takes in rows. Where [`lines_are_bounded`](Self::lines_are_bounded), the bound on sizes is looked at for the
+    /// rows alone that are not skipped.
     pub(super) fn feed_plain(
         &mut self,
         batch: &EventBatch,
-        rows: Range<usize>,
+        mut rows: Range<usize>,
         emit: Emit<'_>,
     ) -> Result<Flow> {
+        let counts = Counts::of(&batch.count()[rows.clone()]);
+        // A count that is too large stands in few traces, and may be that of a system event.
+        let too_long = if counts.most > LONGEST_FETCH { exceeded_among(batch, rows.clone()) } else { None };
+        if let Some(exceeded) = too_long {
+            rows.end = exceeded.row;
+        }
         let columns = Columns::of(batch, rows.clone());
-        let counts = Counts::of(columns.count);
         let mut row = 0;
         while row < rows.len() {
             let mut counted = row;
@@ -44,6 +56,11 @@ impl Prepare {
             }
             self.count(columns.part(counted..row), counts);
             if row < end || row == counted && row < rows.len() {
+                if columns.size[row] > LARGEST_REFERENCE
+                    && let Some(exceeded) = exceeded_at(batch, rows.start + row)
+                {
+                    return self.end_at(batch, exceeded, emit);
+                }
                 if self.feed_row::<false, false>(batch, rows.start + row)? {
                     return self.finish(emit).map(|()| Flow::Done);
                 }
@@ -51,7 +68,7 @@ impl Prepare {
                 row += 1;
             }
         }
-        Ok(Flow::On)
+        too_long.map_or(Ok(Flow::On), |exceeded| self.end_at(batch, exceeded, emit))
     }
 
     /// Rows that surely lie before the next cut, if each holds at most `most` instructions.
