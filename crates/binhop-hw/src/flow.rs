@@ -322,6 +322,9 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
     /// cache all that it covers.
     pub(crate) fn invalidate(&mut self, what: &Invalidation<'_>, now: u64) {
         let Invalidation { page, mappings, bytes, data } = what;
+        if bytes.is_empty() {
+            return;
+        }
         for number in 0..self.caches.len() {
             let Some(cache) = self.caches[number].as_mut() else { continue };
             let (names, below) = (cache.names(), &mut *self.below);

@@ -2,10 +2,10 @@
 
 mod common;
 
-use binhop_base::{Agent, Agents, Kind, LineAddr, Rng};
+use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, Rng};
 use binhop_hw::{
-    CacheConfig, Computer, CostRule, Front, IndexBy, Level, MEMORY, Next, Request, TagBy, Tree, TreeConfig,
-    WriteBufferConfig, WritePolicy, WritebackOrder,
+    CacheConfig, Computer, CostRule, DirtyData, Front, IndexBy, Invalidation, Level, MEMORY, Next, Request,
+    TagBy, Tree, TreeConfig, WriteBufferConfig, WritePolicy, WritebackOrder,
 };
 use common::{ByUser, World, plain, power, tree};
 
@@ -44,6 +44,21 @@ fn inclusive(order: WritebackOrder) -> TreeConfig {
     let l1 = CacheConfig { writeback_order: order, ..plain("l1", 32, 16, 2, Next::Cache(1)) };
     let l2 = CacheConfig { inclusive: true, ..plain("l2", 32, 32, 1, Next::Memory) };
     tree(vec![l1, l2], 64, 0, 0)
+}
+
+#[test]
+fn an_invalidation_of_no_byte_takes_no_line() {
+    let cache = plain("l1", 64, 16, 1, Next::Memory);
+    let agents = Agents::USER.with(Agent::Device);
+    let tree = Tree::new(TreeConfig { agents, ..tree(vec![cache], 64, 0, 0) });
+    let (world, mut computer) = (World::identity(1), Computer::new(&tree, Rng::new(0)));
+    computer.user(Kind::Load, line(0, 0), &world);
+    for (bytes, left) in [(7..7, 1), (7..8, 0)] {
+        let what =
+            Invalidation { page: PageId(0), mappings: &[MappingId(0)], bytes, data: DirtyData::Discard };
+        computer.invalidate(Agent::Device, &what, &world, &mut ());
+        assert_eq!(computer.front.resident(0).0, left);
+    }
 }
 
 #[test]
