@@ -1,5 +1,7 @@
 //! One cache: where a line belongs, what it holds, what it has counted. What it does is in [`crate::flow`].
 
+use std::ops::Range;
+
 use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, PowerOfTwo, Rng, Translation};
 
 use crate::{
@@ -295,6 +297,32 @@ impl Cache {
         let at = self.line_of(key);
         let id = if self.sends_page_of_mapping { translation.page(MappingId(at.id)).0 } else { at.id };
         LineAddr { id, line: at.line >> (self.next_unit - self.line_log2) }
+    }
+
+    /// Returns, in order, those of the lines of a mapping or page, named as keys name it, that the cache may hold.
+    ///
+    /// Where the lines of a page lie in sets side by side, a look at the words of these sets tells which lines are there:
+    /// that costs a fraction of a search for each line.
+    pub(crate) fn may_hold<T: Translation>(&self, id: u32, lines: Range<u32>, translation: &T) -> Vec<u32> {
+        let set_is_known = self.index != Index::VirtualPage || self.keyed_by_mapping;
+        let sets = 1 << self.sets_log2;
+        let (in_page, asked) = (1u64 << self.page_lines_log2, u64::from(lines.end - lines.start));
+        let words = if self.hashed || !set_is_known || asked == 0 {
+            return lines.collect();
+        } else if in_page <= sets {
+            let first = self.set(self.upper_of_key(id, translation), lines.start);
+            &self.lines.words()[first * self.ways..][..asked as usize * self.ways]
+        } else if asked >= sets {
+            self.lines.words()
+        } else {
+            return lines.collect();
+        };
+        let held = words.iter().filter(|&&word| word != EMPTY).map(|&word| Word(word).key());
+        let of_page = held.filter(|key| key >> self.page_lines_log2 == u64::from(id));
+        let mut held: Vec<u32> = of_page.map(|key| (key & (in_page - 1)) as u32).collect();
+        held.retain(|line| lines.contains(line));
+        held.sort_unstable();
+        held
     }
 
     /// Removes line `line` of a mapping or page named as keys name it, telling what was removed.

@@ -333,7 +333,7 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
             let lines = (lines.start << (wide - line_log2)) as u32..(lines.end << (wide - line_log2)) as u32;
             let (mut written, mut discarded) = (Vec::new(), 0);
             let mut remove = |cache: &mut Cache, id: u32| {
-                for line in lines.clone() {
+                for line in cache.may_hold(id, lines.clone(), self.translation) {
                     let first = u64::from(line) << line_log2;
                     let stale = bytes.start <= first && first + (1 << line_log2) <= bytes.end;
                     cache.remove(LineAddr { id, line }, self.translation, |counters, word| {
