@@ -4,6 +4,8 @@
 //! # Rules
 //! - A virtual page of the kernel is one page, with one mapping, whichever process runs: the text of a handler is there
 //!   once, not once for each process.
+//! - What units inject may lie here. The references that a trace holds between kernel-enter and kernel-leave do not: they lie
+//!   in the space of the process, so that a page of the kernel that two processes reference is two pages.
 //! - It comes into being with its first touch and never dies: no event of a process changes the kernel's space.
 //! - The kernel's virtual pages are numbers of a space apart: page 5 of the kernel is no page 5 of a process.
 //! - A reference to it is made on behalf of the process that runs, which is charged for it: by whom it is counted is no

@@ -58,7 +58,7 @@ pub struct Disturbs {
 }
 
 impl Disturbs {
-    /// The unit only watches, and lets the processor wait.
+    /// The unit hears of the occasion and may let the processor wait. It does not look at level 1, which lanes may share.
     pub const NOTHING: Self = Self { fetch: Lines::None, data: Lines::None };
     /// Any line of level 1.
     pub const EVERYTHING: Self = Self { fetch: Lines::All, data: Lines::All };
