@@ -78,8 +78,7 @@ pub struct Sieve {
 impl Sieve {
     /// For several trees of one front, each with one cache behind it: before memory, write-back, allocating, not
     /// inclusive, without a write buffer, of a replacement that a repeated hit leaves alone, indexed by plain physical
-    /// address, of the same line; `None`
-    /// for others, or for a single tree.
+    /// address, of the same line; `None` for others, or for a single tree.
     #[must_use]
     pub fn new(trees: &[&Tree]) -> Option<Self> {
         let behind =
