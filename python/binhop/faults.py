@@ -11,7 +11,7 @@ from binhop.errors import RequestError
 from binhop.escape import escaped, json_text
 from binhop.lazily import pl
 from binhop.output import ResultDirectory, write_parquet, write_provenance
-from binhop.results import SCHEMA, exact
+from binhop.results import SCHEMA, exact, notes_once
 from binhop.run import without_references
 from binhop.traces import ArrowStream, Trace
 
@@ -242,11 +242,7 @@ def paging(
 def join(results: Sequence[PagingResult]) -> PagingResult:
     """Results of several traces under the same parameters, as one."""
     first = results[0]
-    notes = [
-        note if len(results) == 1 else f"{result.workloads[0]}: {note}"
-        for result in results
-        for note in result.notes
-    ]
+    notes = notes_once({result.workloads[0]: result.notes for result in results})
     return PagingResult(
         pl.concat([result.faults for result in results]),
         pl.concat([result.utilization for result in results]),

@@ -12,7 +12,7 @@ from binhop.summary import summarise
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from binhop.held import Held
@@ -243,20 +243,30 @@ def known_metric(metric: str | None, names: Sequence[str], place: str = "metric"
     return metric
 
 
+def notes_once(notes: Mapping[str, Sequence[str]]) -> list[str]:
+    """Returns each note once, with the names of those that say it, unless all of them say it.
+
+    >>> notes_once({"lin": ["a", "b"], "tree": ["a", "c"], "sor": ["a", "c"]})
+    ['a', 'lin: b', 'tree, sor: c']
+    """
+    said: dict[str, list[str]] = {}
+    for name, of in notes.items():
+        for note in dict.fromkeys(of):
+            said.setdefault(note, []).append(name)
+    return [
+        note if len(names) == len(notes) else f"{', '.join(names)}: {note}" for note, names in said.items()
+    ]
+
+
 def join(results: Sequence[Result]) -> Result:
     """Results of several traces on one machine, as one."""
     first = results[0]
     traces = [trace for result in results for trace in result.provenance["traces"]]
-    notes = [
-        note if len(results) == 1 else f"{result.workloads[0]}: {note}"
-        for result in results
-        for note in result.own_notes
-    ]
     whole = Result(
         results=pl.concat([result.results for result in results]),
         series=joined([result.held("series") for result in results]),
         processes=joined([result.held("processes") for result in results]),
-        notes=notes,
+        notes=notes_once({result.workloads[0]: result.own_notes for result in results}),
         machine=first.machine,
         provenance={**first.provenance, "traces": traces},
     )

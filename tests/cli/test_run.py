@@ -243,6 +243,20 @@ def test_several_traces_make_one_table(command: Command, lin: Path) -> None:
     assert "two names" in message
 
 
+def test_a_note_of_all_traces_is_said_once(command: Command, lin: Path) -> None:
+    level_1 = (
+        "level 1 is indexed by physical address bits above the page offset: it is simulated for each seed"
+    )
+    once = json.loads(command.ok("run", "kh90", str(lin), "tree", "--length", "50k", "--json", "-").stdout)
+    assert once["provenance"]["notes"].count(level_1) == 1
+    assert not any(note.endswith(f": {level_1}") for note in once["provenance"]["notes"])
+    (command.directory / "a.din").write_text("2 1000\n0 2000\n")
+    (command.directory / "b.din").write_text("2 1000\n0 3000\n")
+    assumed = "access sizes are assumed, not recorded"
+    whole = json.loads(command.ok("run", "kh90", "a.din", "b.din", str(lin), "--json", "-").stdout)
+    assert [note for note in whole["provenance"]["notes"] if note.endswith(assumed)] == [f"a, b: {assumed}"]
+
+
 def test_a_setting_changes_the_machine(command: Command, lin: Path) -> None:
     one, two = (
         json.loads(command.ok("run", "kh90", str(lin), "--seed", "1", *more, "--json", "-").stdout)["rows"]
