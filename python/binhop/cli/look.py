@@ -180,7 +180,16 @@ class Looker:
 
     def _called(self, seed: int, result: Result) -> str:
         n = len(result.seeds)
-        which = f", the {self._look.which} of {n}" if isinstance(self._look.which, str) and n > 1 else ""
+        which = ""
+        if isinstance(self._look.which, str) and n > 1:
+            cache = self._look.cache_of(self._machine)
+            values = result.results.filter(phase="measured", metric=f"{cache}.mpi")["value"]
+            equal = values.n_unique() == 1
+            which = (
+                f", one of {n} placements that are equal in {cache}"
+                if equal
+                else f", the {self._look.which} of {n}"
+            )
         return f"{result.workloads[0]}, seed {seed}{which}"
 
 
