@@ -87,12 +87,15 @@ class Valgrind:
 
 
 def valgrind() -> Valgrind | None:
-    """What is installed; None if there is no `valgrind` command."""
+    """What is installed; None if there is no `valgrind` command.
+
+    Raises:
+        RequestError: A signal ended `valgrind --version`.
+    """
     found = shutil.which("valgrind")
     if found is None:
         return None
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
-    version = said.strip().removeprefix("valgrind-")
+    version = _ended([found, "--version"]).stdout.strip().removeprefix("valgrind-")
     prefixes = list(dict.fromkeys([Path(found).parent.parent, Path(found).resolve().parent.parent]))
     include = _first(prefixes, ("include/valgrind",), "pub_tool_basics.h")
     headers = None
@@ -109,6 +112,19 @@ def valgrind() -> Valgrind | None:
         lib=_first(prefixes, places, _LIBRARIES[0]),
         libexec=_first(prefixes, places, _BESIDE[0]),
     )
+
+
+def _ended(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end. What a program says that a signal ended is no answer.
+
+    Raises:
+        RequestError: A signal ended the program.
+    """
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode < 0:
+        rule = "a signal ended it before it was done"
+        raise RequestError(f"signal: {-done.returncode}", command[0], rule, "try again")
+    return done
 
 
 def compiler() -> str | None:
@@ -230,7 +246,7 @@ def _build(installed: Valgrind, place: Path, ready: Path) -> None:
             *[str(place / name) for name in SOURCES],
             *["-o", str(made.path / TOOL), *_LDFLAGS, *libraries, "-lgcc"],
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = _ended(command)
         if done.returncode != 0:
             first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
             rule = f"does not compile with Valgrind {installed.version}: {first.strip()}"

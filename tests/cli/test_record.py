@@ -297,6 +297,26 @@ def test_an_end_before_the_first_instruction_is_what_was_asked_for(
     assert capsys.readouterr().err == "binhop: interrupted; nothing was recorded\n"
 
 
+@pytest.mark.parametrize("answer", ["kill -INT $$", "echo valgrind-3.19.0"], ids=["killed", "answers"])
+@pytest.mark.parametrize("how", [[], ["--lackey"]], ids=["recorder", "lackey"])
+def test_an_end_while_valgrind_is_asked_runs_no_program(
+    how: list[str],
+    answer: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A terminal sends Ctrl-C to the command and to the valgrind that the command asks for its version."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "valgrind").write_text(f"#!/bin/sh\nkill -INT $PPID\n{answer}\n")
+    (tmp_path / "bin" / "valgrind").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["record", *how, "-o", "t.parquet", "--", "touch", "ran"]) == 128 + signal.SIGINT
+    assert capsys.readouterr().err == "binhop: interrupted; nothing was recorded\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["bin"]
+
+
 def test_a_program_whose_recorder_is_killed_runs_on(command: Command) -> None:
     line = "echo up > up; while [ ! -e go ]; do :; done; /bin/echo a | cat > out; echo $? > done"
     process = subprocess.Popen(

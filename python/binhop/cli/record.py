@@ -90,13 +90,13 @@ def record(
     claims.writes(path, "-o", made_by("record"))
     started = time.monotonic()
     at_most = positive(limit, "--limit")
+    first, number = count(skip, "--skip") or 0, count(seed, "--seed") or 0
     with _signals() as ends, _progress(path, quiet=quiet, ends=ends) as tell:
-        if lackey or _must_fall_back():
-            _refuse_with_lackey(own)
-            done = with_lackey(command, path, limit=at_most, started=ends.follow)
-        else:
-            first, number = count(skip, "--skip") or 0, count(seed, "--seed") or 0
-            try:
+        try:
+            with_recorder = _is_ready(ends, lackey=lackey)
+            if ends.asked:  # no program runs yet that could hear it
+                return _interrupted(ends)
+            if with_recorder:
                 done = binhop.record(
                     command,
                     path,
@@ -108,12 +108,14 @@ def record(
                     skip=first,
                     tell=tell,
                 )
-            except RequestError as error:
-                if not ends.asked or not error.value.startswith("signal: "):
-                    raise
-                # The program obeyed before anything of it was recorded: the user asked for just that.
-                show.say("binhop: interrupted; nothing was recorded")
-                return ProgramsOwn(128 + ends.number)
+            else:
+                _refuse_with_lackey(own)
+                done = with_lackey(command, path, limit=at_most, started=ends.follow)
+        except RequestError as error:
+            if not ends.asked or not error.value.startswith("signal: "):
+                raise
+            # The user asked for an end, and a program obeyed before anything of CMD was recorded.
+            return _interrupted(ends)
     if not quiet:
         references = done.totals["references"]
         seconds = time.monotonic() - started
@@ -130,16 +132,26 @@ def record(
     return ProgramsOwn(done.exit_code)
 
 
-def _must_fall_back() -> bool:
-    """Whether the recorder cannot be built here; says what is lost."""
+def _interrupted(ends: _Ends) -> int:
+    """Says that an end was asked for before anything was recorded. Returns the exit code."""
+    show.say("binhop: interrupted; nothing was recorded")
+    return ProgramsOwn(128 + ends.number)
+
+
+def _is_ready(ends: _Ends, *, lackey: bool) -> bool:
+    """Makes the recorder ready, unless lackey is asked for, and says what is lost if that fails."""
     installed = recorder.valgrind()
     why = None if installed is None else installed.missing()
+    if lackey or ends.asked:
+        return False
     if why is not None:
         show.say(
             f"binhop: the recorder cannot be built ({why}), so lackey records; lost: {FALLBACK_LOSES}; "
             "`binhop doctor` says what to install"
         )
-    return why is not None
+    elif installed is not None:
+        recorder.built(installed)
+    return why is None
 
 
 def _unless(default: str, value: str) -> str | None:
