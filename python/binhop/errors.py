@@ -37,4 +37,4 @@ class RequestError(BinhopError):
 
 
 class RunError(BinhopError):
-    """The run failed: a law of the simulated physics broke. Exit code 1."""
+    """The run failed: an invariant of the simulated physics broke. Exit code 1."""

@@ -61,7 +61,7 @@ def simulate(
 
     Raises:
         RequestError: The request is wrong; the message says what and how to mend it.
-        RunError: A law of the simulated physics broke: an error of binhop.
+        RunError: An invariant of the simulated physics broke: an error of binhop.
 
     >>> simulate("two-level", "lin", length=100_000).seeds
     [0]
@@ -115,7 +115,7 @@ def simulate_all(
 
     Raises:
         RequestError: The request is wrong; the message says what and how to mend it.
-        RunError: A law of the simulated physics broke: an error of binhop.
+        RunError: An invariant of the simulated physics broke: an error of binhop.
 
     >>> [result.seeds for result in simulate_all(["two-level", "kh90"], "lin", seeds=2, length=50_000)]
     [[0, 1], [0, 1]]

@@ -11,7 +11,7 @@ use crate::escape::escaped;
 /// Whose fault it is, which is also the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// The run failed (exit code 1): a law of the simulated physics broke.
+    /// The run failed (exit code 1): an invariant of the simulated physics broke.
     Run,
     /// The request was wrong (exit code 2): input, machine, arguments, or a place that cannot be written.
     Request,

@@ -8,7 +8,6 @@ use crate::{
     cache::Cache,
     fast::chain,
     flow::cache,
-    leaf,
     memory::{Memory, WitnessedMemory},
     request::{Below, MEMORY, Request},
     stage::{Caches, cache_views},
@@ -140,12 +139,12 @@ impl Back {
         for &number in before {
             asking.clear();
             let requests = first.take().unwrap_or(asked);
-            leaf::replay_on(cache(&mut caches.caches, number), number as u8, asking, requests, translation);
+            chain::replay_on(cache(&mut caches.caches, number), number as u8, asking, requests, translation);
             std::mem::swap(asked, asking);
         }
         let requests = first.take().unwrap_or(asked);
         let memory = &mut memory.counters;
-        leaf::replay_last(cache(&mut caches.caches, last), last as u8, memory, requests, translation);
+        chain::replay_last(cache(&mut caches.caches, last), last as u8, memory, requests, translation);
     }
 
     /// Lets a chain do something; returns the cycles the processor waits. They follow from counts: each demand
@@ -198,7 +197,13 @@ impl Back {
     }
 
     /// The frame of a page changes hands: see [`Front::purge`](crate::Front::purge).
-    pub fn purge<T: Translation>(&mut self, page: PageId, mappings: &[MappingId], now: u64, translation: &T) {
+    pub fn flush_page<T: Translation>(
+        &mut self,
+        page: PageId,
+        mappings: &[MappingId],
+        now: u64,
+        translation: &T,
+    ) {
         let what = Invalidation::of_page(page, mappings, self.page);
         self.invalidate(Agent::User, &what, now, translation, &mut ());
     }

@@ -7,7 +7,7 @@ use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, PowerOfTwo, 
 use crate::{
     AgentCounters, CacheConfig, CacheCounters, IndexBy, Next, TagBy, Tree, WritePolicy, WritebackOrder,
     buffer::WriteBuffer,
-    leaf::{fold, is_first},
+    fast::chain::{fold, is_first},
     lines::{EMPTY, Lines, Word},
     request::MEMORY,
 };

@@ -26,8 +26,8 @@ use binhop_base::{Agents, Kind, LineAddr, Translation};
 use crate::{
     Access, Back, Front, IndexBy, Next, Replacement, TagBy, TreeConfig, WritePolicy,
     cache::{Cache, Place, note_repeat},
+    fast::chain::is_first,
     flow::cache,
-    leaf::is_first,
     lines::Word,
 };
 

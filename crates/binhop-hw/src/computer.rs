@@ -226,7 +226,7 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
 
     /// The frame of a page changes hands, because an agent asks for another page: its lines leave every cache, dirty ones
     /// go to memory. `mappings`: every mapping that has led to the page since its last purge.
-    pub fn purge<T: Translation, W: Witness>(
+    pub fn flush_page<T: Translation, W: Witness>(
         &mut self,
         agent: Agent,
         page: PageId,
@@ -262,7 +262,7 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
     /// Checks that the invariants hold: see [`crate::check`].
     ///
     /// # Errors
-    /// The law that is broken.
+    /// The invariant that is broken.
     pub fn check(&self) -> Result<()> {
         let front = self.front.borrow();
         crate::check(front.tree(), front, self.back.borrow())

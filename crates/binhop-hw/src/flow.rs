@@ -129,8 +129,14 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
     }
 
     /// All of a miss that is left when the line has already come and the victim already gone (see
-    /// [`crate::block`]): only for write-back caches that allocate, at which time does not matter.
-    pub(crate) fn settle(&mut self, number: usize, kind: Kind, new: Word, victim: Option<Word>) -> u64 {
+    /// [`crate::fast::two_phase`]): only for write-back caches that allocate, at which time does not matter.
+    pub(crate) fn complete_miss(
+        &mut self,
+        number: usize,
+        kind: Kind,
+        new: Word,
+        victim: Option<Word>,
+    ) -> u64 {
         let asked = cache(self.caches, number);
         asked.count_miss(self.agent, kind, new.key(), self.translation);
         asked.counters.fills += 1;
@@ -138,11 +144,11 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         let (evict_first, data) = (asked.evict_first, asked.line_log2 as u8);
         let mut wait = 0;
         if let (true, Some(victim)) = (evict_first, victim) {
-            wait += self.let_go(number, victim, 0);
+            wait += self.evict(number, victim, 0);
         }
         wait += self.send(number, new.key(), kind, data, 0);
         if let (false, Some(victim)) = (evict_first, victim) {
-            wait += self.let_go(number, victim, 0);
+            wait += self.evict(number, victim, 0);
         }
         wait
     }
@@ -224,7 +230,7 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         if asked.evict_first
             && let Some(victim) = asked.lines.evict(place.set)
         {
-            wait += self.let_go(number, victim, now);
+            wait += self.evict(number, victim, now);
         }
         if let Some(kind) = read {
             let asked = cache(self.caches, number);
@@ -237,13 +243,13 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         // Nothing that a write-back does behind can empty a way of this set: what an inclusive cache behind
         // holds of it is a superset. So the line may take its place before its victim is sent.
         if let Some(victim) = asked.lines.put(place.set, Word::new(place.key, dirty)) {
-            wait += self.let_go(number, victim, now + wait);
+            wait += self.evict(number, victim, now + wait);
         }
         wait
     }
 
     /// A victim leaves.
-    fn let_go(&mut self, number: usize, victim: Word, now: u64) -> u64 {
+    fn evict(&mut self, number: usize, victim: Word, now: u64) -> u64 {
         let asked = cache(self.caches, number);
         asked.counters.evictions += 1;
         let mut dirty = victim.dirty();

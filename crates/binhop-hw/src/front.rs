@@ -4,7 +4,7 @@ use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Rng, Translation};
 
 use crate::{
     Access, FastPath, FastPaths, Invalidation, Tree,
-    block::{access_all, access_each},
+    fast::two_phase::{access_all, access_each},
     flow::access,
     request::Below,
     stage::{Caches, cache_views},
@@ -144,7 +144,7 @@ impl Front {
     /// The frame of a page changes hands, because the user's program asks for another page: its lines leave. Call it while
     /// the translation still answers the old frame, with every mapping that has led to the page since its last purge; then
     /// [`Back::purge`](crate::Back::purge).
-    pub fn purge<T: Translation, B: Below>(
+    pub fn flush_page<T: Translation, B: Below>(
         &mut self,
         page: PageId,
         mappings: &[MappingId],

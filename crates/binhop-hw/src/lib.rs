@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod back;
-mod block;
 mod buffer;
 mod cache;
 mod cachegrind;
@@ -14,33 +13,29 @@ mod choice;
 mod computer;
 mod config;
 mod counter;
-mod fan;
 mod fast;
 mod flow;
 mod front;
-mod law;
-mod leaf;
+mod invariants;
 mod lines;
 mod memory;
 mod replacement;
 mod request;
-mod sieve;
-mod stack;
 mod stage;
 mod witness;
 
 pub use back::{Back, Bound, WitnessedBack};
-pub use block::Access;
 pub use cache::Resident;
 pub use choice::{CostRule, IndexBy, Replacement, Rules, TagBy, WritePolicy, WritebackOrder};
 pub use computer::{Answer, Computer, DirtyData, Invalidation};
 pub use config::{CacheConfig, Next, Tree, TreeConfig, WriteBufferConfig};
 pub use counter::{AgentCounters, AgentMemoryCounters, CacheCounters, CounterInfo, MemoryCounters};
-pub use fan::{Alike, Fan};
+pub use fast::direct_mapped::{CommonCounts, DirectMappedFilter};
+pub use fast::known_hits::KnownHitFilter;
+pub use fast::lru_stack::{LruStack, LruStackShape, Member};
+pub use fast::two_phase::Access;
 pub use fast::{FastPath, FastPathSet, FastPaths};
 pub use front::Front;
-pub use law::{Counted, check};
+pub use invariants::{Counted, check};
 pub use request::{Below, MEMORY, Origin, PART, Request};
-pub use sieve::Sieve;
-pub use stack::{Member, Stack, StackShape};
 pub use witness::{Departure, Left, Level, Witness};

@@ -6,7 +6,7 @@
 
 use binhop_base::{Agent, Rng};
 
-use crate::block::Miss;
+use crate::fast::two_phase::Miss;
 use crate::{CostRule, Tree, cache::Cache, flow::Flow};
 
 /// The caches of one stage.
@@ -72,7 +72,7 @@ macro_rules! cache_views {
             self.caches.get(cache).contents()
         }
 
-        /// From now on a cache of this stage counts repeated misses by page. Not for a [`Fan`](crate::Fan),
+        /// From now on a cache of this stage counts repeated misses by page. Not for a [`DirectMappedFilter`](crate::DirectMappedFilter),
         /// which does not look at them one by one.
         ///
         /// # Panics

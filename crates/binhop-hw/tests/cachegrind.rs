@@ -106,7 +106,7 @@ impl Pair {
             (misses(&self.slow.i1) + misses(&self.slow.d1), misses(&self.slow.ll));
         assert_eq!(self.waited, (first - last) * 7 + last * 90);
         assert_eq!(self.back.memory().accesses.total(), last);
-        binhop_hw::check(&Tree::new(self.config.clone()), &self.front, &self.back).expect("laws hold");
+        binhop_hw::check(&Tree::new(self.config.clone()), &self.front, &self.back).expect("invariants hold");
     }
 }
 

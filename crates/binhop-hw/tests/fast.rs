@@ -8,9 +8,9 @@ mod common;
 
 use binhop_base::{Agent, Agents, Bytes, Kind, LineAddr, PageId, PerKind, Rng};
 use binhop_hw::{
-    Back, CacheConfig, Computer, CostRule, Counted, Fan, FastPath, FastPathSet, FastPaths, Front, IndexBy,
-    Next, Replacement, Request, Rules, Sieve, Stack, StackShape, TagBy, Tree, TreeConfig, WriteBufferConfig,
-    WritePolicy, WritebackOrder,
+    Back, CacheConfig, Computer, CostRule, Counted, DirectMappedFilter, FastPath, FastPathSet, FastPaths,
+    Front, IndexBy, KnownHitFilter, LruStack, LruStackShape, Next, Replacement, Request, Rules, TagBy, Tree,
+    TreeConfig, WriteBufferConfig, WritePolicy, WritebackOrder,
 };
 use common::{World, plain, power, tree};
 use proptest::prelude::*;
@@ -134,10 +134,10 @@ fn world(lane: u64) -> World {
 }
 
 /// What stands behind a recorded front in one lane, in place of the backs of the trees.
-trait Behind {
+trait BackModel {
     /// Handles requests that the front let through.
     fn replay(&mut self, requests: &[Request], world: &World);
-    fn purge(&mut self, page: PageId, world: &World);
+    fn flush_page(&mut self, page: PageId, world: &World);
     /// Equal to the stepper of the tree with this number: all but the front.
     fn assert_equal(&self, number: usize, tree: &Tree, stepper: &Computer, waited: u64);
 }
@@ -153,7 +153,7 @@ struct Lane<B> {
     behind: B,
 }
 
-impl<B: Behind> Lane<B> {
+impl<B: BackModel> Lane<B> {
     fn new(trees: Vec<Tree>, lane: u64, path: Option<FastPath>, behind: B) -> Self {
         let steppers = trees.iter().map(|tree| Computer::new(tree, Rng::new(lane))).collect();
         let front = Front::with(&trees[0], Rng::new(lane), &only(&trees[0], path));
@@ -178,12 +178,12 @@ impl<B: Behind> Lane<B> {
                     let mappings = self.world.mappings_of(page);
                     let page_id = PageId(page);
                     for stepper in &mut self.steppers {
-                        stepper.purge(Agent::User, page_id, &mappings, &self.world, &mut ());
+                        stepper.flush_page(Agent::User, page_id, &mappings, &self.world, &mut ());
                     }
                     let mut requests: Vec<Request> = Vec::new();
-                    self.front.purge(page_id, &mappings, 0, &self.world, &mut requests);
+                    self.front.flush_page(page_id, &mappings, 0, &self.world, &mut requests);
                     self.behind.replay(&requests, &self.world);
-                    self.behind.purge(page_id, &self.world);
+                    self.behind.flush_page(page_id, &self.world);
                     self.world.frames[page as usize] += 1000;
                 }
             }
@@ -227,16 +227,16 @@ impl Plain {
     }
 }
 
-impl Behind for Plain {
+impl BackModel for Plain {
     fn replay(&mut self, requests: &[Request], world: &World) {
         for (back, waited) in &mut self.0 {
             *waited += back.replay(requests, world);
         }
     }
 
-    fn purge(&mut self, page: PageId, world: &World) {
+    fn flush_page(&mut self, page: PageId, world: &World) {
         for (back, _) in &mut self.0 {
-            back.purge(page, &world.mappings_of(page.0), 0, world);
+            back.flush_page(page, &world.mappings_of(page.0), 0, world);
         }
     }
 
@@ -247,10 +247,10 @@ impl Behind for Plain {
     }
 }
 
-/// Backs that see what a sieve left.
-struct Sifted(Sieve, Plain);
+/// Backs that see what a known-hit filter left.
+struct Sifted(KnownHitFilter, Plain);
 
-impl Behind for Sifted {
+impl BackModel for Sifted {
     fn replay(&mut self, requests: &[Request], world: &World) {
         let mut requests = requests.to_vec();
         let hits: PerKind<u64> = self.0.sift(&mut requests, world);
@@ -260,8 +260,8 @@ impl Behind for Sifted {
         self.1.replay(&requests, world);
     }
 
-    fn purge(&mut self, page: PageId, world: &World) {
-        self.1.purge(page, world);
+    fn flush_page(&mut self, page: PageId, world: &World) {
+        self.1.flush_page(page, world);
         self.0.forget(page, world);
     }
 
@@ -270,13 +270,13 @@ impl Behind for Sifted {
     }
 }
 
-impl Behind for Stack {
+impl BackModel for LruStack {
     fn replay(&mut self, requests: &[Request], world: &World) {
-        Stack::replay(self, requests, world);
+        LruStack::replay(self, requests, world);
     }
 
-    fn purge(&mut self, page: PageId, world: &World) {
-        Stack::purge(self, page, world);
+    fn flush_page(&mut self, page: PageId, world: &World) {
+        LruStack::flush_page(self, page, world);
     }
 
     fn assert_equal(&self, _number: usize, tree: &Tree, stepper: &Computer, waited: u64) {
@@ -326,8 +326,8 @@ fn known_hits(draw: &Draw, events: &[Event]) {
     for tree in &trees {
         assert_eq!(FastPath::of(tree).why_not(FastPath::KnownHits), None);
     }
-    let sieve = Sieve::new(&trees.iter().collect::<Vec<_>>()).unwrap();
-    let behind = Sifted(sieve, Plain::new(&trees, 1, None));
+    let known_hits = KnownHitFilter::new(&trees.iter().collect::<Vec<_>>()).unwrap();
+    let behind = Sifted(known_hits, Plain::new(&trees, 1, None));
     Lane::new(trees, 1, None, behind).run(events);
 }
 
@@ -341,12 +341,12 @@ fn lru_stack(draw: &Draw, events: &[Event]) {
         })
     };
     let trees: Vec<Tree> = [1, 2, 3, 4, 8].map(|ways| draw.tree(&[level(ways)])).into();
-    let shape = StackShape::of(&trees[0]).unwrap();
-    assert!(trees.iter().all(|tree| StackShape::of(tree) == Ok(shape)));
-    Lane::new(trees, 1, None, Stack::new(shape, 8)).run(events);
+    let shape = LruStackShape::of(&trees[0]).unwrap();
+    assert!(trees.iter().all(|tree| LruStackShape::of(tree) == Ok(shape)));
+    Lane::new(trees, 1, None, LruStack::new(shape, 8)).run(events);
 }
 
-/// One fan for three lanes behind one front, as a shared front has it: level 1 does not depend on the placement, and no
+/// One direct-mapped filter for three lanes behind one front, as a shared front has it: level 1 does not depend on the placement, and no
 /// page is purged.
 fn direct_mapped(draw: &Draw, events: &[Event]) {
     let (ways, sets) = draw.front;
@@ -360,7 +360,7 @@ fn direct_mapped(draw: &Draw, events: &[Event]) {
     let tree = draw.tree(&[level]);
     assert_eq!(FastPath::of(&tree).why_not(FastPath::DirectMapped), None);
     assert!(!tree.front_depends_on_placement());
-    let mut fan = Fan::new(&tree).unwrap();
+    let mut direct_mapped = DirectMappedFilter::new(&tree).unwrap();
     let mut front = Front::with(&tree, Rng::new(0), &only(&tree, None));
     let lanes = [1, 2, 3];
     let mut steppers = lanes.map(|lane| (Computer::new(&tree, Rng::new(lane)), world(lane)));
@@ -382,13 +382,13 @@ fn direct_mapped(draw: &Draw, events: &[Event]) {
         let mut requests: Vec<Request> = Vec::new();
         waited += front.access_all(&rows, &world(0), &mut requests);
         rows.clear();
-        let alike = fan.sift(&mut requests, 0);
+        let common_counts = direct_mapped.sift(&mut requests, 0);
         // Sharing ends here at the latest: then the backs go on by themselves.
         let ends = step > events.len() / 2;
         for ((back, behind), (stepper, world)) in backs.iter_mut().zip(&steppers) {
-            *behind += back.replay_alike(&requests, &alike, world);
+            *behind += back.replay_alike(&requests, &common_counts, world);
             if ends {
-                back.leave(&fan);
+                back.leave(&direct_mapped);
             }
             assert_equal_backs(&tree, back, stepper);
             assert_eq!(waited + *behind, stepper.now);

@@ -186,7 +186,7 @@ proptest! {
         let mut expected = lines(&pair);
         expected.retain(|&(_, p, _)| p != page);
         let mappings = pair.world.mappings_of(page);
-        pair.fast.purge(Agent::User, PageId(page), &mappings, &pair.world, &mut ());
+        pair.fast.flush_page(Agent::User, PageId(page), &mappings, &pair.world, &mut ());
         prop_assert_eq!(lines(&pair), expected);
     }
 }

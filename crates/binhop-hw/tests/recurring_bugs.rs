@@ -98,7 +98,7 @@ fn compulsory_misses_are_at_most_the_misses_and_a_returning_page_has_none() {
     h.user(Kind::Load, page(7), &world);
     h.user(Kind::Load, page(3), &world);
     assert_eq!((h.counters(0).misses[Kind::Load], h.counters(0).compulsory[Kind::Load]), (3, 2));
-    h.purge(Agent::User, PageId(3), &world.mappings_of(3), &world, &mut ());
+    h.flush_page(Agent::User, PageId(3), &world.mappings_of(3), &world, &mut ());
     world.frames[3] = 40;
     h.user(Kind::Load, page(3), &world);
     assert_eq!((h.counters(0).misses[Kind::Load], h.counters(0).compulsory[Kind::Load]), (4, 2));

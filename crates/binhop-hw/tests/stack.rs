@@ -6,8 +6,8 @@ mod common;
 
 use binhop_base::{Agent, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{
-    Back, CacheConfig, CostRule, Counted, MEMORY, Next, Origin, PART, Replacement, Request, Stack,
-    StackShape, Tree, TreeConfig,
+    Back, CacheConfig, CostRule, Counted, LruStack, LruStackShape, MEMORY, Next, Origin, PART, Replacement,
+    Request, Tree, TreeConfig,
 };
 use common::{World, plain, tree};
 use proptest::prelude::*;
@@ -56,9 +56,9 @@ fn event() -> impl Strategy<Value = Event> {
 
 fn compare(sets: u64, rule: CostRule, events: &[Event]) {
     let trees: Vec<Tree> = WAYS.iter().map(|&ways| machine(sets, ways, rule)).collect();
-    let shape = StackShape::of(&trees[0]).unwrap();
-    assert!(trees.iter().all(|tree| StackShape::of(tree) == Ok(shape)));
-    let mut stack = Stack::new(shape, 8);
+    let shape = LruStackShape::of(&trees[0]).unwrap();
+    assert!(trees.iter().all(|tree| LruStackShape::of(tree) == Ok(shape)));
+    let mut stack = LruStack::new(shape, 8);
     let mut alone: Vec<(Back, u64)> = trees.iter().map(|tree| (Back::new(tree, Rng::new(1)), 0)).collect();
     let mut world = World::identity(PAGES);
     let mut next_frame = 3;
@@ -71,9 +71,9 @@ fn compare(sets: u64, rule: CostRule, events: &[Event]) {
                 }
             }
             Event::Purge(page) => {
-                stack.purge(PageId(page), &world);
+                stack.flush_page(PageId(page), &world);
                 for (back, _) in &mut alone {
-                    back.purge(PageId(page), &[], 0, &world);
+                    back.flush_page(PageId(page), &[], 0, &world);
                 }
                 next_frame += 7;
                 world.frames[page as usize] = next_frame;
@@ -110,7 +110,7 @@ fn what_a_stack_cannot_stand_for_it_refuses() {
     let refused = |change: fn(&mut CacheConfig)| {
         let mut config = machine(8, 2, CostRule::Total).config().clone();
         change(&mut config.caches[1]);
-        StackShape::of(&Tree::new(config)).is_err()
+        LruStackShape::of(&Tree::new(config)).is_err()
     };
     assert!(!refused(|_| {}));
     assert!(refused(|cache| cache.replacement = Replacement::Random));

@@ -33,7 +33,7 @@ impl OneSet {
 
     fn purge(&mut self, line: char) {
         let page = u32::from(line as u8 - b'A');
-        self.computer.purge(
+        self.computer.flush_page(
             Agent::User,
             binhop_base::PageId(page),
             &self.world.mappings_of(page),

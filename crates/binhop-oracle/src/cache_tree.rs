@@ -217,7 +217,7 @@ impl CacheTree {
     }
 
     /// The frame of a page changes hands.
-    pub fn purge(&mut self, page: u32, os: &impl Translation) {
+    pub fn flush_page(&mut self, page: u32, os: &impl Translation) {
         self.invalidate(page, 0..self.page, false, os);
     }
 

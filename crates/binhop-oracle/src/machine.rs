@@ -407,7 +407,7 @@ impl Lane {
                 self.evictions += u64::from(evicted.is_some());
                 if let Some(held) = evicted.map(|page| page.0).or_else(|| self.dead_in.remove(&frame)) {
                     // Its lines are still found by the frame that it had.
-                    self.tree.purge(held, &self.os);
+                    self.tree.flush_page(held, &self.os);
                 }
                 self.os.frames.insert(page.0, frame);
                 true

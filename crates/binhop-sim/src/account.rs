@@ -92,7 +92,7 @@ impl Account {
     }
 }
 
-/// A law of a run does not hold.
+/// An invariant of a run does not hold.
 pub(crate) fn broken(value: &str, rule: &str, seed: u64) -> Box<Problem> {
     Problem::run(
         value,

@@ -13,6 +13,7 @@ use binhop_trace::export::MemoryAccess;
 use binhop_trace::tool::head;
 use binhop_trace::{Ahead, Meta, Source};
 
+use crate::frame_map::Tables;
 use crate::front::{SharedFront, Sharing};
 use crate::lane::{self, Lane};
 use crate::machine::Machine;
@@ -26,7 +27,6 @@ use crate::rounds;
 use crate::spill::Spill;
 use crate::threads;
 use crate::unit::Asks;
-use crate::view::Tables;
 
 /// `Progress` tells how far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -406,9 +406,9 @@ pub(crate) fn report(
     let processes: Vec<Arc<[Process]>> = prepared.iter().map(|prepare| prepare.processes().into()).collect();
     let mut stream_of_machine = vec![0; machines.len()];
     for (group, lane) in &lanes {
-        for behind in &lane.behind {
-            parts[behind.machine].push(Told { lane, behind });
-            stream_of_machine[behind.machine] = stream_of[*group];
+        for back in &lane.backs {
+            parts[back.machine].push(Told { lane, back });
+            stream_of_machine[back.machine] = stream_of[*group];
         }
     }
     let outcome = |(number, parts): (usize, Vec<Told<'_>>)| {

@@ -118,9 +118,10 @@ impl Group {
             self.explain_fast_paths(lines);
             return;
         }
-        let (fan, sieve) = (self.paths.takes(FastPath::DirectMapped), self.paths.takes(FastPath::KnownHits));
-        if fan || sieve {
-            let whose = if fan { "all lanes" } else { "the backs of a lane" };
+        let (direct_mapped, known_hits) =
+            (self.paths.takes(FastPath::DirectMapped), self.paths.takes(FastPath::KnownHits));
+        if direct_mapped || known_hits {
+            let whose = if direct_mapped { "all lanes" } else { "the backs of a lane" };
             lines.push(format!("  requests that change nothing in any of {whose} are taken out once"));
         }
         let stacks: Vec<&Stacked> = self.lanes.iter().flat_map(|cells| &cells.stacks).collect();

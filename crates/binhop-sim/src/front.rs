@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use binhop_base::{Result, Rng};
-use binhop_hw::{Alike, CacheCounters, Fan, FastPath, FastPaths, Front, Request, Rules, Tree};
+use binhop_hw::{
+    CacheCounters, CommonCounts, DirectMappedFilter, FastPath, FastPaths, Front, Request, Rules, Tree,
+};
 
+use crate::frame_map::{LaneTranslation, Tables};
 use crate::prepare::{Block, Control, Emit, EndedFront, FrontCounts, Mapped, Mark, Row, Stream, Tape};
 use crate::tally::{add_dropped, add_hits};
 use crate::unit::Asks;
-use crate::view::{Tables, View};
 
 /// `Sharing` is the reason why first-level caches can, or cannot, be simulated once for all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +83,7 @@ impl Sharing {
 pub(crate) struct SharedFront {
     /// `None` once lanes have gone their own ways.
     front: Option<Front>,
-    fan: Option<Fan>,
+    direct_mapped: Option<DirectMappedFilter>,
     /// Cycles waited within the front: for an inclusive cache behind level 1, which is part of it.
     waited: u64,
     tables: Tables,
@@ -95,11 +97,12 @@ impl SharedFront {
     pub(crate) fn new(trees: &[&Tree], seed: u64, paths: &FastPaths) -> Self {
         let tree = trees[0];
         let config = tree.config();
-        let fan = || Fan::new(tree).expect("the plan takes this path where all trees allow it");
+        let direct_mapped =
+            || DirectMappedFilter::new(tree).expect("the plan takes this path where all trees allow it");
         Self {
             // No draw of its own depends on the seed, or it would not be shared.
             front: Some(Front::with(tree, Rng::new(seed), paths)),
-            fan: paths.takes(FastPath::DirectMapped).then(fan),
+            direct_mapped: paths.takes(FastPath::DirectMapped).then(direct_mapped),
             waited: 0,
             tables: Tables::default(),
             fetch: config.fetch,
@@ -122,7 +125,7 @@ impl SharedFront {
             return emit(block);
         }
         let rows = block.rows();
-        let mut passed = Passed { requests: Vec::with_capacity(rows.len() / 2), alike: Vec::new() };
+        let mut passed = Passed { requests: Vec::with_capacity(rows.len() / 2), common_counts: Vec::new() };
         let mut controls = Vec::with_capacity(block.controls.len());
         let mappings = block.mappings.clone();
         let mut at = 0;
@@ -148,11 +151,11 @@ impl SharedFront {
 
     fn simulate(&mut self, rows: &[Row], passed: &mut Passed) {
         let front = self.front.as_mut().expect("called while the front is shared");
-        let view = View { tables: &self.tables, frames: None };
+        let view = LaneTranslation { tables: &self.tables, frames: None };
         let from = passed.requests.len();
         self.waited += front.access_all(rows, &view, &mut passed.requests);
-        if let Some(fan) = &mut self.fan {
-            passed.alike.push(fan.sift(&mut passed.requests, from));
+        if let Some(direct_mapped) = &mut self.direct_mapped {
+            passed.common_counts.push(direct_mapped.sift(&mut passed.requests, from));
         }
     }
 
@@ -176,7 +179,7 @@ impl SharedFront {
     /// From here on each lane simulates a front of its own, starting from a copy of the shared one.
     fn end(&mut self, rows: &[Row], start: usize, rest: &[(u32, Control)]) -> Block {
         let front = self.front.take().expect("called while the front is shared");
-        let ended = EndedFront { front, fan: self.fan.take(), waited: self.waited };
+        let ended = EndedFront { front, direct_mapped: self.direct_mapped.take(), waited: self.waited };
         let mut controls = vec![(0, Control::Unshare(Arc::new(ended)))];
         controls.extend(rest.iter().map(|(position, control)| (position - start as u32, control.clone())));
         Block {
@@ -184,7 +187,7 @@ impl SharedFront {
             controls,
             mappings: Vec::new(),
             gaps: Vec::new(),
-            alike: Vec::new(),
+            common_counts: Vec::new(),
         }
     }
 }
@@ -192,11 +195,17 @@ impl SharedFront {
 /// The requests that a front has let through of a block so far.
 struct Passed {
     requests: Vec<Request>,
-    alike: Vec<Alike>,
+    common_counts: Vec<CommonCounts>,
 }
 
 impl Passed {
     fn block(self, controls: Vec<(u32, Control)>, mappings: Vec<Mapped>) -> Block {
-        Block { tape: Tape::Requests(self.requests), controls, mappings, gaps: Vec::new(), alike: self.alike }
+        Block {
+            tape: Tape::Requests(self.requests),
+            controls,
+            mappings,
+            gaps: Vec::new(),
+            common_counts: self.common_counts,
+        }
     }
 }

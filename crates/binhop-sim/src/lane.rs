@@ -5,14 +5,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binhop_base::{Agent, FrameNo, MappingId, PageId, Result, Rng};
-use binhop_hw::{Access, Computer, FastPath, FastPaths, Front, Request, Sieve, Stack};
+use binhop_hw::{Access, Computer, FastPath, FastPaths, Front, KnownHitFilter, LruStack, Request};
 use binhop_os::placement::Placement;
 use binhop_os::{Frames, Recency, Wired};
 use binhop_trace::export::MemoryAccess;
 
 use crate::account::Account;
-use crate::behind::{Behind, Clock, Common};
+use crate::back_model::{BackModel, Clock, Common};
 use crate::detail::{Logged, Repeats};
+use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::planner::Cells;
@@ -20,21 +21,20 @@ use crate::prepare::{Block, Control, Tape, own_page};
 use crate::recency::BlockRecency;
 use crate::spill::Spill;
 use crate::unit::{Asks, InLane, Injector, Occasion};
-use crate::view::{Tables, View, Whereabouts};
 
 /// One placement of one seed and all that depends on it.
 pub(crate) struct Lane {
     pub(crate) seed: u64,
     frames: Frames,
-    whereabouts: Whereabouts,
+    frame_map: FrameMap,
     /// `None` while the front is shared.
     front: Option<Front>,
     /// One for each cell: machines of one placement and one front.
-    pub(crate) behind: Vec<Behind>,
+    pub(crate) backs: Vec<BackModel>,
     /// Backs that differ in ways only, several in one.
-    stacks: Vec<Stack>,
-    /// Behind a front of the lane's own, what takes out requests that change nothing in any back.
-    sieve: Option<Sieve>,
+    stacks: Vec<LruStack>,
+    /// BackModel a front of the lane's own, what takes out requests that change nothing in any back.
+    known_hits: Option<KnownHitFilter>,
     /// True if each request must be answered at once: then there is one cell.
     immediate: bool,
     clock: Clock,
@@ -83,34 +83,37 @@ impl Lane {
         let machine = &machines[cells.machines[0]];
         let tree = machine.tree();
         let watched = plan.watch.as_deref().map(|name| machine.cache(name)).transpose()?;
-        let behind = |&cell: &usize| {
+        let model = |&cell: &usize| {
             let stack = cells.stack_of(cell, machines);
             let tree = machines[cell].tree();
             let account = Account::new(tree.config().caches.len(), plan.interval.is_some(), setup.spill);
-            Behind::new(cell, tree, seed, account, watched, stack, paths)
+            BackModel::new(cell, tree, seed, account, watched, stack, paths)
         };
         let mut front = (!setup.shared_front).then(|| Front::with(tree, Rng::new(seed), paths));
         if let (Some(front), Some(cache)) = (&mut front, watched.filter(|&cache| tree.in_front(cache))) {
             front.watch(cache);
         }
-        let mut behind: Vec<Behind> = cells.machines.iter().map(behind).collect();
-        let (mut frames, mut whereabouts) = (machine.frames(seed, custom)?, Whereabouts::default());
+        let mut backs: Vec<BackModel> = cells.machines.iter().map(model).collect();
+        let (mut frames, mut frame_map) = (machine.frames(seed, custom)?, FrameMap::default());
         for number in 0..plan.asks().map_or(0, Asks::owned) {
             let (page, page_no) = own_page(number, machine.memory().page);
             let placed = frames.wire(page, page_no, Wired::Kernel, &Recency::new())?;
-            whereabouts.put(page, placed.frame);
+            frame_map.put(page, placed.frame);
         }
         if plan.tap {
-            behind.iter_mut().for_each(Behind::tap);
+            backs.iter_mut().for_each(BackModel::tap);
         }
         Ok(Self {
             seed,
             frames,
-            whereabouts,
+            frame_map,
             front,
-            behind,
-            sieve: paths.takes(FastPath::KnownHits).then(|| Sieve::new(&cells.trees(machines))).flatten(),
-            stacks: cells.stacks.iter().map(|stack| Stack::new(stack.shape, stack.ways)).collect(),
+            backs,
+            known_hits: paths
+                .takes(FastPath::KnownHits)
+                .then(|| KnownHitFilter::new(&cells.trees(machines)))
+                .flatten(),
+            stacks: cells.stacks.iter().map(|stack| LruStack::new(stack.shape, stack.ways)).collect(),
             immediate: tree.answers_at_once() || plan.tap,
             clock: Clock::default(),
             mappings: Vec::new(),
@@ -124,7 +127,7 @@ impl Lane {
 
     /// Returns the cost of simulating the lane, so that lanes are assigned evenly: a front, and its backs.
     pub(crate) fn weight(&self) -> usize {
-        1 + self.behind.len() + self.stacks.len()
+        1 + self.backs.len() + self.stacks.len()
     }
 
     /// Simulates a block. `requests` is room for what the front lets through; what it holds means nothing.
@@ -157,19 +160,19 @@ impl Lane {
         if self.unit.as_ref().is_some_and(|unit| unit.asks.asks_for_misses()) {
             return self.step(block, entries, tables);
         }
-        let view = View { tables, frames: Some(&self.whereabouts) };
+        let view = LaneTranslation { tables, frames: Some(&self.frame_map) };
         match &block.tape {
             Tape::Requests(requests) => {
                 let requests = &requests[entries];
-                for behind in &mut self.behind {
-                    behind.replay(requests, block.alike.get(stretch), &view);
+                for back in &mut self.backs {
+                    back.replay(requests, block.common_counts.get(stretch), &view);
                 }
                 self.stacks.iter_mut().for_each(|stack| stack.replay(requests, &view));
             }
             Tape::Rows(_) if entries.is_empty() => {}
             Tape::Rows(rows) => {
                 let front = self.front.as_mut().expect("rows are for a front of one's own");
-                if let ([only], true) = (&mut *self.behind, self.immediate) {
+                if let ([only], true) = (&mut *self.backs, self.immediate) {
                     only.answer(front, block, entries, &mut self.clock, &view);
                     if let Some(tap) = &mut self.tap {
                         only.tapped(&view, tap);
@@ -178,13 +181,13 @@ impl Lane {
                 }
                 passed.clear();
                 self.waited += front.access_all(&rows[entries], &view, passed);
-                if let Some(sieve) = &mut self.sieve {
-                    let hits = sieve.sift(passed, &view);
-                    self.behind.iter_mut().for_each(|behind| behind.add_known_hits(&hits));
+                if let Some(known_hits) = &mut self.known_hits {
+                    let hits = known_hits.sift(passed, &view);
+                    self.backs.iter_mut().for_each(|back| back.add_known_hits(&hits));
                     self.stacks.iter_mut().for_each(|stack| stack.add_hits(&hits));
                 }
-                for behind in &mut self.behind {
-                    behind.replay(passed, None, &view);
+                for back in &mut self.backs {
+                    back.replay(passed, None, &view);
                 }
                 self.stacks.iter_mut().for_each(|stack| stack.replay(passed, &view));
             }
@@ -200,21 +203,21 @@ impl Lane {
                 self.clock.pass(gap);
             }
             let (kind, line) = (row.kind(), row.at());
-            let view = View { tables, frames: Some(&self.whereabouts) };
+            let view = LaneTranslation { tables, frames: Some(&self.frame_map) };
             let front = self.front.as_ref().expect("rows are for a front of one's own");
-            let (number, line_log2) = self.behind[0].serving(kind);
+            let (number, line_log2) = self.backs[0].serving(kind);
             if !front.holds(number, line, &view) {
                 let offset = u64::from(line.line) << line_log2;
                 self.act(&Occasion::Miss { kind, mapping: MappingId(line.id), offset }, tables)?;
             }
-            let view = View { tables, frames: Some(&self.whereabouts) };
+            let view = LaneTranslation { tables, frames: Some(&self.frame_map) };
             let front = self.front.as_mut().expect("rows are for a front of one's own");
-            let (back, waited) = self.behind[0].own();
+            let (back, waited) = self.backs[0].own();
             let mut computer = Computer::over(front, back, self.clock.now);
             *waited += computer.access(Agent::User, kind, line, &view, &mut ()).cycles;
             self.clock.now = computer.now;
             if let Some(tap) = &mut self.tap {
-                self.behind[0].tapped(&view, tap);
+                self.backs[0].tapped(&view, tap);
             }
         }
         Ok(())
@@ -225,9 +228,9 @@ impl Lane {
         let Some(InLane { asks, unit }) = &mut self.unit else { return Ok(()) };
         let kind = occasion.kind();
         let Some(disturbs) = asks.disturbs(kind) else { return Ok(()) };
-        let view = View { tables, frames: Some(&self.whereabouts) };
+        let view = LaneTranslation { tables, frames: Some(&self.frame_map) };
         let frames = &self.frames;
-        let (tree, back) = self.behind[0].parts();
+        let (tree, back) = self.backs[0].parts();
         let mut injector = Injector {
             kind,
             disturbs,
@@ -246,7 +249,7 @@ impl Lane {
         self.clock.now = now;
         self.waited += waited;
         if let Some(tap) = &mut self.tap {
-            self.behind[0].tapped(&view, tap);
+            self.backs[0].tapped(&view, tap);
         }
         Ok(())
     }
@@ -268,7 +271,7 @@ impl Lane {
             }
             Control::Died(page) => {
                 if let Some(frame) = self.frames.release(*page) {
-                    self.whereabouts.died(*page, frame);
+                    self.frame_map.died(*page, frame);
                 }
             }
             Control::Footprint(asid, pages) => {
@@ -276,15 +279,15 @@ impl Lane {
                     pages.iter().filter_map(|&(page, shared)| Some((self.frames.frame_of(page)?, shared)));
                 let (frames, shared): (Vec<_>, Vec<bool>) = resident.unzip();
                 let shared = shared.into_iter().filter(|&shared| shared).count() as u64;
-                for behind in &mut self.behind {
-                    behind.footprint(*asid, &frames, shared)?;
+                for back in &mut self.backs {
+                    back.footprint(*asid, &frames, shared)?;
                 }
             }
             Control::Unshare(ended) => {
                 self.front = Some(ended.front.clone());
                 self.waited += ended.waited;
-                if let Some(fan) = &ended.fan {
-                    self.behind.iter_mut().for_each(|behind| behind.leave(fan));
+                if let Some(direct_mapped) = &ended.direct_mapped {
+                    self.backs.iter_mut().for_each(|back| back.leave(direct_mapped));
                 }
             }
             Control::Mark(mark, stream, shared) => {
@@ -298,8 +301,8 @@ impl Lane {
                     evictions: self.frames.evictions(),
                     waited: self.waited + shared.as_ref().map_or(0, |shared| shared.waited),
                 };
-                for behind in &mut self.behind {
-                    behind.mark(*mark, &common)?;
+                for back in &mut self.backs {
+                    back.mark(*mark, &common)?;
                 }
             }
         }
@@ -315,36 +318,36 @@ impl Lane {
         let Here { controls, number, tables, recency } = here;
         let placed = self.frames.place(request, recency.at(controls, number))?;
         // The frame changes hands: the lines of what it held leave every level, found by the frame.
-        if let Some(held) = placed.evicted.or_else(|| self.whereabouts.take_dead(placed.frame)) {
-            let view = View { tables, frames: Some(&self.whereabouts) };
+        if let Some(held) = placed.evicted.or_else(|| self.frame_map.take_dead(placed.frame)) {
+            let view = LaneTranslation { tables, frames: Some(&self.frame_map) };
             self.mappings.clear();
             self.mappings.extend(tables.mappings_of(held));
             self.mappings.reverse();
             let (mappings, now) = (&*self.mappings, self.clock.now);
-            if let (Some(front), [only], true) = (&mut self.front, &mut *self.behind, self.immediate) {
-                only.purge_all(front, held, mappings, now, &view);
+            if let (Some(front), [only], true) = (&mut self.front, &mut *self.backs, self.immediate) {
+                only.flush_page_everywhere(front, held, mappings, now, &view);
                 if let Some(tap) = &mut self.tap {
                     only.tapped(&view, tap);
                 }
             } else {
                 if let Some(front) = &mut self.front {
                     passed.clear();
-                    front.purge(held, mappings, now, &view, passed);
-                    for behind in &mut self.behind {
-                        behind.replay(passed, None, &view);
+                    front.flush_page(held, mappings, now, &view, passed);
+                    for back in &mut self.backs {
+                        back.replay(passed, None, &view);
                     }
                     self.stacks.iter_mut().for_each(|stack| stack.replay(passed, &view));
                 }
-                for behind in &mut self.behind {
-                    behind.purge(held, mappings, now, &view);
+                for back in &mut self.backs {
+                    back.flush_page(held, mappings, now, &view);
                 }
             }
-            self.stacks.iter_mut().for_each(|stack| stack.purge(held, &view));
-            if let Some(sieve) = &mut self.sieve {
-                sieve.forget(held, &view);
+            self.stacks.iter_mut().for_each(|stack| stack.flush_page(held, &view));
+            if let Some(known_hits) = &mut self.known_hits {
+                known_hits.forget(held, &view);
             }
         }
-        self.whereabouts.put(request.page, placed.frame);
+        self.frame_map.put(request.page, placed.frame);
         if let Some(log) = &mut self.log {
             log.push(Logged { request: request.clone(), placed });
         }
@@ -366,7 +369,7 @@ impl Lane {
     /// The repeated misses of one of its cells' watched cache, if one is watched.
     pub(crate) fn repeats<'a>(
         &'a self,
-        behind: &'a Behind,
+        behind: &'a BackModel,
         frame_of: &'a dyn Fn(PageId) -> Option<FrameNo>,
     ) -> Option<Repeats<'a>> {
         let (misses, bins) = behind.repeats(self.front.as_ref())?;
@@ -375,19 +378,19 @@ impl Lane {
 
     /// Returns the frame in which a page is, or was last.
     pub(crate) fn last_frame(&self, page: PageId) -> Option<FrameNo> {
-        self.whereabouts.last(page)
+        self.frame_map.last(page)
     }
 
-    /// Every law that must hold after a run. `shared`: the front all lanes shared to the end.
+    /// Every invariant that must hold after a run. `shared`: the front all lanes shared to the end.
     ///
     /// # Errors
-    /// The law that is broken, by name.
+    /// The invariant that is broken, by name.
     pub(crate) fn check(&mut self, shared: Option<&Front>) -> Result<()> {
         self.frames.check()?;
         if let Some(front) = &mut self.front {
-            self.behind[0].add_hits(front);
+            self.backs[0].add_hits(front);
         }
         let front = self.front.as_ref().or(shared).expect("a front is shared, or the lane's own");
-        self.behind.iter().try_for_each(|behind| behind.check(front, &self.stacks, self.seed))
+        self.backs.iter().try_for_each(|back| back.check(front, &self.stacks, self.seed))
     }
 }

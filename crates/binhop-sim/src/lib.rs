@@ -6,10 +6,11 @@
 #![forbid(unsafe_code)]
 
 mod account;
-mod behind;
+mod back_model;
 mod detail;
 mod engine;
 mod explain;
+mod frame_map;
 mod front;
 mod lane;
 mod long_table;
@@ -34,7 +35,6 @@ mod table_file;
 mod tally;
 mod threads;
 pub mod unit;
-mod view;
 
 pub use engine::{Heed, PolicyMaker, Progress, memory_stream};
 pub use explain::explain;

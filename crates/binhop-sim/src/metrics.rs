@@ -363,7 +363,7 @@ mod tests {
             run(&mut computer, 0..1000);
             let half = tally(&tree, &computer);
             run(&mut computer, 1000..3000);
-            computer.check().expect("the laws hold");
+            computer.check().expect("the invariants hold");
             let end = tally(&tree, &computer);
             let counted: u64 = (0..2)
                 .flat_map(|cache| computer.by_agent(cache))

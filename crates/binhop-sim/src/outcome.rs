@@ -9,7 +9,7 @@ use binhop_base::{PageId, Problem, Result};
 use binhop_trace::Meta;
 
 use crate::account::Account;
-use crate::behind::Behind;
+use crate::back_model::BackModel;
 use crate::detail::{self, Logged};
 use crate::front::Sharing;
 use crate::lane::Lane;
@@ -48,7 +48,7 @@ pub struct Outcome {
 /// `Told` is one machine in one lane, as results read it.
 pub(crate) struct Told<'a> {
     pub(crate) lane: &'a Lane,
-    pub(crate) behind: &'a Behind,
+    pub(crate) back: &'a BackModel,
 }
 
 impl<'a> Told<'a> {
@@ -57,7 +57,7 @@ impl<'a> Told<'a> {
     }
 
     fn account(&self) -> &'a Account {
-        &self.behind.account
+        &self.back.account
     }
 }
 
@@ -129,7 +129,7 @@ fn streamed(run: &Run<'_>) -> Arc<Part> {
         workload: run.plan.workload.clone(),
         machine: run.machine.name().to_string(),
         caches: caches.iter().map(|cache| cache.name.clone()).collect(),
-        divided: run.parts.first().map_or(Vec::new(), |part| part.behind.divided()),
+        divided: run.parts.first().map_or(Vec::new(), |part| part.back.divided()),
         processes: Arc::clone(&run.processes),
         seeds: run.parts.iter().map(|part| (part.seed(), part.account().readings().clone())).collect(),
     })
@@ -247,7 +247,7 @@ fn pages(run: &Run<'_>) -> RecordBatch {
         .parts
         .iter()
         .zip(&frames)
-        .filter_map(|(part, frame_of)| part.lane.repeats(part.behind, frame_of))
+        .filter_map(|(part, frame_of)| part.lane.repeats(part.back, frame_of))
         .collect();
     detail::pages(&lanes, run.prepare.spaces(), run.meta)
 }

@@ -13,16 +13,16 @@
 //!   the seed, it is simulated once for all placements and seeds of the group, until a page may be evicted.
 //! - **place**: once per seed for machines of one group whose memory and placement are equal: a lane.
 //! - **back**: one for each machine of a lane, all behind the lane's front; where backs differ in ways only and
-//!   replace the least recently used, one stack serves them all ([`Stack`](binhop_hw::Stack)).
+//!   replace the least recently used, one stack serves them all ([`LruStack`](binhop_hw::LruStack)).
 //!
 //! Nothing is shared behind a write buffer, below an inclusive cache or under cachegrind's rules: there each request
 //! must be answered before the next access.
 //!
 //! Where units act ([`crate::unit`]), each machine has lanes of its own with one back, and nothing that knows what backs
-//! hold works for several of them (no fan, sieve or stack): what is injected into a back makes it differ from the others.
+//! hold works for several of them (no direct-mapped filter, known-hit filter or stack): what is injected into a back makes it differ from the others.
 //! A front is shared until the first occasion at which a unit may touch level 1; not at all if units ask for misses.
 
-use binhop_hw::{FastPath, FastPathSet, FastPaths, Sieve, StackShape, Tree};
+use binhop_hw::{FastPath, FastPathSet, FastPaths, KnownHitFilter, LruStackShape, Tree};
 
 use crate::front::Sharing;
 use crate::machine::Machine;
@@ -67,7 +67,7 @@ pub(crate) struct Cells {
 /// Machines whose backs differ in ways only.
 #[derive(Debug)]
 pub(crate) struct Stacked {
-    pub(crate) shape: StackShape,
+    pub(crate) shape: LruStackShape,
     /// The most ways of any.
     pub(crate) ways: u32,
     pub(crate) machines: Vec<usize>,
@@ -75,7 +75,7 @@ pub(crate) struct Stacked {
 
 impl Cells {
     fn of(machines: &[Machine], cells: Vec<usize>, may_stack: bool) -> Self {
-        let shape = |cell: usize| StackShape::of(machines[cell].tree()).ok().filter(|_| may_stack);
+        let shape = |cell: usize| LruStackShape::of(machines[cell].tree()).ok().filter(|_| may_stack);
         let able: Vec<usize> = cells.iter().copied().filter(|&cell| shape(cell).is_some()).collect();
         let stacked = |riders: Vec<usize>| {
             let shape = shape(riders[0]).filter(|_| riders.len() > 1)?;
@@ -164,10 +164,10 @@ impl Group {
         let lanes = group(cells, equal);
         let sharing = if share { Sharing::of(tree, lanes.len() * seeds, asks) } else { Sharing::Off };
         let allowed: Vec<FastPaths> = cells.iter().map(|&cell| FastPath::of(machines[cell].tree())).collect();
-        // Level 1 is the same for all. A back takes the chain by itself; one front's fan must suit every back.
+        // Level 1 is the same for all. A back takes the chain by itself; one front's direct-mapped filter must suit every back.
         let by_any = |path| allowed.iter().find(|tree| tree.takes(path)).unwrap_or(&allowed[0]).why_not(path);
         let by_all = |path| allowed.iter().find_map(|tree| tree.why_not(path));
-        let sifted = |cells: &Vec<usize>| Sieve::new(&trees(machines, cells)).is_some();
+        let sifted = |cells: &Vec<usize>| KnownHitFilter::new(&trees(machines, cells)).is_some();
         let paths = FastPaths::decide(|path| match path {
             FastPath::TwoPhase => allowed[0].why_not(path),
             FastPath::Chain | FastPath::LruStack => by_any(path),
@@ -181,7 +181,7 @@ impl Group {
             FastPath::KnownHits => by_all(path).or(Some("the backs of a lane differ in lines")),
         });
         let paths = paths.without(off);
-        // A fan works for backs that are simulated each by itself.
+        // A direct-mapped filter works for backs that are simulated each by itself.
         let may_stack = paths.takes(FastPath::LruStack) && !paths.takes(FastPath::DirectMapped);
         let lanes: Vec<Cells> =
             lanes.into_iter().map(|cells| Cells::of(machines, cells, may_stack)).collect();

@@ -35,7 +35,7 @@ pub struct Input<'a> {
 ///
 /// # Errors
 /// The request is wrong (no seed, a trace that holds what is not simulated, more memory than the plan allows), the
-/// trace is damaged, or a law that must hold after a run does not.
+/// trace is damaged, or an invariant that must hold after a run does not.
 pub fn simulate(
     machine: &Machine,
     source: Box<dyn Source>,

@@ -104,7 +104,7 @@ pub(crate) fn add_dropped(caches: &mut [CacheCounters], stream: Stream, fetch: u
     caches[data].accesses[Kind::Store] += stream.dropped[2];
 }
 
-/// Tells a front of the accesses that preparation proved to be hits, so that the laws hold.
+/// Tells a front of the accesses that preparation proved to be hits, so that the invariants hold.
 pub(crate) fn add_hits(front: &mut Front, stream: Stream, fetch: usize, data: usize) {
     front.add_hits(fetch, Kind::Fetch, stream.dropped[0]);
     front.add_hits(data, Kind::Load, stream.dropped[1]);

@@ -103,16 +103,16 @@ impl Slow {
                     let flags = (size & map_flags::SHARED != 0, size & map_flags::GROWS != 0);
                     let segment = events.arg0(row).map(|segment| (segment, events.arg1(row).unwrap_or(0)));
                     self.spaces.map(self.asid, addr, u64::from(count), flags, segment);
-                    self.bury();
+                    self.report_dead_pages();
                 }
                 Op::Unmap => {
                     self.spaces.unmap(self.asid, addr, u64::from(count));
-                    self.bury();
+                    self.report_dead_pages();
                 }
                 Op::Fork => self.spaces.fork(asid, Asid(events.arg0(row).unwrap() as u32)),
                 Op::Exec | Op::Exit => {
                     self.spaces.end(asid);
-                    self.bury();
+                    self.report_dead_pages();
                 }
                 _ => {}
             }
@@ -120,7 +120,7 @@ impl Slow {
         self.metrics()
     }
 
-    fn bury(&mut self) {
+    fn report_dead_pages(&mut self) {
         for page in self.spaces.dead() {
             self.frames.release(page);
         }
@@ -150,7 +150,7 @@ impl Slow {
         if touched.mapping.index() == self.world.mappings.len() {
             self.world.mappings.push((touched.page, page_no));
         }
-        self.bury();
+        self.report_dead_pages();
         if self.frames.frame_of(touched.page).is_none() {
             self.place(touched.page);
         }
@@ -163,7 +163,7 @@ impl Slow {
         let rank = if self.machine.placement().policy == "first" { 0 } else { draw };
         let frame = self.frames.pool()[rank as usize].number;
         if let Some(held) = self.held.insert(frame, page) {
-            self.tree.purge(held.0, &self.world);
+            self.tree.flush_page(held.0, &self.world);
             self.world.frames.remove(&held);
         }
         self.evictions += u64::from(self.frames.place(page, rank as usize).is_some());

@@ -75,7 +75,7 @@ def compare(
 
     Raises:
         RequestError: The request is wrong; the message says what and how to mend it.
-        RunError: A law of the simulated physics broke: an error of binhop.
+        RunError: An invariant of the simulated physics broke: an error of binhop.
 
     >>> from binhop import Machine
     >>> small = Machine.load("kh90", ["cache.l2.size=64KiB"])

@@ -8,6 +8,12 @@
 //! cachegrind's rules), for there the general path's order is what counts. Those behind the front know the user's
 //! requests alone.
 
+pub(crate) mod chain;
+pub(crate) mod direct_mapped;
+pub(crate) mod known_hits;
+pub(crate) mod lru_stack;
+pub(crate) mod two_phase;
+
 use binhop_base::Agents;
 
 use crate::{
@@ -129,7 +135,7 @@ impl FastPath {
 /// The answer of a rule: something the path needs, or why the path is not for this tree.
 type Verdict<T = ()> = Result<T, &'static str>;
 
-/// The most ways that one [`Stack`](crate::Stack) keeps: what is searched is searched one by one.
+/// The most ways that one [`LruStack`](crate::LruStack) keeps: what is searched is searched one by one.
 pub(crate) const MOST_STACKED: u32 = 32;
 
 fn refuse(refused: bool, why: &'static str) -> Verdict {
@@ -180,16 +186,19 @@ fn two_phase(tree: &Tree) -> Verdict {
             cache.ways == 1 || cache.replacement == Replacement::Lru && matches!(cache.ways, 2 | 4 | 8);
         refuse(!known, "level 1 is neither direct-mapped nor LRU of 2, 4 or 8 ways")?;
     }
-    let alike = |number: usize| {
+    let common_counts = |number: usize| {
         let cache = &config.caches[number];
         let index = Cache::index_of(tree, number);
         (cache.line, cache.sets(), cache.ways, index, cache.keyed_by_mapping())
     };
-    refuse(alike(config.fetch) != alike(config.data), "the two caches of level 1 differ in shape")
+    refuse(
+        common_counts(config.fetch) != common_counts(config.data),
+        "the two caches of level 1 differ in shape",
+    )
 }
 
 /// The caches behind the front in the order in which they ask each other: each asks the next, the last asks memory, and
-/// each is one that [`crate::leaf`] has a loop for.
+/// each is one that [`crate::fast::chain`] has a loop for.
 pub(crate) fn chain(tree: &Tree) -> Verdict<Box<[usize]>> {
     may_wait(tree)?;
     by_the_user(tree)?;

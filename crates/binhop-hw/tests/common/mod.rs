@@ -190,9 +190,15 @@ impl Pair {
                 assert_eq!(fast.served, served.map_or(Level::Memory, Level::Cache), "served");
             }
             Event::Purge { agent, page } => {
-                self.fast.purge(agent, PageId(page), &self.world.mappings_of(page), &self.world, &mut left);
+                self.fast.flush_page(
+                    agent,
+                    PageId(page),
+                    &self.world.mappings_of(page),
+                    &self.world,
+                    &mut left,
+                );
                 self.slow.agent = agent;
-                self.slow.purge(page, &self.world);
+                self.slow.flush_page(page, &self.world);
                 self.fresh_frame += 0x5_0001;
                 self.world.frames[page as usize] = self.fresh_frame;
             }
@@ -262,7 +268,7 @@ impl Pair {
         }
     }
 
-    /// Equal counts of everything, and the laws.
+    /// Equal counts of everything, and the invariants.
     pub fn assert_equal_counts(&self) {
         for number in 0..self.config.caches.len() {
             let by_agent = self.fast.by_agent(number);
@@ -281,7 +287,7 @@ impl Pair {
             counters.each(|info, kind, value| note(agent, info.name, kind.expect("per kind"), value));
         }
         assert_eq!(memory, self.slow.memory_counts, "memory");
-        self.fast.check().expect("the laws hold");
+        self.fast.check().expect("the invariants hold");
     }
 }
 
@@ -434,13 +440,13 @@ pub fn events(injections: bool) -> impl Strategy<Value = Vec<Event>> {
     });
     let agent = || prop::sample::select(Agent::ALL);
     let injected = prop::sample::select(&Agent::ALL[1..]);
-    let purge = (agent(), 0..PAGES).prop_map(|(agent, page)| Event::Purge { agent, page });
+    let flush_page = (agent(), 0..PAGES).prop_map(|(agent, page)| Event::Purge { agent, page });
     let ask = (0usize..6, agent(), kind(), 0..MAPPINGS, 0..PAGE)
         .prop_map(|(cache, agent, kind, mapping, offset)| Event::Ask { cache, agent, kind, mapping, offset });
     let invalidate = (injected, 0..PAGES, 0..PAGE, 1..PAGE, any::<bool>()).prop_map(
         |(agent, page, first, bytes, discard)| Event::Invalidate { agent, page, first, bytes, discard },
     );
     let some = u32::from(injections);
-    let event = prop_oneof![40 => access, some => purge, 8 * some => ask, 2 * some => invalidate];
+    let event = prop_oneof![40 => access, some => flush_page, 8 * some => ask, 2 * some => invalidate];
     prop::collection::vec(event, 1..400)
 }

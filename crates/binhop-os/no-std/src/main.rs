@@ -1,7 +1,7 @@
 //! Places pages with nothing but `core`, `alloc` and a heap of one fixed array, as a kernel would.
 //!
 //! If any crate below linked the standard library, there would be two panic handlers and no program.
-//! Ends with 0 if the frames keep their laws.
+//! Ends with 0 if the frames keep their invariants.
 #![no_std]
 #![no_main]
 

@@ -100,7 +100,7 @@ impl Aging {
 
     /// Loses one.
     #[cfg(test)]
-    pub(super) fn lose_one(&mut self) {
+    pub(super) fn corrupt_for_test(&mut self) {
         self.rest.pop();
     }
 }

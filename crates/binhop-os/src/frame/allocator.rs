@@ -50,7 +50,7 @@ pub trait Allocator: Send {
 
     /// Loses a frame.
     #[cfg(test)]
-    fn lose_one(&mut self) {}
+    fn corrupt_for_test(&mut self) {}
 }
 
 /// Memory whose placements pick from the K least recently used frames.
@@ -114,8 +114,8 @@ impl Allocator for Pooled {
     }
 
     #[cfg(test)]
-    fn lose_one(&mut self) {
-        self.list.lose_one();
+    fn corrupt_for_test(&mut self) {
+        self.list.corrupt_for_test();
     }
 }
 

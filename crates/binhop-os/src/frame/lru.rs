@@ -296,7 +296,7 @@ impl Lru {
     }
 
     /// Damages the list.
-    pub(super) fn lose_one(&mut self) {
-        self.followed.as_mut().expect("the frames are followed").aging.lose_one();
+    pub(super) fn corrupt_for_test(&mut self) {
+        self.followed.as_mut().expect("the frames are followed").aging.corrupt_for_test();
     }
 }

@@ -302,7 +302,7 @@ impl Frames {
         self.frames().map(|frames| frames - self.mapped)
     }
 
-    /// The laws of frames, by counting everything: user + tables + cache + kernel + free = P, every resident page in the
+    /// The invariants of frames, by counting everything: user + tables + cache + kernel + free = P, every resident page in the
     /// frame that holds it, every frame that is not wired once in the list.
     ///
     /// # Errors
@@ -420,7 +420,7 @@ mod tests {
             },
             &format!("page 5 in frame {}", lived_in().frame_of(PageId(6)).unwrap()),
         );
-        broken(|frames| allocator(frames).lose_one(), "the lists of frames");
+        broken(|frames| allocator(frames).corrupt_for_test(), "the lists of frames");
         let miscounted = |frames: &mut Frames| frames.wired[Wired::Cache as usize] += 1;
         broken(miscounted, "0 wired frames, 0 tables, 1 cache, 0 kernel");
     }

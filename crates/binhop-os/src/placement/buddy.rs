@@ -329,7 +329,7 @@ impl Allocator for Buddy {
     }
 
     #[cfg(test)]
-    fn lose_one(&mut self) {
+    fn corrupt_for_test(&mut self) {
         self.old.pop();
     }
 }

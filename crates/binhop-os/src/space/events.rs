@@ -175,7 +175,7 @@ impl Spaces {
         for (page, _) in borders.into_iter().flatten() {
             self.lead_at_border(space, page);
         }
-        self.settle();
+        self.report_dead_pages();
     }
 
     /// The pages at the borders of `first..=last` that are not wholly inside, each with whether an area holds a byte
@@ -276,7 +276,7 @@ impl Spaces {
         let touched = core::mem::replace(&mut home.touched, NO_PLACE);
         self.areas.release(core::mem::replace(&mut home.areas, Root::EMPTY));
         self.extents.release(core::mem::replace(&mut home.extents, Root::EMPTY));
-        self.settle();
+        self.report_dead_pages();
         self.reclaim(space, touched);
     }
 
@@ -296,9 +296,9 @@ impl Spaces {
     }
 
     /// Buries what no space leads to any more.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn report_dead_pages(&mut self) {
         let told = self.dead.len();
-        self.extents.settle(&mut self.segments, &mut self.dead);
-        self.dead[told..].iter().for_each(|&page| self.ids.bury(page));
+        self.extents.report_dead_pages(&mut self.segments, &mut self.dead);
+        self.dead[told..].iter().for_each(|&page| self.ids.mark_dead(page));
     }
 }

@@ -113,7 +113,7 @@ impl Extents {
     }
 
     /// Ends what no space holds any more: pages of their own die, and so do segments' pages that no run covers now.
-    pub(super) fn settle(&mut self, segments: &mut Segments, dead: &mut Vec<PageId>) {
+    pub(super) fn report_dead_pages(&mut self, segments: &mut Segments, dead: &mut Vec<PageId>) {
         let deaths = dead.len();
         let mut uncovered = Vec::new();
         for (first, extent) in self.0.take_gone() {

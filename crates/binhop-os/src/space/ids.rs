@@ -77,7 +77,7 @@ impl Ids {
     }
 
     /// A page has died.
-    pub(super) fn bury(&mut self, page: PageId) {
+    pub(super) fn mark_dead(&mut self, page: PageId) {
         let words = self.pages.len().div_ceil(64);
         if words > self.dead.len() {
             self.dead.resize(words, 0);

@@ -391,7 +391,7 @@ impl Spaces {
             extents = self.extents.carve(extents, page_no.0, page_no.0, &mut self.segments);
         }
         home.extents = self.extents.insert_own(extents, page_no.0, page, outside, self.forks);
-        self.settle();
+        self.report_dead_pages();
         Ok(Found { page, new_page: true, write_free: true, outside })
     }
 

@@ -121,7 +121,8 @@ impl Pass {
     /// Refuses a reference that exceeds the bounds.
     #[cold]
     fn check(&self, batch: &EventBatch, row: usize) -> Result<()> {
-        exceeded_at(batch, row).map_or(Ok(()), |exceeded| Err(exceeded.problem(&self.place, self.rows_before)))
+        exceeded_at(batch, row)
+            .map_or(Ok(()), |exceeded| Err(exceeded.problem(&self.place, self.rows_before)))
     }
 
     #[inline(always)]

@@ -15,6 +15,7 @@
 //! - Under cachegrind's rules it is otherwise: see `whole.rs`.
 //! - Before any page is referenced that some lane may not hold, every lane is asked to place it.
 
+mod block;
 mod cuts;
 mod filter;
 mod lives;
@@ -24,7 +25,6 @@ mod pages;
 mod plain;
 mod residency;
 mod system;
-mod tape;
 mod whole;
 
 use std::collections::BTreeMap;
@@ -38,6 +38,7 @@ use binhop_trace::{EventBatch, Op};
 
 use crate::reckon::Growth;
 use crate::unit::Asks;
+pub use block::{Block, Control, EndedFront, FrontCounts, Mapped, Mark, Row, Stream, Tape};
 pub use cuts::Cuts;
 use filter::Filters;
 use lives::Lives;
@@ -47,7 +48,6 @@ use occasions::Occasions;
 pub(crate) use pages::own_page;
 use pages::{NOTHING, Translations};
 use residency::ResidencyHorizon;
-pub use tape::{Block, Control, EndedFront, FrontCounts, Mapped, Mark, Row, Stream, Tape};
 
 /// Who executes: an address space, in user mode or in the kernel on its behalf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -387,7 +387,7 @@ impl Prepare {
             controls: std::mem::take(&mut self.controls),
             mappings: std::mem::take(&mut self.mappings),
             gaps: std::mem::take(&mut self.gaps),
-            alike: Vec::new(),
+            common_counts: Vec::new(),
         }))
     }
 

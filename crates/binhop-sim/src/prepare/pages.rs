@@ -90,7 +90,7 @@ impl Prepare {
             // Perhaps a copy on write: lines known under this virtual page are those of another page.
             self.forget_lines();
         }
-        self.bury();
+        self.report_dead_pages();
         let translated = Translated {
             page_no,
             asid: self.running.asid.0,
@@ -175,7 +175,7 @@ impl Prepare {
     }
 
     /// Pages that died since the last call.
-    pub(super) fn bury(&mut self) {
+    pub(super) fn report_dead_pages(&mut self) {
         if self.spaces.has_dead() {
             self.died = true;
             for page in self.spaces.drain_dead() {

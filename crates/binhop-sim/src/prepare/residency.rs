@@ -3,7 +3,7 @@
 //! A placement may choose from the K least recently used of P frames, so a page can only be evicted while
 //! at least P − K others have been referenced since its own last reference. The horizon is a time with
 //! fewer than P − K distinct pages referenced since: a page referenced at or after it is resident in every
-//! lane. A page older than that is asked for again in every lane (a [`super::tape::Control::Place`]), and
+//! lane. A page older than that is asked for again in every lane (a [`super::block::Control::Place`]), and
 //! no filter believes its lines. Too old a horizon would be wrong; too recent a horizon only costs time.
 //!
 //! A wired frame is not in the list of frames, so that with W of them the pool begins after P − W − K others: what is safe

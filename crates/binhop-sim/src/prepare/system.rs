@@ -75,7 +75,7 @@ impl Prepare {
                 self.translations.forget();
                 self.forget_lines();
                 self.forget_pages();
-                self.bury();
+                self.report_dead_pages();
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, Problem, Res
 use binhop_hw::{Answer, Back, Computer, DirtyData, Front, Invalidation, Resident, Tree};
 
 use super::{Disturbs, OccasionKind, Port};
-use crate::view::View;
+use crate::frame_map::LaneTranslation;
 
 /// The caches of one lane at one occasion. What is done through it is done at the lane's clock, through the general path
 /// through the caches ([`Computer`]); the clock moves on by what the processor waits for.
@@ -24,7 +24,7 @@ pub struct Injector<'a> {
     /// `None` while the front is shared.
     pub(crate) front: Option<&'a mut Front>,
     pub(crate) back: &'a mut Back,
-    pub(crate) view: View<'a>,
+    pub(crate) view: LaneTranslation<'a>,
     /// Tells whether a page is in the lane's memory.
     pub(crate) resident: &'a dyn Fn(PageId) -> bool,
     pub(crate) owned: u32,
@@ -158,7 +158,7 @@ impl Injector<'_> {
         (offset >> self.tree.config().caches[cache].line.log2()) as u32
     }
 
-    fn computer(&mut self) -> Result<(View<'_>, Computer<&mut Front, &mut Back>)> {
+    fn computer(&mut self) -> Result<(LaneTranslation<'_>, Computer<&mut Front, &mut Back>)> {
         self.check_level1()?;
         let front = self.front.as_deref_mut().expect("the lane has a front of its own");
         Ok((self.view, Computer::over(front, &mut *self.back, self.now)))

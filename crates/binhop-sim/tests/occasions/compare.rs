@@ -12,8 +12,8 @@ use binhop_sim::unit::{Asks, Unit, Units};
 use binhop_sim::{Machine, Outcome, Plan};
 use binhop_trace::{EventBatch, Op};
 
-use crate::alike;
 use crate::common::{Event, batch, run};
+use crate::common_counts;
 use crate::synthetic::{LOOK, Log, OWNED, PAGE, Seen, Synthetic};
 
 /// The events of a batch, for the oracle.
@@ -56,7 +56,7 @@ pub fn events_of(batch: &EventBatch) -> Vec<oracle::Event> {
 pub fn oracle_machine(machine: &Machine) -> oracle::Machine {
     let config = machine.tree().config();
     oracle::Machine {
-        caches: alike::configs(config),
+        caches: common_counts::configs(config),
         serving: [config.fetch, config.data],
         page: PAGE,
         frames: machine.memory().frames,

@@ -5,10 +5,10 @@
 //! the oracle, which takes one reference after another and knows nothing of filters and blocks.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
-#[path = "../../../binhop-hw/tests/common/alike.rs"]
-mod alike;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../../binhop-hw/tests/common/alike.rs"]
+mod common_counts;
 mod compare;
 mod drawn;
 mod synthetic;

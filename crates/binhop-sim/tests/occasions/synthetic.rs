@@ -8,7 +8,7 @@ use binhop_oracle::cache::Name;
 use binhop_oracle::machine as oracle;
 use binhop_sim::unit::{Asks, Disturbs, Injector, Lines, Occasion, OccasionKind, Port, Unit};
 
-use crate::alike;
+use crate::common_counts;
 
 pub const PAGE: u64 = 4096;
 /// Pages that the synthetic unit owns.
@@ -194,7 +194,7 @@ impl Hands for Fast<'_, '_> {
         let caches = self.1.config().caches.iter().enumerate();
         let of = |(number, cache): (usize, &binhop_hw::CacheConfig)| {
             let ways = self.0.contents(number).unwrap().into_iter().flatten();
-            ways.map(|way| way.map(|line| alike::line(cache, line))).collect()
+            ways.map(|way| way.map(|line| common_counts::line(cache, line))).collect()
         };
         caches.map(of).collect()
     }

@@ -1,4 +1,4 @@
-//! Backs behind a sieve against the same backs without one: every count, what is resident and where, and the
+//! Backs behind a known-hit filter against the same backs without one: every count, what is resident and where, and the
 //! cycles, after every few requests.
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -6,8 +6,8 @@ mod common;
 
 use binhop_base::{Agent, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{
-    Back, CacheConfig, IndexBy, MEMORY, Next, Origin, PART, Replacement, Request, Sieve, TagBy, Tree,
-    TreeConfig, WritePolicy,
+    Back, CacheConfig, IndexBy, KnownHitFilter, MEMORY, Next, Origin, PART, Replacement, Request, TagBy,
+    Tree, TreeConfig, WritePolicy,
 };
 use common::{World, plain, power, tree};
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ fn machine(sets: u64, ways: u32, replacement: Replacement) -> Tree {
     Tree::new(TreeConfig { memory_cost: 200, ..tree(vec![level1, level2], PAGE, 0, 0) })
 }
 
-/// What may stand behind one sieve: any sets and ways, every replacement that a repeated hit leaves as it is.
+/// What may stand behind one known-hit filter: any sets and ways, every replacement that a repeated hit leaves as it is.
 fn shape() -> impl Strategy<Value = (u64, u32, Replacement)> {
     let known: Vec<_> = Replacement::ALL.iter().copied().filter(|policy| policy.rehit_is_neutral()).collect();
     let sets = prop::sample::select(vec![1u64, 2, 4, 8, 32, 128]);
@@ -59,18 +59,18 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// One back with the sieve before it and its like without, and the cycles the processor waited for each.
+/// One back with the known-hit filter before it and its like without, and the cycles the processor waited for each.
 struct Pair {
     with: Back,
     without: Back,
     waited: [u64; 2],
 }
 
-/// Requests that the sieve took out.
+/// Requests that the known-hit filter took out.
 fn compare(shapes: &[(u64, u32, Replacement)], events: &[Event]) -> u64 {
     let trees: Vec<Tree> =
         shapes.iter().map(|&(sets, ways, replacement)| machine(sets, ways, replacement)).collect();
-    let mut sieve = Sieve::new(&trees.iter().collect::<Vec<_>>()).unwrap();
+    let mut known_hits = KnownHitFilter::new(&trees.iter().collect::<Vec<_>>()).unwrap();
     let back = |tree: &Tree| Back::new(tree, Rng::new(1));
     let pair = |tree: &Tree| Pair { with: back(tree), without: back(tree), waited: [0; 2] };
     let mut pairs: Vec<Pair> = trees.iter().map(pair).collect();
@@ -83,7 +83,7 @@ fn compare(shapes: &[(u64, u32, Replacement)], events: &[Event]) -> u64 {
             continue;
         }
         let mut left = requests.clone();
-        let hits = sieve.sift(&mut left, &world);
+        let hits = known_hits.sift(&mut left, &world);
         sifted += (requests.len() - left.len()) as u64;
         for (shape, pair) in shapes.iter().zip(&mut pairs) {
             pair.waited[0] += pair.with.add_hits(&hits) + pair.with.replay(&left, &world);
@@ -96,10 +96,10 @@ fn compare(shapes: &[(u64, u32, Replacement)], events: &[Event]) -> u64 {
         requests.clear();
         if let Event::Purge(page) = *event {
             for pair in &mut pairs {
-                pair.with.purge(PageId(page), &[], 0, &world);
-                pair.without.purge(PageId(page), &[], 0, &world);
+                pair.with.flush_page(PageId(page), &[], 0, &world);
+                pair.without.flush_page(PageId(page), &[], 0, &world);
             }
-            sieve.forget(PageId(page), &world);
+            known_hits.forget(PageId(page), &world);
             next_frame += 7;
             world.frames[page as usize] = next_frame;
         }
@@ -150,7 +150,7 @@ fn what_a_sieve_cannot_stand_before_it_refuses() {
     let refused = |change: fn(&mut CacheConfig)| {
         let mut config = base.config().clone();
         change(&mut config.caches[1]);
-        Sieve::new(&[&base, &Tree::new(config)]).is_none()
+        KnownHitFilter::new(&[&base, &Tree::new(config)]).is_none()
     };
     assert!(!refused(|_| {}));
     assert!(!refused(|cache| cache.replacement = Replacement::Random));
@@ -161,5 +161,5 @@ fn what_a_sieve_cannot_stand_before_it_refuses() {
     assert!(refused(|cache| cache.inclusive = true));
     assert!(refused(|cache| cache.line = power(128)));
     assert!(refused(|cache| (cache.index, cache.tag) = (IndexBy::Virtual, TagBy::Global)));
-    assert!(Sieve::new(&[&base]).is_none(), "a single tree");
+    assert!(KnownHitFilter::new(&[&base]).is_none(), "a single tree");
 }

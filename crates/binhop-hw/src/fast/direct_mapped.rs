@@ -1,6 +1,6 @@
-//! One stream of requests for many backs: what is the same in each is worked out once.
+//! `DirectMappedFilter` computes once what is the same in every back that one stream of requests reaches.
 //!
-//! For the commonest back that many placements share a front with: one direct-mapped cache before memory,
+//! It works for the commonest back that many placements share a front with: one direct-mapped cache before memory,
 //! write-back and allocating, indexed by the frame. There, whatever the placement,
 //! - accesses are equal, and so are compulsory misses: the first request for a line misses everywhere;
 //! - a set holds lines of one *line number within the page* only (a slot), so the line requested last in its
@@ -14,36 +14,36 @@ use binhop_base::{Kind, PageId, PerKind, Translation};
 
 use crate::{
     Back, Tree,
+    fast::chain::is_first,
     fast::direct_mapped,
-    leaf::is_first,
+    fast::known_hits::{Last, is_data},
     lines::{Array, EMPTY, InLines},
     replacement::Fifo,
     request::Request,
-    sieve::{Last, is_data},
 };
 
 /// What a stretch of requests does alike in every back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Alike {
+pub struct CommonCounts {
     accesses: PerKind<u64>,
     compulsory: PerKind<u64>,
 }
 
 /// Follows the requests that all backs of a tree see.
 #[derive(Clone, Debug)]
-pub struct Fan {
+pub struct DirectMappedFilter {
     /// Logarithm of the lines in a page.
     log2: u32,
     /// The line requested last in each slot.
     last: Last,
     /// Lines requested so far.
     touched: Vec<u64>,
-    /// For [`Fan::sort`]: where each slot's requests go, and the requests in order.
+    /// For [`DirectMappedFilter::sort`]: where each slot's requests go, and the requests in order.
     starts: Vec<usize>,
     sorted: Vec<Request>,
 }
 
-impl Fan {
+impl DirectMappedFilter {
     /// For trees that allow it ([`FastPath::DirectMapped`](crate::FastPath)); `None` for others.
     #[must_use]
     pub fn new(tree: &Tree) -> Option<Self> {
@@ -55,23 +55,23 @@ impl Fan {
     }
 
     /// Counts the requests from `from` on, and takes out those that change nothing in any back.
-    pub fn sift(&mut self, requests: &mut Vec<Request>, from: usize) -> Alike {
-        let mut alike = Alike::default();
+    pub fn sift(&mut self, requests: &mut Vec<Request>, from: usize) -> CommonCounts {
+        let mut common_counts = CommonCounts::default();
         let mut kept = from;
         for at in from..requests.len() {
             let request = requests[at];
-            alike.accesses[request.kind] += 1;
+            common_counts.accesses[request.kind] += 1;
             let key = u64::from(request.at.id) << self.log2 | u64::from(request.at.line);
             if self.last.repeats(request.at.line as usize, key, request.kind) {
                 continue;
             }
-            alike.compulsory[request.kind] += u64::from(is_first(&mut self.touched, key));
+            common_counts.compulsory[request.kind] += u64::from(is_first(&mut self.touched, key));
             requests[kept] = request;
             kept += 1;
         }
         requests.truncate(kept);
         self.sort(&mut requests[from..]);
-        alike
+        common_counts
     }
 
     /// Puts requests in order of their slots, each slot's in the order they came. No set holds lines of two
@@ -106,22 +106,23 @@ const LANE: u32 = u64::BITS / Kind::ALL.len() as u32;
 const CHUNK: usize = (1 << LANE) - 1;
 
 impl Back {
-    /// Replays what [`Fan::sift`] left of a stretch; returns the cycles the processor waits. `alike` is what it
+    /// Replays what [`DirectMappedFilter::sift`] left of a stretch; returns the cycles the processor waits. `alike` is what it
     /// said about the stretch.
     ///
     /// # Panics
-    /// The tree is none for a [`Fan`].
+    /// The tree is none for a [`DirectMappedFilter`].
     #[must_use = "the processor waits so many cycles"]
     pub fn replay_alike<T: Translation>(
         &mut self,
         requests: &[Request],
-        alike: &Alike,
+        common_counts: &CommonCounts,
         translation: &T,
     ) -> u64 {
         self.waiting(|back| {
             let (cache, memory) = back.only();
             let (log2, mask) = cache.geometry();
-            let array = Array::<Fifo, 1>::of(&mut cache.lines).expect("a fan is for direct-mapped caches");
+            let array =
+                Array::<Fifo, 1>::of(&mut cache.lines).expect("the filter is for direct-mapped caches");
             let (words, _) = array.parts();
             assert_eq!(words.len() as u64, mask + 1);
             let (mut misses, mut dirtied, mut evicted, mut evicted_dirty) = (PerKind::default(), 0, 0, 0);
@@ -148,8 +149,8 @@ impl Back {
                 }
             }
             let counters = &mut cache.counters;
-            counters.accesses += alike.accesses;
-            counters.compulsory += alike.compulsory;
+            counters.accesses += common_counts.accesses;
+            counters.compulsory += common_counts.compulsory;
             counters.misses += misses;
             counters.fills += misses.total();
             counters.dirtied += dirtied;
@@ -174,8 +175,8 @@ impl Back {
     /// Lets this back go on by itself: it learns which lines were requested so far.
     ///
     /// # Panics
-    /// The tree is none for a [`Fan`].
-    pub fn leave(&mut self, fan: &Fan) {
-        self.only().0.touched.clone_from(&fan.touched);
+    /// The tree is none for a [`DirectMappedFilter`].
+    pub fn leave(&mut self, direct_mapped: &DirectMappedFilter) {
+        self.only().0.touched.clone_from(&direct_mapped.touched);
     }
 }

@@ -1,4 +1,5 @@
-//! The operating system as the hardware sees it, in one lane.
+//! The operating system as the hardware sees it in one lane: `FrameMap` knows each page's frame, `LaneTranslation`
+//! answers the hardware's questions.
 
 use std::collections::BTreeMap;
 
@@ -52,14 +53,14 @@ impl Tables {
 /// The frames of one lane's pages, for the hardware. A dead page keeps its frame until the frame changes hands:
 /// caches may still hold its lines.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Whereabouts {
+pub(crate) struct FrameMap {
     /// By page.
     frame_of: Vec<FrameNo>,
     /// Dead pages by the frame their lines are found by.
     dead_in: BTreeMap<FrameNo, PageId>,
 }
 
-impl Whereabouts {
+impl FrameMap {
     /// No frame has this number: physical addresses have 64 bits, and a page more than one byte.
     const NOWHERE: FrameNo = FrameNo(u64::MAX);
 
@@ -88,13 +89,13 @@ impl Whereabouts {
 
 /// The tables together with one lane's frames: what its hardware sees of the operating system.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct LaneTranslation<'a> {
     pub(crate) tables: &'a Tables,
     /// `None` in front of a stage that all placements share: it must not ask.
-    pub(crate) frames: Option<&'a Whereabouts>,
+    pub(crate) frames: Option<&'a FrameMap>,
 }
 
-impl Translation for View<'_> {
+impl Translation for LaneTranslation<'_> {
     #[inline]
     fn page(&self, mapping: MappingId) -> PageId {
         self.tables.page[mapping.index()]
@@ -103,7 +104,7 @@ impl Translation for View<'_> {
     #[inline]
     fn frame(&self, page: PageId) -> FrameNo {
         let frame = self.frames.expect("a shared front does not ask for frames").frame_of[page.index()];
-        debug_assert_ne!(frame, Whereabouts::NOWHERE, "a page is placed before its lines are asked for");
+        debug_assert_ne!(frame, FrameMap::NOWHERE, "a page is placed before its lines are asked for");
         frame
     }
 
@@ -130,7 +131,7 @@ mod tests {
         tables.extend(&[mapped(2, 7), mapped(0, 3)]);
         let of = |page| tables.mappings_of(PageId(page)).map(|mapping| mapping.0).collect::<Vec<_>>();
         assert_eq!([of(0), of(1), of(2)], [vec![4, 2, 0], vec![1], vec![3]]);
-        let view = View { tables: &tables, frames: None };
+        let view = LaneTranslation { tables: &tables, frames: None };
         assert_eq!([0, 1, 2].map(|page| view.global_page(PageId(page)).0), [7, 8, 7]);
         assert_eq!((view.page(MappingId(4)), view.virtual_page(MappingId(4))), (PageId(0), PageNo(3)));
     }

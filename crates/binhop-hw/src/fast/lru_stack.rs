@@ -1,7 +1,7 @@
-//! One LRU stack for caches of many ways: all caches that differ only in ways in one pass.
+//! `LruStack` simulates all LRU caches that differ only in their ways in one pass.
 //!
 //! # Rules
-//! - For the commonest back, as in [`crate::leaf`]: one cache before memory, write-back, allocating, not
+//! - For the commonest back, as in [`crate::fast::chain`]: one cache before memory, write-back, allocating, not
 //!   inclusive, no buffer, plain index; and LRU, or one way, which is the same under every replacement. Caches of
 //!   equal sets and lines may share a stack.
 //! - LRU has inclusion: what a cache of A ways holds are the first A positions of each set's stack. A request
@@ -23,8 +23,8 @@ use binhop_base::{Kind, PageId, PerKind, PowerOfTwo, Translation};
 use crate::{
     AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, Counted, MemoryCounters, Request, Tree,
     cache::{Cache, Index},
+    fast::chain::is_first,
     fast::{MOST_STACKED, lru_stack},
-    leaf::is_first,
     request::MEMORY,
 };
 
@@ -34,7 +34,7 @@ const HOLE: u64 = u64::MAX;
 const CLEAN: u8 = u8::MAX;
 /// What caches must have in common to share a stack, besides the front before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StackShape {
+pub struct LruStackShape {
     cache: usize,
     sets: u64,
     line: PowerOfTwo,
@@ -42,7 +42,7 @@ pub struct StackShape {
     by_frame: bool,
 }
 
-impl StackShape {
+impl LruStackShape {
     /// For trees that allow it ([`FastPath::LruStack`](crate::FastPath)); for others why they do not.
     ///
     /// # Errors
@@ -67,8 +67,8 @@ type ByPosition = Vec<u64>;
 
 /// The stack of all sets, and what happened at which depth.
 #[derive(Clone, Debug)]
-pub struct Stack {
-    shape: StackShape,
+pub struct LruStack {
+    shape: LruStackShape,
     log2: u32,
     ways: usize,
     /// For each set, the most recently used first.
@@ -95,13 +95,13 @@ pub struct Stack {
     purged_dirty: ByPosition,
 }
 
-impl Stack {
+impl LruStack {
     /// A stack for caches of up to so many ways, empty.
     ///
     /// # Panics
     /// More ways than a stack keeps, or none.
     #[must_use]
-    pub fn new(shape: StackShape, ways: u32) -> Self {
+    pub fn new(shape: LruStackShape, ways: u32) -> Self {
         assert!((1..=MOST_STACKED).contains(&ways), "{ways} ways");
         let ways = ways as usize;
         let positions = shape.sets as usize * ways;
@@ -201,7 +201,7 @@ impl Stack {
     }
 
     /// The frame of a page changes hands: see [`Front::purge`](crate::Front::purge).
-    pub fn purge<T: Translation>(&mut self, page: PageId, translation: &T) {
+    pub fn flush_page<T: Translation>(&mut self, page: PageId, translation: &T) {
         for line in 0..1 << self.log2 {
             let start = self.set(page, line, translation);
             let key = u64::from(page.0) << self.log2 | u64::from(line);
@@ -278,7 +278,7 @@ impl Stack {
 /// What one cache of a stack has counted so far, as if it had been simulated alone.
 #[derive(Clone, Debug)]
 pub struct Member<'a> {
-    stack: &'a Stack,
+    stack: &'a LruStack,
     ways: usize,
     counters: CacheCounters,
     memory: MemoryCounters,

@@ -4,7 +4,7 @@
 mod common;
 
 use binhop_base::{Agent, Kind, LineAddr, Rng};
-use binhop_hw::{Back, Fan, Next, Origin, Request, Tree};
+use binhop_hw::{Back, DirectMappedFilter, Next, Origin, Request, Tree};
 use common::{World, plain, tree};
 
 const PAGE: u64 = 4096;
@@ -24,9 +24,10 @@ fn misses_of_every_kind_are_counted_apart() {
         let request =
             |number| Request { at: line(number), to: 1, kind, origin: Origin::new(Agent::User, 6), data: 6 };
         let mut requests: Vec<Request> = (0..EACH).map(request).collect();
-        let (mut fan, mut back) = (Fan::new(&tree).unwrap(), Back::new(&tree, Rng::new(0)));
-        let alike = fan.sift(&mut requests, 0);
-        let _cycles = back.replay_alike(&requests, &alike, &World::identity(EACH / lines + 1));
+        let (mut direct_mapped, mut back) =
+            (DirectMappedFilter::new(&tree).unwrap(), Back::new(&tree, Rng::new(0)));
+        let common_counts = direct_mapped.sift(&mut requests, 0);
+        let _cycles = back.replay_alike(&requests, &common_counts, &World::identity(EACH / lines + 1));
         let counters = back.counters(1);
         for &other in Kind::ALL {
             let expected = if other == kind { u64::from(EACH) } else { 0 };

@@ -1,17 +1,17 @@
-//! `Behind` simulates the levels behind a lane's front for one cell, and keeps what was counted there.
+//! `BackModel` simulates the levels behind a lane's front for one cell, and keeps what was counted there.
 
 use binhop_base::{Agent, Agents, Asid, FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
-    AgentCounters, Alike, Back, CacheConfig, Computer, Counted, Fan, FastPaths, Front, IndexBy, Next,
-    Request, Stack, Tree,
+    AgentCounters, Back, CacheConfig, CommonCounts, Computer, Counted, DirectMappedFilter, FastPaths, Front,
+    IndexBy, LruStack, Next, Request, Tree,
 };
 use binhop_trace::export::MemoryAccess;
 
 use crate::account::{Account, broken};
+use crate::frame_map::LaneTranslation;
 use crate::meter::{Conflicts, OF_STREAM};
 use crate::prepare::{Block, FrontCounts, Mark, Stream};
 use crate::tally::{ByAgent, Tally, add_dropped, add_hits};
-use crate::view::View;
 
 /// The counters of a lane that are the same for all its cells.
 pub(crate) struct Common<'a> {
@@ -19,7 +19,7 @@ pub(crate) struct Common<'a> {
     pub(crate) front: Option<&'a Front>,
     /// The counts that a shared front sends with every mark.
     pub(crate) shared: Option<&'a FrontCounts>,
-    pub(crate) stacks: &'a [Stack],
+    pub(crate) stacks: &'a [LruStack],
     pub(crate) stream: Stream,
     pub(crate) faults: u64,
     pub(crate) evictions: u64,
@@ -28,14 +28,14 @@ pub(crate) struct Common<'a> {
 }
 
 /// Adds the demand misses of agents other than the user that count in MPI.
-fn add_agents(misses: &mut [u64], tree: &Tree, rear: &Rear, common: &Common<'_>) {
+fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: &Common<'_>) {
     for (cache, misses) in misses.iter_mut().enumerate() {
-        let counts = match (common.front, tree.in_front(cache), rear) {
+        let counts = match (common.front, tree.in_front(cache), kind_of_back) {
             (Some(front), true, _) => front.by_agent(cache),
             // As long as a front is shared, nobody but the user has asked it.
             (None, true, _) => continue,
-            (_, false, Rear::Own { back, .. }) => back.by_agent(cache),
-            (_, false, Rear::Stacked { .. }) => unreachable!("a stack has no agent but the user"),
+            (_, false, BackKind::Own { back, .. }) => back.by_agent(cache),
+            (_, false, BackKind::Stacked { .. }) => unreachable!("a stack has no agent but the user"),
         };
         let counted = tree.config().agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
         *misses += counted.map(|(_, counts)| counts.misses.demand()).sum::<u64>();
@@ -50,11 +50,11 @@ impl Common<'_> {
 
 /// One cell in one lane.
 #[derive(Debug)]
-pub(crate) struct Behind {
+pub(crate) struct BackModel {
     /// The machine's place in the list of the run.
     pub(crate) machine: usize,
     tree: Tree,
-    rear: Rear,
+    kind_of_back: BackKind,
     /// For each cache, how frames divide it, if they do.
     sets: Vec<Option<Division>>,
     /// The cache whose repeated misses are counted by page.
@@ -64,9 +64,9 @@ pub(crate) struct Behind {
     pages: Vec<u64>,
 }
 
-/// `Rear` says how the back of a cell is simulated: by itself, or in a stack.
+/// `BackKind` says how the back of a cell is simulated: by itself, or in a stack.
 #[derive(Debug)]
-enum Rear {
+enum BackKind {
     Own {
         back: Box<Back>,
         /// Cycles waited for it.
@@ -102,7 +102,7 @@ impl Division {
     }
 }
 
-impl Behind {
+impl BackModel {
     pub(crate) fn new(
         machine: usize,
         tree: &Tree,
@@ -119,12 +119,12 @@ impl Behind {
             if let Some(cache) = watched.filter(|&cache| !tree.in_front(cache)) {
                 back.watch(cache);
             }
-            Rear::Own { back, waited: 0 }
+            BackKind::Own { back, waited: 0 }
         };
         Self {
             machine,
             tree: tree.clone(),
-            rear: stack.map_or_else(own, |(stack, ways)| Rear::Stacked { stack, ways }),
+            kind_of_back: stack.map_or_else(own, |(stack, ways)| BackKind::Stacked { stack, ways }),
             watched,
             sets: config.caches.iter().map(divide).collect(),
             account,
@@ -133,10 +133,15 @@ impl Behind {
     }
 
     /// Simulates requests that a front let through; what is in a stack is simulated there.
-    pub(crate) fn replay(&mut self, requests: &[Request], alike: Option<&Alike>, view: &View<'_>) {
-        if let Rear::Own { back, waited } = &mut self.rear {
-            *waited += match alike {
-                Some(alike) => back.replay_alike(requests, alike, view),
+    pub(crate) fn replay(
+        &mut self,
+        requests: &[Request],
+        common_counts: Option<&CommonCounts>,
+        view: &LaneTranslation<'_>,
+    ) {
+        if let BackKind::Own { back, waited } = &mut self.kind_of_back {
+            *waited += match common_counts {
+                Some(common_counts) => back.replay_alike(requests, common_counts, view),
                 None => back.replay(requests, view),
             };
         }
@@ -144,28 +149,34 @@ impl Behind {
 
     /// Counts requests that were proved to be hits here and to change nothing.
     pub(crate) fn add_known_hits(&mut self, hits: &PerKind<u64>) {
-        if let Rear::Own { back, waited } = &mut self.rear {
+        if let BackKind::Own { back, waited } = &mut self.kind_of_back {
             *waited += back.add_hits(hits);
         }
     }
 
     /// The frame of a page changes hands: its lines leave this back.
-    pub(crate) fn purge(&mut self, page: PageId, mappings: &[MappingId], now: u64, view: &View<'_>) {
-        if let Rear::Own { back, .. } = &mut self.rear {
-            back.purge(page, mappings, now, view);
+    pub(crate) fn flush_page(
+        &mut self,
+        page: PageId,
+        mappings: &[MappingId],
+        now: u64,
+        view: &LaneTranslation<'_>,
+    ) {
+        if let BackKind::Own { back, .. } = &mut self.kind_of_back {
+            back.flush_page(page, mappings, now, view);
         }
     }
 
     /// Its lines leave this back and the front whose every request this back answers at once.
-    pub(crate) fn purge_all(
+    pub(crate) fn flush_page_everywhere(
         &mut self,
         front: &mut Front,
         page: PageId,
         mappings: &[MappingId],
         now: u64,
-        view: &View<'_>,
+        view: &LaneTranslation<'_>,
     ) {
-        Computer::over(front, self.own().0, now).purge(Agent::User, page, mappings, view, &mut ());
+        Computer::over(front, self.own().0, now).flush_page(Agent::User, page, mappings, view, &mut ());
     }
 
     /// The cache that serves a kind of access for the processor, and the logarithm of its line.
@@ -177,16 +188,18 @@ impl Behind {
 
     /// Returns the two things that a unit acts on: the tree, and this back.
     pub(crate) fn parts(&mut self) -> (&Tree, &mut Back) {
-        match &mut self.rear {
-            Rear::Own { back, .. } => (&self.tree, back),
-            Rear::Stacked { .. } => unreachable!("no stack stands where a unit acts"),
+        match &mut self.kind_of_back {
+            BackKind::Own { back, .. } => (&self.tree, back),
+            BackKind::Stacked { .. } => unreachable!("no stack stands where a unit acts"),
         }
     }
 
     pub(crate) fn own(&mut self) -> (&mut Back, &mut u64) {
-        match &mut self.rear {
-            Rear::Own { back, waited } => (back, waited),
-            Rear::Stacked { .. } => unreachable!("a stack answers nothing at once, and works for no fan"),
+        match &mut self.kind_of_back {
+            BackKind::Own { back, waited } => (back, waited),
+            BackKind::Stacked { .. } => {
+                unreachable!("an LRU stack neither answers at once nor stands behind a direct-mapped filter")
+            }
         }
     }
 
@@ -198,7 +211,7 @@ impl Behind {
         block: &Block,
         entries: std::ops::Range<usize>,
         clock: &mut Clock,
-        view: &View<'_>,
+        view: &LaneTranslation<'_>,
     ) {
         let gaps = if block.gaps.is_empty() { &[] } else { &block.gaps[entries.clone()] };
         let (back, waited) = self.own();
@@ -212,10 +225,10 @@ impl Behind {
     pub(crate) fn repeats<'a>(&'a self, front: Option<&'a Front>) -> Option<(&'a [u64], u64)> {
         let cache = self.watched?;
         let bins = self.sets[cache].map_or(1, |sets| sets.bins);
-        let misses = match (front.filter(|_| self.tree.in_front(cache)), &self.rear) {
+        let misses = match (front.filter(|_| self.tree.in_front(cache)), &self.kind_of_back) {
             (Some(front), _) => front.repeats(cache),
-            (None, Rear::Own { back, .. }) => back.repeats(cache),
-            (None, Rear::Stacked { .. }) => unreachable!("a cache that is watched is in no stack"),
+            (None, BackKind::Own { back, .. }) => back.repeats(cache),
+            (None, BackKind::Stacked { .. }) => unreachable!("a cache that is watched is in no stack"),
         };
         Some((misses, bins))
     }
@@ -227,7 +240,7 @@ impl Behind {
 
     /// Takes the accesses that have reached memory since the last call, under the physical addresses that the view
     /// still knows.
-    pub(crate) fn tapped(&mut self, view: &View<'_>, out: &mut Vec<MemoryAccess>) {
+    pub(crate) fn tapped(&mut self, view: &LaneTranslation<'_>, out: &mut Vec<MemoryAccess>) {
         let page = self.tree.config().page.log2();
         let physical = |(request, cycle): (Request, u64)| MemoryAccess {
             addr: (view.frame(PageId(request.at.id)).0 << page)
@@ -238,29 +251,29 @@ impl Behind {
         out.extend(self.own().0.tapped().map(physical));
     }
 
-    /// Goes on without the fan that worked for all backs.
-    pub(crate) fn leave(&mut self, fan: &Fan) {
-        self.own().0.leave(fan);
+    /// Goes on without the direct-mapped filter that worked for all backs.
+    pub(crate) fn leave(&mut self, direct_mapped: &DirectMappedFilter) {
+        self.own().0.leave(direct_mapped);
     }
 
     /// Passes a mark: the meter reads the counts that tables report of the time between marks, and where a phase ends every
     /// counter is kept.
     pub(crate) fn mark(&mut self, mark: Mark, common: &Common<'_>) -> Result<()> {
-        let Self { tree, rear, account, .. } = self;
+        let Self { tree, kind_of_back, account, .. } = self;
         let meter = account.meter();
         let now = meter.now();
         now[0] = common.stream.instructions;
         now[1] = common.stream.references;
         for (cache, misses) in now[OF_STREAM..].iter_mut().enumerate() {
-            *misses = match (common.front, tree.in_front(cache), &*rear) {
+            *misses = match (common.front, tree.in_front(cache), &*kind_of_back) {
                 (Some(front), true, _) => front.counters(cache).misses.demand(),
                 (None, true, _) => common.of_shared().misses[cache],
-                (_, false, Rear::Own { back, .. }) => back.counters(cache).misses.demand(),
-                (_, false, Rear::Stacked { stack, ways }) => common.stacks[*stack].demand_misses(*ways),
+                (_, false, BackKind::Own { back, .. }) => back.counters(cache).misses.demand(),
+                (_, false, BackKind::Stacked { stack, ways }) => common.stacks[*stack].demand_misses(*ways),
             };
         }
         if tree.config().agents != Agents::USER {
-            add_agents(&mut now[OF_STREAM..], tree, rear, common);
+            add_agents(&mut now[OF_STREAM..], tree, kind_of_back, common);
         }
         meter.mark(mark)?;
         if matches!(mark, Mark::Measured | Mark::End) {
@@ -271,9 +284,9 @@ impl Behind {
     }
 
     fn tally_at(&self, common: &Common<'_>) -> Tally {
-        match &self.rear {
-            Rear::Own { back, waited } => self.tally(common, &**back, *waited),
-            Rear::Stacked { stack, ways } => {
+        match &self.kind_of_back {
+            BackKind::Own { back, waited } => self.tally(common, &**back, *waited),
+            BackKind::Stacked { stack, ways } => {
                 let member = common.stacks[*stack].member(*ways, &self.tree);
                 self.tally(common, &member, member.waited())
             }
@@ -326,20 +339,20 @@ impl Behind {
         self.sets.iter().map(Option::is_some).collect()
     }
 
-    /// Tells a front of the hits that preparation dropped, so that the laws hold.
+    /// Tells a front of the hits that preparation dropped, so that the invariants hold.
     pub(crate) fn add_hits(&self, front: &mut Front) {
         let config = self.tree.config();
         add_hits(front, self.account.end().stream, config.fetch, config.data);
     }
 
-    /// Every law that must hold after a run. `front`: what stood before this back, told of all hits.
+    /// Every invariant that must hold after a run. `front`: what stood before this back, told of all hits.
     ///
     /// # Errors
-    /// The law that is broken, by name.
-    pub(crate) fn check(&self, front: &Front, stacks: &[Stack], seed: u64) -> Result<()> {
-        match &self.rear {
-            Rear::Own { back, .. } => binhop_hw::check(&self.tree, front, &**back)?,
-            Rear::Stacked { stack, ways } => {
+    /// The invariant that is broken, by name.
+    pub(crate) fn check(&self, front: &Front, stacks: &[LruStack], seed: u64) -> Result<()> {
+        match &self.kind_of_back {
+            BackKind::Own { back, .. } => binhop_hw::check(&self.tree, front, &**back)?,
+            BackKind::Stacked { stack, ways } => {
                 binhop_hw::check(&self.tree, front, &stacks[*stack].member(*ways, &self.tree))?;
             }
         }

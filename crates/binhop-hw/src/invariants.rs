@@ -1,5 +1,5 @@
-//! The laws that hold after every run, whatever ran. Sender and receiver count apart from each other, and
-//! resident lines are counted by looking, so that a law can fail.
+//! The invariants hold after every run. Sender and receiver count apart from each other, and resident lines are
+//! counted by looking, so that an invariant can fail.
 
 use binhop_base::{Agent, Kind, PerKind, Problem, Result};
 
@@ -31,7 +31,7 @@ pub trait Counted {
 /// Checks a front and a back that has seen everything the front sent.
 ///
 /// # Errors
-/// A law does not hold: the run is wrong, and says which cache and which law.
+/// An invariant does not hold: the run is wrong, and says which cache and which invariant.
 pub fn check(tree: &Tree, front: &Front, back: &impl Counted) -> Result<()> {
     let config = tree.config();
     let counters = |cache| if tree.in_front(cache) { front.counters(cache) } else { back.counters(cache) };
@@ -115,9 +115,9 @@ fn check_lines(
 fn check_sent(name: &str, agent: Agent, sent: PerKind<u64>, received: PerKind<u64>) -> Result<()> {
     for &kind in Kind::ALL {
         if sent[kind] != received[kind] {
-            let law = "accesses = requests sent by the levels above + made here by agents";
+            let invariant = "accesses = requests sent by the levels above + made here by agents";
             let what = format!("{}{}", prefix(agent), kind.name());
-            return Err(broken(name, &what, law, received[kind], sent[kind]));
+            return Err(broken(name, &what, invariant, received[kind], sent[kind]));
         }
     }
     Ok(())
@@ -128,20 +128,20 @@ fn prefix(agent: Agent) -> String {
     if agent == Agent::User { String::new() } else { format!("{} ", agent.name()) }
 }
 
-fn equal(name: &str, law: &str, left: u64, right: &[u64]) -> Result<()> {
+fn equal(name: &str, invariant: &str, left: u64, right: &[u64]) -> Result<()> {
     let sum = right.iter().sum();
-    if left == sum { Ok(()) } else { Err(broken(name, "lines", law, left, sum)) }
+    if left == sum { Ok(()) } else { Err(broken(name, "lines", invariant, left, sum)) }
 }
 
-fn at_most(name: &str, kind: Kind, law: &str, left: u64, right: u64) -> Result<()> {
-    if left <= right { Ok(()) } else { Err(broken(name, kind.name(), law, left, right)) }
+fn at_most(name: &str, kind: Kind, invariant: &str, left: u64, right: u64) -> Result<()> {
+    if left <= right { Ok(()) } else { Err(broken(name, kind.name(), invariant, left, right)) }
 }
 
-fn broken(name: &str, what: &str, law: &str, left: u64, right: u64) -> Box<Problem> {
+fn broken(name: &str, what: &str, invariant: &str, left: u64, right: u64) -> Box<Problem> {
     Problem::run(
         &format!("{left} against {right}"),
         &format!("{name}, {what}"),
-        law,
+        invariant,
         "this is a defect of binhop: please report it with the machine and the trace",
     )
 }
@@ -184,11 +184,11 @@ mod tests {
         sound.compulsory[Kind::Load] = 7;
         check_lines("l1", &sound, &[], 3, 1).unwrap();
 
-        let breaks = |change: fn(&mut CacheCounters), law: &str| {
+        let breaks = |change: fn(&mut CacheCounters), invariant: &str| {
             let mut counters = sound;
             change(&mut counters);
             let problem = check_lines("l1", &counters, &[], 3, 1).unwrap_err();
-            assert!(problem.rule.contains(law) && problem.place.contains("l1"), "{problem}");
+            assert!(problem.rule.contains(invariant) && problem.place.contains("l1"), "{problem}");
         };
         breaks(|c| c.fills += 1, "fills");
         breaks(|c| c.evictions -= 1, "fills");

@@ -1,11 +1,11 @@
-//! Requests that change nothing in any of the caches behind one front: worked out once for all of them.
+//! `KnownHitFilter` removes requests that hit in every cache behind one front and change nothing there.
 //!
 //! Of all lines that may share a set in the cache of fewest sets, the one requested last is present in every cache,
 //! whatever its ways and replacement: nothing has come into its set since. Another request for it hits
 //! everywhere. Where a repeated hit is neutral to the replacement it changes nothing but, if it brings data, the dirty bit.
 //!
 //! A cache whose lines are larger than those above is asked for neighbours one after another, so this takes out
-//! a good part of all requests. The sieve costs one table look-up a request, whatever the number of caches.
+//! a good part of all requests. The known-hit filter costs one table look-up a request, whatever the number of caches.
 
 use std::ops::Range;
 
@@ -68,14 +68,14 @@ pub(crate) const fn is_data(kind: Kind) -> bool {
 
 /// Takes out what changes nothing behind the front of one lane.
 #[derive(Clone, Debug)]
-pub struct Sieve {
+pub struct KnownHitFilter {
     cache: u8,
     log2: u32,
     mask: u64,
     last: Last,
 }
 
-impl Sieve {
+impl KnownHitFilter {
     /// For several trees of one front, each with one cache behind it: before memory, write-back, allocating, not
     /// inclusive, without a write buffer, of a replacement that a repeated hit leaves alone, indexed by plain physical
     /// address, of the same line; `None` for others, or for a single tree.

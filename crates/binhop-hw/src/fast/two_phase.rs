@@ -1,4 +1,4 @@
-//! Many accesses at once: the same results as one by one, in two phases.
+//! The two-phase path simulates many accesses at once, with the same results as one by one.
 //!
 //! Where nothing that happens behind a front can reach back into it (no inclusive cache, no write buffer)
 //! and its caches are write-back and allocate, what a miss does to a cache is known at the miss: the line
@@ -261,7 +261,7 @@ pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
         for miss in misses.drain(..) {
             let number = if miss.kind == Kind::Fetch { fetch } else { data };
             let victim = (miss.victim.0 != EMPTY).then_some(miss.victim);
-            wait += flow.settle(number, miss.kind, miss.new, victim);
+            wait += flow.complete_miss(number, miss.kind, miss.new, victim);
         }
     }
     stage.misses = misses;

@@ -1,19 +1,20 @@
-//! Requests replayed into the commonest backs: one cache before memory, or a chain of them.
+//! The chain replays requests into the commonest backs: one cache before memory, or several in a row.
 //!
 //! A front that many placements share is simulated once, so nearly all of a study's time is spent here: the
 //! rules are those of [`crate::flow`], written out for caches that are write-back, allocate, are not inclusive and
-//! have no buffer, and for the user's requests alone. Then nothing a cache does depends on what those behind it do, so each goes through all
-//! requests by itself and notes what it asks of the next, in the order in which it asks. Cycles follow from the counts.
+//! have no buffer, and for the user's requests alone. Then nothing a cache does depends on the caches behind it. So each
+//! cache goes through all requests by itself and notes its requests to the next cache in order. Cycles follow from the
+//! counts.
 
 use binhop_base::{Agent, Kind, LineAddr, PageId, Translation};
 
 use crate::{
     CacheCounters, MemoryCounters, Origin,
     cache::{Cache, Index, note_repeat},
+    fast::known_hits::is_data,
     lines::{Array, InLines, Word, put, touch},
     replacement::{Fifo, Lru, Plru, Policy, Random, Srrip},
     request::{MEMORY, Request},
-    sieve::is_data,
 };
 
 /// Where lines of pages belong.

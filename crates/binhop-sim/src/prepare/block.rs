@@ -1,9 +1,9 @@
-//! Blocks, which preparation hands on: rows, and between rows the controls, which are rare.
+//! `Block` is what preparation hands on: rows, and between rows the controls, which are rare.
 
 use std::sync::Arc;
 
 use binhop_base::{Asid, Kind, LineAddr, MappingId, PageId, PageNo};
-use binhop_hw::{Access, Alike, CacheCounters, Fan, Front, Request};
+use binhop_hw::{Access, CacheCounters, CommonCounts, DirectMappedFilter, Front, Request};
 use binhop_os::Request as PageRequest;
 
 use super::lives::Turn;
@@ -153,8 +153,8 @@ pub struct FrontCounts {
 pub struct EndedFront {
     /// Its caches, as they are now.
     pub front: Front,
-    /// The fan that worked for all backs, if there was one.
-    pub fan: Option<Fan>,
+    /// The direct-mapped filter that worked for all backs, if there was one.
+    pub direct_mapped: Option<DirectMappedFilter>,
     /// Cycles waited within the front so far.
     pub waited: u64,
 }
@@ -165,7 +165,7 @@ pub struct EndedFront {
 pub enum Tape {
     /// For a front of each placement's own.
     Rows(Vec<Row>),
-    /// Behind a shared front.
+    /// BackModel a shared front.
     Requests(Vec<Request>),
 }
 
@@ -182,7 +182,7 @@ pub struct Block {
     pub gaps: Vec<u64>,
     /// The common counts of all lanes' backs: those of the entries before each control, and after the last. Empty
     /// where backs have not that much in common.
-    pub alike: Vec<Alike>,
+    pub common_counts: Vec<CommonCounts>,
 }
 
 impl Block {
