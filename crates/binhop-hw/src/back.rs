@@ -196,7 +196,7 @@ impl Back {
         WitnessedBack { back: self, translation, witness }
     }
 
-    /// The frame of a page changes hands: see [`Front::purge`](crate::Front::purge).
+    /// The frame of a page changes hands: see [`Front::flush_page`](crate::Front::flush_page).
     pub fn flush_page<T: Translation>(
         &mut self,
         page: PageId,

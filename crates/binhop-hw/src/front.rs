@@ -143,7 +143,7 @@ impl Front {
 
     /// The frame of a page changes hands, because the user's program asks for another page: its lines leave. Call it while
     /// the translation still answers the old frame, with every mapping that has led to the page since its last purge; then
-    /// [`Back::purge`](crate::Back::purge).
+    /// [`Back::flush_page`](crate::Back::flush_page).
     pub fn flush_page<T: Translation, B: Below>(
         &mut self,
         page: PageId,

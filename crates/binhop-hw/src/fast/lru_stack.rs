@@ -200,7 +200,7 @@ impl LruStack {
         position
     }
 
-    /// The frame of a page changes hands: see [`Front::purge`](crate::Front::purge).
+    /// The frame of a page changes hands: see [`Front::flush_page`](crate::Front::flush_page).
     pub fn flush_page<T: Translation>(&mut self, page: PageId, translation: &T) {
         for line in 0..1 << self.log2 {
             let start = self.set(page, line, translation);
