@@ -22,7 +22,7 @@ pub struct Back {
     page: PowerOfTwo,
     /// Its caches in the order in which they ask each other, if it takes [`FastPath::Chain`].
     chain: Option<Box<[usize]>>,
-    /// What one level of the chain asks of the next.
+    /// The requests of one level of the chain to the next level.
     notes: [Vec<Request>; 2],
 }
 
@@ -227,7 +227,7 @@ impl Back {
         &self.memory.by_agent
     }
 
-    /// What memory has counted since the start.
+    /// The counts of memory since the start.
     #[must_use]
     pub fn memory(&self) -> &MemoryCounters {
         &self.memory.counters

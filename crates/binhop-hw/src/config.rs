@@ -225,8 +225,8 @@ impl Tree {
         &self.0.config
     }
 
-    /// Whether a cache belongs to the front. These are the caches that the processor asks, the inclusive caches, because
-    /// their evictions reach upwards, and all caches above any of these.
+    /// Returns whether a cache belongs to the front. The front is the caches that the processor asks, the inclusive
+    /// caches, because their evictions reach upwards, and all caches above any of these.
     #[must_use]
     pub fn in_front(&self, cache: usize) -> bool {
         self.0.in_front[cache]

@@ -26,7 +26,8 @@ fn machine(sets: u64, ways: u32, replacement: Replacement) -> Tree {
     Tree::new(TreeConfig { memory_cost: 200, ..tree(vec![level1, level2], PAGE, 0, 0) })
 }
 
-/// What may stand behind one known-hit filter: any sets and ways, every replacement that a repeated hit leaves as it is.
+/// Caches that may stand behind one known-hit filter have any sets and ways, and every replacement that a repeated hit
+/// leaves as it is.
 fn shape() -> impl Strategy<Value = (u64, u32, Replacement)> {
     let known: Vec<_> = Replacement::ALL.iter().copied().filter(|policy| policy.rehit_is_neutral()).collect();
     let sets = prop::sample::select(vec![1u64, 2, 4, 8, 32, 128]);

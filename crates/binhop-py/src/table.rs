@@ -103,7 +103,7 @@ pub(crate) struct TableBatches {
 
 struct Pieces {
     batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
-    /// Whether none was taken yet.
+    /// True if no batch was taken yet.
     first: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the fast model and the oracle have in common: descriptions of caches, and names of lines. The tests of other crates
+//! The fast model and the oracle share descriptions of caches and names of lines. The tests of other crates
 //! use this file, too.
 
 use binhop_hw::{CacheConfig, Next, Resident, TagBy, TreeConfig};
