@@ -41,8 +41,13 @@ demo: build
 
 test: rust-test python-test
 
+# In the extension's profile, so that what both depend on is compiled once; the simulator's own arithmetic is checked.
+CHECKS := debug-assertions overflow-checks
+CHECKED := $(foreach crate,$(notdir $(wildcard crates/*)),\
+  $(foreach check,$(CHECKS),--config profile.release.package.$(crate).$(check)=true))
+
 rust-test:
-	cargo test --locked --quiet $(CRATES)
+	cargo test --release --locked --quiet $(CRATES) $(CHECKED)
 
 # On all processors; what a file or class shares is made once.
 python-test: build
