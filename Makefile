@@ -41,7 +41,7 @@ demo: build
 
 test: rust-test python-test
 
-# In the extension's profile, so that what both depend on is compiled once; the simulator's own arithmetic is checked.
+# Rust tests have the extension's profile, so that what both depend on is compiled once; our own arithmetic is checked.
 CHECKS := debug-assertions overflow-checks
 CHECKED := $(foreach crate,$(notdir $(wildcard crates/*)),\
   $(foreach check,$(CHECKS),--config profile.release.package.$(crate).$(check)=true))

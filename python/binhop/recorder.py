@@ -87,7 +87,7 @@ class Valgrind:
 
 
 def valgrind() -> Valgrind | None:
-    """What is installed; None if there is no `valgrind` command.
+    """Returns the Valgrind that is installed; None if there is no `valgrind` command.
 
     Raises:
         RequestError: A signal ended `valgrind --version`.

@@ -286,7 +286,7 @@ def explained(
     interval: int | str | None,
     policy: Any = None,
 ) -> list[str]:
-    """What `explain` does, with names for the machines."""
+    """Returns the lines of `explain`, with these names for the machines."""
     given = None if seeds is None else seed_numbers(seeds, random=True)
     own = policies(policy)
     return [

@@ -185,7 +185,7 @@ def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 FIRST = {"lf91": "binhop.reproduce.lf91.study.write_parquet", "kh90": "binhop.study.result.write_parquet"}
-"""What writes the first table of each paper's study."""
+"""The functions that write the first table of each paper's study."""
 
 
 @pytest.mark.usefixtures("short")

@@ -197,7 +197,7 @@ def explain(plan: Plan, *, threads: int | None = None) -> list[str]:
 
 
 def _shared(run: Run, names: Mapping[int, str], threads: int | None) -> list[str]:
-    """What the planner says of the run."""
+    """Returns the plan of the run in words."""
     return explained(
         [cell.machine for cell in run.cells],
         [names[id(cell)] for cell in run.cells],
