@@ -24,15 +24,15 @@ SEEDS = 32
 """The default number of placements in a run."""
 
 
-def thread_count(threads: int | str | None) -> int:
-    """How many threads to use; all there are unless told otherwise.
+def thread_count(threads: int | str | None, name: str = "threads") -> int:
+    """Returns the number of threads to use. None stands for all threads that the process may use.
 
     >>> thread_count(2)
     2
     """
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return whole_number(threads, "threads", least=1)
+    return whole_number(threads, name, least=1)
 
 
 @overload

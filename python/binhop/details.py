@@ -11,17 +11,22 @@ from binhop._binhop import Machine
 from binhop.arguments import seed_number, thread_count
 from binhop.lazily import pl
 from binhop.run import run_all
+from binhop.run_options import PlacementOptions, extended, takes
 from binhop.traces import Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
+
     from binhop.traces import ArrowStream
 
 
+@takes(PlacementOptions)
 def placements(
     machine: Machine | str | os.PathLike[str],
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
     seed: int = 0,
-    **plan: Any,
+    **options: Unpack[PlacementOptions],
 ) -> pl.DataFrame:
     """Every page that one placement put into a frame, in order.
 
@@ -32,7 +37,7 @@ def placements(
         machine: As for `simulate`.
         trace: As for `simulate`.
         seed: The placement.
-        plan: `length`, `instructions`, `warmup`, `threads`, `policy`, `progress` of `simulate`.
+        **options: The keywords of `binhop.run_options.PlacementOptions`.
 
     Returns:
         One row for each fault: seed, fault (its ordinal, from 0), asid and page_no (where the page was
@@ -42,7 +47,7 @@ def placements(
     >>> placements("kh90", "lin", length=20_000).columns
     ['seed', 'fault', 'asid', 'page_no', 'page', 'segment', 'frame', 'evicted']
     """
-    ((_, outcome),) = run_all([machine], trace, seeds=[seed], log=True, **plan)
+    ((_, outcome),) = run_all([machine], trace, extended(options, seeds=[seed]), log=True)
     assert outcome.placements is not None, "they were asked for"
     return pl.DataFrame(outcome.placements)
 
@@ -93,25 +98,27 @@ def export_memory(
     return said
 
 
+@takes(PlacementOptions)
 def repeated_misses(
     machine: Machine | str | os.PathLike[str],
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
     *,
     cache: str | None = None,
-    **plan: Any,
+    seeds: int | Iterable[int] | None = None,
+    **options: Unpack[PlacementOptions],
 ) -> pl.DataFrame:
     """The pages whose lines missed again in a cache, under each placement.
 
-    A miss counts if it is a demand miss (fetch, load, store) on a line that was in the cache before: for want
-    of room (which no placement mends) or for the company it keeps there (which another placement may). So
-    compare seeds: what differs between them is the placement's doing.
+    A demand miss (fetch, load, store) counts, in a warm-up too, if its line was in the cache before. The line
+    left the cache for want of room, which no placement mends, or because of the lines it shares a set with,
+    which another placement may mend. So compare seeds: what differs between them is the placement's doing.
 
     Args:
         machine: As for `simulate`.
         trace: As for `simulate`.
         cache: A cache of the machine; default: the last before memory.
-        plan: `seeds`, `length`, `instructions`, `warmup`, `threads`, `policy`, `progress` of `simulate`.
-            Misses of a warm-up are counted too.
+        seeds: As for `simulate`.
+        **options: The keywords of `binhop.run_options.PlacementOptions`.
 
     Returns:
         One row for each seed and page that missed again: seed, page, asid and page_no (where it was touched
@@ -121,7 +128,8 @@ def repeated_misses(
     >>> repeated_misses("kh90", "lin", seeds=2, length=100_000).columns
     ['seed', 'page', 'asid', 'page_no', 'segment', 'frame', 'bin', 'misses']
     """
-    checked = machine if isinstance(machine, Machine) else Machine.load(os.fspath(machine))
-    ((_, outcome),) = run_all([checked], trace, watch=cache or checked.last_level, **plan)
+    loaded = machine if isinstance(machine, Machine) else Machine.load(os.fspath(machine))
+    watched = cache or loaded.last_level
+    ((_, outcome),) = run_all([loaded], trace, extended(options, seeds=seeds), watch=watched)
     assert outcome.pages is not None, "they were asked for"
     return pl.DataFrame(outcome.pages)

@@ -9,21 +9,23 @@ from binhop.held import frame_of
 from binhop.kept import Kept, is_known, machine_facts
 from binhop.results import Result
 from binhop.run import simulate_all
+from binhop.run_options import KEYWORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from binhop._binhop import Machine
     from binhop.held import Held, Stored
+    from binhop.run_options import RunOptions
     from binhop.traces import Trace
 
-_OTHER = ("progress", "threads")
-"""The options that no count depends on."""
 RESULT = ("results", "series", "processes")
 PAGING = ("faults", "utilization", "first_touches")
 
 
-def simulated(kept: Kept | None, machines: Sequence[Machine], trace: Trace, **options: Any) -> list[Result]:
+def simulated(
+    kept: Kept | None, machines: Sequence[Machine], trace: Trace, options: RunOptions
+) -> list[Result]:
     """Returns the result of `binhop.simulate_all` for these options, kept or new.
 
     A policy in Python, and a trace that nothing identifies, are always simulated.
@@ -34,8 +36,7 @@ def simulated(kept: Kept | None, machines: Sequence[Machine], trace: Trace, **op
     provenance = trace.provenance() if kept is not None else {}
     if kept is None or options.get("policy") is not None or not is_known(provenance):
         return simulate_all(machines, trace, **options)
-    wanted = {name: value for name, value in options.items() if name not in _OTHER}
-    facts = ["simulate", provenance, machine_facts(machines), wanted]
+    facts = ["simulate", provenance, machine_facts(machines), _counted(options)]
     kept.check()
     if (found := kept.find(trace.name, facts)) is not None:
         held, rest = found
@@ -71,8 +72,7 @@ def paged(kept: Kept | None, trace: Trace, **options: Any) -> faults.PagingResul
     provenance = trace.provenance() if kept is not None else {}
     if kept is None or not is_known(provenance):
         return faults.paging(trace, **options)
-    wanted = {name: value for name, value in options.items() if name not in _OTHER}
-    facts = ["paging", provenance, wanted]
+    facts = ["paging", provenance, _counted(options)]
     kept.check()
     if (found := kept.find(trace.name, facts)) is None:
         result = faults.paging(trace, **options)
@@ -84,6 +84,11 @@ def paged(kept: Kept | None, trace: Trace, **options: Any) -> faults.PagingResul
 def keep_paging(kept: Kept, name: str, facts: Any, result: faults.PagingResult) -> None:
     """Keeps the page faults of a trace. If that fails, `kept.check` raises the error."""
     kept.keep_if_possible(name, facts, *_parts(result))
+
+
+def _counted(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options on which counts depend."""
+    return {name: value for name, value in options.items() if name not in KEYWORDS or KEYWORDS[name].counts}
 
 
 def _parts(result: faults.PagingResult) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -11,6 +11,8 @@ import time
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from binhop.arguments import whole_number
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -109,8 +111,9 @@ class Passes:
         return sum(known) + rest.count(None) * (sum(known) // len(known))
 
 
-def references_of(trace: Trace, length: int | None) -> int | None:
+def references_of(trace: Trace, length: int | str | None) -> int | None:
     """Returns the references of a pass over this much of a trace, if they are known without reading it."""
+    length = whole_number(length, "length")
     if trace.endless:
         return length
     known = trace.references

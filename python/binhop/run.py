@@ -4,57 +4,41 @@ from __future__ import annotations
 
 import os
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from binhop import _binhop
 from binhop._binhop import Machine
-from binhop.arguments import seed_numbers, thread_count, whole_number
+from binhop.arguments import seed_numbers
 from binhop.differences import distinct_names
 from binhop.errors import RequestError
 from binhop.lazily import pl
 from binhop.numbers import several
-from binhop.policy import policies
 from binhop.results import Result
+from binhop.run_options import KEYWORDS, RunOptions, checked, takes
 from binhop.traces import ArrowStream, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
+    from typing import Unpack
 
     from binhop._binhop import Outcome
 
+_OF_TRACE = ("length", "instructions")
+"""The keywords whose values stand beside the trace in the provenance."""
 
+
+@takes(RunOptions)
 def simulate(
     machine: Machine | str | os.PathLike[str],
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
-    *,
-    seeds: int | Iterable[int] | None = None,
-    threads: int | None = None,
-    length: int | str | None = None,
-    instructions: int | str | None = None,
-    warmup: int | str = 0,
-    interval: int | str | None = None,
-    policy: Any = None,
-    progress: Callable[[int, int | None], object] | None = None,
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Simulates a trace on a machine, under one page placement for each seed.
 
     Args:
         machine: A machine, the name of a bundled one, or the path of a description.
         trace: A trace, a file, the name of a built-in workload, or an Arrow table.
-        seeds: How many placements (numbered from 0), or their numbers. Default: 32, and 1 when nothing is
-            random.
-        threads: How many threads; default: all there are. No result depends on it.
-        length: References to simulate, as a number or as "50M"; default: the whole trace. A built-in workload
-            needs a length, or instructions.
-        instructions: Instructions to simulate; with a length too, what ends first.
-        warmup: References at the start that are simulated but reported apart.
-        interval: Instructions in an interval of the series; default: no series.
-        policy: A placement policy in Python, in place of the machine's: a class with a method
-            `choose(request, pool)` that returns a frame of the pool, made anew for each placement; a function
-            without arguments that returns such an object anew at each call; or a plain function
-            `choose(request, pool)` without memory. An instance and a bound method are refused: what they
-            learn in one placement would change the next one. It is called only when a page is placed.
-        progress: Called some times a second with the references done and, if known, to do.
+        **options: The keywords of `binhop.run_options.RunOptions`.
 
     Returns:
         The result: tables, notes, provenance.
@@ -66,32 +50,14 @@ def simulate(
     >>> simulate("two-level", "lin", length=100_000).seeds
     [0]
     """
-    return simulate_all(
-        [machine],
-        trace,
-        seeds=seeds,
-        threads=threads,
-        length=length,
-        instructions=instructions,
-        warmup=warmup,
-        interval=interval,
-        policy=policy,
-        progress=progress,
-    )[0]
+    return simulate_all([machine], trace, **options)[0]
 
 
+@takes(RunOptions)
 def simulate_all(
     machines: Sequence[Machine | str | os.PathLike[str]],
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
-    *,
-    seeds: int | Iterable[int] | None = None,
-    threads: int | None = None,
-    length: int | str | None = None,
-    instructions: int | str | None = None,
-    warmup: int | str = 0,
-    interval: int | str | None = None,
-    policy: Any = None,
-    progress: Callable[[int, int | None], object] | None = None,
+    **options: Unpack[RunOptions],
 ) -> list[Result]:
     """Simulates a trace on several machines, each under one page placement for each seed.
 
@@ -99,16 +65,9 @@ def simulate_all(
     front is simulated once. `explain` says what is shared, what is not and why.
 
     Args:
-        machines: What `simulate` takes for one machine, several times.
-        trace: As for `simulate`.
-        seeds: As for `simulate`; the same placements are numbered for every machine.
-        threads: As for `simulate`.
-        length: As for `simulate`.
-        instructions: As for `simulate`.
-        warmup: As for `simulate`.
-        interval: As for `simulate`.
-        policy: As for `simulate`; it takes the place of every machine's policy.
-        progress: As for `simulate`.
+        machines: Several machines, each as `simulate` takes it. All run under the same placements.
+        trace: A trace, a file, the name of a built-in workload, or an Arrow table.
+        **options: The keywords of `binhop.run_options.RunOptions`. A policy replaces every machine's policy.
 
     Returns:
         One result for each machine, in order: to the last bit what `simulate` gives for it alone.
@@ -120,79 +79,51 @@ def simulate_all(
     >>> [result.seeds for result in simulate_all(["two-level", "kh90"], "lin", seeds=2, length=50_000)]
     [[0, 1], [0, 1]]
     """
-    runs = run_all(
-        machines,
-        trace,
-        seeds=seeds,
-        threads=threads,
-        length=length,
-        instructions=instructions,
-        warmup=warmup,
-        interval=interval,
-        policy=policy,
-        progress=progress,
-    )
-    return [result for result, _ in runs]
+    return [result for result, _ in run_all(machines, trace, options)]
 
 
 def run_all(
     machines: Sequence[Machine | str | os.PathLike[str]],
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
+    options: RunOptions,
     *,
-    seeds: int | Iterable[int] | None = None,
-    threads: int | None = None,
-    length: int | str | None = None,
-    instructions: int | str | None = None,
-    warmup: int | str = 0,
-    interval: int | str | None = None,
-    policy: Any = None,
-    progress: Callable[[int, int | None], object] | None = None,
     log: bool = False,
     watch: str | None = None,
 ) -> list[tuple[Result, Outcome]]:
-    """What `simulate_all` does, with the outcomes from which details are read.
+    """Does what `simulate_all` does, and also returns the outcomes, from which details are read.
 
     `log` keeps every placement; `watch` names the cache whose repeated misses are counted by page.
     """
-    checked = _machines(machines)
+    loaded = _machines(machines)
     trace = Trace.of(trace)
-    if trace.endless and length is None and instructions is None:
+    if trace.endless and options.get("length") is None and options.get("instructions") is None:
         rule = "a built-in workload never ends"
         raise RequestError(trace.name, "length", rule, "say how many references, as in length=50_000_000")
-    given = None if seeds is None else seed_numbers(seeds, random=True)
-    plan: dict[str, Any] = {
-        "warmup": whole_number(warmup, "warmup"),
-        "interval": whole_number(interval, "interval"),
-    }
-    end: dict[str, Any] = {
-        "length": whole_number(length, "length"),
-        "instructions": whole_number(instructions, "instructions"),
-    }
-    own = policies(policy)
+    given = checked(options)
+    end = {name: given[name] for name in _OF_TRACE}
+    facts = {name: value for name, value in given.items() if KEYWORDS[name].counts and name not in end}
+    seeds, own = given.pop("seeds"), given.pop("policy")
     runs: dict[int, tuple[Result, Outcome]] = {}
-    for numbers, cells in _by_seeds(checked, given, own_policy=own is not None):
+    for numbers, cells in _by_seeds(loaded, seeds, own_policy=own is not None):
         outcomes = _binhop.simulate(
-            [checked[cell] for cell in cells],
+            [loaded[cell] for cell in cells],
             trace.stream(),
             workload=trace.name,
             seeds=numbers,
-            threads=thread_count(threads),
             log=log,
             watch=watch,
             policy=None if own is None else (own.name, own.make),
-            progress=progress,
             again=None if trace.once else trace.stream,
-            **end,
-            **plan,
+            **given,
         )
         if own is not None:
             own.check()
         for cell, outcome in zip(cells, outcomes, strict=True):
             provenance = {
                 "binhop": _binhop.__version__,
-                "machine": checked[cell].name,
+                "machine": loaded[cell].name,
+                **facts,
                 "seeds": numbers,
-                **plan,
                 "policy": None if own is None else own.name,
                 "traces": [{**trace.provenance(), **end}],
             }
@@ -209,7 +140,7 @@ def run_all(
                 provenance=provenance,
             )
             runs[cell] = (result, outcome)
-    return [runs[cell] for cell in range(len(checked))]
+    return [runs[cell] for cell in range(len(loaded))]
 
 
 def without_references(trace: Trace, length: int | None, instructions: int | None = None) -> str:
@@ -227,29 +158,16 @@ def without_references(trace: Trace, length: int | None, instructions: int | Non
     return f"nothing was simulated: {longer if promised is not None else f'{none}, or {longer}'}"
 
 
-def explain(
-    machines: Sequence[Machine | str | os.PathLike[str]],
-    *,
-    seeds: int | Iterable[int] | None = None,
-    threads: int | None = None,
-    length: int | str | None = None,
-    instructions: int | str | None = None,
-    warmup: int | str = 0,
-    interval: int | str | None = None,
-    policy: Any = None,
-) -> list[str]:
-    """The plan that `simulate_all` makes of the same arguments: what machines share, what not, and why.
+@takes(RunOptions)
+def explain(machines: Sequence[Machine | str | os.PathLike[str]], **options: Unpack[RunOptions]) -> list[str]:
+    """Returns the plan that `simulate_all` makes of the same options: what machines share, what not, and why.
+
+    Nothing is simulated. The memory that a run takes, and so the number of its rounds, depends on all
+    options but `progress`, which is not called.
 
     Args:
         machines: As for `simulate_all`.
-        seeds: As for `simulate_all`.
-        threads: As for `simulate_all`. The memory that a run takes, and so the number of its rounds, depends
-            on it, as on the arguments that follow.
-        length: As for `simulate_all`.
-        instructions: As for `simulate_all`.
-        warmup: As for `simulate_all`.
-        interval: As for `simulate_all`.
-        policy: As for `simulate_all`.
+        **options: The keywords of `binhop.run_options.RunOptions`.
 
     Returns:
         A line for each fact. Machines of one name are told apart by the settings in which they differ.
@@ -260,48 +178,24 @@ def explain(
     >>> print(explain(["kh90", Machine.load("kh90", ["cache.l2.size=1MiB"])], seeds=4)[0])
     2 machines × 4 seeds: the trace is decoded once and prepared once
     """
-    checked = _machines(machines)
-    return explained(
-        checked,
-        distinct_names(checked),
-        seeds=seeds,
-        threads=threads,
-        length=length,
-        instructions=instructions,
-        warmup=warmup,
-        interval=interval,
-        policy=policy,
-    )
+    loaded = _machines(machines)
+    return explained(loaded, distinct_names(loaded), options)
 
 
-def explained(
-    machines: Sequence[Machine],
-    names: Sequence[str],
-    *,
-    seeds: int | Iterable[int] | None,
-    threads: int | None,
-    length: int | str | None,
-    instructions: int | str | None,
-    warmup: int | str,
-    interval: int | str | None,
-    policy: Any = None,
-) -> list[str]:
+def explained(machines: Sequence[Machine], names: Sequence[str], options: RunOptions) -> list[str]:
     """Returns the lines of `explain`, with these names for the machines."""
-    given = None if seeds is None else seed_numbers(seeds, random=True)
-    own = policies(policy)
+    given = checked(options)
+    seeds, own = given.pop("seeds"), given.pop("policy")
+    del given["progress"]
     return [
         line
-        for numbers, cells in _by_seeds([*machines], given, own_policy=own is not None)
+        for numbers, cells in _by_seeds([*machines], seeds, own_policy=own is not None)
         for line in _binhop.explain(
             [machines[cell] for cell in cells],
             names=[names[cell] for cell in cells],
             seeds=numbers,
-            threads=thread_count(threads),
-            length=whole_number(length, "length"),
-            instructions=whole_number(instructions, "instructions"),
-            warmup=whole_number(warmup, "warmup"),
-            interval=whole_number(interval, "interval"),
             policy=None if own is None else own.name,
+            **given,
         )
     ]
 

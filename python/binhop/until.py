@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from binhop import _binhop
 from binhop._binhop import Machine
@@ -23,11 +23,13 @@ from binhop.lazily import pl
 from binhop.pace import Passes, references_of
 from binhop.results import Result, known_metric
 from binhop.run import metrics_of
+from binhop.run_options import UntilOptions, extended, takes
 from binhop.summary import check_confidence, summarise
 from binhop.traces import ArrowStream, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Unpack
 
     from binhop.kept import Kept
 
@@ -155,6 +157,7 @@ def told(seeds: int, most: int, width: float, until: float, of: str, mean: str) 
     )
 
 
+@takes(UntilOptions)
 def simulate_until(
     machine: Machine | str | os.PathLike[str],
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
@@ -163,7 +166,7 @@ def simulate_until(
     seeds: int | None = None,
     metric: str | None = None,
     confidence: float = 0.95,
-    **plan: Any,
+    **options: Unpack[UntilOptions],
 ) -> Result:
     """Simulates more and more placements, until the mean is known well enough.
 
@@ -174,7 +177,7 @@ def simulate_until(
         seeds: The most placements; default: 1024. They are numbered from 0.
         metric: Whose mean; default: misses per instruction at the last level.
         confidence: Of the interval.
-        **plan: Everything else that `binhop.simulate` takes.
+        **options: The keywords of `binhop.run_options.UntilOptions`.
 
     Returns:
         What `binhop.simulate` gives for so many seeds; a note says how many were needed, or that the limit
@@ -185,7 +188,7 @@ def simulate_until(
     (32, True)
     """
     traces = [Trace.of(trace)]
-    return traces_until(machine, traces, until, most_seeds(seeds), metric, confidence, [plan])[0]
+    return traces_until(machine, traces, until, most_seeds(seeds), metric, confidence, [options])[0]
 
 
 def traces_until(
@@ -195,10 +198,10 @@ def traces_until(
     most: int,
     metric: str | None,
     confidence: float,
-    plans: Sequence[dict[str, Any]],
+    options: Sequence[UntilOptions],
     kept: Kept | None = None,
 ) -> list[Result]:
-    """Simulates several traces, each with its plan, as `simulate_until` does, until the last one is known.
+    """Simulates several traces, each with its options, as `simulate_until` does, until the last one is known.
 
     Each round of each trace is kept in `kept`, and taken from there.
     """
@@ -206,24 +209,23 @@ def traces_until(
     check_confidence(confidence)
     machine = machine if isinstance(machine, Machine) else Machine.load(os.fspath(machine))
     chosen = known_metric(metric, metrics_of(machine))
-    fixed = not machine.is_random and all(plan.get("policy") is None for plan in plans)
+    fixed = not machine.is_random and all(each.get("policy") is None for each in options)
+    jobs = [*zip(traces, options, strict=True)]
 
-    lengths = [references_of(trace, plan.get("length")) for trace, plan in zip(traces, plans, strict=True)]
-    tell = plans[0].get("progress")
+    tell = options[0].get("progress")
     passes = None if tell is None else Passes(tell)
 
     def run(numbers: list[int]) -> list[Result | None]:
         if passes is not None:  # only this round is known to come
-            passes.expect(lengths)
+            passes.expect(references_of(trace, each.get("length")) for trace, each in jobs)
         return [
             simulated(
                 kept,
                 [machine],
                 trace,
-                seeds=numbers,
-                **{**plan, "progress": None if passes is None else passes.next()},
+                extended(each, seeds=numbers, progress=None if passes is None else passes.next()),
             )[0]
-            for trace, plan in zip(traces, plans, strict=True)
+            for trace, each in jobs
         ]
 
     def width(whole: list[Result]) -> float:

@@ -27,7 +27,13 @@ CACHE = conflicts.Cache(frames=64, bins=8, ways=1)
 SOUND: dict[Callable[..., Any], dict[str, Any]] = {
     binhop.simulate: {"machine": "two-level", "trace": TRACE},
     binhop.simulate_all: {"machines": ["two-level"], "trace": TRACE},
-    binhop.simulate_until: {"machine": "kh90", "trace": TRACE, "until": 0.5, "seeds": 2},
+    binhop.simulate_until: {
+        "machine": "kh90",
+        "trace": TRACE,
+        "until": 0.5,
+        "seeds": 2,
+        "metric": "os.faults",
+    },
     binhop.compare: {
         "machines": {"one": "kh90", "other": "zen-4k"},
         "trace": TRACE,

@@ -145,7 +145,7 @@ def test_a_placement_file_is_part_of_what_a_run_depends_on(tmp_path: Path, runs:
         binhop.placements(machine, trace, seed, length=20_000).write_parquet(tmp_path / "p.parquet")
         file = json.dumps(str(tmp_path / "p.parquet"))
         recorded = machine.with_settings("placement.policy=recorded", f"placement.file={file}")
-        simulated(Kept(tmp_path / "k"), [recorded], trace, length=20_000)
+        simulated(Kept(tmp_path / "k"), [recorded], trace, {"length": 20_000})
     assert runs == ["lin", "lin"]
 
 
@@ -153,7 +153,7 @@ def test_what_is_taken_is_what_was_simulated(tmp_path: Path, runs: list[str]) ->
     store, trace = Kept(tmp_path), binhop.Trace.workload("lin")
     machines = [binhop.Machine.load(name) for name in ("kh90", "two-level")]
     for options in ({"seeds": 2, "interval": 5_000}, {"seeds": 2}, {"seeds": [3]}, {"warmup": 10}):
-        first, second = (simulated(store, machines, trace, length=20_000, **options) for _ in "ab")
+        first, second = (simulated(store, machines, trace, {"length": 20_000, **options}) for _ in "ab")
         for one, other in zip(first, second, strict=True):
             assert one.to_json() == other.to_json()
             assert one.series.equals(other.series)
@@ -164,7 +164,7 @@ def test_what_is_taken_is_what_was_simulated(tmp_path: Path, runs: list[str]) ->
     assert once.to_json() == again.to_json()
     assert once.first_touches.equals(again.first_touches)
     table = binhop.Trace.from_arrow(events([(0, 0x1000, 4, 1)]))
-    simulated(store, machines, table)
+    simulated(store, machines, table, {})
     assert len(store) == 5, "nothing tells one table from another"
 
 

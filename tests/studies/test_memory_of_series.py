@@ -26,7 +26,8 @@ length = 300_000
 if way == "resumed run":
     machines, trace = [binhop.Machine.load("two-level")], binhop.Trace.of("lin")
     for _ in range(2):  # The second run is taken from the files of the first.
-        (one,) = simulated(Kept(out / "kept"), machines, trace, seeds=8, length=length, interval=interval)
+        options = {"seeds": 8, "length": length, "interval": interval}
+        (one,) = simulated(Kept(out / "kept"), machines, trace, options)
     join([one, one]).write_tables(out)
 else:
     text = f'''

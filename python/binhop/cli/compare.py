@@ -16,6 +16,7 @@ from binhop.cli.own_policy import Policies, own_policy
 from binhop.cli.progress import progress
 from binhop.comparison.alternatives import trace_names
 from binhop.comparison.run import compare_chosen
+from binhop.run_options import extended
 from binhop.tables import TEXT
 from binhop.tables.comparison import explained
 from binhop.until import most_seeds, share
@@ -98,7 +99,7 @@ def compare(
     called = of_traces or [each.name for each in chosen]
     if baseline is not None and baseline not in called:
         raise binhop._binhop.unknown(baseline, "--baseline", "no alternative has this name", called)
-    plan = options.plan_of(warmup, threads)
+    given = options.run_options(warmup, threads)
     bound = options.positive(length, "--length")
     placements = options.seeds_of(seeds)
     goal = None
@@ -115,7 +116,7 @@ def compare(
             comparison = compare_chosen(
                 chosen,
                 [
-                    (trace, {**plan, "length": options.length_of(bound, trace), "progress": tell})
+                    (trace, extended(given, length=options.length_of(bound, trace), progress=tell))
                     for trace in opened
                 ],
                 seeds=placements,

@@ -18,6 +18,7 @@ from binhop.errors import RequestError
 from binhop.lazily import pl
 from binhop.numbers import count, size_in_bytes
 from binhop.output import write_parquet
+from binhop.run_options import PlacementOptions, keywords
 from binhop.until import readable_again
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from binhop import Machine, Result, Trace
     from binhop.claims import Claims
     from binhop.output import OutputFile
+    from binhop.run_options import RunOptions
 
 BEST, WORST = "best", "worst"
 DUMP = "run --dump-placement"
@@ -138,10 +140,9 @@ def check_among(seed: int, seeds: Sequence[int]) -> None:
 class Looker:
     """Looks at placements once a run is done, and tells it in the end."""
 
-    def __init__(self, look: Look, machine: Machine, plan: dict[str, Any], *, quiet: bool) -> None:
+    def __init__(self, look: Look, machine: Machine, *, quiet: bool) -> None:
         self._look = look
         self._machine = machine
-        self._plan = {name: value for name, value in plan.items() if name in ("warmup", "threads", "policy")}
         self._quiet = quiet
         self._said: list[Any] = []
 
@@ -149,22 +150,24 @@ class Looker:
         """The file for the placement, its place taken before the run."""
         return claims.file(self._look.dump, "--dump-placement", made_by(DUMP))
 
-    def look(self, result: Result, trace: Trace, length: int | None, file: OutputFile | None) -> None:
-        """Runs again what is to be looked at."""
+    def look(self, result: Result, trace: Trace, options: RunOptions, file: OutputFile | None) -> None:
+        """Runs again what is to be looked at. `options` are those of the run."""
         cache = self._look.cache_of(self._machine)
         seed = self._look.seed(result, self._machine)
         check_among(seed, result.seeds)
-        plan = {**self._plan, "length": length}
+        again: dict[str, Any] = {
+            name: value for name, value in options.items() if name in keywords(PlacementOptions)
+        }
         called = self._called(seed, result)
-        with progress(f"looking at seed {seed}", quiet=self._quiet) as tell:
+        with progress(f"looking at seed {seed}", quiet=self._quiet) as again["progress"]:
             if file is not None:
-                table = binhop.placements(self._machine, trace, seed, progress=tell, **plan)
+                table = binhop.placements(self._machine, trace, seed, **again)
                 file.write_bytes(_parquet(table, self._machine, trace, seed))
                 placed = f"{show.grouped(table.height)} pages placed"
                 self._said.append(f"{called}: {placed}, written to {self._look.dump}")
             if self._look.top is not None:
                 result.repeated_misses = binhop.repeated_misses(
-                    self._machine, trace, cache=cache, seeds=result.seeds, progress=tell, **plan
+                    self._machine, trace, cache=cache, seeds=result.seeds, **again
                 ).select(pl.lit(trace.name).alias("workload"), pl.all())
                 line, *tables = named(
                     result.repeated_misses, result.seeds, seed, self._machine, trace, self._look.top, cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from binhop.cli import show
 from binhop.errors import RequestError
 from binhop.escape import json_pieces, json_text
 from binhop.numbers import count, like
+from binhop.run_options import KEYWORDS
 from binhop.summary import check_confidence
 from binhop.traces import distinct
 from binhop.until import MOST
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from binhop.output import OutputFile
+    from binhop.run_options import PassOptions
 
 ENDLESS = "50M"
 """How much of a built-in workload is simulated unless told otherwise: it would never end."""
@@ -50,9 +52,8 @@ Length = Annotated[
         f"is left out. Default: all of a file, {ENDLESS} of a built-in workload."
     ),
 ]
-Warmup = Annotated[
-    str, typer.Option(help="So many references at the start are simulated, but reported apart.")
-]
+Warmup = Annotated[str, typer.Option(help=KEYWORDS["warmup"].meaning)]
+Interval = Annotated[str | None, typer.Option(help=KEYWORDS["interval"].meaning)]
 V2p = Annotated[
     str | None,
     typer.Option(
@@ -79,7 +80,7 @@ Out = Annotated[
 Force = Annotated[
     bool, typer.Option("--force", help="Replace a file that this command did not write before.")
 ]
-Threads = Annotated[str | None, typer.Option(help="How many threads. Default: all there are.")]
+Threads = Annotated[str | None, typer.Option(help=KEYWORDS["threads"].meaning)]
 Confidence = Annotated[float, typer.Option(help="The confidence of the intervals.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")]
 
@@ -124,8 +125,8 @@ def opened(names: list[str], *, apart: bool = True) -> list[binhop.Trace]:
     return traces
 
 
-def plan_of(warmup: str, threads: str | None) -> dict[str, Any]:
-    """What is the same for every trace of a command."""
+def run_options(warmup: str, threads: str | None) -> PassOptions:
+    """Returns the options that are the same for every trace of a command."""
     return {"warmup": count(warmup, "--warmup") or 0, "threads": positive(threads, "--threads")}
 
 

@@ -20,6 +20,7 @@ from binhop.finished import simulated
 from binhop.numbers import count
 from binhop.pace import Passes, references_of
 from binhop.results import Result, join
+from binhop.run_options import RunOptions, extended
 from binhop.tables import TEXT
 from binhop.until import most_seeds, share, traces_until
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from binhop.kept import Kept
     from binhop.output import ResultDirectory
 
-Job = tuple[binhop.Trace, dict[str, Any]]
-"""A trace, and how much of it is simulated in which manner."""
+Job = tuple[binhop.Trace, RunOptions]
+"""A trace, and the options of its simulation."""
 
 
 def run(
@@ -66,7 +67,7 @@ def run(
     ] = None,
     length: options.Length = None,
     warmup: options.Warmup = "0",
-    interval: Annotated[str | None, typer.Option(help="Instructions in an interval of the series.")] = None,
+    interval: options.Interval = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -118,15 +119,17 @@ def run(
     alone(own, [("--v2p", v2p)])
     chosen = binhop.Machine.load(machine, [*(settings or []), *options.recorded(v2p)])
     opened = options.opened(traces)
-    plan = options.plan_of(warmup, threads) | {"interval": options.positive(interval, "--interval")}
+    given = extended(
+        options.run_options(warmup, threads),
+        interval=options.positive(interval, "--interval"),
+        policy=None if own is None else own.policy,
+    )
     bound = options.positive(length, "--length")
-    if own is not None:
-        plan["policy"] = own.policy
-    jobs = [(trace, {**plan, "length": options.length_of(bound, trace)}) for trace in opened]
+    jobs = [(trace, extended(given, length=options.length_of(bound, trace))) for trace in opened]
     look = look_of(seed or [], dump, top, opened, cache, chosen)
     numbers = _seeds(chosen.is_random or own is not None, seeds, seed, until, look)
     narrow = _narrow(until, metric, numbers)
-    looker = Looker(look, chosen, plan, quiet=quiet) if look is not None else None
+    looker = Looker(look, chosen, quiet=quiet) if look is not None else None
     claims = Claims(force=force)
     claims.reads(*traces, v2p, policy and policy.rsplit(":", 1)[0])
     claims.reads_machines([chosen], machine)
@@ -145,7 +148,7 @@ def run(
             whole.own_notes.append(told(opened, len(results), delivery.kept))
         elif looker is not None and not delivery.failed:
             for result, (trace, of) in zip(results, jobs, strict=True):
-                looker.look(result, trace, of["length"], dumped)
+                looker.look(result, trace, of, dumped)
             whole = join(results)
             delivery.ready(whole, lambda: print_result(whole, confidence, form))
         delivery.write(lambda directory: _filled(directory, whole, confidence, form))
@@ -165,18 +168,18 @@ def _each(
     *,
     quiet: bool,
 ) -> list[Result]:
-    """Simulates each trace with its plan, under these placements. Ctrl-C ends it early if nothing is kept."""
+    """Simulates each trace under these placements. Ctrl-C ends the work early if nothing is kept."""
     results: list[Result] = []
     with ending_early(results, kept), watch(quiet=quiet) as told:
         title = ""
         passes = None
         if told is not None:
-            lengths = [references_of(trace, plan["length"]) for trace, plan in jobs]
+            lengths = [references_of(trace, of.get("length")) for trace, of in jobs]
             passes = Passes(lambda done, of: told(title, done, of), lengths)
-        for trace, plan in jobs:
+        for trace, of in jobs:
             title = f"{trace.name} on {machine.name}"
             tell = None if passes is None else passes.next()
-            results += simulated(kept, [machine], trace, seeds=seeds, progress=tell, **plan)
+            results += simulated(kept, [machine], trace, extended(of, seeds=seeds, progress=tell))
     return results
 
 
@@ -194,9 +197,9 @@ def _until(
     goal, most = narrow
     names = " ".join(trace.name for trace, _ in jobs)
     with progress(f"{names} on {machine.name}", quiet=quiet) as tell:
-        plans = [{**plan, "progress": tell} for _, plan in jobs]
+        each = [extended(of, progress=tell) for _, of in jobs]
         traces = [trace for trace, _ in jobs]
-        return traces_until(machine, traces, goal, most, metric, confidence, plans, kept)
+        return traces_until(machine, traces, goal, most, metric, confidence, each, kept)
 
 
 def _seeds(

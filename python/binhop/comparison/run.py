@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop
-from binhop.arguments import MOST, integer, seed_numbers
+from binhop.arguments import MOST, integer, seed_numbers, whole_number
 from binhop.comparison.alternatives import Alternative, alternatives, by_trace, only, trace_names
 from binhop.comparison.result import Comparison
 from binhop.errors import RequestError
@@ -16,6 +16,7 @@ from binhop.kept import NotKeptError
 from binhop.pace import Passes, references_of
 from binhop.results import MEMORY, Result, cache_metrics, caches, known_metric
 from binhop.run import metrics_of
+from binhop.run_options import PassOptions, extended, takes
 from binhop.summary import check_confidence
 from binhop.traces import ArrowStream, Trace, distinct
 from binhop.until import in_rounds, most_seeds, readable_again, relative, share, told
@@ -23,6 +24,7 @@ from binhop.until import in_rounds, most_seeds, readable_again, relative, share,
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Unpack
 
     import polars as pl
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from binhop.kept import Kept
 
 
+@takes(PassOptions)
 def compare(
     machines: Machine | str | Sequence[Any] | Mapping[str, Any],
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame | Sequence[Any] | Mapping[str, Any],
@@ -39,13 +42,11 @@ def compare(
     baseline: int | str = 0,
     confidence: float = 0.95,
     until: float | str | None = None,
-    threads: int | None = None,
-    length: int | str | None = None,
-    instructions: int | str | None = None,
-    warmup: int | str = 0,
-    progress: Callable[[int, int | None], object] | None = None,
+    **options: Unpack[PassOptions],
 ) -> Comparison:
     """Compares machines or policies on a trace, or traces on one machine, under the same placements' luck.
+
+    The warm-up is not compared. The progress is that of all traces, rounds and runs together.
 
     Args:
         machines: Two or more of what `binhop.simulate` takes for a machine, or a mapping that names them.
@@ -63,12 +64,7 @@ def compare(
         confidence: Of all intervals.
         until: Go on until half the width of the interval of the difference, as a share of the baseline's
             mean, is no more than this (0.02 or "2%"): for the first metric, all alternatives, all traces.
-        threads: How many threads; default: all there are. No result depends on it.
-        length: References to simulate; default: the whole trace. A built-in workload needs it.
-        instructions: Stop before the row that would exceed so many instructions; default: no such bound.
-        warmup: References at the start that are simulated but not compared.
-        progress: Called some times a second with the references done and, if known, to do: of all traces,
-            rounds and runs.
+        **options: The keywords of `binhop.run_options.PassOptions`.
 
     Returns:
         The comparison: tables, notes, provenance.
@@ -92,19 +88,12 @@ def compare(
         rule = "a mapping names several traces that are compared with each other on one machine"
         remedy = "give one machine and two traces or more, or a list of traces"
         raise RequestError(", ".join(names) or "nothing", "trace", rule, remedy)
-    plan = {
-        "threads": threads,
-        "length": length,
-        "instructions": instructions,
-        "warmup": warmup,
-        "progress": progress,
-    }
     traces = [Trace.of(each) for each in given]
     if one is not None and names is None:
         names = trace_names(traces, [str(each) for each in given])
     return compare_chosen(
         alternatives(machines) if one is None else [one],
-        [(each, plan) for each in traces],
+        [(each, options) for each in traces],
         names=names,
         seeds=seeds,
         metrics=[metric] if isinstance(metric, str) else metric,
@@ -116,7 +105,7 @@ def compare(
 
 def compare_chosen(
     chosen: Sequence[Alternative],
-    jobs: Sequence[tuple[Trace, Mapping[str, Any]]],
+    jobs: Sequence[tuple[Trace, PassOptions]],
     *,
     seeds: int | Iterable[int] | None,
     metrics: Sequence[str] | None,
@@ -127,7 +116,7 @@ def compare_chosen(
     kept: Kept | None = None,
     stopped: Callable[[int], object] | None = None,
 ) -> Comparison:
-    """Compares as `compare` does, for named alternatives and for traces with a plan each.
+    """Compares as `compare` does, for named alternatives and for traces with options each.
 
     With `names` of the traces, the only alternative runs on each trace, and the traces are compared. Finished
     runs are kept in `kept`, and taken from there. With `stopped`, the comparison ends early with the traces
@@ -136,7 +125,6 @@ def compare_chosen(
     traces are useful only together.
     """
     check_confidence(confidence)
-    jobs = [(trace, {**plan, "kept": kept}) for trace, plan in jobs]
     if names is not None:
         chosen = by_trace(chosen[0], names)
     base = _baseline(chosen, baseline)
@@ -150,6 +138,7 @@ def compare_chosen(
     elif limit is not None and varied:
         readable_again([trace for trace, _ in jobs])
 
+    warmup = whole_number(jobs[0][1].get("warmup", 0), "warmup")
     tell = jobs[0][1].get("progress")
     passes = None if tell is None else Passes(tell)
 
@@ -157,15 +146,15 @@ def compare_chosen(
         sides = [chosen] * len(jobs) if names is None else [[own] for own in chosen]
         if passes is not None:
             passes.expect(
-                references_of(trace, plan["length"])
-                for own, (trace, plan) in zip(sides, jobs, strict=True)
+                references_of(trace, options.get("length"))
+                for own, (trace, options) in zip(sides, jobs, strict=True)
                 for places in _groups(own)
                 if first or not own[places[0]].constant
             )
         made: list[list[Result | None]] = []
         try:
             for own, job in zip(sides, jobs, strict=True):
-                made.append(_simulate(own, *job, numbers, passes, first=first))
+                made.append(_simulate(kept, own, *job, numbers, passes, first=first))
         except (KeyboardInterrupt, NotKeptError) as error:
             resumed = isinstance(error, KeyboardInterrupt) and kept is not None and len(kept)
             if stopped is None or not made or not early or resumed:
@@ -174,7 +163,7 @@ def compare_chosen(
         return [result for results in made for result in (results if names is None else results[:1])]
 
     def compared(whole: Sequence[Result]) -> Comparison:
-        return _compared(chosen, jobs, whole, base, wanted, confidence, by_trace=names is not None)
+        return _compared(chosen, warmup, whole, base, wanted, confidence, by_trace=names is not None)
 
     if limit is None or not varied:
         numbers = seed_numbers(seeds, random=varied)
@@ -196,9 +185,10 @@ def compare_chosen(
 
 
 def _simulate(
+    kept: Kept | None,
     chosen: Sequence[Alternative],
     trace: Trace,
-    plan: Mapping[str, Any],
+    options: PassOptions,
     seeds: list[int],
     passes: Passes | None,
     *,
@@ -211,10 +201,13 @@ def _simulate(
         if constant and not first:
             continue
         machines = [chosen[place].machine for place in places]
-        policy = chosen[places[0]].policy
-        numbers = seeds[:1] if constant else seeds
-        own = {**plan, "progress": None if passes is None else passes.next()}
-        made = simulated(machines=machines, trace=trace, seeds=numbers, policy=policy, **own)
+        own = extended(
+            options,
+            seeds=seeds[:1] if constant else seeds,
+            policy=chosen[places[0]].policy,
+            progress=None if passes is None else passes.next(),
+        )
+        made = simulated(kept, machines, trace, own)
         for place, result in zip(places, made, strict=True):
             results[place] = result
     return results
@@ -246,7 +239,7 @@ def _readable(chosen: Sequence[Alternative], traces: Sequence[Trace], *, rounds:
 
 def _compared(
     chosen: Sequence[Alternative],
-    jobs: Sequence[tuple[Trace, Mapping[str, Any]]],
+    warmup: int,
     whole: Sequence[Result],
     base: str,
     metrics: Sequence[str],
@@ -275,7 +268,7 @@ def _compared(
         "metrics": metrics,
         "confidence": confidence,
         "seeds": seeds,
-        "warmup": jobs[0][1]["warmup"],
+        "warmup": warmup,
         "traces": traces,
     }
     return Comparison(chosen, results, base, metrics, confidence, provenance)

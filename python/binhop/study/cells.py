@@ -20,11 +20,15 @@ from binhop._binhop import Machine
 from binhop.errors import RequestError
 from binhop.results import caches
 from binhop.run import metrics_of
+from binhop.run_options import extended
 from binhop.study.document import MACHINE, Amount, Choice, Part, Study, label
 from binhop.traces import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Unpack
+
+    from binhop.run_options import PassOptions, RunOptions
 
 MOST_CELLS = 10_000
 """Cells of one part: more is a mistake, or needs a study of its own."""
@@ -82,6 +86,10 @@ class Run:
     def title(self) -> str:
         """What progress calls it."""
         return f"{self.workload}: {len(self.cells)} × {len(self.seeds)}"
+
+    def options(self, **others: Unpack[PassOptions]) -> RunOptions:
+        """Returns the options of the simulation, with others that no count depends on."""
+        return extended(others, seeds=self.seeds, **vars(self.end))
 
 
 @dataclass(frozen=True)

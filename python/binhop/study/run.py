@@ -201,9 +201,7 @@ def _shared(run: Run, names: Mapping[int, str], threads: int | None) -> list[str
     return explained(
         [cell.machine for cell in run.cells],
         [names[id(cell)] for cell in run.cells],
-        seeds=run.seeds,
-        threads=threads,
-        **vars(run.end),
+        run.options(threads=threads),
     )
 
 
@@ -211,18 +209,9 @@ def _simulate(
     run: Run, plan: Plan, threads: int | None, tell: Tell | None
 ) -> tuple[dict[str, Held], list[tuple[str, str]]]:
     """Makes one pass over one workload, for all of the run's cells; returns tables and notes."""
-    end = run.end
-    results = binhop.simulate_all(
-        [cell.machine for cell in run.cells],
-        plan.traces[run.workload],
-        seeds=run.seeds,
-        threads=threads,
-        length=end.length,
-        instructions=end.instructions,
-        warmup=end.warmup,
-        interval=end.interval,
-        progress=tell,
-    )
+    machines = [cell.machine for cell in run.cells]
+    options = run.options(threads=threads, progress=tell)
+    results = binhop.simulate_all(machines, plan.traces[run.workload], **options)
     pairs = zip(run.cells, results, strict=True)
     return _tables(run, results), [(cell.id, note) for cell, result in pairs for note in result.own_notes]
 
