@@ -1,8 +1,7 @@
-"""Writes the pages that are made from the lists in the code; a test fails when they are not up to date.
+"""`docs/generate.py` writes the pages that derive from lists in the code.
 
-Run it after a change to a machine key, a counter, an event, a format, a policy, a workload, an agent, an occasion, a fast
-path or a term of glossary.toml:
-`.venv/bin/python docs/generate.py`
+Run it after a change to a machine key, a counter, an event, a format, a policy, a workload, an agent, a kind of occasion,
+a fast path or a term of glossary.toml: `.venv/bin/python docs/generate.py`. A test fails if a page is out of date.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ import binhop
 from binhop.schema import OUTPUTS, json_schema
 
 HERE = Path(__file__).parent
-MADE = "<!-- Made by docs/generate.py from the lists in the code: change those. -->\n\n"
+MADE = "<!-- docs/generate.py makes this page from the lists in the code: change the lists, not the page. -->\n\n"
 
 
 def table(frame: pl.DataFrame) -> str:
-    """A Markdown table."""
+    """Returns a Markdown table."""
     name = next(column for column in ("key", "name", "rule") if column in frame.columns)
     frame = frame.with_columns(pl.format("`{}`", name).alias(name))
     rows = ["| " + " | ".join(frame.columns) + " |", "|" + "---|" * frame.width]
@@ -38,33 +37,41 @@ def _cell(value: object) -> str:
 CACHEGRIND = """\
 ## rules = "cachegrind"
 
-Counts as `valgrind --tool=cachegrind` does, to compare with it. A reference that straddles two lines is one access,
-and one miss if either line is absent; both are brought in. The last level is asked once for each miss of level 1, with
-the whole reference. A modify is one load. No line is ever dirty: a store is looked up and brings its line in, as a load
-does, and nothing is written back. A reference longer than the smallest line of the three caches ends there. Least
-recently used leaves.
+These rules count as `valgrind --tool=cachegrind` does, so that both can be compared:
 
-The machine has one cache for instructions, one for data, one behind both, and `placement.policy = "identity"`;
-what else contradicts these rules is refused by name. Sizes, lines, ways and costs are free: bundled is
-[cachegrind-like](#cachegrind-like). Cachegrind's nine counts, where the caches are called `l1i`, `l1d` and `ll`:
+- A reference that straddles two lines is one access. It is one miss if either line is absent, and both lines are
+  filled.
+- The last level is accessed once for each miss of level 1, with the whole reference.
+- A modify is one load.
+- No line is ever dirty. A store is looked up and fills its line as a load does, and nothing is written back.
+- A reference longer than the smallest line of the three caches is cut to the length of this line.
+- The least recently used line of a set is replaced.
 
-| cachegrind | here | |
+The machine must have one cache for instructions, one cache for data, one cache behind both, and `placement.policy =
+"identity"`. binhop refuses and names any other key that contradicts these rules. Sizes, lines, ways and costs are
+free. The bundled machine with these rules is [cachegrind-like](#cachegrind-like). The next table gives cachegrind's
+nine counts, if the caches are called `l1i`, `l1d` and `ll`:
+
+| cachegrind | binhop | what is counted |
 |---|---|---|
-| `Ir` | `l1i.fetch.accesses` | instructions executed |
-| `I1mr` | `l1i.fetch.misses` | |
-| `ILmr` | `ll.fetch.misses` | |
+| `Ir` | `l1i.fetch.accesses` | executed instructions |
+| `I1mr` | `l1i.fetch.misses` | their misses in level 1 |
+| `ILmr` | `ll.fetch.misses` | their misses in the last level |
 | `Dr` | `l1d.load.accesses` | loads and modifies |
-| `D1mr` | `l1d.load.misses` | |
-| `DLmr` | `ll.load.misses` | |
-| `Dw` | `l1d.store.accesses` | stores that are no part of a modify |
-| `D1mw` | `l1d.store.misses` | |
-| `DLmw` | `ll.store.misses` | |
+| `D1mr` | `l1d.load.misses` | their misses in level 1 |
+| `DLmr` | `ll.load.misses` | their misses in the last level |
+| `Dw` | `l1d.store.accesses` | stores that are not part of a modify |
+| `D1mw` | `l1d.store.misses` | their misses in level 1 |
+| `DLmw` | `ll.store.misses` | their misses in the last level |
 
-They are cachegrind's own, to the last digit, if the trace has one row for each instruction
-(`binhop record --fetch instruction`), of one process in the same environment: variables lie on the stack and move it. In
-rows of several instructions, which a recording has by default, it is not known where each begins, so neither which of
-them straddle: there each line of the row is asked for by itself. Recorded both ways, in one environment (data
-shares the last level with instructions, so that `DLmr` moves with them):
+These counts equal cachegrind's counts to the last digit under two conditions. The trace must have one row for each
+instruction (`binhop record --fetch instruction`). Both programs must run as one process in the same environment,
+because the environment moves the stack, and variables lie there.
+
+By default a recording has rows of several instructions. Such a row does not say where each instruction begins, so
+binhop cannot tell which instructions straddle two lines, and accesses each line of the row once. The next table
+compares both forms of recording in one environment. `DLmr` differs because data shares the last level with
+instructions:
 
 | | `Ir` | `I1mr` | `ILmr` | `Dr` | `D1mr` | `DLmr` | `Dw` | `D1mw` | `DLmw` |
 |---|---|---|---|---|---|---|---|---|---|
@@ -78,28 +85,32 @@ shares the last level with instructions, so that `DLmr` moves with them):
 
 
 COST = """
-An instruction takes one cycle, in which level 1 serves what it holds; everything else waits. A demand access that misses
-level 1 adds the cycles of the level that serves it (`mode = "total"`), or of all levels that it passes (`"add"`). So a cost is what
-the access takes *beyond* a hit in level 1: where a manual says 4 cycles for level 1 and 12 for level 2, `l2 = 8`. Nothing overlaps: no other
-instruction goes on meanwhile, and write-backs cost nothing unless a write buffer is full. `cpi` is then an upper bound in the manner of an
-in-order, blocking core, for comparing placements, machines and traces under one stated rule.
+An instruction takes one cycle, in which level 1 serves what it holds. A demand access that misses level 1 adds the
+cycles of the level that serves it (`mode = "total"`), or the cycles of all levels that it passes (`"add"`). A cost
+is therefore the time *beyond* a hit in level 1: where a manual says 4 cycles for level 1 and 12 cycles for level 2,
+write `l2 = 8`. Nothing overlaps: no other instruction executes during a miss. Write-backs cost nothing, unless a
+write buffer is full. `cpi` is therefore the upper bound that an in-order, blocking core would reach. It
+serves to compare placements, machines and traces by one rule.
 
-A row of several instructions asks for all its lines at the cycle of its first instruction, one line after the other; then its instructions take
-their cycles. Without a write buffer the sum is the same. A write buffer that drains meanwhile, and the cycles of an exported memory trace, see the later lines up to
-the length of the row too early; a trace with one row for each instruction (`binhop record --fetch instruction`) has them exact.
+A row of several instructions accesses all its lines in the cycle of its first instruction, one line after the
+other. Then its instructions take their cycles. Without a write buffer the sum is exact. A write buffer drains
+meanwhile, and sees the later lines of the row too early, by at most the length of the row. The same holds for the
+cycles of an exported memory trace. A trace with one row for each instruction (`binhop record --fetch instruction`)
+has exact cycles.
 
-The bundled machines of today have costs, with their sources as comments below; those of papers, and those made to be compared with other
-simulators, have none. `--set cost.memory=300` changes one; a description without `[cost]` reports neither `cycles` nor `cpi`.
+The bundled machines of today have costs; the comments below give their sources. The machines of papers, and the
+machines that serve to compare binhop with other simulators, have no costs. `--set cost.memory=300` changes one
+cost. A machine without `[cost]` reports neither `cycles` nor `cpi`.
 """
 
 
 def machine_file() -> str:
-    """Keys of a machine description."""
+    """Returns the page on the keys of a machine description."""
     text = "# The machine file\n\n" + MADE
     text += (
-        "TOML. `binhop run kh90 …` takes a bundled machine, `binhop run ./mine.toml …` a file; "
-        "`--set KEY=VALUE` changes any key. Sizes are written `32KiB`, `4MiB`, `1GiB`, `512B`. "
-        "A key that is not known is refused. An empty default means that the key must be given.\n"
+        "A machine is described in a TOML file; this page lists its keys and the bundled machines. `binhop run kh90 …` uses a\n"
+        "bundled machine, and `binhop run ./mine.toml …` uses a file. `--set KEY=VALUE` changes any key. Sizes are written as\n"
+        "`32KiB`, `4MiB`, `1GiB` or `512B`. binhop refuses an unknown key. A key with an empty default must be given.\n"
     )
     for (section,), keys in binhop.machine_keys().group_by("section", maintain_order=True):
         title = {"": "Top level", "cache": "[cache.NAME]", "write-buffer": "[write-buffer.CACHE]"}
@@ -113,110 +124,113 @@ def machine_file() -> str:
 
 
 def metrics() -> str:
-    """The glossary."""
+    """Returns the page on the metrics of a result."""
     text = "# Metrics\n\n" + MADE
     text += (
-        "`<cache>` is a cache of the machine, `<kind>` a [kind of access](#kinds-of-access). Counts are whole "
-        "numbers; a ratio without a denominator is null, never 0. A metric that a machine cannot have is absent.\n\n"
+        "This page lists the metrics of a result. `<cache>` stands for a cache of the machine, and `<kind>` for a\n"
+        "[kind of access](#kinds-of-access). Counts are whole numbers. A ratio whose denominator is 0 is null, never 0. A\n"
+        "result does not contain metrics that its machine cannot have.\n\n"
     )
     text += table(binhop.counters())
     text += (
         "\n## Kinds of access\n\n"
-        "The kind is that of the reference that caused the access: a level-2 access made by a level-1 store miss is "
-        "a `store` there. Misses of demand kinds count in `<cache>.mpi`.\n\n"
+        "An access has the kind of the reference that caused it. For example, a level-2 access that a level-1 store miss\n"
+        "causes is a `store`. Misses of demand kinds count in `<cache>.mpi`.\n\n"
     )
     text += table(_kinds())
     text += (
-        "\nNo cache is asked with kind `system`: when a frame changes hands, its dirty lines go from each cache to "
-        "memory directly, past the levels between. They are `<cache>.system.sent` of the cache that held them, which "
-        "equals its `<cache>.purged.dirty`, and together `memory.system.accesses`. They cost no cycles.\n"
-        "\nCycles are counted as [[cost]](machine-file.md#cost) says. All lines of a row of several instructions are asked "
-        "for at the cycle of its first instruction.\n"
+        "\nNo cache is accessed with the kind `system`. When a frame gets another page, its dirty lines go from each cache to\n"
+        "memory directly, past the levels between. `<cache>.system.sent` counts them at the cache that held them, and equals\n"
+        "`<cache>.purged.dirty`. Their sum is `memory.system.accesses`. They cost no cycles.\n"
+        "\n[[cost]](machine-file.md#cost) says how cycles are counted. A row of several instructions accesses all its lines\n"
+        "in the cycle of its first instruction.\n"
     )
     text += (
         "\n## By process\n\n"
-        "`processes` (`processes.parquet`) has `instructions`, `references`, `<cache>.misses` and `<cache>.mpi` "
-        "of each process (an address space, in its kernel or not) over all that was measured, and for address "
-        "spaces what follows: about the pages that one had in memory when it exited, or at the end. Where a "
-        "number is used again after an exit, they are the pages of its last life that had any. `exec` gives up "
-        "the old pages without a look at them.\n\n"
+        "The table `processes` (`processes.parquet`) has `instructions`, `references`, `<cache>.misses` and `<cache>.mpi` for\n"
+        "each process, over the whole measured part. A process is an address space; where the column `kernel` is true, the row\n"
+        "is about the process in its kernel. Address spaces also have the metrics below. These metrics count the pages that\n"
+        "the address space had in memory when it exited, or at the end of the run. If the number of an address space is used\n"
+        "again after an exit, they count the pages of its last life that had pages.\n"
+        "`exec` discards the old pages, and these metrics do not count them.\n\n"
         "| name | unit | meaning |\n|---|---|---|\n"
-        "| `os.pages` | pages | Its pages in memory. |\n"
-        "| `os.pages.shared` | pages | Those of them that have, or had, another mapping. |\n"
-        "| `<cache>.conflicts` | pages | In each bin those beyond the cache's ways, summed (KH90 §2). Only where "
-        "the frame chooses the bin. |\n"
-        "| `<cache>.conflicts.minimum` | pages | The fewest that so many pages can have: those beyond bins × "
-        "ways. |\n"
+        "| `os.pages` | pages | The pages of the address space in memory. |\n"
+        "| `os.pages.shared` | pages | The pages among them that have, or had, another mapping. |\n"
+        "| `<cache>.conflicts` | pages | The pages beyond the cache's ways in each bin, summed over the bins (KH90 §2). Only "
+        "where the frame chooses the bin. |\n"
+        "| `<cache>.conflicts.minimum` | pages | The smallest number of conflicts that so many pages can have: the pages "
+        "beyond bins × ways. |\n"
     )
     return text
 
 
 def traces() -> str:
-    """Events, formats, lint rules."""
+    """Returns the page on traces: events, formats, lint rules."""
     text = "# Traces\n\n" + MADE
     text += (
-        "A trace is a table of events in program order: a Parquet file, or any Arrow table or stream in "
-        "Python. Columns: `op` (UInt8), `addr` (UInt64), `size` (UInt32), `count` (UInt32), never null; and, if "
-        "there are events that need them, `arg0` and `arg1` (UInt64, nullable). Further columns are ignored.\n\n"
-        "A stream starts in address space 0. A fetch of more than one instruction is a run without gaps that "
-        "ends at the instruction that makes a data reference. A reference has at most 65,536 bytes, and a fetch at "
-        "most 65,536 instructions: a larger one is refused by its row, as simulation, `paging`, `inspect`, `export`, "
-        "`import` and parts of traces come to it, and `lint` lists it. System events may cover any range.\n\n"
+        "A trace is a table of events in program order: a Parquet file, or any Arrow table or stream in Python. This page\n"
+        "lists the events, the foreign formats that binhop reads and writes, and the rules that `binhop lint` checks. The\n"
+        "columns are `op` (UInt8), `addr` (UInt64), `size` (UInt32) and `count` (UInt32), which are never null. Some events\n"
+        "need the columns `arg0` and `arg1` (UInt64, nullable). binhop ignores further columns.\n\n"
+        "A trace starts in address space 0. A fetch of more than one instruction is a run without gaps that ends at the\n"
+        "instruction that makes a data reference. A reference has at most 65,536 bytes, and a fetch at most 65,536\n"
+        "instructions. Every command that reads a larger reference stops there and names its row; `binhop lint` lists all\n"
+        "such rows. System events may cover any range.\n\n"
         "## Events\n\n"
     )
     text += table(binhop.events()) + "\n" + _flags()
     packings = ", ".join(f"{name} (`.{extension}`)" for name, extension in binhop._binhop.packings())
     text += (
-        "\n## Foreign formats\n\n`binhop import` reads them from a file or a pipe, plain or packed: "
-        f"{packings}. The first bytes tell the packing, not the name. The entries of a zip archive are read one "
-        "behind another.\n\n"
+        "\n## Foreign formats\n\n`binhop import` reads these formats from a file or a pipe, plain or packed. The packings are\n"
+        f"{packings}.\nbinhop recognises a packing by the first bytes, not by the name. It reads the entries of a zip archive\n"
+        "one after the other.\n\n"
     )
     text += table(binhop.formats())
     text += (
         "\n## Lengths and boundaries\n\n"
-        "`--length N`, in every command and in Python, reads the rows before the one that would exceed N "
-        "references; events before that row stay. Where a run's instructions begin is not recorded, so a run is "
-        "not cut: one that would exceed the length is left out, and a few references fewer than N are read. Only "
-        "runs of one-byte instructions (`size` = `count`, or 0) are split, since that is exact.\n\n"
-        "The other boundaries follow the same rule. A row across the end of the warm-up belongs to the measured "
-        "part, one across the end of an interval to the next interval, one across a position of `trace slice` or "
-        "`trace sample` to the part behind it. A switch or a mapping between two references belongs to the part "
-        "of the first.\n"
+        "`--length N`, in every command and in Python, reads the rows before the first row that would exceed N references.\n"
+        "Events before that row stay. A run of instructions is not cut, because it does not say where each instruction\n"
+        "begins. A run that would exceed the length is left out, so binhop may read a few references fewer than N. Only runs\n"
+        "of one-byte instructions (`size` = `count`, or 0) are split, because the cut is exact there.\n\n"
+        "Other boundaries follow the same rule. A row across the end of the warm-up belongs to the measured part. A row\n"
+        "across the end of an interval belongs to the next interval. A row across a position of `trace slice` or\n"
+        "`trace sample` belongs to the part behind it. A switch or a mapping between two references belongs to the part of\n"
+        "the first reference.\n"
         "\n## Parts of traces\n\n"
-        "`binhop trace head | cat | slice | filter | sample` show parts of a trace as lines of text, or write them "
-        "as a trace of their own (`-o part.parquet`); they stream, in memory that does not grow with the trace.\n\n"
-        "- What is left out are references, system calls, times and devices' events. Events that say what state "
-        "things are in (switch, map, protect, unmap, fork, exec, exit, kernel-enter, kernel-leave) stay wherever "
-        "they stood, so a part is a trace: what it holds finds its mappings, and pages that a fork shares are "
-        "shared. Of switches with nothing kept between them only the last stays.\n"
-        "- A position is a number of references; what lies across one is told above, so slices end to end hold "
-        "every row once.\n"
-        "- `filter` keeps what passes every filter given. `--kind`, `--process` ask of all rows, `--address`, "
-        "`--region`, `--kernel`, `--user` of references. Kinds that hold no kind of reference are kept alone, "
-        "without the state: `--kind switch` lists switches.\n"
-        "- `sample --every 10M --window 1M` keeps the first million of each ten; `--seed` draws each window's "
-        "place. Caches come to a window as the one before left them: its first misses are partly those of what "
-        "was left out, and the longer the window, the less they matter.\n"
-        "- `cat` of several traces renumbers processes and segments that an earlier one has; a file that two of "
-        "them map is one segment. Pages must have one size.\n\n"
-        "A line is the event's name, then its columns; one that has its usual value (0; 1 for the count of a load, "
-        "store or modify) is left out, and `size`, `count`, `arg0`, `arg1` name any column. `binhop import -f text` "
-        "reads the lines back, to the same trace. Flags are [letters](#events); "
-        "causes are system-call, page-fault, involuntary, exit. `# meta` is followed by metadata as JSON.\n\n"
-        "Names and commands in a trace may hold anything. Every command shows a character that steers a terminal, ends "
-        "a line or reorders it as its escape: `\\x1b`, `\\n`, `\\u202e`. JSON and lines of text hold it as `\\u001b`, which "
-        "reads back to the same character. A file that is named after a workload lies in the directory it was asked "
-        "for: a name with `/` in it gets `-` and a digest instead.\n\n"
+        "`binhop trace head | cat | slice | filter | sample` show parts of a trace as lines of text, or write them as a trace\n"
+        "(`-o part.parquet`). Their memory does not grow with the trace.\n\n"
+        "- A part leaves out references, system calls, times and events of devices. It keeps every event that changes the\n"
+        "  state: switch, map, protect, unmap, fork, exec, exit, kernel-enter and kernel-leave. The references of a part\n"
+        "  therefore find their mappings, and pages that a fork shares stay shared. Among switches with no other kept row\n"
+        "  between them, only the last switch stays.\n"
+        "- A position is a number of references. The section above says what happens to a row across a position. Slices that\n"
+        "  follow each other together hold every row once.\n"
+        "- `filter` keeps rows that pass every given filter. `--kind` and `--process` apply to all rows; `--address`,\n"
+        "  `--region`, `--kernel` and `--user` apply to references. If `--kind` names no kind of reference, the part has no\n"
+        "  other rows: `--kind switch` lists the switches.\n"
+        "- `sample --every 10M --window 1M` keeps the first million of each ten million references. `--seed` draws a place for\n"
+        "  each window instead. The caches are not emptied between windows. Some of the first misses of a window belong to\n"
+        "  references that were left out; they matter less the longer the window is.\n"
+        "- `cat` of several traces gives new numbers to processes and segments where an earlier trace uses the numbers. A file\n"
+        "  that two of the traces map is one segment. All traces must have pages of one size.\n\n"
+        "A line of text is the event's name and its columns. A column with its usual value is left out: 0, or 1 for the count\n"
+        "of a load, store or modify. `size`, `count`, `arg0` and `arg1` name the columns of any event. Flags are\n"
+        "[letters](#events); causes are system-call, page-fault, involuntary and exit. `# meta` precedes metadata as JSON.\n"
+        "`binhop import -f text` reads the lines back into the same trace.\n\n"
+        "Names and commands in a trace may contain any characters. Every command shows a character that steers a terminal,\n"
+        "ends a line or reorders it as its escape: `\\x1b`, `\\n`, `\\u202e`. JSON and lines of text have `\\u001b`, which\n"
+        "reads back as the same character. A file that binhop names after a workload lies in the directory that was asked\n"
+        "for: if the workload's name contains `/`, the file's name has `-` instead, and a digest.\n\n"
     )
     text += table(_lines())
     text += (
         "\n## Export\n\n"
-        "`binhop export TRACE --to FORMAT -o FILE` writes a trace for another simulator, compressed if the name ends "
-        "in `.gz`, `.xz` or `.zst` (endings of other packings are refused). Formats that take the *virtual* stream get the references as the program makes "
-        "them. Those that take the *physical* one get what reaches memory behind the caches of `--machine` under the "
-        "page placement of `--seed`: lines read for misses, written back and passed down, in order, exactly those "
-        "that `binhop run` counts as accesses of memory. An address is frame × page + offset. Lines that are dirty "
-        "in the end stay in the caches.\n\n"
+        "`binhop export TRACE --to FORMAT -o FILE` writes a trace for another simulator. If the name ends in `.gz`, `.xz` or\n"
+        "`.zst`, the file is compressed; binhop refuses the endings of other packings. A format that takes the *virtual*\n"
+        "stream gets the references as the program makes them. A format that takes the *physical* stream gets the accesses\n"
+        "that reach memory behind the caches of `--machine`, under the page placement of `--seed`. These are lines read for\n"
+        "misses, written back and passed down, in order: exactly the accesses that `binhop run` counts at memory. An address\n"
+        "is frame × page + offset. Lines that are dirty at the end stay in the caches.\n\n"
     )
     text += table(binhop.exporters())
     text += "\n## What `binhop lint` checks\n\n" + table(binhop.lint_rules())
@@ -233,12 +247,12 @@ def _flags() -> str:
     flags = binhop._binhop.map_flags()
     numbers = ", ".join(f"{value} {name}" for _, value, name in flags)
     places = "`, `".join(letter for letter, *_ in flags[:3])
-    ends = " and ".join(f"`{letter}` where it is {name}" for letter, _, name in flags[3:])
+    ends = " and ".join(f"`{letter}` if the segment is {name}" for letter, _, name in flags[3:])
     return (
-        f"Flags of `map` and `protect` are a sum of {numbers}. In [lines of text](#parts-of-traces) they are letters: "
-        f"`{places}` in this order, `-` in the place of one that is not set, then {ends.replace('is grows', 'grows')}. "
-        "So `flags=r-x` is 5 and `flags=rw-s` is 11. A number, decimal or behind `0x`, means the same; one with other "
-        "bits is written so.\n"
+        f"Flags of `map` and `protect` are a sum of {numbers}.\nIn [lines of text](#parts-of-traces) they are letters: "
+        f"`{places}` in this order, with `-` for a flag that is not set;\nthen {ends.replace('is grows', 'grows')}.\n"
+        "For example, `flags=r-x` is 5 and `flags=rw-s` is 11. A line may also give the number, in decimal or with `0x`.\n"
+        "binhop writes a number if the flags have other bits.\n"
     )
 
 
@@ -248,12 +262,17 @@ def _lines() -> pl.DataFrame:
 
 
 def policies_and_workloads() -> str:
-    """What can be chosen by name."""
+    """Returns the page on placement policies and workloads."""
     text = "# Placement policies and workloads\n\n" + MADE
-    text += "## Placement policies\n\n`placement.policy` of a machine. The cost is that of a decision; "
-    text += "what a whole placement costs is told in [placement](placement.md#what-a-decision-costs).\n\n"
+    text += (
+        "## Placement policies\n\nThe key `placement.policy` of a machine names one of these policies. The cost is the cost of\n"
+        "one decision; [placement.md](placement.md#what-a-decision-costs) has the cost of a whole placement.\n\n"
+    )
     text += table(binhop.policies())
-    text += "\n## Built-in workloads\n\nReal algorithms on instrumented memory; they never end.\n\n"
+    text += (
+        "\n## Built-in workloads\n\nThese workloads are real algorithms that run on instrumented memory, and never end.\n"
+        "[workloads.md](workloads.md) describes them.\n\n"
+    )
     return text + table(binhop.workloads())
 
 
@@ -262,16 +281,17 @@ def json_page() -> str:
     whole = json_schema()
     text = "# JSON\n\n" + MADE
     text += (
-        "`--json FILE` writes one JSON value, `--json -` writes it to the standard output. Below is every key of every "
-        "command. The same as a JSON Schema (draft 2020-12) is [result.schema.json](../python/binhop/result.schema.json), "
-        "which is installed with the package; the definition of a command's name describes what the command writes:\n\n"
+        "`--json FILE` writes one JSON value, and `--json -` writes it to the standard output. This page lists the keys of every\n"
+        "command's output. [result.schema.json](../python/binhop/result.schema.json) is the same as a JSON Schema (draft\n"
+        "2020-12), and is installed with the package. Its definition with the name of a command describes the output of this\n"
+        "command:\n\n"
         "```python\n"
         "import json\n"
         "from importlib.resources import files\n\n"
         'schema = json.loads((files("binhop") / "result.schema.json").read_text())\n'
         'run = {**schema, "anyOf": [{"$ref": "#/$defs/run"}]}  # jsonschema.validate(result, run)\n'
         "```\n\n"
-        "Counts are integers, ratios are numbers, what is undefined is null.\n"
+        "Counts are integers, ratios are numbers, and undefined values are null.\n"
     )
     for name, of in whole["$defs"].items():
         if name in OUTPUTS:
@@ -306,16 +326,16 @@ def glossary() -> str:
     terms = tomllib.loads((HERE / "glossary.toml").read_text(encoding="utf-8"))
     text = "# Glossary\n\n" + MADE.replace("the lists in the code", "glossary.toml and the lists in the code")
     text += (
-        "The words of these documents, of the plan that `binhop sweep --explain` prints, and of the code. "
-        "[Metrics](metrics.md) has every count and every kind of access.\n"
+        "This page defines the words of these documents, of the plan that `binhop sweep --explain` prints, and of the code.\n"
+        "[metrics.md](metrics.md) defines every metric and every kind of access.\n"
     )
     for section, sentences in terms.items():
         text += f"\n## {section}\n\n| term | meaning |\n|---|---|\n"
         text += "".join(f"| {term} | {_cell(sentence)} |\n" for term, sentence in sentences.items())
     text += (
-        "\n## Agents\n\nThe misses of an agent that executes instructions count in MPI. The processor waits for some agents, "
-        "and not for others. The counts of an agent other than the user stand under its name before the kind, as in "
-        "`l2.walk.load.misses`; machines of today have the user alone.\n\n"
+        "\n## Agents\n\nMisses of an agent that executes instructions count in MPI. The processor waits for some agents, and not\n"
+        "for others. The counts of an agent other than the user have the agent's name before the kind, as in\n"
+        "`l2.walk.load.misses`. The machines of today have the user only.\n\n"
     )
     agents = [
         (name, _yes(facts, "mpi"), _yes(facts, "waited"), meaning)
@@ -324,11 +344,11 @@ def glossary() -> str:
     text += table(
         pl.DataFrame(agents, schema=["name", "counts in MPI", "waited for", "meaning"], orient="row")
     )
-    text += "\n## Occasions\n\nThe kinds of occasions for which a unit may ask, and when each arises.\n\n"
+    text += "\n## Occasions\n\nA unit may ask for these kinds of occasions. The table says when each kind arises.\n\n"
     text += table(_named(code_list("binhop-sim/src/unit/occasion.rs", "occasions")))
     text += (
-        "\n## Fast paths\n\nThe plan names those that are taken, and for each of the others the reason why not. They change no "
-        "count.\n\n"
+        "\n## Fast paths\n\nThe plan names the fast paths that are taken, and gives the reason where a fast path is not taken. Fast\n"
+        "paths do not change counts.\n\n"
     )
     return text + table(_named(code_list("binhop-hw/src/fast/mod.rs", "paths")))
 
