@@ -10,7 +10,7 @@ use binhop_base::{Agent, Asid, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Tr
 
 use crate::cache::{Config, Name};
 use crate::cache_tree::CacheTree;
-use crate::placements::{Asked, Memory};
+use crate::placements::{Memory, PageRequest};
 use crate::spaces::Spaces;
 
 /// An event of a trace.
@@ -69,7 +69,7 @@ enum Step {
     /// Instructions pass.
     Instructions(u64),
     /// The processor asks for a line: the first byte within its page.
-    Access { kind: Kind, mapping: u32, offset: u64, asked: Asked },
+    Access { kind: Kind, mapping: u32, offset: u64, request: PageRequest },
     /// Fetches of a line that is surely there, because it was asked for just before: only counted.
     SureFetches(u64),
     /// A page has no mapping any more.
@@ -206,8 +206,8 @@ impl Spelling {
             let (mapping, page) = self.find(self.running, page_no, kind == Kind::Store);
             self.died();
             let asid = self.running;
-            let asked = Asked { page: PageId(page), asid, page_no, segment: 0, segments: Vec::new() };
-            self.result.steps.push(Step::Access { kind, mapping, offset: byte % self.page, asked });
+            let request = PageRequest { page: PageId(page), asid, page_no, segment: 0, segments: Vec::new() };
+            self.result.steps.push(Step::Access { kind, mapping, offset: byte % self.page, request });
         }
         last - first + 1
     }
@@ -336,8 +336,8 @@ impl Lane {
                 Step::Died(page) => self.die(*page),
                 Step::Changed => self.last = [None; 2],
                 Step::Other(occasion) => unit.act(*occasion, self),
-                Step::Access { kind, mapping, offset, asked } => {
-                    self.reference(*kind, *mapping, *offset, asked, unit);
+                Step::Access { kind, mapping, offset, request } => {
+                    self.reference(*kind, *mapping, *offset, request, unit);
                 }
             }
         }
@@ -398,12 +398,19 @@ impl Lane {
         }
     }
 
-    fn reference(&mut self, kind: Kind, mapping: u32, offset: u64, asked: &Asked, unit: &mut dyn Unit) {
-        let page = asked.page;
+    fn reference(
+        &mut self,
+        kind: Kind,
+        mapping: u32,
+        offset: u64,
+        request: &PageRequest,
+        unit: &mut dyn Unit,
+    ) {
+        let page = request.page;
         let first = self.referenced.insert(page.0);
         let placed = match &mut self.memory {
             Some(memory) if memory.frame_of(page).is_none() => {
-                let (frame, evicted) = memory.place(asked);
+                let (frame, evicted) = memory.place(request);
                 self.evictions += u64::from(evicted.is_some());
                 if let Some(held) = evicted.map(|page| page.0).or_else(|| self.dead_in.remove(&frame)) {
                     // Its lines are still found by the frame that it had.
@@ -414,7 +421,7 @@ impl Lane {
             }
             Some(_) => false,
             None => {
-                self.os.frames.insert(page.0, asked.page_no);
+                self.os.frames.insert(page.0, request.page_no);
                 first
             }
         };

@@ -8,7 +8,7 @@ use crate::frames::{Frame, Frames};
 
 /// Whose page needs a frame.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct PageRequest {
     /// The page.
     pub page: PageId,
     /// The address space that touched it.
@@ -28,7 +28,7 @@ pub trait Memory {
     /// A reference to a resident page.
     fn touch(&mut self, page: PageId);
     /// Gives a page a frame, which is not yet touched; what had to leave.
-    fn place(&mut self, asked: &Asked) -> (u64, Option<PageId>);
+    fn place(&mut self, request: &PageRequest) -> (u64, Option<PageId>);
     /// Gives the operating system's page with this ordinal a frame; what had to leave.
     fn wire(&mut self, page: PageId, ordinal: u64) -> (u64, Option<PageId>);
     /// A wired page dies.
@@ -109,11 +109,11 @@ impl Pooled {
 
     /// Frames whose number is `low` modulo `modulus`: used by the space that asks, and available in the pool.
     #[must_use]
-    pub fn pair(&self, asked: &Asked, modulus: u64, low: u64) -> (usize, usize) {
+    pub fn pair(&self, request: &PageRequest, modulus: u64, low: u64) -> (usize, usize) {
         let here = |frame: &&Frame| frame.number % modulus == low;
         let its = |page: &PageId| {
             let (segment, asid) = self.owners[page];
-            if self.by_space { asid == asked.asid } else { asked.segments.contains(&segment) }
+            if self.by_space { asid == request.asid } else { request.segments.contains(&segment) }
         };
         let used = self.frames.list.iter().filter(here).filter_map(|frame| frame.page).filter(its).count();
         (used, self.frames.pool().iter().filter(here).count())
@@ -121,12 +121,12 @@ impl Pooled {
 
     /// The bin that a tree of so many bins chooses now.
     #[must_use]
-    pub fn hierarchical(&self, asked: &Asked, bins: u64) -> u64 {
+    pub fn hierarchical(&self, request: &PageRequest, bins: u64) -> u64 {
         let (mut modulus, mut low) = (1, 0);
         while modulus < bins {
             let (left, right) = (low, low + modulus);
             let ((used_left, free_left), (used_right, free_right)) =
-                (self.pair(asked, modulus * 2, left), self.pair(asked, modulus * 2, right));
+                (self.pair(request, modulus * 2, left), self.pair(request, modulus * 2, right));
             let coins = Rng::new(self.seed).draw(Stream::new(Domain::Placement, 0), self.faults);
             low = if free_right == 0 {
                 left
@@ -146,8 +146,8 @@ impl Pooled {
         low
     }
 
-    fn sequential(&self, asked: &Asked) -> u64 {
-        let pairs: Vec<_> = (0..self.bins).map(|bin| self.pair(asked, self.bins, bin)).collect();
+    fn sequential(&self, request: &PageRequest) -> u64 {
+        let pairs: Vec<_> = (0..self.bins).map(|bin| self.pair(request, self.bins, bin)).collect();
         let mut left: Vec<usize> = (0..pairs.len()).filter(|&bin| pairs[bin].1 > 0).collect();
         let fewest = left.iter().map(|&bin| pairs[bin].0).min().expect("a pool has a frame");
         left.retain(|&bin| pairs[bin].0 == fewest);
@@ -157,14 +157,14 @@ impl Pooled {
         left[chosen as usize] as u64
     }
 
-    fn bin_hopping(&mut self, asked: &Asked) -> u64 {
-        let start = self.draw_of(asked.asid, self.bins);
-        let pointer = *self.pointers.entry(asked.asid).or_insert(start);
+    fn bin_hopping(&mut self, request: &PageRequest) -> u64 {
+        let start = self.draw_of(request.asid, self.bins);
+        let pointer = *self.pointers.entry(request.asid).or_insert(start);
         let mut bin = (pointer + 1) % self.bins;
-        while self.pair(asked, self.bins, bin).1 == 0 {
+        while self.pair(request, self.bins, bin).1 == 0 {
             bin = (bin + 1) % self.bins;
         }
-        self.pointers.insert(asked.asid, bin);
+        self.pointers.insert(request.asid, bin);
         bin
     }
 
@@ -172,19 +172,19 @@ impl Pooled {
         self.frames.pool().iter().position(|frame| frame.number % self.bins == bin % self.bins)
     }
 
-    fn choose(&mut self, asked: &Asked) -> usize {
+    fn choose(&mut self, request: &PageRequest) -> usize {
         let bin = match self.rule {
             Rule::Random => return self.draw(self.frames.pool().len() as u64) as usize,
             Rule::First => return 0,
-            Rule::Equal => asked.page_no,
-            Rule::PidHash => asked.page_no ^ hash(asked.asid),
+            Rule::Equal => request.page_no,
+            Rule::PidHash => request.page_no ^ hash(request.asid),
             Rule::Offset => {
-                let thing = if self.by_space { asked.asid } else { asked.segment };
-                asked.page_no % self.bins + self.draw_of(thing, self.bins)
+                let thing = if self.by_space { request.asid } else { request.segment };
+                request.page_no % self.bins + self.draw_of(thing, self.bins)
             }
-            Rule::BinHopping => self.bin_hopping(asked),
-            Rule::Sequential => self.sequential(asked),
-            Rule::Hierarchical => self.hierarchical(asked, self.bins),
+            Rule::BinHopping => self.bin_hopping(request),
+            Rule::Sequential => self.sequential(request),
+            Rule::Hierarchical => self.hierarchical(request, self.bins),
         };
         self.oldest_in(bin).unwrap_or(0)
     }
@@ -199,11 +199,11 @@ impl Memory for Pooled {
         self.frames.touch(page);
     }
 
-    fn place(&mut self, asked: &Asked) -> (u64, Option<PageId>) {
-        let rank = self.choose(asked);
+    fn place(&mut self, request: &PageRequest) -> (u64, Option<PageId>) {
+        let rank = self.choose(request);
         let frame = self.frames.pool()[rank].number;
-        let evicted = self.frames.place(asked.page, rank);
-        self.owners.insert(asked.page, (asked.segment, asked.asid));
+        let evicted = self.frames.place(request.page, rank);
+        self.owners.insert(request.page, (request.segment, request.asid));
         self.faults += 1;
         (frame, evicted)
     }
@@ -249,11 +249,11 @@ impl Memory for Colors {
         list.expect("the page is resident").touch(page);
     }
 
-    fn place(&mut self, asked: &Asked) -> (u64, Option<PageId>) {
-        let color = if self.pid_hash { asked.page_no ^ hash(asked.asid) } else { asked.page_no };
+    fn place(&mut self, request: &PageRequest) -> (u64, Option<PageId>) {
+        let color = if self.pid_hash { request.page_no ^ hash(request.asid) } else { request.page_no };
         let color = (color % self.lists.len() as u64) as usize;
         let list = &mut self.lists[color];
-        (list.pool()[0].number, list.place(asked.page, 0))
+        (list.pool()[0].number, list.place(request.page, 0))
     }
 
     fn wire(&mut self, page: PageId, ordinal: u64) -> (u64, Option<PageId>) {
@@ -347,7 +347,7 @@ impl Memory for Buddy {
         self.pages.push(entry);
     }
 
-    fn place(&mut self, asked: &Asked) -> (u64, Option<PageId>) {
+    fn place(&mut self, request: &PageRequest) -> (u64, Option<PageId>) {
         if self.processor.is_empty() {
             while self.processor.len() < 63 {
                 let Some(frame) = self.split_off() else { break };
@@ -362,13 +362,13 @@ impl Memory for Buddy {
             let (page, frame) = self.pages.remove(0);
             (frame, Some(page))
         };
-        self.pages.push((asked.page, frame));
+        self.pages.push((request.page, frame));
         (frame, evicted)
     }
 
     fn wire(&mut self, page: PageId, _: u64) -> (u64, Option<PageId>) {
-        let asked = Asked { page, asid: 0, page_no: 0, segment: 0, segments: Vec::new() };
-        let placed = self.place(&asked);
+        let request = PageRequest { page, asid: 0, page_no: 0, segment: 0, segments: Vec::new() };
+        let placed = self.place(&request);
         self.wired.extend(self.pages.pop());
         placed
     }

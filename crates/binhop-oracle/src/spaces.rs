@@ -16,7 +16,7 @@ enum Object {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Unit {
+struct MappedUnit {
     /// The object, and the number of the unit within it; `None` for private anonymous memory.
     object: Option<(Object, i128)>,
     shared: bool,
@@ -51,7 +51,7 @@ pub struct Spaces {
     /// Units per trace page and per machine page; one of them is 1.
     trace_units: u64,
     machine_units: u64,
-    units: BTreeMap<(Asid, u64), Unit>,
+    units: BTreeMap<(Asid, u64), MappedUnit>,
     own: BTreeMap<(Asid, u64), Own>,
     segment_pages: BTreeMap<(Object, i128), PageId>,
     mappings: BTreeMap<(Asid, u64, PageId), MappingId>,
@@ -107,7 +107,7 @@ impl Spaces {
 
     /// Returns what the maps alone say about a machine page.
     fn look(&self, asid: Asid, page: u64) -> Found {
-        let parts: Vec<Option<Unit>> =
+        let parts: Vec<Option<MappedUnit>> =
             self.units_of(page).map(|unit| self.units.get(&(asid, unit)).copied()).collect();
         if let Some((object, first)) = parts[0].and_then(|unit| unit.object) {
             let shared = parts[0].is_some_and(|unit| unit.shared);
@@ -138,7 +138,7 @@ impl Spaces {
         if above - first <= self.growth_units {
             for below in first..above {
                 let object = unit.object.map(|(object, i)| (object, i - i128::from(above - below)));
-                self.units.insert((asid, below), Unit { object, ..unit });
+                self.units.insert((asid, below), MappedUnit { object, ..unit });
             }
         }
     }
@@ -247,7 +247,7 @@ impl Spaces {
         self.clear(asid, start, pages);
         for i in 0..pages * self.trace_units {
             let object = object.map(|(object, first)| (object, first + i128::from(i)));
-            self.units.insert((asid, start / self.unit + i), Unit { object, shared, grows });
+            self.units.insert((asid, start / self.unit + i), MappedUnit { object, shared, grows });
         }
         self.bury();
     }

@@ -1,6 +1,6 @@
 //! What a decision, a placement and a touch cost: `cargo run --release -p binhop-os --example cost`.
 //!
-//! - A *decision* is [`Placement::choose`] alone, in a memory half full and in one that evicts, both filled by the
+//! - A *decision* is [`PoolPolicy::choose`] alone, in a memory half full and in one that evicts, both filled by the
 //!   policy itself; by bins and by the size of the pool. *In a row*: at some faults it is asked many times, each
 //!   time about another page and with the draws of another fault, of which none comes twice. A decision changes
 //!   nothing but a pointer, so what it reads stays as it is meanwhile, and is near. *Alone*: the decision that
@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use binhop_base::{Asid, Bytes, Domain, FrameNo, PageId, PageNo, PowerOfTwo, Result, Rng, Stream};
-use binhop_os::placement::{self, Draws, Placement, Policy, Settings};
-use binhop_os::{Counts, Frames, Pool, Recency, Request, SegmentId, Spaces};
+use binhop_os::placement::{self, Policy, Settings};
+use binhop_os::{BinCounts, Draws, Frames, PageRequest, Pool, PoolPolicy, Recency, SegmentId, Spaces};
 
 /// A memory and its pool, in frames.
 #[derive(Clone, Copy)]
@@ -46,9 +46,9 @@ const ALONE: u64 = 1000;
 /// Half full, and evicting.
 const STATES: usize = 2;
 
-fn request(page: u32) -> Request {
+fn request(page: u32) -> PageRequest {
     let (page_no, segment) = (PageNo(page.into()), SegmentId(0));
-    Request { page: PageId(page), asid: Asid(0), page_no, segment, segments: Arc::new([segment]) }
+    PageRequest { page: PageId(page), asid: Asid(0), page_no, segment, segments: Arc::new([segment]) }
 }
 
 fn median(mut times: Vec<f64>) -> f64 {
@@ -72,12 +72,12 @@ fn median_of(pieces: u64, length: u64, mut piece: impl FnMut(u64) -> Duration) -
 /// A policy that keeps the draws it is given.
 struct Collecting(Arc<Mutex<Vec<Draws>>>);
 
-impl Placement for Collecting {
+impl PoolPolicy for Collecting {
     fn name(&self) -> &str {
         "collecting"
     }
 
-    fn choose(&mut self, _: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, _: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(draws);
         Ok(pool.frame(0))
     }
@@ -105,7 +105,7 @@ struct Times {
 
 /// A policy that times another.
 struct Timing {
-    inner: Box<dyn Placement>,
+    inner: Box<dyn PoolPolicy>,
     /// Enough that each is used once.
     draws: std::vec::IntoIter<Draws>,
     /// The first fault of each state.
@@ -115,11 +115,11 @@ struct Timing {
 
 impl Timing {
     /// The nanoseconds of one answer among many.
-    fn in_a_row(&mut self, of: &Request, pool: &Pool<'_>) -> f64 {
+    fn in_a_row(&mut self, of: &PageRequest, pool: &Pool<'_>) -> f64 {
         let ask = |draws: Draws| {
-            (Request { page_no: PageNo(draws.below(u64::from(u32::MAX), 1 << 30)), ..of.clone() }, draws)
+            (PageRequest { page_no: PageNo(draws.below(u64::from(u32::MAX), 1 << 30)), ..of.clone() }, draws)
         };
-        let questions: Vec<(Request, Draws)> = self.draws.by_ref().take(PIECE).map(ask).collect();
+        let questions: Vec<(PageRequest, Draws)> = self.draws.by_ref().take(PIECE).map(ask).collect();
         assert_eq!(questions.len(), PIECE, "enough draws were collected");
         let start = Instant::now();
         for (request, draws) in &questions {
@@ -129,16 +129,16 @@ impl Timing {
     }
 }
 
-impl Placement for Timing {
+impl PoolPolicy for Timing {
     fn name(&self) -> &str {
         "timing"
     }
 
-    fn counts(&self) -> Option<Counts> {
-        self.inner.counts()
+    fn bin_counts(&self) -> Option<BinCounts> {
+        self.inner.bin_counts()
     }
 
-    fn choose(&mut self, of: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, of: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
         // The first look at the clock is for the caches.
         let (_, early, start) = (Instant::now(), Instant::now(), Instant::now());
         let chosen = self.inner.choose(of, pool, draws);
@@ -175,7 +175,7 @@ fn deciding(policy: &Policy, settings: &Settings, draws: Vec<Draws>) -> [[f64; S
         recency.note(PageId(page), u64::from(page) + 1);
         // A page somewhere: next to the last one is what a coloring would learn.
         let page_no = PageNo(Rng::new(5).below(Stream::new(Domain::Test, 0), page.into(), 1 << 30));
-        let request = Request { page_no, ..request(page) };
+        let request = PageRequest { page_no, ..request(page) };
         frames.place(&request, &recency).expect("built-in policies stay in the pool");
     }
     assert!(frames.evictions() > ALONE);
@@ -189,7 +189,7 @@ fn filling(policy: &Policy, settings: &Settings) -> f64 {
     let recency = Recency::new();
     let mut seed = 0;
     let length = settings.frames - settings.pool;
-    let requests: Vec<Request> = (0..length as u32).map(request).collect();
+    let requests: Vec<PageRequest> = (0..length as u32).map(request).collect();
     median_of((400_000 / length).max(5), length, |_| {
         seed += 1;
         let mut frames = policy.frames(settings, seed).expect("the settings are good");
@@ -208,7 +208,7 @@ fn evicting(policy: &Policy, settings: &Settings, between: u64) -> f64 {
         let mut recency = Recency::new();
         let (mut now, mut page) = (0, 0);
         let mut piece = |count: u64| {
-            let requests: Vec<Request> = (page..page + count).map(|page| request(page as u32)).collect();
+            let requests: Vec<PageRequest> = (page..page + count).map(|page| request(page as u32)).collect();
             let start = Instant::now();
             for request in &requests {
                 for _ in 0..between.min(page) {

@@ -18,5 +18,12 @@ pub mod scheduler;
 mod space;
 mod table;
 
-pub use frame::{Allocator, Counts, Frames, Holdings, Placed, Pool, Recency, Request, Sharing, Wired};
-pub use space::{MapFlags, Origin, Owner, SegmentId, Spaces, Touch};
+pub use frame::{
+    Allocator, BinCounts, Draws, Frames, Holdings, PageRequest, Placed, Pool, PoolPolicy, Recency,
+    StateScope, Wired,
+};
+pub use space::{MapFlags, Owner, PageOrigin, SegmentId, Spaces, Touch};
+
+// Callers move to the new names next.
+pub use frame::{PageRequest as Request, StateScope as Sharing};
+pub use space::PageOrigin as Origin;

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use binhop_base::{Asid, Bin, Class, Domain, FrameNo, PageId, PageNo, PowerOfTwo, Result, Rng, Stream};
 use binhop_oracle::frames as oracle;
-use binhop_os::placement::{self, Draws, Placement, Recording, Settings};
-use binhop_os::{Counts, Frames, Holdings, Pool, Recency, Request, SegmentId, Sharing, Wired};
+use binhop_os::placement::{self, Recording, Settings};
+use binhop_os::{
+    BinCounts, Draws, Frames, Holdings, PageRequest, Pool, PoolPolicy, Recency, SegmentId, StateScope, Wired,
+};
 use proptest::prelude::*;
 
 type Seen = Arc<Mutex<Vec<(u64, Option<PageId>)>>>;
@@ -46,16 +48,16 @@ impl Rule {
     }
 }
 
-impl Placement for Watching {
+impl PoolPolicy for Watching {
     fn name(&self) -> &str {
         "watching"
     }
 
-    fn counts(&self) -> Option<Counts> {
-        Some(Counts { bins: BINS, tree: false, used: Some(Sharing::Segment) })
+    fn bin_counts(&self) -> Option<BinCounts> {
+        Some(BinCounts { bins: BINS, tree: false, used: Some(StateScope::Segment) })
     }
 
-    fn choose(&mut self, _: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, _: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
         let used = |bin: usize| pool.used_parts().map(|part| part[bin]).sum();
         let oldest = |bin| pool.oldest_in(Bin(bin as u32)).map(|frame| frame.0);
         let ask = |bin| (pool.available()[bin], oldest(bin), used(bin));
@@ -69,12 +71,12 @@ impl Placement for Watching {
     }
 }
 
-fn request(page: u32) -> Request {
+fn request(page: u32) -> PageRequest {
     let page_no = PageNo(u64::from(page) + 100);
     let segment = page % SEGMENTS;
     // Its own segment and the one after.
     let segments = [SegmentId(segment), SegmentId((segment + 1) % SEGMENTS)].into();
-    Request { page: PageId(page), asid: Asid(3), page_no, segment: SegmentId(segment), segments }
+    PageRequest { page: PageId(page), asid: Asid(3), page_no, segment: SegmentId(segment), segments }
 }
 
 /// The fast model and the plain list, driven together.
@@ -165,7 +167,7 @@ impl Bench {
     }
 
     /// The bins as the policy was shown them, counted in the plain list.
-    fn check_bins(&self, request: &Request) {
+    fn check_bins(&self, request: &PageRequest) {
         for (bin, &(available, oldest, used)) in (0..).zip(&*self.bins.lock().unwrap()) {
             let inside = |frame: &&oracle::Frame| frame.number % BINS.bytes() == bin;
             let count = self.list.pool().iter().filter(inside).count();
@@ -372,8 +374,10 @@ fn identity_is_the_page_number_and_never_evicts() {
     let mut frames = Frames::identity();
     let recency = Recency::new();
     for page in 0..100 {
-        let request =
-            Request { page_no: PageNo(u64::MAX >> 12).min(PageNo(u64::from(page) << 40)), ..request(page) };
+        let request = PageRequest {
+            page_no: PageNo(u64::MAX >> 12).min(PageNo(u64::from(page) << 40)),
+            ..request(page)
+        };
         assert!(!frames.needs_recency());
         let placed = frames.place(&request, &recency).unwrap();
         assert_eq!((placed.frame.0, placed.evicted), (request.page_no.0, None));

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use binhop_base::{Asid, Domain, PageId, PageNo, PowerOfTwo, Rng, Stream};
-use binhop_oracle::placements::{self as oracle, Asked, Memory, Rule};
+use binhop_oracle::placements::{self as oracle, Memory, Rule};
 use binhop_os::placement::{POLICIES, Settings, policy};
-use binhop_os::{Frames, Recency, Request, SegmentId, Sharing, Wired};
+use binhop_os::{Frames, PageRequest, Recency, SegmentId, StateScope, Wired};
 use proptest::prelude::*;
 
 /// The spelled-out memory of a policy, or none: what chooses nothing (physical = virtual, a recording) needs no
@@ -27,13 +27,13 @@ fn spelled_out(name: &str, settings: &Settings, seed: u64) -> Option<Box<dyn Mem
         "hierarchical" => Rule::Hierarchical,
         other => panic!("{other} has no oracle"),
     };
-    let by_space = sharing == Sharing::Space;
+    let by_space = sharing == StateScope::Space;
     Some(Box::new(oracle::Pooled::new(rule, frames, pool as usize, bins.bytes(), by_space, seed)))
 }
 
-fn request(asked: &Asked) -> Request {
+fn request(asked: &oracle::PageRequest) -> PageRequest {
     let segments: Vec<SegmentId> = asked.segments.iter().copied().map(SegmentId).collect();
-    Request {
+    PageRequest {
         page: asked.page,
         asid: Asid(asked.asid),
         page_no: PageNo(asked.page_no),
@@ -74,7 +74,7 @@ impl Bench {
     }
 
     /// A reference; whether it evicted a page.
-    fn touch(&mut self, asked: &Asked) -> bool {
+    fn touch(&mut self, asked: &oracle::PageRequest) -> bool {
         let page = asked.page;
         let frame = self.slow.frame_of(page);
         assert_eq!(self.frames.frame_of(page).map(|frame| frame.0), frame);
@@ -175,7 +175,7 @@ struct World {
 }
 
 impl World {
-    fn asked(&mut self, space: u32, which: usize, index: u64) -> Asked {
+    fn asked(&mut self, space: u32, which: usize, index: u64) -> oracle::PageRequest {
         let segments = segments_of(space);
         let segment = segments[which % segments.len()];
         let page = *self.pages.entry((segment, index)).or_insert_with(|| {
@@ -184,7 +184,7 @@ impl World {
         });
         // A shared segment lies elsewhere in each space.
         let page_no = (u64::from(segment) << 8) + index + u64::from(space * (segment / 4));
-        Asked { page, asid: space * 1000 + 7, page_no, segment, segments }
+        oracle::PageRequest { page, asid: space * 1000 + 7, page_no, segment, segments }
     }
 }
 
@@ -233,7 +233,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     let fragmentation = prop_oneof![Just(0), Just(30), Just(100)];
     (frames, 0..5u32, any::<bool>(), any::<bool>(), fragmentation).prop_flat_map(
         |(frames, bins, by_space, pid_hash, fragmentation)| {
-            let sharing = if by_space { Sharing::Space } else { Sharing::Segment };
+            let sharing = if by_space { StateScope::Space } else { StateScope::Segment };
             let bins = PowerOfTwo::from_log2(bins);
             let pool = prop_oneof![3 => 1..=frames, 1 => Just(1), 1 => Just(frames)];
             (pool, 1..=frames.min(9)).prop_map(move |(pool, colors)| Settings {
@@ -301,11 +301,11 @@ proptest! {
     ) {
         let settings = Settings { fragmentation, ..Settings::new(frames, 1) };
         let mut bench = Bench::new("buddy", &settings, seed);
-        let (mut alive, mut next): (Vec<Asked>, u32) = (Vec::new(), 0);
+        let (mut alive, mut next): (Vec<oracle::PageRequest>, u32) = (Vec::new(), 0);
         for (born, count) in bursts {
             for i in 0..count {
                 if born {
-                    let asked = Asked { page: PageId(next), asid: 1, page_no: 0, segment: 1, segments: vec![1] };
+                    let asked = oracle::PageRequest { page: PageId(next), asid: 1, page_no: 0, segment: 1, segments: vec![1] };
                     bench.touch(&asked);
                     alive.push(asked);
                     next += 1;
@@ -328,7 +328,7 @@ proptest! {
         seed in 0..1000u64,
         touches in proptest::collection::vec((0..4u32, 0..3usize, 0..60u64), 200),
     ) {
-        let sharing = if by_space { Sharing::Space } else { Sharing::Segment };
+        let sharing = if by_space { StateScope::Space } else { StateScope::Segment };
         let settings = Settings { bins: PowerOfTwo::from_log2(10), sharing, ..Settings::new(size, pool) };
         let mut frames = policy("hierarchical").unwrap().frames(&settings, seed).unwrap();
         let mut slow = oracle::Pooled::new(Rule::Hierarchical, size, pool as usize, 1024, by_space, seed);
@@ -358,7 +358,7 @@ proptest! {
         seed in 0..1000u64,
         touches in proptest::collection::vec((0..4u32, 0..3usize, 0..150u64, 0..12u8), 300),
     ) {
-        let sharing = if by_space { Sharing::Space } else { Sharing::Segment };
+        let sharing = if by_space { StateScope::Space } else { StateScope::Segment };
         // No more placements than frames that no pool reaches back to.
         let size = 300 + pool;
         let settings = |log2| Settings { bins: PowerOfTwo::from_log2(log2), sharing, ..Settings::new(size, pool) };
@@ -366,7 +366,7 @@ proptest! {
         let mut all: Vec<Frames> =
             (0..=10).map(|log2| hierarchical.frames(&settings(log2), seed).unwrap()).collect();
         let mut world = World::default();
-        let mut alive: BTreeMap<PageId, Asked> = BTreeMap::new();
+        let mut alive: BTreeMap<PageId, oracle::PageRequest> = BTreeMap::new();
         for (space, which, index, dies) in touches {
             let asked = world.asked(space, which, index);
             for frames in &mut all {
@@ -410,7 +410,7 @@ fn the_initial_order_of_colored_lists_changes_neither_faults_nor_utilization() {
         for now in 1..20_000u64 {
             // A sweep over 300 pages, with a working set of its own every other time.
             let page = if now % 2 == 0 { now / 2 % 300 } else { 400 + now * now % 61 };
-            let asked = Asked {
+            let asked = oracle::PageRequest {
                 page: PageId(page as u32),
                 asid: 1,
                 page_no: page * page,
@@ -448,8 +448,13 @@ fn one_color_is_the_naive_policy() {
     let mut recency = Recency::new();
     for now in 1..3000u64 {
         let page = Rng::new(5).below(Stream::new(Domain::Test, 0), now, 100);
-        let asked =
-            Asked { page: PageId(page as u32), asid: 1, page_no: page, segment: 1, segments: vec![1] };
+        let asked = oracle::PageRequest {
+            page: PageId(page as u32),
+            asid: 1,
+            page_no: page,
+            segment: 1,
+            segments: vec![1],
+        };
         if one.frame_of(asked.page).is_none() {
             let placed = one.place(&request(&asked), &recency).unwrap();
             assert_eq!(placed, other.place(&request(&asked), &recency).unwrap());

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result};
 use binhop_os::placement::{self, Policy, Settings};
-use binhop_os::{Recency, Request, Spaces};
+use binhop_os::{PageRequest, Recency, Spaces};
 
 const SIZE: usize = 16 << 20;
 
@@ -81,7 +81,7 @@ fn run(policy: &Policy) -> Result<u64> {
         if frames.frame_of(touch.page).is_none() {
             let segment = spaces.segment_of(touch.page);
             let segments = spaces.shared_segments(asid);
-            frames.place(&Request { page: touch.page, asid, page_no, segment, segments }, &recency)?;
+            frames.place(&PageRequest { page: touch.page, asid, page_no, segment, segments }, &recency)?;
         }
         for page in spaces.drain_dead() {
             frames.release(page);

@@ -5,8 +5,7 @@ use alloc::{boxed::Box, format};
 
 use binhop_base::{FrameNo, PageId, Problem, Result};
 
-use super::{Placed, Pool, Recency, Request, lru::Lru};
-use crate::placement::{Draws, Placement};
+use super::{Draws, PageRequest, Placed, Pool, PoolPolicy, Recency, lru::LruList};
 
 /// Hands out the frames of one lane, numbered from 0. One instance serves one lane.
 ///
@@ -22,7 +21,7 @@ pub trait Allocator: Send {
     ///
     /// # Errors
     /// Whatever may go wrong in a policy that is not built in; the run stops.
-    fn place(&mut self, request: &Request, recency: &Recency, draws: Draws) -> Result<Placed>;
+    fn place(&mut self, request: &PageRequest, recency: &Recency, draws: Draws) -> Result<Placed>;
 
     /// Wires a frame for a page, which is never evicted, and says what the frame held. `draws` are those of wired pages.
     ///
@@ -55,8 +54,8 @@ pub trait Allocator: Send {
 
 /// Memory whose placements pick from the K least recently used frames.
 pub(super) struct Pooled {
-    pub(super) list: Lru,
-    pub(super) policy: Box<dyn Placement>,
+    pub(super) list: LruList,
+    pub(super) policy: Box<dyn PoolPolicy>,
 }
 
 impl Allocator for Pooled {
@@ -68,7 +67,7 @@ impl Allocator for Pooled {
         self.list.needs_recency()
     }
 
-    fn place(&mut self, request: &Request, recency: &Recency, draws: Draws) -> Result<Placed> {
+    fn place(&mut self, request: &PageRequest, recency: &Recency, draws: Draws) -> Result<Placed> {
         let Self { list, policy } = self;
         list.refresh(request, recency);
         check_unwired(list.unwired())?;
@@ -137,8 +136,14 @@ pub(crate) fn check_unwired(unwired: usize) -> Result<()> {
 
 /// A policy broke the one rule it has.
 #[cold]
-fn outside(chosen: FrameNo, policy: &str, request: &Request, draws: Draws, list: &Lru) -> Box<Problem> {
-    let Request { page, asid, page_no, .. } = request;
+fn outside(
+    chosen: FrameNo,
+    policy: &str,
+    request: &PageRequest,
+    draws: Draws,
+    list: &LruList,
+) -> Box<Problem> {
+    let PageRequest { page, asid, page_no, .. } = request;
     let fault = draws.fault();
     Problem::run(
         &format!("frame {chosen}"),

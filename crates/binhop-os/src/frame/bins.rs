@@ -1,4 +1,4 @@
-//! State by bin, kept only for a policy that declares what it asks about ([`Counts`]): the frames of the pool in
+//! State by bin, kept only for a policy that declares what it asks about ([`BinCounts`]): the frames of the pool in
 //! each, in order of age, and the frames that each segment or address space uses there.
 //!
 //! Cost: a frame that enters or leaves the pool, a page placed, evicted or dead changes one count for each
@@ -10,23 +10,23 @@ use alloc::{collections::BTreeMap, vec, vec::Vec};
 
 use binhop_base::{Bin, FrameNo, PowerOfTwo};
 
-use super::{Request, content::Content, tree::Shape};
+use super::{PageRequest, content::Content, tree::Shape};
 
-/// `Counts` declares what a policy asks the pool about.
+/// `BinCounts` declares what a policy asks the pool about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counts {
+pub struct BinCounts {
     /// The number of bins it tells apart.
     pub bins: PowerOfTwo,
     /// True if it asks about coarser divisions too ([`Pool::available_below`](crate::Pool::available_below)).
     pub tree: bool,
     /// The owner by which it asks for used frames, a segment or an address space; `None` if it does not ask.
-    pub used: Option<Sharing>,
+    pub used: Option<StateScope>,
 }
 
-/// `Sharing` says whether a policy keeps its state per segment or per address space, where address spaces share
+/// `StateScope` says whether a policy keeps its state per segment or per address space, where address spaces share
 /// pages (KH90 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sharing {
+pub enum StateScope {
     /// By segment: what an address space uses is the sum over its segments, so that a shared page counts in
     /// each of its sharers.
     #[default]
@@ -35,7 +35,7 @@ pub enum Sharing {
     Space,
 }
 
-impl Sharing {
+impl StateScope {
     /// Both.
     pub const ALL: &'static [Self] = &[Self::Segment, Self::Space];
 
@@ -54,26 +54,26 @@ const NONE: u32 = u32::MAX;
 
 /// Neighbours of a frame in its bin's list, or a list's ends: the older and the younger.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Link {
+struct Neighbours {
     older: u32,
     younger: u32,
 }
 
-const LOOSE: Link = Link { older: NONE, younger: NONE };
+const NOT_LISTED: Neighbours = Neighbours { older: NONE, younger: NONE };
 
 pub(super) struct Bins {
     bins: PowerOfTwo,
     shape: Shape,
-    links: Vec<Link>,
+    links: Vec<Neighbours>,
     /// For each bin its youngest frame as `older` (what comes before the end), its oldest as `younger`.
-    ends: Vec<Link>,
+    ends: Vec<Neighbours>,
     available: Vec<u32>,
     used: Option<Used>,
 }
 
 /// Frames used, by owner (a segment or a space) and bin.
 struct Used {
-    sharing: Sharing,
+    sharing: StateScope,
     shape: Shape,
     /// The slots of the owners that have a page in memory.
     slots: BTreeMap<u32, u32>,
@@ -90,24 +90,24 @@ struct Used {
 }
 
 impl Used {
-    fn owner(&self, request: &Request) -> u32 {
+    fn owner(&self, request: &PageRequest) -> u32 {
         match self.sharing {
-            Sharing::Segment => request.segment.0,
-            Sharing::Space => request.asid.0,
+            StateScope::Segment => request.segment.0,
+            StateScope::Space => request.asid.0,
         }
     }
 
-    fn look_at(&mut self, request: &Request) {
+    fn look_at(&mut self, request: &PageRequest) {
         self.asked.clear();
         let len = self.shape.len();
         let mut ask = |owner| self.asked.extend(self.slots.get(&owner).map(|&slot| slot as usize * len));
         match self.sharing {
-            Sharing::Segment => request.segments.iter().for_each(|segment| ask(segment.0)),
-            Sharing::Space => ask(request.asid.0),
+            StateScope::Segment => request.segments.iter().for_each(|segment| ask(segment.0)),
+            StateScope::Space => ask(request.asid.0),
         }
     }
 
-    fn fill(&mut self, frame: u32, bin: Bin, request: &Request) {
+    fn fill(&mut self, frame: u32, bin: Bin, request: &PageRequest) {
         let owner = self.owner(request);
         let slot = match self.slots.get(&owner) {
             Some(&slot) => slot,
@@ -145,7 +145,7 @@ impl Used {
 }
 
 impl Bins {
-    pub(super) fn new(counts: Counts, frames: usize, pool: &[u32]) -> Self {
+    pub(super) fn new(counts: BinCounts, frames: usize, pool: &[u32]) -> Self {
         let shape = Shape::new(counts.bins, counts.tree);
         let used = counts.used.map(|sharing| Used {
             sharing,
@@ -160,8 +160,8 @@ impl Bins {
         let mut bins = Self {
             bins: counts.bins,
             shape,
-            links: vec![LOOSE; frames],
-            ends: vec![LOOSE; counts.bins.bytes() as usize],
+            links: vec![NOT_LISTED; frames],
+            ends: vec![NOT_LISTED; counts.bins.bytes() as usize],
             available: vec![0; shape.len()],
             used,
         };
@@ -178,7 +178,7 @@ impl Bins {
         let bin = self.bin(frame);
         self.shape.add(&mut self.available, bin, 1);
         let older = core::mem::replace(&mut self.ends[bin.index()].older, frame);
-        self.links[frame as usize] = Link { older, younger: NONE };
+        self.links[frame as usize] = Neighbours { older, younger: NONE };
         match older {
             NONE => self.ends[bin.index()].younger = frame,
             older => self.links[older as usize].younger = frame,
@@ -189,7 +189,7 @@ impl Bins {
     pub(super) fn leave(&mut self, frame: u32) {
         let bin = self.bin(frame);
         self.shape.add(&mut self.available, bin, -1);
-        let Link { older, younger } = core::mem::replace(&mut self.links[frame as usize], LOOSE);
+        let Neighbours { older, younger } = core::mem::replace(&mut self.links[frame as usize], NOT_LISTED);
         match older {
             NONE => self.ends[bin.index()].younger = younger,
             older => self.links[older as usize].younger = younger,
@@ -201,7 +201,7 @@ impl Bins {
     }
 
     /// A frame gets the page of a request.
-    pub(super) fn fill(&mut self, frame: u32, request: &Request) {
+    pub(super) fn fill(&mut self, frame: u32, request: &PageRequest) {
         let bin = self.bin(frame);
         if let Some(used) = &mut self.used {
             used.fill(frame, bin, request);
@@ -217,7 +217,7 @@ impl Bins {
     }
 
     /// The questions that follow are about this request.
-    pub(super) fn look_at(&mut self, request: &Request) {
+    pub(super) fn look_at(&mut self, request: &PageRequest) {
         if let Some(used) = &mut self.used {
             used.look_at(request);
         }
@@ -274,7 +274,7 @@ impl Bins {
             lists[self.bin(frame).index()].push(frame);
             self.shape.add(&mut available, self.bin(frame), 1);
         }
-        let list = |ends: &Link| {
+        let list = |ends: &Neighbours| {
             let after = |&frame: &u32| Some(self.links[frame as usize].younger).filter(|&next| next != NONE);
             core::iter::successors(Some(ends.younger).filter(|&first| first != NONE), after)
                 .collect::<Vec<u32>>()

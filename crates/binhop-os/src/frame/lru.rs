@@ -24,15 +24,15 @@ use alloc::{vec, vec::Vec};
 use binhop_base::{Domain, PageId, Rng, Stream};
 
 use super::{
-    Recency, Request,
+    PageRequest, Recency,
     aged::AgedPool,
     aging::Aging,
-    bins::{Bins, Counts},
+    bins::{BinCounts, Bins},
     content::Content,
     fresh::Fresh,
 };
 
-pub(crate) struct Lru {
+pub(crate) struct LruList {
     size: usize,
     /// The frames that were never used.
     fresh: Fresh,
@@ -41,13 +41,13 @@ pub(crate) struct Lru {
     content: Vec<Content>,
     /// The other frames. `None` until the first placement that needs recency.
     followed: Option<Followed>,
-    /// Counts by bin, if the policy asks for any.
+    /// BinCounts by bin, if the policy asks for any.
     bins: Option<Bins>,
 }
 
 /// The frames that were used, and are not wired, by age.
 struct Followed {
-    /// The used part of the pool, exact since the last [`renew`](Lru::renew).
+    /// The used part of the pool, exact since the last [`renew`](LruList::renew).
     pool: AgedPool,
     aging: Aging,
 }
@@ -66,7 +66,7 @@ impl Followed {
     }
 }
 
-impl Lru {
+impl LruList {
     /// The bytes of a list beside those that its frames and its pool take: of a list with few frames they are the most.
     pub(crate) const BYTES: usize = core::mem::size_of::<Self>();
     /// More once recency is read: the rooms of small lists.
@@ -74,11 +74,11 @@ impl Lru {
 
     /// A list of frames never used, in an order drawn from `rng` (the list's `number` among those of the
     /// lane), with a pool of `size` (1 to all of them).
-    pub(crate) fn new(frames: u32, rng: Rng, number: u64, size: usize, counts: Option<Counts>) -> Self {
+    pub(crate) fn new(frames: u32, rng: Rng, number: u64, size: usize, counts: Option<BinCounts>) -> Self {
         Self::of(Fresh::new(frames, rng, Stream::new(Domain::FrameOrder, number), size), size, counts)
     }
 
-    fn of(fresh: Fresh, size: usize, counts: Option<Counts>) -> Self {
+    fn of(fresh: Fresh, size: usize, counts: Option<BinCounts>) -> Self {
         let bins = counts.map(|counts| Bins::new(counts, fresh.frames(), fresh.first(size)));
         Self {
             size,
@@ -119,7 +119,7 @@ impl Lru {
     }
 
     /// The pool's frames, least recently used first.
-    pub(super) fn pool(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn pool(&self) -> impl Iterator<Item = u32> {
         self.fresh
             .iter()
             .take(self.fresh_len())
@@ -137,7 +137,7 @@ impl Lru {
     }
 
     /// Makes the pool exact for now, and the counts ready for questions about a request.
-    pub(crate) fn refresh(&mut self, request: &Request, recency: &Recency) {
+    pub(crate) fn refresh(&mut self, request: &PageRequest, recency: &Recency) {
         if let Some(bins) = &mut self.bins {
             bins.look_at(request);
         }
@@ -171,7 +171,7 @@ impl Lru {
     }
 
     /// Returns whether a frame is in the pool.
-    pub(super) fn holds(&self, frame: u64) -> bool {
+    pub(crate) fn holds(&self, frame: u64) -> bool {
         let Some((frame, content)) = u32::try_from(frame).ok().zip(self.content.get(frame as usize)) else {
             return false;
         };
@@ -210,7 +210,7 @@ impl Lru {
     }
 
     /// Gives a frame of the pool to the page of a request; returns the page it held.
-    pub(crate) fn take(&mut self, frame: u32, request: &Request) -> Option<PageId> {
+    pub(crate) fn take(&mut self, frame: u32, request: &PageRequest) -> Option<PageId> {
         self.take_out(frame);
         if let Some(followed) = &mut self.followed {
             followed.aging.add(frame, request.page);
@@ -289,10 +289,15 @@ impl Lru {
 }
 
 #[cfg(test)]
-impl Lru {
+impl LruList {
     /// A list in a given order.
-    pub(super) fn in_order(order: Vec<u32>, size: usize, counts: Option<Counts>) -> Self {
+    pub(crate) fn in_order(order: Vec<u32>, size: usize, counts: Option<BinCounts>) -> Self {
         Self::of(Fresh::in_order(order), size, counts)
+    }
+
+    /// The number of trees of used frames that exist.
+    pub(crate) fn used_trees(&self) -> usize {
+        self.bins().expect("the policy asks about bins").slots()
     }
 
     /// Damages the list.

@@ -12,10 +12,9 @@
 mod aged;
 pub(crate) mod aging;
 pub(crate) mod allocator;
-#[cfg(test)]
-pub(crate) mod bench;
 mod bins;
 pub(crate) mod content;
+mod draws;
 mod fresh;
 pub(crate) mod lru;
 mod pool;
@@ -28,21 +27,19 @@ use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
 
 use binhop_base::{Asid, FrameNo, PageId, PageNo, Problem, Result, Rng};
 
-use crate::{
-    SegmentId,
-    placement::{Draws, Placement},
-};
+use crate::SegmentId;
 pub use allocator::Allocator;
 use allocator::Pooled;
-pub use bins::{Counts, Sharing};
-use lru::Lru;
-pub use pool::Pool;
+pub use bins::{BinCounts, StateScope};
+pub use draws::Draws;
+use lru::LruList;
+pub use pool::{Pool, PoolPolicy};
 pub use recency::Recency;
 pub use wired::{Holdings, Wired};
 
 /// A request for a frame: the page of a fault, who touched it and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct PageRequest {
     /// The page that needs a frame.
     pub page: PageId,
     /// The address space that touched it.
@@ -92,7 +89,7 @@ enum Memory {
 /// ```
 /// use binhop_base::{Asid, PageId, PageNo};
 /// use binhop_os::placement::{self, Settings};
-/// use binhop_os::{Recency, Request, SegmentId};
+/// use binhop_os::{Recency, PageRequest, SegmentId};
 ///
 /// let first = placement::policy("first").unwrap();
 /// let mut frames = first.frames(&Settings::new(2, 1), 0)?; // two frames, a pool of one
@@ -101,7 +98,7 @@ enum Memory {
 ///     let page = PageId(number);
 ///     let (asid, page_no, segment) = (Asid(0), PageNo(number.into()), SegmentId(0));
 ///     recency.note(page, u64::from(number) + 1);
-///     let request = Request { page, asid, page_no, segment, segments: [segment].into() };
+///     let request = PageRequest { page, asid, page_no, segment, segments: [segment].into() };
 ///     let placed = frames.place(&request, &recency)?;
 ///     assert_eq!(placed.evicted, (number == 2).then_some(PageId(0)));
 /// }
@@ -124,7 +121,7 @@ impl Frames {
     ///
     /// # Errors
     /// There is no frame, there are 2³² − 1 or more, or the pool is empty or larger than memory.
-    pub fn new(frames: u64, pool: u64, policy: Box<dyn Placement>, seed: u64) -> Result<Self> {
+    pub fn new(frames: u64, pool: u64, policy: Box<dyn PoolPolicy>, seed: u64) -> Result<Self> {
         let count = check_count(frames)?;
         if pool == 0 || pool > frames {
             return Err(Problem::request(
@@ -134,7 +131,7 @@ impl Frames {
                 "change placement.pool or memory.size",
             ));
         }
-        let list = Lru::new(count, Rng::new(seed), 0, pool as usize, policy.counts());
+        let list = LruList::new(count, Rng::new(seed), 0, pool as usize, policy.bin_counts());
         Ok(Self::with(Box::new(Pooled { list, policy }), seed))
     }
 
@@ -183,7 +180,7 @@ impl Frames {
     ///
     /// # Panics
     /// The page is resident.
-    pub fn place(&mut self, request: &Request, recency: &Recency) -> Result<Placed> {
+    pub fn place(&mut self, request: &PageRequest, recency: &Recency) -> Result<Placed> {
         assert!(self.frame_of(request.page).is_none(), "page {} has a frame already", request.page);
         let placed = match &mut self.memory {
             Memory::Identity => Placed { frame: FrameNo(request.page_no.0), evicted: None },
@@ -383,7 +380,7 @@ mod tests {
             let page = PageId(number);
             recency.note(page, u64::from(number) + 1);
             let (asid, page_no, segment) = (Asid(0), PageNo(9), SegmentId(0));
-            let request = Request { page, asid, page_no, segment, segments: [segment].into() };
+            let request = PageRequest { page, asid, page_no, segment, segments: [segment].into() };
             frames.place(&request, &recency).unwrap();
         }
         frames.release(PageId(4));

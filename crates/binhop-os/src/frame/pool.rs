@@ -1,19 +1,24 @@
 //! The pool as a placement policy sees it.
 
-use binhop_base::{Bin, FrameNo, PageId, PowerOfTwo};
+use binhop_base::{Bin, FrameNo, PageId, PowerOfTwo, Result};
 
-use super::{bins::Bins, lru::Lru};
+use super::{
+    PageRequest,
+    bins::{BinCounts, Bins},
+    draws::Draws,
+    lru::LruList,
+};
 
 /// The K least recently used frames at one placement, in order: rank 0 is the least recently used.
 ///
-/// A policy that asks by bin declares so ([`Placement::counts`](crate::placement::Placement::counts)).
+/// A policy that asks by bin declares so ([`PoolPolicy::bin_counts`]).
 #[derive(Clone, Copy)]
 pub struct Pool<'a> {
-    list: &'a Lru,
+    list: &'a LruList,
 }
 
 impl<'a> Pool<'a> {
-    pub(super) fn new(list: &'a Lru) -> Self {
+    pub(crate) fn new(list: &'a LruList) -> Self {
         Self { list }
     }
 
@@ -80,7 +85,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Frames of all memory that hold pages of the address space that faults (by the declared
-    /// [`Sharing`](crate::Sharing)), in the pool too until they are chosen: for each part of it the frames in
+    /// [`StateScope`](crate::StateScope)), in the pool too until they are chosen: for each part of it the frames in
     /// each bin. The sums over the parts, bin by bin, are what it uses.
     ///
     /// # Panics
@@ -119,4 +124,21 @@ impl<'a> Pool<'a> {
     fn number(&self, rank: usize) -> u32 {
         self.list.frame(rank)
     }
+}
+
+/// A policy that picks from the pool. One instance serves one lane.
+pub trait PoolPolicy: Send {
+    /// Its name, for messages.
+    fn name(&self) -> &str;
+
+    /// Returns what it asks the pool about bins, if it does: that is kept up to date only then.
+    fn bin_counts(&self) -> Option<BinCounts> {
+        None
+    }
+
+    /// The frame for a page: one of the pool. What it still holds is evicted.
+    ///
+    /// # Errors
+    /// Whatever may go wrong in a policy that is not built in; the run stops.
+    fn choose(&mut self, request: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo>;
 }

@@ -1,4 +1,4 @@
-//! Counts by bin, and by every coarser division into bins.
+//! BinCounts by bin, and by every coarser division into bins.
 //!
 //! A node stands for the frames whose lowest `level` bin bits are `low`. Its two children fix the next
 //! *higher* bit: `low` and `low + 2^level` at `level + 1`. That is the bin tree of KH90 §3.2.4, whose nodes are

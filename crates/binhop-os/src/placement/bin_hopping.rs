@@ -7,8 +7,8 @@ use alloc::{boxed::Box, collections::BTreeMap};
 use binhop_base::{Asid, Bin, FrameNo, PowerOfTwo, Result};
 
 use super::settings::{BINS, POOL, TUNED_FOR};
-use super::{Draws, Manner, Placement, Policy};
-use crate::{Counts, Pool, Request};
+use super::{Manner, Policy};
+use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
     name: "bin-hopping",
@@ -26,16 +26,16 @@ struct BinHopping {
     pointers: BTreeMap<Asid, u32>,
 }
 
-impl Placement for BinHopping {
+impl PoolPolicy for BinHopping {
     fn name(&self) -> &str {
         POLICY.name
     }
 
-    fn counts(&self) -> Option<Counts> {
-        Some(Counts { bins: self.bins, tree: false, used: None })
+    fn bin_counts(&self) -> Option<BinCounts> {
+        Some(BinCounts { bins: self.bins, tree: false, used: None })
     }
 
-    fn choose(&mut self, request: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, request: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
         let bins = self.bins.bytes();
         let pointer =
             self.pointers.entry(request.asid).or_insert_with(|| draws.of(request.asid.0, bins) as u32);
@@ -52,8 +52,8 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::frame::bench::{Bench, page};
     use crate::placement::Settings;
+    use crate::placement::bench::{Bench, page};
 
     #[test]
     fn each_space_goes_round_the_bins_and_passes_over_those_without_a_frame() {

@@ -31,9 +31,9 @@ use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 use binhop_base::{Domain, FrameNo, PageId, Result, Rng, Stream};
 
 use super::settings::FRAGMENTATION;
-use super::{Draws, Manner, Own, Policy};
+use super::{Manner, Own, Policy};
 use crate::frame::{aging::Aging, allocator::check_unwired, content::Content};
-use crate::{Allocator, Placed, Recency, Request};
+use crate::{Allocator, Draws, PageRequest, Placed, Recency};
 
 pub(super) static POLICY: Policy = Policy {
     name: "buddy",
@@ -265,7 +265,7 @@ impl Allocator for Buddy {
         self.full
     }
 
-    fn place(&mut self, request: &Request, recency: &Recency, _: Draws) -> Result<Placed> {
+    fn place(&mut self, request: &PageRequest, recency: &Recency, _: Draws) -> Result<Placed> {
         let (frame, evicted) = self.give(recency, Content::of(request.page))?;
         Ok(Placed { frame: FrameNo(frame.into()), evicted })
     }
@@ -338,8 +338,8 @@ impl Allocator for Buddy {
 mod tests {
     use super::*;
     use crate::Frames;
-    use crate::frame::bench::page;
     use crate::placement::Settings;
+    use crate::placement::bench::page;
 
     fn free(blocks: &Blocks) -> Vec<(usize, u32)> {
         blocks.lists().collect()

@@ -18,9 +18,9 @@ use binhop_base::{FrameNo, PageId, Result, Rng};
 
 use super::color::fibonacci;
 use super::settings::{COLORS, PID_HASH, TUNED_FOR};
-use super::{Draws, Manner, Own, Policy, Settings};
-use crate::frame::{allocator::check_unwired, lru::Lru};
-use crate::{Allocator, Placed, Recency, Request};
+use super::{Manner, Own, Policy, Settings};
+use crate::frame::{allocator::check_unwired, lru::LruList};
+use crate::{Allocator, Draws, PageRequest, Placed, Recency};
 
 pub(super) static POLICY: Policy = Policy {
     name: "colored-lists",
@@ -43,7 +43,7 @@ fn build(settings: &Settings, rng: Rng) -> Box<dyn Allocator> {
     let Settings { frames, colors, pid_hash, .. } = *settings;
     // The lower colors have a frame more if it does not come out even.
     let of = |color| ((frames - color - 1) / colors + 1) as u32;
-    let lists = (0..colors).map(|color| Lru::new(of(color), rng, color, 1, None)).collect();
+    let lists = (0..colors).map(|color| LruList::new(of(color), rng, color, 1, None)).collect();
     Box::new(ColoredLists { lists, pid_hash })
 }
 
@@ -54,7 +54,7 @@ fn safe_frames(settings: &Settings) -> u64 {
 
 struct ColoredLists {
     /// By color. Frame f is number f / colors of list f mod colors.
-    lists: Vec<Lru>,
+    lists: Vec<LruList>,
     pid_hash: bool,
 }
 
@@ -71,10 +71,10 @@ impl Allocator for ColoredLists {
     }
 
     fn needs_recency(&self) -> bool {
-        self.lists.iter().any(Lru::needs_recency)
+        self.lists.iter().any(LruList::needs_recency)
     }
 
-    fn place(&mut self, request: &Request, recency: &Recency, _: Draws) -> Result<Placed> {
+    fn place(&mut self, request: &PageRequest, recency: &Recency, _: Draws) -> Result<Placed> {
         let colors = self.lists.len() as u64;
         let hash = if self.pid_hash { fibonacci(request.asid) } else { 0 };
         let color = (request.page_no.0 ^ hash) % colors;
@@ -107,7 +107,7 @@ impl Allocator for ColoredLists {
     }
 
     fn wired(&self) -> u64 {
-        self.lists.iter().map(Lru::wired).sum()
+        self.lists.iter().map(LruList::wired).sum()
     }
 
     fn release(&mut self, frame: FrameNo) {
@@ -121,11 +121,11 @@ impl Allocator for ColoredLists {
     }
 
     fn held(&self) -> u64 {
-        self.lists.iter().map(Lru::held).sum()
+        self.lists.iter().map(LruList::held).sum()
     }
 
     fn is_whole(&self) -> bool {
-        self.lists.iter().all(Lru::is_whole)
+        self.lists.iter().all(LruList::is_whole)
     }
 }
 
@@ -133,7 +133,7 @@ impl Allocator for ColoredLists {
 mod tests {
     use super::*;
     use crate::Frames;
-    use crate::frame::bench::page;
+    use crate::placement::bench::page;
 
     fn frames(frames: u64, colors: u64, pid_hash: bool) -> Frames {
         let settings = Settings { colors, pid_hash, ..Settings::new(frames, 1) };

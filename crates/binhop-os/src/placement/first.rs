@@ -6,8 +6,8 @@ use alloc::boxed::Box;
 
 use binhop_base::{FrameNo, Result};
 
-use super::{Draws, Manner, Placement, Policy};
-use crate::{Pool, Request};
+use super::{Manner, Policy};
+use crate::{Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
     name: "first",
@@ -20,12 +20,12 @@ pub(super) static POLICY: Policy = Policy {
 
 struct First;
 
-impl Placement for First {
+impl PoolPolicy for First {
     fn name(&self) -> &str {
         POLICY.name
     }
 
-    fn choose(&mut self, _: &Request, pool: &Pool<'_>, _: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, _: &PageRequest, pool: &Pool<'_>, _: Draws) -> Result<FrameNo> {
         Ok(pool.frame(0))
     }
 }

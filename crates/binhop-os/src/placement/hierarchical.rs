@@ -12,8 +12,8 @@ use alloc::boxed::Box;
 use binhop_base::{Bin, FrameNo, PowerOfTwo, Result};
 
 use super::settings::{BINS, POOL, SHARING, TUNED_FOR};
-use super::{Draws, Manner, Placement, Policy};
-use crate::{Counts, Pool, Request, Sharing};
+use super::{Manner, Policy};
+use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy, StateScope};
 
 pub(super) static POLICY: Policy = Policy {
     name: "hierarchical",
@@ -30,19 +30,19 @@ pub(super) static POLICY: Policy = Policy {
 
 struct Hierarchical {
     bins: PowerOfTwo,
-    sharing: Sharing,
+    sharing: StateScope,
 }
 
-impl Placement for Hierarchical {
+impl PoolPolicy for Hierarchical {
     fn name(&self) -> &str {
         POLICY.name
     }
 
-    fn counts(&self) -> Option<Counts> {
-        Some(Counts { bins: self.bins, tree: true, used: Some(self.sharing) })
+    fn bin_counts(&self) -> Option<BinCounts> {
+        Some(BinCounts { bins: self.bins, tree: true, used: Some(self.sharing) })
     }
 
-    fn choose(&mut self, _: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, _: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
         let mut low = 0;
         let mut coins = None;
         for level in 0..self.bins.log2() {
@@ -71,8 +71,8 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::frame::bench::{Bench, page};
     use crate::placement::Settings;
+    use crate::placement::bench::{Bench, page};
 
     fn settings(log2: u32) -> Settings {
         Settings { bins: PowerOfTwo::from_log2(log2), ..Settings::new(1, 1) }
@@ -124,11 +124,11 @@ mod tests {
             let frame = bench.place(&page(process).of(&[process]));
             bench.release(frame);
         }
-        assert_eq!(bench.slots(), 1);
+        assert_eq!(bench.used_trees(), 1);
         for process in 0..8 {
             bench.place(&page(100 + process).of(&[process % 3]));
         }
-        assert_eq!(bench.slots(), 3);
+        assert_eq!(bench.used_trees(), 3);
         bench.check();
     }
 }

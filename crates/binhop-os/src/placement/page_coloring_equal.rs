@@ -8,8 +8,8 @@ use binhop_base::{FrameNo, PowerOfTwo, Result};
 
 use super::color::match_or_first;
 use super::settings::{BINS, POOL, TUNED_FOR};
-use super::{Draws, Manner, Placement, Policy};
-use crate::{Counts, Pool, Request};
+use super::{Manner, Policy};
+use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
     name: "page-coloring-equal",
@@ -24,16 +24,16 @@ struct Equal {
     bins: PowerOfTwo,
 }
 
-impl Placement for Equal {
+impl PoolPolicy for Equal {
     fn name(&self) -> &str {
         POLICY.name
     }
 
-    fn counts(&self) -> Option<Counts> {
-        Some(Counts { bins: self.bins, tree: false, used: None })
+    fn bin_counts(&self) -> Option<BinCounts> {
+        Some(BinCounts { bins: self.bins, tree: false, used: None })
     }
 
-    fn choose(&mut self, request: &Request, pool: &Pool<'_>, _: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, request: &PageRequest, pool: &Pool<'_>, _: Draws) -> Result<FrameNo> {
         match_or_first(pool, self.bins, request.page_no.0)
     }
 }
@@ -41,8 +41,8 @@ impl Placement for Equal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::bench::{Bench, page};
     use crate::placement::Settings;
+    use crate::placement::bench::{Bench, page};
 
     #[test]
     fn bins_match_while_the_pool_has_such_a_frame_and_then_its_oldest_goes() {

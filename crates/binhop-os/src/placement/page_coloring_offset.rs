@@ -8,8 +8,8 @@ use binhop_base::{FrameNo, PowerOfTwo, Result};
 
 use super::color::match_or_first;
 use super::settings::{BINS, POOL, SHARING, TUNED_FOR};
-use super::{Draws, Manner, Placement, Policy};
-use crate::{Counts, Pool, Request, Sharing};
+use super::{Manner, Policy};
+use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy, StateScope};
 
 pub(super) static POLICY: Policy = Policy {
     name: "page-coloring-offset",
@@ -22,22 +22,22 @@ pub(super) static POLICY: Policy = Policy {
 
 struct Offset {
     bins: PowerOfTwo,
-    sharing: Sharing,
+    sharing: StateScope,
 }
 
-impl Placement for Offset {
+impl PoolPolicy for Offset {
     fn name(&self) -> &str {
         POLICY.name
     }
 
-    fn counts(&self) -> Option<Counts> {
-        Some(Counts { bins: self.bins, tree: false, used: None })
+    fn bin_counts(&self) -> Option<BinCounts> {
+        Some(BinCounts { bins: self.bins, tree: false, used: None })
     }
 
-    fn choose(&mut self, request: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, request: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
         let unit = match self.sharing {
-            Sharing::Segment => request.segment.0,
-            Sharing::Space => request.asid.0,
+            StateScope::Segment => request.segment.0,
+            StateScope::Space => request.asid.0,
         };
         let offset = draws.of(unit, self.bins.bytes());
         match_or_first(pool, self.bins, request.page_no.0.wrapping_add(offset))
@@ -49,10 +49,10 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::frame::bench::{Bench, page};
     use crate::placement::Settings;
+    use crate::placement::bench::{Bench, page};
 
-    fn bench(sharing: Sharing) -> Bench {
+    fn bench(sharing: StateScope) -> Bench {
         let settings = Settings { bins: PowerOfTwo::from_log2(10), sharing, ..Settings::new(1, 1) };
         let order: Vec<u32> = (0..1024).collect();
         Bench::new(POLICY.name, settings, &order, 1024)
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn an_offset_belongs_to_a_segment_whoever_touches_it_and_differs_between_seeds() {
-        let mut bench = bench(Sharing::Segment);
+        let mut bench = bench(StateScope::Segment);
         let start = bench.choose(&page(0).of(&[7, 8]));
         for (page_no, asid) in [(1, 1), (600, 2), (1 << 40, 3)] {
             let there = bench.choose(&page(0).of(&[7]).at(page_no).by(asid));
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn or_to_an_address_space_whatever_it_touches() {
-        let mut bench = bench(Sharing::Space);
+        let mut bench = bench(StateScope::Space);
         let start = bench.choose(&page(0).of(&[7]));
         assert_eq!(bench.choose(&page(0).of(&[8]).at(1)), (start + 1) % 1024);
         assert_ne!(bench.choose(&page(0).of(&[7]).by(2)), start);

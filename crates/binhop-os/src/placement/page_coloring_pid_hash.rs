@@ -9,8 +9,8 @@ use binhop_base::{FrameNo, PowerOfTwo, Result};
 
 use super::color::{fibonacci, match_or_first};
 use super::settings::{BINS, POOL, TUNED_FOR};
-use super::{Draws, Manner, Placement, Policy};
-use crate::{Counts, Pool, Request};
+use super::{Manner, Policy};
+use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
     name: "page-coloring-pid-hash",
@@ -25,16 +25,16 @@ struct PidHash {
     bins: PowerOfTwo,
 }
 
-impl Placement for PidHash {
+impl PoolPolicy for PidHash {
     fn name(&self) -> &str {
         POLICY.name
     }
 
-    fn counts(&self) -> Option<Counts> {
-        Some(Counts { bins: self.bins, tree: false, used: None })
+    fn bin_counts(&self) -> Option<BinCounts> {
+        Some(BinCounts { bins: self.bins, tree: false, used: None })
     }
 
-    fn choose(&mut self, request: &Request, pool: &Pool<'_>, _: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, request: &PageRequest, pool: &Pool<'_>, _: Draws) -> Result<FrameNo> {
         match_or_first(pool, self.bins, request.page_no.0 ^ fibonacci(request.asid))
     }
 }
@@ -44,8 +44,8 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::frame::bench::{Bench, page};
     use crate::placement::Settings;
+    use crate::placement::bench::{Bench, page};
 
     /// The hashes of 1, 2 and 3 end in 9, 2 and C.
     #[test]

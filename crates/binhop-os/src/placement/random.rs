@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 
 use binhop_base::{FrameNo, Result};
 
-use super::{Draws, Manner, Placement, Policy, settings::POOL};
-use crate::{Pool, Request};
+use super::{Manner, Policy, settings::POOL};
+use crate::{Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
     name: "random",
@@ -18,12 +18,12 @@ pub(super) static POLICY: Policy = Policy {
 
 struct Random;
 
-impl Placement for Random {
+impl PoolPolicy for Random {
     fn name(&self) -> &str {
         POLICY.name
     }
 
-    fn choose(&mut self, _: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, _: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
         Ok(pool.frame(draws.below(0, pool.len() as u64) as usize))
     }
 }

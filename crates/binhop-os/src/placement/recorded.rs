@@ -19,9 +19,10 @@ use alloc::{
 
 use binhop_base::{Asid, FrameNo, PageId, PageNo, Problem, Result};
 
+use super::recording::Recording;
 use super::settings::FILE;
-use super::{Draws, Manner, Own, Policy};
-use crate::{Allocator, Placed, Recency, Request};
+use super::{Manner, Own, Policy};
+use crate::{Allocator, Draws, PageRequest, Placed, Recency};
 
 pub(super) static POLICY: Policy = Policy {
     name: "recorded",
@@ -39,68 +40,6 @@ pub(super) static POLICY: Policy = Policy {
         is_random: |_| false,
     }),
 };
-
-/// Frames by the address space and virtual page that were given them, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recording {
-    frames: BTreeMap<(Asid, PageNo), Vec<FrameNo>>,
-    /// Runs of pages in runs of frames, by the first page: how many, and the first frame.
-    runs: BTreeMap<(Asid, PageNo), (u64, FrameNo)>,
-    evicts: bool,
-}
-
-impl Recording {
-    /// One row for each placement, in order. `evicts`: whether a page may leave its frame for another.
-    #[must_use]
-    pub fn new(rows: impl IntoIterator<Item = (Asid, PageNo, FrameNo)>, evicts: bool) -> Self {
-        let mut frames: BTreeMap<_, Vec<FrameNo>> = BTreeMap::new();
-        for (asid, page_no, frame) in rows {
-            frames.entry((asid, page_no)).or_default().push(frame);
-        }
-        Self { frames, runs: BTreeMap::new(), evicts }
-    }
-
-    /// The same with what a map says: pages in a row, from the first, in frames in a row. No two runs overlap. What is
-    /// said of single pages holds before what a run says.
-    #[must_use]
-    pub fn with_runs(self, runs: impl IntoIterator<Item = (Asid, PageNo, FrameNo, u64)>) -> Self {
-        let runs =
-            runs.into_iter().map(|(asid, page, frame, pages)| ((asid, page), (pages, frame))).collect();
-        Self { runs, ..self }
-    }
-
-    /// The highest frame it gives, if it gives any.
-    #[must_use]
-    pub fn last_frame(&self) -> Option<FrameNo> {
-        let runs = self.runs.values().map(|(pages, first)| FrameNo(first.0.saturating_add(pages - 1)));
-        self.frames.values().flatten().copied().chain(runs).max()
-    }
-
-    /// The frames of a memory that it never gives.
-    fn spare(&self, frames: u64) -> BTreeSet<u64> {
-        let mut spare: BTreeSet<u64> = (0..frames).collect();
-        self.frames.values().flatten().for_each(|frame| {
-            spare.remove(&frame.0);
-        });
-        for &(pages, FrameNo(first)) in self.runs.values() {
-            let end = first.saturating_add(pages).min(frames);
-            (first..end).for_each(|frame| {
-                spare.remove(&frame);
-            });
-        }
-        spare
-    }
-
-    /// The frame for the placement of a page after `before` others of it.
-    fn frame(&self, page: (Asid, PageNo), before: usize) -> Option<FrameNo> {
-        if let Some(frames) = self.frames.get(&page) {
-            return Some(frames[before.min(frames.len() - 1)]);
-        }
-        let (&(asid, first), &(pages, frame)) = self.runs.range(..=page).next_back()?;
-        let ahead = page.1.0.checked_sub(first.0).filter(|&ahead| asid == page.0 && ahead < pages)?;
-        Some(FrameNo(frame.0 + ahead))
-    }
-}
 
 struct Recorded {
     recording: Arc<Recording>,
@@ -129,7 +68,7 @@ impl Allocator for Recorded {
         false
     }
 
-    fn place(&mut self, request: &Request, _: &Recency, draws: Draws) -> Result<Placed> {
+    fn place(&mut self, request: &PageRequest, _: &Recency, draws: Draws) -> Result<Placed> {
         let key = (request.asid, request.page_no);
         let problem = |value: &str, rule: &str, remedy: &str| {
             let place = format!(
@@ -211,8 +150,8 @@ impl Allocator for Recorded {
 mod tests {
     use super::*;
     use crate::Frames;
-    use crate::frame::bench::page;
     use crate::placement::Settings;
+    use crate::placement::bench::page;
 
     fn frames(evicts: bool) -> Frames {
         let rows = [(0, 7, 3), (1, 7, 0), (0, 7, 2), (0, 8, 3), (0, 9, 64)];
@@ -241,21 +180,6 @@ mod tests {
         assert!(place(4, 11).unwrap_err().rule.contains("every page"));
         assert!(place(5, 9).unwrap_err().rule.contains("lie in memory"));
         frames.check().unwrap();
-    }
-
-    #[test]
-    fn a_map_gives_pages_in_a_row_frames_in_a_row() {
-        let rows = [(Asid(1), PageNo(5), FrameNo(0))];
-        let runs = [(Asid(0), PageNo(512), FrameNo(2), 3), (Asid(1), PageNo(4), FrameNo(5), 2)];
-        let recording = Recording::new(rows, false).with_runs(runs);
-        assert_eq!(recording.last_frame(), Some(FrameNo(6)));
-        let frame = |asid, page| recording.frame((Asid(asid), PageNo(page)), 0).map(|frame| frame.0);
-        assert_eq!(
-            (511..=515).map(|page| frame(0, page)).collect::<Vec<_>>(),
-            [None, Some(2), Some(3), Some(4), None]
-        );
-        assert_eq!((3..=6).map(|page| frame(1, page)).collect::<Vec<_>>(), [None, Some(5), Some(0), None]);
-        assert_eq!(frame(2, 4), None);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use alloc::{boxed::Box, vec::Vec};
 use binhop_base::{Bin, FrameNo, PowerOfTwo, Result};
 
 use super::settings::{BINS, POOL, SHARING, TUNED_FOR};
-use super::{Draws, Manner, Placement, Policy};
-use crate::{Counts, Pool, Request, Sharing};
+use super::{Manner, Policy};
+use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy, StateScope};
 
 pub(super) static POLICY: Policy = Policy {
     name: "sequential",
@@ -27,21 +27,21 @@ const BLOCK: usize = 64;
 
 struct Sequential {
     bins: PowerOfTwo,
-    sharing: Sharing,
+    sharing: StateScope,
     /// Room for the sums over several segments.
     used: Vec<u32>,
 }
 
-impl Placement for Sequential {
+impl PoolPolicy for Sequential {
     fn name(&self) -> &str {
         POLICY.name
     }
 
-    fn counts(&self) -> Option<Counts> {
-        Some(Counts { bins: self.bins, tree: false, used: Some(self.sharing) })
+    fn bin_counts(&self) -> Option<BinCounts> {
+        Some(BinCounts { bins: self.bins, tree: false, used: Some(self.sharing) })
     }
 
-    fn choose(&mut self, _: &Request, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, _: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
         let (used, free) = (self.sum(pool), pool.available());
         // Passes over 32-bit numbers, of which the compiler does several at once.
         let pairs = || used.iter().zip(free);
@@ -93,10 +93,10 @@ impl Sequential {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::bench::{Bench, page};
     use crate::placement::Settings;
+    use crate::placement::bench::{Bench, page};
 
-    fn settings(log2: u32, sharing: Sharing) -> Settings {
+    fn settings(log2: u32, sharing: StateScope) -> Settings {
         Settings { bins: PowerOfTwo::from_log2(log2), sharing, ..Settings::new(1, 1) }
     }
 
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn figure_6() {
         let pairs = [(2, 4), (1, 2), (0, 0), (3, 5), (1, 1), (1, 3), (2, 3), (4, 0)];
-        let mut bench = Bench::with_pairs(POLICY.name, settings(3, Sharing::Segment), &pairs);
+        let mut bench = Bench::with_pairs(POLICY.name, settings(3, StateScope::Segment), &pairs);
         assert_eq!(bench.pair(3, 5), (1, 3));
         assert_eq!(bench.place(&page(0)), 8 + 5, "the oldest of the three");
         // The figure shows the pool before it is filled up to K again.
@@ -119,7 +119,7 @@ mod tests {
         for seed in 0..400 {
             let pairs = [(1, 2), (2, 9), (1, 2), (1, 2)];
             let mut bench =
-                Bench::with_pairs(POLICY.name, settings(2, Sharing::Segment), &pairs).seeded(seed);
+                Bench::with_pairs(POLICY.name, settings(2, StateScope::Segment), &pairs).seeded(seed);
             seen[bench.choose(&page(0)) as usize % 4] += 1;
         }
         assert_eq!(seen[1], 0);
@@ -142,11 +142,11 @@ mod tests {
             [bench.choose(&next(1, 2)), bench.choose(&next(2, 3)), bench.choose(&page(4).of(&[9]).by(3))]
         };
         // Space 1 uses 2, 1, 0, 0; space 2 uses 2, 0, 1, 0; a third uses nothing: bins 1 and 3 tie.
-        assert_eq!(chosen(Sharing::Segment)[0], 3);
-        assert!([3, 5].contains(&chosen(Sharing::Segment)[1]));
+        assert_eq!(chosen(StateScope::Segment)[0], 3);
+        assert!([3, 5].contains(&chosen(StateScope::Segment)[1]));
         // Space 1 placed 0 and 1; space 2 placed 2 and 4.
-        assert_eq!(chosen(Sharing::Space)[0], 3);
-        assert!([3, 5].contains(&chosen(Sharing::Space)[1]));
-        assert!([3, 5].contains(&chosen(Sharing::Space)[2]));
+        assert_eq!(chosen(StateScope::Space)[0], 3);
+        assert!([3, 5].contains(&chosen(StateScope::Space)[1]));
+        assert!([3, 5].contains(&chosen(StateScope::Space)[2]));
     }
 }

@@ -4,8 +4,8 @@ use alloc::{format, string::ToString, sync::Arc};
 
 use binhop_base::{PowerOfTwo, Problem, Result};
 
-use super::Recording;
-use crate::{Sharing, frame::check_count};
+use super::recording::Recording;
+use crate::{StateScope, frame::check_count};
 
 /// A key under `placement` in a machine file.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Settings {
     /// The colors that frames are divided into.
     pub colors: u64,
     /// The owner by which a policy keeps its state where address spaces share pages: a segment or an address space.
-    pub sharing: Sharing,
+    pub sharing: StateScope,
     /// True if an address space's number enters into a page's color.
     pub pid_hash: bool,
     /// Percent of memory that holds older pages at the start.
@@ -54,7 +54,7 @@ impl Settings {
     /// A memory of so many frames and a pool; one bin, one color, sharing by segment, nothing else.
     #[must_use]
     pub fn new(frames: u64, pool: u64) -> Self {
-        let (bins, sharing, recording) = (PowerOfTwo::ONE, Sharing::Segment, Arc::default());
+        let (bins, sharing, recording) = (PowerOfTwo::ONE, StateScope::Segment, Arc::default());
         Self { frames, pool, bins, colors: 1, sharing, pid_hash: false, fragmentation: 0, recording }
     }
 

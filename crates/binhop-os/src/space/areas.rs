@@ -3,7 +3,7 @@
 use binhop_base::PowerOfTwo;
 use binhop_base::forest::{Forest, Root};
 
-use super::{Origin, SegmentId};
+use super::{PageOrigin, SegmentId};
 
 /// The distance below its start at which a touch still makes a growing area grow: the limit of a stack that Linux
 /// sets by default. A touch further down is not taken for the stack.
@@ -125,22 +125,22 @@ impl Areas {
     }
 
     /// Returns what a space's own page is made of at machine page `page`. Of several areas, the first in a segment decides.
-    pub(super) fn origin(&self, areas: Root, page: u64, size: PowerOfTwo) -> Origin {
+    pub(super) fn origin(&self, areas: Root, page: u64, size: PowerOfTwo) -> PageOrigin {
         let first = page << size.log2();
         let mut within = self.overlapping(areas, first, first | (size.bytes() - 1));
-        let Some((start, area)) = within.next() else { return Origin::Outside };
+        let Some((start, area)) = within.next() else { return PageOrigin::Outside };
         let backing = area.backing.or_else(|| within.find_map(|(_, next)| next.backing));
         if let Some(backing) = backing {
-            return Origin::Segment(backing.segment);
+            return PageOrigin::Segment(backing.segment);
         }
         if area.grows {
-            return Origin::Stack;
+            return PageOrigin::Stack;
         }
         let before = start.checked_sub(1).and_then(|end| self.0.at_or_below(areas, end));
         let before = before.filter(|(_, before)| before.last.wrapping_add(1) == start);
         match before.filter(|(_, before)| before.writable).and_then(|(_, before)| before.backing) {
-            Some(backing) if !backing.shared => Origin::Behind(backing.segment),
-            _ => Origin::Anonymous,
+            Some(backing) if !backing.shared => PageOrigin::Behind(backing.segment),
+            _ => PageOrigin::Anonymous,
         }
     }
 

@@ -4,7 +4,7 @@ use alloc::{format, vec::Vec};
 
 use binhop_base::{Asid, MappingId, PageId, PageNo, Problem, Result};
 
-use super::{Origin, SegmentId};
+use super::{PageOrigin, SegmentId};
 
 /// A link to a mapping, or the end of a chain: no mapping has the number `u32::MAX` (see `Ids::room`).
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ impl Link {
 struct Page {
     global: PageNo,
     segment: SegmentId,
-    origin: Origin,
+    origin: PageOrigin,
     newest: Link,
 }
 
@@ -70,7 +70,12 @@ impl Ids {
     }
 
     /// A new page, first mapped at `global`.
-    pub(super) fn add_page(&mut self, segment: SegmentId, global: PageNo, origin: Origin) -> Result<PageId> {
+    pub(super) fn add_page(
+        &mut self,
+        segment: SegmentId,
+        global: PageNo,
+        origin: PageOrigin,
+    ) -> Result<PageId> {
         let page = PageId(self.room(self.pages.len(), "pages")?);
         self.pages.push(Page { global, segment, origin, newest: Link::END });
         Ok(page)
@@ -145,7 +150,7 @@ impl Ids {
         self.pages[page.index()].segment
     }
 
-    pub(super) fn origin_of(&self, page: PageId) -> Origin {
+    pub(super) fn origin_of(&self, page: PageId) -> PageOrigin {
         self.pages[page.index()].origin
     }
 
@@ -162,7 +167,7 @@ mod tests {
     #[test]
     fn running_out_of_numbers_stops_the_run() {
         let mut ids = Ids { limit: 2, ..Ids::new() };
-        let add = |ids: &mut Ids, page| ids.add_page(SegmentId(0), PageNo(page), Origin::Outside);
+        let add = |ids: &mut Ids, page| ids.add_page(SegmentId(0), PageNo(page), PageOrigin::Outside);
         let page = add(&mut ids, 7).unwrap();
         add(&mut ids, 8).unwrap();
         let problem = add(&mut ids, 9).unwrap_err();

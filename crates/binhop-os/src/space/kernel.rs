@@ -17,7 +17,7 @@
 
 use binhop_base::{MappingId, PageNo, Result};
 
-use super::{Origin, SegmentId, Spaces, Touch};
+use super::{PageOrigin, SegmentId, Spaces, Touch};
 use crate::table::Pair;
 
 /// The number of the kernel's space in the table of places: no process has it, as there are fewer spaces than numbers.
@@ -41,7 +41,7 @@ impl Spaces {
             }
             None => {
                 let segment = SegmentId::KERNEL;
-                (self.ids.add_page(segment, page_no, Origin::Segment(segment))?, true)
+                (self.ids.add_page(segment, page_no, PageOrigin::Segment(segment))?, true)
             }
         };
         let mapping = self.ids.add_kernel_mapping(page_no, page)?;

@@ -57,7 +57,7 @@ use lineage::{Lineage, Lineages};
 use segment::Segments;
 
 use crate::table::{Pair, Table};
-pub use segment::{Origin, Owner, SegmentId};
+pub use segment::{Owner, PageOrigin, SegmentId};
 
 /// The answer to one touch.
 ///
@@ -105,7 +105,7 @@ struct Space {
     /// The number of forks after the last in which it took part: a page of its own that is older may have other
     /// holders, and the next write makes another.
     forked: u64,
-    /// Counts the events that changed the space: what `Place` remembers holds within one of them.
+    /// BinCounts the events that changed the space: what `Place` remembers holds within one of them.
     generation: u64,
     /// Mappings it ever made.
     footprint: u64,
@@ -337,7 +337,7 @@ impl Spaces {
                 self.segment_page(segment, index, page_no, shared)
             }
             Some(What::Run { segment, .. }) => {
-                self.own_page(space, page_no, false, Origin::Copy(segment), true)
+                self.own_page(space, page_no, false, PageOrigin::Copy(segment), true)
             }
             None => {
                 let home = &self.spaces[space as usize];
@@ -363,7 +363,7 @@ impl Spaces {
         if let Some(page) = self.segments.page(segment, index) {
             return Ok(Found { page, new_page: false, write_free, outside: false });
         }
-        let page = self.ids.add_page(segment, page_no, Origin::Segment(segment))?;
+        let page = self.ids.add_page(segment, page_no, PageOrigin::Segment(segment))?;
         self.segments.add_page(segment, index, page);
         Ok(Found { page, new_page: true, write_free, outside: false })
     }
@@ -374,7 +374,7 @@ impl Spaces {
         space: u32,
         page_no: PageNo,
         outside: bool,
-        origin: Origin,
+        origin: PageOrigin,
         taken: bool,
     ) -> Result<Found> {
         let home = &mut self.spaces[space as usize];

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
 
 use binhop_base::{Asid, MappingId, PageId, PageNo};
 
-use super::{MapFlags, NO_PLACE, Origin, Owner, Remembered, SegmentId, Spaces, extents::What};
+use super::{MapFlags, NO_PLACE, Owner, PageOrigin, Remembered, SegmentId, Spaces, extents::What};
 
 impl Spaces {
     /// Number of pages so far; page numbers lie below it.
@@ -57,7 +57,7 @@ impl Spaces {
 
     /// Returns the origin of a page, by which a reader may call it.
     #[must_use]
-    pub fn origin_of(&self, page: PageId) -> Origin {
+    pub fn origin_of(&self, page: PageId) -> PageOrigin {
         self.ids.origin_of(page)
     }
 

@@ -33,9 +33,9 @@ pub enum Owner {
     Memory,
 }
 
-/// `Origin` is the memory that a page is made of; a reader may call the page by it.
+/// `PageOrigin` is the memory that a page is made of; a reader may call the page by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum PageOrigin {
     /// It lies in this segment; wholly and congruently if it is one of the segment's own pages.
     Segment(SegmentId),
     /// A private copy of a page of this segment, made by a write.

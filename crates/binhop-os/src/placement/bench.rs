@@ -4,19 +4,17 @@ use alloc::{boxed::Box, vec::Vec};
 
 use binhop_base::{Asid, PageId, PageNo, Rng};
 
-use super::{Pool, Recency, Request, lru::Lru};
-use crate::{
-    SegmentId,
-    placement::{self, Draws, Placement, Settings},
-};
+use super::Settings;
+use crate::frame::lru::LruList;
+use crate::{Draws, PageRequest, Pool, PoolPolicy, Recency, SegmentId};
 
 /// A page of address space 1, in its one segment 1, at virtual page 0.
-pub(crate) fn page(number: u32) -> Request {
+pub(crate) fn page(number: u32) -> PageRequest {
     let (asid, segment) = (Asid(1), SegmentId(1));
-    Request { page: PageId(number), asid, page_no: PageNo(0), segment, segments: [segment].into() }
+    PageRequest { page: PageId(number), asid, page_no: PageNo(0), segment, segments: [segment].into() }
 }
 
-impl Request {
+impl PageRequest {
     /// The request at another virtual page.
     pub(crate) fn at(self, page_no: u64) -> Self {
         Self { page_no: PageNo(page_no), ..self }
@@ -36,8 +34,8 @@ impl Request {
 
 /// Frames as a list, and a policy that is asked about it.
 pub(crate) struct Bench {
-    list: Lru,
-    policy: Box<dyn Placement>,
+    list: LruList,
+    policy: Box<dyn PoolPolicy>,
     seed: u64,
     faults: u64,
     entered: Option<u32>,
@@ -47,8 +45,8 @@ impl Bench {
     /// Frames in this order, least recently used first; the first `pool` may be chosen.
     pub(crate) fn new(policy: &str, settings: Settings, order: &[u32], pool: usize) -> Self {
         let settings = Settings { frames: order.len() as u64, pool: pool as u64, ..settings };
-        let policy = placement::policy(policy).unwrap().build(&settings).unwrap();
-        let list = Lru::in_order(order.to_vec(), pool, policy.counts());
+        let policy = super::policy(policy).unwrap().build(&settings).unwrap();
+        let list = LruList::in_order(order.to_vec(), pool, policy.bin_counts());
         Self { list, policy, seed: 0, faults: 0, entered: None }
     }
 
@@ -86,7 +84,7 @@ impl Bench {
     }
 
     /// Puts a page into a frame of the pool.
-    pub(crate) fn put(&mut self, frame: u32, request: &Request) {
+    pub(crate) fn put(&mut self, frame: u32, request: &PageRequest) {
         let recency = Recency::new();
         self.list.refresh(request, &recency);
         assert!(self.list.holds(frame.into()));
@@ -96,14 +94,14 @@ impl Bench {
     }
 
     /// The frame that the policy would choose.
-    pub(crate) fn choose(&mut self, request: &Request) -> u32 {
+    pub(crate) fn choose(&mut self, request: &PageRequest) -> u32 {
         self.list.refresh(request, &Recency::new());
         let draws = self.draws();
         self.policy.choose(request, &Pool::new(&self.list), draws).unwrap().0 as u32
     }
 
     /// Places a page by the policy.
-    pub(crate) fn place(&mut self, request: &Request) -> u32 {
+    pub(crate) fn place(&mut self, request: &PageRequest) -> u32 {
         let frame = self.choose(request);
         self.faults += 1;
         self.put(frame, request);
@@ -122,9 +120,9 @@ impl Bench {
         (pool.used_below(level, low), pool.available_below(level, low))
     }
 
-    /// Trees of counts that exist.
-    pub(crate) fn slots(&self) -> usize {
-        self.list.bins().unwrap().slots()
+    /// The number of trees of used frames that exist.
+    pub(crate) fn used_trees(&self) -> usize {
+        self.list.used_trees()
     }
 
     /// The frame that filled the pool up to K again when the last page was put.
