@@ -345,7 +345,7 @@ def glossary() -> str:
         pl.DataFrame(agents, schema=["name", "counts in MPI", "waited for", "meaning"], orient="row")
     )
     text += "\n## Occasions\n\nA unit may ask for these kinds of occasions. The table says when each kind arises.\n\n"
-    text += table(_named(code_list("binhop-sim/src/unit/occasion.rs", "occasions")))
+    text += table(_named(code_list("binhop-sim/src/occasion/mod.rs", "occasions")))
     text += (
         "\n## Fast paths\n\nThe plan names the fast paths that are taken, and gives the reason where a fast path is not taken. Fast\n"
         "paths do not change counts.\n\n"

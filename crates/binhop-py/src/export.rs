@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use binhop_base::Problem;
-use binhop_sim::{Plan, memory_stream};
+use binhop_sim::{RunOptions, memory_stream};
 use binhop_trace::export::{self, MemoryWriter};
 use pyo3::prelude::*;
 
@@ -34,7 +34,13 @@ pub(crate) fn export_memory(
     let progress = Progress::new(progress, length);
     let exporter = export::exporter(to).or_raise(py)?;
     let source = stream.take().or_raise(py)?;
-    let plan = Plan { seeds: vec![seed], threads, length, memory: memory().or_raise(py)?, ..Plan::default() };
+    let options = RunOptions {
+        seeds: vec![seed],
+        threads,
+        length,
+        memory: memory().or_raise(py)?,
+        ..RunOptions::default()
+    };
     let done = py.detach(|| {
         caught(|| {
             let mut writer = MemoryWriter::create(exporter, &path)?;
@@ -49,7 +55,7 @@ pub(crate) fn export_memory(
                 if gone { Err(Problem::interrupted()) } else { Ok(()) }
             };
             let mut tell = |now: &binhop_sim::Progress| progress.tell_of(now.references, now.of.or(known));
-            let run = memory_stream(&machine.0, source, &plan, &mut take, &mut tell);
+            let run = memory_stream(&machine.0, source, &options, &mut take, &mut tell);
             let notes = match run {
                 Ok(outcome) => outcome.notes,
                 Err(_) if gone => Vec::new(),

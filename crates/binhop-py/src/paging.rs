@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
 use binhop_base::{Bytes, Result};
-use binhop_sim::paging::{Paging, PagingPlan, Utilization, utilization};
+use binhop_sim::paging::{Paging, PagingOptions, Utilization, utilization};
 use pyo3::prelude::*;
 
 use crate::panic::caught;
@@ -48,13 +48,13 @@ pub(crate) fn paging(
 ) -> PyResult<PagingOutcome> {
     let parsed: Result<Vec<Bytes>> = sizes.iter().map(|size| Bytes::parse(size, "sizes")).collect();
     let (sizes, page) = (parsed.or_raise(py)?, Bytes::parse(page, "page").or_raise(py)?);
-    let plan = PagingPlan { page, sizes, colors, length, pid_hash, ahead };
+    let options = PagingOptions { page, sizes, colors, length, pid_hash, ahead };
     let progress = Progress::new(progress, length);
     let known = stream.references();
     let source = stream.take().or_raise(py)?;
     let found = py.detach(|| {
         caught(|| {
-            binhop_sim::paging::paging(source, &plan, &mut |now| {
+            binhop_sim::paging::paging(source, &options, &mut |now| {
                 progress.tell_of(now.references, now.of.or(known))
             })
         })
@@ -63,8 +63,8 @@ pub(crate) fn paging(
     Ok(PagingOutcome {
         references: found.references,
         instructions: found.instructions,
-        faults: Py::new(py, Table::new(faults(&plan, &found)))?,
-        utilization: Py::new(py, Table::new(used(&plan, &found)))?,
+        faults: Py::new(py, Table::new(faults(&options, &found)))?,
+        utilization: Py::new(py, Table::new(used(&options, &found)))?,
         first_touches: Py::new(py, Table::new(first_touches(&found)))?,
         notes: notes(&found),
     })
@@ -78,16 +78,16 @@ fn numbers(values: impl Iterator<Item = u64>) -> ArrayRef {
     Arc::new(UInt64Array::from_iter_values(values))
 }
 
-fn faults(plan: &PagingPlan, found: &Paging) -> RecordBatch {
-    let sizes = plan.sizes.iter().enumerate();
-    let cells: Vec<[u64; 4]> = sizes
-        .flat_map(|(at, size)| {
-            plan.colors
-                .iter()
-                .zip(&found.faults)
-                .map(move |(&colors, faults)| [size.0, colors, size.0 / plan.page.0 / colors, faults[at]])
-        })
-        .collect();
+fn faults(options: &PagingOptions, found: &Paging) -> RecordBatch {
+    let sizes = options.sizes.iter().enumerate();
+    let cells: Vec<[u64; 4]> =
+        sizes
+            .flat_map(|(at, size)| {
+                options.colors.iter().zip(&found.faults).map(move |(&colors, faults)| {
+                    [size.0, colors, size.0 / options.page.0 / colors, faults[at]]
+                })
+            })
+            .collect();
     let column = |at: usize| numbers(cells.iter().map(move |cell| cell[at]));
     table([
         ("size", column(0)),
@@ -97,11 +97,11 @@ fn faults(plan: &PagingPlan, found: &Paging) -> RecordBatch {
     ])
 }
 
-fn used(plan: &PagingPlan, found: &Paging) -> RecordBatch {
-    let used: Vec<Utilization> = plan
+fn used(options: &PagingOptions, found: &Paging) -> RecordBatch {
+    let used: Vec<Utilization> = options
         .colors
         .iter()
-        .filter_map(|&colors| utilization(&found.first_touches, colors, plan.pid_hash))
+        .filter_map(|&colors| utilization(&found.first_touches, colors, options.pid_hash))
         .collect();
     table([
         ("colors", numbers(used.iter().map(|used| used.colors))),

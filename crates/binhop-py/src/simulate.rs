@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use binhop_base::{Problem, Result};
 use binhop_os::placement::Placement;
-use binhop_sim::{Input, Plan};
+use binhop_sim::{RunOptions, TraceInput};
 use binhop_trace::Source;
 use pyo3::prelude::*;
 
@@ -65,7 +65,7 @@ pub(crate) fn simulate(
     let raised = Raised::default();
     let source = stream.take().or_raise(py)?;
     let known = stream.references();
-    let plan = Plan {
+    let options = RunOptions {
         workload,
         seeds,
         threads,
@@ -76,7 +76,7 @@ pub(crate) fn simulate(
         log,
         watch,
         memory: memory().or_raise(py)?,
-        ..Plan::default()
+        ..RunOptions::default()
     };
     let machines: Vec<binhop_sim::Machine> = machines.iter().map(|machine| machine.0.clone()).collect();
     let outcomes = py.detach(|| {
@@ -87,8 +87,8 @@ pub(crate) fn simulate(
         let mut open = again.as_ref().map(|again| || Python::attach(|py| opened(py, again)));
         let again = open.as_mut().map(|open| open as &mut dyn FnMut() -> Result<Box<dyn Source>>);
         caught(|| {
-            let input = Input { source, again };
-            binhop_sim::simulate_in_rounds(&machines, input, &plan, maker, &mut |now| {
+            let input = TraceInput { source, again };
+            binhop_sim::simulate_in_rounds(&machines, input, &options, maker, &mut |now| {
                 progress.tell_of(now.references, now.of.or(known))
             })
         })
@@ -134,8 +134,17 @@ pub(crate) fn explain(
 ) -> PyResult<Vec<String>> {
     let machines: Vec<binhop_sim::Machine> = machines.iter().map(|machine| machine.0.clone()).collect();
     let memory = memory().or_raise(py)?;
-    let plan = Plan { seeds, threads, length, instructions, warmup, interval, memory, ..Plan::default() };
-    binhop_sim::explain(&machines, &names, &plan, policy.as_deref()).or_raise(py)
+    let options = RunOptions {
+        seeds,
+        threads,
+        length,
+        instructions,
+        warmup,
+        interval,
+        memory,
+        ..RunOptions::default()
+    };
+    binhop_sim::explain(&machines, &names, &options, policy.as_deref()).or_raise(py)
 }
 
 fn take(raised: &Mutex<Option<PyErr>>) -> Option<PyErr> {

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use binhop_base::{Bytes, Domain, Result, Rng, Stream};
 use binhop_sim::machine::Machine;
-use binhop_sim::paging::{PagingPlan, paging};
-use binhop_sim::{Plan, Prepared, simulate, simulate_all};
+use binhop_sim::paging::{PagingOptions, paging};
+use binhop_sim::{Prepared, RunOptions, simulate, simulate_all};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Meta, Op, Source, TraceReader};
 
@@ -71,12 +71,12 @@ impl Table {
     }
 }
 
-fn plan(seeds: u64, threads: usize) -> Plan {
-    Plan { seeds: (0..seeds).collect(), threads, ..Plan::default() }
+fn options(seeds: u64, threads: usize) -> RunOptions {
+    RunOptions { seeds: (0..seeds).collect(), threads, ..RunOptions::default() }
 }
 
-fn run(machine: &Machine, source: Box<dyn Source>, plan: &Plan) {
-    black_box(simulate(machine, source, plan, None, &mut |_| Ok(())).unwrap());
+fn run(machine: &Machine, source: Box<dyn Source>, options: &RunOptions) {
+    black_box(simulate(machine, source, options, None, &mut |_| Ok(())).unwrap());
 }
 
 fn main() {
@@ -110,21 +110,21 @@ fn main() {
     println!("{:<62} {:>9.3} rows/reference", "prepared rows", rows.rows() as f64 / held as f64);
     table.line(
         "kh90 on prepared rows: place, level 1, level 2",
-        seconds(|| drop(black_box(rows.simulate(&plan(1, 1)).unwrap()))),
+        seconds(|| drop(black_box(rows.simulate(&options(1, 1)).unwrap()))),
     );
     table.line(
         "kh90 from batches in memory, 1 placement",
-        seconds(|| run(&kh90, Box::new(Memory::new(&batches)), &plan(1, 1))),
+        seconds(|| run(&kh90, Box::new(Memory::new(&batches)), &options(1, 1))),
     );
     for threads in [1, 2] {
         let what = format!("kh90 from Parquet, everything, 1 placement, {threads} thread(s)");
         let open = || Box::new(TraceReader::open(&file).unwrap());
-        table.line(&what, seconds(|| run(&kh90, open(), &plan(1, threads))));
+        table.line(&what, seconds(|| run(&kh90, open(), &options(1, threads))));
     }
     let two_level = Machine::load("two-level", &[]).unwrap();
     table.line(
         "two-level from batches in memory (no placement)",
-        seconds(|| run(&two_level, Box::new(Memory::new(&batches)), &plan(1, 1))),
+        seconds(|| run(&two_level, Box::new(Memory::new(&batches)), &options(1, 1))),
     );
     table.line("page faults of 7 memory sizes x 7 color counts, one pass", seconds(|| faults(&batches)));
     println!();
@@ -148,7 +148,7 @@ fn large_memory() {
         let touches = data((0..200_000).map(|page| (Op::Load, (page * kib) << 10)));
         let machine = Machine::load(name, &[]).unwrap();
         let what = format!("{name}: first touches of 200,000 pages of {kib} KiB");
-        let seconds = seconds(|| run(&machine, Box::new(Memory::new(&touches)), &plan(1, 1)));
+        let seconds = seconds(|| run(&machine, Box::new(Memory::new(&touches)), &options(1, 1)));
         println!("{what:<62} {:>9.0} ns {seconds:>8.3} s", seconds / 200_000.0 * 1e9);
     }
     let rng = Rng::new(0);
@@ -158,7 +158,7 @@ fn large_memory() {
     let zen = Machine::load("zen-4k", &[]).unwrap();
     Table { references: 3e6 }.line(
         "zen-4k: loads, uniform over 262,144 pages",
-        seconds(|| run(&zen, Box::new(Memory::new(&far)), &plan(1, 1))),
+        seconds(|| run(&zen, Box::new(Memory::new(&far)), &options(1, 1))),
     );
     let harsh = data((0..20_000_000).map(|number| {
         let op = if draw(!number, 3) == 0 { Op::Store } else { Op::Load };
@@ -167,7 +167,7 @@ fn large_memory() {
     let two_level = Machine::load("two-level", &[]).unwrap();
     Table { references: 20e6 }.line(
         "harsh: two-level, a third stores, uniform over 64 MiB",
-        seconds(|| run(&two_level, Box::new(Memory::new(&harsh)), &plan(1, 1))),
+        seconds(|| run(&two_level, Box::new(Memory::new(&harsh)), &options(1, 1))),
     );
 }
 
@@ -211,18 +211,18 @@ fn many_lanes(table: &Table, batches: &Arc<[EventBatch]>, machine: &Machine, nam
     let all = Prepared::new(
         std::slice::from_ref(machine),
         &mut Memory::new(batches),
-        &Plan { share: false, ..Plan::default() },
+        &RunOptions { share: false, ..RunOptions::default() },
     )
     .unwrap();
-    let every = Plan { share: false, ..plan(1, 1) };
+    let every = RunOptions { share: false, ..options(1, 1) };
     let one = table.line(
         &format!("{name}: 1 placement, prepared rows"),
-        seconds(|| drop(black_box(rows.simulate(&plan(1, 1)).unwrap()))),
+        seconds(|| drop(black_box(rows.simulate(&options(1, 1)).unwrap()))),
     );
     let mut last = one;
     for lanes in [16, 64] {
         let what = format!("{name}: {lanes} placements, prepared rows");
-        last = table.line(&what, seconds(|| drop(black_box(rows.simulate(&plan(lanes, 1)).unwrap()))));
+        last = table.line(&what, seconds(|| drop(black_box(rows.simulate(&options(lanes, 1)).unwrap()))));
     }
     let uncollapsed = table.line(
         &format!("{name}: 1 placement, every access a row"),
@@ -240,8 +240,8 @@ fn many_lanes(table: &Table, batches: &Arc<[EventBatch]>, machine: &Machine, nam
 }
 
 /// LF91's 49 cells.
-fn lf91() -> PagingPlan {
-    PagingPlan {
+fn lf91() -> PagingOptions {
+    PagingOptions {
         page: Bytes(4096),
         sizes: (20..27).map(|log2| Bytes(1 << log2)).collect(),
         colors: (0..7).map(|log2| 1 << log2).collect(),
@@ -258,8 +258,8 @@ fn faults(batches: &Arc<[EventBatch]>) {
 /// One run of 64 placements against 64 runs of one, each as a user makes it: generate, prepare, simulate.
 fn whole_runs(table: &Table, workload: &str, references: u64, machine: &Machine) {
     let runs = |seeds: u64| {
-        let plan = Plan { length: Some(references), ..plan(seeds, 1) };
-        seconds(|| run(machine, Box::new(binhop_workload::open(workload, 0).unwrap()), &plan))
+        let options = RunOptions { length: Some(references), ..options(seeds, 1) };
+        seconds(|| run(machine, Box::new(binhop_workload::open(workload, 0).unwrap()), &options))
     };
     let one = table.line("level 1 within the page: a whole run of 1 placement", runs(1));
     let all = table.line("level 1 within the page: a whole run of 64 placements", runs(64));
@@ -277,17 +277,17 @@ fn many_backs(table: &Table, batches: &Arc<[EventBatch]>, workload: &str, refere
     let mut times = Vec::new();
     for machines in [&nine[3..4], &nine[..]] {
         let what = format!("kh90, {} level-2 cache(s) behind one front", machines.len());
-        let rows = Prepared::new(machines, &mut Memory::new(batches), &Plan::default()).unwrap();
+        let rows = Prepared::new(machines, &mut Memory::new(batches), &RunOptions::default()).unwrap();
         let on_rows = table.line(
             &format!("{what}, prepared rows"),
-            seconds(|| drop(black_box(rows.simulate(&plan(1, 1)).unwrap()))),
+            seconds(|| drop(black_box(rows.simulate(&options(1, 1)).unwrap()))),
         );
-        let plan = Plan { length: Some(references), ..plan(1, 1) };
+        let options = RunOptions { length: Some(references), ..options(1, 1) };
         let whole = table.line(
             &format!("{what}, a whole run"),
             seconds(|| {
                 let source = Box::new(binhop_workload::open(workload, 0).unwrap());
-                black_box(simulate_all(machines, source, &plan, None, &mut |_| Ok(())).unwrap());
+                black_box(simulate_all(machines, source, &options, None, &mut |_| Ok(())).unwrap());
             }),
         );
         times.push((on_rows, whole));
@@ -300,7 +300,7 @@ fn many_backs(table: &Table, batches: &Arc<[EventBatch]>, workload: &str, refere
 }
 
 fn prepared(machine: &Machine, batches: &Arc<[EventBatch]>) -> Prepared {
-    Prepared::new(std::slice::from_ref(machine), &mut Memory::new(batches), &Plan::default()).unwrap()
+    Prepared::new(std::slice::from_ref(machine), &mut Memory::new(batches), &RunOptions::default()).unwrap()
 }
 
 fn rows(batches: &[EventBatch]) -> usize {

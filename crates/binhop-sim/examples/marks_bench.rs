@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use binhop_base::Result;
 use binhop_sim::machine::Machine;
-use binhop_sim::{Plan, Prepared};
+use binhop_sim::{Prepared, RunOptions};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
@@ -58,9 +58,9 @@ fn main() {
         ];
         let mut fastest = [f64::INFINITY; 4];
         for _ in 0..RUNS {
-            for (fastest, (_, _, (rows, plan))) in fastest.iter_mut().zip(&cases) {
+            for (fastest, (_, _, (rows, options))) in fastest.iter_mut().zip(&cases) {
                 let start = Instant::now();
-                black_box(rows.simulate(plan).unwrap());
+                black_box(rows.simulate(options).unwrap());
                 *fastest = fastest.min(start.elapsed().as_secs_f64());
             }
         }
@@ -103,9 +103,9 @@ fn events(workload: &str, references: u64, each: Option<u64>) -> (EventBatch, u6
 }
 
 /// The rows of these events, and the plan they were prepared for.
-fn prepared(machine: &Machine, events: &EventBatch, interval: Option<u64>) -> (Prepared, Plan) {
-    let plan = Plan { seeds: (0..SEEDS).collect(), interval, ..Plan::default() };
+fn prepared(machine: &Machine, events: &EventBatch, interval: Option<u64>) -> (Prepared, RunOptions) {
+    let options = RunOptions { seeds: (0..SEEDS).collect(), interval, ..RunOptions::default() };
     let meta = Meta { page_size: Some(4096), ..Meta::default() };
     let mut source = Memory { batch: Some(events.clone()), meta };
-    (Prepared::new(std::slice::from_ref(machine), &mut source, &plan).unwrap(), plan)
+    (Prepared::new(std::slice::from_ref(machine), &mut source, &options).unwrap(), options)
 }

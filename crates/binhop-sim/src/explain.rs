@@ -1,17 +1,16 @@
 //! The plan of a run in words: what its machines share, what they do not share and why, and how many rounds it takes.
 //!
-//! The words are made from the stages and the rounds that a run of the same plan has.
+//! The lines are made from the sharing plan and the rounds of a run with the same options.
 
 use binhop_base::Result;
 use binhop_hw::FastPath;
 
-use crate::engine::check_machines;
-use crate::front::Sharing;
 use crate::machine::Machine;
-use crate::plan::Plan;
-use crate::planner::{Group, Stacked, Stages};
-use crate::rounds::explain_rounds;
-use crate::unit::{Asks, OccasionKind};
+use crate::occasion::{OccasionKind, Subscription};
+use crate::options::RunOptions;
+use crate::run::{check_machines, explain_rounds};
+use crate::sharing::FrontSharing;
+use crate::sharing::{FrontGroup, SharingPlan, StackedBacks};
 
 /// The most machines of a front that are named.
 const MOST_NAMED: usize = 3;
@@ -24,16 +23,23 @@ const MOST_NAMED: usize = 3;
 pub fn explain(
     machines: &[Machine],
     names: &[String],
-    plan: &Plan,
+    options: &RunOptions,
     policy: Option<&str>,
 ) -> Result<Vec<String>> {
-    plan.check()?;
+    options.check()?;
     check_machines(machines, policy.is_some())?;
-    let machines = &*plan.with_units(machines)?;
-    let seeds = plan.seeds.len();
-    let stages = Stages::of(machines, seeds, plan.shares_stages(), plan.asks(), plan.switched_off());
-    let streams = &stages.streams;
-    let times = if streams.len() == 1 { "once".to_string() } else { format!("{} times", streams.len()) };
+    let machines = &*options.with_units(machines)?;
+    let seeds = options.seeds.len();
+    let sharing_plan = SharingPlan::of(
+        machines,
+        seeds,
+        options.shares_stages(),
+        options.subscription(),
+        options.switched_off(),
+    );
+    let preparations = &sharing_plan.preparations;
+    let times =
+        if preparations.len() == 1 { "once".to_string() } else { format!("{} times", preparations.len()) };
     let mut lines = vec![format!(
         "{} × {}: the trace is decoded once and prepared {times}",
         count(machines.len(), "machine"),
@@ -42,10 +48,10 @@ pub fn explain(
     if let Some(policy) = policy {
         lines.push(format!("policy: {policy} places pages, in place of each machine's own policy"));
     }
-    for (number, stream) in streams.iter().enumerate() {
+    for (number, stream) in preparations.iter().enumerate() {
         if number > 0 {
             let of = count(stream.groups.iter().map(|group| group.machines().count()).sum(), "machine");
-            let differences = streams[0].needs.differences(&stream.needs).join("; ");
+            let differences = preparations[0].needs.differences(&stream.needs).join("; ");
             let other = number + 1;
             lines.push(format!(
                 "preparation {other}: {of} that preparation 1 does not suit. They differ in {differences}"
@@ -61,10 +67,10 @@ pub fn explain(
                 some(group.machines().map(|machine| names[machine].as_str())),
                 apart.map_or_else(String::new, |why| format!(". It is not front 1: {why}")),
             ));
-            group.explain(machines, seeds, plan.asks(), &mut lines);
+            group.explain(machines, seeds, options.subscription(), &mut lines);
         }
     }
-    lines.extend(explain_rounds(machines, plan));
+    lines.extend(explain_rounds(machines, options));
     Ok(lines)
 }
 
@@ -77,28 +83,34 @@ fn some<'a>(names: impl Iterator<Item = &'a str>) -> String {
     if more == 0 { first } else { format!("{first}; and {more} more") }
 }
 
-impl Group {
+impl FrontGroup {
     /// Adds lines that say what is shared behind the preparation, and what is not.
-    fn explain(&self, machines: &[Machine], seeds: usize, asks: Option<&Asks>, lines: &mut Vec<String>) {
+    fn explain(
+        &self,
+        machines: &[Machine],
+        seeds: usize,
+        subscription: Option<&Subscription>,
+        lines: &mut Vec<String>,
+    ) {
         let trees = self.trees(machines);
         let names = |kinds: &mut dyn Iterator<Item = OccasionKind>| -> String {
             kinds.map(OccasionKind::name).collect::<Vec<_>>().join(", ")
         };
-        let until = match (self.sharing, asks) {
-            (Sharing::Shared, Some(asks)) => {
-                let ends = names(&mut asks.kinds().filter(|&kind| asks.ends_sharing(kind)));
+        let until = match (self.sharing, subscription) {
+            (FrontSharing::Shared, Some(subscription)) => {
+                let ends = names(&mut subscription.kinds().filter(|&kind| subscription.ends_sharing(kind)));
                 let or =
                     if ends.is_empty() { String::new() } else { format!(" or a unit may touch it ({ends})") };
                 format!(", until a frame may change hands{or}")
             }
-            (Sharing::Shared, None) => ", until a frame may change hands".to_string(),
+            (FrontSharing::Shared, None) => ", until a frame may change hands".to_string(),
             _ => String::new(),
         };
         lines.push(format!("  front: {}{until}", self.sharing.reason()));
-        if let Some(asks) = asks {
-            let at_once = asks.asks_for_misses() || trees[0].answers_at_once();
+        if let Some(subscription) = subscription {
+            let at_once = subscription.wants_misses() || trees[0].answers_at_once();
             let rows = if at_once { "one by one" } else { "all at once" };
-            let all = names(&mut asks.kinds());
+            let all = names(&mut subscription.kinds());
             lines.push(format!("  units act in each lane for itself, at occasions ({all}); rows between two are simulated {rows}"));
         }
         let most = self.lanes.iter().map(|cells| cells.machines.len()).max().unwrap_or(0);
@@ -124,7 +136,7 @@ impl Group {
             let whose = if direct_mapped { "all lanes" } else { "the backs of a lane" };
             lines.push(format!("  requests that change nothing in any of {whose} are taken out once"));
         }
-        let stacks: Vec<&Stacked> = self.lanes.iter().flat_map(|cells| &cells.stacks).collect();
+        let stacks: Vec<&StackedBacks> = self.lanes.iter().flat_map(|cells| &cells.stacks).collect();
         if !stacks.is_empty() {
             lines.push(format!(
                 "  backs: {} of {} backs each: they differ in ways only and replace the least recently used",

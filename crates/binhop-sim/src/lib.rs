@@ -5,49 +5,33 @@
 //! ([`binhop_hw::Request`]), and at the end a tidy table ([`Outcome`]).
 #![forbid(unsafe_code)]
 
-mod account;
-mod back_model;
-mod detail;
-mod engine;
+mod events;
 mod explain;
 mod frame_map;
-mod front;
-mod lane;
-mod long_table;
+mod lookup;
 pub mod machine;
-pub mod memory;
-mod meter;
-mod metrics;
-mod names;
-mod outcome;
+pub mod memory_limit;
+pub mod occasion;
+mod options;
 pub mod paging;
-mod plan;
-mod planner;
 pub mod prepare;
-mod prepared;
-mod recency;
-mod reckon;
-mod rounds;
-mod slots;
-mod spill;
-mod system;
-mod table_file;
-mod tally;
-mod threads;
+mod progress;
+mod results;
+mod run;
+mod sharing;
 pub mod unit;
 
-pub use engine::{Heed, PolicyMaker, Progress, memory_stream};
 pub use explain::explain;
-pub use front::Sharing;
-pub use long_table::{Batches, LongTable};
 pub use machine::Machine;
-pub use memory::Memory;
-pub use metrics::{MetricInfo, metrics};
-pub use outcome::Outcome;
-pub use plan::{MOST_SEEDS, Plan};
-pub use prepared::Prepared;
-pub use rounds::{Input, Opener, needed, simulate, simulate_all, simulate_in_rounds};
-pub use table_file::{StoredBatches, write_table};
+pub use memory_limit::MemoryLimit;
+pub use options::{MOST_SEEDS, RunOptions};
+pub use progress::{InterruptCheck, Progress};
+pub use results::{Batches, LongTable, MetricInfo, Outcome, StoredBatches, metrics, write_table};
+pub use run::{
+    PolicyMaker, Prepared, Reopen, TraceInput, estimated_memory, memory_stream, simulate, simulate_all,
+    simulate_in_rounds,
+};
+pub use sharing::FrontSharing;
 
 /// The known name nearest to `word`, if one is near enough to be what was meant.
 #[must_use]

@@ -4,8 +4,8 @@
 mod common;
 
 use binhop_base::{Bytes, Problem};
-use binhop_sim::paging::{PagingPlan, paging};
-use binhop_sim::{Machine, Plan, simulate};
+use binhop_sim::paging::{PagingOptions, paging};
+use binhop_sim::{Machine, RunOptions, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::Fixed;
@@ -33,9 +33,9 @@ fn events(op: Op, addr: u64, size: u32, count: u32) -> EventBatch {
 fn outcomes(events: &EventBatch, step: usize, length: Option<u64>) -> [Result<(), Box<Problem>>; 2] {
     let machine = Machine::parse(MACHINE, "small", &[]).unwrap();
     let source = || Box::new(Fixed::new(events.clone(), step));
-    let plan = Plan { length, ..Plan::default() };
-    let simulated = simulate(&machine, source(), &plan, None, &mut |_| Ok(()));
-    let plan = PagingPlan {
+    let options = RunOptions { length, ..RunOptions::default() };
+    let simulated = simulate(&machine, source(), &options, None, &mut |_| Ok(()));
+    let options = PagingOptions {
         page: Bytes(4096),
         sizes: vec![Bytes(1 << 20)],
         colors: vec![1],
@@ -43,7 +43,7 @@ fn outcomes(events: &EventBatch, step: usize, length: Option<u64>) -> [Result<()
         pid_hash: false,
         ahead: false,
     };
-    let paged = paging(source(), &plan, &mut |_| Ok(()));
+    let paged = paging(source(), &options, &mut |_| Ok(()));
     [simulated.map(drop), paged.map(drop)]
 }
 

@@ -6,7 +6,7 @@ mod common;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Float64Type;
 use binhop_oracle::cachegrind::{Cachegrind, Level};
-use binhop_sim::{Machine, Outcome, Plan};
+use binhop_sim::{Machine, Outcome, RunOptions};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::{Event, SMALL, batch, event, reference, run};
@@ -39,7 +39,7 @@ fn value(outcome: &Outcome, metric: &str) -> u64 {
 }
 
 fn nine(machine: &Machine, events: &EventBatch) -> [u64; 9] {
-    let outcome = run(machine, events, 100, &Plan::default());
+    let outcome = run(machine, events, 100, &RunOptions::default());
     NINE.map(|metric| value(&outcome, metric))
 }
 
@@ -80,14 +80,14 @@ fn singly(events: &[Event]) -> EventBatch {
 
 fn compare(events: &[Event], settings: &[&str]) {
     let (machine, events) = (machine(settings), singly(events));
-    let (outcome, slow) = (run(&machine, &events, 100, &Plan::default()), slow(&machine, &events));
+    let (outcome, slow) = (run(&machine, &events, 100, &RunOptions::default()), slow(&machine, &events));
     assert_eq!(NINE.map(|metric| value(&outcome, metric)), slow.nine());
     for (name, level) in [("l1i", &slow.i1), ("l1d", &slow.d1), ("l2", &slow.ll)] {
         assert_eq!(value(&outcome, &format!("{name}.fills")), level.fills, "{name}");
         assert_eq!(value(&outcome, &format!("{name}.evictions")), level.evictions, "{name}");
         assert_eq!(value(&outcome, &format!("{name}.dirtied")), 0, "{name}");
     }
-    let plain = run(&machine, &events, 100, &Plan { share: false, ..Plan::default() });
+    let plain = run(&machine, &events, 100, &RunOptions { share: false, ..RunOptions::default() });
     assert_eq!(outcome.results, plain.results, "collapsed, or not");
 }
 
@@ -138,7 +138,7 @@ fn a_run_of_instructions_is_asked_for_line_by_line() {
 
 #[test]
 fn the_metrics_know_no_written_data() {
-    let outcome = run(&machine(&[]), &events(&[(Op::Store, 0x100, 8, 1)]), 10, &Plan::default());
+    let outcome = run(&machine(&[]), &events(&[(Op::Store, 0x100, 8, 1)]), 10, &RunOptions::default());
     let names = outcome.results.column_by_name("metric").unwrap().as_string::<i32>();
     let written: Vec<_> =
         names.iter().flatten().filter(|name| name.contains("write") || name.contains("system")).collect();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
-use binhop_sim::{Machine, Outcome, Plan};
+use binhop_sim::{Machine, Outcome, RunOptions};
 use binhop_trace::event::{EventBuilder, map_flags};
 use binhop_trace::{EventBatch, Op};
 use common::{SMALL, batch, event, machine, run};
@@ -47,10 +47,10 @@ proptest! {
     fn repeated_misses_add_up(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..600)) {
         let machine = machine(number);
         let events = batch(&events);
-        let plan = Plan { seeds: vec![3, 4], ..Plan::default() };
-        let plain = run(&machine, &events, 500, &plan);
+        let options = RunOptions { seeds: vec![3, 4], ..RunOptions::default() };
+        let plain = run(&machine, &events, 500, &options);
         for cache in &machine.tree().config().caches {
-            let watching = Plan { watch: Some(cache.name.clone()), log: true, ..plan.clone() };
+            let watching = RunOptions { watch: Some(cache.name.clone()), log: true, ..options.clone() };
             let outcome = run(&machine, &events, 500, &watching);
             prop_assert_eq!(&plain.results, &outcome.results);
             let misses = sum(&outcome, &demand(&cache.name, "misses"));
@@ -69,7 +69,7 @@ proptest! {
     #[test]
     fn the_log_of_placements_is_complete(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..600)) {
         let machine = machine(number);
-        let outcome = run(&machine, &batch(&events), 500, &Plan { log: true, ..Plan::default() });
+        let outcome = run(&machine, &batch(&events), 500, &RunOptions { log: true, ..RunOptions::default() });
         let log = outcome.placements.clone().unwrap();
         if machine.memory().frames.is_some() {
             prop_assert_eq!(log.num_rows() as f64, sum(&outcome, &["os.faults".to_string()])[&0]);
@@ -126,8 +126,8 @@ fn of_process(outcome: &Outcome, asid: u64, metric: &str) -> Option<f64> {
 fn a_process_s_pages_in_conflict_are_those_beyond_the_ways_of_each_bin() {
     let machine = conflict_machine();
     for seed in 0..20 {
-        let plan = Plan { log: true, seeds: vec![seed], ..Plan::default() };
-        let outcome = run(&machine, &two_spaces(5, [3, 4]), 500, &plan);
+        let options = RunOptions { log: true, seeds: vec![seed], ..RunOptions::default() };
+        let outcome = run(&machine, &two_spaces(5, [3, 4]), 500, &options);
         let log = outcome.placements.clone().unwrap();
         let placed = longs(&log, "page_no").into_iter().zip(longs(&log, "frame"));
         let frame_of: BTreeMap<u64, u64> =
@@ -154,7 +154,7 @@ fn a_process_s_pages_in_conflict_are_those_beyond_the_ways_of_each_bin() {
 
 #[test]
 fn pages_beyond_what_the_cache_holds_are_in_conflict_whatever_the_placement() {
-    let outcome = run(&conflict_machine(), &two_spaces(8, [3, 0]), 500, &Plan::default());
+    let outcome = run(&conflict_machine(), &two_spaces(8, [3, 0]), 500, &RunOptions::default());
     assert_eq!(of_process(&outcome, 0, "os.pages"), Some(11.0));
     assert_eq!(of_process(&outcome, 0, "l2.conflicts.minimum"), Some(3.0));
     // Level 1 is two pages of one way.

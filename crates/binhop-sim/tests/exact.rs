@@ -10,13 +10,13 @@ use arrow::datatypes::{Float64Type, UInt64Type};
 use arrow::util::display::array_value_to_string;
 use binhop_base::Bytes;
 use binhop_hw::{FastPath, FastPathSet};
-use binhop_sim::{Machine, Outcome, Plan, explain, simulate_all};
+use binhop_sim::{Machine, Outcome, RunOptions, explain, simulate_all};
 use binhop_trace::Op;
 use common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};
 use proptest::prelude::*;
 
-fn plan(seeds: std::ops::Range<u64>) -> Plan {
-    Plan { seeds: seeds.collect(), warmup: 40, interval: Some(300), ..Plan::default() }
+fn options(seeds: std::ops::Range<u64>) -> RunOptions {
+    RunOptions { seeds: seeds.collect(), warmup: 40, interval: Some(300), ..RunOptions::default() }
 }
 
 fn assert_equal(a: &RecordBatch, b: &RecordBatch, what: &str) {
@@ -45,18 +45,18 @@ fn compare_on(machine: &Machine, events: &[Event]) {
     let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
     let path = some_path(events.len());
     let events = batch(&[vec![warm; 41], events.to_vec()].concat());
-    let together = plan(0..3);
+    let together = options(0..3);
     let fast = run(machine, &events, 1000, &together);
-    let plain = run(machine, &events, 1000, &Plan { share: false, ..together.clone() });
+    let plain = run(machine, &events, 1000, &RunOptions { share: false, ..together.clone() });
     assert_same(&fast, &plain, "shared and collapsed, or not");
-    let threads = run(machine, &events, 1000, &Plan { threads: 2, ..together.clone() });
+    let threads = run(machine, &events, 1000, &RunOptions { threads: 2, ..together.clone() });
     assert_same(&fast, &threads, "one thread or two");
     let slower = run(machine, &events, 1000, &without(&together, path));
     assert_same(&fast, &slower, &format!("with {} or without", path.name()));
     let small = run(machine, &events, 7, &together);
     assert_same(&fast, &small, "whatever the batches");
     for seed in 0..3 {
-        let alone = run(machine, &events, 1000, &plan(seed..seed + 1));
+        let alone = run(machine, &events, 1000, &options(seed..seed + 1));
         let of = |table: &RecordBatch| of_seed(table, seed);
         assert_equal(&alone.results, &of(&fast.results), "results: alone or together");
         assert_equal(
@@ -73,8 +73,8 @@ fn compare_on(machine: &Machine, events: &[Event]) {
 }
 
 /// Returns the plan without one fast path.
-fn without(plan: &Plan, path: FastPath) -> Plan {
-    Plan { without: FastPathSet::NONE.with(path), ..plan.clone() }
+fn without(options: &RunOptions, path: FastPath) -> RunOptions {
+    RunOptions { without: FastPathSet::NONE.with(path), ..options.clone() }
 }
 
 /// Chooses a fast path for each number, so that many cases cover all of them.
@@ -123,19 +123,19 @@ fn compare_family(number: usize, events: &[Event]) {
     let machines = family(number);
     let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
     let events = batch(&[vec![warm; 41], events.to_vec()].concat());
-    let together = |plan: &Plan| {
+    let together = |options: &RunOptions| {
         let source = Box::new(Fixed::new(events.clone(), 1000));
-        simulate_all(&machines, source, plan, None, &mut |_| Ok(())).unwrap()
+        simulate_all(&machines, source, options, None, &mut |_| Ok(())).unwrap()
     };
-    let plan = plan(0..2);
-    let outcomes = together(&plan);
-    let threads = together(&Plan { threads: 2, ..plan.clone() });
-    let unshared = together(&Plan { share: false, ..plan.clone() });
+    let options = options(0..2);
+    let outcomes = together(&options);
+    let threads = together(&RunOptions { threads: 2, ..options.clone() });
+    let unshared = together(&RunOptions { share: false, ..options.clone() });
     let slower =
-        FastPath::ALL.iter().map(|&path| (path, together(&without(&plan, path)))).collect::<Vec<_>>();
+        FastPath::ALL.iter().map(|&path| (path, together(&without(&options, path)))).collect::<Vec<_>>();
     assert_eq!(outcomes.len(), machines.len());
     for (number, machine) in machines.iter().enumerate() {
-        let alone = run(machine, &events, 1000, &plan);
+        let alone = run(machine, &events, 1000, &options);
         let what = format!("{} alone or with others", machine.name());
         assert_same(&alone, &outcomes[number], &what);
         assert_eq!((&alone.notes, &alone.machine), (&outcomes[number].notes, &outcomes[number].machine));
@@ -174,8 +174,8 @@ fn a_line_that_left_with_its_page_is_no_known_hit() {
     let load = |page: u8| Event::Data { op: Op::Load, page, offset: u16::from(page) * 64, size: 4 };
     let events: Vec<Event> = (0..11).chain([0]).map(load).collect();
     let source = Box::new(Fixed::new(batch(&events), 1000));
-    let plan = Plan { seeds: vec![0], ..Plan::default() };
-    let outcomes = simulate_all(&machines, source, &plan, None, &mut |_| Ok(())).unwrap();
+    let options = RunOptions { seeds: vec![0], ..RunOptions::default() };
+    let outcomes = simulate_all(&machines, source, &options, None, &mut |_| Ok(())).unwrap();
     for outcome in outcomes {
         assert_eq!(values(&outcome, "l2.load.misses"), [12.0]);
     }
@@ -214,8 +214,8 @@ fn waits_for_an_inclusive_cache_are_counted_where_its_front_is_shared() {
     let fetch = Event::Fetch { page: 0, offset: 0x40, count: 1 };
     let events = batch(&[load(0), load(0x80), load(0), load(0x80), fetch]);
     let cycles = |seeds: std::ops::Range<u64>, share| {
-        let plan = Plan { seeds: seeds.collect(), share, ..Plan::default() };
-        values(&run(&machine, &events, 1000, &plan), "cycles")
+        let options = RunOptions { seeds: seeds.collect(), share, ..RunOptions::default() };
+        values(&run(&machine, &events, 1000, &options), "cycles")
     };
     assert_eq!(cycles(0..1, true), [321.0]);
     assert_eq!(cycles(0..2, false), [321.0, 321.0]);
@@ -253,8 +253,8 @@ fn the_plan_says_what_is_shared_and_why_not() {
 /// The plan in words, with the machines' numbers for names.
 fn explained(machines: &[Machine], seeds: u64, share: bool) -> String {
     let names: Vec<String> = (0..machines.len()).map(|number| format!("number {number}")).collect();
-    let plan = Plan { seeds: (0..seeds).collect(), share, ..Plan::default() };
-    explain(machines, &names, &plan, None).unwrap().join("\n")
+    let options = RunOptions { seeds: (0..seeds).collect(), share, ..RunOptions::default() };
+    explain(machines, &names, &options, None).unwrap().join("\n")
 }
 
 #[test]
@@ -274,11 +274,11 @@ fn the_plan_names_each_machine_of_a_front_and_why_it_is_apart() {
     let apart = "preparation 2: 1 machine that preparation 1 does not suit. They differ in ";
     assert!(lines.contains(apart), "{lines}");
     // A policy of the caller's own, and machines that do not suit it.
-    let plan = Plan::default();
-    let lines = explain(&[machine(0)], &[String::new()], &plan, Some("Mine")).unwrap();
+    let options = RunOptions::default();
+    let lines = explain(&[machine(0)], &[String::new()], &options, Some("Mine")).unwrap();
     assert_eq!(lines[1], "policy: Mine places pages, in place of each machine's own policy");
     let identity = SMALL.iter().position(|(name, _)| *name == "physical = virtual").unwrap();
-    assert!(explain(&[machine(identity)], &[String::new()], &plan, Some("Mine")).is_err());
+    assert!(explain(&[machine(identity)], &[String::new()], &options, Some("Mine")).is_err());
 }
 
 proptest! {

@@ -7,8 +7,8 @@ mod common;
 mod counting;
 
 use binhop_base::Bytes;
-use binhop_sim::paging::{PagingPlan, paging};
-use binhop_sim::{Machine, Plan, simulate};
+use binhop_sim::paging::{PagingOptions, paging};
+use binhop_sim::{Machine, RunOptions, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::Fixed;
@@ -40,9 +40,9 @@ fn costs(events: &EventBatch, policy: &str) -> [Cost; 2] {
     let machine = machine(policy);
     let simulated = cost(|| {
         let source = Box::new(Fixed::new(events.clone(), 1 << 16));
-        simulate(&machine, source, &Plan::default(), None, &mut |_| Ok(())).unwrap();
+        simulate(&machine, source, &RunOptions::default(), None, &mut |_| Ok(())).unwrap();
     });
-    let plan = PagingPlan {
+    let options = PagingOptions {
         page: Bytes(4096),
         sizes: vec![Bytes(64 << 20)],
         colors: vec![1],
@@ -51,7 +51,7 @@ fn costs(events: &EventBatch, policy: &str) -> [Cost; 2] {
         ahead: false,
     };
     let paged = cost(|| {
-        paging(Box::new(Fixed::new(events.clone(), 1 << 16)), &plan, &mut |_| Ok(())).unwrap();
+        paging(Box::new(Fixed::new(events.clone(), 1 << 16)), &options, &mut |_| Ok(())).unwrap();
     });
     [simulated, paged]
 }
@@ -225,7 +225,7 @@ fn faults_where_few_frames_lie_outside_the_pool() {
         let events = events.finish();
         cost(|| {
             let source = Box::new(Fixed::new(events, 1 << 16));
-            simulate(&machine, source, &Plan::default(), None, &mut |_| Ok(())).unwrap();
+            simulate(&machine, source, &RunOptions::default(), None, &mut |_| Ok(())).unwrap();
         })
     };
     let (once, twice) = (cost(5000), cost(10_000));
@@ -261,10 +261,10 @@ fn short_processes_one_after_the_other() {
 
 /// The most bytes of a run, and all that were asked for, under so many seeds.
 fn metered(machine: &Machine, events: &EventBatch, seeds: u64, interval: Option<u64>) -> Cost {
-    let plan = Plan { seeds: (0..seeds).collect(), interval, ..Plan::default() };
+    let options = RunOptions { seeds: (0..seeds).collect(), interval, ..RunOptions::default() };
     cost(|| {
         let source = Box::new(Fixed::new(events.clone(), 1 << 12));
-        simulate(machine, source, &plan, None, &mut |_| Ok(())).unwrap();
+        simulate(machine, source, &options, None, &mut |_| Ok(())).unwrap();
     })
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use binhop_base::{Class, FrameNo, Problem, Result};
 use binhop_os::placement::{Draws, Placement};
 use binhop_os::{Pool, Request};
-use binhop_sim::{Machine, Plan, simulate};
+use binhop_sim::{Machine, RunOptions, simulate};
 use binhop_trace::Op;
 use binhop_trace::event::EventBuilder;
 use common::Fixed;
@@ -52,12 +52,12 @@ fn placed_before_the_end(threads: usize) -> u64 {
         builder.push(Op::Load, row % PAGES * 4096 + row / PAGES % 16 * 64, 8, 1);
     }
     let machine = Machine::load("zen-4k", &[]).unwrap();
-    let plan = Plan { seeds: (0..LANES).collect(), threads, ..Plan::default() };
+    let options = RunOptions { seeds: (0..LANES).collect(), threads, ..RunOptions::default() };
     PLACED.store(0, Ordering::Relaxed);
     STOPPED.store(false, Ordering::Relaxed);
     let maker = |_: u64| Box::new(Counting { waits: threads > 1 }) as Box<dyn Placement>;
     let source = Box::new(Fixed::new(builder.finish(), ROWS as usize));
-    let stopped = simulate(&machine, source, &plan, Some(&maker), &mut |_| {
+    let stopped = simulate(&machine, source, &options, Some(&maker), &mut |_| {
         if PLACED.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }

@@ -6,7 +6,7 @@ mod common;
 #[path = "../../binhop-trace/tests/counting/mod.rs"]
 mod counting;
 
-use binhop_sim::{Machine, Plan, needed, simulate};
+use binhop_sim::{Machine, RunOptions, estimated_memory, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::Fixed;
@@ -26,14 +26,14 @@ fn events(pages: u64) -> EventBatch {
     rows.finish()
 }
 
-fn plan(seeds: u64, interval: Option<u64>) -> Plan {
-    Plan { seeds: (0..seeds).collect(), interval, ..Plan::default() }
+fn options(seeds: u64, interval: Option<u64>) -> RunOptions {
+    RunOptions { seeds: (0..seeds).collect(), interval, ..RunOptions::default() }
 }
 
 /// Returns the most bytes that a run holds at any time.
-fn peak(machine: &Machine, events: &EventBatch, plan: &Plan) -> u64 {
+fn peak(machine: &Machine, events: &EventBatch, options: &RunOptions) -> u64 {
     let source = Box::new(Fixed::new(events.clone(), 1000));
-    cost(|| drop(simulate(machine, source, plan, None, &mut |_| Ok(())).unwrap())).peak as u64
+    cost(|| drop(simulate(machine, source, options, None, &mut |_| Ok(())).unwrap())).peak as u64
 }
 
 /// Compares the bytes of each seed, and of the whole run, as measured and as reckoned.
@@ -48,8 +48,9 @@ fn compare(name: &str, settings: &[&str], pages: u64, interval: Option<u64>) {
     let growth = [spaces * (pages << 12 >> machine.memory().page.log2()), 2, intervals];
     let machines = std::slice::from_ref(&machine);
     let (few, many) = (2, 10);
-    let measured = [few, many].map(|seeds| peak(&machine, &events, &plan(seeds, interval)));
-    let reckoned = [few, many].map(|seeds| needed(machines, &plan(seeds, interval), seeds as usize, growth));
+    let measured = [few, many].map(|seeds| peak(&machine, &events, &options(seeds, interval)));
+    let reckoned = [few, many]
+        .map(|seeds| estimated_memory(machines, &options(seeds, interval), seeds as usize, growth));
     let of_a_seed = [measured, reckoned].map(|[less, more]| (more - less) / (many - few));
     let what =
         format!("{name} {settings:?}, {pages} pages: {measured:?}, {reckoned:?}, a seed {of_a_seed:?}");

@@ -7,21 +7,21 @@ use arrow::array::{Array, AsArray};
 use arrow::datatypes::Float64Type;
 use binhop_base::Kind;
 use binhop_hw::Rules;
-use binhop_sim::{Machine, Outcome, Plan, memory_stream};
+use binhop_sim::{Machine, Outcome, RunOptions, memory_stream};
 use binhop_trace::Op;
 use binhop_trace::event::{EventBatch, EventBuilder};
 use binhop_trace::export::MemoryAccess;
 use common::{Event, Fixed, SMALL, batch, event, machine, run};
 use proptest::prelude::*;
 
-fn stream(machine: &Machine, events: &EventBatch, plan: &Plan) -> (Vec<MemoryAccess>, Outcome) {
+fn stream(machine: &Machine, events: &EventBatch, options: &RunOptions) -> (Vec<MemoryAccess>, Outcome) {
     let mut accesses = Vec::new();
     let mut take = |some: &[MemoryAccess]| {
         accesses.extend_from_slice(some);
         Ok(())
     };
     let source = Box::new(Fixed::new(events.clone(), 100));
-    let outcome = memory_stream(machine, source, plan, &mut take, &mut |_| Ok(())).unwrap();
+    let outcome = memory_stream(machine, source, options, &mut take, &mut |_| Ok(())).unwrap();
     (accesses, outcome)
 }
 
@@ -45,15 +45,16 @@ fn compare(number: usize, events: &[Event]) {
     let machine = machine(number);
     if machine.tree().config().rules == Rules::Cachegrind {
         let source = Box::new(Fixed::new(batch(events), 100));
-        let refused = memory_stream(&machine, source, &Plan::default(), &mut |_| Ok(()), &mut |_| Ok(()));
+        let refused =
+            memory_stream(&machine, source, &RunOptions::default(), &mut |_| Ok(()), &mut |_| Ok(()));
         assert!(refused.err().unwrap().rule.contains("written data leaves no trace"));
         return;
     }
     let events = batch(events);
-    let plan = Plan { seeds: vec![3], ..Plan::default() };
-    let plain = run(&machine, &events, 1000, &plan);
+    let options = RunOptions { seeds: vec![3], ..RunOptions::default() };
+    let plain = run(&machine, &events, 1000, &options);
     for threads in [1, 2] {
-        let (accesses, outcome) = stream(&machine, &events, &Plan { threads, ..plan.clone() });
+        let (accesses, outcome) = stream(&machine, &events, &RunOptions { threads, ..options.clone() });
         assert_eq!(outcome.results, plain.results, "{}: listening changes nothing", machine.name());
         let writes = accesses.iter().filter(|access| access.write).count() as u64;
         assert_eq!([accesses.len() as u64 - writes, writes], counted(&plain), "{}", machine.name());
@@ -103,7 +104,7 @@ fn lines(settings: &[&str]) -> String {
 fn reached(settings: &[&str], events: &EventBatch) -> String {
     let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
     let machine = Machine::parse(PLAIN, "plain", &settings).unwrap();
-    let (accesses, _) = stream(&machine, events, &Plan::default());
+    let (accesses, _) = stream(&machine, events, &RunOptions::default());
     let line = |access: &MemoryAccess| {
         format!("{}{:x}@{}", if access.write { "w" } else { "r" }, access.addr, access.cycle)
     };

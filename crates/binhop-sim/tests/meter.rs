@@ -11,7 +11,7 @@ use arrow::array::{Array, AsArray, LargeStringArray, RecordBatch, StringArray};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, UInt32Type, UInt64Type};
 use binhop_base::{Class, Problem};
-use binhop_sim::{Machine, Outcome, Plan, write_table};
+use binhop_sim::{Machine, Outcome, RunOptions, write_table};
 use binhop_trace::Op;
 use binhop_trace::event::EventBuilder;
 use common::run;
@@ -85,8 +85,8 @@ fn ten_thousand_intervals_add_up() {
         events.push(Op::Load, row * 48 % 131_072, 8, 1);
     }
     // Two lanes share nothing, and write to one file by turns.
-    let plan = Plan { seeds: vec![3, 8], interval: Some(8), threads: 2, ..Plan::default() };
-    let outcome = run(&machine, &events.finish(), 5000, &plan);
+    let options = RunOptions { seeds: vec![3, 8], interval: Some(8), threads: 2, ..RunOptions::default() };
+    let outcome = run(&machine, &events.finish(), 5000, &options);
     let table = outcome.series.whole().unwrap();
     assert_eq!(table.num_rows() as u64, outcome.series.rows_at_most());
     assert_eq!(table.num_rows(), 2 * 10_000 * 4);
@@ -143,7 +143,8 @@ fn six_thousand_processes_that_return_are_charged_what_they_did() {
             }
         }
     }
-    let outcome = run(&machine, &events.finish(), 5000, &Plan { seeds: vec![0, 1], ..Plan::default() });
+    let outcome =
+        run(&machine, &events.finish(), 5000, &RunOptions { seeds: vec![0, 1], ..RunOptions::default() });
     let all = rows(&outcome.processes.whole().unwrap(), "asid");
     for seed in [0, 1] {
         for asid in 1..=processes {
@@ -203,11 +204,11 @@ fn asked_before_the_stop(batches: u64, rows: u64, stop: u64) -> u64 {
         let numbers = std::sync::Arc::new(arrow::array::UInt64Array::from_iter_values(0..rows));
         Ok(RecordBatch::try_new(std::sync::Arc::new(schema.clone()), vec![numbers]).unwrap())
     });
-    let heed = || {
+    let check_interrupt = || {
         questions.set(questions.get() + 1);
         if questions.get() < stop { Ok(()) } else { Err(Problem::interrupted()) }
     };
-    let stopped = write_table(&schema, &mut stream, &file("stopped.parquet"), &heed).unwrap_err();
+    let stopped = write_table(&schema, &mut stream, &file("stopped.parquet"), &check_interrupt).unwrap_err();
     assert_eq!(stopped.class, Class::Interrupted);
     assert_eq!(questions.get(), stop, "nothing is asked after the stop");
     asked.get()

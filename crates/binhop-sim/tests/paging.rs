@@ -9,8 +9,8 @@ use binhop_base::{Asid, Bytes, PageId, PageNo};
 use binhop_oracle::paging::{ColoredMemory, allocated_until_full};
 use binhop_oracle::spaces::Spaces;
 use binhop_sim::machine::Machine;
-use binhop_sim::paging::{Paging, PagingPlan, paging, utilization};
-use binhop_sim::{Plan, simulate};
+use binhop_sim::paging::{Paging, PagingOptions, paging, utilization};
+use binhop_sim::{RunOptions, simulate};
 use binhop_trace::event::map_flags;
 use binhop_trace::{EventBatch, Op, Source};
 use common::{Event, Fixed, batch, event, reference};
@@ -18,8 +18,8 @@ use proptest::prelude::*;
 
 const PAGE: u64 = 4096;
 
-fn plan(page: u64, frames: &[u64], colors: &[u64]) -> PagingPlan {
-    PagingPlan {
+fn options(page: u64, frames: &[u64], colors: &[u64]) -> PagingOptions {
+    PagingOptions {
         page: Bytes(page),
         sizes: frames.iter().map(|frames| Bytes(frames * page)).collect(),
         colors: colors.to_vec(),
@@ -29,8 +29,8 @@ fn plan(page: u64, frames: &[u64], colors: &[u64]) -> PagingPlan {
     }
 }
 
-fn pass(events: &EventBatch, step: usize, plan: &PagingPlan) -> Paging {
-    paging(Box::new(Fixed::new(events.clone(), step)), plan, &mut |_| Ok(())).unwrap()
+fn pass(events: &EventBatch, step: usize, options: &PagingOptions) -> Paging {
+    paging(Box::new(Fixed::new(events.clone(), step)), options, &mut |_| Ok(())).unwrap()
 }
 
 /// The touches of a trace, in order, by the spelled-out address spaces: (page, its first touch).
@@ -81,8 +81,8 @@ fn touches(events: &EventBatch, page: u64, length: u64) -> (Vec<PageId>, Vec<(u6
 
 fn compare(events: &[Event], page: u64, frames: &[u64], colors: &[u64], pid_hash: bool, length: Option<u64>) {
     let events = batch(events);
-    let plan = PagingPlan { pid_hash, length, ..plan(page, frames, colors) };
-    let fast = pass(&events, 1000, &plan);
+    let options = PagingOptions { pid_hash, length, ..options(page, frames, colors) };
+    let fast = pass(&events, 1000, &options);
     let (touched, first_touches) = touches(&events, page, length.unwrap_or(u64::MAX));
     let found: Vec<_> = fast.first_touches.iter().map(|touch| (touch.page_no.0, touch.asid.0)).collect();
     assert_eq!(found, first_touches);
@@ -111,7 +111,7 @@ fn compare(events: &[Event], page: u64, frames: &[u64], colors: &[u64], pid_hash
             assert!(used.ratio() <= 1.0);
         }
     }
-    let small = pass(&events, 7, &PagingPlan { ahead: true, ..plan });
+    let small = pass(&events, 7, &PagingOptions { ahead: true, ..options });
     assert_eq!(small, fast, "whatever the batches and threads");
 }
 
@@ -169,8 +169,8 @@ fn placed(source: Box<dyn Source>, length: Option<u64>, frames: u64, colors: u64
         4 * frames
     );
     let machine = Machine::parse(&toml, "colored", &[]).unwrap();
-    let plan = Plan { seeds: vec![0, 1], length, ..Plan::default() };
-    let results = simulate(&machine, source, &plan, None, &mut |_| Ok(())).unwrap().results;
+    let options = RunOptions { seeds: vec![0, 1], length, ..RunOptions::default() };
+    let results = simulate(&machine, source, &options, None, &mut |_| Ok(())).unwrap().results;
     let metric = results.column_by_name("metric").unwrap().as_string::<i32>();
     let value = results.column_by_name("value").unwrap().as_primitive::<Float64Type>();
     (0..results.num_rows())
@@ -187,7 +187,7 @@ proptest! {
     fn the_end_of_a_process_frees_nothing(events in prop::collection::vec(event(), 1..1500)) {
         let events = batch(&events);
         let frames = [8, 24, 64];
-        let found = pass(&events, 1000, &plan(PAGE, &frames, &[1]));
+        let found = pass(&events, 1000, &options(PAGE, &frames, &[1]));
         for (&frames, &faults) in frames.iter().zip(&found.faults[0]) {
             let source = Box::new(Fixed::new(events.clone(), 1000));
             prop_assert_eq!(placed(source, None, frames, 1), vec![faults as f64; 2], "{} frames", frames);
@@ -201,9 +201,9 @@ fn the_simulators_own_placement_faults_as_often() {
     let (frames, colors) = ([32, 64, 96, 1024], [1, 2, 8, 32]);
     for (workload, length) in [("sor", 400_000), ("tree", 1_500_000), ("tv", 1_500_000), ("mult1", 1_500_000)]
     {
-        let plan = PagingPlan { length: Some(length), ..plan(PAGE, &frames, &colors) };
+        let options = PagingOptions { length: Some(length), ..options(PAGE, &frames, &colors) };
         let open = || Box::new(binhop_workload::open(workload, 0).unwrap());
-        let found = paging(open(), &plan, &mut |_| Ok(())).unwrap();
+        let found = paging(open(), &options, &mut |_| Ok(())).unwrap();
         for (&colors, faults) in colors.iter().zip(&found.faults) {
             for (&frames, &faults) in frames.iter().zip(faults) {
                 let placed = placed(open(), Some(length), frames, colors);
@@ -224,7 +224,7 @@ fn four_loads() -> EventBatch {
 fn a_table_by_hand() {
     // One color: with two frames page 0 is gone when it returns, with three it is not.
     // Two colors of one frame each: pages 0 and 2 share color 0, so 0 is gone; of two, it is there.
-    let found = pass(&four_loads(), 10, &plan(PAGE, &[2, 4], &[1, 2]));
+    let found = pass(&four_loads(), 10, &options(PAGE, &[2, 4], &[1, 2]));
     assert_eq!(found.faults, [[4, 3], [4, 3]]);
     assert_eq!((found.references, found.instructions, found.first_touches.len()), (4, 0, 3));
     // Three pages in two colors: k = 1, and page 0 fills color 0 at once.
@@ -237,31 +237,31 @@ fn a_sweep_is_lrus_worst_case_and_colors_help() {
     // LF91 §4.2: n + 1 pages in rotation through n frames always fault under one LRU; colors keep some.
     let load = |page| Event::Data { op: Op::Load, page, offset: 0, size: 8 };
     let sweeps: Vec<Event> = (0..10).flat_map(|_| (0..9).map(load)).collect();
-    let found = pass(&batch(&sweeps), 100, &plan(PAGE, &[8], &[1, 2, 4, 8]));
+    let found = pass(&batch(&sweeps), 100, &options(PAGE, &[8], &[1, 2, 4, 8]));
     // Of 9 pages in 8 frames, two colors hold 5 and 4 pages in 4 frames each: the second never faults again.
     assert_eq!(found.faults, [[90], [5 * 10 + 4], [3 * 10 + 6], [2 * 10 + 7]]);
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let wrong = |plan: &PagingPlan| {
-        paging(Box::new(Fixed::new(four_loads(), 10)), plan, &mut |_| Ok(())).unwrap_err().to_string()
+    let wrong = |options: &PagingOptions| {
+        paging(Box::new(Fixed::new(four_loads(), 10)), options, &mut |_| Ok(())).unwrap_err().to_string()
     };
-    let right = plan(PAGE, &[8], &[1]);
-    assert!(wrong(&PagingPlan { page: Bytes(5000), ..right.clone() }).contains("4KiB and 8KiB"));
+    let right = options(PAGE, &[8], &[1]);
+    assert!(wrong(&PagingOptions { page: Bytes(5000), ..right.clone() }).contains("4KiB and 8KiB"));
     for (page, refused) in [(1, true), (8, true), (16, false)] {
-        let plan = PagingPlan { page: Bytes(page), ..right.clone() };
-        let result = paging(Box::new(Fixed::new(four_loads(), 10)), &plan, &mut |_| Ok(()));
+        let options = PagingOptions { page: Bytes(page), ..right.clone() };
+        let result = paging(Box::new(Fixed::new(four_loads(), 10)), &options, &mut |_| Ok(()));
         assert_eq!(
             result.map_err(|problem| (problem.value, problem.rule)).err(),
             refused.then(|| { (Bytes(page).to_string(), "a page has at least 16 bytes".to_string()) })
         );
     }
-    assert!(wrong(&PagingPlan { sizes: vec![], ..right.clone() }).contains("at least one memory size"));
-    assert!(wrong(&PagingPlan { sizes: vec![Bytes(5000)], ..right.clone() }).contains("5000B"));
-    assert!(wrong(&PagingPlan { sizes: vec![Bytes(4096); 2], ..right.clone() }).contains("once"));
-    assert!(wrong(&PagingPlan { colors: vec![16], ..right.clone() }).contains("8 frames"));
-    assert!(wrong(&PagingPlan { colors: vec![3], ..right.clone() }).contains("evenly"));
-    assert!(wrong(&PagingPlan { colors: vec![0], ..right.clone() }).contains("at least one color"));
-    assert!(wrong(&PagingPlan { length: Some(0), ..right }).contains("at least one reference"));
+    assert!(wrong(&PagingOptions { sizes: vec![], ..right.clone() }).contains("at least one memory size"));
+    assert!(wrong(&PagingOptions { sizes: vec![Bytes(5000)], ..right.clone() }).contains("5000B"));
+    assert!(wrong(&PagingOptions { sizes: vec![Bytes(4096); 2], ..right.clone() }).contains("once"));
+    assert!(wrong(&PagingOptions { colors: vec![16], ..right.clone() }).contains("8 frames"));
+    assert!(wrong(&PagingOptions { colors: vec![3], ..right.clone() }).contains("evenly"));
+    assert!(wrong(&PagingOptions { colors: vec![0], ..right.clone() }).contains("at least one color"));
+    assert!(wrong(&PagingOptions { length: Some(0), ..right }).contains("at least one reference"));
 }

@@ -6,7 +6,7 @@ mod common;
 
 use binhop_base::{Class, Result};
 use binhop_os::placement::{POLICIES, Policy, policy};
-use binhop_sim::{Machine, Plan, simulate_all};
+use binhop_sim::{Machine, RunOptions, simulate_all};
 use binhop_trace::Op;
 use common::{Event, Fixed, SMALL, batch, event, machine, reference, run};
 use proptest::prelude::*;
@@ -251,13 +251,13 @@ fn compare(number: usize, events: &[Event]) {
     let machines = family(number);
     let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
     let events = batch(&[vec![warm; 41], events.to_vec()].concat());
-    let plan = Plan { seeds: vec![0, 1], warmup: 40, interval: Some(300), ..Plan::default() };
+    let options = RunOptions { seeds: vec![0, 1], warmup: 40, interval: Some(300), ..RunOptions::default() };
     let source = Box::new(Fixed::new(events.clone(), 1000));
-    let together = simulate_all(&machines, source, &plan, None, &mut |_| Ok(())).unwrap();
+    let together = simulate_all(&machines, source, &options, None, &mut |_| Ok(())).unwrap();
     for (machine, together) in machines.iter().zip(&together) {
         let name = machine.placement().policy;
-        let plain = run(machine, &events, 1000, &Plan { share: false, ..plan.clone() });
-        let fast = run(machine, &events, 1000, &plan);
+        let plain = run(machine, &events, 1000, &RunOptions { share: false, ..options.clone() });
+        let fast = run(machine, &events, 1000, &options);
         for outcome in [&fast, together] {
             assert!(plain.results == outcome.results, "results of {name}");
             assert!(plain.series.whole().unwrap() == outcome.series.whole().unwrap(), "series of {name}");

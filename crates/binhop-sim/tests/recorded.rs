@@ -6,7 +6,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
-use binhop_sim::{Machine, Outcome, Plan};
+use binhop_sim::{Machine, Outcome, RunOptions};
 use common::{Event, SMALL, batch, event, machine, reference, run};
 use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn compare(number: usize, events: &[Event], name: &str) {
             &machine,
             &events,
             500,
-            &Plan { log: true, seeds: vec![seed], interval: Some(100), ..Plan::default() },
+            &RunOptions { log: true, seeds: vec![seed], interval: Some(100), ..RunOptions::default() },
         )
     };
     let outcome = dumped(5);
@@ -47,8 +47,8 @@ fn compare(number: usize, events: &[Event], name: &str) {
     write(&log, &path);
     let replay = replaying(&machine, &path).unwrap();
     // Of the seed only the caches' own draws are left.
-    let plan = Plan { log: true, seeds: vec![5], interval: Some(100), ..Plan::default() };
-    let again = run(&replay, &events, 500, &plan);
+    let options = RunOptions { log: true, seeds: vec![5], interval: Some(100), ..RunOptions::default() };
+    let again = run(&replay, &events, 500, &options);
     assert_eq!(again.results, outcome.results, "{}", machine.name());
     assert_eq!(again.series.whole().unwrap(), outcome.series.whole().unwrap());
     assert_eq!(again.processes.whole().unwrap(), outcome.processes.whole().unwrap());
@@ -76,14 +76,15 @@ fn a_recording_that_does_not_fit_is_refused() {
         (0..pages).map(|page| Event::Data { op, page, offset: 0, size: 8 }).collect()
     };
     let machine = machine(0);
-    let outcome = run(&machine, &batch(&touches(5)), 500, &Plan { log: true, ..Plan::default() });
+    let outcome = run(&machine, &batch(&touches(5)), 500, &RunOptions { log: true, ..RunOptions::default() });
     let path = file("refused.parquet");
     write(&outcome.placements.unwrap(), &path);
     let problem = replaying(&machine, Path::new("/no/such.parquet")).unwrap_err();
     assert!(problem.place.contains("placement.file") && problem.value == "/no/such.parquet", "{problem}");
     let replay = replaying(&machine, &path).unwrap();
     let source = Box::new(common::Fixed::new(batch(&touches(6)), 500));
-    let problem = binhop_sim::simulate(&replay, source, &Plan::default(), None, &mut |_| Ok(())).unwrap_err();
+    let problem =
+        binhop_sim::simulate(&replay, source, &RunOptions::default(), None, &mut |_| Ok(())).unwrap_err();
     assert!(
         problem.place.contains("placement policy recorded, fault 5: virtual page 5 of asid 0"),
         "{problem}"

@@ -8,7 +8,8 @@ use std::cell::Cell;
 use arrow::array::RecordBatch;
 use binhop_base::{Class, Problem, Result};
 use binhop_sim::{
-    Input, Machine, Memory, Outcome, Plan, Progress, explain, needed, simulate_all, simulate_in_rounds,
+    Machine, MemoryLimit, Outcome, Progress, RunOptions, TraceInput, estimated_memory, explain, simulate_all,
+    simulate_in_rounds,
 };
 use binhop_trace::{EventBatch, Op, Source};
 use common::{Event, Fixed, SMALL, batch, event, inclusive, machine};
@@ -17,33 +18,37 @@ use proptest::prelude::*;
 /// The assumptions about a trace before it is read.
 const GUESS: [u64; 3] = [1 << 14, 1, 0];
 
-fn plan(seeds: u64) -> Plan {
-    Plan { seeds: (0..seeds).collect(), warmup: 40, log: true, ..Plan::default() }
+fn options(seeds: u64) -> RunOptions {
+    RunOptions { seeds: (0..seeds).collect(), warmup: 40, log: true, ..RunOptions::default() }
 }
 
 /// Returns the plan with memory for this many seeds at once, as reckoned before the trace is read.
-fn limited(machines: &[Machine], plan: &Plan, at_once: usize) -> Plan {
-    let bytes = needed(machines, plan, at_once, GUESS);
-    Plan { memory: Some(Memory { bytes, source: "a test".to_string() }), ..plan.clone() }
+fn limited(machines: &[Machine], options: &RunOptions, at_once: usize) -> RunOptions {
+    let bytes = estimated_memory(machines, options, at_once, GUESS);
+    RunOptions { memory: Some(MemoryLimit { bytes, source: "a test".to_string() }), ..options.clone() }
 }
 
 fn source(events: &EventBatch) -> Box<dyn Source> {
     Box::new(Fixed::new(events.clone(), 100))
 }
 
-fn whole(machines: &[Machine], events: &EventBatch, plan: &Plan) -> Vec<Outcome> {
-    simulate_all(machines, source(events), plan, None, &mut |_| Ok(())).unwrap()
+fn whole(machines: &[Machine], events: &EventBatch, options: &RunOptions) -> Vec<Outcome> {
+    simulate_all(machines, source(events), options, None, &mut |_| Ok(())).unwrap()
 }
 
 /// Returns the outcomes, and how often the trace was read.
-fn in_rounds(machines: &[Machine], events: &EventBatch, plan: &Plan) -> Result<(Vec<Outcome>, usize)> {
+fn in_rounds(
+    machines: &[Machine],
+    events: &EventBatch,
+    options: &RunOptions,
+) -> Result<(Vec<Outcome>, usize)> {
     let read = Cell::new(1);
     let mut open = || {
         read.set(read.get() + 1);
         Ok(source(events))
     };
-    let input = Input { source: source(events), again: Some(&mut open) };
-    let outcomes = simulate_in_rounds(machines, input, plan, None, &mut |_| Ok(()))?;
+    let input = TraceInput { source: source(events), again: Some(&mut open) };
+    let outcomes = simulate_in_rounds(machines, input, options, None, &mut |_| Ok(()))?;
     Ok((outcomes, read.get()))
 }
 
@@ -90,11 +95,11 @@ proptest! {
     ) {
         let (machines, events) = ([machine(number)], warm(&events));
         let watch = watch.then(|| "l2".to_string());
-        let plan = Plan { interval: Some(300), watch, ..plan(5) };
+        let options = RunOptions { interval: Some(300), watch, ..options(5) };
         // Intervals are not guessed for a trace of unknown length.
-        let (outcomes, read) = in_rounds(&machines, &events, &limited(&machines, &plan, at_once)).unwrap();
+        let (outcomes, read) = in_rounds(&machines, &events, &limited(&machines, &options, at_once)).unwrap();
         prop_assert!(read >= 5usize.div_ceil(at_once), "{read} rounds of {at_once}");
-        assert_same(&whole(&machines, &events, &plan), &outcomes);
+        assert_same(&whole(&machines, &events, &options), &outcomes);
     }
 
     #[test]
@@ -102,11 +107,11 @@ proptest! {
         machine in inclusive(), number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..600),
     ) {
         let (machines, events) = ([machine, common::machine(number), common::machine(0)], warm(&events));
-        let plan = plan(4);
-        let (outcomes, read) = in_rounds(&machines, &events, &limited(&machines, &plan, 2)).unwrap();
+        let options = options(4);
+        let (outcomes, read) = in_rounds(&machines, &events, &limited(&machines, &options, 2)).unwrap();
         // More processes than were guessed may take more rounds.
         prop_assert!(read >= 2, "{read}");
-        assert_same(&whole(&machines, &events, &plan), &outcomes);
+        assert_same(&whole(&machines, &events, &options), &outcomes);
     }
 }
 
@@ -116,12 +121,12 @@ proptest! {
 fn notes_speak_of_all_rounds() {
     let machines = [machine(1)];
     let events = warm(&[]);
-    let plan = plan(3);
-    let (outcomes, read) = in_rounds(&machines, &events, &limited(&machines, &plan, 1)).unwrap();
+    let options = options(3);
+    let (outcomes, read) = in_rounds(&machines, &events, &limited(&machines, &options, 1)).unwrap();
     assert_eq!(read, 3);
     let notes = outcomes[0].notes.join("\n");
     assert!(notes.contains("it is simulated once for all seeds"), "{notes}");
-    assert_same(&whole(&machines, &events, &plan), &outcomes);
+    assert_same(&whole(&machines, &events, &options), &outcomes);
 }
 
 /// If one seed of all machines does not fit, each machine is simulated by itself.
@@ -129,21 +134,23 @@ fn notes_speak_of_all_rounds() {
 fn machines_are_done_one_by_one_if_they_must() {
     let machines = [0, 1, 2].map(machine);
     let events = warm(&[]);
-    let plan = plan(2);
+    let options = options(2);
     // The tables of all machines stay in memory, whichever machine is simulated.
     let held = [64, 4, 0];
     let tables = |machines: &[Machine]| {
-        needed(machines, &plan, 0, held) - needed(machines, &Plan { seeds: vec![], ..plan.clone() }, 0, held)
+        estimated_memory(machines, &options, 0, held)
+            - estimated_memory(machines, &RunOptions { seeds: vec![], ..options.clone() }, 0, held)
     };
     let alone = machines.each_ref().map(std::slice::from_ref);
-    let largest = alone.map(|one| needed(one, &plan, 1, held) - tables(one)).into_iter().max();
+    let largest = alone.map(|one| estimated_memory(one, &options, 1, held) - tables(one)).into_iter().max();
     let bytes = largest.unwrap() + tables(&machines);
-    let all = needed(&machines, &plan, 1, [1, 1, 0]);
+    let all = estimated_memory(&machines, &options, 1, [1, 1, 0]);
     assert!(bytes < all, "one seed of all fits: it takes {all} B of {bytes} B");
-    let small = Plan { memory: Some(Memory { bytes, source: "a test".to_string() }), ..plan.clone() };
+    let small =
+        RunOptions { memory: Some(MemoryLimit { bytes, source: "a test".to_string() }), ..options.clone() };
     let (outcomes, read) = in_rounds(&machines, &events, &small).unwrap();
     assert!(read >= 3, "{read}");
-    assert_same(&whole(&machines, &events, &plan), &outcomes);
+    assert_same(&whole(&machines, &events, &options), &outcomes);
 }
 
 /// If a trace has more pages than was guessed, the round is given up and repeated with fewer seeds.
@@ -152,13 +159,13 @@ fn a_round_that_outgrows_its_memory_is_done_again_with_fewer_seeds() {
     let ample = ["memory.size=256MiB".to_string()];
     let machines = [Machine::parse(&machine(0).resolved(), "ample", &ample).unwrap()];
     let events = walk(20_000);
-    let plan = Plan { warmup: 0, log: false, ..plan(40) };
-    let limited = limited(&machines, &plan, 40);
+    let options = RunOptions { warmup: 0, log: false, ..options(40) };
+    let limited = limited(&machines, &options, 40);
     let (outcomes, read) = in_rounds(&machines, &events, &limited).unwrap();
     assert!((3..=13).contains(&read), "{read}");
-    assert_same(&whole(&machines, &events, &plan), &outcomes);
+    assert_same(&whole(&machines, &events, &options), &outcomes);
     // With memory for one seed as guessed, the trace does not fit at all.
-    let one = Plan { seeds: vec![0], ..plan.clone() };
+    let one = RunOptions { seeds: vec![0], ..options.clone() };
     let problem = refused(in_rounds(&machines, &events, &self::limited(&machines, &one, 1)));
     assert!(problem.to_string().contains("pages in 1 address spaces"), "{problem}");
 }
@@ -166,13 +173,14 @@ fn a_round_that_outgrows_its_memory_is_done_again_with_fewer_seeds() {
 #[test]
 fn a_trace_that_is_read_once_is_refused_with_the_number_of_seeds_that_fit() {
     let machines = [machine(0)];
-    let (events, plan) = (warm(&[]), plan(8));
-    let limited = limited(&machines, &plan, 3);
-    let once = |plan: &Plan| simulate_all(&machines, source(&events), plan, None, &mut |_| Ok(()));
+    let (events, options) = (warm(&[]), options(8));
+    let limited = limited(&machines, &options, 3);
+    let once =
+        |options: &RunOptions| simulate_all(&machines, source(&events), options, None, &mut |_| Ok(()));
     let problem = refused(once(&limited).map(|outcomes| (outcomes, 1)));
     assert_eq!(problem.value, "8 seeds");
     assert!(problem.remedy.starts_with("ask for 3 seeds or fewer"), "{problem}");
-    once(&Plan { seeds: vec![0, 1, 2], ..limited }).unwrap();
+    once(&RunOptions { seeds: vec![0, 1, 2], ..limited }).unwrap();
 }
 
 /// 64 GiB of lines of 32 bytes, at 8 bytes each, need 16 GiB. With 1 GiB, a cache of 2 GiB fits beside the
@@ -182,8 +190,8 @@ fn a_cache_that_fits_nowhere_is_refused_before_it_is_made() {
     let set =
         |setting: &str| Machine::parse(&machine(1).resolved(), "large", &[setting.to_string()]).unwrap();
     let refuse = |setting: &str, bytes: u64| {
-        let memory = Some(Memory { bytes, source: "a test".to_string() });
-        refused(in_rounds(&[set(setting)], &warm(&[]), &Plan { memory, ..plan(2) }))
+        let memory = Some(MemoryLimit { bytes, source: "a test".to_string() });
+        refused(in_rounds(&[set(setting)], &warm(&[]), &RunOptions { memory, ..options(2) }))
     };
     let problem = refuse("cache.l2.size=64GiB", 1 << 30);
     assert!(problem.value.starts_with("8.") && problem.value.ends_with("GiB of memory"), "{problem}");
@@ -201,11 +209,11 @@ fn a_cache_that_fits_nowhere_is_refused_before_it_is_made() {
 #[test]
 fn a_trace_that_changes_between_rounds_is_noticed() {
     let machines = [machine(0)];
-    let plan = plan(2);
+    let options = options(2);
     let first = warm(&[]);
     let mut open = || Ok(source(&warm(&[Event::Fetch { page: 1, offset: 0, count: 3 }])));
-    let input = Input { source: source(&first), again: Some(&mut open) };
-    let limited = limited(&machines, &plan, 1);
+    let input = TraceInput { source: source(&first), again: Some(&mut open) };
+    let limited = limited(&machines, &options, 1);
     let problem = simulate_in_rounds(&machines, input, &limited, None, &mut |_| Ok(())).unwrap_err();
     assert!(problem.rule.contains("41 references in one round of seeds and 44 in another"), "{problem}");
 }
@@ -214,12 +222,12 @@ fn a_trace_that_changes_between_rounds_is_noticed() {
 #[test]
 fn progress_runs_on_over_rounds() {
     let machines = [machine(0)];
-    let plan = Plan { warmup: 0, ..plan(4) };
+    let options = RunOptions { warmup: 0, ..options(4) };
     let events = walk(1000);
     let mut told: Vec<Progress> = Vec::new();
     let mut open = || Ok(source(&events));
-    let input = Input { source: source(&events), again: Some(&mut open) };
-    let limited = limited(&machines, &plan, 2);
+    let input = TraceInput { source: source(&events), again: Some(&mut open) };
+    let limited = limited(&machines, &options, 2);
     simulate_in_rounds(&machines, input, &limited, None, &mut |now| {
         told.push(*now);
         Ok(())
@@ -238,29 +246,33 @@ fn the_plan_says_how_many_rounds_there_are() {
     let machines = [machine(0), machine(1)];
     let names = ["one", "other"].map(String::from);
     let events = batch(&vec![Event::Data { op: Op::Load, page: 1, offset: 0, size: 4 }; 10]);
-    let base = Plan { seeds: (0..6).collect(), length: Some(10), ..Plan::default() };
+    let base = RunOptions { seeds: (0..6).collect(), length: Some(10), ..RunOptions::default() };
     let plans = [
         base.clone(),
-        Plan { threads: 3, ..base.clone() },
-        Plan { interval: Some(1), instructions: Some(1 << 22), ..base.clone() },
-        Plan { length: None, warmup: 5, ..base },
+        RunOptions { threads: 3, ..base.clone() },
+        RunOptions { interval: Some(1), instructions: Some(1 << 22), ..base.clone() },
+        RunOptions { length: None, warmup: 5, ..base },
     ];
-    for plan in plans {
-        let all = needed(&machines, &plan, 6, GUESS);
-        let one = needed(&machines, &plan, 1, GUESS);
+    for options in plans {
+        let all = estimated_memory(&machines, &options, 6, GUESS);
+        let one = estimated_memory(&machines, &options, 1, GUESS);
         for part in 0..20 {
             let bytes = one + (all - one) * part / 16;
-            let plan = Plan { memory: Some(Memory { bytes, source: "a test".to_string() }), ..plan.clone() };
-            let lines = explain(&machines, &names, &plan, None).unwrap();
+            let options = RunOptions {
+                memory: Some(MemoryLimit { bytes, source: "a test".to_string() }),
+                ..options.clone()
+            };
+            let lines = explain(&machines, &names, &options, None).unwrap();
             let said = lines.last().filter(|line| line.starts_with("memory: "));
-            let run = in_rounds(&machines, &events, &plan).map(|(_, rounds)| rounds).unwrap();
+            let run = in_rounds(&machines, &events, &options).map(|(_, rounds)| rounds).unwrap();
             let said =
                 said.map_or("1", |line| line.rsplit("done in ").next().unwrap().split(' ').next().unwrap());
-            assert_eq!(said, run.to_string(), "{plan:?}");
+            assert_eq!(said, run.to_string(), "{options:?}");
         }
-        let plan = Plan { memory: Some(Memory { bytes: 1000, source: "a test".to_string() }), ..plan };
-        let lines = explain(&machines, &names, &plan, None).unwrap();
+        let options =
+            RunOptions { memory: Some(MemoryLimit { bytes: 1000, source: "a test".to_string() }), ..options };
+        let lines = explain(&machines, &names, &options, None).unwrap();
         assert!(lines.last().unwrap().starts_with("memory: the run is refused: "), "{lines:?}");
-        assert!(in_rounds(&machines, &events, &plan).is_err());
+        assert!(in_rounds(&machines, &events, &options).is_err());
     }
 }

@@ -5,7 +5,7 @@ mod common;
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Float64Type, UInt64Type};
-use binhop_sim::{Machine, Outcome, Plan, Prepared, simulate};
+use binhop_sim::{Machine, Outcome, Prepared, RunOptions, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::{Fixed, run};
@@ -50,7 +50,7 @@ fn value(outcome: &Outcome, phase: &str, metric: &str) -> Option<f64> {
 }
 
 fn measured(rows: &[(Op, u64, u32, u32)], metrics: &[(&str, u64)]) {
-    let outcome = run(&machine(&[]), &events(rows), 100, &Plan::default());
+    let outcome = run(&machine(&[]), &events(rows), 100, &RunOptions::default());
     for &(metric, expected) in metrics {
         assert_eq!(value(&outcome, "measured", metric), Some(expected as f64), "{metric} of {rows:?}");
     }
@@ -85,7 +85,7 @@ fn a_straddling_load_touches_both_lines_once() {
 fn a_reference_that_straddles_pages_is_translated_for_each() {
     // Lines 127 and 128 of the address space: the second is the first of its page.
     let settings = ["placement.policy=first", "memory.size=1MiB"];
-    let outcome = run(&machine(&settings), &events(&[(Op::Store, 0xffc, 8, 1)]), 10, &Plan::default());
+    let outcome = run(&machine(&settings), &events(&[(Op::Store, 0xffc, 8, 1)]), 10, &RunOptions::default());
     assert_eq!(value(&outcome, "measured", "os.faults"), Some(2.0));
     assert_eq!(value(&outcome, "measured", "l1d.store.misses"), Some(2.0));
 }
@@ -127,7 +127,7 @@ fn the_warm_up_is_simulated_and_reported_apart() {
         (Op::Load, 0x100, 4, 1),
         (Op::Load, 0x300, 4, 1),
     ]);
-    let outcome = run(&machine(&[]), &rows, 10, &Plan { warmup: 2, ..Plan::default() });
+    let outcome = run(&machine(&[]), &rows, 10, &RunOptions { warmup: 2, ..RunOptions::default() });
     for (phase, references, misses) in [("warm-up", 2.0, 2.0), ("measured", 2.0, 1.0)] {
         assert_eq!(value(&outcome, phase, "references"), Some(references), "{phase}");
         assert_eq!(value(&outcome, phase, "l1d.load.misses"), Some(misses), "{phase}");
@@ -143,7 +143,8 @@ fn the_length_ends_before_the_row_that_would_exceed_it() {
         (Op::Load, 0x100, 4, 1),
     ]);
     for (length, references) in [(10, 10.0), (11, 11.0), (20, 11.0), (21, 21.0), (22, 22.0), (1000, 22.0)] {
-        let outcome = run(&machine(&[]), &rows, 10, &Plan { length: Some(length), ..Plan::default() });
+        let outcome =
+            run(&machine(&[]), &rows, 10, &RunOptions { length: Some(length), ..RunOptions::default() });
         assert_eq!(value(&outcome, "measured", "references"), Some(references), "length {length}");
     }
 }
@@ -152,7 +153,7 @@ fn the_length_ends_before_the_row_that_would_exceed_it() {
 fn an_interval_owns_the_row_in_which_its_first_instruction_lies() {
     // Instructions 0–9, 10–19, 20–29: instruction 15 lies in the second row, which interval 1 owns.
     let rows = events(&[(Op::Fetch, 0, 40, 10), (Op::Fetch, 0x400, 40, 10), (Op::Fetch, 0x800, 40, 10)]);
-    let outcome = run(&machine(&[]), &rows, 10, &Plan { interval: Some(15), ..Plan::default() });
+    let outcome = run(&machine(&[]), &rows, 10, &RunOptions { interval: Some(15), ..RunOptions::default() });
     let series = outcome.series.whole().unwrap();
     let column =
         |name: &str| series.column_by_name(name).unwrap().as_primitive::<UInt64Type>().values().to_vec();
@@ -166,14 +167,14 @@ fn an_interval_owns_the_row_in_which_its_first_instruction_lies() {
 
 #[test]
 fn what_was_not_measured_is_null_and_not_nought() {
-    let outcome = run(&machine(&[]), &events(&[(Op::Load, 0x100, 4, 1)]), 10, &Plan::default());
+    let outcome = run(&machine(&[]), &events(&[(Op::Load, 0x100, 4, 1)]), 10, &RunOptions::default());
     assert_eq!(value(&outcome, "measured", "l1d.mpi"), None);
 }
 
 #[test]
 fn a_cache_that_evicted_nothing_is_reported() {
     let ways = machine(&["cache.l1d.ways=2"]);
-    let outcome = run(&ways, &events(&[(Op::Load, 0x100, 4, 1)]), 10, &Plan::default());
+    let outcome = run(&ways, &events(&[(Op::Load, 0x100, 4, 1)]), 10, &RunOptions::default());
     assert!(outcome.notes.iter().any(|note| note.contains("l1d saw no eviction")), "{:?}", outcome.notes);
 }
 
@@ -187,7 +188,7 @@ fn the_same_addresses_in_two_spaces_are_two_pages() {
         (Op::Switch, 0, 0, 0),
         (Op::Load, 0x100, 4, 1),
     ];
-    let outcome = run(&machine(&settings), &events(&rows), 10, &Plan::default());
+    let outcome = run(&machine(&settings), &events(&rows), 10, &RunOptions::default());
     assert_eq!(value(&outcome, "measured", "os.faults"), Some(2.0));
     // The cache is smaller than a page: both lines belong in one set, whatever the frames.
     assert_eq!(value(&outcome, "measured", "l1d.load.misses"), Some(3.0));
@@ -199,12 +200,16 @@ fn the_same_addresses_in_two_spaces_are_two_pages() {
 fn what_is_not_simulated_is_refused_by_name_or_said() {
     let refuse = |rows: &[(Op, u64, u32, u32)]| {
         let source = Box::new(Fixed::new(events(rows), 10));
-        simulate(&machine(&[]), source, &Plan::default(), None, &mut |_| Ok(())).unwrap_err()
+        simulate(&machine(&[]), source, &RunOptions::default(), None, &mut |_| Ok(())).unwrap_err()
     };
     assert_eq!(refuse(&[(Op::DmaWrite, 0x100, 64, 0)]).value, "dma-write");
     assert_eq!(refuse(&[(Op::DmaRead, 0x100, 64, 0)]).value, "dma-read");
-    let outcome =
-        run(&machine(&[]), &events(&[(Op::Load, 0, 4, 1), (Op::Syscall, 0, 8, 1)]), 10, &Plan::default());
+    let outcome = run(
+        &machine(&[]),
+        &events(&[(Op::Load, 0, 4, 1), (Op::Syscall, 0, 8, 1)]),
+        10,
+        &RunOptions::default(),
+    );
     assert!(
         outcome.notes.iter().any(|note| note.contains("1 system calls passed over")),
         "{:?}",
@@ -215,16 +220,16 @@ fn what_is_not_simulated_is_refused_by_name_or_said() {
 #[test]
 fn an_impossible_plan_is_refused() {
     let wrong = [
-        Plan { seeds: vec![], ..Plan::default() },
-        Plan { seeds: vec![3, 3], ..Plan::default() },
-        Plan { threads: 0, ..Plan::default() },
-        Plan { interval: Some(0), ..Plan::default() },
-        Plan { length: Some(0), ..Plan::default() },
-        Plan { length: Some(10), warmup: 10, ..Plan::default() },
+        RunOptions { seeds: vec![], ..RunOptions::default() },
+        RunOptions { seeds: vec![3, 3], ..RunOptions::default() },
+        RunOptions { threads: 0, ..RunOptions::default() },
+        RunOptions { interval: Some(0), ..RunOptions::default() },
+        RunOptions { length: Some(0), ..RunOptions::default() },
+        RunOptions { length: Some(10), warmup: 10, ..RunOptions::default() },
     ];
-    for plan in wrong {
+    for options in wrong {
         let source = Box::new(Fixed::new(events(&[]), 10));
-        assert!(simulate(&machine(&[]), source, &plan, None, &mut |_| Ok(())).is_err(), "{plan:?}");
+        assert!(simulate(&machine(&[]), source, &options, None, &mut |_| Ok(())).is_err(), "{options:?}");
     }
 }
 
@@ -232,10 +237,16 @@ fn an_impossible_plan_is_refused() {
 fn stopping_by_progress_stops() {
     let source = Box::new(Fixed::new(events(&[(Op::Load, 0x100, 4, 1); 100]), 10));
     let mut calls = 0;
-    let stopped = simulate(&machine(&[]), source, &Plan { threads: 2, ..Plan::default() }, None, &mut |_| {
-        calls += 1;
-        if calls == 3 { Err(binhop_base::Problem::interrupted()) } else { Ok(()) }
-    });
+    let stopped = simulate(
+        &machine(&[]),
+        source,
+        &RunOptions { threads: 2, ..RunOptions::default() },
+        None,
+        &mut |_| {
+            calls += 1;
+            if calls == 3 { Err(binhop_base::Problem::interrupted()) } else { Ok(()) }
+        },
+    );
     assert_eq!(stopped.unwrap_err().class, binhop_base::Class::Interrupted);
     assert_eq!(calls, 3);
 }
@@ -244,8 +255,8 @@ fn stopping_by_progress_stops() {
 fn a_warm_up_that_leaves_nothing_is_refused() {
     for warmup in [4, 5, 100] {
         let source = Box::new(Fixed::new(events(&[(Op::Load, 0x100, 4, 1); 4]), 10));
-        let plan = Plan { warmup, ..Plan::default() };
-        let problem = simulate(&machine(&[]), source, &plan, None, &mut |_| Ok(())).unwrap_err();
+        let options = RunOptions { warmup, ..RunOptions::default() };
+        let problem = simulate(&machine(&[]), source, &options, None, &mut |_| Ok(())).unwrap_err();
         assert!(problem.rule.contains("holds 4 references"), "{problem}");
     }
 }
@@ -256,7 +267,7 @@ fn a_policy_of_ones_own_needs_something_to_place() {
     let settings = binhop_os::placement::Settings::new(16, 4);
     let make = |_| binhop_os::placement::policy("random").unwrap().build(&settings).unwrap();
     let problem =
-        simulate(&machine(&[]), source, &Plan::default(), Some(&make), &mut |_| Ok(())).unwrap_err();
+        simulate(&machine(&[]), source, &RunOptions::default(), Some(&make), &mut |_| Ok(())).unwrap_err();
     assert!(problem.rule.contains("nothing to place"), "{problem}");
 }
 
@@ -266,7 +277,7 @@ fn lines_at_both_ends_of_the_address_space_are_told_apart() {
     let rows: Vec<_> = [u64::MAX - 3, 0x100, 0x4000_0000_0000_0100, 0x8000_0000_0000_0100, 0x100]
         .map(|addr| (Op::Load, addr, 4, 1))
         .to_vec();
-    let outcome = run(&lines, &events(&rows), 10, &Plan::default());
+    let outcome = run(&lines, &events(&rows), 10, &RunOptions::default());
     assert_eq!(value(&outcome, "measured", "l1d.load.misses"), Some(5.0));
 }
 
@@ -281,7 +292,7 @@ fn a_protection_hides_no_line_and_no_translation() {
             rows.push((Op::Load, 0x10008, 8, 1));
         }
         let mut source = Fixed::new(events(&rows), 7);
-        Prepared::new(std::slice::from_ref(&machine), &mut source, &Plan::default()).unwrap().rows()
+        Prepared::new(std::slice::from_ref(&machine), &mut source, &RunOptions::default()).unwrap().rows()
     };
     // One row reaches the cache. Every other reference repeats its line, and is known to hit.
     assert_eq!([None, Some(Op::Protect)].map(rows), [1, 1]);

@@ -10,8 +10,9 @@ use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
 use binhop_base::{Agent, Class, Kind, Problem, Result};
 use binhop_hw::DirtyData;
 use binhop_os::placement::POLICIES;
-use binhop_sim::unit::{Asks, Disturbs, Injector, Lines, Occasion, OccasionKind, Unit, Units};
-use binhop_sim::{Machine, Outcome, Plan, explain, simulate};
+use binhop_sim::occasion::{Lines, Occasion, OccasionKind, Subscription, TouchedLines};
+use binhop_sim::unit::{Injector, Unit, Units};
+use binhop_sim::{Machine, Outcome, RunOptions, explain, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::{Event, Fixed, batch, machine, run};
@@ -25,11 +26,11 @@ impl<F: Fn(u64, &Occasion, &mut Injector<'_>) -> Result<()> + Send> Unit for Alw
     }
 }
 
-fn units<F>(asks: Asks, act: F) -> Units
+fn units<F>(subscription: Subscription, act: F) -> Units
 where
     F: Fn(u64, &Occasion, &mut Injector<'_>) -> Result<()> + Clone + Send + Sync + 'static,
 {
-    Units::new(asks, Arc::new(move |_: &Machine, seed| Box::new(Always(seed, act.clone()))))
+    Units::new(subscription, Arc::new(move |_: &Machine, seed| Box::new(Always(seed, act.clone()))))
 }
 
 /// The data cache has as many sets as a page has lines: lines of one number within their pages fight, no others.
@@ -73,20 +74,22 @@ fn fetch(page: u8, offset: u16) -> Event {
 /// Level 1's accesses and misses of a kind, the unit's included, where a unit asks for one kind of occasion, and at each that it is told of loads
 /// or fetches byte 8 of a page of its own; shared and collapsed, or not.
 fn counts(machine: &Machine, events: &[Event], asked: OccasionKind, kind: Kind) -> [u64; 2] {
-    let (cache, disturbs) = match kind {
-        Kind::Fetch => ("l1i", Disturbs { fetch: Lines::Bytes(8..9), data: Lines::None }),
-        _ => ("l1d", Disturbs { fetch: Lines::None, data: Lines::Bytes(8..9) }),
+    let (cache, touched) = match kind {
+        Kind::Fetch => ("l1i", TouchedLines { fetch: Lines::Bytes(8..9), data: Lines::None }),
+        _ => ("l1d", TouchedLines { fetch: Lines::None, data: Lines::Bytes(8..9) }),
     };
     let disturb = move |_: u64, _: &Occasion, injector: &mut Injector<'_>| {
         injector.access(Agent::Kernel, kind, injector.own_page(0), 8).map(|_| ())
     };
-    let asks = Asks::new(1, Agent::ALL).at(OccasionKind::Device, Disturbs::NOTHING).at(asked, disturbs);
+    let subscription =
+        Subscription::new(1, Agent::ALL).at(OccasionKind::Device, TouchedLines::NOTHING).at(asked, touched);
     let device = move |seed: u64, occasion: &Occasion, injector: &mut Injector<'_>| {
         if occasion.kind() == asked { disturb(seed, occasion, injector) } else { Ok(()) }
     };
-    let plan = Plan { seeds: vec![0, 1], units: Some(units(asks, device)), ..Plan::default() };
+    let options =
+        RunOptions { seeds: vec![0, 1], units: Some(units(subscription, device)), ..RunOptions::default() };
     let [fast, plain] =
-        [true, false].map(|share| run(machine, &batch(events), 3, &Plan { share, ..plan.clone() }));
+        [true, false].map(|share| run(machine, &batch(events), 3, &RunOptions { share, ..options.clone() }));
     assert!(fast.results == plain.results, "{asked:?}");
     ["accesses", "misses"].map(|what| {
         let of = |agent: &str| value(&fast, 1, &format!("{cache}.{agent}{}.{what}", kind.name()));
@@ -155,14 +158,15 @@ fn an_occasion_reaches_the_slots_of_every_page() {
 #[test]
 fn lines_that_no_unit_may_take_are_dropped_as_before() {
     let events: Vec<Event> = (0..100).flat_map(|_| [load(0, 32), Event::Thread]).collect();
-    let rows = |disturbs: Disturbs| {
-        let asks = Asks::new(0, Agent::ALL).at(OccasionKind::Switch, disturbs);
-        let plan = Plan { units: Some(units(asks, |_, _, _| Ok(()))), ..Plan::default() };
+    let rows = |touched: TouchedLines| {
+        let subscription = Subscription::new(0, Agent::ALL).at(OccasionKind::Switch, touched);
+        let options =
+            RunOptions { units: Some(units(subscription, |_, _, _| Ok(()))), ..RunOptions::default() };
         let mut source = Fixed::new(batch(&events), 1000);
-        binhop_sim::Prepared::new(&[direct(AMPLE)], &mut source, &plan).unwrap().rows()
+        binhop_sim::Prepared::new(&[direct(AMPLE)], &mut source, &options).unwrap().rows()
     };
-    let data = |data| Disturbs { fetch: Lines::All, data };
-    assert_eq!(rows(Disturbs::NOTHING), 1);
+    let data = |data| TouchedLines { fetch: Lines::All, data };
+    assert_eq!(rows(TouchedLines::NOTHING), 1);
     assert_eq!(rows(data(Lines::None)), 1);
     assert_eq!(rows(data(Lines::Bytes(0..32))), 1);
     assert_eq!(rows(data(Lines::Bytes(64..4096))), 1);
@@ -179,7 +183,8 @@ fn cycles_that_a_unit_is_waited_for_are_counted() {
     for (agent, cycles) in
         [(Agent::Handler, 25), (Agent::Walk, 25), (Agent::Device, 15), (Agent::Prefetch, 15)]
     {
-        let asks = Asks::new(1, Agent::ALL).at(OccasionKind::Switch, Disturbs::EVERYTHING);
+        let subscription =
+            Subscription::new(1, Agent::ALL).at(OccasionKind::Switch, TouchedLines::EVERYTHING);
         let act = move |_: u64, _: &Occasion, injector: &mut Injector<'_>| {
             assert!(!injector.holds(Kind::Load, injector.own_page(0), 0)?);
             assert_eq!(injector.access(agent, Kind::Load, injector.own_page(0), 0)?.cycles, 10);
@@ -187,9 +192,10 @@ fn cycles_that_a_unit_is_waited_for_are_counted() {
             injector.wait(3);
             Ok(())
         };
-        let plan = Plan { seeds: vec![0, 1], units: Some(units(asks, act)), ..Plan::default() };
+        let options =
+            RunOptions { seeds: vec![0, 1], units: Some(units(subscription, act)), ..RunOptions::default() };
         for share in [true, false] {
-            let outcome = run(&direct(AMPLE), &events, 10, &Plan { share, ..plan.clone() });
+            let outcome = run(&direct(AMPLE), &events, 10, &RunOptions { share, ..options.clone() });
             assert_eq!(value(&outcome, 0, "cycles"), cycles, "{agent:?}");
             assert_eq!(value(&outcome, 1, "cycles"), cycles, "{agent:?}");
         }
@@ -238,37 +244,40 @@ fn injected_accesses_change_no_page_s_time_of_last_reference() {
         }
         Ok(())
     };
-    let asks = [OccasionKind::FirstTouch, OccasionKind::Return, OccasionKind::PageChange, OccasionKind::Miss];
-    let asks = asks.iter().fold(Asks::new(0, Agent::ALL), |asks, &kind| asks.at(kind, Disturbs::EVERYTHING));
-    let plan = Plan { seeds: vec![0, 1], log: true, ..Plan::default() };
+    let subscription =
+        [OccasionKind::FirstTouch, OccasionKind::Return, OccasionKind::PageChange, OccasionKind::Miss];
+    let subscription = subscription.iter().fold(Subscription::new(0, Agent::ALL), |subscription, &kind| {
+        subscription.at(kind, TouchedLines::EVERYTHING)
+    });
+    let options = RunOptions { seeds: vec![0, 1], log: true, ..RunOptions::default() };
     let run = |units: Option<Units>, share| {
-        let outcome = run(&scarce, &batch(&events), 17, &Plan { units, share, ..plan.clone() });
+        let outcome = run(&scarce, &batch(&events), 17, &RunOptions { units, share, ..options.clone() });
         [0, 1].map(|seed| evicted(outcome.placements.as_ref().unwrap(), seed))
     };
     let without = run(None, true);
     assert_eq!(without[0], without[1], "the order of leaving does not depend on the placement");
     assert!(without[0].iter().filter(|(_, evicted)| evicted.is_some()).count() > 20);
     for share in [true, false] {
-        assert_eq!(run(Some(units(asks.clone(), act.clone())), share), without);
+        assert_eq!(run(Some(units(subscription.clone(), act.clone())), share), without);
     }
 }
 
 fn refusal(machine: &Machine, events: &EventBatch, units: Units) -> Box<Problem> {
-    let plan = Plan { units: Some(units), ..Plan::default() };
+    let options = RunOptions { units: Some(units), ..RunOptions::default() };
     let source = Box::new(Fixed::new(events.clone(), 1000));
-    simulate(machine, source, &plan, None, &mut |_| Ok(())).map(|_| ()).unwrap_err()
+    simulate(machine, source, &options, None, &mut |_| Ok(())).map(|_| ()).unwrap_err()
 }
 
 #[test]
 fn a_unit_that_touches_what_it_did_not_ask_for_ends_the_run() {
-    let asks = |disturbs| Asks::new(1, Agent::ALL).at(OccasionKind::Switch, disturbs);
-    let narrow = || asks(Disturbs { fetch: Lines::All, data: Lines::Bytes(0..64) });
+    let subscription = |touched| Subscription::new(1, Agent::ALL).at(OccasionKind::Switch, touched);
+    let narrow = || subscription(TouchedLines { fetch: Lines::All, data: Lines::Bytes(0..64) });
     let events = batch(&[load(0, 0), Event::Thread]);
     type Act = fn(u64, &Occasion, &mut Injector<'_>) -> Result<()>;
-    let cases: [(Asks, Act, &str); 8] = [
+    let cases: [(Subscription, Act, &str); 8] = [
         (narrow(), |_, _, i| i.access(Agent::Walk, Kind::Load, i.own_page(0), 64).map(|_| ()), "64 to 65"),
         (
-            asks(Disturbs::EVERYTHING),
+            subscription(TouchedLines::EVERYTHING),
             |_, _, i| i.access(Agent::Walk, Kind::Load, i.own_page(0), u64::MAX).map(|_| ()),
             "4096 bytes",
         ),
@@ -283,21 +292,28 @@ fn a_unit_that_touches_what_it_did_not_ask_for_ends_the_run() {
             |_, _, i| i.invalidate(Agent::Device, i.own_page(0), 0..4097, DirtyData::Discard),
             "4096 bytes",
         ),
-        (asks(Disturbs::NOTHING), |_, _, i| i.contents(0).map(|_| ()), "level 1"),
+        (subscription(TouchedLines::NOTHING), |_, _, i| i.contents(0).map(|_| ()), "level 1"),
         (
-            asks(Disturbs::NOTHING),
+            subscription(TouchedLines::NOTHING),
             |_, _, i| i.invalidate(Agent::Device, i.own_page(0), 7..7, DirtyData::Discard),
             "level 1",
         ),
-        (asks(Disturbs::NOTHING), |_, _, i| i.holds(Kind::Load, i.own_page(0), 0).map(|_| ()), "level 1"),
+        (
+            subscription(TouchedLines::NOTHING),
+            |_, _, i| i.holds(Kind::Load, i.own_page(0), 0).map(|_| ()),
+            "level 1",
+        ),
     ];
     // What is refused does not depend on whether lanes share the front.
-    for (asks, act, part) in cases {
-        let plan = Plan { seeds: vec![0, 1], units: Some(units(asks, act)), ..Plan::default() };
+    for (subscription, act, part) in cases {
+        let options =
+            RunOptions { seeds: vec![0, 1], units: Some(units(subscription, act)), ..RunOptions::default() };
         for share in [true, false] {
             let source = Box::new(Fixed::new(events.clone(), 1000));
             let done =
-                simulate(&direct(AMPLE), source, &Plan { share, ..plan.clone() }, None, &mut |_| Ok(()));
+                simulate(&direct(AMPLE), source, &RunOptions { share, ..options.clone() }, None, &mut |_| {
+                    Ok(())
+                });
             let problem = done.map(|_| ()).expect_err(part);
             assert_eq!(problem.class, Class::Run, "{problem}");
             assert!(problem.to_string().contains(part) && problem.place.contains("switch"), "{problem}");
@@ -308,20 +324,30 @@ fn a_unit_that_touches_what_it_did_not_ask_for_ends_the_run() {
         i.access(Agent::Walk, Kind::Load, i.own_page(0), 63)?;
         i.invalidate(Agent::Device, i.own_page(0), 0..64, DirtyData::Discard)
     };
-    run(&direct(AMPLE), &events, 10, &Plan { units: Some(units(narrow(), act)), ..Plan::default() });
+    run(
+        &direct(AMPLE),
+        &events,
+        10,
+        &RunOptions { units: Some(units(narrow(), act)), ..RunOptions::default() },
+    );
 }
 
 #[test]
 fn a_page_that_is_not_in_memory_is_not_acted_upon() {
     // Page 0 is the first mapping, as the unit owns none; it is touched after the switch.
-    let asks = Asks::new(0, Agent::ALL).at(OccasionKind::Switch, Disturbs::EVERYTHING);
+    let subscription = Subscription::new(0, Agent::ALL).at(OccasionKind::Switch, TouchedLines::EVERYTHING);
     let act = |_: u64, _: &Occasion, i: &mut Injector<'_>| {
         let mapping = binhop_base::MappingId(0);
         assert!(i.is_resident(mapping));
         i.access(Agent::Kernel, Kind::Load, mapping, 0).map(|_| ())
     };
     let events = batch(&[load(0, 0), Event::Thread]);
-    run(&direct(AMPLE), &events, 10, &Plan { units: Some(units(asks.clone(), act)), ..Plan::default() });
+    run(
+        &direct(AMPLE),
+        &events,
+        10,
+        &RunOptions { units: Some(units(subscription.clone(), act)), ..RunOptions::default() },
+    );
     let act = |_: u64, _: &Occasion, i: &mut Injector<'_>| {
         let mapping = binhop_base::MappingId(0);
         assert!(!i.is_resident(mapping));
@@ -334,14 +360,17 @@ fn a_page_that_is_not_in_memory_is_not_acted_upon() {
     let (op, start, pages) = map(Op::Unmap, 0, 1);
     rows.push(op, start, 0, pages);
     rows.push(Op::Switch, 0, 0, 0);
-    let problem = refusal(&direct(AMPLE), &rows.finish(), units(asks, act));
+    let problem = refusal(&direct(AMPLE), &rows.finish(), units(subscription, act));
     assert!(problem.rule.contains("in memory"), "{problem}");
 }
 
 #[test]
 fn what_units_cannot_do_is_refused_by_name() {
     let watch = |pages| {
-        units(Asks::new(pages, Agent::ALL).at(OccasionKind::Switch, Disturbs::NOTHING), |_, _, _| Ok(()))
+        units(
+            Subscription::new(pages, Agent::ALL).at(OccasionKind::Switch, TouchedLines::NOTHING),
+            |_, _, _| Ok(()),
+        )
     };
     let cachegrind = (0..common::SMALL.len()).find(|&n| common::SMALL[n].1.contains("cachegrind")).unwrap();
     let problem = refusal(&machine(cachegrind), &batch(&[load(0, 0)]), watch(0));
@@ -353,21 +382,24 @@ fn what_units_cannot_do_is_refused_by_name() {
 
 #[test]
 fn the_plan_says_what_units_do_to_it() {
-    let explained = |asks: &Asks| {
-        let plan =
-            Plan { seeds: vec![0, 1], units: Some(units(asks.clone(), |_, _, _| Ok(()))), ..Plan::default() };
-        explain(&[direct(AMPLE)], &["direct".to_string()], &plan, None).unwrap().join("\n")
+    let explained = |subscription: &Subscription| {
+        let options = RunOptions {
+            seeds: vec![0, 1],
+            units: Some(units(subscription.clone(), |_, _, _| Ok(()))),
+            ..RunOptions::default()
+        };
+        explain(&[direct(AMPLE)], &["direct".to_string()], &options, None).unwrap().join("\n")
     };
-    let asks = Asks::new(1, Agent::ALL)
-        .at(OccasionKind::Switch, Disturbs::EVERYTHING)
-        .at(OccasionKind::Syscall, Disturbs::NOTHING);
-    let text = explained(&asks);
+    let subscription = Subscription::new(1, Agent::ALL)
+        .at(OccasionKind::Switch, TouchedLines::EVERYTHING)
+        .at(OccasionKind::Syscall, TouchedLines::NOTHING);
+    let text = explained(&subscription);
     assert!(text.contains("until a frame may change hands or a unit may touch it (switch)"), "{text}");
     assert!(
         text.contains("at occasions (switch, syscall); rows between two are simulated all at once"),
         "{text}"
     );
-    let text = explained(&asks.at(OccasionKind::Miss, Disturbs::NOTHING));
+    let text = explained(&subscription.at(OccasionKind::Miss, TouchedLines::NOTHING));
     assert!(text.contains("units act where level 1 misses, in each placement for itself"), "{text}");
     assert!(text.contains("simulated one by one"), "{text}");
 }
@@ -380,15 +412,17 @@ fn pages_of_a_unit_are_wired() {
            placement = { policy = "first", pool = "4KiB" }"#,
     );
     let evictions = |owned, pages| {
-        let asks = Asks::new(owned, Agent::ALL).at(OccasionKind::Switch, Disturbs::NOTHING);
-        let plan = Plan { units: Some(units(asks, |_, _, _| Ok(()))), ..Plan::default() };
+        let subscription =
+            Subscription::new(owned, Agent::ALL).at(OccasionKind::Switch, TouchedLines::NOTHING);
+        let options =
+            RunOptions { units: Some(units(subscription, |_, _, _| Ok(()))), ..RunOptions::default() };
         let events: Vec<Event> = (0..pages).map(|page| load(page, 0)).collect();
-        value(&run(&scarce, &batch(&events), 10, &plan), 0, "os.evictions")
+        value(&run(&scarce, &batch(&events), 10, &options), 0, "os.evictions")
     };
     assert_eq!([evictions(0, 11), evictions(0, 12)], [0, 1]);
     assert_eq!([evictions(3, 8), evictions(3, 9)], [0, 1]);
-    let asks = Asks::new(12, Agent::ALL).at(OccasionKind::Switch, Disturbs::NOTHING);
-    let problem = refusal(&scarce, &batch(&[load(0, 0)]), units(asks, |_, _, _| Ok(())));
+    let subscription = Subscription::new(12, Agent::ALL).at(OccasionKind::Switch, TouchedLines::NOTHING);
+    let problem = refusal(&scarce, &batch(&[load(0, 0)]), units(subscription, |_, _, _| Ok(())));
     assert!(problem.to_string().contains("wired"), "{problem}");
 }
 
@@ -416,13 +450,14 @@ fn pages_of_a_unit_shift_no_segment_of_the_trace() {
         );
         let machine = Machine::parse(&toml, policy.name, &[]).unwrap();
         let outcome = |owned: u32| {
-            let asks = Asks::new(owned, Agent::ALL).at(OccasionKind::Switch, Disturbs::NOTHING);
-            let units = (owned > 0).then(|| units(asks, |_, _, _| Ok(())));
+            let subscription =
+                Subscription::new(owned, Agent::ALL).at(OccasionKind::Switch, TouchedLines::NOTHING);
+            let units = (owned > 0).then(|| units(subscription, |_, _, _| Ok(())));
             run(
                 &machine,
                 &batch(&events),
                 10,
-                &Plan { seeds: vec![0, 1], log: true, units, ..Plan::default() },
+                &RunOptions { seeds: vec![0, 1], log: true, units, ..RunOptions::default() },
             )
         };
         let [without, with] = [outcome(0), outcome(3)];

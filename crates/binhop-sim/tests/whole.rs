@@ -13,7 +13,7 @@ use arrow::array::{Array, AsArray};
 use arrow::datatypes::Float64Type;
 use binhop_base::{Agent, Asid, Domain, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Stream, Translation};
 use binhop_oracle::{cache_tree::CacheTree, frames::Frames, spaces::Spaces};
-use binhop_sim::{Machine, Outcome, Plan};
+use binhop_sim::{Machine, Outcome, RunOptions};
 use binhop_trace::{EventBatch, Op, event::map_flags};
 use common::{SMALL, batch, event, machine, reference, run};
 use proptest::prelude::*;
@@ -214,7 +214,7 @@ fn compare(number: usize, events: &[common::Event]) {
         return;
     }
     let events = batch(events);
-    let fast = run(&machine, &events, 500, &Plan { seeds: vec![0, 1], ..Plan::default() });
+    let fast = run(&machine, &events, 500, &RunOptions { seeds: vec![0, 1], ..RunOptions::default() });
     for seed in 0..2 {
         let slow = Slow::new(&machine, seed).run(&events);
         let fast = counts(&fast, seed as usize, 2);

@@ -4,7 +4,6 @@ use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{CacheConfig, IndexBy, Next, Replacement, TagBy, WritePolicy, WritebackOrder};
 
 use super::document::{Located, Section, Value};
-use crate::prepare::Row;
 
 /// A cache section as it was read; `serves` and `next` are names that are not resolved yet.
 pub(super) struct Cache {
@@ -102,6 +101,9 @@ fn check_choices(config: &CacheConfig, place: &str) -> Result<()> {
     Ok(())
 }
 
+/// The most lines of a page: enough for 1 GiB pages of 64-byte lines. Preparation numbers the lines of a page in as many bits.
+pub(crate) const MOST_LINES: u64 = 1 << 24;
+
 fn read_line(cache: &mut Section, page: PowerOfTwo) -> Result<PowerOfTwo> {
     let line = cache.size("line")?;
     let (size, place) = cache.required("line", line)?;
@@ -115,8 +117,8 @@ fn read_line(cache: &mut Section, page: PowerOfTwo) -> Result<PowerOfTwo> {
         let rule = format!("a line is no larger than a page ({shown})");
         return wrong(&rule, "make the line smaller or memory.page larger");
     }
-    if page.bytes() / line.bytes() > Row::MOST_LINES {
-        let rule = format!("a page ({shown}) holds at most {} lines", Row::MOST_LINES);
+    if page.bytes() / line.bytes() > MOST_LINES {
+        let rule = format!("a page ({shown}) holds at most {MOST_LINES} lines");
         return wrong(&rule, "make the line larger or memory.page smaller");
     }
     Ok(line)

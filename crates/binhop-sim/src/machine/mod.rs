@@ -17,6 +17,7 @@ use binhop_hw::{IndexBy, Next, Rules, TagBy, Tree, TreeConfig};
 use binhop_os::placement::{Manner, Policy, Settings, policy};
 use binhop_trace::wait::read_text;
 
+pub(crate) use cache::MOST_LINES;
 pub use keys::{KEYS, Key};
 
 use crate::nearest;

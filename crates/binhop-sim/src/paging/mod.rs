@@ -35,7 +35,7 @@ use pass::Pass;
 
 /// The questions that a paging pass answers about a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PagingPlan {
+pub struct PagingOptions {
     /// The page size.
     pub page: Bytes,
     /// Memory sizes.
@@ -83,16 +83,16 @@ const LEAST_PAGE: u64 = 16;
 /// colors), or the trace is damaged or holds what is not simulated.
 pub fn paging(
     source: Box<dyn Source>,
-    plan: &PagingPlan,
+    options: &PagingOptions,
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Paging> {
-    let page = check(plan)?;
-    let source = head(source, plan.length);
-    let mut source = if plan.ahead { Box::new(Ahead::new(source)) as Box<dyn Source> } else { source };
-    let mut pass = Pass::new(plan, page, source.as_ref());
+    let page = check(options)?;
+    let source = head(source, options.length);
+    let mut source = if options.ahead { Box::new(Ahead::new(source)) as Box<dyn Source> } else { source };
+    let mut pass = Pass::new(options, page, source.as_ref());
     while let Some(batch) = source.next_batch()? {
         pass.feed(&batch)?;
-        progress(&Progress { references: pass.references(), of: plan.length })?;
+        progress(&Progress { references: pass.references(), of: options.length })?;
     }
     Ok(pass.finish())
 }
@@ -102,35 +102,36 @@ fn refuse<T>(value: &str, place: &str, rule: &str, remedy: &str) -> Result<T> {
 }
 
 /// Checks a plan; the page size.
-fn check(plan: &PagingPlan) -> Result<PowerOfTwo> {
-    let page = PowerOfTwo::check(plan.page, "a page", "page")?;
+fn check(options: &PagingOptions) -> Result<PowerOfTwo> {
+    let page = PowerOfTwo::check(options.page, "a page", "page")?;
     if page.bytes() < LEAST_PAGE {
         let rule = format!("a page has at least {LEAST_PAGE} bytes");
-        return refuse(&plan.page.to_string(), "page", &rule, "ask for, say, 4KiB");
+        return refuse(&options.page.to_string(), "page", &rule, "ask for, say, 4KiB");
     }
-    if plan.length == Some(0) {
+    if options.length == Some(0) {
         return refuse("0", "length", "a pass reads at least one reference", "ask for, say, 50M");
     }
-    let sizes: Vec<String> = plan.sizes.iter().map(ToString::to_string).collect();
+    let sizes: Vec<String> = options.sizes.iter().map(ToString::to_string).collect();
     each_once(&sizes, MOST_SIZES, "sizes", "memory size", "4MiB")?;
-    let colors: Vec<String> = plan.colors.iter().map(ToString::to_string).collect();
+    let colors: Vec<String> = options.colors.iter().map(ToString::to_string).collect();
     each_once(&colors, MOST_COLOR_COUNTS, "colors", "color count", "64")?;
-    for &size in &plan.sizes {
+    for &size in &options.sizes {
         let frames = size.0 / page.bytes();
         if frames == 0 || !size.0.is_multiple_of(page.bytes()) {
-            let rule = format!("memory holds whole pages of {}", plan.page);
+            let rule = format!("memory holds whole pages of {}", options.page);
             return refuse(&size.to_string(), "sizes", &rule, "give a multiple of the page size");
         }
         if frames > u64::from(u32::MAX) {
             let rule = "memory holds at most 4294967295 frames";
             return refuse(&size.to_string(), "sizes", rule, "give a smaller memory or larger pages");
         }
-        for &colors in &plan.colors {
+        for &colors in &options.colors {
             if colors == 0 {
                 return refuse("0", "colors", "memory has at least one color", "ask for 1 or more");
             }
             if colors > frames {
-                let rule = format!("{size} are {frames} frames of {}: a color needs one at least", plan.page);
+                let rule =
+                    format!("{size} are {frames} frames of {}: a color needs one at least", options.page);
                 return refuse(&colors.to_string(), "colors", &rule, "fewer colors, or a larger memory");
             }
             if !frames.is_multiple_of(colors) {

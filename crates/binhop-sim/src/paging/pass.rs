@@ -11,9 +11,9 @@ use binhop_trace::{EventBatch, Source};
 
 use super::recent::Page;
 use super::stacks::Stacks;
-use super::{FirstTouch, Paging, PagingPlan};
-use crate::slots::Slots;
-use crate::system::{Place, System, system_event};
+use super::{FirstTouch, Paging, PagingOptions};
+use crate::events::{EventPlace, SystemEvent, read_event};
+use crate::lookup::LookupCache;
 
 /// The known translation of a virtual page of an address space. It holds until address spaces change or, unless
 /// writes are free, until the page is written.
@@ -38,7 +38,7 @@ pub(super) struct Pass {
     pid_hash: bool,
     spaces: Spaces,
     running: Asid,
-    known: Slots<Known, KNOWN>,
+    known: LookupCache<Known, KNOWN>,
     /// The page of each port's last reference, as long as every color count holds it in its recent group.
     ports: [Known; 2],
     pages: Vec<Page>,
@@ -56,8 +56,8 @@ pub(super) struct Pass {
 
 impl Pass {
     /// The plan is a checked one.
-    pub(super) fn new(plan: &PagingPlan, page: PowerOfTwo, source: &dyn Source) -> Self {
-        let mut sizes = plan.sizes.clone();
+    pub(super) fn new(options: &PagingOptions, page: PowerOfTwo, source: &dyn Source) -> Self {
+        let mut sizes = options.sizes.clone();
         sizes.sort_unstable();
         let frames = |colors: u64| -> Vec<u32> {
             sizes.iter().map(|size| (size.0 / page.bytes() / colors) as u32).collect()
@@ -67,17 +67,17 @@ impl Pass {
             place: source.name().to_owned(),
             rows_before: 0,
             page_log2: page.log2(),
-            pid_hash: plan.pid_hash,
+            pid_hash: options.pid_hash,
             spaces: Spaces::new(page, Bytes(source.meta().page_size.unwrap_or(4096))),
             running: Asid(0),
-            known: Slots::new(NOTHING),
+            known: LookupCache::new(NOTHING),
             ports: [NOTHING; 2],
             pages: Vec::new(),
             clock: 0,
-            colors: plan.colors.clone(),
-            stacks: plan.colors.iter().map(|&colors| Stacks::new(colors, &frames(colors))).collect(),
-            ranks: plan.sizes.iter().map(|&size| rank(size)).collect(),
-            all_away: u64::MAX >> (64 - plan.colors.len()),
+            colors: options.colors.clone(),
+            stacks: options.colors.iter().map(|&colors| Stacks::new(colors, &frames(colors))).collect(),
+            ranks: options.sizes.iter().map(|&size| rank(size)).collect(),
+            all_away: u64::MAX >> (64 - options.colors.len()),
             first_touches: Vec::new(),
             outside: 0,
             references: 0,
@@ -208,18 +208,18 @@ impl Pass {
 
     #[cold]
     fn system(&mut self, batch: &EventBatch, row: usize) -> Result<()> {
-        let place = Place { trace: &self.place, row: self.rows_before + row as u64 };
-        match system_event(batch, row, &place, self.running, &mut self.spaces)? {
-            System::Switch(asid, _) => {
+        let place = EventPlace { trace: &self.place, row: self.rows_before + row as u64 };
+        match read_event(batch, row, &place, self.running, &mut self.spaces)? {
+            SystemEvent::Switch(asid, _) => {
                 self.running = asid;
                 self.ports = [NOTHING; 2];
             }
-            System::Spaces => {
+            SystemEvent::Spaces => {
                 self.known.forget();
                 self.ports = [NOTHING; 2];
                 drop(self.spaces.drain_dead());
             }
-            System::Kernel(_) | System::Syscall | System::Nothing => {}
+            SystemEvent::Kernel(_) | SystemEvent::Syscall | SystemEvent::Nothing => {}
         }
         Ok(())
     }

@@ -7,7 +7,8 @@ use binhop_hw::{Access, CacheCounters, CommonCounts, DirectMappedFilter, Front, 
 use binhop_os::Request as PageRequest;
 
 use super::lives::Turn;
-use crate::unit::Occasion;
+use crate::machine::MOST_LINES;
+use crate::occasion::Occasion;
 
 /// One access of one line at a first-level cache: a mapping, a line of its page, and a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +18,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Lines of a page that a row can name: 2²⁴, enough for 1 GiB pages of 64-byte lines.
-    pub const MOST_LINES: u64 = 1 << 24;
-    const LINE: u32 = (1 << 24) - 1;
+    /// The bits that number a line of its page.
+    const LINE: u32 = (MOST_LINES - 1) as u32;
     const GOES_ON: u32 = 1 << 31;
 
     /// An access to line `line` (in lines of the cache that serves `kind`) of a mapping's page.
@@ -32,7 +32,7 @@ impl Row {
 
     /// The same, with the next row the rest of its reference: under cachegrind's rules.
     #[must_use]
-    pub fn going_on(self) -> Self {
+    pub fn continues(self) -> Self {
         Self { word: self.word | Self::GOES_ON, ..self }
     }
 }
@@ -162,7 +162,7 @@ pub struct EndedFront {
 /// The entries between the controls: references for first-level caches, or the requests that one front shared by
 /// all placements let through.
 #[derive(Clone, Debug)]
-pub enum Tape {
+pub enum Entries {
     /// For a front of each placement's own.
     Rows(Vec<Row>),
     /// BackModel a shared front.
@@ -173,8 +173,8 @@ pub enum Tape {
 #[derive(Clone, Debug)]
 pub struct Block {
     /// The entries, in order.
-    pub tape: Tape,
-    /// The controls, each with the number of the entry of `tape` that it stands before; ascending.
+    pub entries: Entries,
+    /// The controls, each with the number of the entry of `entries` that it stands before; ascending.
     pub controls: Vec<(u32, Control)>,
     /// Mappings first seen in this block, in order of their numbers.
     pub mappings: Vec<Mapped>,
@@ -191,15 +191,17 @@ impl Block {
     /// # Panics
     /// It holds requests.
     pub(crate) fn rows(&self) -> &[Row] {
-        let Tape::Rows(rows) = &self.tape else { unreachable!("only what stands before a front is rows") };
+        let Entries::Rows(rows) = &self.entries else {
+            unreachable!("only what stands before a front is rows")
+        };
         rows
     }
 
     /// Entries of its tape.
     pub(crate) fn entries(&self) -> usize {
-        match &self.tape {
-            Tape::Rows(rows) => rows.len(),
-            Tape::Requests(requests) => requests.len(),
+        match &self.entries {
+            Entries::Rows(rows) => rows.len(),
+            Entries::Requests(requests) => requests.len(),
         }
     }
 }

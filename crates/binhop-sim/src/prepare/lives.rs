@@ -11,21 +11,8 @@
 use std::collections::BTreeMap;
 
 use binhop_base::Asid;
-use binhop_trace::event::Cause;
 
-/// `Switch` is what a switch says of the thread that it brings, and why the thread before left. It is empty before
-/// the first switch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Switch {
-    /// The thread that runs from here.
-    pub tid: u32,
-    /// The processor it runs on.
-    pub cpu: u32,
-    /// The reason why the thread before left, where the trace gives one.
-    pub cause: Option<Cause>,
-    /// The system call that the thread before left in, where the trace says so.
-    pub syscall: Option<u64>,
-}
+use crate::events::Switch;
 
 /// `Turn` says who runs from a mark on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +61,7 @@ impl Lives {
 #[cfg(test)]
 mod tests {
     use binhop_base::Result;
-    use binhop_trace::event::EventBuilder;
+    use binhop_trace::event::{Cause, EventBuilder};
     use binhop_trace::{EventBatch, Op};
 
     use super::*;
@@ -101,7 +88,7 @@ next = "memory"
                 lists_segments: false,
                 trace_page: binhop_base::Bytes(4096),
                 cuts: Cuts::default(),
-                asks: None,
+                subscription: None,
                 collapse: true,
             },
             "test trace",

@@ -12,12 +12,14 @@
 //!   the next interval, or nothing. (The length is cut before preparation: see `binhop_trace::tool::head`.)
 //! - A row is taken at its word: a size of 0 is one byte, a fetch's count of 0 no instruction; a data reference's
 //!   count is not read. `binhop lint` finds such rows. A reference beyond [`binhop_trace::bounds`] is refused.
-//! - Under cachegrind's rules it is otherwise: see `whole.rs`.
+//! - Under cachegrind's rules it is otherwise: see `cachegrind.rs`.
 //! - Before any page is referenced that some lane may not hold, every lane is asked to place it.
 
 mod block;
+mod cachegrind;
 mod cuts;
 mod filter;
+mod growth;
 mod lives;
 mod needs;
 mod occasions;
@@ -25,7 +27,6 @@ mod pages;
 mod plain;
 mod residency;
 mod system;
-mod whole;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -36,17 +37,18 @@ use binhop_os::{SegmentId, Spaces};
 use binhop_trace::bounds::{Exceeded, chunk_rows, chunks};
 use binhop_trace::{EventBatch, Op};
 
-use crate::reckon::Growth;
-use crate::unit::Asks;
-pub use block::{Block, Control, EndedFront, FrontCounts, Mapped, Mark, Row, Stream, Tape};
+use crate::events::Switch;
+use crate::occasion::Subscription;
+pub use block::{Block, Control, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, Stream};
 pub use cuts::Cuts;
 use filter::Filters;
+pub(crate) use growth::Growth;
 use lives::Lives;
-pub use lives::{Switch, Turn};
+pub use lives::Turn;
 pub(crate) use needs::Needs;
 use occasions::Occasions;
 pub(crate) use pages::own_page;
-use pages::{NOTHING, Translations};
+use pages::{NOTHING, SoftTlb};
 use residency::ResidencyHorizon;
 
 /// Who executes: an address space, in user mode or in the kernel on its behalf.
@@ -82,7 +84,7 @@ pub(crate) struct Setup {
     pub(crate) trace_page: Bytes,
     pub(crate) cuts: Cuts,
     /// The occasions that a unit asks for, if there is one.
-    pub(crate) asks: Option<Arc<Asks>>,
+    pub(crate) subscription: Option<Arc<Subscription>>,
     /// True if rows are dropped where that is exact; false only to test that it is.
     pub(crate) collapse: bool,
 }
@@ -108,11 +110,11 @@ pub struct Prepare {
     line_log2: [u32; 2],
     timed: bool,
     /// Under cachegrind's rules, the bytes of the longest reference.
-    whole: Option<u64>,
+    longest_reference: Option<u64>,
     believe: [bool; 2],
     /// The occasions that a unit asks for, if there is one.
     occasions: Option<Occasions>,
-    translations: Translations,
+    soft_tlb: SoftTlb,
     horizon: ResidencyHorizon,
     safe: Option<u64>,
     /// The segments of the space that a placement was asked for last, if any placement asks for them.
@@ -187,13 +189,12 @@ impl Prepare {
             data: usize::from(needs.split),
             line_log2: needs.shapes.map(|shape| shape.line_log2),
             timed: needs.timed,
-            whole: needs.whole,
+            longest_reference: needs.longest_reference,
             believe: needs.believe.map(|believe| setup.collapse && believe),
-            occasions: setup
-                .asks
-                .as_ref()
-                .map(|asks| Occasions::new(Arc::clone(asks), &needs.shapes, needs.split, needs.page.log2())),
-            translations: Translations::new(NOTHING),
+            occasions: setup.subscription.as_ref().map(|subscription| {
+                Occasions::new(Arc::clone(subscription), &needs.shapes, needs.split, needs.page.log2())
+            }),
+            soft_tlb: SoftTlb::new(NOTHING),
             horizon,
             safe: setup.safe,
             segments: setup.lists_segments.then(|| [].into()),
@@ -226,7 +227,7 @@ impl Prepare {
             finished: false,
         };
         prepare.set_trust();
-        prepare.own_pages(setup.asks.as_ref().map_or(0, |asks| asks.owned()))?;
+        prepare.own_pages(setup.subscription.as_ref().map_or(0, |subscription| subscription.owned()))?;
         Ok(prepare)
     }
 
@@ -276,7 +277,7 @@ impl Prepare {
 
     /// Takes in a batch; full blocks go to `emit`.
     pub(crate) fn feed(&mut self, batch: &EventBatch, emit: Emit<'_>) -> Result<Flow> {
-        match (self.whole, &self.occasions) {
+        match (self.longest_reference, &self.occasions) {
             _ if self.finished => Ok(Flow::Done),
             (None, None) => self.feed_by::<false, false>(batch, emit),
             (None, Some(_)) => self.feed_by::<false, true>(batch, emit),
@@ -346,8 +347,8 @@ impl Prepare {
         let (addr, size, count) = (batch.addr()[row], batch.size()[row], batch.count()[row]);
         match batch.op()[row] {
             0 if WHOLE && count == 1 => return self.instruction(addr, size),
-            1 | 3 if WHOLE => self.whole_reference(addr, size, Kind::Load)?,
-            2 if WHOLE => self.whole_reference(addr, size, Kind::Store)?,
+            1 | 3 if WHOLE => self.cachegrind_reference(addr, size, Kind::Load)?,
+            2 if WHOLE => self.cachegrind_reference(addr, size, Kind::Store)?,
             0 => return self.fetch::<OCCASIONS>(addr, size, u64::from(count)),
             1 => self.data_reference::<OCCASIONS>(addr, size, true, false)?,
             2 => self.data_reference::<OCCASIONS>(addr, size, false, true)?,
@@ -383,7 +384,7 @@ impl Prepare {
         self.listed = 0;
         let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(BLOCK_ROWS + 16));
         emit(Arc::new(Block {
-            tape: Tape::Rows(rows),
+            entries: Entries::Rows(rows),
             controls: std::mem::take(&mut self.controls),
             mappings: std::mem::take(&mut self.mappings),
             gaps: std::mem::take(&mut self.gaps),

@@ -28,7 +28,7 @@ pub(crate) struct Needs {
     /// True if a placement may ask when pages were referenced last.
     pub(super) follows: bool,
     /// Under cachegrind's rules, the bytes of the longest reference: those of the smallest line.
-    pub(super) whole: Option<u64>,
+    pub(super) longest_reference: Option<u64>,
 }
 
 impl Needs {
@@ -51,7 +51,7 @@ impl Needs {
             reuses: placement.reuses_frames(),
             tight: machine.safe_frames().is_some_and(is_tight),
             follows: placement.reads_recency(),
-            whole: (config.rules == Rules::Cachegrind)
+            longest_reference: (config.rules == Rules::Cachegrind)
                 .then(|| config.caches.iter().map(|cache| cache.line.bytes()).min().unwrap_or(1)),
         }
     }
@@ -76,7 +76,10 @@ impl Needs {
             (self.reuses != other.reuses, "whether a dead page's frame goes to the next page"),
             (self.tight != other.tight, "whether any page is surely in memory"),
             (self.follows != other.follows, "whether placements ask when pages were referenced"),
-            (self.whole != other.whole, "the rules of counting, or the longest reference they know"),
+            (
+                self.longest_reference != other.longest_reference,
+                "the rules of counting, or the longest reference they know",
+            ),
         ]
         .into_iter()
         .filter_map(|(differs, what)| differs.then_some(what))

@@ -14,11 +14,11 @@ use binhop_base::{Kind, MappingId, Result};
 
 use super::filter::{Filters, Shape};
 use super::{Control, Prepare};
-use crate::unit::{Asks, Occasion, OccasionKind, Port};
+use crate::occasion::{Occasion, OccasionKind, Port, Subscription};
 
 /// The occasions that a unit asks for, as preparation sees them.
 pub(super) struct Occasions {
-    asks: Arc<Asks>,
+    subscription: Arc<Subscription>,
     /// For each kind, the slots of each filter that are forgotten at an occasion of it.
     forgets: [[Box<[u32]>; 2]; OccasionKind::ALL.len()],
     /// The mapping that each port referenced last.
@@ -27,9 +27,14 @@ pub(super) struct Occasions {
 
 impl Occasions {
     /// For caches of these shapes, the second of which serves data if there are two, with pages of 2^`page_log2` bytes.
-    pub(super) fn new(asks: Arc<Asks>, shapes: &[Shape; 2], split: bool, page_log2: u32) -> Self {
+    pub(super) fn new(
+        subscription: Arc<Subscription>,
+        shapes: &[Shape; 2],
+        split: bool,
+        page_log2: u32,
+    ) -> Self {
         let slots = |kind: OccasionKind, number: usize| -> Box<[u32]> {
-            let Some(disturbs) = asks.disturbs(kind) else { return Box::default() };
+            let Some(touched) = subscription.touched(kind) else { return Box::default() };
             let shape = &shapes[number];
             let in_page = 1u64 << (page_log2 - shape.line_log2);
             let ports: &[Port] = match (split, number) {
@@ -38,7 +43,7 @@ impl Occasions {
                 (false, 0) => &[Port::Fetch, Port::Data],
                 (false, _) => &[],
             };
-            let lines = ports.iter().flat_map(|&port| disturbs.of(port).numbers(shape.line_log2, in_page));
+            let lines = ports.iter().flat_map(|&port| touched.of(port).numbers(shape.line_log2, in_page));
             let mut slots: Vec<u32> = lines.flat_map(|line| shape.slots_of(line, in_page)).collect();
             slots.sort_unstable();
             slots.dedup();
@@ -48,12 +53,12 @@ impl Occasions {
             let kind = OccasionKind::ALL[kind];
             [slots(kind, 0), slots(kind, 1)]
         });
-        Self { asks, forgets, last: [None; 2] }
+        Self { subscription, forgets, last: [None; 2] }
     }
 
     /// Returns whether a kind is asked for.
     pub(super) fn wants(&self, kind: OccasionKind) -> bool {
-        self.asks.disturbs(kind).is_some()
+        self.subscription.touched(kind).is_some()
     }
 
     /// The address space or its maps changed: the next reference of each port is one to another page.
@@ -76,7 +81,7 @@ impl Prepare {
             return;
         };
         occasions.disturb(occasion.kind(), &mut self.filters);
-        let touches_front = occasions.asks.ends_sharing(occasion.kind());
+        let touches_front = occasions.subscription.ends_sharing(occasion.kind());
         // A lane's clock is right at every occasion: the next row counts from here.
         self.instructions_at_row = self.stream.instructions;
         self.control(Control::Occasion { occasion, instructions: self.stream.instructions, touches_front });

@@ -9,12 +9,12 @@ use binhop_base::{Kind, MappingId, PageId, PageNo, PowerOfTwo, Result};
 use binhop_os::{Request as PageRequest, SegmentId};
 
 use super::{Control, Mapped, Prepare};
-use crate::slots::Slots;
-use crate::unit::Occasion;
+use crate::lookup::LookupCache;
+use crate::occasion::Occasion;
 
 /// A page as it was translated last.
 #[derive(Clone, Copy)]
-pub(super) struct Translated {
+pub(super) struct SoftTlbEntry {
     page_no: u64,
     asid: u32,
     mapping: u32,
@@ -23,10 +23,10 @@ pub(super) struct Translated {
 }
 
 /// The pages translated lately, one for each slot.
-pub(super) type Translations = Slots<Translated, TRANSLATIONS>;
+pub(super) type SoftTlb = LookupCache<SoftTlbEntry, TRANSLATIONS>;
 
-pub(super) const NOTHING: Translated =
-    Translated { page_no: u64::MAX, asid: 0, mapping: 0, page: 0, write_free: false };
+pub(super) const NOTHING: SoftTlbEntry =
+    SoftTlbEntry { page_no: u64::MAX, asid: 0, mapping: 0, page: 0, write_free: false };
 const TRANSLATIONS: usize = 1 << 15;
 
 /// A page that a unit owns, by its number among them: one of the first of the stream, at the upper end of the kernel's space.
@@ -65,24 +65,24 @@ impl Prepare {
         let (page_no, store) = (line >> in_page, kind == Kind::Store);
         let asid = self.running.asid.0;
         let slot = (page_no ^ u64::from(asid).wrapping_mul(0x9E37_79B9)) as usize % TRANSLATIONS;
-        let known = self.translations[slot];
+        let known = self.soft_tlb[slot];
         let hit = known.page_no == page_no && known.asid == asid && (known.write_free || !store);
-        let translated = if hit { known } else { self.touch(page_no, store, slot)? };
+        let entry = if hit { known } else { self.touch(page_no, store, slot)? };
         if hit && self.safe.is_none() {
             // Physical = virtual: the page was asked for when it was translated first, and never leaves.
-            return Ok(MappingId(translated.mapping));
+            return Ok(MappingId(entry.mapping));
         }
-        let page = PageId(translated.page);
+        let page = PageId(entry.page);
         if self.horizon.may_be_gone(page) {
-            self.ask_for(&translated);
+            self.ask_for(&entry);
         }
         // Known to be resident from now on, even before its line leaves the filter.
         self.horizon.note(page, self.clock);
-        Ok(MappingId(translated.mapping))
+        Ok(MappingId(entry.mapping))
     }
 
     #[inline(never)]
-    fn touch(&mut self, page_no: u64, store: bool, slot: usize) -> Result<Translated> {
+    fn touch(&mut self, page_no: u64, store: bool, slot: usize) -> Result<SoftTlbEntry> {
         let touch = self.spaces.touch(self.running.asid, PageNo(page_no), store)?;
         self.tell_mappings();
         self.seen.outside += u64::from(touch.outside && touch.new_page);
@@ -91,15 +91,15 @@ impl Prepare {
             self.forget_lines();
         }
         self.report_dead_pages();
-        let translated = Translated {
+        let entry = SoftTlbEntry {
             page_no,
             asid: self.running.asid.0,
             mapping: touch.mapping.0,
             page: touch.page.0,
             write_free: touch.write_free,
         };
-        self.translations.put(slot, translated);
-        Ok(translated)
+        self.soft_tlb.put(slot, entry);
+        Ok(entry)
     }
 
     /// The segments of the space that runs, if a placement asks for them.
@@ -114,12 +114,12 @@ impl Prepare {
     }
 
     /// Asks every lane to place a page that it may not hold.
-    fn ask_for(&mut self, translated: &Translated) {
-        let (page, mapping) = (PageId(translated.page), MappingId(translated.mapping));
+    fn ask_for(&mut self, entry: &SoftTlbEntry) {
+        let (page, mapping) = (PageId(entry.page), MappingId(entry.mapping));
         let request = PageRequest {
             page,
             asid: self.running.asid,
-            page_no: PageNo(translated.page_no),
+            page_no: PageNo(entry.page_no),
             segment: self.spaces.segment_of(page),
             segments: self.segments_of_running(),
         };

@@ -7,8 +7,8 @@ use binhop_base::{Asid, Result};
 use binhop_trace::{EventBatch, Op};
 
 use super::{BLOCK_CONTROLS, Control, Emit, Mark, Prepare, Process, Turn};
-use crate::system::{Place, System, system_event};
-use crate::unit::{Occasion, OccasionKind};
+use crate::events::{EventPlace, SystemEvent, read_event};
+use crate::occasion::{Occasion, OccasionKind};
 
 impl Prepare {
     /// Another process runs, or the same one in another mode.
@@ -54,25 +54,25 @@ impl Prepare {
         {
             self.footprint(Asid(asid));
         }
-        let place = Place { trace: &self.place, row: self.rows_before + row as u64 };
-        match system_event(batch, row, &place, self.running.asid, &mut self.spaces)? {
-            System::Switch(asid, switch) => {
+        let place = EventPlace { trace: &self.place, row: self.rows_before + row as u64 };
+        match read_event(batch, row, &place, self.running.asid, &mut self.spaces)? {
+            SystemEvent::Switch(asid, switch) => {
                 self.seen.switches += 1;
                 self.switch = switch;
                 self.run(Process { asid, kernel: false });
                 self.occasion(Occasion::Switch { asid, switch });
             }
-            System::Kernel(kernel) => self.run(Process { kernel, ..self.running }),
-            System::Syscall => {
+            SystemEvent::Kernel(kernel) => self.run(Process { kernel, ..self.running }),
+            SystemEvent::Syscall => {
                 self.seen.syscalls += 1;
                 if op == Some(Op::Syscall) {
                     self.occasion(Occasion::Syscall { number: batch.count()[row] });
                 }
             }
-            System::Nothing => {}
-            System::Spaces => {
+            SystemEvent::Nothing => {}
+            SystemEvent::Spaces => {
                 self.follow_lives(batch, row);
-                self.translations.forget();
+                self.soft_tlb.forget();
                 self.forget_lines();
                 self.forget_pages();
                 self.report_dead_pages();

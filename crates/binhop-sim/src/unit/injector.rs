@@ -5,8 +5,8 @@ use std::ops::Range;
 use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, Problem, Result, Translation};
 use binhop_hw::{Answer, Back, Computer, DirtyData, Front, Invalidation, Resident, Tree};
 
-use super::{Disturbs, OccasionKind, Port};
 use crate::frame_map::LaneTranslation;
+use crate::occasion::{OccasionKind, Port, TouchedLines};
 
 /// The caches of one lane at one occasion. What is done through it is done at the lane's clock, through the general path
 /// through the caches ([`Computer`]); the clock moves on by what the processor waits for.
@@ -19,12 +19,12 @@ use crate::frame_map::LaneTranslation;
 /// name, a page that is not resident, and bytes outside the page.
 pub struct Injector<'a> {
     pub(crate) kind: OccasionKind,
-    pub(crate) disturbs: &'a Disturbs,
+    pub(crate) touched: &'a TouchedLines,
     pub(crate) tree: &'a Tree,
     /// `None` while the front is shared.
     pub(crate) front: Option<&'a mut Front>,
     pub(crate) back: &'a mut Back,
-    pub(crate) view: LaneTranslation<'a>,
+    pub(crate) translation: LaneTranslation<'a>,
     /// Tells whether a page is in the lane's memory.
     pub(crate) resident: &'a dyn Fn(PageId) -> bool,
     pub(crate) owned: u32,
@@ -50,7 +50,7 @@ impl Injector<'_> {
     /// Returns whether the page that a mapping leads to is in the lane's memory; the unit's own always are.
     #[must_use]
     pub fn is_resident(&self, mapping: MappingId) -> bool {
-        (self.resident)(self.view.page(mapping))
+        (self.resident)(self.translation.page(mapping))
     }
 
     /// An agent fetches, loads or stores the line that holds byte `offset` of a page, through the processor's port for it.
@@ -60,8 +60,8 @@ impl Injector<'_> {
         self.check_port(port, &byte(offset))?;
         let cache = self.serving(port);
         let at = LineAddr { id: mapping.0, line: self.line(cache, offset) };
-        let (view, mut computer) = self.computer()?;
-        let answer = computer.access(agent, kind, at, &view, &mut ());
+        let (translation, mut computer) = self.computer()?;
+        let answer = computer.access(agent, kind, at, &translation, &mut ());
         self.wait_for(agent, answer.cycles);
         Ok(answer)
     }
@@ -82,13 +82,13 @@ impl Injector<'_> {
                 self.check_port(port, &byte(offset))?;
             }
         }
-        let id = if self.tree.takes_mapping(cache) { mapping.0 } else { self.view.page(mapping).0 };
+        let id = if self.tree.takes_mapping(cache) { mapping.0 } else { self.translation.page(mapping).0 };
         let at = LineAddr { id, line: self.line(cache, offset) };
         let cycles = if self.tree.in_front(cache) {
-            let (view, mut computer) = self.computer()?;
-            computer.ask(cache, agent, kind, at, &view, &mut ()).cycles
+            let (translation, mut computer) = self.computer()?;
+            computer.ask(cache, agent, kind, at, &translation, &mut ()).cycles
         } else {
-            self.back.ask(cache, agent, kind, at, self.now, &self.view, &mut ())
+            self.back.ask(cache, agent, kind, at, self.now, &self.translation, &mut ())
         };
         self.wait_for(agent, cycles);
         Ok(cycles)
@@ -106,11 +106,11 @@ impl Injector<'_> {
         self.check(agent, mapping, &bytes)?;
         self.check_port(Port::Fetch, &bytes)?;
         self.check_port(Port::Data, &bytes)?;
-        let page = self.view.page(mapping);
-        let (view, mut computer) = self.computer()?;
-        let mappings: Vec<MappingId> = view.tables.mappings_of(page).collect();
+        let page = self.translation.page(mapping);
+        let (translation, mut computer) = self.computer()?;
+        let mappings: Vec<MappingId> = translation.tables.mappings_of(page).collect();
         let what = Invalidation { page, mappings: &mappings, bytes, data };
-        computer.invalidate(agent, &what, &view, &mut ());
+        computer.invalidate(agent, &what, &translation, &mut ());
         Ok(())
     }
 
@@ -121,7 +121,7 @@ impl Injector<'_> {
         let cache = self.serving(Port::of(kind));
         self.check_level1()?;
         let front = self.front.as_deref().expect("the lane has a front of its own");
-        Ok(front.holds(cache, LineAddr { id: mapping.0, line: self.line(cache, offset) }, &self.view))
+        Ok(front.holds(cache, LineAddr { id: mapping.0, line: self.line(cache, offset) }, &self.translation))
     }
 
     /// Returns the lines that a cache holds: for each set, its ways, as [`Front::contents`] has them.
@@ -161,13 +161,13 @@ impl Injector<'_> {
     fn computer(&mut self) -> Result<(LaneTranslation<'_>, Computer<&mut Front, &mut Back>)> {
         self.check_level1()?;
         let front = self.front.as_deref_mut().expect("the lane has a front of its own");
-        Ok((self.view, Computer::over(front, &mut *self.back, self.now)))
+        Ok((self.translation, Computer::over(front, &mut *self.back, self.now)))
     }
 
     /// Checks that a unit has said that it might touch level 1. Otherwise lanes may share their front, and what is refused
     /// must not depend on whether they do.
     fn check_level1(&self) -> Result<()> {
-        if self.disturbs.is_nothing() { Err(self.refused("level 1")) } else { Ok(()) }
+        if self.touched.is_nothing() { Err(self.refused("level 1")) } else { Ok(()) }
     }
 
     /// Checks that a unit may make an agent touch these bytes of a page.
@@ -194,7 +194,7 @@ impl Injector<'_> {
         }
         if !self.is_resident(mapping) {
             return Err(self.broken(
-                &format!("page {}", self.view.page(mapping)),
+                &format!("page {}", self.translation.page(mapping)),
                 "a unit acts on its own pages and on those that are in memory",
                 "ask whether it is resident",
             ));
@@ -205,7 +205,7 @@ impl Injector<'_> {
     /// Checks that a unit has said that it might touch these bytes through a port.
     fn check_port(&self, port: Port, bytes: &Range<u64>) -> Result<()> {
         let line_log2 = self.tree.config().caches[self.serving(port)].line.log2();
-        if self.disturbs.of(port).cover(bytes, line_log2) {
+        if self.touched.of(port).cover(bytes, line_log2) {
             return Ok(());
         }
         Err(self.refused(&format!("bytes {} to {} behind port {port:?}", bytes.start, bytes.end)))

@@ -6,7 +6,7 @@
 //!
 //! Rules
 //! - Preparation finds every moment of the stream at which an occasion may arise in some lane, and forgets there what its
-//!   filters know of the lines that the unit may disturb ([`Disturbs`]): only of those. Nothing travels back to it.
+//!   filters know of the lines that the unit may disturb ([`TouchedLines`](crate::occasion::TouchedLines)): only of those. Nothing travels back to it.
 //! - A lane finds out whether the occasion arises in it: a page returns only where it was gone, a line is missed only where
 //!   level 1 does not hold it. Only then it tells its unit. So what a unit hears depends on the stream and the placement
 //!   alone, not on what is shared or dropped to be faster.
@@ -17,9 +17,7 @@
 //! - Instructions before an occasion have passed when it arises; a fetch run passes after its accesses.
 //! - The pages a unit owns are the kernel's, in frames that are wired before the stream begins ([`binhop_os::Wired`]).
 
-mod asks;
 mod injector;
-mod occasion;
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,10 +25,9 @@ use std::sync::Arc;
 use binhop_base::Result;
 
 use crate::machine::Machine;
+use crate::occasion::{Occasion, Subscription};
 
-pub use asks::{Asks, Disturbs, Lines};
 pub use injector::Injector;
-pub use occasion::{Occasion, OccasionKind, Port};
 
 /// A part of a machine that acts at occasions, in one lane.
 pub trait Unit: Send {
@@ -47,37 +44,37 @@ pub type MakeUnit = dyn Fn(&Machine, u64) -> Box<dyn Unit> + Send + Sync;
 /// A kind of unit: what all of them ask for, and what makes the one of each lane.
 #[derive(Clone)]
 pub struct Units {
-    asks: Arc<Asks>,
+    subscription: Arc<Subscription>,
     make: Arc<MakeUnit>,
 }
 
 impl Units {
-    /// Units that ask for `asks`, made by `make`.
+    /// Units that ask for `subscription`, made by `make`.
     #[must_use]
-    pub fn new(asks: Asks, make: Arc<MakeUnit>) -> Self {
-        Self { asks: Arc::new(asks), make }
+    pub fn new(subscription: Subscription, make: Arc<MakeUnit>) -> Self {
+        Self { subscription: Arc::new(subscription), make }
     }
 
     /// Returns the occasions that they ask for.
     #[must_use]
-    pub fn asks(&self) -> &Asks {
-        &self.asks
+    pub fn subscription(&self) -> &Subscription {
+        &self.subscription
     }
 
     /// The unit of a machine's lane with this seed.
     pub(crate) fn make(&self, machine: &Machine, seed: u64) -> InLane {
-        InLane { asks: Arc::clone(&self.asks), unit: (self.make)(machine, seed) }
+        InLane { subscription: Arc::clone(&self.subscription), unit: (self.make)(machine, seed) }
     }
 }
 
 impl fmt::Debug for Units {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Units").field("asks", &self.asks).finish_non_exhaustive()
+        f.debug_struct("Units").field("asks", &self.subscription).finish_non_exhaustive()
     }
 }
 
 /// A lane's unit, and what it asks for.
 pub(crate) struct InLane {
-    pub(crate) asks: Arc<Asks>,
+    pub(crate) subscription: Arc<Subscription>,
     pub(crate) unit: Box<dyn Unit>,
 }

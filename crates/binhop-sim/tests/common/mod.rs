@@ -2,7 +2,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use binhop_base::Result;
-use binhop_sim::{Machine, Outcome, Plan, simulate};
+use binhop_sim::{Machine, Outcome, RunOptions, simulate};
 use binhop_trace::event::{EventBuilder, map_flags};
 use binhop_trace::{EventBatch, Meta, Op, Source};
 use proptest::prelude::*;
@@ -491,9 +491,9 @@ pub fn machine(number: usize) -> Machine {
     Machine::parse(toml, name, &[]).unwrap_or_else(|problem| panic!("{name}: {problem}"))
 }
 
-pub fn run(machine: &Machine, events: &EventBatch, step: usize, plan: &Plan) -> Outcome {
+pub fn run(machine: &Machine, events: &EventBatch, step: usize, options: &RunOptions) -> Outcome {
     let source = Box::new(Fixed::new(events.clone(), step));
-    simulate(machine, source, plan, None, &mut |_| Ok(())).unwrap_or_else(|problem| panic!("{problem}"))
+    simulate(machine, source, options, None, &mut |_| Ok(())).unwrap_or_else(|problem| panic!("{problem}"))
 }
 
 /// Returns machines with an inclusive level 2 or 3 and costs. Their fronts depend on no frame and no seed, so

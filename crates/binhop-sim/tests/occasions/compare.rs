@@ -8,8 +8,9 @@ use arrow::datatypes::{Float64Type, UInt64Type};
 use binhop_hw::CostRule;
 use binhop_oracle::machine as oracle;
 use binhop_oracle::placements::{Buddy, Colors, Memory, Pooled, Rule};
-use binhop_sim::unit::{Asks, Unit, Units};
-use binhop_sim::{Machine, Outcome, Plan};
+use binhop_sim::occasion::Subscription;
+use binhop_sim::unit::{Unit, Units};
+use binhop_sim::{Machine, Outcome, RunOptions};
 use binhop_trace::{EventBatch, Op};
 
 use crate::common::{Event, batch, run};
@@ -89,14 +90,14 @@ pub struct Logs(Arc<Mutex<BTreeMap<(String, u64), Log>>>);
 
 impl Logs {
     /// Synthetic units that write into these logs.
-    pub fn units(&self, asks: &Asks) -> Option<Units> {
-        let (logs, asked) = (self.clone(), asks.clone());
+    pub fn units(&self, subscription: &Subscription) -> Option<Units> {
+        let (logs, asked) = (self.clone(), subscription.clone());
         let make = move |machine: &Machine, seed| -> Box<dyn Unit> {
             let log = Log::default();
             logs.0.lock().unwrap().insert((machine.name().to_string(), seed), Arc::clone(&log));
             Box::new(Synthetic::new(machine.tree(), &asked, seed, log))
         };
-        Some(Units::new(asks.clone(), Arc::new(make)))
+        Some(Units::new(subscription.clone(), Arc::new(make)))
     }
 
     pub fn of(&self, machine: &Machine, seed: u64) -> Vec<Seen> {
@@ -110,11 +111,12 @@ pub fn run_with(
     machine: &Machine,
     events: &EventBatch,
     step: usize,
-    asks: &Asks,
-    plan: &Plan,
+    subscription: &Subscription,
+    options: &RunOptions,
 ) -> (Logs, Outcome) {
     let logs = Logs::default();
-    let outcome = run(machine, events, step, &Plan { units: logs.units(asks), ..plan.clone() });
+    let outcome =
+        run(machine, events, step, &RunOptions { units: logs.units(subscription), ..options.clone() });
     (logs, outcome)
 }
 
@@ -171,17 +173,17 @@ pub fn assert_same_logs(a: &[Seen], b: &[Seen], what: &str) {
     }
 }
 
-pub fn compare(machine: &Machine, asks: &Asks, events: &[Event], step: usize) {
+pub fn compare(machine: &Machine, subscription: &Subscription, events: &[Event], step: usize) {
     let events = batch(&[events, &[Event::Syscall(LOOK)]].concat());
     let seeds = vec![3, 4];
-    let shared = Plan { seeds: seeds.clone(), ..Plan::default() };
+    let shared = RunOptions { seeds: seeds.clone(), ..RunOptions::default() };
     let last = machine.tree().config().caches[machine.last_level()].name.clone();
-    let (logs, outcome) = run_with(machine, &events, step, asks, &shared);
-    for (what, plan) in [
-        ("neither shared nor collapsed", Plan { share: false, ..shared.clone() }),
-        ("collapsed, not shared", Plan { watch: Some(last), ..shared.clone() }),
+    let (logs, outcome) = run_with(machine, &events, step, subscription, &shared);
+    for (what, options) in [
+        ("neither shared nor collapsed", RunOptions { share: false, ..shared.clone() }),
+        ("collapsed, not shared", RunOptions { watch: Some(last), ..shared.clone() }),
     ] {
-        let (other, plain) = run_with(machine, &events, 1000, asks, &plan);
+        let (other, plain) = run_with(machine, &events, 1000, subscription, &options);
         for &seed in &seeds {
             let what = format!("seed {seed}, shared and collapsed, or {what}");
             assert_same_logs(&logs.of(machine, seed), &other.of(machine, seed), &what);
@@ -208,7 +210,7 @@ pub fn compare(machine: &Machine, asks: &Asks, events: &[Event], step: usize) {
     let data = listed.iter().filter(|event| matches!(event, oracle::Event::Data { .. })).count() as u64;
     for &seed in &seeds {
         let log = Log::default();
-        let mut unit = Synthetic::new(machine.tree(), asks, seed, Arc::clone(&log));
+        let mut unit = Synthetic::new(machine.tree(), subscription, seed, Arc::clone(&log));
         let mut lane = oracle::Lane::new(&slow, &steps, OWNED, oracle_memory(machine, seed), seed);
         lane.run(&steps, &mut unit);
         assert_same_logs(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use binhop_base::{Agent, Bytes};
 use binhop_sim::Machine;
-use binhop_sim::unit::{Asks, Disturbs, Lines, OccasionKind};
+use binhop_sim::occasion::{Lines, OccasionKind, Subscription, TouchedLines};
 use binhop_trace::Op;
 use proptest::prelude::*;
 
@@ -146,33 +146,33 @@ pub fn lines() -> impl Strategy<Value = Lines> {
     ]
 }
 
-pub fn disturbs() -> impl Strategy<Value = Disturbs> {
+pub fn touched() -> impl Strategy<Value = TouchedLines> {
     prop_oneof![
-        1 => Just(Disturbs::NOTHING),
-        1 => Just(Disturbs::EVERYTHING),
-        2 => (lines(), lines()).prop_map(|(fetch, data)| Disturbs { fetch, data }),
-        1 => lines().prop_map(|lines| Disturbs { fetch: lines.clone(), data: lines }),
+        1 => Just(TouchedLines::NOTHING),
+        1 => Just(TouchedLines::EVERYTHING),
+        2 => (lines(), lines()).prop_map(|(fetch, data)| TouchedLines { fetch, data }),
+        1 => lines().prop_map(|lines| TouchedLines { fetch: lines.clone(), data: lines }),
     ]
 }
 
 /// Some kinds of occasions; system calls always, so that the caches can be looked at in the end.
-pub fn asks() -> impl Strategy<Value = Asks> {
-    let each = prop::option::weighted(0.5, disturbs());
+pub fn subscription() -> impl Strategy<Value = Subscription> {
+    let each = prop::option::weighted(0.5, touched());
     prop::collection::vec(each, OccasionKind::ALL.len()).prop_map(|chosen| {
-        let mut asks = Asks::new(OWNED, Agent::ALL);
-        for (&kind, disturbs) in OccasionKind::ALL.iter().zip(chosen) {
-            match (kind, disturbs) {
+        let mut subscription = Subscription::new(OWNED, Agent::ALL);
+        for (&kind, touched) in OccasionKind::ALL.iter().zip(chosen) {
+            match (kind, touched) {
                 // Otherwise a front is seldom collapsed, let alone shared.
-                (OccasionKind::Syscall, disturbs) => {
-                    let disturbs = disturbs.filter(|disturbs| !disturbs.is_nothing());
-                    asks = asks.at(kind, disturbs.unwrap_or(Disturbs::EVERYTHING));
+                (OccasionKind::Syscall, touched) => {
+                    let touched = touched.filter(|touched| !touched.is_nothing());
+                    subscription = subscription.at(kind, touched.unwrap_or(TouchedLines::EVERYTHING));
                 }
-                (OccasionKind::Device, None) => asks = asks.at(kind, Disturbs::NOTHING),
-                (_, Some(disturbs)) => asks = asks.at(kind, disturbs),
+                (OccasionKind::Device, None) => subscription = subscription.at(kind, TouchedLines::NOTHING),
+                (_, Some(touched)) => subscription = subscription.at(kind, touched),
                 (_, None) => {}
             }
         }
-        asks
+        subscription
     })
 }
 
@@ -246,15 +246,16 @@ pub fn sharing() -> impl Strategy<Value = Machine> {
 }
 
 /// Kinds at which the unit touches nothing of level 1, so that it stays shared until a last look.
-pub fn behind() -> impl Strategy<Value = Asks> {
+pub fn behind() -> impl Strategy<Value = Subscription> {
     prop::collection::vec(any::<bool>(), OccasionKind::ALL.len()).prop_map(|chosen| {
         let kinds = OccasionKind::ALL
             .iter()
             .zip(chosen)
             .filter(|&(&kind, chosen)| chosen && kind != OccasionKind::Miss);
-        let asks =
-            kinds.fold(Asks::new(OWNED, Agent::ALL), |asks, (&kind, _)| asks.at(kind, Disturbs::NOTHING));
-        let lines = Disturbs { fetch: Lines::None, data: Lines::Bytes(0..1) };
-        asks.at(OccasionKind::Device, Disturbs::NOTHING).at(OccasionKind::Syscall, lines)
+        let subscription = kinds.fold(Subscription::new(OWNED, Agent::ALL), |subscription, (&kind, _)| {
+            subscription.at(kind, TouchedLines::NOTHING)
+        });
+        let lines = TouchedLines { fetch: Lines::None, data: Lines::Bytes(0..1) };
+        subscription.at(OccasionKind::Device, TouchedLines::NOTHING).at(OccasionKind::Syscall, lines)
     })
 }

@@ -14,11 +14,11 @@ mod drawn;
 mod synthetic;
 
 use binhop_hw::Rules;
-use binhop_sim::unit::Asks;
-use binhop_sim::{Machine, Plan, simulate_all};
+use binhop_sim::occasion::Subscription;
+use binhop_sim::{Machine, RunOptions, simulate_all};
 use common::{Event, Fixed, SMALL, batch, reference};
 use compare::{Logs, assert_same_logs, compare, run_with};
-use drawn::{any_event, asks, behind, far, machine, near, occasion, sharing};
+use drawn::{any_event, behind, far, machine, near, occasion, sharing, subscription};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -30,18 +30,18 @@ proptest! {
     #![proptest_config(cases(350))]
 
     #[test]
-    fn every_event_on_every_machine(machine in machine(), asks in asks(), step in 1usize..60, events in prop::collection::vec(any_event(), 1..100)) {
-        compare(&machine, &asks, &events, step);
+    fn every_event_on_every_machine(machine in machine(), subscription in subscription(), step in 1usize..60, events in prop::collection::vec(any_event(), 1..100)) {
+        compare(&machine, &subscription, &events, step);
     }
 
     #[test]
-    fn runs_of_references(machine in machine(), asks in asks(), step in 1usize..60, events in prop::collection::vec(prop_oneof![reference(), near()], 1..140)) {
-        compare(&machine, &asks, &events, step);
+    fn runs_of_references(machine in machine(), subscription in subscription(), step in 1usize..60, events in prop::collection::vec(prop_oneof![reference(), near()], 1..140)) {
+        compare(&machine, &subscription, &events, step);
     }
 
     #[test]
-    fn occasions_between_hits(machine in machine(), asks in asks(), step in 1usize..60, events in prop::collection::vec(occasion(), 1..120)) {
-        compare(&machine, &asks, &events, step);
+    fn occasions_between_hits(machine in machine(), subscription in subscription(), step in 1usize..60, events in prop::collection::vec(occasion(), 1..120)) {
+        compare(&machine, &subscription, &events, step);
     }
 }
 
@@ -49,13 +49,13 @@ proptest! {
     #![proptest_config(cases(150))]
 
     #[test]
-    fn units_behind_a_shared_front(machine in sharing(), asks in behind(), step in 1usize..60, events in prop::collection::vec(prop_oneof![reference(), far(), Just(Event::Thread)], 1..140)) {
-        compare(&machine, &asks, &events, step);
+    fn units_behind_a_shared_front(machine in sharing(), subscription in behind(), step in 1usize..60, events in prop::collection::vec(prop_oneof![reference(), far(), Just(Event::Thread)], 1..140)) {
+        compare(&machine, &subscription, &events, step);
     }
 
     #[test]
-    fn machines_together_or_alone(number in 0..SMALL.len(), asks in asks(), events in prop::collection::vec(any_event(), 1..100)) {
-        together_or_alone(number, &asks, &events);
+    fn machines_together_or_alone(number in 0..SMALL.len(), subscription in subscription(), events in prop::collection::vec(any_event(), 1..100)) {
+        together_or_alone(number, &subscription, &events);
     }
 }
 
@@ -63,11 +63,11 @@ proptest! {
 #[test]
 #[ignore = "takes minutes: 60,000 cases"]
 fn a_great_many_cases() {
-    let run = |cases, strategy: BoxedStrategy<(Machine, Asks, Vec<Event>)>| {
+    let run = |cases, strategy: BoxedStrategy<(Machine, Subscription, Vec<Event>)>| {
         let config = ProptestConfig { cases, ..self::cases(cases) };
         let mut runner = TestRunner::new(config);
-        let tested = runner.run(&(strategy, 1usize..60), |((machine, asks, events), step)| {
-            compare(&machine, &asks, &events, step);
+        let tested = runner.run(&(strategy, 1usize..60), |((machine, subscription, events), step)| {
+            compare(&machine, &subscription, &events, step);
             Ok(())
         });
         tested.unwrap_or_else(|problem| panic!("{problem}"));
@@ -77,13 +77,13 @@ fn a_great_many_cases() {
         prop::collection::vec(prop_oneof![reference(), near()], 1..300),
         prop::collection::vec(occasion(), 1..300),
     ];
-    run(50_000, (machine(), asks(), events).boxed());
+    run(50_000, (machine(), subscription(), events).boxed());
     let events = prop::collection::vec(prop_oneof![reference(), far(), Just(Event::Thread)], 1..300);
     run(10_000, (sharing(), behind(), events).boxed());
 }
 
 /// Machines of one placement that differ behind level 1, and one that has nothing to do with them.
-fn together_or_alone(number: usize, asks: &Asks, events: &[Event]) {
+fn together_or_alone(number: usize, subscription: &Subscription, events: &[Event]) {
     let base = common::machine(number);
     let whole = |machine: &Machine| machine.tree().config().rules == Rules::Cachegrind;
     let changed = ["cache.l2.ways=4", "cache.l2.ways=8", "cache.l2.line=128B", "cache.l2.replacement=random"];
@@ -96,11 +96,12 @@ fn together_or_alone(number: usize, asks: &Asks, events: &[Event]) {
     machines.retain(|machine| !whole(machine));
     let events = batch(events);
     let logs = Logs::default();
-    let plan = Plan { seeds: vec![3, 4], units: logs.units(asks), ..Plan::default() };
+    let options = RunOptions { seeds: vec![3, 4], units: logs.units(subscription), ..RunOptions::default() };
     let source = Box::new(Fixed::new(events.clone(), 1000));
-    let outcomes = simulate_all(&machines, source, &plan, None, &mut |_| Ok(())).unwrap();
+    let outcomes = simulate_all(&machines, source, &options, None, &mut |_| Ok(())).unwrap();
     for (machine, outcome) in machines.iter().zip(&outcomes) {
-        let (alone, single) = run_with(machine, &events, 1000, asks, &Plan { units: None, ..plan.clone() });
+        let (alone, single) =
+            run_with(machine, &events, 1000, subscription, &RunOptions { units: None, ..options.clone() });
         for seed in [3, 4] {
             let what = format!("{}, seed {seed}, alone or with others", machine.name());
             assert_same_logs(&alone.of(machine, seed), &logs.of(machine, seed), &what);

@@ -6,7 +6,8 @@ use binhop_base::{Agent, Domain, Kind, MappingId, Result, Rng, Stream};
 use binhop_hw::{DirtyData, Tree};
 use binhop_oracle::cache::Name;
 use binhop_oracle::machine as oracle;
-use binhop_sim::unit::{Asks, Disturbs, Injector, Lines, Occasion, OccasionKind, Port, Unit};
+use binhop_sim::occasion::{Lines, Occasion, OccasionKind, Port, Subscription, TouchedLines};
+use binhop_sim::unit::{Injector, Unit};
 
 use crate::common_counts;
 
@@ -22,7 +23,7 @@ pub type Way = Option<(Name, u64, bool)>;
 /// What a unit sees, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
-    Told(&'static str, Vec<u64>),
+    MachineInLane(&'static str, Vec<u64>),
     Cycles(u64),
     Contents(Vec<Vec<Way>>),
 }
@@ -42,7 +43,7 @@ pub trait Hands {
 /// The drawn unit of one lane.
 pub struct Synthetic {
     tree: Tree,
-    asks: Asks,
+    subscription: Subscription,
     rng: Rng,
     draws: u64,
     /// Mappings it was told of.
@@ -51,10 +52,10 @@ pub struct Synthetic {
 }
 
 impl Synthetic {
-    pub fn new(tree: &Tree, asks: &Asks, seed: u64, log: Log) -> Self {
+    pub fn new(tree: &Tree, subscription: &Subscription, seed: u64, log: Log) -> Self {
         // Lanes differ in all that is drawn.
         let rng = Rng::new(seed + 1000);
-        Self { tree: tree.clone(), asks: asks.clone(), rng, draws: 0, met: Vec::new(), log }
+        Self { tree: tree.clone(), subscription: subscription.clone(), rng, draws: 0, met: Vec::new(), log }
     }
 
     fn draw(&mut self, n: u64) -> u64 {
@@ -71,32 +72,32 @@ impl Synthetic {
     }
 
     fn act(&mut self, kind: OccasionKind, numbers: Vec<u64>, names: Option<u32>, hands: &mut impl Hands) {
-        let Some(disturbs) = self.asks.disturbs(kind).cloned() else { return };
+        let Some(touched) = self.subscription.touched(kind).cloned() else { return };
         if let Some(mapping) = names {
             assert!(hands.is_resident(mapping), "a page that an occasion names is resident");
             self.met.push(mapping);
         }
         let look = kind == OccasionKind::Syscall && numbers == [u64::from(LOOK)];
-        self.log(Seen::Told(kind.name(), numbers));
+        self.log(Seen::MachineInLane(kind.name(), numbers));
         if self.draw(2) == 0 {
             for _ in 0..=self.draw(2) {
-                self.inject(&disturbs, hands);
+                self.inject(&touched, hands);
             }
         }
-        if look || !disturbs.is_nothing() && self.draw(16) == 0 {
+        if look || !touched.is_nothing() && self.draw(16) == 0 {
             self.log(Seen::Contents(hands.contents()));
         }
     }
 
-    fn inject(&mut self, disturbs: &Disturbs, hands: &mut impl Hands) {
+    fn inject(&mut self, touched: &TouchedLines, hands: &mut impl Hands) {
         let mapping = self.page(hands);
         let agent = self.one_of(&Agent::ALL[1..]);
         match self.draw(8) {
             0 => hands.wait(self.draw(30)),
-            1 => self.ask(disturbs, agent, mapping, hands),
+            1 => self.ask(touched, agent, mapping, hands),
             2 => {
                 // Bytes that both ports may lose.
-                let Some(bytes) = common_bytes(&disturbs.fetch, &disturbs.data) else { return };
+                let Some(bytes) = common_bytes(&touched.fetch, &touched.data) else { return };
                 let bytes = match self.draw(2) {
                     0 => bytes,
                     _ => {
@@ -109,7 +110,7 @@ impl Synthetic {
             }
             _ => {
                 let kind = self.one_of(&[Kind::Fetch, Kind::Load, Kind::Store, Kind::Store]);
-                let Some(offset) = self.offset(disturbs.of(Port::of(kind))) else { return };
+                let Some(offset) = self.offset(touched.of(Port::of(kind))) else { return };
                 let cycles = hands.access(agent, kind, mapping, offset);
                 self.log(Seen::Cycles(cycles));
             }
@@ -117,15 +118,15 @@ impl Synthetic {
     }
 
     /// A line of any cache, as far as the unit may touch it.
-    fn ask(&mut self, disturbs: &Disturbs, agent: Agent, mapping: u32, hands: &mut impl Hands) {
+    fn ask(&mut self, touched: &TouchedLines, agent: Agent, mapping: u32, hands: &mut impl Hands) {
         let config = self.tree.config().clone();
         let cache = self.draw(config.caches.len() as u64) as usize;
         let kind = self.one_of(&[Kind::Fetch, Kind::Load, Kind::Store]);
         let offset = match (cache == config.fetch, cache == config.data) {
-            (true, true) => common_bytes(&disturbs.fetch, &disturbs.data).map(Lines::Bytes),
-            (true, false) => Some(disturbs.fetch.clone()),
-            (false, true) => Some(disturbs.data.clone()),
-            (false, false) if self.tree.in_front(cache) && disturbs.is_nothing() => None,
+            (true, true) => common_bytes(&touched.fetch, &touched.data).map(Lines::Bytes),
+            (true, false) => Some(touched.fetch.clone()),
+            (false, true) => Some(touched.data.clone()),
+            (false, false) if self.tree.in_front(cache) && touched.is_nothing() => None,
             (false, false) => Some(Lines::All),
         };
         let Some(offset) = offset.and_then(|lines| self.offset(&lines)) else { return };

@@ -7,11 +7,23 @@ use binhop_trace::bounds::unknown_op;
 use binhop_trace::event::Cause;
 use binhop_trace::{EventBatch, Op};
 
-use crate::prepare::Switch;
+/// `Switch` is what a switch says of the thread that it brings, and why the thread before left. It is empty before
+/// the first switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switch {
+    /// The thread that runs from here.
+    pub tid: u32,
+    /// The processor it runs on.
+    pub cpu: u32,
+    /// The reason why the thread before left, where the trace gives one.
+    pub cause: Option<Cause>,
+    /// The system call that the thread before left in, where the trace says so.
+    pub syscall: Option<u64>,
+}
 
 /// The meaning of an event that is no reference, for its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum System {
+pub(crate) enum SystemEvent {
     /// From here a thread of this address space runs.
     Switch(Asid, Switch),
     /// The kernel runs from here on behalf of the process, or the process again.
@@ -24,16 +36,16 @@ pub(crate) enum System {
     Spaces,
 }
 
-/// `Place` is the position of an event, for errors.
+/// `EventPlace` is the position of an event, for errors.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct EventPlace<'a> {
     /// The name of the trace in errors.
     pub(crate) trace: &'a str,
     /// The row in the trace, from 0.
     pub(crate) row: u64,
 }
 
-impl Place<'_> {
+impl EventPlace<'_> {
     /// Adds the event's row to a problem that the address spaces report.
     fn of(&self, done: Result<()>) -> Result<()> {
         done.map_err(|mut problem| {
@@ -49,13 +61,13 @@ impl Place<'_> {
 /// # Errors
 /// The event's code is unknown, it is a device's, or its numbers are out of range.
 #[cold]
-pub(crate) fn system_event(
+pub(crate) fn read_event(
     batch: &EventBatch,
     row: usize,
-    place: &Place<'_>,
+    place: &EventPlace<'_>,
     here: Asid,
     spaces: &mut Spaces,
-) -> Result<System> {
+) -> Result<SystemEvent> {
     let (code, addr) = (batch.op()[row], batch.addr()[row]);
     let Some(op) = Op::from_code(code) else {
         return Err(unknown_op(code, place.trace, place.row));
@@ -67,12 +79,12 @@ pub(crate) fn system_event(
         Op::Switch => {
             let cause = batch.arg0(row).and_then(Cause::from_code);
             let switch = Switch { tid: size, cpu: batch.count()[row], cause, syscall: batch.arg1(row) };
-            return Ok(System::Switch(asid(addr, place)?, switch));
+            return Ok(SystemEvent::Switch(asid(addr, place)?, switch));
         }
-        Op::KernelEnter => return Ok(System::Kernel(true)),
-        Op::KernelLeave => return Ok(System::Kernel(false)),
-        Op::Syscall | Op::Range => return Ok(System::Syscall),
-        Op::Time => return Ok(System::Nothing),
+        Op::KernelEnter => return Ok(SystemEvent::Kernel(true)),
+        Op::KernelLeave => return Ok(SystemEvent::Kernel(false)),
+        Op::Syscall | Op::Range => return Ok(SystemEvent::Syscall),
+        Op::Time => return Ok(SystemEvent::Nothing),
         Op::DmaRead | Op::DmaWrite => {
             return Err(Problem::request(
                 op.name(),
@@ -87,7 +99,7 @@ pub(crate) fn system_event(
         }
         Op::Protect => {
             place.of(spaces.protect(here, start, count))?;
-            return Ok(System::Nothing);
+            return Ok(SystemEvent::Nothing);
         }
         Op::Unmap => place.of(spaces.unmap(here, start, count))?,
         Op::Fork => {
@@ -97,10 +109,10 @@ pub(crate) fn system_event(
         Op::Exec => spaces.exec(asid(addr, place)?),
         Op::Exit => spaces.exit(asid(addr, place)?),
     }
-    Ok(System::Spaces)
+    Ok(SystemEvent::Spaces)
 }
 
-fn asid(number: u64, place: &Place<'_>) -> Result<Asid> {
+fn asid(number: u64, place: &EventPlace<'_>) -> Result<Asid> {
     u32::try_from(number).map(Asid).map_err(|_| {
         Problem::request(
             &number.to_string(),

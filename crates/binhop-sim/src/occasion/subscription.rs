@@ -50,14 +50,14 @@ impl Lines {
 /// The lines of level 1 that a unit may touch at an occasion: by accesses through a port, and by invalidations, which
 /// concern both ports. It may touch any line behind level 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Disturbs {
+pub struct TouchedLines {
     /// Those of the cache that serves instructions.
     pub fetch: Lines,
     /// Those of the cache that serves data.
     pub data: Lines,
 }
 
-impl Disturbs {
+impl TouchedLines {
     /// The unit hears of the occasion and may let the processor wait. It does not look at level 1, which lanes may share.
     pub const NOTHING: Self = Self { fetch: Lines::None, data: Lines::None };
     /// Any line of level 1.
@@ -93,13 +93,13 @@ impl Disturbs {
 /// assert!(asks.disturbs(OccasionKind::Syscall).is_none());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asks {
-    at: [Option<Disturbs>; OccasionKind::ALL.len()],
+pub struct Subscription {
+    at: [Option<TouchedLines>; OccasionKind::ALL.len()],
     pages: u32,
     agents: Agents,
 }
 
-impl Asks {
+impl Subscription {
     /// For no occasion yet, by a unit that owns so many pages and acts as these agents.
     #[must_use]
     pub fn new(pages: u32, agents: &[Agent]) -> Self {
@@ -108,14 +108,14 @@ impl Asks {
 
     /// For these occasions, too.
     #[must_use]
-    pub fn at(mut self, kind: OccasionKind, disturbs: Disturbs) -> Self {
-        self.at[kind as usize] = Some(disturbs);
+    pub fn at(mut self, kind: OccasionKind, touched: TouchedLines) -> Self {
+        self.at[kind as usize] = Some(touched);
         self
     }
 
     /// Returns the lines that the unit may disturb at an occasion of a kind; `None` if it does not ask for the kind.
     #[must_use]
-    pub fn disturbs(&self, kind: OccasionKind) -> Option<&Disturbs> {
+    pub fn touched(&self, kind: OccasionKind) -> Option<&TouchedLines> {
         self.at[kind as usize].as_ref()
     }
 
@@ -132,18 +132,18 @@ impl Asks {
     }
 
     /// Returns whether the unit asks, before each row, if level 1 holds the row's line.
-    pub(crate) fn asks_for_misses(&self) -> bool {
-        self.disturbs(OccasionKind::Miss).is_some()
+    pub(crate) fn wants_misses(&self) -> bool {
+        self.touched(OccasionKind::Miss).is_some()
     }
 
     /// Returns whether the front must be the lane's own from this kind of occasion on.
     pub(crate) fn ends_sharing(&self, kind: OccasionKind) -> bool {
-        self.disturbs(kind).is_some_and(|disturbs| !disturbs.is_nothing())
+        self.touched(kind).is_some_and(|touched| !touched.is_nothing())
     }
 
     /// The kinds asked for.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = OccasionKind> {
-        OccasionKind::ALL.iter().copied().filter(|&kind| self.disturbs(kind).is_some())
+        OccasionKind::ALL.iter().copied().filter(|&kind| self.touched(kind).is_some())
     }
 }
 

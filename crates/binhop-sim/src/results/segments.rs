@@ -18,8 +18,8 @@ use binhop_os::{Origin, Owner, SegmentId, Spaces};
 use binhop_trace::Meta;
 use binhop_trace::event::Segment;
 
-/// `Names` finds the names of a trace's segments.
-pub(crate) struct Names<'a> {
+/// `SegmentNames` finds the names of a trace's segments.
+pub(crate) struct SegmentNames<'a> {
     meta: &'a Meta,
     /// The path for each name without directories; `None` if several paths have that name.
     paths: BTreeMap<&'a str, Option<&'a str>>,
@@ -29,7 +29,7 @@ fn last_part(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
-impl<'a> Names<'a> {
+impl<'a> SegmentNames<'a> {
     pub(crate) fn new(meta: &'a Meta) -> Self {
         let mut paths: BTreeMap<&str, Option<&str>> = BTreeMap::new();
         for path in meta.segments.values().filter_map(|segment| segment.file.as_deref()) {
@@ -120,7 +120,7 @@ mod tests {
     /// Returns the name of a page that asid 0 touches.
     fn name(spaces: &mut Spaces, meta: &Meta, page: u64, write: bool) -> String {
         let touch = spaces.touch(Asid(0), PageNo(page), write).unwrap();
-        Names::new(meta).of(spaces, touch.page)
+        SegmentNames::new(meta).of(spaces, touch.page)
     }
 
     fn spaces(maps: &[(u64, u64, u32, Option<u64>)]) -> Spaces {
@@ -182,7 +182,7 @@ mod tests {
         spaces.fork(Asid(1), Asid(0)).unwrap();
         let copy = spaces.touch(Asid(1), PageNo(0x15), true).unwrap();
         assert!(copy.new_page);
-        assert_eq!(Names::new(&meta).of(&spaces, copy.page), ".data of app");
+        assert_eq!(SegmentNames::new(&meta).of(&spaces, copy.page), ".data of app");
     }
 
     #[test]

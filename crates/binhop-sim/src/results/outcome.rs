@@ -5,20 +5,14 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Float64Builder, RecordBatch, StringBuilder, UInt64Builder};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema};
-use binhop_base::{PageId, Problem, Result};
-use binhop_trace::Meta;
+use binhop_base::{Problem, Result};
 
-use crate::account::Account;
-use crate::back_model::BackModel;
-use crate::detail::{self, Logged};
-use crate::front::Sharing;
-use crate::lane::Lane;
-use crate::long_table::{LongTable, Part};
+use super::account::Account;
+use super::long_table::LongTable;
+use super::metrics::each;
 use crate::machine::Machine;
-use crate::metrics::each;
-use crate::plan::Plan;
-use crate::prepare::{Prepare, Process};
-use crate::tally::Tally;
+use crate::options::RunOptions;
+use crate::sharing::FrontSharing;
 
 /// The results of a run.
 #[derive(Clone, Debug)]
@@ -45,97 +39,31 @@ pub struct Outcome {
     pub machine: String,
 }
 
-/// `Told` is one machine in one lane, as results read it.
-pub(crate) struct Told<'a> {
-    pub(crate) lane: &'a Lane,
-    pub(crate) back: &'a BackModel,
-}
-
-impl<'a> Told<'a> {
-    fn seed(&self) -> u64 {
-        self.lane.seed
-    }
-
-    fn account(&self) -> &'a Account {
-        &self.back.account
-    }
-}
-
-/// A finished run, before it is told.
-pub(crate) struct Run<'a> {
-    pub(crate) machine: &'a Machine,
-    pub(crate) plan: &'a Plan,
-    /// By seed, in the order of the plan.
-    pub(crate) parts: &'a [Told<'a>],
-    pub(crate) prepare: &'a Prepare,
-    /// Every process of the stream, by its number.
-    pub(crate) processes: Arc<[Process]>,
-    pub(crate) meta: &'a Meta,
-}
-
 /// The tables of one machine for some of its seeds, and what its notes depend on.
-pub(crate) struct Report {
-    results: RecordBatch,
-    series: LongTable,
-    processes: LongTable,
-    placements: Option<RecordBatch>,
-    pages: Option<RecordBatch>,
-    facts: Facts,
+pub(crate) struct MachineReport {
+    pub(crate) results: RecordBatch,
+    pub(crate) series: LongTable,
+    pub(crate) processes: LongTable,
+    pub(crate) placements: Option<RecordBatch>,
+    pub(crate) pages: Option<RecordBatch>,
+    pub(crate) facts: Facts,
 }
 
 /// Facts about all placements so far.
-struct Facts {
+pub(crate) struct Facts {
     /// For each cache, whether it evicted.
-    cache_evicted: Vec<bool>,
+    pub(crate) cache_evicted: Vec<bool>,
     /// True if a page was evicted.
-    page_evicted: bool,
+    pub(crate) page_evicted: bool,
     /// True if a page died.
-    died: bool,
+    pub(crate) died: bool,
     /// References and instructions of the trace.
-    stream: [u64; 2],
+    pub(crate) stream: [u64; 2],
     /// Notes on the trace: of every placement the same.
-    trace: Vec<String>,
+    pub(crate) trace: Vec<String>,
 }
 
-pub(crate) fn report(run: &Run<'_>) -> Report {
-    let Run { plan, parts, prepare, .. } = *run;
-    let caches = run.machine.tree().config().caches.len();
-    let ends: Vec<Tally> = parts.iter().map(|part| part.account().phases().1).collect();
-    let stream = prepare.stream();
-    let facts = Facts {
-        cache_evicted: (0..caches)
-            .map(|cache| ends.iter().any(|end| end.caches[cache].evictions > 0))
-            .collect(),
-        page_evicted: parts.iter().any(|part| part.account().end().evictions > 0),
-        died: prepare.saw_death(),
-        stream: [stream.references, stream.instructions],
-        trace: trace_notes(run),
-    };
-    let streamed = streamed(run);
-    Report {
-        results: results(run),
-        series: LongTable::series(Arc::clone(&streamed)),
-        processes: LongTable::processes(streamed),
-        placements: plan.log.then(|| placements(run)),
-        pages: plan.watch.as_ref().map(|_| pages(run)),
-        facts,
-    }
-}
-
-/// Gathers what lanes streamed of intervals and processes.
-fn streamed(run: &Run<'_>) -> Arc<Part> {
-    let caches = &run.machine.tree().config().caches;
-    Arc::new(Part {
-        workload: run.plan.workload.clone(),
-        machine: run.machine.name().to_string(),
-        caches: caches.iter().map(|cache| cache.name.clone()).collect(),
-        divided: run.parts.first().map_or(Vec::new(), |part| part.back.divided()),
-        processes: Arc::clone(&run.processes),
-        seeds: run.parts.iter().map(|part| (part.seed(), part.account().readings().clone())).collect(),
-    })
-}
-
-impl Report {
+impl MachineReport {
     /// Adds the seeds that follow.
     ///
     /// # Errors
@@ -168,8 +96,8 @@ impl Report {
     }
 
     /// The outcome of all seeds of the plan.
-    pub(crate) fn finish(self, machine: &Machine, plan: &Plan) -> Outcome {
-        let notes = notes(machine, plan, &self.facts);
+    pub(crate) fn finish(self, machine: &Machine, options: &RunOptions) -> Outcome {
+        let notes = notes(machine, options, &self.facts);
         let Self { results, series, processes, placements, pages, .. } = self;
         Outcome { results, series, processes, placements, pages, notes, machine: machine.resolved() }
     }
@@ -195,14 +123,14 @@ impl Values {
         self.value.append_option(value);
     }
 
-    fn finish(mut self, run: &Run<'_>, keys: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    fn finish(mut self, machine: &Machine, workload: &str, keys: Vec<(&str, ArrayRef)>) -> RecordBatch {
         let metric: ArrayRef = Arc::new(self.metric.finish());
         let rows = metric.len();
         let repeat = |text: &str| -> ArrayRef {
             Arc::new((0..rows).map(|_| Some(text)).collect::<arrow::array::StringArray>())
         };
         let mut columns: Vec<(&str, ArrayRef)> =
-            vec![("workload", repeat(&run.plan.workload)), ("machine", repeat(run.machine.name()))];
+            vec![("workload", repeat(workload)), ("machine", repeat(machine.name()))];
         columns.extend(keys);
         columns.push(("metric", metric));
         columns.push(("unit", Arc::new(self.unit.finish())));
@@ -217,42 +145,28 @@ impl Values {
     }
 }
 
-fn results(run: &Run<'_>) -> RecordBatch {
+/// Makes the table of results of one machine from the accounts of its seeds.
+pub(crate) fn results(machine: &Machine, workload: &str, accounts: &[(u64, &Account)]) -> RecordBatch {
     let (mut phase, mut seed, mut values) = (StringBuilder::new(), UInt64Builder::new(), Values::default());
-    for part in run.parts {
-        let account = part.account();
+    for &(of_seed, account) in accounts {
         let (warmup, measured) = account.phases();
         let phases = [warmup.map(|tally| ("warm-up", tally)), Some(("measured", &measured))];
         for (name, tally) in phases.into_iter().flatten() {
-            each(run.machine, tally, |metric, unit, value| {
+            each(machine, tally, |metric, unit, value| {
                 phase.append_value(name);
-                seed.append_value(part.seed());
+                seed.append_value(of_seed);
                 values.push(&metric, unit, value);
             });
         }
     }
-    values.finish(run, vec![("phase", Arc::new(phase.finish())), ("seed", Arc::new(seed.finish()))])
+    values.finish(
+        machine,
+        workload,
+        vec![("phase", Arc::new(phase.finish())), ("seed", Arc::new(seed.finish()))],
+    )
 }
 
-fn placements(run: &Run<'_>) -> RecordBatch {
-    let lanes: Vec<(u64, &[Logged])> =
-        run.parts.iter().filter_map(|part| Some((part.seed(), part.lane.log()?))).collect();
-    detail::placements(&lanes)
-}
-
-fn pages(run: &Run<'_>) -> RecordBatch {
-    let frames: Vec<_> =
-        run.parts.iter().map(|part| move |page: PageId| part.lane.last_frame(page)).collect();
-    let lanes: Vec<_> = run
-        .parts
-        .iter()
-        .zip(&frames)
-        .filter_map(|(part, frame_of)| part.lane.repeats(part.back, frame_of))
-        .collect();
-    detail::pages(&lanes, run.prepare.spaces(), run.meta)
-}
-
-fn notes(machine: &Machine, plan: &Plan, facts: &Facts) -> Vec<String> {
+fn notes(machine: &Machine, options: &RunOptions, facts: &Facts) -> Vec<String> {
     let mut notes = machine.notes().to_vec();
     for (cache, evicted) in machine.tree().config().caches.iter().zip(&facts.cache_evicted) {
         if !evicted && cache.ways > 1 {
@@ -260,48 +174,23 @@ fn notes(machine: &Machine, plan: &Plan, facts: &Facts) -> Vec<String> {
         }
     }
     notes.extend_from_slice(&facts.trace);
-    if plan.seeds.len() > 1 {
+    if options.seeds.len() > 1 {
         // As if the machine ran alone, all seeds at once: what else ran beside it is no concern of its results.
-        let sharing = match plan.shares_stages() {
-            true => Sharing::of(machine.tree(), plan.seeds.len(), plan.asks()),
-            false => Sharing::Off,
+        let sharing = match options.shares_stages() {
+            true => FrontSharing::of(machine.tree(), options.seeds.len(), options.subscription()),
+            false => FrontSharing::Off,
         };
         notes.push(sharing.reason().to_string());
-        if sharing == Sharing::Shared && facts.page_evicted {
+        if sharing == FrontSharing::Shared && facts.page_evicted {
             notes.push(
                 "since pages were evicted, level 1 was simulated for each seed from there on".to_string(),
             );
-        } else if sharing == Sharing::Shared && machine.reuses_frames() && facts.died {
+        } else if sharing == FrontSharing::Shared && machine.reuses_frames() && facts.died {
             notes.push(
                 "since the frames of dead pages go to the next pages, level 1 was simulated for each seed from the first death on"
                     .to_string(),
             );
         }
-    }
-    notes
-}
-
-/// Returns the notes on the trace.
-fn trace_notes(run: &Run<'_>) -> Vec<String> {
-    let mut notes = Vec::new();
-    let seen = run.prepare.seen();
-    if seen.syscalls > 0 {
-        let count = seen.syscalls;
-        notes.push(format!(
-            "{count} system calls passed over: what the kernel itself references is not in the trace"
-        ));
-    }
-    if seen.outside > 0 && run.prepare.spaces().has_maps() {
-        notes.push(format!("{} pages lie outside every map of the trace: taken as private", seen.outside));
-    }
-    let unaligned = run.prepare.spaces().unaligned();
-    if unaligned > 0 {
-        notes.push(format!(
-            "{unaligned} pages do not lie wholly in one segment of the trace: taken as private"
-        ));
-    }
-    if run.meta.sizes.as_deref() == Some("assumed") {
-        notes.push("access sizes are assumed, not recorded".to_string());
     }
     notes
 }

@@ -30,7 +30,7 @@ impl Prepare {
 
     /// A load, a store, or a modify, which is a load.
     #[inline(always)]
-    pub(super) fn whole_reference(&mut self, addr: u64, size: u32, kind: Kind) -> Result<()> {
+    pub(super) fn cachegrind_reference(&mut self, addr: u64, size: u32, kind: Kind) -> Result<()> {
         if self.stream.references + 1 > self.next_cut {
             self.cut(1);
         }
@@ -41,7 +41,7 @@ impl Prepare {
 
     #[inline(always)]
     fn refer(&mut self, port: usize, addr: u64, size: u32, kind: Kind) -> Result<()> {
-        let longest = self.whole.unwrap_or(u64::MAX);
+        let longest = self.longest_reference.unwrap_or(u64::MAX);
         let log2 = self.line_log2[port];
         let end = addr.saturating_add(u64::from(size.max(1)).min(longest) - 1);
         let (first, last) = (addr >> log2, end >> log2);
@@ -69,7 +69,7 @@ impl Prepare {
         self.passed[kind as usize] += 1;
         let [first, last] = lines;
         let mappings = [self.reach(port, first, kind)?, self.reach(port, last, kind)?];
-        let row = self.row(port, first, mappings[0], kind).going_on();
+        let row = self.row(port, first, mappings[0], kind).continues();
         self.rows.push(row);
         let row = self.row(port, last, mappings[1], kind);
         self.rows.push(row);

@@ -6,13 +6,14 @@ use binhop_base::{Problem, Result};
 use binhop_hw::{FastPath, FastPathSet, Rules};
 
 use crate::machine::Machine;
-use crate::memory::Memory;
+use crate::memory_limit::MemoryLimit;
+use crate::occasion::Subscription;
 use crate::prepare::Cuts;
-use crate::unit::{Asks, Units};
+use crate::unit::Units;
 
-/// `Plan` is everything that a run is told besides machines and trace.
+/// `RunOptions` is everything that a run is told besides machines and trace.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RunOptions {
     /// The name under which results show the trace.
     pub workload: String,
     /// One placement for each.
@@ -37,7 +38,7 @@ pub struct Plan {
     pub units: Option<Units>,
     /// The memory that the run may take. Seeds that do not fit at once are simulated in rounds, each of which
     /// reads the trace anew; `None`: all at once.
-    pub memory: Option<Memory>,
+    pub memory: Option<MemoryLimit>,
     /// Share stages among seeds and machines, drop sure hits and take fast paths, where that is exact. `false` only to
     /// show that it is.
     pub share: bool,
@@ -45,7 +46,7 @@ pub struct Plan {
     pub without: FastPathSet,
 }
 
-impl Default for Plan {
+impl Default for RunOptions {
     fn default() -> Self {
         Self {
             workload: "trace".to_string(),
@@ -70,7 +71,7 @@ impl Default for Plan {
 /// kept until the end; and more than some hundreds say nothing new.
 pub const MOST_SEEDS: usize = 1 << 12;
 
-impl Plan {
+impl RunOptions {
     /// Returns whether stages behind the preparation are shared. They are not while a cache is watched, whose
     /// misses are then looked at one by one in each lane; nor while what reaches memory is kept, in the order in
     /// which it does.
@@ -79,8 +80,8 @@ impl Plan {
     }
 
     /// Returns the occasions that the units ask for, if there are units.
-    pub(crate) fn asks(&self) -> Option<&Asks> {
-        self.units.as_ref().map(Units::asks)
+    pub(crate) fn subscription(&self) -> Option<&Subscription> {
+        self.units.as_ref().map(Units::subscription)
     }
 
     /// Machines with the plan's units in them.
@@ -89,10 +90,10 @@ impl Plan {
     /// The plan has units, and a machine counts by cachegrind's rules: units act between accesses of lines, not of whole
     /// references.
     pub(crate) fn with_units<'a>(&self, machines: &'a [Machine]) -> Result<Cow<'a, [Machine]>> {
-        let Some(asks) = self.asks() else { return Ok(Cow::Borrowed(machines)) };
+        let Some(subscription) = self.subscription() else { return Ok(Cow::Borrowed(machines)) };
         let whole = |machine: &&Machine| machine.tree().config().rules == Rules::Cachegrind;
         match machines.iter().find(whole) {
-            None => Ok(machines.iter().map(|machine| machine.with_agents(asks.agents())).collect()),
+            None => Ok(machines.iter().map(|machine| machine.with_agents(subscription.agents())).collect()),
             Some(machine) => Err(Problem::request(
                 "cachegrind",
                 &format!("machine {}: rules", machine.name()),

@@ -11,14 +11,14 @@
 //! - A footprint is written to a log when an address space exits.
 //!
 //! A mark allocates nothing, and memory grows neither with the number of intervals nor with that of processes
-//! ([`Log`](crate::spill::Log)).
+//! ([`Log`](crate::results::spill::Log)).
 
 use std::sync::Arc;
 
 use binhop_base::{Asid, Result};
 
+use super::spill::{Log, Records, Spill};
 use crate::prepare::Mark;
-use crate::spill::{Log, Records, Spill};
 
 /// Processes whose shares are in memory: more than are alive at a time, mostly.
 pub(crate) const SLOTS: usize = 1024;
@@ -247,7 +247,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::prepare::{Switch, Turn};
+    use crate::events::Switch;
+    use crate::prepare::Turn;
 
     const CACHES: usize = 2;
 

@@ -1,19 +1,19 @@
-//! `Slots` is a small table of recent look-ups that is often cleared.
+//! `LookupCache` is a small table of recent look-ups that is often cleared.
 //!
 //! Events that change address spaces clear the table. When such events are frequent, few slots are filled
 //! between two of them, and clearing those slots costs less than filling the whole table.
 
 use std::ops::Index;
 
-/// `Slots` holds `N` slots, at most 2¹⁶.
-pub(crate) struct Slots<T, const N: usize> {
+/// `LookupCache` holds `N` slots, at most 2¹⁶.
+pub(crate) struct LookupCache<T, const N: usize> {
     slots: Vec<T>,
     nothing: T,
     /// The slots filled since the last clearing, as long as they are few.
     filled: Vec<u16>,
 }
 
-impl<T: Copy, const N: usize> Slots<T, N> {
+impl<T: Copy, const N: usize> LookupCache<T, N> {
     /// Up to this many filled slots are cleared one by one. If more are filled, the whole table is cleared.
     const LISTED: usize = N / 16;
 
@@ -42,7 +42,7 @@ impl<T: Copy, const N: usize> Slots<T, N> {
     }
 }
 
-impl<T, const N: usize> Index<usize> for Slots<T, N> {
+impl<T, const N: usize> Index<usize> for LookupCache<T, N> {
     type Output = T;
 
     #[inline]
@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn whatever_was_filled_is_forgotten() {
-        let mut slots = Slots::<u32, 1024>::new(0);
-        let listed = Slots::<u32, 1024>::LISTED;
+        let mut slots = LookupCache::<u32, 1024>::new(0);
+        let listed = LookupCache::<u32, 1024>::LISTED;
         for filled in [1, listed - 1, listed, listed + 1, 1024] {
             (0..filled).for_each(|slot| slots.put(slot, 7));
             assert!((0..filled).all(|slot| slots[slot] == 7));

@@ -17,18 +17,18 @@
 use binhop_base::{Bytes, Problem};
 use binhop_hw::{CacheConfig, CacheCounters, Request};
 
-use crate::front::Sharing;
 use crate::machine::Machine;
-use crate::memory::{Memory, told};
-use crate::meter::{OF_STREAM, SLOTS};
-use crate::plan::Plan;
-use crate::planner::{Cells, Stages};
-use crate::prepare::{BLOCK_ROWS, Row};
-use crate::spill::CHUNK;
-use crate::tally::Tally;
+use crate::memory_limit::{MemoryLimit, told};
+use crate::options::RunOptions;
+use crate::prepare::{BLOCK_ROWS, Growth, Row};
+use crate::results::meter::{OF_STREAM, SLOTS};
+use crate::results::spill::CHUNK;
+use crate::results::tally::Tally;
+use crate::sharing::FrontSharing;
+use crate::sharing::{LaneCells, SharingPlan};
 
 /// Blocks on their way to each worker, those at hand included.
-const BLOCKS: u64 = crate::engine::QUEUE as u64 + 2;
+const BLOCKS: u64 = super::threads::QUEUE as u64 + 2;
 /// Batches of the source, decoded and read ahead; tables of preparation whose size depends on nothing.
 const SOURCE: u64 = 24 << 20;
 /// Of one page or mapping: address spaces, the residency horizon, translation.
@@ -42,38 +42,12 @@ const LOGGED: u64 = 192;
 /// A row of a table of results, while it is made and when it is handed over.
 const TABLE_ROW: u64 = 256;
 
-/// The things that a trace has held so far that make memory grow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Growth {
-    /// Pages, or mappings if they are more.
-    pub(crate) pages: u64,
-    pub(crate) processes: u64,
-    pub(crate) intervals: u64,
-}
-
-impl Growth {
-    /// Returns what is assumed of a trace before it is read: no more pages than most short traces touch.
-    pub(crate) fn guess(plan: &Plan) -> Self {
-        let end = [plan.length, plan.instructions].into_iter().flatten().min();
-        let intervals =
-            plan.interval.zip(plan.instructions.or(plan.length)).map_or(0, |(each, all)| all / each);
-        Self { pages: (1 << 14).min(end.unwrap_or(u64::MAX)), processes: 1, intervals }
-    }
-
-    /// The more of both.
-    pub(crate) fn max(self, other: Self) -> Self {
-        Self {
-            pages: self.pages.max(other.pages),
-            processes: self.processes.max(other.processes),
-            intervals: self.intervals.max(other.intervals),
-        }
-    }
-
-    /// As much again.
-    pub(crate) fn doubled(self) -> Self {
-        let twice = |number: u64| number.saturating_mul(2);
-        Self { pages: twice(self.pages), processes: twice(self.processes), intervals: twice(self.intervals) }
-    }
+/// Returns what is assumed of a trace before it is read: no more pages than most short traces touch.
+pub(crate) fn guess(options: &RunOptions) -> Growth {
+    let end = [options.length, options.instructions].into_iter().flatten().min();
+    let intervals =
+        options.interval.zip(options.instructions.or(options.length)).map_or(0, |(each, all)| all / each);
+    Growth { pages: (1 << 14).min(end.unwrap_or(u64::MAX)), processes: 1, intervals }
 }
 
 /// A sum of bytes, by what each part depends on. No sum or product overflows: it stays at the most.
@@ -120,16 +94,16 @@ struct WhenFull {
 
 /// The memory that one setting of a machine makes a lane take.
 #[derive(Clone, Debug)]
-struct Part {
+struct LargestSetting {
     key: String,
     size: u64,
     bytes: u64,
 }
 
 /// One cache of a lane.
-fn of_cache(cache: &CacheConfig, machine: &Machine, plan: &Plan) -> Sum {
+fn of_cache(cache: &CacheConfig, machine: &Machine, options: &RunOptions) -> Sum {
     let lines = machine.memory().page.bytes() >> cache.line.log2();
-    let repeats = if plan.watch.is_some() { 8 } else { 0 };
+    let repeats = if options.watch.is_some() { 8 } else { 0 };
     Sum { fixed: cache.state_bytes(), page: lines.div_ceil(8) + repeats, ..Sum::default() }
 }
 
@@ -139,47 +113,61 @@ fn of_slot(caches: usize) -> u64 {
 }
 
 /// Returns the bytes of the logs of a meter that are not on the disk, while it works and after.
-fn of_logs(plan: &Plan) -> Sum {
-    let logs = if plan.interval.is_some() { 3 } else { 2 };
+fn of_logs(options: &RunOptions) -> Sum {
+    let logs = if options.interval.is_some() { 3 } else { 2 };
     // Of a process and an interval a record on the disk, and of five hundred bytes there one in memory.
-    let interval = u64::from(plan.interval.is_some());
+    let interval = u64::from(options.interval.is_some());
     Sum { fixed: (logs * CHUNK) as u64, process: 1, interval, ..Sum::default() }
 }
 
-/// `Reckoning` is the memory that a run takes, part by part.
+/// `MemoryEstimate` is the memory that a run takes, part by part.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reckoning {
+pub(crate) struct MemoryEstimate {
     shared: Sum,
     seed: Sum,
     when_full: Vec<WhenFull>,
     told: Sum,
     /// Of the setting that takes the most, in one lane.
-    largest: Option<Part>,
+    largest: Option<LargestSetting>,
 }
 
-impl Reckoning {
+impl MemoryEstimate {
     /// Of a round of these machines, with the tables of `all` of a run.
-    pub(crate) fn of(machines: &[Machine], all: &[Machine], plan: &Plan) -> Self {
-        let stages =
-            Stages::of(machines, plan.seeds.len(), plan.shares_stages(), plan.asks(), plan.switched_off());
-        let mut reckoning = Self { shared: Sum { fixed: SOURCE, ..Sum::default() }, ..Self::default() };
-        let workers = plan.threads as u64;
+    pub(crate) fn of(machines: &[Machine], all: &[Machine], options: &RunOptions) -> Self {
+        let sharing_plan = SharingPlan::of(
+            machines,
+            options.seeds.len(),
+            options.shares_stages(),
+            options.subscription(),
+            options.switched_off(),
+        );
+        let mut estimate = Self { shared: Sum { fixed: SOURCE, ..Sum::default() }, ..Self::default() };
+        let workers = options.threads as u64;
         let blocks = if workers > 1 { BLOCKS } else { 2 };
         let row = (size_of::<Row>() + size_of::<Request>() + size_of::<u64>()) as u64;
         let block = BLOCK_ROWS as u64 * row;
-        for stream in &stages.streams {
-            reckoning.shared.add(Sum { fixed: block, page: PREPARED, ..Sum::default() });
+        for stream in &sharing_plan.preparations {
+            estimate.shared.add(Sum { fixed: block, page: PREPARED, ..Sum::default() });
             for group in &stream.groups {
                 let (fixed, page) = (blocks * block, KNOWN * (workers + 1));
-                reckoning.shared.add(Sum { fixed, page, ..Sum::default() });
-                group.lanes.iter().for_each(|cells| reckoning.add_lane(machines, cells, group.sharing, plan));
+                estimate.shared.add(Sum { fixed, page, ..Sum::default() });
+                group
+                    .lanes
+                    .iter()
+                    .for_each(|cells| estimate.add_lane(machines, cells, group.sharing, options));
             }
         }
-        all.iter().for_each(|machine| reckoning.add_tables(machine, plan));
-        reckoning
+        all.iter().for_each(|machine| estimate.add_tables(machine, options));
+        estimate
     }
 
-    fn add_lane(&mut self, machines: &[Machine], cells: &Cells, sharing: Sharing, plan: &Plan) {
+    fn add_lane(
+        &mut self,
+        machines: &[Machine],
+        cells: &LaneCells,
+        sharing: FrontSharing,
+        options: &RunOptions,
+    ) {
         let first = &machines[cells.machines[0]];
         let (settings, frames) =
             (&first.placement().settings, first.placement().policy().lane_bytes(&first.placement().settings));
@@ -193,7 +181,7 @@ impl Reckoning {
             let most = frames.start.saturating_add(frames.once).saturating_add(frames.full);
             self.note("memory.size".to_string(), size, most);
         }
-        let of_page = 16 + if plan.log { LOGGED } else { 0 };
+        let of_page = 16 + if options.log { LOGGED } else { 0 };
         self.seed.add(Sum { fixed: frames.start, page: of_page, process: frames.owner, ..Sum::default() });
         for stack in &cells.stacks {
             self.seed.add(Sum { fixed: stack.shape.bytes(stack.ways), page: 8, ..Sum::default() });
@@ -209,16 +197,16 @@ impl Reckoning {
             self.seed.add(Sum { slot: of_slot(config.caches.len()), ..Sum::default() });
             let stacked = cells.stack_of(cell, machines).is_some();
             for (number, cache) in config.caches.iter().enumerate() {
-                let sum = of_cache(cache, machine, plan);
+                let sum = of_cache(cache, machine, options);
                 if !machine.tree().in_front(number) {
                     // A machine that is in a stack has no back of its own.
                     self.seed.add(if stacked { Sum::default() } else { sum });
-                } else if cell == cells.machines[0] && sharing == Sharing::Shared {
+                } else if cell == cells.machines[0] && sharing == FrontSharing::Shared {
                     // Once for all lanes, until a frame changes hands.
                     self.shared.add(sum);
                     // A unit may end the sharing at once.
-                    let early = machine.reuses_frames() || plan.units.is_some();
-                    let safe = machine.safe_frames().or(plan.units.as_ref().map(|_| 0));
+                    let early = machine.reuses_frames() || options.units.is_some();
+                    let safe = machine.safe_frames().or(options.units.as_ref().map(|_| 0));
                     let ends = |safe| WhenFull { safe: if early { 0 } else { safe }, sum, most: u64::MAX };
                     self.when_full.extend(safe.map(ends));
                 } else if cell == cells.machines[0] {
@@ -231,23 +219,23 @@ impl Reckoning {
 
     fn note(&mut self, key: String, size: u64, bytes: u64) {
         if self.largest.as_ref().is_none_or(|largest| bytes > largest.bytes) {
-            self.largest = Some(Part { key, size, bytes });
+            self.largest = Some(LargestSetting { key, size, bytes });
         }
     }
 
-    fn add_tables(&mut self, machine: &Machine, plan: &Plan) {
+    fn add_tables(&mut self, machine: &Machine, options: &RunOptions) {
         let caches = machine.tree().config().caches.len() as u64;
         let of_cache = CacheCounters::LIST.len() as u64 * 4;
-        let phases = if plan.warmup > 0 { 2 } else { 1 };
+        let phases = if options.warmup > 0 { 2 } else { 1 };
         let rows = phases * (caches * of_cache + 16);
         let each = |rows: u64| rows * TABLE_ROW;
         self.told.add(Sum {
             fixed: each(rows),
-            page: if plan.log { TABLE_ROW } else { 0 },
+            page: if options.log { TABLE_ROW } else { 0 },
             ..Sum::default()
         });
         // Meters leave logs for each seed, which are read one seed at a time.
-        self.told.add(of_logs(plan));
+        self.told.add(of_logs(options));
         let process = (OF_STREAM as u64 + caches) * 8 + (2 + 2 * caches) * 8 + 16;
         self.shared.process = self.shared.process.max(process);
     }
@@ -268,21 +256,27 @@ impl Reckoning {
     }
 
     /// Returns how many seeds of `all` fit at once, as far as is known of the trace.
-    pub(crate) fn fit(&self, memory: &Memory, all: usize, growth: Growth) -> usize {
+    pub(crate) fn fit(&self, memory: &MemoryLimit, all: usize, growth: Growth) -> usize {
         let left = memory.bytes.saturating_sub(self.bytes(0, all, growth));
         (left / self.of_a_seed(growth).max(1)).min(all as u64) as usize
     }
 
     /// Returns how many seeds of `all` a run starts with: as many as fit with what is guessed of the trace; one,
     /// if that fits without the guess.
-    pub(crate) fn start(&self, memory: &Memory, all: usize, plan: &Plan, seen: Growth) -> usize {
-        let fit = self.fit(memory, all, Growth::guess(plan).max(seen));
+    pub(crate) fn start(
+        &self,
+        memory: &MemoryLimit,
+        all: usize,
+        options: &RunOptions,
+        seen: Growth,
+    ) -> usize {
+        let fit = self.fit(memory, all, guess(options).max(seen));
         fit.max(self.fit(memory, all, seen).min(1))
     }
 
     /// The largest value of the setting that takes the most with which a seed would fit, as written in a machine.
-    fn would_fit(&self, memory: &Memory, all: usize, growth: Growth) -> Option<String> {
-        let Part { key, size, bytes } = self.largest.as_ref()?;
+    fn would_fit(&self, memory: &MemoryLimit, all: usize, growth: Growth) -> Option<String> {
+        let LargestSetting { key, size, bytes } = self.largest.as_ref()?;
         let rest = self.bytes(1, all, growth).saturating_sub(*bytes);
         let room = memory.bytes.checked_sub(rest)?;
         (1..64)
@@ -296,11 +290,11 @@ impl Reckoning {
     pub(crate) fn too_large(
         &self,
         machines: &[Machine],
-        memory: &Memory,
+        memory: &MemoryLimit,
         all: usize,
         growth: Growth,
     ) -> Box<Problem> {
-        let needed = self.bytes(1, all, growth);
+        let estimated_memory = self.bytes(1, all, growth);
         let names: Vec<&str> = machines.iter().map(Machine::name).collect();
         let after = if growth.pages > 0 {
             format!(", having touched {} pages in {} address spaces", growth.pages, growth.processes)
@@ -316,11 +310,11 @@ impl Reckoning {
             None => "make room, or allow more".to_string(),
         };
         Problem::request(
-            &format!("{} of memory", told(needed)),
+            &format!("{} of memory", told(estimated_memory)),
             &format!("machine {}", names.join(", ")),
             &format!(
                 "one placement needs {}{after}, and a run may take {} ({})",
-                told(needed),
+                told(estimated_memory),
                 told(memory.bytes),
                 memory.source
             ),
@@ -332,7 +326,7 @@ impl Reckoning {
     pub(crate) fn only_once(
         &self,
         name: &str,
-        memory: &Memory,
+        memory: &MemoryLimit,
         all: usize,
         fit: usize,
         growth: Growth,

@@ -14,7 +14,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use crate::engine::Heed;
+use crate::progress::InterruptCheck;
 
 /// Rows of a Parquet row group.
 const GROUP: usize = 1 << 20;
@@ -24,25 +24,25 @@ const PIECE: usize = 1 << 14;
 const LEVEL: i32 = 3;
 
 /// Writes a table to a Parquet file, some thousands of rows at a time. The bytes depend on the rows alone: neither on how
-/// they come in batches, nor on which of Arrow's types their text has. `heed` is asked before each batch is asked for,
+/// they come in batches, nor on which of Arrow's types their text has. `check_interrupt` is asked before each batch is asked for,
 /// and before each of these thousands of rows. A file that is not finished
 /// stays: its directory is a partial one.
 ///
 /// # Errors
-/// The file cannot be written, a batch is an error, or `heed` returns one.
+/// The file cannot be written, a batch is an error, or `check_interrupt` returns one.
 pub fn write_table(
     schema: &Schema,
     batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
     path: &Path,
-    heed: Heed<'_>,
+    check_interrupt: InterruptCheck<'_>,
 ) -> Result<()> {
     let mut file = TableFile::create(schema, path)?;
     loop {
-        heed()?;
+        check_interrupt()?;
         let Some(batch) = batches.next() else { return file.finish() };
         let batch = batch?;
         for start in (0..batch.num_rows()).step_by(PIECE) {
-            heed()?;
+            check_interrupt()?;
             file.add(&batch.slice(start, PIECE.min(batch.num_rows() - start)))?;
         }
     }

@@ -7,16 +7,16 @@
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-/// `Memory` is the memory that a run may take.
+/// `MemoryLimit` is the memory that a run may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryLimit {
     /// The amount in bytes.
     pub bytes: u64,
     /// The name of the limit, for messages.
     pub source: String,
 }
 
-impl Memory {
+impl MemoryLimit {
     /// Returns the memory that a run may take now. It is three quarters of the free memory, because result
     /// tables, the interpreter and the file being read need some, too. Of address space it is half, because
     /// an allocator reserves address space and keeps it from one round for the next.
@@ -141,7 +141,7 @@ mod tests {
         }
 
         fn free(&self) -> Option<u64> {
-            Memory::free(&self.0).map(|memory| memory.bytes)
+            MemoryLimit::free(&self.0).map(|memory| memory.bytes)
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A round is some of the machines under some of the seeds, over the whole trace. A seed's counts do not depend on
 //! what runs beside it, so the tables of rounds, one below the other, are those of one run, to the bit. How many seeds
-//! fit is reckoned before a round starts ([`Reckoning`]) and compared with what the trace really holds while it is read:
+//! fit is reckoned before a round starts ([`MemoryEstimate`]) and compared with what the trace really holds while it is read:
 //! a round that outgrows its share is given up and done again with fewer seeds, then with fewer machines.
 
 use std::collections::VecDeque;
@@ -11,22 +11,25 @@ use std::ops::Range;
 use binhop_base::Result;
 use binhop_trace::Source;
 
-use crate::engine::{PolicyMaker, Progress, check_machines, run};
+use super::engine::{check_machines, run};
+use super::memory_estimate::{MemoryEstimate, guess};
+use super::worker::PolicyMaker;
 use crate::machine::Machine;
-use crate::memory::{Memory, told};
-use crate::outcome::{Outcome, Report};
-use crate::plan::Plan;
-use crate::reckon::{Growth, Reckoning};
+use crate::memory_limit::{MemoryLimit, told};
+use crate::options::RunOptions;
+use crate::prepare::Growth;
+use crate::progress::Progress;
+use crate::results::outcome::{MachineReport, Outcome};
 
 /// Opens a trace anew.
-pub type Opener<'a> = &'a mut dyn FnMut() -> Result<Box<dyn Source>>;
+pub type Reopen<'a> = &'a mut dyn FnMut() -> Result<Box<dyn Source>>;
 
 /// A trace to simulate.
-pub struct Input<'a> {
+pub struct TraceInput<'a> {
     /// It, open.
     pub source: Box<dyn Source>,
     /// A function that opens it for a further round; `None`: it can be read only once.
-    pub again: Option<Opener<'a>>,
+    pub again: Option<Reopen<'a>>,
 }
 
 /// Simulates a trace on a machine under one placement for each seed.
@@ -39,27 +42,27 @@ pub struct Input<'a> {
 pub fn simulate(
     machine: &Machine,
     source: Box<dyn Source>,
-    plan: &Plan,
+    options: &RunOptions,
     policy: Option<PolicyMaker<'_>>,
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Outcome> {
-    let mut outcomes = simulate_all(std::slice::from_ref(machine), source, plan, policy, progress)?;
+    let mut outcomes = simulate_all(std::slice::from_ref(machine), source, options, policy, progress)?;
     Ok(outcomes.remove(0))
 }
 
 /// Simulates a trace on several machines: the outcome of each is that of simulating it alone, to the bit;
-/// stages in which machines agree are done once ([`explain`](crate::explain) says which).
+/// sharing_plan in which machines agree are done once ([`explain`](crate::explain) says which).
 ///
 /// # Errors
 /// As [`simulate`]; or there is no machine.
 pub fn simulate_all(
     machines: &[Machine],
     source: Box<dyn Source>,
-    plan: &Plan,
+    options: &RunOptions,
     policy: Option<PolicyMaker<'_>>,
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Vec<Outcome>> {
-    simulate_in_rounds(machines, Input { source, again: None }, plan, policy, progress)
+    simulate_in_rounds(machines, TraceInput { source, again: None }, options, policy, progress)
 }
 
 /// As [`simulate_all`], for a trace that may be read again where not all seeds fit into the plan's memory at once.
@@ -68,27 +71,27 @@ pub fn simulate_all(
 /// As [`simulate_all`]; or the trace changed between two rounds.
 pub fn simulate_in_rounds(
     machines: &[Machine],
-    input: Input<'_>,
-    plan: &Plan,
+    input: TraceInput<'_>,
+    options: &RunOptions,
     policy: Option<PolicyMaker<'_>>,
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Vec<Outcome>> {
-    plan.check()?;
+    options.check()?;
     check_machines(machines, policy.is_some())?;
-    let machines = &*plan.with_units(machines)?;
-    let all = machines.len() * plan.seeds.len();
+    let machines = &*options.with_units(machines)?;
+    let all = machines.len() * options.seeds.len();
     let name = input.source.name().to_string();
-    let Input { source, mut again } = input;
+    let TraceInput { source, mut again } = input;
     let mut next = Some(source);
-    let mut rounds = Rounds::new(machines, plan);
-    let mut passes = Passes { all, done: 0, whole: 0, most: 0 };
+    let mut rounds = Rounds::new(machines, options);
+    let mut passes = RunProgress { all, done: 0, whole: 0, most: 0 };
     while let Some(round) = rounds.next(&name, again.is_none())? {
         let source = match (next.take(), &mut again) {
             (Some(source), _) => source,
             (None, Some(open)) => open()?,
             (None, None) => unreachable!("a trace that is read once is done in one round"),
         };
-        let of_round = Plan { seeds: plan.seeds[round.seeds.clone()].to_vec(), ..plan.clone() };
+        let of_round = RunOptions { seeds: options.seeds[round.seeds.clone()].to_vec(), ..options.clone() };
         let cells = round.machines.len() * round.seeds.len();
         let mut references = 0;
         let done = run(
@@ -117,12 +120,12 @@ pub fn simulate_in_rounds(
 ///
 /// # Errors
 /// It does not.
-pub(crate) fn check_one_fits(machines: &[Machine], plan: &Plan) -> Result<()> {
-    let Some(memory) = &plan.memory else { return Ok(()) };
+pub(crate) fn check_one_fits(machines: &[Machine], options: &RunOptions) -> Result<()> {
+    let Some(memory) = &options.memory else { return Ok(()) };
     for machine in machines.chunks(1) {
-        let reckoning = Reckoning::of(machine, machine, plan);
-        if reckoning.start(memory, 1, plan, Growth::default()) == 0 {
-            return Err(reckoning.too_large(machine, memory, 1, Growth::default()));
+        let estimate = MemoryEstimate::of(machine, machine, options);
+        if estimate.start(memory, 1, options, Growth::default()) == 0 {
+            return Err(estimate.too_large(machine, memory, 1, Growth::default()));
         }
     }
     Ok(())
@@ -130,9 +133,9 @@ pub(crate) fn check_one_fits(machines: &[Machine], plan: &Plan) -> Result<()> {
 
 /// Returns a line for the reader of a plan that says how a run of these machines handles seeds that do not fit
 /// into memory at once. There is none if they fit, as far as is known before the trace is read.
-pub(crate) fn explain_rounds(machines: &[Machine], plan: &Plan) -> Option<String> {
-    let memory = plan.memory.as_ref()?;
-    let mut rounds = Rounds::new(machines, plan);
+pub(crate) fn explain_rounds(machines: &[Machine], options: &RunOptions) -> Option<String> {
+    let memory = options.memory.as_ref()?;
+    let mut rounds = Rounds::new(machines, options);
     let mut number = 0;
     loop {
         match rounds.next("", false) {
@@ -141,12 +144,12 @@ pub(crate) fn explain_rounds(machines: &[Machine], plan: &Plan) -> Option<String
             Err(problem) => return Some(format!("memory: the run is refused: {problem}")),
         }
     }
-    let (all, guess) = (plan.seeds.len(), Growth::guess(plan));
-    let needed = told(Reckoning::of(machines, machines, plan).bytes(all, all, guess));
+    let (all, guess) = (options.seeds.len(), guess(options));
+    let estimated_memory = told(MemoryEstimate::of(machines, machines, options).bytes(all, all, guess));
     let (there, source) = (told(memory.bytes), &memory.source);
     (number > 1).then(|| {
         format!(
-            "memory: {all} seeds take about {needed} where a trace touches {} pages, and there are {there} ({source}): \
+            "memory: {all} seeds take about {estimated_memory} where a trace touches {} pages, and there are {there} ({source}): \
              they are done in {number} rounds of the trace",
             guess.pages
         )
@@ -156,14 +159,14 @@ pub(crate) fn explain_rounds(machines: &[Machine], plan: &Plan) -> Option<String
 /// The bytes that a run is reckoned to take with so many seeds of the plan at once, on a trace that touches so many
 /// pages in so many processes and lasts so many intervals.
 #[must_use]
-pub fn needed(
+pub fn estimated_memory(
     machines: &[Machine],
-    plan: &Plan,
+    options: &RunOptions,
     at_once: usize,
     [pages, processes, intervals]: [u64; 3],
 ) -> u64 {
     let growth = Growth { pages, processes, intervals };
-    Reckoning::of(machines, machines, plan).bytes(at_once, plan.seeds.len(), growth)
+    MemoryEstimate::of(machines, machines, options).bytes(at_once, options.seeds.len(), growth)
 }
 
 /// Some machines under some seeds, by their places.
@@ -176,25 +179,25 @@ struct Round {
 /// The rounds that are left to do, and the reports that were made.
 struct Rounds<'a> {
     machines: &'a [Machine],
-    plan: &'a Plan,
+    options: &'a RunOptions,
     left: VecDeque<Round>,
     /// The most that traces of this run have held so far.
     seen: Growth,
     /// Of the round at hand.
-    reckoning: Reckoning,
+    estimate: MemoryEstimate,
     /// For each machine its report so far.
-    reports: Vec<Option<Report>>,
+    reports: Vec<Option<MachineReport>>,
 }
 
 impl<'a> Rounds<'a> {
-    fn new(machines: &'a [Machine], plan: &'a Plan) -> Self {
-        let whole = Round { machines: 0..machines.len(), seeds: 0..plan.seeds.len() };
+    fn new(machines: &'a [Machine], options: &'a RunOptions) -> Self {
+        let whole = Round { machines: 0..machines.len(), seeds: 0..options.seeds.len() };
         Self {
             machines,
-            plan,
+            options,
             left: VecDeque::from([whole]),
             seen: Growth::default(),
-            reckoning: Reckoning::default(),
+            estimate: MemoryEstimate::default(),
             reports: machines.iter().map(|_| None).collect(),
         }
     }
@@ -202,18 +205,18 @@ impl<'a> Rounds<'a> {
     /// The next round, cut down to what fits.
     fn next(&mut self, trace: &str, once: bool) -> Result<Option<Round>> {
         let Some(mut round) = self.left.pop_front() else { return Ok(None) };
-        let Some(memory) = &self.plan.memory else { return Ok(Some(round)) };
+        let Some(memory) = &self.options.memory else { return Ok(Some(round)) };
         loop {
             let machines = &self.machines[round.machines.clone()];
-            self.reckoning = Reckoning::of(machines, self.machines, self.plan);
-            let (all, wanted) = (self.plan.seeds.len(), round.seeds.len());
-            let fit = self.reckoning.start(memory, all, self.plan, self.seen).min(wanted);
+            self.estimate = MemoryEstimate::of(machines, self.machines, self.options);
+            let (all, wanted) = (self.options.seeds.len(), round.seeds.len());
+            let fit = self.estimate.start(memory, all, self.options, self.seen).min(wanted);
             if fit == wanted {
                 return Ok(Some(round));
             }
             if fit > 0 {
                 if once {
-                    return Err(self.reckoning.only_once(trace, memory, wanted, fit, self.seen));
+                    return Err(self.estimate.only_once(trace, memory, wanted, fit, self.seen));
                 }
                 // Rounds of about equal size take the same time as unequal ones and less memory.
                 let each = wanted.div_ceil(wanted.div_ceil(fit));
@@ -222,7 +225,7 @@ impl<'a> Rounds<'a> {
                 return Ok(Some(Round { seeds: round.seeds.start..cut, ..round }));
             }
             if machines.len() == 1 || once {
-                return Err(self.reckoning.too_large(machines, memory, all, self.seen));
+                return Err(self.estimate.too_large(machines, memory, all, self.seen));
             }
             let half = round.machines.start + machines.len() / 2;
             self.left.push_front(Round { machines: half..round.machines.end, ..round.clone() });
@@ -233,25 +236,25 @@ impl<'a> Rounds<'a> {
     /// Returns whether a round takes more memory than there is, now that the trace has held so much.
     fn outgrown(&mut self, round: &Round, growth: Growth) -> bool {
         self.seen = self.seen.max(growth);
-        let more = |memory: &Memory| {
-            self.reckoning.bytes(round.seeds.len(), self.plan.seeds.len(), growth) > memory.bytes
+        let more = |memory: &MemoryLimit| {
+            self.estimate.bytes(round.seeds.len(), self.options.seeds.len(), growth) > memory.bytes
         };
-        self.plan.memory.as_ref().is_some_and(more)
+        self.options.memory.as_ref().is_some_and(more)
     }
 
     /// Puts back a round that has outgrown its memory, to be done in smaller ones.
     fn give_up(&mut self, round: Round, trace: &str, once: bool) -> Result<()> {
-        let memory = self.plan.memory.as_ref().expect("nothing is outgrown without a limit");
+        let memory = self.options.memory.as_ref().expect("nothing is outgrown without a limit");
         let (seeds, machines) = (round.seeds.len(), &self.machines[round.machines.clone()]);
-        let all = self.plan.seeds.len();
+        let all = self.options.seeds.len();
         if seeds == 1 && (machines.len() == 1 || once) {
-            return Err(self.reckoning.too_large(machines, memory, all, self.seen));
+            return Err(self.estimate.too_large(machines, memory, all, self.seen));
         }
         // The trace may hold more than it has held so far.
         let expected = self.seen.doubled();
-        let fit = self.reckoning.fit(memory, all, expected).clamp(1, (seeds / 2).max(1));
+        let fit = self.estimate.fit(memory, all, expected).clamp(1, (seeds / 2).max(1));
         if once {
-            return Err(self.reckoning.only_once(trace, memory, seeds, fit, self.seen));
+            return Err(self.estimate.only_once(trace, memory, seeds, fit, self.seen));
         }
         if seeds == 1 {
             let half = round.machines.start + machines.len() / 2;
@@ -268,7 +271,7 @@ impl<'a> Rounds<'a> {
     }
 
     /// Keeps what a round made.
-    fn finish(&mut self, round: Round, reports: Vec<Report>, trace: &str) -> Result<()> {
+    fn finish(&mut self, round: Round, reports: Vec<MachineReport>, trace: &str) -> Result<()> {
         for (machine, report) in round.machines.zip(reports) {
             // Seeds come in order: a round that is given up is cut into rounds that are done next.
             match &mut self.reports[machine] {
@@ -280,15 +283,15 @@ impl<'a> Rounds<'a> {
     }
 
     fn outcomes(self) -> Vec<Outcome> {
-        let one = |(machine, report): (&Machine, Option<Report>)| {
-            report.expect("every machine has a report").finish(machine, self.plan)
+        let one = |(machine, report): (&Machine, Option<MachineReport>)| {
+            report.expect("every machine has a report").finish(machine, self.options)
         };
         self.machines.iter().zip(self.reports).map(one).collect()
     }
 }
 
-/// `Passes` tells how far a run is over all its rounds, as if it were one: never less than before.
-struct Passes {
+/// `RunProgress` tells how far a run is over all its rounds, as if it were one: never less than before.
+struct RunProgress {
     /// Machines × seeds, and those done.
     all: usize,
     done: usize,
@@ -297,7 +300,7 @@ struct Passes {
     most: u64,
 }
 
-impl Passes {
+impl RunProgress {
     fn at(&mut self, now: &Progress, cells: usize) -> Progress {
         let parts = self.done as u128 * u128::from(self.whole) + cells as u128 * u128::from(now.references);
         self.most = self.most.max((parts / self.all as u128) as u64);

@@ -16,12 +16,12 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use binhop_base::Result;
 
-use crate::engine::Heed;
-use crate::meter::{OF_STREAM, Readings};
-use crate::metrics::{ratio, whole};
+use super::meter::{OF_STREAM, Readings};
+use super::metrics::{ratio, whole};
+use super::spill::Records;
+use super::table_file::write_table;
 use crate::prepare::Process;
-use crate::spill::Records;
-use crate::table_file::write_table;
+use crate::progress::InterruptCheck;
 
 /// Intervals, or processes, whose rows make a batch.
 const AT_ONCE: usize = 4096;
@@ -29,20 +29,20 @@ const AT_ONCE: usize = 4096;
 /// `LongTable` is a table that is read row by row, any number of times.
 #[derive(Clone, Debug)]
 pub struct LongTable {
-    kind: Kind,
-    parts: Vec<Arc<Part>>,
+    kind: TableKind,
+    parts: Vec<Arc<MachineRows>>,
 }
 
-/// `Kind` says which rows a table has.
+/// `TableKind` says which rows a table has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TableKind {
     Series,
     Processes,
 }
 
-/// `Part` holds the rows of one machine under one workload.
+/// `MachineRows` holds the rows of one machine under one workload.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct MachineRows {
     pub(crate) workload: String,
     pub(crate) machine: String,
     pub(crate) caches: Vec<String>,
@@ -54,12 +54,12 @@ pub(crate) struct Part {
 }
 
 impl LongTable {
-    pub(crate) fn series(part: Arc<Part>) -> Self {
-        Self { kind: Kind::Series, parts: vec![part] }
+    pub(crate) fn series(part: Arc<MachineRows>) -> Self {
+        Self { kind: TableKind::Series, parts: vec![part] }
     }
 
-    pub(crate) fn processes(part: Arc<Part>) -> Self {
-        Self { kind: Kind::Processes, parts: vec![part] }
+    pub(crate) fn processes(part: Arc<MachineRows>) -> Self {
+        Self { kind: TableKind::Processes, parts: vec![part] }
     }
 
     /// Adds the seeds that follow, of the same machine under the same workload.
@@ -83,12 +83,12 @@ impl LongTable {
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         let keys: &[(&str, DataType)] = match self.kind {
-            Kind::Series => &[
+            TableKind::Series => &[
                 ("seed", DataType::UInt64),
                 ("interval", DataType::UInt64),
                 ("instructions", DataType::UInt64),
             ],
-            Kind::Processes => {
+            TableKind::Processes => {
                 &[("seed", DataType::UInt64), ("asid", DataType::UInt32), ("kernel", DataType::Boolean)]
             }
         };
@@ -104,12 +104,14 @@ impl LongTable {
     /// Returns the most rows there can be. A table of intervals has as many.
     #[must_use]
     pub fn rows_at_most(&self) -> u64 {
-        let of = |part: &Arc<Part>| match self.kind {
-            Kind::Series => {
+        let of = |part: &Arc<MachineRows>| match self.kind {
+            TableKind::Series => {
                 let intervals: u64 = part.seeds.iter().map(|(_, readings)| readings.intervals()).sum();
                 intervals * 2 * part.caches.len() as u64
             }
-            Kind::Processes => (part.seeds.len() * part.processes.len() * (4 + 4 * part.caches.len())) as u64,
+            TableKind::Processes => {
+                (part.seeds.len() * part.processes.len() * (4 + 4 * part.caches.len())) as u64
+            }
         };
         self.parts.iter().map(of).sum()
     }
@@ -139,10 +141,10 @@ impl LongTable {
     /// Writes the table to a Parquet file: see [`write_table`].
     ///
     /// # Errors
-    /// The file cannot be written, the one in the directory for temporary files cannot be read, or `heed` returns an
+    /// The file cannot be written, the one in the directory for temporary files cannot be read, or `check_interrupt` returns an
     /// error.
-    pub fn write_parquet(&self, path: &Path, heed: Heed<'_>) -> Result<()> {
-        write_table(&self.schema(), &mut self.batches(), path, heed)
+    pub fn write_parquet(&self, path: &Path, check_interrupt: InterruptCheck<'_>) -> Result<()> {
+        write_table(&self.schema(), &mut self.batches(), path, check_interrupt)
     }
 }
 
@@ -164,7 +166,7 @@ pub struct Batches {
 enum Reading {
     Nothing,
     Series { records: Records, number: u64 },
-    Processes { shares: Shares, next: usize },
+    Processes { shares: ProcessCounts, next: usize },
 }
 
 impl Batches {
@@ -183,11 +185,13 @@ impl Batches {
             };
             self.seed += 1;
             self.reading = match self.table.kind {
-                Kind::Series => match readings.each_interval() {
+                TableKind::Series => match readings.each_interval() {
                     Some(records) => Reading::Series { records, number: 0 },
                     None => continue,
                 },
-                Kind::Processes => Reading::Processes { shares: Shares::of(part, readings)?, next: 0 },
+                TableKind::Processes => {
+                    Reading::Processes { shares: ProcessCounts::of(part, readings)?, next: 0 }
+                }
             };
             return Ok(true);
         }
@@ -235,7 +239,7 @@ fn repeated(text: &str, rows: usize) -> ArrayRef {
 
 /// Makes the rows of the next intervals of a seed: for each cache its misses, and those per instruction.
 fn series_batch(
-    part: &Part,
+    part: &MachineRows,
     seed: u64,
     records: &mut Records,
     number: &mut u64,
@@ -272,7 +276,7 @@ fn series_batch(
     ]))
 }
 
-fn constant_columns(part: &Part, intervals: usize) -> [ArrayRef; 4] {
+fn constant_columns(part: &MachineRows, intervals: usize) -> [ArrayRef; 4] {
     let rows = 2 * intervals * part.caches.len();
     let names: Vec<String> =
         part.caches.iter().flat_map(|cache| [format!("{cache}.misses"), format!("{cache}.mpi")]).collect();
@@ -282,9 +286,9 @@ fn constant_columns(part: &Part, intervals: usize) -> [ArrayRef; 4] {
     [repeated(&part.workload, rows), repeated(&part.machine, rows), Arc::new(metric), Arc::new(unit)]
 }
 
-/// `Shares` are the counts of each process under one seed, and the pages each address space had in memory.
+/// `ProcessCounts` are the counts of each process under one seed, and the pages each address space had in memory.
 #[derive(Debug)]
-struct Shares {
+struct ProcessCounts {
     /// Numbers for each process.
     width: usize,
     counts: Vec<u64>,
@@ -295,8 +299,8 @@ struct Shares {
     asids: Vec<u32>,
 }
 
-impl Shares {
-    fn of(part: &Part, readings: &Readings) -> Result<Self> {
+impl ProcessCounts {
+    fn of(part: &MachineRows, readings: &Readings) -> Result<Self> {
         let (caches, divided) = (part.caches.len(), part.divided.iter().filter(|&&divided| divided).count());
         let (width, of_space) = (OF_STREAM + caches, 2 + 2 * divided);
         let mut counts = vec![0; part.processes.len() * width];
@@ -327,8 +331,13 @@ impl Shares {
 }
 
 /// Makes the rows of the next processes of a seed that referenced anything.
-fn processes_batch(part: &Part, seed: u64, shares: &Shares, next: &mut usize) -> Option<Vec<ArrayRef>> {
-    let names = Names::of(part);
+fn processes_batch(
+    part: &MachineRows,
+    seed: u64,
+    shares: &ProcessCounts,
+    next: &mut usize,
+) -> Option<Vec<ArrayRef>> {
+    let names = ProcessMetrics::of(part);
     let (mut seeds, mut asids, mut kernel) =
         (UInt64Builder::new(), UInt32Builder::new(), BooleanBuilder::new());
     let (mut metrics, mut units, mut values) =
@@ -383,13 +392,13 @@ fn processes_batch(part: &Part, seed: u64, shares: &Shares, next: &mut usize) ->
 }
 
 /// The metrics of a process, by cache.
-struct Names {
+struct ProcessMetrics {
     misses: Vec<[String; 2]>,
     conflicts: Vec<[String; 2]>,
 }
 
-impl Names {
-    fn of(part: &Part) -> Self {
+impl ProcessMetrics {
+    fn of(part: &MachineRows) -> Self {
         let divided = part.caches.iter().zip(&part.divided).filter(|&(_, &divided)| divided);
         Self {
             misses: part

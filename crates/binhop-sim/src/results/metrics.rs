@@ -3,8 +3,8 @@
 use binhop_base::{Agents, Kind};
 use binhop_hw::{CacheCounters, MemoryCounters, Next, Rules, TreeConfig, WritePolicy};
 
+use super::tally::Tally;
 use crate::machine::Machine;
-use crate::tally::Tally;
 
 /// A metric, or a pattern of metrics: `<cache>` and `<kind>` stand for every cache and kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -275,7 +275,7 @@ mod tests {
     use binhop_hw::{Computer, Counted, Tree};
 
     use super::*;
-    use crate::tally::ByAgent;
+    use crate::results::tally::ByAgent;
 
     /// A translation that maps every page once, to the frame of the page's number.
     struct Identity;

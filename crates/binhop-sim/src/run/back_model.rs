@@ -7,11 +7,11 @@ use binhop_hw::{
 };
 use binhop_trace::export::MemoryAccess;
 
-use crate::account::{Account, broken};
 use crate::frame_map::LaneTranslation;
-use crate::meter::{Conflicts, OF_STREAM};
 use crate::prepare::{Block, FrontCounts, Mark, Stream};
-use crate::tally::{ByAgent, Tally, add_dropped, add_hits};
+use crate::results::account::{Account, broken};
+use crate::results::meter::{Conflicts, OF_STREAM};
+use crate::results::tally::{ByAgent, Tally, add_dropped, add_hits};
 
 /// The counters of a lane that are the same for all its cells.
 pub(crate) struct Common<'a> {
@@ -35,7 +35,7 @@ fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: 
             // As long as a front is shared, nobody but the user has asked it.
             (None, true, _) => continue,
             (_, false, BackKind::Own { back, .. }) => back.by_agent(cache),
-            (_, false, BackKind::Stacked { .. }) => unreachable!("a stack has no agent but the user"),
+            (_, false, BackKind::StackedBacks { .. }) => unreachable!("a stack has no agent but the user"),
         };
         let counted = tree.config().agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
         *misses += counted.map(|(_, counts)| counts.misses.demand()).sum::<u64>();
@@ -73,7 +73,7 @@ enum BackKind {
         waited: u64,
     },
     /// In a stack of its lane, with caches of other ways.
-    Stacked { stack: usize, ways: u32 },
+    StackedBacks { stack: usize, ways: u32 },
 }
 
 /// A cache as frames divide it: bins, each of some ways.
@@ -124,7 +124,7 @@ impl BackModel {
         Self {
             machine,
             tree: tree.clone(),
-            kind_of_back: stack.map_or_else(own, |(stack, ways)| BackKind::Stacked { stack, ways }),
+            kind_of_back: stack.map_or_else(own, |(stack, ways)| BackKind::StackedBacks { stack, ways }),
             watched,
             sets: config.caches.iter().map(divide).collect(),
             account,
@@ -137,12 +137,12 @@ impl BackModel {
         &mut self,
         requests: &[Request],
         common_counts: Option<&CommonCounts>,
-        view: &LaneTranslation<'_>,
+        translation: &LaneTranslation<'_>,
     ) {
         if let BackKind::Own { back, waited } = &mut self.kind_of_back {
             *waited += match common_counts {
-                Some(common_counts) => back.replay_alike(requests, common_counts, view),
-                None => back.replay(requests, view),
+                Some(common_counts) => back.replay_alike(requests, common_counts, translation),
+                None => back.replay(requests, translation),
             };
         }
     }
@@ -160,10 +160,10 @@ impl BackModel {
         page: PageId,
         mappings: &[MappingId],
         now: u64,
-        view: &LaneTranslation<'_>,
+        translation: &LaneTranslation<'_>,
     ) {
         if let BackKind::Own { back, .. } = &mut self.kind_of_back {
-            back.flush_page(page, mappings, now, view);
+            back.flush_page(page, mappings, now, translation);
         }
     }
 
@@ -174,9 +174,15 @@ impl BackModel {
         page: PageId,
         mappings: &[MappingId],
         now: u64,
-        view: &LaneTranslation<'_>,
+        translation: &LaneTranslation<'_>,
     ) {
-        Computer::over(front, self.own().0, now).flush_page(Agent::User, page, mappings, view, &mut ());
+        Computer::over(front, self.own().0, now).flush_page(
+            Agent::User,
+            page,
+            mappings,
+            translation,
+            &mut (),
+        );
     }
 
     /// The cache that serves a kind of access for the processor, and the logarithm of its line.
@@ -190,14 +196,14 @@ impl BackModel {
     pub(crate) fn parts(&mut self) -> (&Tree, &mut Back) {
         match &mut self.kind_of_back {
             BackKind::Own { back, .. } => (&self.tree, back),
-            BackKind::Stacked { .. } => unreachable!("no stack stands where a unit acts"),
+            BackKind::StackedBacks { .. } => unreachable!("no stack stands where a unit acts"),
         }
     }
 
     pub(crate) fn own(&mut self) -> (&mut Back, &mut u64) {
         match &mut self.kind_of_back {
             BackKind::Own { back, waited } => (back, waited),
-            BackKind::Stacked { .. } => {
+            BackKind::StackedBacks { .. } => {
                 unreachable!("an LRU stack neither answers at once nor stands behind a direct-mapped filter")
             }
         }
@@ -211,12 +217,12 @@ impl BackModel {
         block: &Block,
         entries: std::ops::Range<usize>,
         clock: &mut Clock,
-        view: &LaneTranslation<'_>,
+        translation: &LaneTranslation<'_>,
     ) {
         let gaps = if block.gaps.is_empty() { &[] } else { &block.gaps[entries.clone()] };
         let (back, waited) = self.own();
         let mut computer = Computer::over(front, back, clock.now);
-        let waits = computer.run(&block.rows()[entries], gaps, view);
+        let waits = computer.run(&block.rows()[entries], gaps, translation);
         clock.come_to(computer.now, waits);
         *waited += waits;
     }
@@ -228,7 +234,7 @@ impl BackModel {
         let misses = match (front.filter(|_| self.tree.in_front(cache)), &self.kind_of_back) {
             (Some(front), _) => front.repeats(cache),
             (None, BackKind::Own { back, .. }) => back.repeats(cache),
-            (None, BackKind::Stacked { .. }) => unreachable!("a cache that is watched is in no stack"),
+            (None, BackKind::StackedBacks { .. }) => unreachable!("a cache that is watched is in no stack"),
         };
         Some((misses, bins))
     }
@@ -240,10 +246,10 @@ impl BackModel {
 
     /// Takes the accesses that have reached memory since the last call, under the physical addresses that the view
     /// still knows.
-    pub(crate) fn tapped(&mut self, view: &LaneTranslation<'_>, out: &mut Vec<MemoryAccess>) {
+    pub(crate) fn tapped(&mut self, translation: &LaneTranslation<'_>, out: &mut Vec<MemoryAccess>) {
         let page = self.tree.config().page.log2();
         let physical = |(request, cycle): (Request, u64)| MemoryAccess {
-            addr: (view.frame(PageId(request.at.id)).0 << page)
+            addr: (translation.frame(PageId(request.at.id)).0 << page)
                 + (u64::from(request.at.line) << request.origin.unit()),
             write: matches!(request.kind, Kind::Write | Kind::Writeback | Kind::System),
             cycle,
@@ -269,7 +275,9 @@ impl BackModel {
                 (Some(front), true, _) => front.counters(cache).misses.demand(),
                 (None, true, _) => common.of_shared().misses[cache],
                 (_, false, BackKind::Own { back, .. }) => back.counters(cache).misses.demand(),
-                (_, false, BackKind::Stacked { stack, ways }) => common.stacks[*stack].demand_misses(*ways),
+                (_, false, BackKind::StackedBacks { stack, ways }) => {
+                    common.stacks[*stack].demand_misses(*ways)
+                }
             };
         }
         if tree.config().agents != Agents::USER {
@@ -286,7 +294,7 @@ impl BackModel {
     fn tally_at(&self, common: &Common<'_>) -> Tally {
         match &self.kind_of_back {
             BackKind::Own { back, waited } => self.tally(common, &**back, *waited),
-            BackKind::Stacked { stack, ways } => {
+            BackKind::StackedBacks { stack, ways } => {
                 let member = common.stacks[*stack].member(*ways, &self.tree);
                 self.tally(common, &member, member.waited())
             }
@@ -352,7 +360,7 @@ impl BackModel {
     pub(crate) fn check(&self, front: &Front, stacks: &[LruStack], seed: u64) -> Result<()> {
         match &self.kind_of_back {
             BackKind::Own { back, .. } => binhop_hw::check(&self.tree, front, &**back)?,
-            BackKind::Stacked { stack, ways } => {
+            BackKind::StackedBacks { stack, ways } => {
                 binhop_hw::check(&self.tree, front, &stacks[*stack].member(*ways, &self.tree))?;
             }
         }

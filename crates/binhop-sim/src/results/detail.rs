@@ -8,7 +8,7 @@ use binhop_base::{FrameNo, PageId};
 use binhop_os::{Placed, Request, Spaces};
 use binhop_trace::Meta;
 
-use crate::names::Names;
+use super::segments::SegmentNames;
 
 /// One placement of a lane; its place in the list is the ordinal of the fault.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub(crate) fn pages(lanes: &[Repeats<'_>], spaces: &Spaces, meta: &Meta) -> Reco
     let mut segment = StringBuilder::new();
     let (mut frame, mut bin) = (UInt64Builder::new(), UInt64Builder::new());
     let mut misses = UInt64Builder::new();
-    let names = Names::new(meta);
+    let names = SegmentNames::new(meta);
     for lane in lanes {
         for (number, &count) in lane.misses.iter().enumerate().filter(|(_, count)| **count > 0) {
             let id = PageId(number as u32);

@@ -2,7 +2,11 @@
 
 use binhop_base::{Asid, Kind, MappingId};
 
-use crate::prepare::Switch;
+use crate::events::Switch;
+
+mod subscription;
+
+pub use subscription::{Lines, Subscription, TouchedLines};
 
 macro_rules! occasions {
     ($($name:ident = $text:literal, $meaning:literal;)*) => {

@@ -4,80 +4,11 @@
 use std::sync::Arc;
 
 use binhop_base::{Result, Rng};
-use binhop_hw::{
-    CacheCounters, CommonCounts, DirectMappedFilter, FastPath, FastPaths, Front, Request, Rules, Tree,
-};
+use binhop_hw::{CacheCounters, CommonCounts, DirectMappedFilter, FastPath, FastPaths, Front, Request, Tree};
 
 use crate::frame_map::{LaneTranslation, Tables};
-use crate::prepare::{Block, Control, Emit, EndedFront, FrontCounts, Mapped, Mark, Row, Stream, Tape};
-use crate::tally::{add_dropped, add_hits};
-use crate::unit::Asks;
-
-/// `Sharing` is the reason why first-level caches can, or cannot, be simulated once for all lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// Simulated once: no set of theirs depends on a frame, no victim on the seed, no count on time.
-    Shared,
-    /// There is one lane.
-    OneLane,
-    /// The plan asks for every lane by itself.
-    Off,
-    /// Some set depends on the frame.
-    Placement,
-    /// Some victim depends on the seed.
-    Seed,
-    /// A write buffer's stalls depend on when each lane's misses end.
-    Time,
-    /// Cachegrind's rules ask level 1 and what is behind it in one go.
-    Rules,
-    /// Units ask what level 1 does not hold, and act on it in each lane for itself.
-    Units,
-}
-
-impl Sharing {
-    /// Returns what a machine's tree allows for this many lanes, with units that ask for `asks`, if there are any.
-    #[must_use]
-    pub fn of(tree: &Tree, lanes: usize, asks: Option<&Asks>) -> Self {
-        if lanes == 1 {
-            Self::OneLane
-        } else if tree.config().rules == Rules::Cachegrind {
-            Self::Rules
-        } else if tree.front_depends_on_placement() {
-            Self::Placement
-        } else if tree.front_depends_on_seed() {
-            Self::Seed
-        } else if tree.has_write_buffer() {
-            Self::Time
-        } else if asks.is_some_and(Asks::asks_for_misses) {
-            Self::Units
-        } else {
-            Self::Shared
-        }
-    }
-
-    /// In a sentence.
-    #[must_use]
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Self::Shared => "level 1 does not depend on placement: it is simulated once for all seeds",
-            Self::OneLane => "one seed: nothing to share",
-            Self::Off => "sharing is switched off: level 1 is simulated for each seed",
-            Self::Placement => {
-                "level 1 is indexed by physical address bits above the page offset: it is simulated for each seed"
-            }
-            Self::Seed => "level 1 draws random victims: it is simulated for each seed",
-            Self::Time => {
-                "a write buffer's stalls depend on each placement's misses: level 1 is simulated for each seed"
-            }
-            Self::Rules => {
-                "cachegrind's rules ask for whole references at every level: level 1 is simulated for each seed"
-            }
-            Self::Units => {
-                "units act where level 1 misses, in each placement for itself: level 1 is simulated for each seed"
-            }
-        }
-    }
-}
+use crate::prepare::{Block, Control, Emit, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, Stream};
+use crate::results::tally::{add_dropped, add_hits};
 
 /// The front that all lanes share, as long as they do.
 pub(crate) struct SharedFront {
@@ -151,9 +82,9 @@ impl SharedFront {
 
     fn simulate(&mut self, rows: &[Row], passed: &mut Passed) {
         let front = self.front.as_mut().expect("called while the front is shared");
-        let view = LaneTranslation { tables: &self.tables, frames: None };
+        let translation = LaneTranslation { tables: &self.tables, frames: None };
         let from = passed.requests.len();
-        self.waited += front.access_all(rows, &view, &mut passed.requests);
+        self.waited += front.access_all(rows, &translation, &mut passed.requests);
         if let Some(direct_mapped) = &mut self.direct_mapped {
             passed.common_counts.push(direct_mapped.sift(&mut passed.requests, from));
         }
@@ -183,7 +114,7 @@ impl SharedFront {
         let mut controls = vec![(0, Control::Unshare(Arc::new(ended)))];
         controls.extend(rest.iter().map(|(position, control)| (position - start as u32, control.clone())));
         Block {
-            tape: Tape::Rows(rows.to_vec()),
+            entries: Entries::Rows(rows.to_vec()),
             controls,
             mappings: Vec::new(),
             gaps: Vec::new(),
@@ -201,7 +132,7 @@ struct Passed {
 impl Passed {
     fn block(self, controls: Vec<(u32, Control)>, mappings: Vec<Mapped>) -> Block {
         Block {
-            tape: Tape::Requests(self.requests),
+            entries: Entries::Requests(self.requests),
             controls,
             mappings,
             gaps: Vec::new(),

@@ -13,9 +13,13 @@ use std::time::Duration;
 
 use binhop_base::{Class, Problem, Result};
 
-use crate::engine::{Numbered, Producer, QUEUE, Watch, Watcher, Worker};
+use super::producer::{GrowthCheck, Producer};
+use super::worker::{GroupedLane, Worker};
 use crate::prepare::Block;
+use crate::progress::ProgressReporter;
 
+/// Blocks that may wait for a worker.
+pub(crate) const QUEUE: usize = 8;
 /// The pause before another try to put a block into a full queue. A worker still has several blocks to
 /// process meanwhile.
 const PAUSE: Duration = Duration::from_micros(200);
@@ -27,27 +31,28 @@ type Delivery = (usize, Arc<Block>);
 /// Simulates each hand of lanes on a thread of its own; returns the lanes in their final state.
 pub(crate) fn simulate(
     producer: &mut Producer,
-    hands: Vec<Vec<Numbered>>,
-    watch: Watch<'_>,
-    watcher: &Watcher<'_>,
-) -> Result<Vec<Numbered>> {
+    shares: Vec<Vec<GroupedLane>>,
+    check_growth: GrowthCheck<'_>,
+    reporter: &ProgressReporter<'_>,
+) -> Result<Vec<GroupedLane>> {
     let stop = AtomicBool::new(false);
     let stop = &stop;
     std::thread::scope(|scope| {
         let mut queues: Vec<(Vec<bool>, SyncSender<Delivery>)> = Vec::new();
-        let mut threads: Vec<ScopedJoinHandle<'_, Result<Vec<Numbered>>>> = Vec::new();
+        let mut threads: Vec<ScopedJoinHandle<'_, Result<Vec<GroupedLane>>>> = Vec::new();
         let groups = producer.groups();
         let (done, ended) = channel::<()>();
-        for hand in hands {
+        for share in shares {
             let (queue, blocks): (_, Receiver<Delivery>) = sync_channel(QUEUE);
-            let mut worker = Worker::new(hand);
+            let mut worker = Worker::new(share);
             queues.push(((0..groups).map(|group| worker.serves(group)).collect(), queue));
             let done = done.clone();
             threads.push(scope.spawn(move || {
                 let _done = done; // gone when the thread is, however it ends
-                let heed = || if stop.load(Ordering::Relaxed) { Err(Problem::interrupted()) } else { Ok(()) };
+                let check_interrupt =
+                    || if stop.load(Ordering::Relaxed) { Err(Problem::interrupted()) } else { Ok(()) };
                 for (group, block) in blocks {
-                    worker.block(group, &block, &heed)?;
+                    worker.block(group, &block, &check_interrupt)?;
                 }
                 Ok(worker.into_lanes())
             }));
@@ -56,15 +61,15 @@ pub(crate) fn simulate(
         let produced = producer.run(
             &mut |group, block| {
                 let mut wanting = queues.iter().filter(|(serves, _)| serves[group]);
-                wanting.try_for_each(|(_, queue)| hand_over(queue, (group, Arc::clone(&block)), watcher))
+                wanting.try_for_each(|(_, queue)| hand_over(queue, (group, Arc::clone(&block)), reporter))
             },
-            watch,
-            watcher,
+            check_growth,
+            reporter,
         );
         drop(queues);
         let produced = produced.and_then(|()| {
             while ended.recv_timeout(LISTEN) == Err(RecvTimeoutError::Timeout) {
-                watcher.again()?;
+                reporter.check_interrupt()?;
             }
             Ok(())
         });
@@ -88,7 +93,11 @@ pub(crate) fn simulate(
 }
 
 /// Puts a block into a worker's queue. A closed queue means that its worker met an error.
-fn hand_over(queue: &SyncSender<Delivery>, delivery: Delivery, watcher: &Watcher<'_>) -> Result<()> {
+fn hand_over(
+    queue: &SyncSender<Delivery>,
+    delivery: Delivery,
+    reporter: &ProgressReporter<'_>,
+) -> Result<()> {
     let mut delivery = delivery;
     loop {
         delivery = match queue.try_send(delivery) {
@@ -96,7 +105,7 @@ fn hand_over(queue: &SyncSender<Delivery>, delivery: Delivery, watcher: &Watcher
             Err(TrySendError::Disconnected(_)) => return Err(Problem::interrupted()),
             Err(TrySendError::Full(delivery)) => delivery,
         };
-        watcher.again()?;
+        reporter.check_interrupt()?;
         std::thread::sleep(PAUSE);
     }
 }

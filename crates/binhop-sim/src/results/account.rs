@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use binhop_base::{Problem, Result};
 
-use crate::meter::{Meter, Readings};
+use super::meter::{Meter, Readings};
+use super::spill::Spill;
+use super::tally::Tally;
 use crate::prepare::Mark;
-use crate::spill::Spill;
-use crate::tally::Tally;
 
 /// The tallies of one cell in one lane.
 #[derive(Debug)]

@@ -10,17 +10,18 @@ use binhop_os::placement::Placement;
 use binhop_os::{Frames, Recency, Wired};
 use binhop_trace::export::MemoryAccess;
 
-use crate::account::Account;
-use crate::back_model::{BackModel, Clock, Common};
-use crate::detail::{Logged, Repeats};
+use super::back_model::{BackModel, Clock, Common};
+use super::recency::BlockRecency;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::Machine;
-use crate::plan::Plan;
-use crate::planner::Cells;
-use crate::prepare::{Block, Control, Tape, own_page};
-use crate::recency::BlockRecency;
-use crate::spill::Spill;
-use crate::unit::{Asks, InLane, Injector, Occasion};
+use crate::occasion::{Occasion, Subscription};
+use crate::options::RunOptions;
+use crate::prepare::{Block, Control, Entries, own_page};
+use crate::results::account::Account;
+use crate::results::detail::{Logged, Repeats};
+use crate::results::spill::Spill;
+use crate::sharing::LaneCells;
+use crate::unit::{InLane, Injector};
 
 /// One placement of one seed and all that depends on it.
 pub(crate) struct Lane {
@@ -67,26 +68,26 @@ pub(crate) struct LaneSetup<'a> {
     /// All machines of the run.
     pub(crate) machines: &'a [Machine],
     /// Those that ride on this lane, by number: of one placement and one front.
-    pub(crate) cells: &'a Cells,
+    pub(crate) cells: &'a LaneCells,
     pub(crate) seed: u64,
     pub(crate) shared_front: bool,
     /// The fast paths that the plan takes behind this front.
     pub(crate) paths: &'a FastPaths,
-    pub(crate) plan: &'a Plan,
+    pub(crate) options: &'a RunOptions,
     /// The file of the counts that memory does not hold.
     pub(crate) spill: &'a Arc<Spill>,
 }
 
 impl Lane {
     pub(crate) fn new(setup: &LaneSetup<'_>, custom: Option<Box<dyn Placement>>) -> Result<Self> {
-        let LaneSetup { machines, cells, seed, paths, plan, .. } = *setup;
+        let LaneSetup { machines, cells, seed, paths, options, .. } = *setup;
         let machine = &machines[cells.machines[0]];
         let tree = machine.tree();
-        let watched = plan.watch.as_deref().map(|name| machine.cache(name)).transpose()?;
+        let watched = options.watch.as_deref().map(|name| machine.cache(name)).transpose()?;
         let model = |&cell: &usize| {
             let stack = cells.stack_of(cell, machines);
             let tree = machines[cell].tree();
-            let account = Account::new(tree.config().caches.len(), plan.interval.is_some(), setup.spill);
+            let account = Account::new(tree.config().caches.len(), options.interval.is_some(), setup.spill);
             BackModel::new(cell, tree, seed, account, watched, stack, paths)
         };
         let mut front = (!setup.shared_front).then(|| Front::with(tree, Rng::new(seed), paths));
@@ -95,12 +96,12 @@ impl Lane {
         }
         let mut backs: Vec<BackModel> = cells.machines.iter().map(model).collect();
         let (mut frames, mut frame_map) = (machine.frames(seed, custom)?, FrameMap::default());
-        for number in 0..plan.asks().map_or(0, Asks::owned) {
+        for number in 0..options.subscription().map_or(0, Subscription::owned) {
             let (page, page_no) = own_page(number, machine.memory().page);
             let placed = frames.wire(page, page_no, Wired::Kernel, &Recency::new())?;
             frame_map.put(page, placed.frame);
         }
-        if plan.tap {
+        if options.tap {
             backs.iter_mut().for_each(BackModel::tap);
         }
         Ok(Self {
@@ -114,14 +115,14 @@ impl Lane {
                 .then(|| KnownHitFilter::new(&cells.trees(machines)))
                 .flatten(),
             stacks: cells.stacks.iter().map(|stack| LruStack::new(stack.shape, stack.ways)).collect(),
-            immediate: tree.answers_at_once() || plan.tap,
+            immediate: tree.answers_at_once() || options.tap,
             clock: Clock::default(),
             mappings: Vec::new(),
-            unit: plan.units.as_ref().map(|units| units.make(machine, seed)),
+            unit: options.units.as_ref().map(|units| units.make(machine, seed)),
             placed: false,
             waited: 0,
-            log: plan.log.then(Vec::new),
-            tap: plan.tap.then(Vec::new),
+            log: options.log.then(Vec::new),
+            tap: options.tap.then(Vec::new),
         })
     }
 
@@ -148,48 +149,48 @@ impl Lane {
         self.advance(block, controls.len(), at..block.entries(), tables, requests)
     }
 
-    /// Simulates the entries before the control with number `stretch`, or after the last.
+    /// Simulates the entries before the control with number `span`, or after the last.
     fn advance(
         &mut self,
         block: &Block,
-        stretch: usize,
+        span: usize,
         entries: Range<usize>,
         tables: &Tables,
         passed: &mut Vec<Request>,
     ) -> Result<()> {
-        if self.unit.as_ref().is_some_and(|unit| unit.asks.asks_for_misses()) {
+        if self.unit.as_ref().is_some_and(|unit| unit.subscription.wants_misses()) {
             return self.step(block, entries, tables);
         }
-        let view = LaneTranslation { tables, frames: Some(&self.frame_map) };
-        match &block.tape {
-            Tape::Requests(requests) => {
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        match &block.entries {
+            Entries::Requests(requests) => {
                 let requests = &requests[entries];
                 for back in &mut self.backs {
-                    back.replay(requests, block.common_counts.get(stretch), &view);
+                    back.replay(requests, block.common_counts.get(span), &translation);
                 }
-                self.stacks.iter_mut().for_each(|stack| stack.replay(requests, &view));
+                self.stacks.iter_mut().for_each(|stack| stack.replay(requests, &translation));
             }
-            Tape::Rows(_) if entries.is_empty() => {}
-            Tape::Rows(rows) => {
+            Entries::Rows(_) if entries.is_empty() => {}
+            Entries::Rows(rows) => {
                 let front = self.front.as_mut().expect("rows are for a front of one's own");
                 if let ([only], true) = (&mut *self.backs, self.immediate) {
-                    only.answer(front, block, entries, &mut self.clock, &view);
+                    only.answer(front, block, entries, &mut self.clock, &translation);
                     if let Some(tap) = &mut self.tap {
-                        only.tapped(&view, tap);
+                        only.tapped(&translation, tap);
                     }
                     return Ok(());
                 }
                 passed.clear();
-                self.waited += front.access_all(&rows[entries], &view, passed);
+                self.waited += front.access_all(&rows[entries], &translation, passed);
                 if let Some(known_hits) = &mut self.known_hits {
-                    let hits = known_hits.sift(passed, &view);
+                    let hits = known_hits.sift(passed, &translation);
                     self.backs.iter_mut().for_each(|back| back.add_known_hits(&hits));
                     self.stacks.iter_mut().for_each(|stack| stack.add_hits(&hits));
                 }
                 for back in &mut self.backs {
-                    back.replay(passed, None, &view);
+                    back.replay(passed, None, &translation);
                 }
-                self.stacks.iter_mut().for_each(|stack| stack.replay(passed, &view));
+                self.stacks.iter_mut().for_each(|stack| stack.replay(passed, &translation));
             }
         }
         Ok(())
@@ -203,21 +204,21 @@ impl Lane {
                 self.clock.pass(gap);
             }
             let (kind, line) = (row.kind(), row.at());
-            let view = LaneTranslation { tables, frames: Some(&self.frame_map) };
+            let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
             let front = self.front.as_ref().expect("rows are for a front of one's own");
             let (number, line_log2) = self.backs[0].serving(kind);
-            if !front.holds(number, line, &view) {
+            if !front.holds(number, line, &translation) {
                 let offset = u64::from(line.line) << line_log2;
                 self.act(&Occasion::Miss { kind, mapping: MappingId(line.id), offset }, tables)?;
             }
-            let view = LaneTranslation { tables, frames: Some(&self.frame_map) };
+            let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
             let front = self.front.as_mut().expect("rows are for a front of one's own");
             let (back, waited) = self.backs[0].own();
             let mut computer = Computer::over(front, back, self.clock.now);
-            *waited += computer.access(Agent::User, kind, line, &view, &mut ()).cycles;
+            *waited += computer.access(Agent::User, kind, line, &translation, &mut ()).cycles;
             self.clock.now = computer.now;
             if let Some(tap) = &mut self.tap {
-                self.backs[0].tapped(&view, tap);
+                self.backs[0].tapped(&translation, tap);
             }
         }
         Ok(())
@@ -225,22 +226,22 @@ impl Lane {
 
     /// Lets the unit act at an occasion that has arisen in this lane.
     fn act(&mut self, occasion: &Occasion, tables: &Tables) -> Result<()> {
-        let Some(InLane { asks, unit }) = &mut self.unit else { return Ok(()) };
+        let Some(InLane { subscription, unit }) = &mut self.unit else { return Ok(()) };
         let kind = occasion.kind();
-        let Some(disturbs) = asks.disturbs(kind) else { return Ok(()) };
-        let view = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        let Some(touched) = subscription.touched(kind) else { return Ok(()) };
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
         let frames = &self.frames;
         let (tree, back) = self.backs[0].parts();
         let mut injector = Injector {
             kind,
-            disturbs,
+            touched,
             tree,
             front: self.front.as_mut(),
             back,
-            view,
+            translation,
             resident: &|page| frames.frame_of(page).is_some(),
-            owned: asks.owned(),
-            agents: asks.agents(),
+            owned: subscription.owned(),
+            agents: subscription.agents(),
             now: self.clock.now,
             waited: 0,
         };
@@ -249,7 +250,7 @@ impl Lane {
         self.clock.now = now;
         self.waited += waited;
         if let Some(tap) = &mut self.tap {
-            self.backs[0].tapped(&view, tap);
+            self.backs[0].tapped(&translation, tap);
         }
         Ok(())
     }
@@ -319,32 +320,32 @@ impl Lane {
         let placed = self.frames.place(request, recency.at(controls, number))?;
         // The frame changes hands: the lines of what it held leave every level, found by the frame.
         if let Some(held) = placed.evicted.or_else(|| self.frame_map.take_dead(placed.frame)) {
-            let view = LaneTranslation { tables, frames: Some(&self.frame_map) };
+            let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
             self.mappings.clear();
             self.mappings.extend(tables.mappings_of(held));
             self.mappings.reverse();
             let (mappings, now) = (&*self.mappings, self.clock.now);
             if let (Some(front), [only], true) = (&mut self.front, &mut *self.backs, self.immediate) {
-                only.flush_page_everywhere(front, held, mappings, now, &view);
+                only.flush_page_everywhere(front, held, mappings, now, &translation);
                 if let Some(tap) = &mut self.tap {
-                    only.tapped(&view, tap);
+                    only.tapped(&translation, tap);
                 }
             } else {
                 if let Some(front) = &mut self.front {
                     passed.clear();
-                    front.flush_page(held, mappings, now, &view, passed);
+                    front.flush_page(held, mappings, now, &translation, passed);
                     for back in &mut self.backs {
-                        back.replay(passed, None, &view);
+                        back.replay(passed, None, &translation);
                     }
-                    self.stacks.iter_mut().for_each(|stack| stack.replay(passed, &view));
+                    self.stacks.iter_mut().for_each(|stack| stack.replay(passed, &translation));
                 }
                 for back in &mut self.backs {
-                    back.flush_page(held, mappings, now, &view);
+                    back.flush_page(held, mappings, now, &translation);
                 }
             }
-            self.stacks.iter_mut().for_each(|stack| stack.flush_page(held, &view));
+            self.stacks.iter_mut().for_each(|stack| stack.flush_page(held, &translation));
             if let Some(known_hits) = &mut self.known_hits {
-                known_hits.forget(held, &view);
+                known_hits.forget(held, &translation);
             }
         }
         self.frame_map.put(request.page, placed.frame);

@@ -1,0 +1,17 @@
+//! Results: what lanes count, from the counters of one phase to tidy tables.
+
+pub(crate) mod account;
+pub(crate) mod detail;
+pub(crate) mod long_table;
+pub(crate) mod meter;
+mod metrics;
+pub(crate) mod outcome;
+mod segments;
+pub(crate) mod spill;
+mod table_file;
+pub(crate) mod tally;
+
+pub use long_table::{Batches, LongTable};
+pub use metrics::{MetricInfo, metrics};
+pub use outcome::Outcome;
+pub use table_file::{StoredBatches, write_table};

@@ -1,0 +1,154 @@
+//! The engine: decode → prepare → place → front → back, over any number of machines and placements at once.
+//!
+//! One thread reads, prepares and simulates what is shared; lanes are dealt out to the others. Lanes never
+//! meet, so neither the number of threads nor their pace is in any result.
+
+use std::sync::Arc;
+
+use binhop_base::{Class, Problem, Result};
+use binhop_trace::tool::head;
+use binhop_trace::{Ahead, Meta, Source};
+
+use super::producer::{PreparationFronts, Producer};
+use super::report::{self, FinishedRun, MachineInLane};
+use super::shared_front::SharedFront;
+use super::threads;
+use super::worker::{GroupedLane, PolicyMaker, Worker, assign, lanes};
+use crate::machine::Machine;
+use crate::options::RunOptions;
+use crate::prepare::{Block, Growth, Prepare, Process};
+use crate::progress::{Progress, ProgressReporter};
+use crate::results::outcome::MachineReport;
+use crate::sharing::SharingPlan;
+
+/// Simulates a trace on machines, all seeds of the plan at once. `grown` is asked at every batch whether what the
+/// trace has held so far is too much; then the run ends without a report.
+pub(crate) fn run(
+    machines: &[Machine],
+    source: Box<dyn Source>,
+    options: &RunOptions,
+    policy: Option<PolicyMaker<'_>>,
+    grown: &mut dyn FnMut(Growth) -> bool,
+    progress: &mut dyn FnMut(&Progress) -> Result<()>,
+) -> Result<Option<Vec<MachineReport>>> {
+    let source = opened(source, options);
+    let sharing_plan = SharingPlan::of(
+        machines,
+        options.seeds.len(),
+        options.shares_stages(),
+        options.subscription(),
+        options.switched_off(),
+    );
+    let sharing_plan = sharing_plan.with_own_policies(policy.is_some());
+    let reporter = ProgressReporter::new(options.length, progress);
+    let lanes = lanes(machines, &sharing_plan, options, policy, &reporter)?;
+    let mut producer = Producer::new(machines, &sharing_plan, source, options)?;
+    let workers = options.threads.min(lanes.len());
+    let mut outgrown = false;
+    let mut check_growth = |growth| {
+        outgrown = grown(growth);
+        if outgrown { Err(Problem::interrupted()) } else { Ok(()) }
+    };
+    let done = if workers > 1 {
+        threads::simulate(&mut producer, assign(lanes, workers), &mut check_growth, &reporter)
+    } else {
+        let mut worker = Worker::new(lanes);
+        let deliver =
+            &mut |group, block: Arc<Block>| worker.block(group, &block, &|| reporter.check_interrupt());
+        producer.run(deliver, &mut check_growth, &reporter).map(|()| worker.into_lanes())
+    };
+    match done {
+        Ok(lanes) => conclude(machines, options, lanes, producer, &reporter).map(Some),
+        Err(problem) if outgrown && problem.class == Class::Interrupted => Ok(None),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Opens the part of a source that the plan reads: on a thread of its own where there are several.
+pub(super) fn opened(source: Box<dyn Source>, options: &RunOptions) -> Box<dyn Source> {
+    let source = head(source, options.length);
+    if options.threads > 1 { Box::new(Ahead::new(source)) } else { source }
+}
+
+pub(crate) fn check_machines(machines: &[Machine], own_policy: bool) -> Result<()> {
+    if machines.is_empty() {
+        let rule = "a run needs at least one machine";
+        return Err(Problem::request("none", "machines", rule, "name a machine"));
+    }
+    match machines.iter().find(|machine| own_policy && machine.memory().frames.is_none()) {
+        None => Ok(()),
+        Some(machine) => Err(Problem::request(
+            "a policy of one's own",
+            &format!("machine {}", machine.name()),
+            "with placement identity, physical = virtual: there is nothing to place",
+            "give the machine a memory.size and another placement.policy",
+        )),
+    }
+}
+
+/// Checks what must hold after a run, then reports it.
+pub(super) fn conclude(
+    machines: &[Machine],
+    options: &RunOptions,
+    lanes: Vec<GroupedLane>,
+    producer: Producer,
+    reporter: &ProgressReporter<'_>,
+) -> Result<Vec<MachineReport>> {
+    let Producer { source, preparations, .. } = producer;
+    let mut groups = Vec::new();
+    let mut prepared = Vec::new();
+    for (number, PreparationFronts { prepare, fronts }) in preparations.into_iter().enumerate() {
+        groups.extend(fronts.into_iter().map(|behind| (number, behind.shared)));
+        prepared.push(prepare);
+    }
+    report(machines, options, lanes, &prepared, groups, source.meta(), reporter)
+}
+
+/// Checks lanes and reports on each machine. `groups`: for each group of machines its preparation's number,
+/// and the front its lanes shared.
+pub(crate) fn report(
+    machines: &[Machine],
+    options: &RunOptions,
+    mut lanes: Vec<GroupedLane>,
+    prepared: &[Prepare],
+    groups: Vec<(usize, Option<SharedFront>)>,
+    meta: &Meta,
+    reporter: &ProgressReporter<'_>,
+) -> Result<Vec<MachineReport>> {
+    if options.warmup > 0 && !prepared[0].is_measuring() {
+        let references = prepared[0].stream().references;
+        return Err(Problem::request(
+            &options.warmup.to_string(),
+            "warmup",
+            &format!("the run holds {references} references: nothing is left to measure"),
+            "make the warm-up shorter, or the run longer",
+        ));
+    }
+    let mut stream_of = Vec::new();
+    let mut fronts = Vec::new();
+    for (stream, shared) in groups {
+        stream_of.push(stream);
+        fronts.push(shared.and_then(|front| front.finish(prepared[stream].stream())));
+    }
+    for (group, lane) in &mut lanes {
+        lane.check(fronts[*group].as_ref())?;
+        reporter.check_interrupt()?;
+    }
+    lanes.sort_by_key(|(_, lane)| options.seeds.iter().position(|&seed| seed == lane.seed));
+    let mut parts: Vec<Vec<MachineInLane<'_>>> = machines.iter().map(|_| Vec::new()).collect();
+    let processes: Vec<Arc<[Process]>> = prepared.iter().map(|prepare| prepare.processes().into()).collect();
+    let mut stream_of_machine = vec![0; machines.len()];
+    for (group, lane) in &lanes {
+        for back in &lane.backs {
+            parts[back.machine].push(MachineInLane { lane, back });
+            stream_of_machine[back.machine] = stream_of[*group];
+        }
+    }
+    let outcome = |(number, parts): (usize, Vec<MachineInLane<'_>>)| {
+        let machine = &machines[number];
+        let stream = stream_of_machine[number];
+        let (prepare, processes) = (&prepared[stream], Arc::clone(&processes[stream]));
+        report::report(&FinishedRun { machine, options, parts: &parts, prepare, processes, meta })
+    };
+    Ok(parts.into_iter().enumerate().map(outcome).collect())
+}

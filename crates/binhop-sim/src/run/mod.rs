@@ -1,0 +1,23 @@
+//! A run: the trace goes through preparation, shared fronts, lanes and backs, on several threads and in as many rounds as
+//! memory asks for.
+
+mod back_model;
+mod engine;
+mod lane;
+mod memory_estimate;
+mod memory_stream;
+mod prepared;
+mod producer;
+mod recency;
+mod report;
+mod rounds;
+mod shared_front;
+mod threads;
+mod worker;
+
+pub(crate) use engine::check_machines;
+pub use memory_stream::memory_stream;
+pub use prepared::Prepared;
+pub(crate) use rounds::explain_rounds;
+pub use rounds::{Reopen, TraceInput, estimated_memory, simulate, simulate_all, simulate_in_rounds};
+pub use worker::PolicyMaker;

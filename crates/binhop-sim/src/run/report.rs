@@ -1,0 +1,128 @@
+//! The report of a run: what the lanes of each machine counted, handed to the tables of results.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use binhop_base::PageId;
+use binhop_trace::Meta;
+
+use super::back_model::BackModel;
+use super::lane::Lane;
+use crate::machine::Machine;
+use crate::options::RunOptions;
+use crate::prepare::{Prepare, Process};
+use crate::results::account::Account;
+use crate::results::detail::{self, Logged};
+use crate::results::long_table::{LongTable, MachineRows};
+use crate::results::outcome::{Facts, MachineReport, results};
+use crate::results::tally::Tally;
+
+/// `MachineInLane` is one machine in one lane, as results read it.
+pub(crate) struct MachineInLane<'a> {
+    pub(crate) lane: &'a Lane,
+    pub(crate) back: &'a BackModel,
+}
+
+impl<'a> MachineInLane<'a> {
+    fn seed(&self) -> u64 {
+        self.lane.seed
+    }
+
+    fn account(&self) -> &'a Account {
+        &self.back.account
+    }
+}
+
+/// A finished run, before it is told.
+pub(crate) struct FinishedRun<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) options: &'a RunOptions,
+    /// By seed, in the order of the plan.
+    pub(crate) parts: &'a [MachineInLane<'a>],
+    pub(crate) prepare: &'a Prepare,
+    /// Every process of the stream, by its number.
+    pub(crate) processes: Arc<[Process]>,
+    pub(crate) meta: &'a Meta,
+}
+
+pub(crate) fn report(run: &FinishedRun<'_>) -> MachineReport {
+    let FinishedRun { options, parts, prepare, .. } = *run;
+    let caches = run.machine.tree().config().caches.len();
+    let ends: Vec<Tally> = parts.iter().map(|part| part.account().phases().1).collect();
+    let stream = prepare.stream();
+    let facts = Facts {
+        cache_evicted: (0..caches)
+            .map(|cache| ends.iter().any(|end| end.caches[cache].evictions > 0))
+            .collect(),
+        page_evicted: parts.iter().any(|part| part.account().end().evictions > 0),
+        died: prepare.saw_death(),
+        stream: [stream.references, stream.instructions],
+        trace: trace_notes(run),
+    };
+    let accounts: Vec<_> = parts.iter().map(|part| (part.seed(), part.account())).collect();
+    let streamed = streamed(run);
+    MachineReport {
+        results: results(run.machine, &options.workload, &accounts),
+        series: LongTable::series(Arc::clone(&streamed)),
+        processes: LongTable::processes(streamed),
+        placements: options.log.then(|| placements(run)),
+        pages: options.watch.as_ref().map(|_| pages(run)),
+        facts,
+    }
+}
+
+/// Gathers what lanes streamed of intervals and processes.
+fn streamed(run: &FinishedRun<'_>) -> Arc<MachineRows> {
+    let caches = &run.machine.tree().config().caches;
+    Arc::new(MachineRows {
+        workload: run.options.workload.clone(),
+        machine: run.machine.name().to_string(),
+        caches: caches.iter().map(|cache| cache.name.clone()).collect(),
+        divided: run.parts.first().map_or(Vec::new(), |part| part.back.divided()),
+        processes: Arc::clone(&run.processes),
+        seeds: run.parts.iter().map(|part| (part.seed(), part.account().readings().clone())).collect(),
+    })
+}
+
+fn placements(run: &FinishedRun<'_>) -> RecordBatch {
+    let lanes: Vec<(u64, &[Logged])> =
+        run.parts.iter().filter_map(|part| Some((part.seed(), part.lane.log()?))).collect();
+    detail::placements(&lanes)
+}
+
+fn pages(run: &FinishedRun<'_>) -> RecordBatch {
+    let frames: Vec<_> =
+        run.parts.iter().map(|part| move |page: PageId| part.lane.last_frame(page)).collect();
+    let lanes: Vec<_> = run
+        .parts
+        .iter()
+        .zip(&frames)
+        .filter_map(|(part, frame_of)| part.lane.repeats(part.back, frame_of))
+        .collect();
+    detail::pages(&lanes, run.prepare.spaces(), run.meta)
+}
+
+/// Returns the notes on the trace.
+fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let seen = run.prepare.seen();
+    if seen.syscalls > 0 {
+        let count = seen.syscalls;
+        notes.push(format!(
+            "{count} system calls passed over: what the kernel itself references is not in the trace"
+        ));
+    }
+    if seen.outside > 0 && run.prepare.spaces().has_maps() {
+        notes.push(format!("{} pages lie outside every map of the trace: taken as private", seen.outside));
+    }
+    let unaligned = run.prepare.spaces().unaligned();
+    if unaligned > 0 {
+        notes.push(format!(
+            "{unaligned} pages do not lie wholly in one segment of the trace: taken as private"
+        ));
+    }
+    if run.meta.sizes.as_deref() == Some("assumed") {
+        notes.push("access sizes are assumed, not recorded".to_string());
+    }
+    notes
+}
