@@ -1,13 +1,15 @@
-# Each target sets itself up from a bare clone: cargo, Python >= 3.11 and a C compiler are all it needs.
-#   make demo    two workloads under 32 page placements each; tables and pictures under out/demo/
-#   make test    every test, Rust and Python
-#   make test-long   the tests that take minutes or gigabytes: what `make test` does in a short form
-#   make check   formatting, lints, types, stubs, then every test
-#   make bench   references per second of each stage, and of pycachesim on the same trace; recording beside lackey; one reference
-#                a row beside a naive loop and pycachesim's C core
-#   make gallery five programs recorded and simulated (docs/gallery.md), under out/gallery/
-#   make fuzz    every reader on damaged input, FUZZ_SECONDS=60 each (TARGETS="din trace" for some); rustup's nightly, cargo-fuzz
-#   make docs    the API documentation under target/doc; the generated pages and every document are checked
+# Each target sets itself up from a bare clone. It needs cargo, Python >= 3.11 and a C compiler.
+#   make demo       simulates two workloads under 32 page placements each; writes tables and figures
+#                   under out/demo/
+#   make test       runs the Rust and Python tests
+#   make test-long  runs the tests that take minutes or gigabytes; `make test` runs a short form of each
+#   make check      checks formatting, lints, types and stubs, then runs `make test`
+#   make bench      measures the references per second of each stage, of pycachesim on the same trace, and of recording
+#                   beside lackey; then of rows of one reference, beside a naive loop and pycachesim's C core
+#   make gallery    records and simulates five programs (docs/gallery.md), under out/gallery/
+#   make fuzz       gives every reader damaged input for FUZZ_SECONDS=60 each; TARGETS="din trace" chooses readers. It
+#                   needs rustup's nightly compiler and cargo-fuzz
+#   make docs       makes the API documentation under target/doc, and checks the generated pages and every document
 .PHONY: demo test test-long check bench gallery fuzz docs build rust-test python-test lint clean
 .DELETE_ON_ERROR:
 
@@ -18,7 +20,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-# The extension knows Python and is tested through it; the other crates are tested as crates.
+# Python tests cover the extension; Rust tests cover the other crates.
 CRATES := --workspace --exclude binhop-py
 RUST_SOURCES := $(shell find crates machines -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
@@ -41,7 +43,8 @@ demo: build
 
 test: rust-test python-test
 
-# Rust tests have the extension's profile, so that what both depend on is compiled once; our own arithmetic is checked.
+# Rust tests use the extension's profile, so that the dependencies of both are compiled once. binhop's own crates
+# check their arithmetic.
 CHECKS := debug-assertions overflow-checks
 CHECKED := $(foreach crate,$(notdir $(wildcard crates/*)),\
   $(foreach check,$(CHECKS),--config profile.release.package.$(crate).$(check)=true))
@@ -49,7 +52,8 @@ CHECKED := $(foreach crate,$(notdir $(wildcard crates/*)),\
 rust-test:
 	cargo test --release --locked --quiet $(CRATES) $(CHECKED)
 
-# On all processors; what a file or class shares is made once.
+# Tests run on all processors. `loadscope` keeps the tests of a file or class together, so that their fixtures are
+# made once.
 python-test: build
 	$(BIN)/python -m pytest -q --numprocesses auto --dist loadscope
 
@@ -57,7 +61,7 @@ test-long: build
 	$(BIN)/python -m pytest -q -rA -m long
 
 lint: build
-	@# Not cargo fmt: it does not see modules that a macro declares (the placement policies).
+	@# `cargo fmt` does not see modules that a macro declares (the placement policies), so rustfmt gets every file.
 	rustfmt --check $(shell find crates fuzz/src fuzz/fuzz_targets -name '*.rs')
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check python tests examples benches
@@ -77,8 +81,9 @@ bench: build
 gallery: build
 	BINHOP=$(CURDIR)/$(BIN)/binhop sh examples/gallery/record.sh out/gallery
 
-# What a run finds is under fuzz/artifacts/NAME; what it learned, under fuzz/corpus/NAME. It starts from what is committed. Sanitizers cost
-# speed and look for what safe Rust cannot do wrong: FUZZ_SANITIZER=address has them for the C libraries of compression.
+# A run starts from the committed inputs. It keeps its findings under fuzz/artifacts/NAME and new inputs under
+# fuzz/corpus/NAME. Sanitizers cost speed, and look for errors that safe Rust cannot make. FUZZ_SANITIZER=address
+# checks the C libraries of compression.
 FUZZ_SECONDS ?= 60
 FUZZ_SANITIZER ?= none
 TARGETS ?= $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))

@@ -1,10 +1,11 @@
-/* What C makes of a trace in memory, on two-level: a naive loop and, with PYCACHESIM, pycachesim's own C core.
+/* `native` simulates a trace in memory on two-level, with a naive loop and, if PYCACHESIM is defined, with
+ * pycachesim's C core.
  *
- *   native FILE   where FILE holds the number of references (64 bits), then the columns addr (64 bits each), size
- *                 (32 bits each) and op (8 bits each: 0 fetch, 1 load, 2 store)
+ *   native FILE   FILE holds the number of references (64 bits), then the columns addr (64 bits each),
+ *                 size (32 bits each) and op (8 bits each: 0 fetch, 1 load, 2 store)
  *
- * It prints a line for each: its name, seconds (median of RUNS), and the misses of level 1 for instructions and for data.
- * The loop keeps tags and dirty bits, and counts misses alone.
+ * It prints a line for each simulator: the name, the seconds (median of RUNS), and the level-1 misses of
+ * instructions and of data. The naive loop keeps tags and dirty bits, and counts only misses.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +21,8 @@ void Cache__store(Cache *self, addr_range range, int non_temporal);
 
 enum { RUNS = 5, FETCH = 0, STORE = 2 };
 
-/* two-level: 32 KiB of 32-byte lines for each port, 1 MiB of 128-byte lines behind both, all direct-mapped. */
+/* two-level has 32 KiB of 32-byte lines for each port, and 1 MiB of 128-byte lines behind both. All are
+ * direct-mapped. */
 enum { L1_LINE = 5, L1_SETS = 1024, L2_LINE = 7, L2_SETS = 8192 };
 
 struct trace {
@@ -57,7 +59,8 @@ static struct trace read_trace(const char *path) {
     return trace;
 }
 
-/* Tags hold the line + 1, so that 0 is none; the lowest bit says that the line is dirty. */
+/* A tag holds the line + 1 above its lowest bit, so that 0 means an empty slot. The lowest bit is set if the
+ * line is dirty. */
 static uint64_t tags[2][L1_SETS], behind[L2_SETS];
 
 static inline void ask_l2(uint64_t line, int dirty) {

@@ -1,9 +1,10 @@
-"""pycachesim beside binhop on one hierarchy and one trace: `make bench` prints it below the Rust bench.
+"""Compares the speed of binhop and pycachesim on one machine and one trace; `make bench` prints the table.
 
-The machine two-level: split level 1, unified level 2, direct-mapped. Both are called from Python with the
-whole trace in memory. pycachesim takes a batch of loads for one level 1, so it gets two batches, all fetches
-and all data references, as lists of addresses that are built beforehand and not timed; it has no page
-placement. binhop gets the events as an Arrow table, and on kh90 it places pages as well. Medians of five.
+The machine is two-level: split level 1, unified level 2, direct-mapped. Both simulators are called from
+Python with the whole trace in memory. pycachesim takes a batch of loads for one level 1. It therefore gets
+two lists of addresses, of all fetches and of all data references; the time to build the lists is not
+counted. pycachesim has no page placement. binhop gets the events as an Arrow table, and on kh90 it also
+places pages. Figures are medians of five runs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FETCH, LOAD, STORE = 0, 1, 2
 
 
 def references() -> pl.DataFrame:
-    """The first references of a workload, as a table in memory: no system events, aligned 4-byte words."""
+    """Returns a workload's first references as a table: aligned 4-byte words without system events."""
     kept, seen = [], 0
     for batch in binhop.Trace.workload("mult2.2").batches():
         rows = batch.filter(pl.col("op").is_in([FETCH, LOAD, STORE])).select("op", "addr", "size", "count")
@@ -40,7 +41,7 @@ def references() -> pl.DataFrame:
 
 
 def addresses(table: pl.DataFrame) -> tuple[list[int], list[int]]:
-    """What pycachesim gets: the address of each instruction, and of each data reference."""
+    """Returns the addresses of all instructions and of all data references."""
     runs = table.filter(pl.col("op") == FETCH)
     words = runs.select(pl.int_ranges("addr", pl.col("addr") + 4 * pl.col("count"), 4).alias("at")).explode(
         "at"
@@ -49,7 +50,7 @@ def addresses(table: pl.DataFrame) -> tuple[list[int], list[int]]:
 
 
 def median(run: Callable[[], object], count: int) -> float:
-    """Million references per second."""
+    """Returns the speed of a run in million references per second."""
     seconds = []
     for _ in range(RUNS):
         start = time.perf_counter()
@@ -59,7 +60,7 @@ def median(run: Callable[[], object], count: int) -> float:
 
 
 def pycachesim(fetches: list[int], data: list[int]) -> Callable[[], object]:
-    """Its simulator of two-level, called once for each level 1 with the whole batch."""
+    """Returns a function that simulates two-level with pycachesim, in one call for each level 1."""
     from cachesim import Cache, CacheSimulator, MainMemory
 
     def run() -> None:
@@ -75,7 +76,7 @@ def pycachesim(fetches: list[int], data: list[int]) -> Callable[[], object]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Measures both simulators and prints the table."""
     table = references()
     count = int(table["count"].sum())
     rows = [

@@ -1,8 +1,9 @@
-"""`binhop record` beside a native run and Valgrind's lackey: `make bench` prints it below the other benches.
+"""Compares the time of `binhop record` with a native run and lackey; `make bench` prints the table.
 
-Wall time of whole commands, start included. Native and binhop: medians of three, of one run where it takes
-longer than TAKES. lackey writes its text, a line for each reference, into a pipe that `wc` counts; it is
-stopped after PATIENCE, and the ratio is then of references per second, else of wall times.
+Times are wall times of whole commands, including their start. The figures of native runs and of binhop are
+medians of three runs, or of one run if it takes longer than TAKES. lackey writes a line of text for each
+reference into a pipe, and `wc` counts the lines. lackey is stopped after PATIENCE. The ratio is the ratio
+of wall times; if lackey was stopped, it is the ratio of references per second.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from typing import NamedTuple
 import binhop
 
 RUNS = 3
-# Seconds.
+# Both in seconds.
 TAKES = 6.0
 PATIENCE = 20.0
 
 GALLERY = Path(__file__).parent.parent / "examples" / "gallery"
-# By program and size: the first of each is a small run, lackey needs some ten seconds for it.
+# The first command of each program is a small run, for which lackey needs about ten seconds.
 COMMANDS = {
     "true": ["/bin/true"],
     "gzip, 0.2 MB": ["gzip", "-kf", "little text"],
@@ -41,7 +42,7 @@ COMMANDS = {
 
 
 class Lackey(NamedTuple):
-    """What lackey did."""
+    """`Lackey` holds the result of a run under lackey."""
 
     seconds: float
     references: int
@@ -49,7 +50,7 @@ class Lackey(NamedTuple):
 
 
 def prepare(directory: Path) -> None:
-    """What the commands read: lines in no order, text, the gallery's script, whole and cut, and its C."""
+    """Writes the files that the commands read: unsorted lines, text, the gallery's SQL script and C file."""
     lines = [f"{(number * 7919) % 20011:05d} of the lines\n" for number in range(20_000)]
     (directory / "lines").write_text("".join(lines))
     (directory / "few lines").write_text("".join(lines[:2_500]))
@@ -63,14 +64,14 @@ def prepare(directory: Path) -> None:
 
 
 def timed(command: list[str], directory: Path) -> float:
-    """Seconds that a command takes."""
+    """Returns the seconds that a command takes."""
     start = time.perf_counter()
     subprocess.run(command, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return time.perf_counter() - start
 
 
 def median(command: list[str], directory: Path) -> float:
-    """The median of RUNS runs, or the first if it takes long."""
+    """Returns the median time of RUNS runs, or the time of the first run if that takes long."""
     seconds = [timed(command, directory)]
     while len(seconds) < RUNS and seconds[0] < TAKES:
         seconds.append(timed(command, directory))
@@ -105,7 +106,7 @@ def lackey(command: list[str], directory: Path) -> Lackey:
 
 
 def measure(name: str, command: list[str], directory: Path) -> None:
-    """Prints a row."""
+    """Measures a command in all three ways and prints a row."""
     trace = directory / "trace.parquet"
     native = median(command, directory)
     ours = median(
@@ -124,7 +125,7 @@ def measure(name: str, command: list[str], directory: Path) -> None:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Measures all commands and prints the table."""
     if shutil.which("valgrind") is None:
         print("valgrind is not installed: no bench of recording", file=sys.stderr)
         return

@@ -1,10 +1,11 @@
-"""One reference a row: binhop beside a naive loop in C and pycachesim's C core. `make bench` prints it.
+"""Compares binhop with a naive loop in C and pycachesim on rows of one reference (`make bench`).
 
-A compiler is recorded, exported as din and imported again, and split into rows of one reference. The machine
-is two-level: split level 1, unified level 2, direct-mapped, no placement. binhop gets the rows as a Polars
-frame, and C gets the same columns as arrays in memory. Each is one thread, and each figure is a median of
-five. pycachesim's core is compiled from its source distribution with a driver of ours (`native.c`). The naive
-loop keeps tags and nothing else.
+The trace is a recording of a compiler. It is exported as din and imported again, then split into rows of
+one reference. The machine is two-level: split level 1, unified level 2, direct-mapped, without placement.
+binhop gets the rows as a Polars frame, and the C programs get the same columns as arrays in memory. Each
+uses one thread, and each figure is a median of five runs. The driver `native.c` contains the naive loop,
+which keeps only tags. It is compiled together with pycachesim's core, which comes from pycachesim's source
+distribution.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ HERE = Path(__file__).parent
 PROGRAM = HERE.parent / "examples" / "gallery" / "words.c"
 WORD = 4
 LABELS = {"naive": "a naive loop in C", "pycachesim": f"{PYCACHESIM.replace('==', ' ')}, its C core"}
-# The misses of level 1, for instructions and for data: all three must agree.
+# The three simulators must count equal misses of level 1, for instructions and for data.
 MISSES = [["l1i.fetch.misses"], ["l1d.load.misses", "l1d.store.misses"]]
 
 
@@ -43,14 +44,14 @@ def command(*arguments: str) -> None:
 
 
 def recorded(directory: Path) -> pl.DataFrame:
-    """The references of a compiler, one a row, as din tells them: every reference is one word."""
+    """Returns a compiler's references as din has them: one word in each row."""
     trace, din, again = (str(directory / name) for name in ("cc.parquet", "cc.din", "again.parquet"))
     compiler = ("gcc", "-O2", "-c", str(PROGRAM), "-o", str(directory / "words.o"))
     command("record", "--quiet", "--limit", str(REFERENCES), "-o", trace, "--", *compiler)
     command("export", trace, "--to", "din", "-o", din, "--quiet")
     command("import", din, "-o", again, "--quiet")
     rows = pl.read_parquet(again, columns=["op", "addr", "size", "count"])
-    # The importer joins instructions that follow each other.
+    # The importer joins successive instructions into one row.
     number = pl.int_ranges(0, "count", dtype=pl.UInt64).alias("number")
     single = rows.with_columns(number).explode("number")
     word, one = pl.lit(WORD, dtype=pl.UInt32), pl.lit(1, dtype=pl.UInt32)
@@ -60,7 +61,7 @@ def recorded(directory: Path) -> pl.DataFrame:
 
 
 def compiled(directory: Path) -> Path:
-    """The driver, with pycachesim's core if its sources can be had."""
+    """Compiles the driver, with pycachesim's core if it can be downloaded, and returns its path."""
     driver, core = directory / "native", []
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
     got = subprocess.run([*pip, "--dest", str(directory), PYCACHESIM], capture_output=True, text=True)
@@ -71,13 +72,13 @@ def compiled(directory: Path) -> Path:
         (source,) = directory.glob("pycachesim-*/cachesim/backend.c")
         core = ["-DNO_PYTHON", "-DPYCACHESIM", f"-I{source.parent}", str(source)]
     else:
-        print("the sources of pycachesim cannot be had", file=sys.stderr)
+        print("the sources of pycachesim cannot be downloaded", file=sys.stderr)
     subprocess.run(["cc", "-O3", "-o", str(driver), str(HERE / "native.c"), *core], check=True)
     return driver
 
 
 def native(driver: Path, rows: pl.DataFrame) -> dict[str, tuple[float, list[int]]]:
-    """Seconds of each way that the driver knows, and its misses of level 1, for instructions and for data."""
+    """Returns each simulator's seconds, and its level-1 misses of instructions and of data."""
     columns = driver.with_name("columns")
     with columns.open("wb") as file:
         file.write(rows.height.to_bytes(8, sys.byteorder))
@@ -89,7 +90,7 @@ def native(driver: Path, rows: pl.DataFrame) -> dict[str, tuple[float, list[int]
 
 
 def median(run: Callable[[], object]) -> float:
-    """Seconds, after a first run."""
+    """Returns the median time in seconds, after a first run that is not counted."""
     run()
     seconds = []
     for _ in range(RUNS):
@@ -100,7 +101,7 @@ def median(run: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Measures all three simulators and prints the table."""
     if not all(map(shutil.which, ("valgrind", "gcc", "cc"))):
         print("valgrind and gcc are needed to record a compiler", file=sys.stderr)
         return

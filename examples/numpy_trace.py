@@ -1,17 +1,17 @@
-"""A trace from NumPy: a matrix summed by rows and by columns, under many page placements."""
+"""Makes a trace with NumPy, of a matrix summed by rows or by columns, and simulates many page placements."""
 
 import numpy as np
 import polars as pl
 
 import binhop
 
-N = 512  # rows and columns of 8-byte numbers: 2 MiB
+N = 512  # rows, and columns: 2 MiB of 8-byte numbers
 BASE = 0x1000_0000
 LOAD = 1
 
 
 def trace(by_rows: bool) -> pl.DataFrame:
-    """The loads that summing the matrix makes."""
+    """Returns the loads of a program that sums the matrix."""
     row, column = np.divmod(np.arange(N * N), N)
     element = row * N + column if by_rows else column * N + row
     count = len(element)

@@ -1,7 +1,7 @@
-"""A placement policy in Python, against the built-in ones.
+"""Compares two placement policies in Python with random placement.
 
-Page coloring: the frame whose cache bin is the page number's, so that neighbours never fight. It is called
-only when a page is placed, so that it costs next to nothing.
+Page coloring takes a frame whose bin is the page number mod the number of bins, so that neighbouring pages
+never conflict. binhop calls a policy only when a page is placed, so a policy in Python costs little time.
 """
 
 import binhop
@@ -11,20 +11,20 @@ BINS = 256  # kh90's level 2: 4 MiB, direct-mapped, over pages of 16 KiB
 
 
 def page_coloring(request: binhop.Request, pool: binhop.Pool) -> int:
-    """The least recently used frame of the right color, else the least recently used of all."""
+    """Returns the least recently used frame of the page's color, or else of the pool."""
     color = request.page_no % BINS
     return next((frame for frame in pool.frames() if frame % BINS == color), pool[0])
 
 
 class BinHopping:
-    """Pages that are touched one after the other go to bins one after the other. Made anew per placement."""
+    """`BinHopping` gives successive pages successive bins. Each placement has a new object of the class."""
 
     def __init__(self) -> None:
-        """Starts before the first bin."""
+        """Makes a policy whose next bin is the first bin."""
         self.last = -1
 
     def choose(self, request: binhop.Request, pool: binhop.Pool) -> int:
-        """The first bin after the last one that has a frame in the pool."""
+        """Returns a frame of the pool in the next bin that has such a frame."""
         first = {}
         for frame in pool.frames():
             first.setdefault((frame - self.last - 1) % BINS, frame)

@@ -1,4 +1,4 @@
-"""The gallery's tables, as Markdown, from what record.sh left in a directory."""
+"""Prints the gallery's tables as Markdown, from the files that record.sh wrote into a directory."""
 
 import json
 import statistics
@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 NAMES = ("gcc", "sort", "sqlite3", "python3", "redis")
-# The machine and the cache whose misses are shown.
+# The tables show the misses of these caches, by machine.
 SHOWN = (("kh90", "l2"), ("skylake", "l2"))
-# Student's t for 95% and the 31 degrees of freedom of 32 placements.
+# This is Student's t for 95% and the 31 degrees of freedom of 32 placements.
 STUDENT = 2.0395
 
 
 def grouped(number: int) -> str:
-    """4711 as 4 711."""
+    """Returns a number with its digits in groups: 4 711."""
     return f"{number:,}".replace(",", " ")
 
 
@@ -23,7 +23,7 @@ def row(*cells: str) -> None:
 
 
 def recorded(directory: Path, name: str) -> None:
-    """What is in one recording."""
+    """Prints the row of a recording: its references, its size and its pages."""
     seen = json.loads((directory / f"{name}.inspect.json").read_text())
     references, size = seen["totals"]["references"], seen["file"]["bytes"]
     row(
@@ -39,7 +39,7 @@ def recorded(directory: Path, name: str) -> None:
 
 
 def simulated(directory: Path, name: str, machine: str, cache: str) -> None:
-    """How misses per 1000 instructions are distributed over the placements."""
+    """Prints a row: the distribution of the misses per 1000 instructions over the placements."""
     rows = json.loads((directory / f"{name}.{machine}.json").read_text())["rows"]
     values = [1000 * row["value"] for row in rows if row["metric"] == f"{cache}.mpi"]
     mean, half = statistics.mean(values), STUDENT * statistics.stdev(values) / len(values) ** 0.5

@@ -1,10 +1,10 @@
-"""Saves where the pages of a running program lie, for `binhop run ... --v2p FILE`.
+"""Saves the frames of the pages of a running program, for `binhop run ... --v2p FILE`.
 
-As root: python pagemap.py PID FILE
+Usage, as root: python pagemap.py PID FILE
 
-FILE gets the entries of /proc/PID/pagemap, range by range; FILE.maps gets /proc/PID/maps, which names the
-ranges. Stop the program meanwhile (kill -STOP PID) if it maps and unmaps much. What cannot be saved whole
-is not written.
+FILE gets the entries of /proc/PID/pagemap, range by range. FILE.maps gets /proc/PID/maps, which gives the
+ranges. If the program maps and unmaps much memory, stop it meanwhile (kill -STOP PID). If something cannot
+be read, neither file is written.
 """
 
 import os
@@ -13,12 +13,12 @@ from pathlib import Path
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 ENTRY = 8
-KERNEL = 1 << 63  # from here on the kernel tells nothing
+KERNEL = 1 << 63  # from this address on the kernel has no entries
 
 
 def save(pid: str, file: Path) -> None:
-    """Writes both files: under other names until they are whole."""
-    # Bytes, and lines that end in a line feed only: names of files may hold any other byte.
+    """Writes both files. They have other names until they are complete."""
+    # The maps are read as bytes, and lines end only at a line feed: a file's name may hold any other byte.
     maps = Path(f"/proc/{pid}/maps").read_bytes()
     if not maps:
         sys.exit(f"{pid}: has no memory of its own: it has ended, or belongs to the kernel")
@@ -35,7 +35,7 @@ def save(pid: str, file: Path) -> None:
 
 
 def copy(pid: str, maps: bytes, file: Path) -> None:
-    """Writes the entries of all ranges, one range behind the other."""
+    """Writes the entries of all ranges, one range after the other."""
     with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as pagemap, file.open("wb") as out:
         for line in maps.rstrip(b"\n").split(b"\n"):
             start, end = (int(address, 16) for address in line.split()[0].split(b"-"))
@@ -45,7 +45,7 @@ def copy(pid: str, maps: bytes, file: Path) -> None:
             while left > 0:
                 some = os.pread(pagemap.fileno(), min(left, 1 << 20), at)
                 if not some:
-                    sys.exit(f"{start:x}: the kernel tells nothing of this address")
+                    sys.exit(f"{start:x}: the kernel has no entry for this address")
                 out.write(some)
                 at, left = at + len(some), left - len(some)
 

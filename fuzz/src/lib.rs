@@ -1,7 +1,8 @@
-//! What the fuzz targets call: the readers as their crates' tests know them.
+//! The readers that the fuzz targets call, as the tests of their crates define them.
 //!
-//! A target's name is that of its reader and of its corpus, `crates/*/tests/corpus/NAME`: small sound inputs, and what was
-//! once found. Tests walk both; what a new run finds belongs there, made small with `cargo +nightly fuzz tmin`.
+//! A target has the name of its reader and of its corpus, `crates/*/tests/corpus/NAME`. A corpus holds small
+//! valid inputs, and inputs that once caused an error. Tests and fuzz targets read the same corpora. Add each
+//! finding of a run to the corpus, after `cargo +nightly fuzz tmin` has made it small.
 
 use std::sync::Once;
 
@@ -12,8 +13,11 @@ pub mod pipe;
 #[path = "../../crates/binhop-trace/tests/corpus/readers.rs"]
 pub mod trace;
 
-/// Parquet's decoder may panic on another program's damaged file, which its callers catch. libFuzzer's hook would
-/// end the process all the same; from here on only panics that nobody catches do.
+/// Lets a target continue after a panic that its reader catches.
+///
+/// Parquet's decoder may panic on another program's damaged file, and its callers catch the panic.
+/// libFuzzer's hook would end the process at every panic; the hook set here prints the panic, so that only a
+/// panic that nobody catches ends the process.
 pub fn allow_caught_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
