@@ -3,14 +3,15 @@
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PerKind, PowerOfTwo, Rng, Translation};
 
 use crate::{
-    AgentCounters, AgentMemoryCounters, CacheCounters, Counted, FastPath, FastPaths, Invalidation, Left,
-    Level, MemoryCounters, Origin, Tree, Witness,
-    cache::Cache,
-    fast::chain,
-    flow::cache,
+    AgentCounters, AgentMemoryCounters, CacheCounters, CommonCounts, Counted, DirectMappedFilter, FastPath,
+    FastPaths, Invalidation, Left, Level, MemoryCounters, Origin, Tree, Witness,
+    cache::{
+        Cache,
+        stage::{Caches, cache_views},
+    },
+    fast::{chain, direct_mapped},
     memory::{Memory, WitnessedMemory},
     request::{Below, MEMORY, Request},
-    stage::{Caches, cache_views},
 };
 
 /// The caches behind the front, and memory.
@@ -130,6 +131,32 @@ impl Back {
         hits.demand() * cache.cost
     }
 
+    /// Replays what [`DirectMappedFilter::sift`] left of some requests; returns the cycles the processor waits.
+    /// `common_counts` is what the filter returned for these requests.
+    ///
+    /// # Panics
+    /// The tree is none for a [`DirectMappedFilter`].
+    #[must_use = "the processor waits so many cycles"]
+    pub fn replay_alike<T: Translation>(
+        &mut self,
+        requests: &[Request],
+        common_counts: &CommonCounts,
+        translation: &T,
+    ) -> u64 {
+        self.waiting(|back| {
+            let (cache, memory) = back.only();
+            direct_mapped::replay(cache, memory, requests, common_counts, translation);
+        })
+    }
+
+    /// Lets this back go on by itself: it learns which lines were requested so far.
+    ///
+    /// # Panics
+    /// The tree is none for a [`DirectMappedFilter`].
+    pub fn leave(&mut self, direct_mapped: &DirectMappedFilter) {
+        self.only().0.touched.clone_from(direct_mapped.touched());
+    }
+
     /// Replays requests level by level.
     fn replay_chunk<T: Translation>(&mut self, requests: &[Request], translation: &T) {
         let Self { caches, memory, chain, notes: [asked, asking], .. } = self;
@@ -139,12 +166,12 @@ impl Back {
         for &number in before {
             asking.clear();
             let requests = first.take().unwrap_or(asked);
-            chain::replay_on(cache(&mut caches.caches, number), number as u8, asking, requests, translation);
+            chain::replay_on(caches.get_mut(number), number as u8, asking, requests, translation);
             std::mem::swap(asked, asking);
         }
         let requests = first.take().unwrap_or(asked);
         let memory = &mut memory.counters;
-        chain::replay_last(cache(&mut caches.caches, last), last as u8, memory, requests, translation);
+        chain::replay_last(caches.get_mut(last), last as u8, memory, requests, translation);
     }
 
     /// Lets a chain do something; returns the cycles the processor waits. They follow from counts: each demand
@@ -157,8 +184,7 @@ impl Back {
 
     fn waited(&self) -> u64 {
         let add = self.caches.add_costs;
-        let levels =
-            self.caches.caches.iter().flatten().map(|cache| waited(&cache.counters, cache.cost, add));
+        let levels = self.caches.caches.iter().flatten().map(|cache| cache.counters.waited(cache.cost, add));
         levels.sum::<u64>() + self.memory.counters.accesses.demand() * self.memory.cost
     }
 
@@ -234,13 +260,6 @@ impl Back {
     }
 
     cache_views!();
-}
-
-/// The cycles a processor waits for one level: once for each demand access that it serves, or that it passes on
-/// as well where costs add up.
-pub(crate) fn waited(cache: &CacheCounters, cost: u64, add_costs: bool) -> u64 {
-    let (accesses, misses) = (cache.accesses.demand(), cache.misses.demand());
-    cost * if add_costs { accesses } else { accesses - misses }
 }
 
 impl Counted for Back {

@@ -4,55 +4,13 @@
 //! oracle is compared with. Every faster way through the same caches must leave what it would have left.
 
 use core::borrow::BorrowMut;
-use std::ops::Range;
 
-use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PowerOfTwo, Result, Rng, Translation};
+use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Result, Rng, Translation};
 
 use crate::{
-    Access, AgentCounters, Back, CacheCounters, Front, Left, Level, Origin, Resident, Rules, Tree, Witness,
+    Access, AgentCounters, Answer, Back, CacheCounters, Front, Invalidation, Left, Level, Origin, Resident,
+    Rules, Tree, Witness, cache::cachegrind,
 };
-
-/// `DirtyData` decides about the data of dirty lines that are taken out of a cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DirtyData {
-    /// It goes to memory, as accesses of kind `system`.
-    WriteBack,
-    /// Nobody wants it: the same bytes are being overwritten in memory. A line that also holds other bytes is written
-    /// back all the same.
-    Discard,
-}
-
-/// Lines that are taken out of all caches from outside.
-#[derive(Clone, Debug)]
-pub struct Invalidation<'a> {
-    /// The page they belong to.
-    pub page: PageId,
-    /// Every mapping that has led to the page since its last purge.
-    pub mappings: &'a [MappingId],
-    /// The bytes of the page. Every line that holds one of them leaves; above an inclusive cache, all that its line
-    /// covers.
-    pub bytes: Range<u64>,
-    /// The treatment of dirty lines.
-    pub data: DirtyData,
-}
-
-impl<'a> Invalidation<'a> {
-    /// All lines of a page, whose frame changes hands.
-    #[must_use]
-    pub fn of_page(page: PageId, mappings: &'a [MappingId], size: PowerOfTwo) -> Self {
-        Self { page, mappings, bytes: 0..size.bytes(), data: DirtyData::WriteBack }
-    }
-}
-
-/// `Answer` is the result of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// Cycles until the access is done, beyond the instruction's own. The processor waits for them if the agent is one
-    /// that is waited for.
-    pub cycles: u64,
-    /// The level that held the line: see *Served by* at the top of `flow.rs`.
-    pub served: Level,
-}
 
 /// Front and back with the processor's clock. The two are its own, or borrowed from whoever keeps them apart.
 #[derive(Clone, Debug)]
@@ -184,7 +142,9 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
     pub fn run<A: Access, T: Translation>(&mut self, rows: &[A], gaps: &[u64], translation: &T) -> u64 {
         let (front, back) = (self.front.borrow_mut(), self.back.borrow_mut());
         if front.tree().config().rules == Rules::Cachegrind {
-            let waited = front.refer_all(back, rows, translation);
+            let waited = back.waiting(|back| {
+                cachegrind::refer_all(&mut front.caches, front.serving, back.only(), rows, translation);
+            });
             self.now += waited;
             return waited;
         }

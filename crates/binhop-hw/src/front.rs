@@ -4,10 +4,9 @@ use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Rng, Translation};
 
 use crate::{
     Access, FastPath, FastPaths, Invalidation, Tree,
-    fast::two_phase::{access_all, access_each},
-    flow::access,
+    cache::stage::{Caches, cache_views},
+    fast::two_phase::{Miss, access_all, access_each},
     request::Below,
-    stage::{Caches, cache_views},
 };
 
 /// The caches the processor asks, the inclusive caches, and all caches above these: see [`Tree::in_front`].
@@ -19,6 +18,8 @@ pub struct Front {
     tree: Tree,
     /// True if the front takes [`FastPath::TwoPhase`].
     two_phase: bool,
+    /// Room for the misses of some rows, between the two phases that they go through.
+    misses: Vec<Miss>,
 }
 
 impl Front {
@@ -33,7 +34,8 @@ impl Front {
     pub fn with(tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
         let serving = [tree.config().fetch, tree.config().data];
         let two_phase = paths.takes(FastPath::TwoPhase) && FastPath::of(tree).takes(FastPath::TwoPhase);
-        Self { caches: Caches::new(tree, true, rng), serving, tree: tree.clone(), two_phase }
+        let caches = Caches::new(tree, true, rng);
+        Self { caches, serving, tree: tree.clone(), two_phase, misses: Vec::new() }
     }
 
     /// The processor asks `cache` for a line: one fetch, load or store. `at` names a mapping, and counts
@@ -67,7 +69,7 @@ impl Front {
         translation: &T,
         below: &mut B,
     ) -> u64 {
-        access(&mut self.caches, cache, kind, at, now, translation, below)
+        self.caches.access(cache, kind, at, now, translation, below)
     }
 
     /// An agent other than the user asks a cache of the front: see [`Computer::ask`](crate::Computer::ask).
@@ -107,7 +109,7 @@ impl Front {
         below: &mut B,
     ) -> u64 {
         if self.two_phase {
-            access_all(&mut self.caches, self.serving, rows, translation, below)
+            access_all(&mut self.caches, &mut self.misses, self.serving, rows, translation, below)
         } else {
             access_each(&mut self.caches, self.serving, rows, translation, below)
         }
@@ -125,8 +127,7 @@ impl Front {
     /// came, which SRRIP remembers, and for stores is dirty already and the cache is write-back).
     #[inline]
     pub fn add_hits(&mut self, cache: usize, kind: Kind, hits: u64) {
-        let cache = self.caches.caches[cache].as_mut().expect("the cache belongs to the front");
-        cache.counters.accesses[kind] += hits;
+        self.caches.get_mut(cache).counters.accesses[kind] += hits;
     }
 
     /// Lines leave the caches of the front; then [`Back::invalidate`](crate::Back::invalidate).

@@ -3,30 +3,7 @@
 
 use binhop_base::{Agent, Kind, PerKind, Problem, Result};
 
-use crate::{AgentCounters, AgentMemoryCounters, CacheCounters, Front, MemoryCounters, Next, Tree};
-
-/// What a back tells of itself: counts since the start.
-pub trait Counted {
-    /// What a cache of the back has counted.
-    ///
-    /// # Panics
-    /// The cache belongs to the front.
-    fn counters(&self, cache: usize) -> &CacheCounters;
-    /// Returns what a cache of the back has counted of each agent other than the user, in the tree's order of agents.
-    ///
-    /// # Panics
-    /// The cache belongs to the front.
-    fn by_agent(&self, cache: usize) -> &[AgentCounters];
-    /// How many lines a cache of the back holds, and how many of them are dirty: looked at, not counted along.
-    ///
-    /// # Panics
-    /// The cache belongs to the front.
-    fn resident(&self, cache: usize) -> (u64, u64);
-    /// What memory has counted.
-    fn memory(&self) -> &MemoryCounters;
-    /// Returns what memory has counted of each agent other than the user, in the tree's order of agents.
-    fn memory_by_agent(&self) -> &[AgentMemoryCounters];
-}
+use crate::{AgentCounters, CacheCounters, Counted, Front, Next, Tree};
 
 /// Checks a front and a back that has seen everything the front sent.
 ///

@@ -1,41 +1,37 @@
 //! The hardware of binhop: caches in a tree, and the write buffers between them.
 //!
 //! It knows no operating system: what it must know of a page it asks through [`binhop_base::Translation`].
-//! What one access counts as is written at the top of `flow.rs`; how a write waits, at the top of
-//! `buffer.rs`; how a victim is chosen, in one file per policy under `replacement/`.
+//! The top of `cache/access.rs` says what one access counts as, and the top of `cache/write_buffer.rs` how a write waits.
+//! One file per policy under `replacement/` says how a victim is chosen.
 #![forbid(unsafe_code)]
 
 mod back;
-mod buffer;
 mod cache;
-mod cachegrind;
 mod choice;
 mod computer;
 mod config;
-mod counter;
+mod counters;
 mod fast;
-mod flow;
 mod front;
 mod invariants;
-mod lines;
 mod memory;
 mod replacement;
 mod request;
-mod stage;
+mod tree;
 mod witness;
 
 pub use back::{Back, Bound, WitnessedBack};
 pub use cache::Resident;
 pub use choice::{CostRule, IndexBy, Replacement, Rules, TagBy, WritePolicy, WritebackOrder};
-pub use computer::{Answer, Computer, DirtyData, Invalidation};
-pub use config::{CacheConfig, Next, Tree, TreeConfig, WriteBufferConfig};
-pub use counter::{AgentCounters, AgentMemoryCounters, CacheCounters, CounterInfo, MemoryCounters};
+pub use computer::Computer;
+pub use config::{CacheConfig, Next, TreeConfig, WriteBufferConfig};
+pub use counters::{AgentCounters, AgentMemoryCounters, CacheCounters, Counted, CounterInfo, MemoryCounters};
 pub use fast::direct_mapped::{CommonCounts, DirectMappedFilter};
 pub use fast::known_hits::KnownHitFilter;
 pub use fast::lru_stack::{LruStack, LruStackShape, Member};
-pub use fast::two_phase::Access;
 pub use fast::{FastPath, FastPathSet, FastPaths};
 pub use front::Front;
-pub use invariants::{Counted, check};
-pub use request::{Below, MEMORY, Origin, PART, Request};
+pub use invariants::check;
+pub use request::{Access, Answer, Below, DirtyData, Invalidation, MEMORY, Origin, PART, Request};
+pub use tree::Tree;
 pub use witness::{Departure, Left, Level, Witness};

@@ -1,8 +1,10 @@
-//! What travels between the levels.
+//! What the caches are asked: by the processor, by the levels above, and from outside; and the answer to an access.
 
-use binhop_base::{Agent, Kind, LineAddr};
+use std::ops::Range;
 
-use crate::Witness;
+use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PowerOfTwo};
+
+use crate::{Level, Witness};
 
 /// The [`Request::to`] of memory.
 pub const MEMORY: u8 = u8::MAX;
@@ -65,6 +67,11 @@ impl Origin {
 const _: () = assert!(Agent::ALL.len() << Origin::UNIT_BITS <= 1 << u8::BITS);
 const _: () = assert!(size_of::<Request>() == 12);
 
+/// Whether a request brings data, and so leaves its line dirty.
+pub(crate) const fn is_data(kind: Kind) -> bool {
+    matches!(kind, Kind::Write | Kind::Writeback)
+}
+
 /// The levels behind: where the requests of a front go. It is also told what happens on the way, as a
 /// [`Witness`]: most of those behind do not want to know.
 pub trait Below: Witness {
@@ -81,4 +88,70 @@ impl Below for Vec<Request> {
         self.push(request);
         0
     }
+}
+
+/// One access of a block: what it asks of the cache that serves its kind.
+pub trait Access: Copy {
+    /// Fetch, load or store.
+    fn kind(self) -> Kind;
+    /// The line: a mapping's, in lines of the cache that serves the kind.
+    fn at(self) -> LineAddr;
+    /// Whether the access after it is the rest of the same reference: only under cachegrind's rules, where a
+    /// reference that straddles two lines is one access.
+    fn goes_on(self) -> bool {
+        false
+    }
+}
+
+impl Access for (Kind, LineAddr) {
+    #[inline]
+    fn kind(self) -> Kind {
+        self.0
+    }
+    #[inline]
+    fn at(self) -> LineAddr {
+        self.1
+    }
+}
+
+/// `DirtyData` decides about the data of dirty lines that are taken out of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirtyData {
+    /// It goes to memory, as accesses of kind `system`.
+    WriteBack,
+    /// Nobody wants it: the same bytes are being overwritten in memory. A line that also holds other bytes is written
+    /// back all the same.
+    Discard,
+}
+
+/// Lines that are taken out of all caches from outside.
+#[derive(Clone, Debug)]
+pub struct Invalidation<'a> {
+    /// The page they belong to.
+    pub page: PageId,
+    /// Every mapping that has led to the page since its last purge.
+    pub mappings: &'a [MappingId],
+    /// The bytes of the page. Every line that holds one of them leaves; above an inclusive cache, all that its line
+    /// covers.
+    pub bytes: Range<u64>,
+    /// The treatment of dirty lines.
+    pub data: DirtyData,
+}
+
+impl<'a> Invalidation<'a> {
+    /// All lines of a page, whose frame changes hands.
+    #[must_use]
+    pub fn of_page(page: PageId, mappings: &'a [MappingId], size: PowerOfTwo) -> Self {
+        Self { page, mappings, bytes: 0..size.bytes(), data: DirtyData::WriteBack }
+    }
+}
+
+/// `Answer` is the result of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Cycles until the access is done, beyond the instruction's own. The processor waits for them if the agent is one
+    /// that is waited for.
+    pub cycles: u64,
+    /// The level that held the line: see *Served by* at the top of `cache/access.rs`.
+    pub served: Level,
 }

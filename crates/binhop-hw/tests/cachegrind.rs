@@ -3,7 +3,7 @@
 mod common;
 
 use binhop_base::{Kind, LineAddr, Rng};
-use binhop_hw::{Access, Back, CacheConfig, CostRule, Front, Next, Rules, Tree, TreeConfig};
+use binhop_hw::{Access, Back, CacheConfig, Computer, CostRule, Front, Next, Rules, Tree, TreeConfig};
 use binhop_oracle::cachegrind::{Cachegrind, Level};
 use common::{World, plain, tree};
 use proptest::prelude::*;
@@ -70,7 +70,8 @@ impl Pair {
         let per_page = PAGE / line;
         let at = |line: u64| LineAddr { id: (line / per_page) as u32, line: (line % per_page) as u32 };
         let rows: Vec<Row> = (first..=last).map(|line| Row(kind, at(line), line < last)).collect();
-        self.waited += self.front.refer_all(&mut self.back, &rows, &World::identity(PAGES + 1));
+        self.waited +=
+            Computer::over(&mut self.front, &mut self.back, 0).run(&rows, &[], &World::identity(PAGES + 1));
     }
 
     fn assert_equal(&self) {

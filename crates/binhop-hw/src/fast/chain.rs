@@ -1,7 +1,7 @@
 //! The chain replays requests into the commonest backs: one cache before memory, or several in a row.
 //!
 //! A front that many placements share is simulated once, so nearly all of a study's time is spent here: the
-//! rules are those of [`crate::flow`], written out for caches that are write-back, allocate, are not inclusive and
+//! rules are those of [`crate::cache::access`], written out for caches that are write-back, allocate, are not inclusive and
 //! have no buffer, and for the user's requests alone. Then nothing a cache does depends on the caches behind it. So each
 //! cache goes through all requests by itself and notes its requests to the next cache in order. Cycles follow from the
 //! counts.
@@ -10,25 +10,27 @@ use binhop_base::{Agent, Kind, LineAddr, PageId, Translation};
 
 use crate::{
     CacheCounters, MemoryCounters, Origin,
-    cache::{Cache, Index, note_repeat},
-    fast::known_hits::is_data,
-    lines::{Array, InLines, Word, put, touch},
+    cache::{
+        Cache, Index, fold, is_first,
+        lines::{Array, InLines, Word, put, touch},
+        note_repeat,
+    },
     replacement::{Fifo, Lru, Plru, Policy, Random, Srrip},
-    request::{MEMORY, Request},
+    request::{MEMORY, Request, is_data},
 };
 
 /// Where lines of pages belong.
-trait Locate: Copy {
+trait LocatePage: Copy {
     fn set<T: Translation>(self, page: PageId, line: u32, translation: &T) -> usize;
 }
 
 #[derive(Clone, Copy)]
-struct ByFrame {
+struct PageByFrame {
     log2: u32,
     mask: u64,
 }
 
-impl Locate for ByFrame {
+impl LocatePage for PageByFrame {
     #[inline(always)]
     fn set<T: Translation>(self, page: PageId, line: u32, translation: &T) -> usize {
         ((translation.frame(page).0 << self.log2 | u64::from(line)) & self.mask) as usize
@@ -36,11 +38,11 @@ impl Locate for ByFrame {
 }
 
 #[derive(Clone, Copy)]
-struct ByOffset {
+struct PageByOffset {
     mask: u64,
 }
 
-impl Locate for ByOffset {
+impl LocatePage for PageByOffset {
     #[inline(always)]
     fn set<T: Translation>(self, _page: PageId, line: u32, _translation: &T) -> usize {
         (u64::from(line) & self.mask) as usize
@@ -48,29 +50,18 @@ impl Locate for ByOffset {
 }
 
 #[derive(Clone, Copy)]
-struct ByFold {
+struct PageByFold {
     log2: u32,
     sets_log2: u32,
     by_frame: bool,
 }
 
-impl Locate for ByFold {
+impl LocatePage for PageByFold {
     #[inline(always)]
     fn set<T: Translation>(self, page: PageId, line: u32, translation: &T) -> usize {
         let upper = if self.by_frame { translation.frame(page).0 } else { 0 };
         fold(upper << self.log2 | u64::from(line), self.sets_log2)
     }
-}
-
-/// A hashed index: all bits above the index folded into it by exclusive or, in pieces as wide as it is.
-#[inline(always)]
-pub(crate) fn fold(block: u64, sets_log2: u32) -> usize {
-    let (mut folded, mut rest) = (0, block);
-    while rest != 0 {
-        folded ^= rest;
-        rest >>= sets_log2;
-    }
-    (folded & ((1 << sets_log2) - 1)) as usize
 }
 
 /// Where what a cache asks goes.
@@ -159,9 +150,9 @@ fn replay<T: Translation, O: Onward>(
     let by_frame = cache.index() == Index::Frame;
     let mut go = Go { cache, number, onward: &mut onward, requests, translation };
     match go.cache.plain_index() {
-        Some(Index::Offset) => go.located(ByOffset { mask }),
-        Some(_) => go.located(ByFrame { log2, mask }),
-        None => go.located(ByFold { log2, sets_log2: go.cache.sets_log2(), by_frame }),
+        Some(Index::Offset) => go.located(PageByOffset { mask }),
+        Some(_) => go.located(PageByFrame { log2, mask }),
+        None => go.located(PageByFold { log2, sets_log2: go.cache.sets_log2(), by_frame }),
     }
 }
 
@@ -175,7 +166,7 @@ struct Go<'a, T, O> {
 }
 
 impl<T: Translation, O: Onward> Go<'_, T, O> {
-    fn located<L: Locate>(&mut self, locate: L) {
+    fn located<L: LocatePage>(&mut self, locate: L) {
         let done = self.as_array::<L, Fifo, 1>(locate)
             || self.as_array::<L, Lru, 2>(locate)
             || self.as_array::<L, Lru, 4>(locate)
@@ -192,7 +183,7 @@ impl<T: Translation, O: Onward> Go<'_, T, O> {
     }
 
     /// The loop, if the cache stores its lines as `Array<P, W>`.
-    fn as_array<L: Locate, P: Policy, const W: usize>(&mut self, locate: L) -> bool
+    fn as_array<L: LocatePage, P: Policy, const W: usize>(&mut self, locate: L) -> bool
     where
         Array<P, W>: InLines,
     {
@@ -252,16 +243,4 @@ impl<T: Translation, O: Onward> Go<'_, T, O> {
 fn ask<O: Onward>(counters: &mut CacheCounters, onward: &mut O, kind: Kind, at: LineAddr) {
     counters.sent[kind] += 1;
     onward.ask(kind, at);
-}
-
-/// Whether a line is accessed for the first time ever; from now on it is not.
-#[inline(always)]
-pub(crate) fn is_first(touched: &mut Vec<u64>, line: u64) -> bool {
-    let (word, mask) = ((line / 64) as usize, 1 << (line % 64));
-    if word >= touched.len() {
-        touched.resize(word + 1, 0);
-    }
-    let first = touched[word] & mask == 0;
-    touched[word] |= mask;
-    first
 }

@@ -13,13 +13,14 @@
 use binhop_base::{Kind, PageId, PerKind, Translation};
 
 use crate::{
-    Back, Tree,
-    fast::chain::is_first,
-    fast::direct_mapped,
-    fast::known_hits::{Last, is_data},
-    lines::{Array, EMPTY, InLines},
+    MemoryCounters, Tree,
+    cache::{
+        Cache, is_first,
+        lines::{Array, EMPTY, InLines},
+    },
+    fast::{direct_mapped, known_hits::Last},
     replacement::Fifo,
-    request::Request,
+    request::{Request, is_data},
 };
 
 /// What a stretch of requests does alike in every back.
@@ -74,6 +75,11 @@ impl DirectMappedFilter {
         common_counts
     }
 
+    /// The lines requested so far, a bit for each line.
+    pub(crate) fn touched(&self) -> &Vec<u64> {
+        &self.touched
+    }
+
     /// Puts requests in order of their slots, each slot's in the order they came. No set holds lines of two
     /// slots, so this changes no count; and the sets that a lane goes through stay in the nearest cache.
     fn sort(&mut self, requests: &mut [Request]) {
@@ -105,78 +111,59 @@ const LANE: u32 = u64::BITS / Kind::ALL.len() as u32;
 /// Requests between two emptyings of that word: none of its counts can overflow.
 const CHUNK: usize = (1 << LANE) - 1;
 
-impl Back {
-    /// Replays what [`DirectMappedFilter::sift`] left of a stretch; returns the cycles the processor waits. `alike` is what it
-    /// said about the stretch.
-    ///
-    /// # Panics
-    /// The tree is none for a [`DirectMappedFilter`].
-    #[must_use = "the processor waits so many cycles"]
-    pub fn replay_alike<T: Translation>(
-        &mut self,
-        requests: &[Request],
-        common_counts: &CommonCounts,
-        translation: &T,
-    ) -> u64 {
-        self.waiting(|back| {
-            let (cache, memory) = back.only();
-            let (log2, mask) = cache.geometry();
-            let array =
-                Array::<Fifo, 1>::of(&mut cache.lines).expect("the filter is for direct-mapped caches");
-            let (words, _) = array.parts();
-            assert_eq!(words.len() as u64, mask + 1);
-            let (mut misses, mut dirtied, mut evicted, mut evicted_dirty) = (PerKind::default(), 0, 0, 0);
-            for chunk in requests.chunks(CHUNK) {
-                let mut missed = 0u64;
-                for request in chunk {
-                    let (id, line) = (request.at.id, u64::from(request.at.line));
-                    let set = ((translation.frame(PageId(id)).0 << log2 | line) & mask) as usize;
-                    let clean = (u64::from(id) << log2 | line) << 1;
-                    let data = u64::from(is_data(request.kind));
-                    let old = words[set];
-                    let hit = u64::from(old ^ clean <= 1);
-                    let was_dirty = hit & old;
-                    words[set] = clean | data | was_dirty;
-                    let miss = hit ^ 1;
-                    missed += miss << (LANE * request.kind as u32);
-                    dirtied += data & !was_dirty;
-                    let gone = miss & u64::from(old != EMPTY);
-                    evicted += gone;
-                    evicted_dirty += gone & old;
-                }
-                for &kind in Kind::ALL {
-                    misses[kind] += missed >> (LANE * kind as u32) & CHUNK as u64;
-                }
-            }
-            let counters = &mut cache.counters;
-            counters.accesses += common_counts.accesses;
-            counters.compulsory += common_counts.compulsory;
-            counters.misses += misses;
-            counters.fills += misses.total();
-            counters.dirtied += dirtied;
-            counters.evictions += evicted;
-            counters.evictions_dirty += evicted_dirty;
-            let mut asked = misses;
-            for kind in [Kind::Write, Kind::Writeback] {
-                // Data smaller than the line: the rest is read. Write-backs of one stretch are of one size.
-                let whole = requests
-                    .iter()
-                    .find(|r| r.kind == kind)
-                    .is_some_and(|r| u32::from(r.data) == cache.line_log2);
-                asked[Kind::Fill] += if whole { 0 } else { misses[kind] };
-                asked[kind] = 0;
-            }
-            asked[Kind::Writeback] += evicted_dirty;
-            counters.sent += asked;
-            memory.accesses += asked;
-        })
+/// Replays what [`DirectMappedFilter::sift`] left of some requests into one back's only cache. `common_counts` is what it
+/// returned for these requests.
+pub(crate) fn replay<T: Translation>(
+    cache: &mut Cache,
+    memory: &mut MemoryCounters,
+    requests: &[Request],
+    common_counts: &CommonCounts,
+    translation: &T,
+) {
+    let (log2, mask) = cache.geometry();
+    let array = Array::<Fifo, 1>::of(&mut cache.lines).expect("the filter is for direct-mapped caches");
+    let (words, _) = array.parts();
+    assert_eq!(words.len() as u64, mask + 1);
+    let (mut misses, mut dirtied, mut evicted, mut evicted_dirty) = (PerKind::default(), 0, 0, 0);
+    for chunk in requests.chunks(CHUNK) {
+        let mut missed = 0u64;
+        for request in chunk {
+            let (id, line) = (request.at.id, u64::from(request.at.line));
+            let set = ((translation.frame(PageId(id)).0 << log2 | line) & mask) as usize;
+            let clean = (u64::from(id) << log2 | line) << 1;
+            let data = u64::from(is_data(request.kind));
+            let old = words[set];
+            let hit = u64::from(old ^ clean <= 1);
+            let was_dirty = hit & old;
+            words[set] = clean | data | was_dirty;
+            let miss = hit ^ 1;
+            missed += miss << (LANE * request.kind as u32);
+            dirtied += data & !was_dirty;
+            let gone = miss & u64::from(old != EMPTY);
+            evicted += gone;
+            evicted_dirty += gone & old;
+        }
+        for &kind in Kind::ALL {
+            misses[kind] += missed >> (LANE * kind as u32) & CHUNK as u64;
+        }
     }
-
-    /// Lets this back go on by itself: it learns which lines were requested so far.
-    ///
-    /// # Panics
-    /// The tree is none for a [`DirectMappedFilter`].
-    pub fn leave(&mut self, direct_mapped: &DirectMappedFilter) {
-        self.only().0.touched.clone_from(&direct_mapped.touched);
+    let counters = &mut cache.counters;
+    counters.accesses += common_counts.accesses;
+    counters.compulsory += common_counts.compulsory;
+    counters.misses += misses;
+    counters.fills += misses.total();
+    counters.dirtied += dirtied;
+    counters.evictions += evicted;
+    counters.evictions_dirty += evicted_dirty;
+    let mut asked = misses;
+    for kind in [Kind::Write, Kind::Writeback] {
+        // Data smaller than the line: the rest is read. Write-backs of one stretch are of one size.
+        let whole =
+            requests.iter().find(|r| r.kind == kind).is_some_and(|r| u32::from(r.data) == cache.line_log2);
+        asked[Kind::Fill] += if whole { 0 } else { misses[kind] };
+        asked[kind] = 0;
     }
+    asked[Kind::Writeback] += evicted_dirty;
+    counters.sent += asked;
+    memory.accesses += asked;
 }

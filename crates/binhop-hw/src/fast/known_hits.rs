@@ -14,7 +14,7 @@ use binhop_base::{Kind, PageId, PerKind, Translation};
 use crate::{
     Tree,
     fast::known_hits,
-    request::{MEMORY, Request},
+    request::{MEMORY, Request, is_data},
 };
 
 /// Lines requested last, each in its slot: word of a line is its key × 2, plus whether it is dirty.
@@ -59,11 +59,6 @@ impl Last {
             self.0.iter_mut().for_each(forget);
         }
     }
-}
-
-/// Whether a request brings data, and so leaves its line dirty.
-pub(crate) const fn is_data(kind: Kind) -> bool {
-    matches!(kind, Kind::Write | Kind::Writeback)
 }
 
 /// Takes out what changes nothing behind the front of one lane.

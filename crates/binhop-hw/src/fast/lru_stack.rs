@@ -21,11 +21,10 @@
 use binhop_base::{Kind, PageId, PerKind, PowerOfTwo, Translation};
 
 use crate::{
-    AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, Counted, MemoryCounters, Request, Tree,
-    cache::{Cache, Index},
-    fast::chain::is_first,
+    AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, Counted, MemoryCounters, Tree,
+    cache::{Cache, Index, is_first},
     fast::{MOST_STACKED, lru_stack},
-    request::MEMORY,
+    request::{MEMORY, Request, is_data},
 };
 
 /// No line.
@@ -142,7 +141,7 @@ impl LruStack {
             }
             let key = u64::from(request.at.id) << self.log2 | u64::from(request.at.line);
             let start = self.set(PageId(request.at.id), request.at.line, translation);
-            let is_data = matches!(kind, Kind::Write | Kind::Writeback);
+            let is_data = is_data(kind);
             let position = self.bring_up(start, key, is_data);
             self.accesses[kind] += 1;
             self.found[position][kind] += 1;
@@ -257,8 +256,8 @@ impl LruStack {
         let config = tree.config();
         let cache = self.shape.cache;
         let add = config.cost_rule == CostRule::Add;
-        let waited = crate::back::waited(&counters, config.caches[cache].cost, add)
-            + memory.accesses.demand() * config.memory_cost;
+        let waited =
+            counters.waited(config.caches[cache].cost, add) + memory.accesses.demand() * config.memory_cost;
         Member { stack: self, ways, counters, memory, waited }
     }
 

@@ -9,37 +9,14 @@
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Translation};
 
 use crate::{
-    cache::{Cache, Index},
-    flow::{access, cache},
-    lines::{Array, EMPTY, InLines, Word, put, touch},
+    cache::{
+        Cache, Index,
+        lines::{Array, EMPTY, InLines, Word, put, touch},
+        stage::Caches,
+    },
     replacement::{Fifo, Lru, Policy},
-    request::Below,
-    stage::Caches,
+    request::{Access, Below},
 };
-
-/// One access of a block: what it asks of the cache that serves its kind.
-pub trait Access: Copy {
-    /// Fetch, load or store.
-    fn kind(self) -> Kind;
-    /// The line: a mapping's, in lines of the cache that serves the kind.
-    fn at(self) -> LineAddr;
-    /// Whether the access after it is the rest of the same reference: only under cachegrind's rules, where a
-    /// reference that straddles two lines is one access.
-    fn goes_on(self) -> bool {
-        false
-    }
-}
-
-impl Access for (Kind, LineAddr) {
-    #[inline]
-    fn kind(self) -> Kind {
-        self.0
-    }
-    #[inline]
-    fn at(self) -> LineAddr {
-        self.1
-    }
-}
 
 /// Rows between two phases' turns: their misses stay in the nearest cache.
 const CHUNK: usize = 2048;
@@ -54,7 +31,7 @@ pub(crate) struct Miss {
 }
 
 /// Where lines belong in one cache, for one way to choose a set.
-trait Locate: Copy + PartialEq {
+trait LocateMapping: Copy + PartialEq {
     fn of(cache: &Cache) -> Self;
     /// The set and the key.
     fn place<T: Translation>(self, at: LineAddr, translation: &T) -> (usize, u64);
@@ -62,13 +39,13 @@ trait Locate: Copy + PartialEq {
 
 /// The offset within the page alone chooses the set.
 #[derive(Clone, Copy, PartialEq)]
-struct ByOffset {
+struct MappingByOffset {
     log2: u32,
     mask: u64,
     by_mapping: bool,
 }
 
-impl Locate for ByOffset {
+impl LocateMapping for MappingByOffset {
     fn of(cache: &Cache) -> Self {
         let (log2, mask) = cache.geometry();
         Self { log2, mask, by_mapping: cache.keyed_by_mapping }
@@ -84,12 +61,12 @@ impl Locate for ByOffset {
 
 /// The frame chooses the set, the page is the tag.
 #[derive(Clone, Copy, PartialEq)]
-struct ByFrame {
+struct MappingByFrame {
     log2: u32,
     mask: u64,
 }
 
-impl Locate for ByFrame {
+impl LocateMapping for MappingByFrame {
     fn of(cache: &Cache) -> Self {
         let (log2, mask) = cache.geometry();
         Self { log2, mask }
@@ -105,12 +82,12 @@ impl Locate for ByFrame {
 
 /// The virtual page chooses the set, the mapping is the tag.
 #[derive(Clone, Copy, PartialEq)]
-struct ByVirtualPage {
+struct MappingByVirtualPage {
     log2: u32,
     mask: u64,
 }
 
-impl Locate for ByVirtualPage {
+impl LocateMapping for MappingByVirtualPage {
     fn of(cache: &Cache) -> Self {
         let (log2, mask) = cache.geometry();
         Self { log2, mask }
@@ -126,7 +103,7 @@ impl Locate for ByVirtualPage {
 /// The first phase: rows through one cache, or two that are alike (instructions first). Returns how often
 /// a hit made a line dirty; misses are noted.
 #[inline(never)]
-fn probe<L: Locate, P: Policy, const W: usize, const CACHES: usize, A: Access, T: Translation>(
+fn probe<L: LocateMapping, P: Policy, const W: usize, const CACHES: usize, A: Access, T: Translation>(
     mut arrays: [(&mut [u64], &mut P); CACHES],
     locate: L,
     rows: &[A],
@@ -150,7 +127,7 @@ fn probe<L: Locate, P: Policy, const W: usize, const CACHES: usize, A: Access, T
 }
 
 /// [`probe`] if all caches store their lines as `Array<P, W>`.
-fn probe_if<L: Locate, P: Policy, const W: usize, A: Access, T: Translation>(
+fn probe_if<L: LocateMapping, P: Policy, const W: usize, A: Access, T: Translation>(
     caches: &mut [&mut Cache],
     rows: &[A],
     translation: &T,
@@ -175,7 +152,7 @@ where
 }
 
 /// [`probe`] if all caches store their lines in one of the commonest ways.
-fn probe_by<L: Locate, A: Access, T: Translation>(
+fn probe_by<L: LocateMapping, A: Access, T: Translation>(
     caches: &mut [&mut Cache],
     rows: &[A],
     translation: &T,
@@ -200,9 +177,11 @@ fn first_phase<A: Access, T: Translation>(
         return None;
     }
     match (index, by_mapping) {
-        (Index::Offset, _) => probe_by::<ByOffset, A, T>(caches, rows, translation, misses),
-        (Index::Frame, false) => probe_by::<ByFrame, A, T>(caches, rows, translation, misses),
-        (Index::VirtualPage, true) => probe_by::<ByVirtualPage, A, T>(caches, rows, translation, misses),
+        (Index::Offset, _) => probe_by::<MappingByOffset, A, T>(caches, rows, translation, misses),
+        (Index::Frame, false) => probe_by::<MappingByFrame, A, T>(caches, rows, translation, misses),
+        (Index::VirtualPage, true) => {
+            probe_by::<MappingByVirtualPage, A, T>(caches, rows, translation, misses)
+        }
         _ => None,
     }
 }
@@ -218,30 +197,30 @@ pub(crate) fn access_each<A: Access, T: Translation, B: Below>(
     let mut wait = 0;
     for &row in rows {
         let number = if row.kind() == Kind::Fetch { fetch } else { data };
-        cache(&mut stage.caches, number).counters.accesses[row.kind()] += 1;
-        wait += access(stage, number, row.kind(), row.at(), 0, translation, below);
+        stage.get_mut(number).counters.accesses[row.kind()] += 1;
+        wait += stage.access(number, row.kind(), row.at(), 0, translation, below);
     }
     wait
 }
 
 /// Every access of `rows` in order, in two phases: for trees that allow it ([`FastPath::TwoPhase`](crate::FastPath)).
+/// `misses` is empty room for the misses between the two phases: calls may be short, and nothing is allocated in them.
 pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
     stage: &mut Caches,
+    misses: &mut Vec<Miss>,
     [fetch, data]: [usize; 2],
     rows: &[A],
     translation: &T,
     below: &mut B,
 ) -> u64 {
-    // Calls may be short, from one mark to the next: nothing is allocated in them.
-    let mut misses = std::mem::take(&mut stage.misses);
     let mut wait = 0;
     for rows in rows.chunks(CHUNK) {
         let mut caches = stage.caches.iter_mut().flatten();
         let newly_dirty = match (caches.next(), caches.next()) {
-            (Some(one), None) => first_phase(&mut [one], rows, translation, &mut misses),
+            (Some(one), None) => first_phase(&mut [one], rows, translation, misses),
             (Some(one), Some(other)) => {
                 let mut pair = if fetch > data { [other, one] } else { [one, other] };
-                first_phase(&mut pair, rows, translation, &mut misses)
+                first_phase(&mut pair, rows, translation, misses)
             }
             (None, _) => unreachable!("a front has a cache"),
         };
@@ -252,8 +231,8 @@ pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
             fetches += u64::from(row.kind() == Kind::Fetch);
             stores += u64::from(row.kind() == Kind::Store);
         }
-        cache(&mut stage.caches, fetch).counters.accesses[Kind::Fetch] += fetches;
-        let counters = &mut cache(&mut stage.caches, data).counters;
+        stage.get_mut(fetch).counters.accesses[Kind::Fetch] += fetches;
+        let counters = &mut stage.get_mut(data).counters;
         counters.accesses[Kind::Load] += rows.len() as u64 - fetches - stores;
         counters.accesses[Kind::Store] += stores;
         counters.dirtied += newly_dirty;
@@ -264,6 +243,5 @@ pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
             wait += flow.complete_miss(number, miss.kind, miss.new, victim);
         }
     }
-    stage.misses = misses;
     wait
 }

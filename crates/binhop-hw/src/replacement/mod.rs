@@ -19,7 +19,7 @@ pub(crate) use srrip::Srrip;
 
 use crate::Replacement;
 
-/// The ways of one set, as [`crate::lines`] stores them. A policy may reorder them; it never looks inside.
+/// The ways of one set, as [`crate::cache::lines`] stores them. A policy may reorder them; it never looks inside.
 pub(crate) type Ways = [u64];
 
 /// A replacement policy with its state for all sets of a cache.
@@ -85,65 +85,6 @@ impl Replacement {
             Self::Random => Random::REHIT_IS_NEUTRAL,
             Self::Plru => Plru::REHIT_IS_NEUTRAL,
             Self::Srrip => Srrip::REHIT_IS_NEUTRAL,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use binhop_base::{Bytes, Domain, PowerOfTwo, Rng, Stream};
-
-    use crate::{
-        CacheConfig, IndexBy, Next, Replacement, TagBy, WritePolicy, WritebackOrder,
-        lines::{Lines, Word},
-    };
-
-    /// Four sets of four ways.
-    fn lines(replacement: Replacement) -> Lines {
-        let config = CacheConfig {
-            name: "c".into(),
-            size: Bytes(256),
-            line: PowerOfTwo::from_log2(4),
-            ways: 4,
-            index: IndexBy::Physical,
-            hashed: false,
-            tag: TagBy::Physical,
-            write: WritePolicy::Back,
-            allocate: true,
-            replacement,
-            writeback_order: WritebackOrder::AfterFill,
-            inclusive: false,
-            write_buffer: None,
-            cost: 0,
-            next: Next::Memory,
-        };
-        Lines::new(&config, 0, Rng::new(0))
-    }
-
-    #[test]
-    fn every_policy_says_truly_whether_a_repeated_hit_changes_anything() {
-        let draw = |step, which, below| Rng::new(3).below(Stream::new(Domain::Test, which), step, below);
-        for &replacement in Replacement::ALL {
-            let mut lines = lines(replacement);
-            let (mut changed, mut repeats) = (0, 0);
-            for step in 0..5000 {
-                let (set, key) = (draw(step, 0, 4) as usize, draw(step, 1, 7));
-                match draw(step, 2, 8) {
-                    0 => lines.remove(set, |held| held == key, |_| {}),
-                    _ if lines.touch(set, key, false).is_some() => {}
-                    _ => {
-                        let _victim = lines.put(set, Word::new(key, false));
-                    }
-                }
-                // Whatever brought the line to be the last one accessed: everything a policy keeps can be seen.
-                let before = format!("{lines:?}");
-                if lines.touch(set, key, false).is_some() {
-                    repeats += 1;
-                    changed += u32::from(before != format!("{lines:?}"));
-                }
-            }
-            assert!(repeats > 3000, "{replacement:?}: {repeats}");
-            assert_eq!(changed == 0, replacement.rehit_is_neutral(), "{replacement:?}: {changed} changed");
         }
     }
 }

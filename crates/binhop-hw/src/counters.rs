@@ -128,6 +128,38 @@ counters! {
     }
 }
 
+impl CacheCounters {
+    /// Returns the cycles a processor waits for one level: its cost for each demand access that the level serves, or
+    /// that it passes on as well where costs add up.
+    pub(crate) fn waited(&self, cost: u64, add_costs: bool) -> u64 {
+        let (accesses, misses) = (self.accesses.demand(), self.misses.demand());
+        cost * if add_costs { accesses } else { accesses - misses }
+    }
+}
+
+/// What a back tells of itself: counts since the start.
+pub trait Counted {
+    /// What a cache of the back has counted.
+    ///
+    /// # Panics
+    /// The cache belongs to the front.
+    fn counters(&self, cache: usize) -> &CacheCounters;
+    /// Returns what a cache of the back has counted of each agent other than the user, in the tree's order of agents.
+    ///
+    /// # Panics
+    /// The cache belongs to the front.
+    fn by_agent(&self, cache: usize) -> &[AgentCounters];
+    /// How many lines a cache of the back holds, and how many of them are dirty: looked at, not counted along.
+    ///
+    /// # Panics
+    /// The cache belongs to the front.
+    fn resident(&self, cache: usize) -> (u64, u64);
+    /// What memory has counted.
+    fn memory(&self) -> &MemoryCounters;
+    /// Returns what memory has counted of each agent other than the user, in the tree's order of agents.
+    fn memory_by_agent(&self) -> &[AgentMemoryCounters];
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

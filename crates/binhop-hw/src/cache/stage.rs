@@ -4,10 +4,13 @@
 //! lets through. A front that does not depend on the placement is simulated once; its requests are stored and replayed into
 //! many backs.
 
-use binhop_base::{Agent, Rng};
+use binhop_base::{Agent, Kind, LineAddr, Rng, Translation};
 
-use crate::fast::two_phase::Miss;
-use crate::{CostRule, Tree, cache::Cache, flow::Flow};
+use super::{
+    Cache,
+    access::{Flow, cache},
+};
+use crate::{CostRule, Tree, request::Below};
 
 /// The caches of one stage.
 #[derive(Clone, Debug)]
@@ -15,8 +18,6 @@ pub(crate) struct Caches {
     /// By index in the tree; those of the other stage are absent.
     pub(crate) caches: Box<[Option<Cache>]>,
     pub(crate) add_costs: bool,
-    /// Room for the misses of some rows, between the two phases that they go through.
-    pub(crate) misses: Vec<Miss>,
 }
 
 impl Caches {
@@ -25,7 +26,6 @@ impl Caches {
         Self {
             caches: (0..tree.config().caches.len()).map(build).collect(),
             add_costs: tree.config().cost_rule == CostRule::Add,
-            misses: Vec::new(),
         }
     }
 
@@ -37,6 +37,40 @@ impl Caches {
         below: &'a mut B,
     ) -> Flow<'a, T, B> {
         Flow { caches: &mut self.caches, translation, below, agent, add_costs: self.add_costs }
+    }
+
+    /// The cache `number` of the tree, which must belong to this stage.
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, number: usize) -> &mut Cache {
+        cache(&mut self.caches, number)
+    }
+
+    /// The user's program asks a cache; the access itself is not counted yet. This is the part that every reference
+    /// passes: a hit ends here. The rest is built and called only for the few that go on.
+    #[inline(always)]
+    pub(crate) fn access<T: Translation, B: Below>(
+        &mut self,
+        number: usize,
+        kind: Kind,
+        at: LineAddr,
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) -> u64 {
+        debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
+        let asked = self.get_mut(number);
+        let place = asked.place_of_mapping(at, translation);
+        // Without short circuits: a cache's policy can be predicted, whether a store comes next cannot.
+        let store = kind == Kind::Store;
+        let touched = asked.lines.touch_hot(place.set, place.key, store & asked.write_back);
+        if touched == Some(true) {
+            asked.counters.dirtied += 1;
+        }
+        if touched.is_some() & !(store & !asked.write_back) {
+            return 0;
+        }
+        let mut flow = self.flow(Agent::User, translation, below);
+        flow.finish_access(number, kind, place, touched.is_some(), now)
     }
 
     pub(crate) fn get(&self, cache: usize) -> &Cache {
@@ -78,8 +112,7 @@ macro_rules! cache_views {
         /// # Panics
         /// The cache belongs to the other stage.
         pub fn watch(&mut self, cache: usize) {
-            self.caches.caches[cache].as_mut().expect("the cache belongs to this stage").repeats =
-                Some(Vec::new());
+            self.caches.get_mut(cache).repeats = Some(Vec::new());
         }
 
         /// Demand misses on lines that were in the cache before, by page, since [`watch`](Self::watch);

@@ -51,12 +51,10 @@
 
 use binhop_base::{Agent, Kind, LineAddr, Translation};
 
+use super::{Cache, Place, lines::Word};
 use crate::{
     Departure, DirtyData, Invalidation, Left, Level, Origin,
-    cache::{Cache, Place},
-    lines::Word,
     request::{Below, MEMORY, PART, Request},
-    stage::Caches,
 };
 
 /// The caches of one stage (front or back), what they ask, and what is behind them. Functions return the
@@ -74,42 +72,21 @@ pub(crate) struct Flow<'a, T, B> {
 
 /// The cache `number` of a stage that must have it.
 #[inline(always)]
-pub(crate) fn cache(caches: &mut [Option<Cache>], number: usize) -> &mut Cache {
+pub(super) fn cache(caches: &mut [Option<Cache>], number: usize) -> &mut Cache {
     caches[number].as_mut().expect("the cache belongs to this stage")
-}
-
-/// The user's program asks a cache; the access itself is not counted yet. This is the part that every reference
-/// passes: a hit ends here. The rest is built and called only for the few that go on.
-#[inline(always)]
-pub(crate) fn access<T: Translation, B: Below>(
-    stage: &mut Caches,
-    number: usize,
-    kind: Kind,
-    at: LineAddr,
-    now: u64,
-    translation: &T,
-    below: &mut B,
-) -> u64 {
-    debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
-    let asked = cache(&mut stage.caches, number);
-    let place = asked.place_of_mapping(at, translation);
-    // Without short circuits: a cache's policy can be predicted, whether a store comes next cannot.
-    let store = kind == Kind::Store;
-    let touched = asked.lines.touch_hot(place.set, place.key, store & asked.write_back);
-    if touched == Some(true) {
-        asked.counters.dirtied += 1;
-    }
-    if touched.is_some() & !(store & !asked.write_back) {
-        return 0;
-    }
-    let mut flow = stage.flow(Agent::User, translation, below);
-    flow.finish_access(number, kind, place, touched.is_some(), now)
 }
 
 impl<T: Translation, B: Below> Flow<'_, T, B> {
     /// The processor's access missed, or its store must be passed down.
     #[inline(never)]
-    fn finish_access(&mut self, number: usize, kind: Kind, place: Place, hit: bool, now: u64) -> u64 {
+    pub(super) fn finish_access(
+        &mut self,
+        number: usize,
+        kind: Kind,
+        place: Place,
+        hit: bool,
+        now: u64,
+    ) -> u64 {
         let asked = cache(self.caches, number);
         let store = kind == Kind::Store;
         let (write_back, allocate) = (asked.write_back, asked.allocate || !store);

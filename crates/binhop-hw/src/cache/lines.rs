@@ -246,19 +246,6 @@ impl Lines {
         }
     }
 
-    /// The bytes that [`Lines::new`] allocates: a word for each line, and what the replacement keeps.
-    pub(crate) fn bytes(config: &CacheConfig) -> u64 {
-        let (ways, sets) = (u64::from(config.ways), config.sets());
-        let of_a_set = match config.replacement {
-            _ if ways == 1 => 0,
-            Replacement::Lru | Replacement::Fifo => 0,
-            Replacement::Random => size_of::<u64>() as u64 + size_of::<u32>() as u64,
-            Replacement::Plru => ways.div_ceil(64) * size_of::<u64>() as u64,
-            Replacement::Srrip => ways,
-        };
-        sets.saturating_mul(ways * size_of::<u64>() as u64 + of_a_set)
-    }
-
     pub(crate) fn new(config: &CacheConfig, cache: usize, rng: Rng) -> Self {
         let ways = config.ways as usize;
         let sets = config.sets() as usize;
@@ -275,6 +262,80 @@ impl Lines {
             (Replacement::Random, _) => Lines::RandomN(Array::new(sets, ways, Random::new(rng, cache, sets))),
             (Replacement::Plru, _) => Lines::PlruN(Array::new(sets, ways, Plru::new(ways, sets))),
             (Replacement::Srrip, _) => Lines::SrripN(Array::new(sets, ways, Srrip::new(ways, sets))),
+        }
+    }
+}
+
+impl CacheConfig {
+    /// The bytes that simulating one such cache takes from the start: a word for each line, and what the replacement keeps.
+    /// What the cache keeps of each page that was accessed comes on top: a bit for each line.
+    #[must_use]
+    pub fn state_bytes(&self) -> u64 {
+        let (ways, sets) = (u64::from(self.ways), self.sets());
+        let of_a_set = match self.replacement {
+            _ if ways == 1 => 0,
+            Replacement::Lru | Replacement::Fifo => 0,
+            Replacement::Random => size_of::<u64>() as u64 + size_of::<u32>() as u64,
+            Replacement::Plru => ways.div_ceil(64) * size_of::<u64>() as u64,
+            Replacement::Srrip => ways,
+        };
+        sets.saturating_mul(ways * size_of::<u64>() as u64 + of_a_set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use binhop_base::{Bytes, Domain, PowerOfTwo, Stream};
+
+    use super::*;
+    use crate::{IndexBy, Next, TagBy, WritePolicy, WritebackOrder};
+
+    /// Four sets of four ways.
+    fn lines(replacement: Replacement) -> Lines {
+        let config = CacheConfig {
+            name: "c".into(),
+            size: Bytes(256),
+            line: PowerOfTwo::from_log2(4),
+            ways: 4,
+            index: IndexBy::Physical,
+            hashed: false,
+            tag: TagBy::Physical,
+            write: WritePolicy::Back,
+            allocate: true,
+            replacement,
+            writeback_order: WritebackOrder::AfterFill,
+            inclusive: false,
+            write_buffer: None,
+            cost: 0,
+            next: Next::Memory,
+        };
+        Lines::new(&config, 0, Rng::new(0))
+    }
+
+    #[test]
+    fn every_policy_says_truly_whether_a_repeated_hit_changes_anything() {
+        let draw = |step, which, below| Rng::new(3).below(Stream::new(Domain::Test, which), step, below);
+        for &replacement in Replacement::ALL {
+            let mut lines = lines(replacement);
+            let (mut changed, mut repeats) = (0, 0);
+            for step in 0..5000 {
+                let (set, key) = (draw(step, 0, 4) as usize, draw(step, 1, 7));
+                match draw(step, 2, 8) {
+                    0 => lines.remove(set, |held| held == key, |_| {}),
+                    _ if lines.touch(set, key, false).is_some() => {}
+                    _ => {
+                        let _victim = lines.put(set, Word::new(key, false));
+                    }
+                }
+                // Whatever brought the line to be the last one accessed: everything a policy keeps can be seen.
+                let before = format!("{lines:?}");
+                if lines.touch(set, key, false).is_some() {
+                    repeats += 1;
+                    changed += u32::from(before != format!("{lines:?}"));
+                }
+            }
+            assert!(repeats > 3000, "{replacement:?}: {repeats}");
+            assert_eq!(changed == 0, replacement.rehit_is_neutral(), "{replacement:?}: {changed} changed");
         }
     }
 }

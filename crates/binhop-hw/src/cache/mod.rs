@@ -1,4 +1,10 @@
-//! One cache: where a line belongs, what it holds, what it has counted. What it does is in [`crate::flow`].
+//! One cache: where a line belongs, what it holds, what it has counted. What it does is in `access.rs`.
+
+pub(crate) mod access;
+pub(crate) mod cachegrind;
+pub(crate) mod lines;
+pub(crate) mod stage;
+mod write_buffer;
 
 use std::ops::Range;
 
@@ -6,11 +12,10 @@ use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, PowerOfTwo, 
 
 use crate::{
     AgentCounters, CacheConfig, CacheCounters, IndexBy, Next, TagBy, Tree, WritePolicy, WritebackOrder,
-    buffer::WriteBuffer,
-    fast::chain::{fold, is_first},
-    lines::{EMPTY, Lines, Word},
     request::MEMORY,
 };
+use lines::{EMPTY, Lines, Word};
+use write_buffer::WriteBuffer;
 
 /// A line that a cache holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -408,4 +413,27 @@ pub(crate) fn note_repeat(repeats: &mut Option<Vec<u64>>, page: u64) {
         }
         repeats[page] += 1;
     }
+}
+
+/// A hashed index: all bits above the index folded into it by exclusive or, in pieces as wide as it is.
+#[inline(always)]
+pub(crate) fn fold(block: u64, sets_log2: u32) -> usize {
+    let (mut folded, mut rest) = (0, block);
+    while rest != 0 {
+        folded ^= rest;
+        rest >>= sets_log2;
+    }
+    (folded & ((1 << sets_log2) - 1)) as usize
+}
+
+/// Whether a line is accessed for the first time ever; from now on it is not.
+#[inline(always)]
+pub(crate) fn is_first(touched: &mut Vec<u64>, line: u64) -> bool {
+    let (word, mask) = ((line / 64) as usize, 1 << (line % 64));
+    if word >= touched.len() {
+        touched.resize(word + 1, 0);
+    }
+    let first = touched[word] & mask == 0;
+    touched[word] |= mask;
+    first
 }

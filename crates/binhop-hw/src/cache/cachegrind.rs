@@ -1,0 +1,102 @@
+//! The rules of counting of Valgrind's cachegrind: what to compare with what it reports.
+//!
+//! Counting rules
+//!
+//! *Caches.* One for instructions and one for data, and one behind both; least recently used leaves; the set
+//! is the low bits of the line's number; a store is looked up, and brings its line in, as a load does. No line is ever
+//! dirty: nothing is written back and nothing passed down.
+//!
+//! *Access.* A reference is one access, and touches one line or, if it straddles, two. Both are looked up and
+//! brought in, the lower first; the access is one miss if either was absent. It is a compulsory miss if either
+//! had never been asked for.
+//!
+//! *The level behind* is asked once for each miss, with the whole reference: it touches every line of its own that
+//! the reference touches, also the one that level 1 held. What it misses is one access to memory.
+//!
+//! *Sizes.* No reference is longer than the smallest line of the three caches: one that is (a helper's that
+//! saves all of a processor's state) counts as if it ended there. A modify is one load of its bytes, and no
+//! store. Whoever makes rows of references sees to both.
+//!
+//! Fills and evictions are those of lines, so that a miss may be two of them. Source: the facts that
+//! `valgrind --tool=cachegrind` shows (version 3.19): its counts of known streams, and its manual, "Cache
+//! Simulation Specifics".
+
+use binhop_base::{Kind, LineAddr, Translation};
+
+use super::{Cache, Place, is_first, lines::Word, note_repeat, stage::Caches};
+use crate::{Access, MemoryCounters};
+
+/// The references of `rows`: one row, or two where a reference straddles two lines. `serving` are the caches of the first
+/// level for instructions and for data, `last` is the cache behind both.
+///
+/// # Panics
+/// The last row says that its reference goes on.
+pub(crate) fn refer_all<A: Access, T: Translation>(
+    first: &mut Caches,
+    serving: [usize; 2],
+    (last, memory): (&mut Cache, &mut MemoryCounters),
+    rows: &[A],
+    translation: &T,
+) {
+    let mut rows = rows.iter();
+    while let Some(&row) = rows.next() {
+        let rest = row.goes_on().then(|| rows.next().expect("a reference's rows stand together").at());
+        let asked = first.get_mut(serving[usize::from(row.kind() != Kind::Fetch)]);
+        refer(asked, last, memory, row.kind(), (row.at(), rest), translation);
+    }
+}
+
+fn refer<T: Translation>(
+    asked: &mut Cache,
+    last: &mut Cache,
+    memory: &mut MemoryCounters,
+    kind: Kind,
+    (at, rest): (LineAddr, Option<LineAddr>),
+    translation: &T,
+) {
+    let place = |at| asked.place_of_mapping(at, translation);
+    let (first, rest) = (place(at), rest.map(place));
+    if !look_up(asked, kind, first, rest) {
+        return;
+    }
+    // The line behind covers the line here; two neighbours here may be one there.
+    let first = asked.name_behind(first.key, translation);
+    let rest = rest.map(|rest| asked.name_behind(rest.key, translation)).filter(|rest| *rest != first);
+    let place = |at| last.place_of_request(at, translation);
+    let (first, rest) = (place(first), rest.map(place));
+    if look_up(last, kind, first, rest) {
+        memory.accesses[kind] += 1;
+    }
+}
+
+/// One access of a reference that touches these lines; whether it misses.
+#[inline(always)]
+fn look_up(cache: &mut Cache, kind: Kind, first: Place, rest: Option<Place>) -> bool {
+    cache.counters.accesses[kind] += 1;
+    let mut absent = None;
+    let mut new = false;
+    for place in [Some(first), rest].into_iter().flatten() {
+        if cache.lines.touch_hot(place.set, place.key, false).is_none() {
+            new |= bring_in(cache, place);
+            absent = absent.or(Some(place.key));
+        }
+    }
+    let Some(key) = absent else { return false };
+    cache.counters.misses[kind] += 1;
+    cache.counters.sent[kind] += 1;
+    cache.counters.compulsory[kind] += u64::from(new);
+    if !new {
+        let page = cache.line_of(key).id;
+        note_repeat(&mut cache.repeats, page.into());
+    }
+    true
+}
+
+/// Brings a line in; whether it comes for the first time ever.
+fn bring_in(cache: &mut Cache, place: Place) -> bool {
+    cache.counters.fills += 1;
+    if cache.lines.put(place.set, Word::new(place.key, false)).is_some() {
+        cache.counters.evictions += 1;
+    }
+    is_first(&mut cache.touched, place.key)
+}

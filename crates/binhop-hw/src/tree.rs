@@ -1,0 +1,187 @@
+//! `Tree` is a tree of caches with what follows from its description before anything runs.
+
+use std::sync::Arc;
+
+use binhop_base::PowerOfTwo;
+
+use crate::{CacheConfig, IndexBy, Next, Replacement, Rules, TagBy, TreeConfig};
+
+/// A checked tree with what follows from its configuration. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Tree(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    config: TreeConfig,
+    /// For each cache, every cache whose requests reach it, directly or through others.
+    above: Vec<Vec<usize>>,
+    /// For each cache, whether the caches that ask it name lines by mapping (otherwise by page). The
+    /// processor always names a mapping.
+    takes_mapping: Vec<bool>,
+    in_front: Vec<bool>,
+}
+
+impl Tree {
+    /// Takes a checked configuration.
+    ///
+    /// # Panics
+    /// If it is not sound: see the fields of [`CacheConfig`] and [`TreeConfig`]; a cycle of caches, a line
+    /// larger than the next cache's, a cache nobody asks, a cache tagged by address space (or indexed
+    /// virtually with a physical tag) behind one that knows only pages.
+    #[must_use]
+    pub fn new(config: TreeConfig) -> Self {
+        if config.rules == Rules::Cachegrind {
+            config.assert_fits_cachegrind();
+        }
+        let caches = &config.caches;
+        assert!((1..=255).contains(&caches.len()), "1 to 255 caches");
+        for cache in caches {
+            cache.assert_sound(config.page);
+            if let Next::Cache(next) = cache.next {
+                assert!(cache.line <= caches[next].line, "{}: line larger than the next cache's", cache.name);
+            }
+        }
+        let mut above = vec![Vec::new(); caches.len()];
+        for sender in 0..caches.len() {
+            let mut at = sender;
+            while let Next::Cache(next) = caches[at].next {
+                assert_ne!(next, sender, "a cycle of caches");
+                above[next].push(sender);
+                assert!(above[next].len() <= caches.len(), "a cycle of caches");
+                at = next;
+            }
+        }
+        let served = |cache: usize| cache == config.fetch || cache == config.data;
+        let takes_mapping: Vec<bool> = (0..caches.len())
+            .map(|cache| {
+                let sends_here = |sender: &CacheConfig| sender.next == Next::Cache(cache);
+                assert!(
+                    served(cache) || caches.iter().any(sends_here),
+                    "{}: nobody asks",
+                    caches[cache].name
+                );
+                !caches.iter().any(|sender| sends_here(sender) && !sender.keyed_by_mapping())
+            })
+            .collect();
+        for (cache, &mapping) in caches.iter().zip(&takes_mapping) {
+            let by_page = cache.tag == TagBy::Global || cache.tag == cache_tag_of(cache.index);
+            assert!(
+                mapping || by_page,
+                "{}: needs the address space behind a cache that knows pages",
+                cache.name
+            );
+        }
+        let in_front = (0..caches.len())
+            .map(|cache| {
+                let at_or_above = |c: usize| c == cache || above[c].contains(&cache);
+                (0..caches.len()).any(|c| (served(c) || caches[c].inclusive) && at_or_above(c))
+            })
+            .collect();
+        Self(Arc::new(Inner { config, above, takes_mapping, in_front }))
+    }
+
+    /// What it was made from.
+    #[must_use]
+    pub fn config(&self) -> &TreeConfig {
+        &self.0.config
+    }
+
+    /// Returns whether a cache belongs to the front. The front is the caches that the processor asks, the inclusive
+    /// caches, because their evictions reach upwards, and all caches above any of these.
+    #[must_use]
+    pub fn in_front(&self, cache: usize) -> bool {
+        self.0.in_front[cache]
+    }
+
+    /// Whether some front cache's set depends on the frame: then a front serves one placement only.
+    #[must_use]
+    pub fn front_depends_on_placement(&self) -> bool {
+        self.front().any(|cache| cache.index == IndexBy::Physical && !self.index_is_inside_page(cache))
+    }
+
+    /// Whether some front cache draws random victims: then a front serves one seed only.
+    #[must_use]
+    pub fn front_depends_on_seed(&self) -> bool {
+        self.front().any(|cache| cache.replacement == Replacement::Random && cache.ways > 1)
+    }
+
+    /// Whether there is a write buffer: then the time of each request decides counts (stalls), and
+    /// requests cannot be recorded without it.
+    #[must_use]
+    pub fn has_write_buffer(&self) -> bool {
+        self.config().caches.iter().any(|cache| cache.write_buffer.is_some())
+    }
+
+    /// Whether each request of the front must be answered before its next access: a write buffer stalls, an
+    /// inclusive cache takes lines out of those above, or front and back are one loop, as under cachegrind's rules.
+    /// Otherwise requests may be recorded and replayed.
+    #[must_use]
+    pub fn answers_at_once(&self) -> bool {
+        self.config().rules == Rules::Cachegrind
+            || self.has_write_buffer()
+            || self.config().caches.iter().any(|cache| cache.inclusive)
+    }
+
+    /// Why the front of another tree is not this one's, asking the same of what stands behind it; `None`: it is, and
+    /// one front serves the backs of both.
+    #[must_use]
+    pub fn front_differs(&self, other: &Self) -> Option<&'static str> {
+        let front = |tree: &Self| -> Vec<_> {
+            let all = tree.config().caches.iter().enumerate().filter(|&(number, _)| tree.in_front(number));
+            all.map(|(number, cache)| (number, cache.clone())).collect()
+        };
+        let asked = |tree: &Self| -> Vec<_> {
+            let behind = |cache: &CacheConfig| match cache.next {
+                Next::Cache(next) => Some((tree.config().caches[next].line, tree.takes_mapping(next))),
+                Next::Memory => None,
+            };
+            tree.front().map(behind).collect()
+        };
+        let rest = |tree: &Self| {
+            let config = tree.config();
+            (config.rules, config.page, config.fetch, config.data, config.cost_rule)
+        };
+        if rest(self) != rest(other) || front(self) != front(other) {
+            Some("the caches of the front differ, or the rules of counting or of costs")
+        } else if asked(self) != asked(other) {
+            Some("the front asks for lines of another size")
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn above(&self, cache: usize) -> &[usize] {
+        &self.0.above[cache]
+    }
+
+    /// The lines of the inclusive caches that this cache's requests reach.
+    pub(crate) fn inclusive_behind(&self, cache: usize) -> impl Iterator<Item = PowerOfTwo> {
+        let all = self.config().caches.iter().zip(&self.0.above);
+        all.filter(move |(behind, above)| behind.inclusive && above.contains(&cache))
+            .map(|(behind, _)| behind.line)
+    }
+
+    /// Whether those who ask a cache name lines by mapping; otherwise by page. The processor names mappings.
+    #[must_use]
+    pub fn takes_mapping(&self, cache: usize) -> bool {
+        self.0.takes_mapping[cache]
+    }
+
+    /// Whether the offset within the page alone chooses the set.
+    pub(crate) fn index_is_inside_page(&self, cache: &CacheConfig) -> bool {
+        let lines_per_page = self.config().page.bytes() >> cache.line.log2();
+        cache.sets() == 1 || (!cache.hashed && cache.sets() <= lines_per_page)
+    }
+
+    fn front(&self) -> impl Iterator<Item = &CacheConfig> {
+        self.config().caches.iter().enumerate().filter(|&(i, _)| self.in_front(i)).map(|(_, cache)| cache)
+    }
+}
+
+/// The page-keyed tag that needs no more than a page to be indexed this way.
+fn cache_tag_of(index: IndexBy) -> TagBy {
+    match index {
+        IndexBy::Physical => TagBy::Physical,
+        IndexBy::Virtual => TagBy::Global,
+    }
+}
