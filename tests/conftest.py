@@ -1,4 +1,4 @@
-"""What the tests share: the command, small traces, and the places of data that may be absent."""
+"""Fixtures and helpers of all tests: the command, small traces, and the paths of optional data."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ FETCH, LOAD, STORE, MODIFY = 0, 1, 2, 3
 
 
 def long(*values: object) -> object:
-    """A parameter set of a test that `make test-long` runs: `make test` runs a like one."""
+    """Returns a parameter set that only `make test-long` runs; `make test` runs a similar set."""
     return pytest.param(*values, marks=pytest.mark.long)
 
 
 def pairs(firsts: Iterable[object], seconds: Iterable[object]) -> list[object]:
-    """Every pair as a parameter set. In `make test` each first value meets one second value."""
+    """Returns every pair as a parameter set. `make test` runs one pair for each first value."""
     seconds = [*seconds]
     return [
         (first, second) if place == turn % len(seconds) else long(first, second)
@@ -40,17 +40,17 @@ def pairs(firsts: Iterable[object], seconds: Iterable[object]) -> list[object]:
 
 
 def events(rows: list[tuple[int, int, int, int]]) -> pl.DataFrame:
-    """A trace from (op, addr, size, count) rows."""
+    """Returns a trace with the given (op, addr, size, count) rows."""
     schema = {"op": pl.UInt8, "addr": pl.UInt64, "size": pl.UInt32, "count": pl.UInt32}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 class Command:
-    """Runs the command as a user does, in a directory of its own.
+    """`Command` runs the `binhop` command as a user does, in a directory of its own.
 
-    The command runs within the process of the tests, which has imported everything already: starting Python
-    takes longer than most commands. A recording is a process of its own, and so is a command with options of
-    `subprocess.run`.
+    The command runs within the process of the tests, which has imported everything already, because starting
+    Python takes longer than most commands. A recording runs in a process of its own, and so does a command
+    with options of `subprocess.run`.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -86,7 +86,7 @@ class Command:
             patch = stack.enter_context(pytest.MonkeyPatch.context())
             patch.chdir(self.directory)
             patch.setattr(sys, "argv", words)
-            patch.setattr(tempfile, "tempdir", None)  # which keeps what TMPDIR said first
+            patch.setattr(tempfile, "tempdir", None)  # it would keep the first TMPDIR
             patch.setenv("COLUMNS", "80")
             for number, (name, file) in enumerate(zip(("stdin", "stdout", "stderr"), files, strict=True)):
                 stack.callback(os.close, before := os.dup(number))
@@ -110,7 +110,7 @@ class Command:
         return done
 
     def refused(self, *arguments: str, stdin: str = "", **options: object) -> str:
-        """The message of a request that was wrong; nothing else was printed, and no file was made."""
+        """Returns the message of a refused command, which printed nothing else and made no file."""
         before = self._files()
         done = self(*arguments, stdin=stdin, **options)
         assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
@@ -133,7 +133,7 @@ def command(tmp_path: Path) -> Command:
 
 @pytest.fixture(scope="session")
 def lin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trace file of 100,000 references."""
+    """Returns a trace file of 100,000 references."""
     path = tmp_path_factory.mktemp("traces") / "lin.parquet"
     binhop.Trace.workload("lin").write(path, length=100_000)
     return path
