@@ -1,22 +1,15 @@
-"""Declares the JSON that commands write. `result.schema.json` and docs/json.md are made from it.
-
-A key that is not declared here is an error in the tests, which validate what every command writes.
-"""
+"""The JSON of simulations: the output of run, compare, sweep and paging, and the objects in it."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field
+
+from binhop.schema.json_object import JsonObject
 
 
-class _Object(BaseModel):
-    """An object with these keys and no others."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, frozen=True)
-
-
-class Value(_Object):
+class Value(JsonObject):
     """One metric under one placement."""
 
     workload: str
@@ -56,7 +49,7 @@ class StudyValue(Value):
     """The identifier of the cell's machine, workload and amount."""
 
 
-class PagingValue(_Object):
+class PagingValue(JsonObject):
     """One metric of one memory size and number of colors."""
 
     workload: str
@@ -73,7 +66,7 @@ class PagingValue(_Object):
     """An integer for a count, a number for a ratio, null where undefined."""
 
 
-class TraceFacts(_Object):
+class TraceFacts(JsonObject):
     """The identity of a trace, and how much of it was read. A mix or a part of a trace has more keys."""
 
     model_config = ConfigDict(extra="allow")
@@ -94,7 +87,7 @@ class TraceFacts(_Object):
     """The number of instructions asked for; null for all. For paging, the number of instructions read."""
 
 
-class Provenance(_Object):
+class Provenance(JsonObject):
     """The inputs from which the command can be repeated."""
 
     binhop: str
@@ -124,7 +117,7 @@ class RunProvenance(Provenance):
     """The machine, resolved, as TOML."""
 
 
-class Alternative(_Object):
+class AlternativeFacts(JsonObject):
     """One alternative of a comparison."""
 
     name: str
@@ -140,7 +133,7 @@ class Alternative(_Object):
 class CompareProvenance(Provenance):
     """The inputs of a comparison."""
 
-    alternatives: list[Alternative]
+    alternatives: list[AlternativeFacts]
     """The alternatives, in order."""
     compared: Literal["machines", "traces"]
     """The kind of the alternatives: machines, or traces on one machine."""
@@ -190,7 +183,7 @@ class PagingProvenance(Provenance):
     """True if a page's color depends on its address space."""
 
 
-class Difference(_Object):
+class Difference(JsonObject):
     """The differences of one metric and alternative over all pairs: see docs/compare.md."""
 
     workload: str
@@ -241,7 +234,7 @@ class Difference(_Object):
     """The confidence of the intervals."""
 
 
-class Conflict(_Object):
+class Conflict(JsonObject):
     """Repeated misses on the lines of one page under one placement (`--top-conflicts`)."""
 
     workload: str
@@ -264,7 +257,7 @@ class Conflict(_Object):
     """The demand misses on lines that had been in the cache before."""
 
 
-class Run(_Object):
+class RunOutput(JsonObject):
     """The output of `binhop run --json`."""
 
     version: Literal[1] = Field(alias="schema")
@@ -277,7 +270,7 @@ class Run(_Object):
     """The pages with most conflicts, with `--top-conflicts`."""
 
 
-class Compare(_Object):
+class CompareOutput(JsonObject):
     """The output of `binhop compare --json`."""
 
     version: Literal[1] = Field(alias="schema")
@@ -290,7 +283,7 @@ class Compare(_Object):
     """The inputs from which the command can be repeated."""
 
 
-class Sweep(_Object):
+class SweepOutput(JsonObject):
     """The output of `binhop sweep --json`."""
 
     version: Literal[1] = Field(alias="schema")
@@ -301,7 +294,7 @@ class Sweep(_Object):
     """The inputs from which the command can be repeated."""
 
 
-class Paging(_Object):
+class PagingOutput(JsonObject):
     """The output of `binhop paging --json`."""
 
     version: Literal[1] = Field(alias="schema")
@@ -310,219 +303,3 @@ class Paging(_Object):
     """Every metric of every memory size and number of colors."""
     provenance: PagingProvenance
     """The inputs from which the command can be repeated."""
-
-
-class Totals(_Object):
-    """The totals of a trace."""
-
-    references: int
-    """Instructions fetched plus loads, stores and modifies."""
-    instructions: int
-    """Instructions executed."""
-    events: dict[str, int]
-    """The rows of each event."""
-
-
-class Work(_Object):
-    """The counts of an address space, or of the kernel."""
-
-    references: int
-    """Instructions fetched plus loads, stores and modifies."""
-    instructions: int
-    """Instructions executed."""
-    pages: int
-    """Distinct pages touched."""
-    footprint_bytes: int
-    """The bytes of these pages."""
-
-
-class Process(Work):
-    """The counts of one address space."""
-
-    asid: int
-    """The address space's number in the trace."""
-    pid: int | None
-    """The process id when the trace was recorded."""
-    command: str | None
-    """The process's command."""
-
-
-class Missing(_Object):
-    """A fact that a trace does not hold."""
-
-    what: str
-    """The name of the fact."""
-    consequence: str
-    """The consequence for a simulation."""
-
-
-class Inspect(_Object):
-    """The output of `binhop inspect --json`."""
-
-    name: str
-    """The trace's name."""
-    file: dict[str, Any] | None
-    """The file's path, bytes, rows, row groups, maker, and checksums of its content."""
-    totals: Totals
-    """The totals of a trace."""
-    content_hash: str
-    """The hash of the events."""
-    content: str
-    """The result of comparing the content with the file's checksums."""
-    page_size: int
-    """The bytes of a page, as pages are counted here."""
-    page_size_assumed: bool
-    """True if the trace does not state its page size."""
-    pages: int
-    """Distinct pages touched, summed over address spaces and the kernel."""
-    footprint_bytes: int
-    """The bytes of these pages."""
-    processes: list[Process]
-    """The address spaces."""
-    kernel: Work
-    """The counts of the kernel."""
-    switches: dict[str, int]
-    """The switches, by the reason why the outgoing thread left."""
-    meta: dict[str, Any]
-    """The file's metadata: page size, recorder, command, processes, segments, files."""
-    missing: list[Missing]
-    """The facts that a simulation cannot get from this trace."""
-
-
-class Example(_Object):
-    """An event that breaks a rule."""
-
-    row: int | None
-    """The event's row, from 0; null if the whole trace is meant."""
-    detail: str
-    """The error at this row."""
-
-
-class Broken(_Object):
-    """A rule that a trace breaks."""
-
-    name: str
-    """The rule's name."""
-    severity: Literal["error", "warning"]
-    """The severity of the rule."""
-    meaning: str
-    """The rule's requirement."""
-    remedy: str
-    """The remedy."""
-    count: int
-    """The number of events that break the rule."""
-    examples: list[Example]
-    """The first of these events."""
-
-
-class Finding(_Object):
-    """One finding about a requirement of binhop."""
-
-    what: str
-    """The name of the requirement."""
-    works: bool
-    """True if the requirement is there and works."""
-    found: str
-    """The state that was found."""
-    remedy: str
-    """The remedy; empty if the requirement works."""
-
-
-class Machine(_Object):
-    """A machine."""
-
-    name: str
-    """The machine's name."""
-    about: str | None
-    """A sentence about the machine; null for the user's own description."""
-    toml: str
-    """The machine's description."""
-
-
-class Workload(_Object):
-    """A built-in workload."""
-
-    name: str
-    """The workload's name."""
-    about: str
-    """A description of the program."""
-    stands_for: str
-    """The real program that the workload represents."""
-
-
-class Policy(_Object):
-    """A placement policy."""
-
-    name: str
-    """The policy's name."""
-    rule: str
-    """The rule by which the policy chooses."""
-    source: str
-    """The policy's source."""
-    cost: str
-    """The policy's state and cost."""
-
-
-class Counter(_Object):
-    """A metric of a result."""
-
-    name: str
-    """The metric's name, with `<cache>` and `<kind>` to be filled in."""
-    unit: str
-    """The metric's unit."""
-    meaning: str
-    """The meaning of the metric."""
-
-
-class Format(_Object):
-    """A format that import reads or export writes."""
-
-    name: str
-    """The format's name."""
-    command: Literal["import", "export"]
-    """The command that uses the format."""
-    about: str
-    """A description of the format."""
-    lost: str
-    """The facts that are lost or assumed."""
-    extensions: str | None
-    """The endings of file names, for import."""
-    takes: Literal["virtual", "physical"] | None
-    """The kind of addresses, for export."""
-
-
-OUTPUTS: dict[str, Any] = {
-    "run": Run,
-    "compare": Compare,
-    "sweep": Sweep,
-    "paging": Paging,
-    "inspect": Inspect,
-    "lint": list[Broken],
-    "doctor": list[Finding],
-    "machines": list[Machine],
-    "workloads": list[Workload],
-    "policies": list[Policy],
-    "counters": list[Counter],
-    "formats": list[Format],
-}
-"""The output of each command with `--json`."""
-
-
-def json_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of all outputs: `#/$defs/run` is the output of `binhop run --json`, and so on.
-
-    >>> sorted(json_schema()["$defs"]["run"])
-    ['$ref']
-    """
-    adapters = [(name, TypeAdapter(made)) for name, made in OUTPUTS.items()]
-    schemas, shared = TypeAdapter.json_schemas(
-        [(name, "validation", adapter) for name, adapter in adapters], ref_template="#/$defs/{model}"
-    )
-    of = {name: schemas[(name, "validation")] for name, _ in adapters}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "What binhop writes with --json",
-        "description": "The output of a command is described by the definition of the command's name.",
-        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in of],
-        "$defs": {**of, **shared["$defs"]},
-    }
