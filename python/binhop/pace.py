@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from binhop.traces import Trace
 
     Tell = Callable[[int, int | None], object]
+    """Takes the references done and, if known, to do."""
+    Watch = Callable[[str, int, int | None], object]
+    """Takes the title of the present work as well."""
 
 _MOST_SAMPLES = 2000
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     # pid (0: between a native run and the recording), references, live processes, whether the command
     # has ended, images that still run → whether to stop
-    Tell = Callable[[int, int, int, bool, int], bool]
+    TellRecording = Callable[[int, int, int, bool, int], bool]
 
 FETCH = ("run", "instruction")
 BUILT_IN, NATIVE = "built-in", "native"
@@ -78,7 +78,7 @@ def record(
     seed: int = 0,
     rate: int | str = 1000,
     threads: int | None = None,
-    tell: Tell | None = None,
+    tell: TellRecording | None = None,
 ) -> Recording:
     """Runs a command under the recorder and writes the trace of all its processes.
 
@@ -197,7 +197,9 @@ def _environment(tool: Path) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _observed(command: Sequence[str], schedule: str | os.PathLike[str], tell: Tell) -> tuple[str, str] | None:
+def _observed(
+    command: Sequence[str], schedule: str | os.PathLike[str], tell: TellRecording
+) -> tuple[str, str] | None:
     """The text of an observed order, and where it is from; None for the built-in one."""
     if schedule == BUILT_IN:
         return None

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binhop import _binhop, output, spread
+from binhop import output, spread
 from binhop.escape import escaped, json_text
 from binhop.held import frame_of, joined, write_held
 from binhop.lazily import pl
+from binhop.metrics import caches, exact
 from binhop.summary import summarise
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from binhop.held import Held
     from binhop.tables import Table
 
-MEMORY = "memory.mpi"
-"""Misses that reach memory, per instruction."""
 SCHEMA = 1
 """Version of the JSON object (`binhop.schema`) and of the tables."""
 
@@ -195,31 +194,6 @@ class Result:
         return "\n".join(map(escaped, lines)) + ">"
 
 
-def exact(value: float | None, unit: str) -> int | float | None:
-    """A count as the integer it is; a ratio as it is; None where undefined."""
-    if value is None or "/" in unit:
-        return value
-    return int(value)
-
-
-def cache_metrics(names: Sequence[str]) -> list[str]:
-    """Of a result's metrics the misses per instruction of each cache, last level first, and CPI if it is one.
-
-    >>> cache_metrics(["instructions", "l1d.mpi", "l1d.fills", "l2.mpi", "cpi"])
-    ['l2.mpi', 'l1d.mpi', 'cpi']
-    """
-    return [f"{cache}.mpi" for cache in reversed(caches(names))] + ["cpi"] * ("cpi" in names)
-
-
-def caches(names: Iterable[str]) -> list[str]:
-    """The caches that a result's metrics are of, in the machine's order.
-
-    >>> caches(["instructions", "l1d.mpi", "l1d.fills", "l2.mpi", "memory.mpi"])
-    ['l1d', 'l2']
-    """
-    return [name.removesuffix(".mpi") for name in names if name.endswith(".mpi") and name != MEMORY]
-
-
 def _spread_notes(results: pl.DataFrame) -> list[str]:
     """What is remarkable about how each workload's misses at the last level lie over the placements."""
     said = []
@@ -232,15 +206,6 @@ def _spread_notes(results: pl.DataFrame) -> list[str]:
         title = last if len(workloads) == 1 else f"{workload}, {last}"
         said += spread.notes(rows.select("seed", "value").iter_rows(), title, rows["unit"][0], picture=True)
     return said
-
-
-def known_metric(metric: str | None, names: Sequence[str], place: str = "metric") -> str:
-    """The metric, if there is one of this name; the last level's misses per instruction if none is named."""
-    if metric is None:
-        return cache_metrics(names)[0]
-    if metric not in names:
-        raise _binhop.unknown(metric, place, "no metric of this machine has this name", [*names])
-    return metric
 
 
 def notes_once(notes: Mapping[str, Sequence[str]]) -> list[str]:

@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KEYS = ["workload", "machine", "phase", "metric", "unit"]
+TOGETHER = "traces"
+"""The workload under which compared traces are paired."""
 _LEVEL_MISSES = re.compile(r"[^.]+\.misses")
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
+
+
+def as_one_workload(measured: pl.DataFrame, *, by_trace: bool) -> pl.DataFrame:
+    """Returns the rows, which for compared traces have the one workload `traces`, so that they pair."""
+    return measured.with_columns(workload=pl.lit(TOGETHER)) if by_trace else measured
 
 
 def summarise(results: pl.DataFrame, confidence: float = 0.95, keys: list[str] = KEYS) -> pl.DataFrame:

@@ -20,8 +20,9 @@ from binhop.finished import simulated
 from binhop.held import joined
 from binhop.kept import NotKeptError
 from binhop.lazily import pl
+from binhop.metrics import known_metric
 from binhop.pace import Passes, references_of
-from binhop.results import Result, known_metric
+from binhop.results import Result
 from binhop.run import metrics_of
 from binhop.run_options import UntilOptions, extended, takes
 from binhop.summary import check_confidence, summarise

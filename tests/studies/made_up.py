@@ -12,7 +12,7 @@ import polars as pl
 from binhop.models import conflicts
 from binhop.models.conflicts import Cache
 from binhop.reproduce.kh90.claims import WHOLE
-from binhop.reproduce.kh90.data import HEURISTICS, LARGE, MAIN, SIZES, SMALL, WAYS, WORKLOADS, Data
+from binhop.reproduce.kh90.data import HEURISTICS, LARGE, MAIN, SIZES, SMALL, WAYS, WORKLOADS, Kh90Data
 from binhop.reproduce.kh90.rates import POOLS, TUNED
 from binhop.study import StudyResult
 
@@ -59,7 +59,7 @@ def samples(cell: Cell, mean: Mean, noise: Mean, seeds: int) -> list[float]:
     return [mean(cell) * (1 + noise(cell) * (wave - middle)) for wave in waves]
 
 
-def rates(mean: Mean = mean, noise: Mean = noise, instructions: float = WHOLE) -> Data:
+def rates(mean: Mean = mean, noise: Mean = noise, instructions: float = WHOLE) -> Kh90Data:
     """A study's result with these misses, of so many instructions; no processes."""
     rows: list[dict[str, Any]] = []
 
@@ -89,7 +89,7 @@ Row = tuple[str, str, str | None, int, int, int, int, int, float]
 """part, heuristic, sharing, seed, asid, pages, shared pages, conflicts, misses per 1000 instructions."""
 
 
-def processes(rows: list[Row]) -> Data:
+def processes(rows: list[Row]) -> Kh90Data:
     """A study's result with these processes; no misses of the whole."""
     cache = Cache.of("1MiB", 1)
     made = []
@@ -109,7 +109,7 @@ def processes(rows: list[Row]) -> Data:
     return _data(pl.DataFrame(), frame)
 
 
-def _data(results: pl.DataFrame, table: pl.DataFrame) -> Data:
+def _data(results: pl.DataFrame, table: pl.DataFrame) -> Kh90Data:
     result = StudyResult(
         results=results,
         series=pl.DataFrame(),
@@ -119,4 +119,4 @@ def _data(results: pl.DataFrame, table: pl.DataFrame) -> Data:
         notes=[],
         provenance={"scale": "paper", "confidence": 0.9},
     )
-    return Data(result)
+    return Kh90Data(result)

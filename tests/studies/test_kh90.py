@@ -13,7 +13,7 @@ import pytest
 
 from binhop import cli, study
 from binhop.reproduce import PAPERS, kh90
-from binhop.reproduce.kh90.data import HEURISTICS, SIZES, WAYS, WORKLOADS, Paper, expected
+from binhop.reproduce.kh90.data import HEURISTICS, SIZES, WAYS, WORKLOADS, Kh90Paper, expected
 from tests.conftest import ROOT, Command
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ CELLS = [*product(WORKLOADS, SIZES, WAYS)]
 
 
 @pytest.fixture(scope="module")
-def paper() -> Paper:
-    return Paper()
+def paper() -> Kh90Paper:
+    return Kh90Paper()
 
 
-def test_everything_is_transcribed(paper: Paper) -> None:
+def test_everything_is_transcribed(paper: Kh90Paper) -> None:
     rows = expected()
     counts = dict(rows.group_by("table").len().iter_rows())
     assert counts["Table 1"] == 9 * 7
@@ -42,7 +42,7 @@ def test_everything_is_transcribed(paper: Paper) -> None:
 
 
 @pytest.mark.parametrize(("workload", "size", "ways"), CELLS)
-def test_a_reduction_follows_from_its_row(paper: Paper, workload: str, size: str, ways: int) -> None:
+def test_a_reduction_follows_from_its_row(paper: Kh90Paper, workload: str, size: str, ways: int) -> None:
     random, careful = (paper.cell(workload, name, size, ways, "mean") for name in ("random", "hierarchical"))
     given = paper.cell(workload, "hierarchical", size, ways, "reduction")
     # The paper's means are rounded to four digits, its reduction to one.
@@ -54,7 +54,7 @@ def test_a_reduction_follows_from_its_row(paper: Paper, workload: str, size: str
         )
 
 
-def test_table_4_agrees_with_table_1_and_with_itself(paper: Paper) -> None:
+def test_table_4_agrees_with_table_1_and_with_itself(paper: Kh90Paper) -> None:
     for size, ways, name in product(SIZES, WAYS, HEURISTICS[1:]):
         base = paper.cell("mult2.2", "hierarchical", size, ways, "mean")
         mean = paper("Table 4", "mult2.2", name, size, ways, "mean") or 0
@@ -64,7 +64,7 @@ def test_table_4_agrees_with_table_1_and_with_itself(paper: Paper) -> None:
             assert mean == pytest.approx(base, abs=0.00501)
 
 
-def test_the_figures_that_the_claims_name_come_out_of_the_tables(paper: Paper) -> None:
+def test_the_figures_that_the_claims_name_come_out_of_the_tables(paper: Kh90Paper) -> None:
     def value(heuristic: str, quantity: str, *cell: object) -> float:
         return paper.cell(cell[0], heuristic, cell[1], cell[2], quantity)  # type: ignore[arg-type]
 

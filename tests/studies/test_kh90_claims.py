@@ -15,7 +15,7 @@ from binhop.reproduce import claims as verdicts
 from binhop.reproduce.claims import Claim
 from binhop.reproduce.judge import measure, ratios
 from binhop.reproduce.kh90 import STUDY, claims, figures, rates, spaces, trend, worth
-from binhop.reproduce.kh90.data import Paper
+from binhop.reproduce.kh90.data import Kh90Paper
 from tests.studies import made_up
 from tests.studies.made_up import SEEDS, Cell, Row
 
@@ -274,7 +274,7 @@ def test_the_interval_within_processes_takes_processes_as_independent() -> None:
 def test_figure_11_shows_what_hierarchical_is_worth() -> None:
     data = made_up.rates()
     judged = RULES["K13"](data).measured
-    chart = figures.figure_11(data, Paper()).to_dict()
+    chart = figures.figure_11(data, Kh90Paper()).to_dict()
     for panel, unit, column in zip(chart["hconcat"], ("ways", "MiB"), ("ways", "size"), strict=True):
         line, label, *others = panel["layer"]
         assert line["mark"]["strokeDash"]
@@ -283,7 +283,7 @@ def test_figure_11_shows_what_hierarchical_is_worth() -> None:
         assert [row[column] for row in turns] == pytest.approx([1, judged[unit], judged[unit]], rel=0.02)
         assert chart["datasets"][label["data"]["name"]][0]["label"] == f"{turns[1][column]:.1f}"
         assert len(others) == 3
-    bad = figures.figure_11(made_up.rates(scaled(1.2)), Paper()).to_dict()["hconcat"]
+    bad = figures.figure_11(made_up.rates(scaled(1.2)), Kh90Paper()).to_dict()["hconcat"]
     assert [len(panel["layer"]) for panel in bad] == [3, 3], "worth nothing: no line"
 
 

@@ -14,7 +14,16 @@ from binhop.faults import COLORS, PagingResult
 from binhop.reproduce import claims as claim_files
 from binhop.reproduce.lf91 import report, study
 from binhop.reproduce.lf91.claims import judge
-from binhop.reproduce.lf91.data import HASHED, MIB, REASONABLE, SIZES, WORKLOADS, Data, Paper, expected
+from binhop.reproduce.lf91.data import (
+    HASHED,
+    MIB,
+    REASONABLE,
+    SIZES,
+    WORKLOADS,
+    Lf91Data,
+    Lf91Paper,
+    expected,
+)
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -49,11 +58,11 @@ def test_the_papers_numbers_are_those_of_the_paper() -> None:
     table = SEED.read_text()
     for name in WORKLOADS:
         line = next(line for line in table.splitlines() if line.startswith(f"{name}\t"))
-        assert int(line.split("\t")[-1]) == Paper().pages(name)
+        assert int(line.split("\t")[-1]) == Lf91Paper().pages(name)
 
 
 def test_the_papers_own_arithmetic() -> None:
-    paper = Paper()
+    paper = Lf91Paper()
     for name, references in study.REFERENCES.items():
         assert paper.references(name) == pytest.approx(references, rel=0.001)
     changed = [
@@ -115,9 +124,9 @@ def test_the_page_is_redrawn_from_the_tables_alone(smoke: Path, tmp_path: Path) 
         assert made.read_bytes() == (smoke / made.name).read_bytes(), made.name
 
 
-def papers_data() -> Data:
-    """Data made of the paper's own numbers: utilization as its Figure 2 and text describe it."""
-    paper = Paper()
+def papers_data() -> Lf91Data:
+    """Lf91Data made of the paper's own numbers: utilization as its Figure 2 and text describe it."""
+    paper = Lf91Paper()
     rates = [
         {
             "workload": name,
@@ -144,10 +153,10 @@ def papers_data() -> Data:
     ]
     model = [{"size": 8 << 20, "colors": 2, "model": 0.98, "monte_carlo": 0.985, "error": 0.01, "runs": 2000}]
     tables = [pl.DataFrame(rows) for rows in (rates, used, model)]
-    return Data(*tables, scale="paper", provenance={})
+    return Lf91Data(*tables, scale="paper", provenance={})
 
 
-def verdicts(data: Data) -> dict[str, str]:
+def verdicts(data: Lf91Data) -> dict[str, str]:
     return {claim.id: claim.verdict for claim in judge(data)}
 
 
@@ -155,13 +164,13 @@ def test_on_the_papers_own_numbers_every_claim_holds() -> None:
     assert set(verdicts(papers_data()).values()) == {"holds"}
 
 
-def changed(data: Data, table: str, where: pl.Expr, **columns: pl.Expr) -> Data:
+def changed(data: Lf91Data, table: str, where: pl.Expr, **columns: pl.Expr) -> Lf91Data:
     frame: pl.DataFrame = getattr(data, table)
     new = frame.with_columns(
         pl.when(where).then(value).otherwise(pl.col(name)).alias(name) for name, value in columns.items()
     )
     tables = {name: getattr(data, name) for name in ("faults", "utilization", "model")} | {table: new}
-    return Data(**tables, scale=data.scale, provenance=data.provenance)
+    return Lf91Data(**tables, scale=data.scale, provenance=data.provenance)
 
 
 MOST, ONE = pl.col("colors") == 64, pl.col("colors") == 1

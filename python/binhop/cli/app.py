@@ -22,7 +22,7 @@ from binhop.cli import (
     trace,
     traces,
 )
-from binhop.cli.panels import Recording, Simulation
+from binhop.cli.panels import RecordingCommand, SimulationCommand
 
 app = typer.Typer(
     name="binhop",
@@ -49,13 +49,15 @@ def _root(
     """The options that every command shares: none but these."""
 
 
-app.command("run", cls=Simulation)(run.run)
-app.command("compare", cls=Simulation)(compare.compare)
-app.command("sweep", cls=Simulation)(sweep.sweep)
-app.command("paging", cls=Simulation)(paging.paging)
+app.command("run", cls=SimulationCommand)(run.run)
+app.command("compare", cls=SimulationCommand)(compare.compare)
+app.command("sweep", cls=SimulationCommand)(sweep.sweep)
+app.command("paging", cls=SimulationCommand)(paging.paging)
 app.command("reproduce")(reproduce.reproduce)
 app.command("report")(reproduce.report)
-app.command("record", cls=Recording, context_settings={"allow_interspersed_args": False})(record.record)
+app.command("record", cls=RecordingCommand, context_settings={"allow_interspersed_args": False})(
+    record.record
+)
 app.command("import")(traces.import_)
 app.command("export")(export.export)
 app.add_typer(trace.app)

@@ -12,7 +12,7 @@ from binhop.numbers import several
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from binhop.study.cells import Run
+    from binhop.study.cells import StudyRun
     from binhop.traces import Trace
 
 
@@ -61,7 +61,7 @@ def told(traces: Sequence[Trace], finished: int, kept: Kept | None) -> str:
     return _told(finished, several(len(traces), "trace"), [trace.name for trace in traces[finished:]], kept)
 
 
-def told_runs(runs: Sequence[Run], finished: int, kept: Kept | None) -> str:
+def told_runs(runs: Sequence[StudyRun], finished: int, kept: Kept | None) -> str:
     """Reports the finished runs of a study that ends early. Returns a note for the result."""
     cells: dict[str, int] = {}
     for run in runs[finished:]:

@@ -53,13 +53,13 @@ class _Grouped(TyperCommand):
             parameter.rich_help_panel = next(named, OTHER)
 
 
-class Simulation(_Grouped):
+class SimulationCommand(_Grouped):
     """A command that simulates."""
 
     panels = SIMULATION
 
 
-class Recording(_Grouped):
+class RecordingCommand(_Grouped):
     """A command that records."""
 
     panels = RECORDING

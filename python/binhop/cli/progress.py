@@ -15,10 +15,9 @@ from binhop.escape import escaped
 from binhop.pace import Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    Tell = Callable[[int, int | None], None]
-    Watch = Callable[[str, int, int | None], None]
+    from binhop.pace import Tell, Watch
 
 
 class _Title(ProgressColumn):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from binhop.recording import Tell
+    from binhop.recording import TellRecording
 
 # A terminal's line is kept this long before it changes again, in seconds.
 _EVERY = 0.2
@@ -228,7 +228,7 @@ def _signals() -> Iterator[_Ends]:
 
 
 @contextmanager
-def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[Tell]:
+def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[TellRecording]:
     """References, rate, file size and processes on a terminal; silence in a pipe."""
     shown = not quiet and sys.stderr.isatty()
     state = {"at": time.monotonic(), "references": 0, "asked": 0, "over": False}

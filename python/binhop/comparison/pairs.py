@@ -47,12 +47,12 @@ def pair(
         own = chosen.filter(alternative=name).select("workload", "metric", "unit", "seed", "value")
         on = ["workload", "metric", "unit"]
         if name in constant:
-            together = base.join(own.drop("seed"), on=on)
+            joined = base.join(own.drop("seed"), on=on)
         elif baseline in constant:
-            together = own.join(base.drop("seed"), on=on)
+            joined = own.join(base.drop("seed"), on=on)
         else:
-            together = own.join(base, on=[*on, "seed"])
-        parts.append(together.with_columns(alternative=pl.lit(name), baseline=pl.lit(baseline)))
+            joined = own.join(base, on=[*on, "seed"])
+        parts.append(joined.with_columns(alternative=pl.lit(name), baseline=pl.lit(baseline)))
     order = pl.concat([part.select(*KEYS, "seed", "value", "baseline_value") for part in parts])
     places = {name: place for place, name in enumerate(metrics)}
     ranks = {name: place for place, name in enumerate(names)}

@@ -10,8 +10,9 @@ from binhop import output, spread
 from binhop.comparison.pairs import pair, summarise_pairs
 from binhop.escape import escaped, json_text
 from binhop.lazily import pl
-from binhop.results import MEMORY, SCHEMA, Result, cache_metrics, exact
-from binhop.summary import summarise, with_misses
+from binhop.metrics import MEMORY, cache_metrics, exact
+from binhop.results import SCHEMA, Result
+from binhop.summary import TOGETHER, as_one_workload, summarise, with_misses
 
 if TYPE_CHECKING:
     import os
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from binhop.tables import Table
 
 
-TOGETHER = "traces"
-"""The workload under which compared traces are paired."""
 UNUSED = re.compile(r"placement \S+ does not use (\S+)$")
 """A note that several policies share but for their names."""
 
@@ -64,7 +63,7 @@ class Comparison:
         self.values = _values(results)
         if self.by_trace:
             self.values = with_misses(self.values, metrics)
-        measured = together(self.values.filter(phase="measured"), by_trace=self.by_trace)
+        measured = as_one_workload(self.values.filter(phase="measured"), by_trace=self.by_trace)
         self.differences = pair(measured, metrics, baseline, self.constants)
         self.summary = summarise_pairs(self.differences, confidence, self.constants)
         self.machines = {
@@ -155,7 +154,7 @@ class Comparison:
         from binhop.report import chart_of  # it takes a while to load
         from binhop.report.comparison import comparison_charts, comparison_words
 
-        measured = together(self.values.filter(phase="measured"), by_trace=self.by_trace)
+        measured = as_one_workload(self.values.filter(phase="measured"), by_trace=self.by_trace)
         charts = comparison_charts(measured, self.differences, self.summary)
         return chart_of(charts, workload, comparison_words(self.differences, self.summary))
 
@@ -177,11 +176,6 @@ class Comparison:
                 text += f" ({low:+.3g}% to {high:+.3g}%), less in {100 * row['chance']:.0f}% of the seeds"
             lines.append(text)
         return "\n".join(map(escaped, lines)) + ">"
-
-
-def together(measured: pl.DataFrame, *, by_trace: bool) -> pl.DataFrame:
-    """Returns the rows of compared traces under one workload, so that they pair."""
-    return measured.with_columns(workload=pl.lit(TOGETHER)) if by_trace else measured
 
 
 def _values(results: Mapping[str, Sequence[Result]]) -> pl.DataFrame:

@@ -13,8 +13,8 @@ from binhop.comparison.result import Comparison
 from binhop.errors import RequestError
 from binhop.finished import simulated
 from binhop.kept import NotKeptError
+from binhop.metrics import MEMORY, cache_metrics, caches, known_metric
 from binhop.pace import Passes, references_of
-from binhop.results import MEMORY, Result, cache_metrics, caches, known_metric
 from binhop.run import metrics_of
 from binhop.run_options import PassOptions, extended, takes
 from binhop.summary import check_confidence
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from binhop._binhop import Machine
     from binhop.kept import Kept
+    from binhop.results import Result
 
 
 @takes(PassOptions)

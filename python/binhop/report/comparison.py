@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from binhop.comparison.result import TOGETHER, together
 from binhop.lazily import pl
 from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREY, ORANGE, finish, save
-from binhop.summary import summarise
+from binhop.summary import TOGETHER, as_one_workload, summarise
 
 if TYPE_CHECKING:
     import os
@@ -29,7 +28,7 @@ def draw_comparison(directory: str | os.PathLike[str]) -> list[Path]:
     differences = read_parquet(place / "differences.parquet")
     summary = read_parquet(place / "summary.parquet")
     if TOGETHER in summary["workload"] and TOGETHER not in values["workload"]:
-        values = together(values, by_trace=True)
+        values = as_one_workload(values, by_trace=True)
     charts = comparison_charts(values, differences, summary)
     return [file for stem, _, chart in charts for file in save(chart, place, stem)]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from binhop.lazily import pl
+from binhop.metrics import caches
 from binhop.numbers import rate
 from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREY, ORANGE, finish, save
-from binhop.results import caches
 from binhop.summary import summarise
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ derive from it. Modules are imported when they are used, so that a command start
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,8 @@ from binhop import _binhop
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from binhop.reproduce.claims import Claim
+    from binhop.pace import Watch
+    from binhop.reproduce.claims import Judged
 
 SCALES = {
     "smoke": "20 M references a workload: only to see that it runs",
@@ -35,12 +35,6 @@ SCALES = {
     "paper": "3 G instructions a workload (kh90), the paper's own 1.2 to 1.5 G references (lf91)",
 }
 """How much is simulated."""
-
-Watch = Callable[[str, int, int | None], None]
-"""Told what is being simulated, the references done, and how many there are to do if that is known."""
-
-Judged = Callable[["list[Claim]"], None]
-"""Takes the claims of a reproduction when they are judged."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from binhop.errors import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from binhop.output import ResultDirectory
-    from binhop.reproduce import Judged
 
 Verdict = Literal["holds", "fails", "undecided"]
+
+Judged = Callable[["list[Claim]"], None]
+"""Takes the claims of a reproduction when they are judged."""
 
 FILE = "claims.json"
 

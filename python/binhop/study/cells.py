@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from binhop import _binhop
 from binhop._binhop import Machine
 from binhop.errors import RequestError
-from binhop.results import caches
+from binhop.metrics import caches
 from binhop.run import metrics_of
 from binhop.run_options import extended
 from binhop.study.document import MACHINE, Amount, Choice, Part, Study, label
@@ -74,7 +74,7 @@ class Place:
 
 
 @dataclass
-class Run:
+class StudyRun:
     """Cells simulated together: one pass over one workload."""
 
     workload: str
@@ -98,7 +98,7 @@ class Plan:
 
     study: Study
     places: list[Place]
-    runs: list[Run]
+    runs: list[StudyRun]
     traces: dict[str, Trace]
     axes: list[str]
     scale: str | None
@@ -248,15 +248,15 @@ def _trace(named: str, directory: Path) -> Trace:
     return Trace.open(path) if path.is_file() else Trace.of(named)
 
 
-def _runs(places: list[Place]) -> list[Run]:
+def _runs(places: list[Place]) -> list[StudyRun]:
     """Equal cells merged, then those of one workload, end and set of placements together."""
     seeds: dict[Cell, set[int]] = {}
     for place in places:
         seeds.setdefault(place.cell, set()).update(place.seeds)
-    runs: dict[tuple[str, End, tuple[int, ...]], Run] = {}
+    runs: dict[tuple[str, End, tuple[int, ...]], StudyRun] = {}
     for cell, wanted in seeds.items():
         numbers = tuple(sorted(wanted))
-        run = runs.setdefault((cell.workload, cell.end, numbers), Run(cell.workload, cell.end, numbers))
+        run = runs.setdefault((cell.workload, cell.end, numbers), StudyRun(cell.workload, cell.end, numbers))
         run.cells.append(cell)
     order = {workload: number for number, workload in enumerate(dict.fromkeys(run[0] for run in runs))}
     return sorted(runs.values(), key=lambda run: order[run.workload])

@@ -9,8 +9,9 @@ from binhop import _binhop, json_file
 from binhop.escape import json_text
 from binhop.held import Pieces, Stored, frame_of, pieces, write_held
 from binhop.lazily import pl
+from binhop.metrics import exact
 from binhop.output import MARK, read_parquet, write_parquet, write_provenance
-from binhop.results import SCHEMA, exact
+from binhop.results import SCHEMA
 from binhop.summary import summarise, with_misses
 from binhop.tables.study import study_tables
 

@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from binhop.held import Held
+    from binhop.pace import Tell, Watch
     from binhop.results import Result
-    from binhop.study.cells import Place, Plan, Run
-
-    Tell = Callable[[int, int | None], object]
-    Watch = Callable[[str, int, int | None], object]
+    from binhop.study.cells import Place, Plan, StudyRun
 
 LONG = ("series", "processes")
 """The tables that may be longer than memory holds."""
@@ -196,7 +194,7 @@ def explain(plan: Plan, *, threads: int | None = None) -> list[str]:
     return lines
 
 
-def _shared(run: Run, names: Mapping[int, str], threads: int | None) -> list[str]:
+def _shared(run: StudyRun, names: Mapping[int, str], threads: int | None) -> list[str]:
     """Returns the plan of the run in words."""
     return explained(
         [cell.machine for cell in run.cells],
@@ -206,7 +204,7 @@ def _shared(run: Run, names: Mapping[int, str], threads: int | None) -> list[str
 
 
 def _simulate(
-    run: Run, plan: Plan, threads: int | None, tell: Tell | None
+    run: StudyRun, plan: Plan, threads: int | None, tell: Tell | None
 ) -> tuple[dict[str, Held], list[tuple[str, str]]]:
     """Makes one pass over one workload, for all of the run's cells; returns tables and notes."""
     machines = [cell.machine for cell in run.cells]
@@ -216,7 +214,7 @@ def _simulate(
     return _tables(run, results), [(cell.id, note) for cell, result in pairs for note in result.own_notes]
 
 
-def _tables(run: Run, results: list[Result]) -> dict[str, Held]:
+def _tables(run: StudyRun, results: list[Result]) -> dict[str, Held]:
     """The tables of a run, its cells named."""
     of = [(cell.id, result) for cell, result in zip(run.cells, results, strict=True)]
     tables: dict[str, Held] = {name: Pieces(partial(_named, of, name)) for name in LONG}
@@ -231,7 +229,7 @@ def _named(of: list[tuple[str, Result]], table: str) -> Iterator[pl.DataFrame]:
             yield pl.DataFrame(piece).with_columns(cell=pl.lit(cell))
 
 
-def _facts(run: Run, trace: dict[str, Any]) -> dict[str, Any]:
+def _facts(run: StudyRun, trace: dict[str, Any]) -> dict[str, Any]:
     """What the tables of a run depend on: nothing else may change them."""
     return {
         "trace": trace,

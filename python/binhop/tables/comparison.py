@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binhop.comparison.result import together
 from binhop.lazily import pl
 from binhop.numbers import figure, grouped, signed
+from binhop.summary import as_one_workload
 from binhop.tables.form import Table
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def comparison_tables(
 ) -> list[Table]:
     """Returns a table for each workload from a comparison's values, its summary, and its provenance."""
     traces = provenance.get("compared") == "traces"
-    measured = together(values.filter(phase="measured"), by_trace=traces)
+    measured = as_one_workload(values.filter(phase="measured"), by_trace=traces)
     return [
         _table(measured.filter(workload=workload), summary.filter(workload=workload), provenance, workload)
         for workload in measured["workload"].unique(maintain_order=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from binhop.metrics import MEMORY, caches
 from binhop.numbers import figure, grouped
-from binhop.results import MEMORY, caches
 from binhop.summary import demand_misses, summarise
 from binhop.tables.form import Table
 

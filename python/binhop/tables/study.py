@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from binhop.lazily import pl
+from binhop.metrics import MEMORY, caches
 from binhop.numbers import figure
-from binhop.results import MEMORY, caches
 from binhop.tables.comparison import titled
 from binhop.tables.form import Table
 

@@ -15,15 +15,15 @@ from binhop.output import ResultDirectory
 from binhop.report.style import save
 from binhop.reproduce import claims as verdicts
 from binhop.reproduce.kh90 import claims, figures, page, spaces, tables, today
-from binhop.reproduce.kh90.data import HERE, Data
+from binhop.reproduce.kh90.data import HERE, Kh90Data
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
 
-    from binhop.reproduce import Judged, Watch
-    from binhop.reproduce.claims import Claim
+    from binhop.pace import Watch
+    from binhop.reproduce.claims import Claim, Judged
 
 STUDY = HERE / "study.toml"
 
@@ -52,7 +52,7 @@ def run(
 
 
 def _judge(directory: Path) -> list[Claim]:
-    return claims.judge(Data.read(directory))
+    return claims.judge(Kh90Data.read(directory))
 
 
 def report(directory: Path) -> list[Path]:
@@ -65,7 +65,7 @@ def report(directory: Path) -> list[Path]:
 
 
 def _report(directory: Path, judged: list[Claim]) -> list[Path]:
-    data = Data.read(directory)
+    data = Kh90Data.read(directory)
     made = [verdicts.write(judged, directory)]
     every = tables.all_tables(data)
     made += tables.write(every, directory)

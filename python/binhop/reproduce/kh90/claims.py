@@ -8,7 +8,7 @@ from binhop.reproduce.kh90 import rates, spaces, trend, worth
 
 if TYPE_CHECKING:
     from binhop.reproduce.claims import Claim
-    from binhop.reproduce.kh90.data import Data
+    from binhop.reproduce.kh90.data import Kh90Data
 
 MODEL = ("K1", "K2")
 """Claims about the model alone: no prefix is too short for them."""
@@ -24,7 +24,7 @@ SOME = 0.1
 is cold there; enough processes must have been, and of them each rule asks its own number."""
 
 
-def judge(data: Data) -> list[Claim]:
+def judge(data: Kh90Data) -> list[Claim]:
     """K1 to K15, in order; undecided where the run is too short."""
     claims = [rule(data) for rule in (*spaces.ALL, *trend.ALL, *rates.ALL, *worth.ALL)]
     run, workload = min((count, name) for name, count in data.instructions.items())

@@ -40,13 +40,13 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class Data:
+class Kh90Data:
     """The tables of a run of the study."""
 
     result: StudyResult
 
     @classmethod
-    def read(cls, directory: Path) -> Data:
+    def read(cls, directory: Path) -> Kh90Data:
         """From the Parquet of a directory."""
         return cls(StudyResult.read(directory))
 
@@ -148,8 +148,8 @@ def expected() -> pl.DataFrame:
     return pl.read_csv(HERE / "expected.csv", glob=False, schema_overrides=schema)
 
 
-class Paper:
-    """`Paper` holds the paper's figures, by table, workload, heuristic and machine."""
+class Kh90Paper:
+    """`Kh90Paper` holds the paper's figures, by table, workload, heuristic and machine."""
 
     def __init__(self) -> None:
         rows = expected().select(

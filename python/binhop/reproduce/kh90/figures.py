@@ -14,7 +14,7 @@ from binhop.models.conflicts import Cache
 from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, finish, save
 from binhop.reproduce.judge import measure
 from binhop.reproduce.kh90 import trend
-from binhop.reproduce.kh90.data import MAIN, SIZES, WAYS, Data, Paper
+from binhop.reproduce.kh90.data import MAIN, SIZES, WAYS, Kh90Data, Kh90Paper
 from binhop.reproduce.kh90.rates import FRAMES, POOLS
 from binhop.reproduce.kh90.spaces import CACHE, drawn, groups
 
@@ -26,7 +26,7 @@ PAIR = {"random": ORANGE, "hierarchical": BLUE}
 POOLED = {"random": ORANGE, "bin-hopping": PINK, "sequential": GREEN, "hierarchical": BLUE}
 
 
-def draw(data: Data, directory: Path) -> list[Path]:
+def draw(data: Kh90Data, directory: Path) -> list[Path]:
     """Draws every figure; the files made."""
     made = []
     for stem, chart in all_figures(data).items():
@@ -35,9 +35,9 @@ def draw(data: Data, directory: Path) -> list[Path]:
     return made
 
 
-def all_figures(data: Data) -> dict[str, Any]:
+def all_figures(data: Kh90Data) -> dict[str, Any]:
     """Every figure by the name of its file; None where the run has nothing to show."""
-    paper = Paper()
+    paper = Kh90Paper()
     return {
         "figure-3": figure_3(),
         "figure-4": figure_4(),
@@ -140,7 +140,7 @@ def figure_4() -> Any:
     )
 
 
-def figure_10(data: Data) -> Any:
+def figure_10(data: Kh90Data) -> Any:
     """Misses over time, one line for each placement."""
     table = data.frame("series", "over-time").filter(metric="l2.mpi").drop_nulls("value")
     if table.is_empty():
@@ -192,7 +192,7 @@ def _interval(table: pl.DataFrame) -> str:
     return f"{round(max(table['instructions'].to_list()) / 1e6)} M"
 
 
-def figure_11(data: Data, paper: Paper) -> Any:
+def figure_11(data: Kh90Data, paper: Kh90Paper) -> Any:
     """Misses over ways, and over size."""
     rows = []
     for name, size, ways in product(PAIR, SIZES, WAYS):
@@ -269,7 +269,7 @@ def _against(table: pl.DataFrame, by: str, other: str, at: list[int], title: str
     return alt.layer(*_dashed(table, by, x), lines, theirs, labels).properties(width=330, height=300)
 
 
-def figure_12(data: Data) -> Any:
+def figure_12(data: Kh90Data) -> Any:
     """Conflicts in each address space, against the model."""
     table = data.processes("conflicts")
     if table.is_empty():
@@ -312,7 +312,7 @@ def figure_12(data: Data) -> Any:
     )
 
 
-def figure_13(data: Data) -> Any:
+def figure_13(data: Kh90Data) -> Any:
     """A process's misses against its conflicts."""
     table = trend.chosen(data)
     line = trend.plain(table, data.confidence)
@@ -345,7 +345,7 @@ def figure_13(data: Data) -> Any:
     )
 
 
-def pools(data: Data, paper: Paper) -> Any:
+def pools(data: Kh90Data, paper: Kh90Paper) -> Any:
     """Misses over the size of the pool (K12)."""
     rows = []
     for name, pool in product(POOLED, POOLS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from binhop.reproduce.kh90 import tables as tabular
-from binhop.reproduce.kh90.data import MAIN, SAMPLES, WORKLOADS, Data, expected
+from binhop.reproduce.kh90.data import MAIN, SAMPLES, WORKLOADS, Kh90Data, expected
 from binhop.reproduce.markdown import claims_table, judged
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ CAPTIONS = {
 
 
 def page(
-    data: Data, claims: list[Claim], tables: dict[str, pl.DataFrame], figures: set[str], today: str
+    data: Kh90Data, claims: list[Claim], tables: dict[str, pl.DataFrame], figures: set[str], today: str
 ) -> str:
     """The page as Markdown."""
     parts = [
@@ -71,7 +71,7 @@ def _notes(name: str) -> str:
     return "\n" + "\n".join(lines) + "\n" if lines else ""
 
 
-def _scope(data: Data) -> str:
+def _scope(data: Kh90Data) -> str:
     """What was simulated, and what may be concluded from it."""
     lengths = ", ".join(f"{name} {count / 1e6:,.0f} M" for name, count in data.instructions.items())
     what = {

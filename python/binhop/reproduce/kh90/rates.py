@@ -21,7 +21,17 @@ from binhop.reproduce.judge import (
     verdict,
     within,
 )
-from binhop.reproduce.kh90.data import HEURISTICS, LARGE, MAIN, SAMPLES, SIZES, SMALL, WAYS, WORKLOADS, Data
+from binhop.reproduce.kh90.data import (
+    HEURISTICS,
+    LARGE,
+    MAIN,
+    SAMPLES,
+    SIZES,
+    SMALL,
+    WAYS,
+    WORKLOADS,
+    Kh90Data,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,13 +44,13 @@ FRAMES = {pool: 16 << step for step, pool in enumerate(POOLS)}
 CELLS = tuple(product(WORKLOADS, SIZES))
 
 
-def reduction(data: Data, workload: str, size: str, ways: int) -> NDArray[np.float64]:
+def reduction(data: Kh90Data, workload: str, size: str, ways: int) -> NDArray[np.float64]:
     """Returns samples of 1 − mean(hierarchical) / mean(random), with the paper's number of placements."""
     careful = data.table(workload, "hierarchical", size, ways)
     return 1 - ratios(careful, data.table(workload, "random", size, ways))
 
 
-def k5(data: Data) -> Claim:
+def k5(data: Kh90Data) -> Claim:
     """The mean reduction by ways."""
     by_ways = {ways: sum(reduction(data, *cell, ways) for cell in CELLS) / len(CELLS) for ways in WAYS}
     found = {ways: measure(samples, data.confidence) for ways, samples in by_ways.items()}
@@ -65,7 +75,7 @@ def k5(data: Data) -> Claim:
     )
 
 
-def k6(data: Data) -> Claim:
+def k6(data: Kh90Data) -> Claim:
     """Narrower intervals, and disjoint ones."""
     narrower, disjoint = 0, 0
     for (workload, size), ways in product(CELLS, WAYS):
@@ -91,7 +101,7 @@ def k6(data: Data) -> Claim:
     )
 
 
-def k7(data: Data) -> Claim:
+def k7(data: Kh90Data) -> Claim:
     """The order of Table 3."""
     large = {name: data.samples(MAIN, name, "4MiB", 1, LARGE) for name in HEURISTICS}
     small = {name: data.samples(MAIN, name, "4MiB", 1, SMALL) for name in HEURISTICS}
@@ -137,7 +147,7 @@ def k7(data: Data) -> Claim:
     )
 
 
-def k8(data: Data) -> Claim:
+def k8(data: Kh90Data) -> Claim:
     """Caches that a policy was not tuned for."""
     conditions = []
     worst = {}
@@ -173,7 +183,7 @@ def k8(data: Data) -> Claim:
     )
 
 
-def k10(data: Data) -> Claim:
+def k10(data: Kh90Data) -> Claim:
     """Equal page-coloring among many processes."""
     samples = {name: data.samples(MAIN, name, "4MiB", 1) for name in HEURISTICS}
     equal, hashed, hopping = (
@@ -203,7 +213,7 @@ def k10(data: Data) -> Claim:
     )
 
 
-def k11(data: Data) -> Claim:
+def k11(data: Kh90Data) -> Claim:
     """Random's intervals by ways."""
     count = sum(
         measure(data.table(workload, "random", size, 1), data.confidence).half
@@ -222,7 +232,7 @@ def k11(data: Data) -> Claim:
     )
 
 
-def k12(data: Data) -> Claim:
+def k12(data: Kh90Data) -> Claim:
     """The knee of the pool: what every pool costs over one frame for each bin."""
     conditions = []
     shown: dict[str, Measure] = {}

@@ -16,7 +16,7 @@ from binhop.reproduce.kh90.data import WAYS
 if TYPE_CHECKING:
     import numpy as np
 
-    from binhop.reproduce.kh90.data import Data
+    from binhop.reproduce.kh90.data import Kh90Data
 
 CACHE = Cache.of("1MiB", ways=1)
 """Figures 3, 4, 12: 64 bins of 128 frames."""
@@ -48,7 +48,7 @@ def drawn() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["ways", "pages", "model", "mean", "error", "agrees"], orient="row")
 
 
-def k1(_: Data) -> Claim:
+def k1(_: Kh90Data) -> Claim:
     """The model against drawn placements."""
     table = drawn()
     off = table.filter(~pl.col("agrees"))
@@ -72,7 +72,7 @@ def k1(_: Data) -> Claim:
     )
 
 
-def k2(_: Data) -> Claim:
+def k2(_: Kh90Data) -> Claim:
     """Where mapping conflicts peak."""
     curves = {
         ways: [conflicts.mapping(pages, Cache.of("1MiB", ways)) for pages in range(1, 257)] for ways in WAYS
@@ -126,7 +126,7 @@ def groups(table: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def k3(data: Data) -> Claim:
+def k3(data: Kh90Data) -> Claim:
     """Simulated conflicts on the model's curve."""
     found = groups(data.processes("conflicts").filter(heuristic="random"))
     statement = (
@@ -162,7 +162,7 @@ def k3(data: Data) -> Claim:
     )
 
 
-def k4(data: Data) -> Claim:
+def k4(data: Kh90Data) -> Claim:
     """No unnecessary conflict with hierarchical."""
     table = data.processes("conflicts").filter(heuristic="hierarchical")
     alone = table.filter(pl.col("asid").is_in(_sharers(data), nulls_equal=True).not_())
@@ -188,13 +188,13 @@ def k4(data: Data) -> Claim:
     return Claim("K4", statement, measured, None, verdict(conditions), told(rule, conditions))
 
 
-def _sharers(data: Data) -> list[int]:
+def _sharers(data: Kh90Data) -> list[int]:
     """The processes that share a page with another under some placement."""
     shared = data.processes("conflicts").filter(pl.col("shared") > 0)
     return shared["asid"].unique().to_list()
 
 
-def k15(data: Data) -> Claim:
+def k15(data: Kh90Data) -> Claim:
     """Sharing."""
     careless = data.processes("sharing")
     kept = data.processes("sharing-kept")

@@ -17,8 +17,8 @@ from binhop.reproduce.kh90.data import (
     SMALL,
     WAYS,
     WORKLOADS,
-    Data,
-    Paper,
+    Kh90Data,
+    Kh90Paper,
 )
 from binhop.reproduce.kh90.rates import TUNED
 from binhop.reproduce.markdown import grid
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def confidence_table(data: Data, paper: Paper, workload: str) -> pl.DataFrame:
+def confidence_table(data: Kh90Data, paper: Kh90Paper, workload: str) -> pl.DataFrame:
     """Table 1 (mult2.2) or one of Appendix A: mean, half-width and median of both, and the reduction."""
     rows = []
     for size, ways in product(SIZES, WAYS):
@@ -48,7 +48,7 @@ def confidence_table(data: Data, paper: Paper, workload: str) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def reductions(data: Data, paper: Paper) -> pl.DataFrame:
+def reductions(data: Kh90Data, paper: Kh90Paper) -> pl.DataFrame:
     """Table 2: the reduction in direct-mapped caches."""
     rows = []
     for workload in WORKLOADS:
@@ -62,7 +62,7 @@ def reductions(data: Data, paper: Paper) -> pl.DataFrame:
 
 
 def _row(
-    data: Data, paper: Paper, table: str, name: str, cells: Iterable[tuple[str, int, str]]
+    data: Kh90Data, paper: Kh90Paper, table: str, name: str, cells: Iterable[tuple[str, int, str]]
 ) -> dict[str, Any]:
     """A heuristic's means in some cells, and relative to hierarchical."""
     row: dict[str, Any] = {}
@@ -77,7 +77,7 @@ def _row(
     return row
 
 
-def heuristics(data: Data, paper: Paper) -> pl.DataFrame:
+def heuristics(data: Kh90Data, paper: Kh90Paper) -> pl.DataFrame:
     """Table 3: six heuristics, two pools, 4 MiB direct-mapped."""
     rows = [
         {"heuristic": name, "pool": pool, **_row(data, paper, "Table 3", name, [("4MiB", 1, pool)])}
@@ -86,7 +86,7 @@ def heuristics(data: Data, paper: Paper) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def configurations(data: Data, paper: Paper) -> pl.DataFrame:
+def configurations(data: Kh90Data, paper: Kh90Paper) -> pl.DataFrame:
     """Table 4: the careful heuristics in all nine caches."""
     rows = [
         {
@@ -100,9 +100,9 @@ def configurations(data: Data, paper: Paper) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def all_tables(data: Data) -> dict[str, pl.DataFrame]:
+def all_tables(data: Kh90Data) -> dict[str, pl.DataFrame]:
     """Every table by the name of its file."""
-    paper = Paper()
+    paper = Kh90Paper()
     made = {"table-1": confidence_table(data, paper, MAIN), "table-2": reductions(data, paper)}
     made |= {"table-3": heuristics(data, paper), "table-4": configurations(data, paper)}
     for workload in WORKLOADS:

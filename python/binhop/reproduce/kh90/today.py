@@ -18,7 +18,7 @@ from binhop.reproduce.kh90.tables import percent
 from binhop.reproduce.markdown import grid
 
 if TYPE_CHECKING:
-    from binhop.reproduce.kh90.data import Data
+    from binhop.reproduce.kh90.data import Kh90Data
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ LEAST = 1e-4
 """A variation below this is none: a hundredth of a per cent."""
 
 
-def samples(data: Data) -> pl.DataFrame:
+def samples(data: Kh90Data) -> pl.DataFrame:
     """Misses per 1000 instructions: level, workload, policy, seed, rate."""
     frames = []
     for level in LEVELS:
@@ -58,7 +58,7 @@ def samples(data: Data) -> pl.DataFrame:
     return pl.concat(frames)
 
 
-def luck(data: Data) -> pl.DataFrame:
+def luck(data: Kh90Data) -> pl.DataFrame:
     """Per level, workload and policy: mean, variation (deviation / mean), relative (mean over random's)."""
     keys = ["level", "workload", "policy"]
     table = (
@@ -72,7 +72,7 @@ def luck(data: Data) -> pl.DataFrame:
     return joined.with_columns(relative=pl.col("mean") / pl.col("base")).drop("base", "deviation")
 
 
-def _ran(data: Data, table: pl.DataFrame) -> str:
+def _ran(data: Kh90Data, table: pl.DataFrame) -> str:
     """How much was simulated: references of a workload, and placements, of all machines together."""
     parts = dict.fromkeys(level.part for level in LEVELS)
     lengths = [data.frame("results", part).filter(metric="references")["value"] for part in parts]
@@ -82,7 +82,7 @@ def _ran(data: Data, table: pl.DataFrame) -> str:
     return f"{read} references of each workload, {' or '.join(map(str, counts))} placements of each cell"
 
 
-def section(data: Data, table: pl.DataFrame) -> str:
+def section(data: Kh90Data, table: pl.DataFrame) -> str:
     """The page's section: what is asked and of what, the figure, a table for each machine."""
     parts = [
         "## Today's machines\n",
@@ -141,7 +141,7 @@ def _said(table: pl.DataFrame) -> str:
     return "\n\n".join(sentences)
 
 
-def figure(data: Data) -> Any:
+def figure(data: Kh90Data) -> Any:
     """Every placement a mark: machines down, workloads across, policies on the rows of each panel."""
     table = samples(data)
     base = table.filter(policy=BASE).group_by("level", "workload").agg(base=pl.col("rate").mean())

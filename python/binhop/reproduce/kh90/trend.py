@@ -20,7 +20,7 @@ from binhop.reproduce.claims import Claim
 from binhop.reproduce.judge import Measure, positive, told, verdict
 
 if TYPE_CHECKING:
-    from binhop.reproduce.kh90.data import Data
+    from binhop.reproduce.kh90.data import Kh90Data
 
 FIRST, LAST = 32, 64
 """Processes of 0.5 to 1 MiB, in pages of 16 KiB (§4.2.2)."""
@@ -36,7 +36,7 @@ class Line:
     start: float
 
 
-def chosen(data: Data) -> pl.DataFrame:
+def chosen(data: Kh90Data) -> pl.DataFrame:
     """Processes of 0.5 to 1 MiB under random placement, one row for each placement."""
     return data.processes("conflicts").filter(
         pl.col("heuristic").eq("random")
@@ -81,7 +81,7 @@ def within_processes(table: pl.DataFrame, confidence: float) -> Measure | None:
     return Measure(slope, slope - half, slope + half, processes)
 
 
-def k9(data: Data) -> Claim:
+def k9(data: Kh90Data) -> Claim:
     """Misses over conflicts."""
     table = chosen(data)
     drawn, found = plain(table, data.confidence), within_processes(table, data.confidence)

@@ -13,7 +13,7 @@ from scipy.stats import t
 from binhop.models.conflicts import equivalent
 from binhop.reproduce.claims import Claim
 from binhop.reproduce.judge import Condition, less, measure, told, verdict
-from binhop.reproduce.kh90.data import MAIN, SIZES, WAYS, Data
+from binhop.reproduce.kh90.data import MAIN, SIZES, WAYS, Kh90Data
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +75,7 @@ def _about(name: str, found: Worth, measured: list[int]) -> Condition:
     )
 
 
-def k13(data: Data) -> Claim:
+def k13(data: Kh90Data) -> Claim:
     """What hierarchical is worth."""
     careful = data.samples(MAIN, "hierarchical", "1MiB", 1)
     by = {
@@ -101,7 +101,7 @@ def k13(data: Data) -> Claim:
     )
 
 
-def k14(data: Data) -> Claim:
+def k14(data: Kh90Data) -> Claim:
     """The absolute gain by size."""
     gains = {
         size: data.samples(MAIN, "random", size, 1) - data.samples(MAIN, "hierarchical", size, 1)

@@ -14,8 +14,8 @@ from binhop.reproduce import claims as claim_files
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from binhop.reproduce import Judged, Watch
-    from binhop.reproduce.claims import Claim
+    from binhop.pace import Watch
+    from binhop.reproduce.claims import Claim, Judged
 
 
 def run(
@@ -40,9 +40,9 @@ def run(
 
 def _judge(directory: Path) -> list[Claim]:
     from binhop.reproduce.lf91.claims import judge
-    from binhop.reproduce.lf91.data import Data
+    from binhop.reproduce.lf91.data import Lf91Data
 
-    return judge(Data.read(directory))
+    return judge(Lf91Data.read(directory))
 
 
 def report(directory: Path) -> list[Path]:
@@ -52,8 +52,8 @@ def report(directory: Path) -> list[Path]:
 
 def _report(directory: Path, judged: list[Claim]) -> list[Path]:
     from binhop.reproduce.lf91 import figures, page
-    from binhop.reproduce.lf91.data import Data
+    from binhop.reproduce.lf91.data import Lf91Data
 
-    data = Data.read(directory)
+    data = Lf91Data.read(directory)
     made = [claim_files.write(judged, directory), *figures.draw(data, directory)]
     return [*made, *page.write(data, judged, directory)]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from binhop.models.estimate import Estimate, agrees
 from binhop.reproduce.claims import Claim
-from binhop.reproduce.lf91.data import COLORS, HASHED, MIB, MOST, REASONABLE, SIZES, WORKLOADS, Paper, mib
+from binhop.reproduce.lf91.data import COLORS, HASHED, MIB, MOST, REASONABLE, SIZES, WORKLOADS, Lf91Paper, mib
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from binhop.reproduce.claims import Verdict
-    from binhop.reproduce.lf91.data import Data
+    from binhop.reproduce.lf91.data import Lf91Data
 
 SINGLE = WORKLOADS[:4]
 """The programs that are not the mix."""
@@ -22,7 +22,7 @@ PART = 0.5
 """The smallest share of the paper's references with which a claim about its programs is decided."""
 
 
-def judge(data: Data) -> list[Claim]:
+def judge(data: Lf91Data) -> list[Claim]:
     """L1 to L8, in order."""
     about_programs = [rule(data) for rule in (_l2, _l3, _l4, _l5, _l6, _l7, _l8)]
     short = _too_short(data)
@@ -31,9 +31,9 @@ def judge(data: Data) -> list[Claim]:
     return [_l1(data), *about_programs]
 
 
-def _too_short(data: Data) -> str | None:
+def _too_short(data: Lf91Data) -> str | None:
     """Why a run is too short to judge by, if it is."""
-    paper = Paper()
+    paper = Lf91Paper()
     share, workload = min((data.references(name) / paper.references(name), name) for name in WORKLOADS)
     if share >= PART:
         return None
@@ -53,7 +53,7 @@ def _claim(
     return Claim(name, statement, measured, None, _verdict(holds), how)
 
 
-def _l1(data: Data) -> Claim:
+def _l1(data: Lf91Data) -> Claim:
     cells = list(data.model.iter_rows(named=True))
     off = [abs(cell["monte_carlo"] / cell["model"] - 1) for cell in cells]
     errors = [abs(cell["monte_carlo"] - cell["model"]) / cell["error"] for cell in cells if cell["error"] > 0]
@@ -69,7 +69,7 @@ def _l1(data: Data) -> Claim:
     )
 
 
-def _l2(data: Data) -> Claim:
+def _l2(data: Lf91Data) -> Claim:
     cells = [(name, colors) for name in SINGLE for colors in COLORS]
     used = {cell: data.used(*cell) or 0.0 for cell in cells}
     lowest = min(used, key=lambda cell: used[cell])
@@ -95,7 +95,7 @@ def _listed(cells: list[tuple[str, int]]) -> str:
     return f" ({', '.join(f'{name} at {colors}' for name, colors in cells)})" if cells else ""
 
 
-def _l3(data: Data) -> Claim:
+def _l3(data: Lf91Data) -> Claim:
     pairs = {c: (data.used("mult", c) or 0.0, data.modelled("mult", c) or 0.0) for c in COLORS if c > 1}
     above = [colors for colors, (used, modelled) in pairs.items() if used >= modelled]
     told = ", ".join(f"{c}: {used:.3f} / {modelled:.3f}" for c, (used, modelled) in pairs.items())
@@ -117,8 +117,8 @@ def _combinations() -> Iterator[tuple[str, int]]:
             yield name, size
 
 
-def _l4(data: Data) -> Claim:
-    paper = Paper()
+def _l4(data: Lf91Data) -> Claim:
+    paper = Lf91Paper()
     changed = [cell for cell in _combinations() if abs(data.ratio(*cell) - 1) >= 0.01]
     theirs = [cell for cell in _combinations() if abs(paper.ratio(*cell) - 1) >= 0.01]
     told = ", ".join(
@@ -134,7 +134,7 @@ def _l4(data: Data) -> Claim:
     )
 
 
-def _l5(data: Data) -> Claim:
+def _l5(data: Lf91Data) -> Claim:
     cells = {(name, size): data.ratio(name, size) for name in WORKLOADS for size in SIZES}
     best = min(cells, key=lambda cell: cells[cell])
     fewer = [cell for cell, ratio in cells.items() if ratio <= 0.9]
@@ -150,7 +150,7 @@ def _l5(data: Data) -> Claim:
     )
 
 
-def _l6(data: Data) -> Claim:
+def _l6(data: Lf91Data) -> Claim:
     plain, hashed = (data.used(name, MOST) or 0.0 for name in ("mult", HASHED))
     modelled = data.modelled("mult", MOST) or 0.0
     nearer = abs(hashed - modelled) < abs(plain - modelled)
@@ -164,8 +164,8 @@ def _l6(data: Data) -> Claim:
     )
 
 
-def _l7(data: Data) -> Claim:
-    paper = Paper()
+def _l7(data: Lf91Data) -> Claim:
+    paper = Lf91Paper()
     names = ("tree", "tv")
     found = {name: data.ratio(name, MIB) for name in names}
     told = ", ".join(
@@ -182,7 +182,7 @@ def _l7(data: Data) -> Claim:
     )
 
 
-def _l8(data: Data) -> Claim:
+def _l8(data: Lf91Data) -> Claim:
     logs = [math.log(data.ratio(*cell)) for cell in _combinations()]
     mean = math.exp(sum(logs) / len(logs))
     return _claim(

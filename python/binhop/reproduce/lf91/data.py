@@ -35,7 +35,7 @@ def mib(size: int) -> str:
 
 
 @dataclass(frozen=True)
-class Data:
+class Lf91Data:
     """The tables of a run.
 
     Attributes:
@@ -51,7 +51,7 @@ class Data:
     provenance: dict[str, Any]
 
     @classmethod
-    def read(cls, directory: Path) -> Data:
+    def read(cls, directory: Path) -> Lf91Data:
         """From the Parquet of a directory."""
         tables = {
             name: read_parquet(directory / f"{name}.parquet") for name in ("faults", "utilization", "model")
@@ -94,8 +94,8 @@ class Data:
         return int(self.faults.filter(workload=workload)["references"][0])
 
 
-class Paper:
-    """`Paper` holds the paper's figures."""
+class Lf91Paper:
+    """`Lf91Paper` holds the paper's figures."""
 
     def __init__(self) -> None:
         self._values = {

@@ -8,7 +8,7 @@ import altair as alt
 
 from binhop.lazily import pl
 from binhop.report import style
-from binhop.reproduce.lf91.data import COLORS, HASHED, SIZES, TABLES, WORKLOADS, Data, Paper, mib
+from binhop.reproduce.lf91.data import COLORS, HASHED, SIZES, TABLES, WORKLOADS, Lf91Data, Lf91Paper, mib
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ SHOWN = SIZES[2:]
 WIDTH, HEIGHT = 380, 260
 
 
-def draw(data: Data, directory: Path) -> list[Path]:
+def draw(data: Lf91Data, directory: Path) -> list[Path]:
     """Every figure as PNG and SVG; the files made."""
     charts = {"figure-1": _figure_1(data), "figure-2": _figure_2(data)}
     charts |= {f"figure-{number + 1}": _rates(data, name) for name, number in TABLES.items()}
@@ -49,7 +49,7 @@ def _legend(title: str | None, dashed: bool = False) -> Any:
     )
 
 
-def _figure_1(data: Data) -> Any:
+def _figure_1(data: Lf91Data) -> Any:
     """Figure 1: the model, and the runs that validate it."""
     rows = data.model.with_columns(memory=pl.col("size").map_elements(mib, return_dtype=pl.String))
     order = [mib(size) for size in rows["size"].unique().sort().to_list()]
@@ -70,7 +70,7 @@ def _figure_1(data: Data) -> Any:
     )
 
 
-def _figure_2(data: Data) -> Any:
+def _figure_2(data: Lf91Data) -> Any:
     """Figure 2: utilization simulated, and by the model for memory of the program's size."""
     names = {name: name for name in WORKLOADS} | {HASHED: "mult, pid hash"}
     order = [*names.values()]
@@ -115,9 +115,9 @@ def _figure_2(data: Data) -> Any:
     )
 
 
-def _rates(data: Data, workload: str) -> Any:
+def _rates(data: Lf91Data, workload: str) -> Any:
     """Draws figures 3 to 7: faults relative to one color, binhop's beside the paper's."""
-    paper = Paper()
+    paper = Lf91Paper()
     rows = pl.DataFrame(
         [
             {"memory": mib(size), "colors": colors, "ratio": of.ratio(workload, size, colors), "by": by}
@@ -152,6 +152,6 @@ def _rates(data: Data, workload: str) -> Any:
     )
 
 
-def _length(data: Data, workload: str) -> str:
+def _length(data: Lf91Data, workload: str) -> str:
     references = data.references(workload) / 1e6
     return f"{references / 1000:.3g} G references" if references >= 500 else f"{references:.3g} M references"

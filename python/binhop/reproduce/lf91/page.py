@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from binhop.lazily import pl
 from binhop.models import paging as model
-from binhop.reproduce.lf91.data import COLORS, HASHED, SIZES, TABLES, WORKLOADS, Data, Paper, mib
+from binhop.reproduce.lf91.data import COLORS, HASHED, SIZES, TABLES, WORKLOADS, Lf91Data, Lf91Paper, mib
 from binhop.reproduce.markdown import claims_table, grid, judged
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PAGE = "report.md"
 
 
-def write(data: Data, claims: list[Claim], directory: Path) -> list[Path]:
+def write(data: Lf91Data, claims: list[Claim], directory: Path) -> list[Path]:
     """Writes report.md, comparison.csv and what Figures 1 and 2 show; the files made."""
     page = directory / PAGE
     page.write_text(_page(data, claims), encoding="utf-8")
@@ -30,7 +30,7 @@ def write(data: Data, claims: list[Claim], directory: Path) -> list[Path]:
     return made
 
 
-def _page(data: Data, claims: list[Claim]) -> str:
+def _page(data: Lf91Data, claims: list[Claim]) -> str:
     parts = [
         "# LF91: paging performance with page coloring\n",
         _about(data),
@@ -52,9 +52,9 @@ def _page(data: Data, claims: list[Claim]) -> str:
     return "\n".join(parts)
 
 
-def _about(data: Data) -> str:
+def _about(data: Lf91Data) -> str:
     lengths = {name: data.references(name) for name in WORKLOADS}
-    paper = Paper()
+    paper = Lf91Paper()
     told = ", ".join(
         f"{name} {length / 1e6:.0f} M ({100 * length / paper.references(name):.0f}% of the paper's)"
         for name, length in lengths.items()
@@ -72,7 +72,7 @@ def _about(data: Data) -> str:
     )
 
 
-def _model(data: Data) -> str:
+def _model(data: Lf91Data) -> str:
     cells = {(row["size"], row["colors"]): row for row in data.model.iter_rows(named=True)}
     sizes = [*data.model["size"].unique(maintain_order=True)]
     rows = []
@@ -89,8 +89,8 @@ def _model(data: Data) -> str:
     )
 
 
-def _programs(data: Data) -> str:
-    paper = Paper()
+def _programs(data: Lf91Data) -> str:
+    paper = Lf91Paper()
     rows = [
         [
             name,
@@ -105,13 +105,13 @@ def _programs(data: Data) -> str:
     return grid(head, rows)
 
 
-def _used(data: Data) -> str:
+def _used(data: Lf91Data) -> str:
     rows = []
     for name in (*WORKLOADS, HASHED):
         rows.append([name, *(_share(data.used(name, colors)) for colors in COLORS)])
         if name != HASHED:
             rows.append(["by the model", *(_share(data.modelled(name, colors)) for colors in COLORS)])
-    paper = Paper()
+    paper = Lf91Paper()
     theirs = ", ".join(f"{name} {model.utilization(64, paper.pages(name) // 64):.3f}" for name in WORKLOADS)
     return (
         "Effective memory utilization, by the number of colors: simulated, and by the model for memory of "
@@ -126,8 +126,8 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _rates(data: Data, name: str) -> str:
-    paper = Paper()
+def _rates(data: Lf91Data, name: str) -> str:
+    paper = Lf91Paper()
     rows = [
         [
             mib(size),
@@ -138,9 +138,9 @@ def _rates(data: Data, name: str) -> str:
     return grid(["memory", *map(str, COLORS)], rows)
 
 
-def _comparison(data: Data) -> pl.DataFrame:
+def _comparison(data: Lf91Data) -> pl.DataFrame:
     """Returns a table of each of the paper's numbers beside binhop's."""
-    paper = Paper()
+    paper = Lf91Paper()
     rows: list[tuple[object, ...]] = []
     for name in WORKLOADS:
         rows.append(("Table 1", name, None, None, "pages", data.pages(name), paper.pages(name)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from binhop.reproduce import Watch
+    from binhop.pace import Watch
 
 PROGRAMS = {"sor": "sor", "tree": "tree", "tv": "tv", "lin": "lin", "mult": "mult1"}
 """The paper's traces, in the order of its tables, and the built-in workloads that represent them."""
