@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import tracemalloc
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -12,10 +14,11 @@ import pytest
 
 from binhop.cli.options import written_as_json
 from binhop.escape import json_text
-from binhop.schema import OUTPUTS
+from binhop.schema import OUTPUTS, reports, results
+from tests.conftest import ROOT
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
     from tests.conftest import Command
 
@@ -65,6 +68,25 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator({**SCHEMA, "anyOf": [{"$ref": f"#/$defs/{name}"}]})
 
 
+def leaves(errors: Iterable[jsonschema.ValidationError]) -> Iterator[jsonschema.ValidationError]:
+    """Yields the errors from which the others follow."""
+    for error in errors:
+        if error.context:
+            yield from leaves(error.context)
+        else:
+            yield error
+
+
+def place_of(error: jsonschema.ValidationError) -> str:
+    """Returns the file, line and name of the class whose object is wrong."""
+    name = error.schema.get("title")
+    found = getattr(reports, name, None) or getattr(results, name, None) if name else None
+    if found is None:
+        return f"python/binhop/schema at {error.json_path}"
+    file = Path(inspect.getsourcefile(found)).relative_to(ROOT)
+    return f"{file}:{inspect.getsourcelines(found)[1]}: {name}"
+
+
 @pytest.fixture
 def place(command: Command, lin: Path) -> Command:
     (command.directory / "a.din").write_text(SOURCE)
@@ -79,8 +101,12 @@ def test_the_output_is_what_the_schema_declares(arguments: tuple[str, ...], plac
     done = place(*arguments, "--json", "-")
     assert done.returncode == (2 if "bad.events" in arguments else 0), done.stderr
     written = json.loads(done.stdout)
+    undeclared = [
+        f"{place_of(error)}: {error.message}; declare each key with its meaning, and run docs/generate.py"
+        for error in leaves(validator(arguments[0]).iter_errors(written))
+    ]
+    assert not undeclared, "\n".join(dict.fromkeys(undeclared))
     jsonschema.Draft202012Validator(SCHEMA).validate(written)
-    validator(arguments[0]).validate(written)
 
 
 @pytest.mark.parametrize("name", ["machines", "workloads", "policies", "counters", "formats", "lint a.din"])
