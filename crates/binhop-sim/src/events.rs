@@ -1,5 +1,5 @@
-//! Events that are no references, as everything that reads a stream understands them: who runs, and what
-//! address spaces look like.
+//! System events: the events that are no references. They say who runs and what address spaces look like.
+//! Every reader of a stream reads them here.
 
 use binhop_base::{Asid, Problem, Result, VirtAddr};
 use binhop_os::{MapFlags, Spaces};
@@ -7,13 +7,13 @@ use binhop_trace::bounds::unknown_op;
 use binhop_trace::event::Cause;
 use binhop_trace::{EventBatch, Op};
 
-/// `Switch` is what a switch says of the thread that it brings, and why the thread before left. It is empty before
-/// the first switch.
+/// `Switch` describes the thread that a switch brings, and why the thread before left. It is empty before the
+/// first switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switch {
-    /// The thread that runs from here.
+    /// The thread that runs from here on.
     pub tid: u32,
-    /// The processor it runs on.
+    /// The processor on which the thread runs.
     pub cpu: u32,
     /// The reason why the thread before left, where the trace gives one.
     pub cause: Option<Cause>,
@@ -21,18 +21,18 @@ pub struct Switch {
     pub syscall: Option<u64>,
 }
 
-/// The meaning of an event that is no reference, for its reader.
+/// `SystemEvent` is the meaning of an event that is no reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SystemEvent {
-    /// From here a thread of this address space runs.
+    /// A thread of this address space runs from here on.
     Switch(Asid, Switch),
-    /// The kernel runs from here on behalf of the process, or the process again.
+    /// The kernel runs on behalf of the process from here on (true), or the process itself (false).
     Kernel(bool),
-    /// A system call, or a further range of one.
+    /// A system call, or a further range of a system call.
     Syscall,
-    /// Wall time, or a protection: it changes nothing.
+    /// An event that changes nothing: wall time, or a protection.
     Nothing,
-    /// Address spaces have changed: what was known of any page may no longer hold.
+    /// Address spaces have changed. What was known of any page may no longer hold.
     Spaces,
 }
 
@@ -55,11 +55,11 @@ impl EventPlace<'_> {
     }
 }
 
-/// Reads the event at `row` of a batch, which must not be a reference. Changes of address spaces are made in
-/// `spaces`. `here` is the running space.
+/// Reads the event at `row` of a batch, which must not be a reference, and changes address spaces
+/// accordingly. `here` is the running address space.
 ///
 /// # Errors
-/// The event's code is unknown, it is a device's, or its numbers are out of range.
+/// The event's code is unknown, the event is a device's, or its numbers are out of range.
 #[cold]
 pub(crate) fn read_event(
     batch: &EventBatch,

@@ -1,6 +1,5 @@
-//! The plan of a run in words: what its machines share, what they do not share and why, and how many rounds it takes.
-//!
-//! The lines are made from the sharing plan and the rounds of a run with the same options.
+//! `explain` puts the sharing plan of a run into words: what its machines share, what they do not share and
+//! why, and how many rounds the run takes.
 
 use binhop_base::Result;
 use binhop_hw::FastPath;
@@ -15,11 +14,13 @@ use crate::sharing::{FrontGroup, SharingPlan, StackedBacks};
 /// The most machines of a front that are named.
 const MOST_NAMED: usize = 3;
 
-/// Returns the plan of a run, a line for each fact. `names` are the machines' names for the reader, by which those of
-/// one name are told apart. `policy` is the name of a policy of the caller's own, in place of the machines'.
+/// Returns the sharing plan of a run, one line for each fact. `names` are the machines' names for the reader,
+/// which tell machines of one name apart. `policy` is the name of a policy of the caller's own, in place of
+/// the machines' policies.
 ///
 /// # Errors
-/// The plan is wrong, or the machines do not suit it: as [`simulate_all`](crate::simulate_all).
+/// The options are wrong, or the machines do not suit them: the errors of
+/// [`simulate_all`](crate::simulate_all).
 pub fn explain(
     machines: &[Machine],
     names: &[String],
@@ -74,7 +75,7 @@ pub fn explain(
     Ok(lines)
 }
 
-/// Returns the first of these names, and how many more there are.
+/// Returns the first of these names, and the number of the others.
 fn some<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut first: Vec<&str> = names.collect();
     let more = first.len().saturating_sub(MOST_NAMED);
@@ -149,7 +150,8 @@ impl FrontGroup {
         self.explain_fast_paths(lines);
     }
 
-    /// Adds a line for the fast paths that are taken, and one for each that is not, with the reason.
+    /// Adds a line for the fast paths that are taken, and a line with the reason for each path that is not
+    /// taken.
     fn explain_fast_paths(&self, lines: &mut Vec<String>) {
         let taken = FastPath::ALL.iter().filter(|&&path| self.paths.takes(path));
         let taken: Vec<&str> = taken.map(|path| path.name()).collect();
@@ -167,7 +169,7 @@ fn count(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }
 
-/// The range of some counts.
+/// Returns the range of some counts in words.
 fn spread(counts: impl Iterator<Item = usize> + Clone) -> String {
     let (least, most) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
     if least == most { most.to_string() } else { format!("{least} to {most}") }

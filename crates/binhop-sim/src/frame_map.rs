@@ -7,7 +7,8 @@ use binhop_base::{FrameNo, MappingId, PageId, PageNo, Translation};
 
 use crate::prepare::Mapped;
 
-/// The facts about mappings and pages that the hardware may ask for, the same in every lane. Each worker keeps one.
+/// `Tables` holds the facts about mappings and pages that the hardware may ask for. They are the same in
+/// every lane, and each worker keeps one copy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
     page: Vec<PageId>,
@@ -50,18 +51,19 @@ impl Tables {
     }
 }
 
-/// The frames of one lane's pages, for the hardware. A dead page keeps its frame until the frame changes hands:
-/// caches may still hold its lines.
+/// `FrameMap` knows the frame of each page of one lane. A dead page keeps its frame until the frame changes
+/// hands, because caches may still hold the page's lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrameMap {
-    /// By page.
+    /// The frame of each page.
     frame_of: Vec<FrameNo>,
-    /// Dead pages by the frame their lines are found by.
+    /// The dead pages, by the frames under which their lines are found.
     dead_in: BTreeMap<FrameNo, PageId>,
 }
 
 impl FrameMap {
-    /// No frame has this number: physical addresses have 64 bits, and a page more than one byte.
+    /// The value that stands for no frame. No frame has this number, because physical addresses have 64 bits
+    /// and a page has more than one byte.
     const NOWHERE: FrameNo = FrameNo(u64::MAX);
 
     pub(crate) fn put(&mut self, page: PageId, frame: FrameNo) {
@@ -71,27 +73,28 @@ impl FrameMap {
         self.frame_of[page.index()] = frame;
     }
 
-    /// The frame a page is in, or was in last.
+    /// Returns the frame that holds a page, or that held it last.
     pub(crate) fn last(&self, page: PageId) -> Option<FrameNo> {
         self.frame_of.get(page.index()).copied().filter(|&frame| frame != Self::NOWHERE)
     }
 
-    /// A page dies; its lines stay.
+    /// Notes that a page died in this frame. Its lines stay in the caches.
     pub(crate) fn died(&mut self, page: PageId, frame: FrameNo) {
         self.dead_in.insert(frame, page);
     }
 
-    /// The dead page whose lines a frame still has, if any: the frame changes hands.
+    /// Takes the dead page whose lines a frame still has. The caller gives the frame to another page.
     pub(crate) fn take_dead(&mut self, frame: FrameNo) -> Option<PageId> {
         self.dead_in.remove(&frame)
     }
 }
 
-/// The tables together with one lane's frames: what its hardware sees of the operating system.
+/// `LaneTranslation` is what the hardware of one lane sees of the operating system: the tables and the lane's
+/// frames.
 #[derive(Clone, Copy)]
 pub(crate) struct LaneTranslation<'a> {
     pub(crate) tables: &'a Tables,
-    /// `None` in front of a stage that all placements share: it must not ask.
+    /// The frames; `None` for a front that all placements share, which must not ask for frames.
     pub(crate) frames: Option<&'a FrameMap>,
 }
 

@@ -33,7 +33,7 @@ pub use run::{
 };
 pub use sharing::FrontSharing;
 
-/// The known name nearest to `word`, if one is near enough to be what was meant.
+/// Returns the known name nearest to `word`, if a name is near enough to be what was meant.
 #[must_use]
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 3).max(2);

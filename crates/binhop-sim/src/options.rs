@@ -1,4 +1,4 @@
-//! A plan: the caller's settings of a run, besides machines and trace.
+//! `RunOptions` is what the caller of a run states besides machines and trace.
 
 use std::borrow::Cow;
 
@@ -11,38 +11,42 @@ use crate::occasion::Subscription;
 use crate::prepare::Cuts;
 use crate::unit::Units;
 
-/// `RunOptions` is everything that a run is told besides machines and trace.
+/// `RunOptions` holds the settings of a run that belong neither to its machines nor to its trace.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The name under which results show the trace.
     pub workload: String,
-    /// One placement for each.
+    /// The seeds. Each seed gives one placement.
     pub seeds: Vec<u64>,
-    /// 1: everything on the calling thread.
+    /// The number of threads. With 1, the calling thread does everything.
     pub threads: usize,
-    /// References to simulate, as [`binhop_trace::tool::head`] keeps them; the whole trace if absent.
+    /// The references to simulate, counted as [`binhop_trace::tool::head`] counts them. `None`: the whole
+    /// trace.
     pub length: Option<u64>,
-    /// Instructions to simulate; the whole trace if absent. With `length` too, what ends first.
+    /// The instructions to simulate. `None`: the whole trace. With `length` too, the run ends at whichever
+    /// comes first.
     pub instructions: Option<u64>,
-    /// References simulated before the measured part.
+    /// The references simulated before the measured part.
     pub warmup: u64,
-    /// Instructions in an interval of the series; no series if absent.
+    /// The instructions in an interval of the series. `None`: no series.
     pub interval: Option<u64>,
-    /// Keep every placement in order ([`Outcome::placements`](crate::Outcome)).
+    /// True if every placement is kept in order ([`Outcome::placements`](crate::Outcome)).
     pub log: bool,
     /// The cache whose repeated misses are counted by page ([`Outcome::pages`](crate::Outcome)).
     pub watch: Option<String>,
-    /// Keep what reaches memory: for [`memory_stream`](crate::memory_stream), which takes it.
+    /// True if the accesses that reach memory are kept. Only [`memory_stream`](crate::memory_stream) sets it,
+    /// and takes them.
     pub tap: bool,
-    /// The units that act between the references of the stream, if there are any: one in each lane.
+    /// The units that act between the references of the stream, one in each lane. `None`: no unit acts.
     pub units: Option<Units>,
-    /// The memory that the run may take. Seeds that do not fit at once are simulated in rounds, each of which
-    /// reads the trace anew; `None`: all at once.
+    /// The memory that the run may take. Seeds that do not fit at once are simulated in rounds, and each
+    /// round reads the trace anew. `None`: all seeds are simulated at once.
     pub memory: Option<MemoryLimit>,
-    /// Share stages among seeds and machines, drop sure hits and take fast paths, where that is exact. `false` only to
-    /// show that it is.
+    /// True if the run shares stages among seeds and machines, skips sure hits and takes fast paths, wherever
+    /// that is exact. Tests set it to `false` to show that it is exact.
     pub share: bool,
-    /// Fast paths that are not taken, though they might be: only to show that each is exact.
+    /// Fast paths that the run does not take although it could. Tests use this to show that each fast path is
+    /// exact.
     pub without: FastPathSet,
 }
 
@@ -67,28 +71,28 @@ impl Default for RunOptions {
     }
 }
 
-/// Placements that one run makes. Those that do not fit into memory at once are made in rounds, but the tables of all are
-/// kept until the end; and more than some hundreds say nothing new.
+/// The most placements of one run. The tables of all placements are kept until the end, even where memory
+/// forces rounds. More than some hundreds of placements add no information.
 pub const MOST_SEEDS: usize = 1 << 12;
 
 impl RunOptions {
-    /// Returns whether stages behind the preparation are shared. They are not while a cache is watched, whose
-    /// misses are then looked at one by one in each lane; nor while what reaches memory is kept, in the order in
-    /// which it does.
+    /// Returns whether stages behind the preparation are shared. They are not shared while a cache is
+    /// watched, because each lane then looks at its misses one by one. They are not shared while memory
+    /// accesses are kept, because those are kept in each lane's own order.
     pub(crate) fn shares_stages(&self) -> bool {
         self.share && self.watch.is_none() && !self.tap
     }
 
-    /// Returns the occasions that the units ask for, if there are units.
+    /// Returns the occasions for which the units ask. `None`: there are no units.
     pub(crate) fn subscription(&self) -> Option<&Subscription> {
         self.units.as_ref().map(Units::subscription)
     }
 
-    /// Machines with the plan's units in them.
+    /// Returns the machines with the agents of the units in their trees.
     ///
     /// # Errors
-    /// The plan has units, and a machine counts by cachegrind's rules: units act between accesses of lines, not of whole
-    /// references.
+    /// There are units, and a machine counts by cachegrind's rules. Units act between accesses of lines, and
+    /// cachegrind's rules count whole references.
     pub(crate) fn with_units<'a>(&self, machines: &'a [Machine]) -> Result<Cow<'a, [Machine]>> {
         let Some(subscription) = self.subscription() else { return Ok(Cow::Borrowed(machines)) };
         let whole = |machine: &&Machine| machine.tree().config().rules == Rules::Cachegrind;
@@ -103,8 +107,8 @@ impl RunOptions {
         }
     }
 
-    /// The fast paths that are switched off: all where nothing is shared; while a cache is watched or memory is tapped, those
-    /// that answer for several backs at once.
+    /// Returns the fast paths that are switched off: all of them where nothing is shared. While a cache is
+    /// watched or memory accesses are kept, the paths that answer for several backs at once are off.
     pub(crate) fn switched_off(&self) -> FastPathSet {
         if !self.share {
             return FastPathSet::ALL;
@@ -118,8 +122,10 @@ impl RunOptions {
         Cuts { instructions: self.instructions, warmup: self.warmup, interval: self.interval }
     }
 
+    /// Checks that the options are consistent, whatever the machine and the trace.
+    ///
     /// # Errors
-    /// Checks that the plan makes sense, whatever the machine and the trace.
+    /// A value is out of range, or two values contradict each other.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |value: &str, place: &str, rule: &str, remedy: &str| {
             Err(Problem::request(value, place, rule, remedy))

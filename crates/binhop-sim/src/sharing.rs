@@ -1,26 +1,30 @@
-//! The planner: which stages the machines of a run share.
+//! The sharing plan of a run: which machines share which stages.
 //!
 //! A simulation is a chain of stages: decode, prepare, place, front, back. Machines that agree up to a stage
-//! share it; each stage is done once for every group of machines that cannot be told apart by it, and (from
-//! placement on) once for each seed. Whatever is shared, results are those of running each machine alone.
+//! share that stage. Each stage is simulated once for every group of machines that it cannot tell apart; from
+//! placement on, once for each seed of the group. The results of each machine are those of running it alone.
 //!
 //! - **decode**: once.
-//! - **prepare**: once for machines that need the same of it ([`Needs`]: pages, and the lines, sets and write
-//!   policy of the caches the processor asks). The pool may differ: the smallest number of frames outside a
-//!   pool is safe for all, unless it is so small that no page is surely in memory. Policies that give a dead page's
-//!   frame away at once (buddy, recorded) have a preparation of their own, so as not to end others' shared front.
-//! - **front**: machines with equal fronts form a group. If no set of it depends on a frame and no victim on
-//!   the seed, it is simulated once for all placements and seeds of the group, until a page may be evicted.
-//! - **place**: once per seed for machines of one group whose memory and placement are equal: a lane.
-//! - **back**: one for each machine of a lane, all behind the lane's front; where backs differ in ways only and
-//!   replace the least recently used, one stack serves them all ([`LruStack`](binhop_hw::LruStack)).
+//! - **prepare**: once for machines with equal needs ([`Needs`]: pages, and the lines, sets and write policy
+//!   of the caches that the processor accesses). The pool may differ. The smallest number of frames outside a
+//!   pool is safe for all machines, unless it is so small that no page is surely in memory. Policies that
+//!   reuse a dead page's frame at once (buddy, recorded) have a preparation of their own, because they would
+//!   end the shared front of other machines.
+//! - **front**: machines with equal fronts form a group. If no set of the front depends on a frame and no
+//!   victim depends on the seed, the front is simulated once for all placements of the group, until a page
+//!   may be evicted.
+//! - **place**: once per seed for machines of one group with equal memory and placement. These machines are a
+//!   lane.
+//! - **back**: once for each machine of a lane, behind the lane's front. Backs that differ in ways only and
+//!   replace the least recently used line are simulated by one stack ([`LruStack`](binhop_hw::LruStack)).
 //!
-//! Nothing is shared behind a write buffer, below an inclusive cache or under cachegrind's rules: there each request
-//! must be answered before the next access.
+//! Nothing is shared behind a write buffer, below an inclusive cache or under cachegrind's rules, because
+//! each request must be answered before the next access.
 //!
-//! Where units act ([`crate::unit`]), each machine has lanes of its own with one back, and nothing that knows what backs
-//! hold works for several of them (no direct-mapped filter, known-hit filter or stack): what is injected into a back makes it differ from the others.
-//! A front is shared until the first occasion at which a unit may touch level 1; not at all if units ask for misses.
+//! Where units act ([`crate::unit`]), each machine has lanes of its own with one back each. The direct-mapped
+//! filter, the known-hit filter and the stack are off, because what a unit injects into one back makes it
+//! differ from the others. A front is shared until the first occasion at which a unit may touch level 1. It
+//! is not shared at all if a unit asks for misses.
 
 use binhop_hw::{FastPath, FastPathSet, FastPaths, KnownHitFilter, LruStackShape, Rules, Tree};
 
@@ -28,29 +32,30 @@ use crate::machine::Machine;
 use crate::occasion::Subscription;
 use crate::prepare::Needs;
 
-/// `FrontSharing` is the reason why first-level caches can, or cannot, be simulated once for all lanes.
+/// `FrontSharing` is the reason why the first-level caches can, or cannot, be simulated once for all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrontSharing {
-    /// Simulated once: no set of theirs depends on a frame, no victim on the seed, no count on time.
+    /// The front is shared: no set depends on a frame, no victim depends on the seed, and no count depends on
+    /// time.
     Shared,
-    /// There is one lane.
+    /// The front has only one lane.
     OneLane,
-    /// The plan asks for every lane by itself.
+    /// The options switch sharing off.
     Off,
-    /// Some set depends on the frame.
+    /// A set depends on the frame.
     Placement,
-    /// Some victim depends on the seed.
+    /// A victim depends on the seed.
     Seed,
     /// A write buffer's stalls depend on when each lane's misses end.
     Time,
-    /// Cachegrind's rules ask level 1 and what is behind it in one go.
+    /// Cachegrind's rules access level 1 and the levels behind it together.
     Rules,
-    /// Units ask what level 1 does not hold, and act on it in each lane for itself.
+    /// A unit asks for misses of level 1, and acts on level 1 in each lane.
     Units,
 }
 
 impl FrontSharing {
-    /// Returns what a machine's tree allows for this many lanes, with units that ask for `subscription`, if there are any.
+    /// Returns what a machine's tree allows for `lanes` lanes, with units that ask for `subscription`.
     #[must_use]
     pub fn of(tree: &Tree, lanes: usize, subscription: Option<&Subscription>) -> Self {
         if lanes == 1 {
@@ -70,7 +75,7 @@ impl FrontSharing {
         }
     }
 
-    /// In a sentence.
+    /// Returns the reason as a sentence.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
@@ -94,46 +99,47 @@ impl FrontSharing {
     }
 }
 
-/// Machines by the stages they share. Numbers are places in the list of machines.
+/// `SharingPlan` groups machines by the stages that they share. A machine's number is its place in the list
+/// of machines.
 #[derive(Debug)]
 pub(crate) struct SharingPlan {
     pub(crate) preparations: Vec<SharedPreparation>,
 }
 
-/// Machines that share a preparation.
+/// `SharedPreparation` holds the machines that share a preparation.
 #[derive(Debug)]
 pub(crate) struct SharedPreparation {
     pub(crate) needs: Needs,
-    /// Frames that no placement of these machines may choose: the fewest.
+    /// The number of frames that no placement of these machines may choose: the smallest of all machines.
     pub(crate) safe: Option<u64>,
-    /// True if some placement asks for the segments of the space that faults: they are listed only then.
+    /// True if some placement reads the segments of the address space that faults. Only then they are listed.
     pub(crate) lists_segments: bool,
     pub(crate) groups: Vec<FrontGroup>,
 }
 
-/// Machines with equal fronts.
+/// `FrontGroup` holds machines with equal fronts.
 #[derive(Debug)]
 pub(crate) struct FrontGroup {
-    /// The reason why one front serves all lanes, or why not.
+    /// The reason why one front serves all lanes, or why it does not.
     pub(crate) sharing: FrontSharing,
-    /// Machines of equal placement: one lane for each seed.
+    /// Machines of equal placement. Each entry has one lane for each seed.
     pub(crate) lanes: Vec<LaneCells>,
-    /// The fast paths that are taken, each where the trees allow it, and why the others are not.
+    /// The fast paths that are taken, and for each of the others the reason why it is not taken.
     pub(crate) paths: FastPaths,
 }
 
-/// The cells of a lane: machines of equal placement behind one front.
+/// `LaneCells` are the cells of a lane: machines of equal placement behind one front.
 #[derive(Debug)]
 pub(crate) struct LaneCells {
     pub(crate) machines: Vec<usize>,
     pub(crate) stacks: Vec<StackedBacks>,
 }
 
-/// Machines whose backs differ in ways only.
+/// `StackedBacks` are machines whose backs differ in ways only.
 #[derive(Debug)]
 pub(crate) struct StackedBacks {
     pub(crate) shape: LruStackShape,
-    /// The most ways of any.
+    /// The largest number of ways of these backs.
     pub(crate) ways: u32,
     pub(crate) machines: Vec<usize>,
 }
@@ -151,24 +157,24 @@ impl LaneCells {
         Self { machines: cells, stacks }
     }
 
-    /// The trees of its machines.
+    /// Returns the trees of the machines.
     pub(crate) fn trees<'a>(&self, machines: &'a [Machine]) -> Vec<&'a Tree> {
         trees(machines, &self.machines)
     }
 
-    /// The stack a machine's back is in, and its ways there.
+    /// Returns the number of the stack that simulates a machine's back, and the machine's ways in it.
     pub(crate) fn stack_of(&self, cell: usize, machines: &[Machine]) -> Option<(usize, u32)> {
         let stack = self.stacks.iter().position(|stack| stack.machines.contains(&cell))?;
         Some((stack, ways(&machines[cell])))
     }
 }
 
-/// The trees of machines by their numbers.
+/// Returns the trees of machines by their numbers.
 fn trees<'a>(machines: &'a [Machine], numbers: &[usize]) -> Vec<&'a Tree> {
     numbers.iter().map(|&machine| machines[machine].tree()).collect()
 }
 
-/// The ways of the only cache behind a front.
+/// Returns the ways of the only cache behind a machine's front.
 fn ways(machine: &Machine) -> u32 {
     let tree = machine.tree();
     let mut caches = tree.config().caches.iter().enumerate();
@@ -177,7 +183,8 @@ fn ways(machine: &Machine) -> u32 {
 }
 
 impl SharingPlan {
-    /// `subscription`: what units ask for, if any act. `off`: the fast paths that are switched off.
+    /// Groups machines. `subscription` is what the units ask for, if there are units. `off` are the fast
+    /// paths that are switched off.
     pub(crate) fn of(
         machines: &[Machine],
         seeds: usize,
@@ -202,7 +209,8 @@ impl SharingPlan {
         Self { preparations }
     }
 
-    /// The same, with policies of the caller's own, which may ask for anything, in place of the machines'.
+    /// Returns the same plan for policies of the caller's own. Such a policy may read the segments of any
+    /// address space.
     pub(crate) fn with_own_policies(mut self, own: bool) -> Self {
         self.preparations.iter_mut().for_each(|stream| stream.lists_segments |= own);
         self
@@ -230,7 +238,8 @@ impl FrontGroup {
         let sharing =
             if share { FrontSharing::of(tree, lanes.len() * seeds, subscription) } else { FrontSharing::Off };
         let allowed: Vec<FastPaths> = cells.iter().map(|&cell| FastPath::of(machines[cell].tree())).collect();
-        // Level 1 is the same for all. A back takes the chain by itself; one front's direct-mapped filter must suit every back.
+        // Level 1 is the same for all machines. Each back takes the chain by itself. The direct-mapped filter
+        // of a front must suit every back.
         let by_any = |path| allowed.iter().find(|tree| tree.takes(path)).unwrap_or(&allowed[0]).why_not(path);
         let by_all = |path| allowed.iter().find_map(|tree| tree.why_not(path));
         let sifted = |cells: &Vec<usize>| KnownHitFilter::new(&trees(machines, cells)).is_some();
@@ -247,7 +256,7 @@ impl FrontGroup {
             FastPath::KnownHits => by_all(path).or(Some("the backs of a lane differ in lines")),
         });
         let paths = paths.without(off);
-        // A direct-mapped filter works for backs that are simulated each by itself.
+        // A direct-mapped filter works for backs that are simulated one by one.
         let may_stack = paths.takes(FastPath::LruStack) && !paths.takes(FastPath::DirectMapped);
         let lanes: Vec<LaneCells> =
             lanes.into_iter().map(|cells| LaneCells::of(machines, cells, may_stack)).collect();
@@ -265,18 +274,18 @@ impl FrontGroup {
         Self { sharing, lanes, paths }
     }
 
-    /// Its machines, in order.
+    /// Returns the machines of the group, in order.
     pub(crate) fn machines(&self) -> impl Iterator<Item = usize> {
         self.lanes.iter().flat_map(|cells| cells.machines.iter().copied())
     }
 
-    /// Their trees.
+    /// Returns the trees of the group's machines.
     pub(crate) fn trees<'a>(&self, machines: &'a [Machine]) -> Vec<&'a Tree> {
         self.machines().map(|machine| machines[machine].tree()).collect()
     }
 }
 
-/// Numbers in groups of equals, both in order of appearance. `equal` must be an equivalence.
+/// Returns the numbers in groups of equals, both in order of appearance. `equal` must be an equivalence.
 fn group(numbers: &[usize], equal: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for &number in numbers {

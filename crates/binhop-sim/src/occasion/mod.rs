@@ -1,4 +1,4 @@
-//! Occasions: the moments at which something that is not in the stream may happen.
+//! Occasions: the moments of a stream at which a unit may act.
 
 use binhop_base::{Asid, Kind, MappingId};
 
@@ -19,13 +19,13 @@ macro_rules! occasions {
             /// Every kind, in the order of their discriminants.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Its name.
+            /// Returns the kind's name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// Returns a sentence that says when it arises.
+            /// Returns a sentence that says when an occasion of this kind arises.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $meaning,)* }
@@ -44,25 +44,25 @@ occasions! {
     Device = "device", "A device reads or writes memory.";
 }
 
-/// The port of the processor that makes a reference.
+/// `Port` is the port of the processor through which a reference is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Port {
-    /// Instructions are fetched through it.
+    /// The port of instruction fetches.
     Fetch,
-    /// Data is loaded and stored through it.
+    /// The port of loads and stores.
     Data,
 }
 
 impl Port {
-    /// The port that serves a kind of access.
+    /// Returns the port that serves a kind of access.
     #[must_use]
     pub const fn of(kind: Kind) -> Self {
         if matches!(kind, Kind::Fetch) { Self::Fetch } else { Self::Data }
     }
 }
 
-/// An occasion that has arisen. A page that it names is resident in every lane.
+/// `Occasion` is an occasion that has arisen. If it names a page, the page is resident in every lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
     /// [`OccasionKind::Switch`].
@@ -91,7 +91,7 @@ pub enum Occasion {
     PageChange {
         /// The port that changes its page.
         port: Port,
-        /// The mapping that leads to the page that it references now.
+        /// The mapping that leads to the page that the port references now.
         mapping: MappingId,
     },
     /// [`OccasionKind::Miss`].
@@ -107,9 +107,9 @@ pub enum Occasion {
     Device {
         /// The device's number.
         device: u32,
-        /// True if it writes memory; otherwise it reads memory.
+        /// True if the device writes memory; false if it reads memory.
         writes: bool,
-        /// The first byte, as the trace tells it.
+        /// The address of the first byte, as the trace states it.
         addr: u64,
         /// The number of bytes.
         bytes: u32,
@@ -117,7 +117,7 @@ pub enum Occasion {
 }
 
 impl Occasion {
-    /// Its kind.
+    /// Returns the occasion's kind.
     #[must_use]
     pub const fn kind(&self) -> OccasionKind {
         match self {

@@ -1,4 +1,4 @@
-//! The occasions that a unit asks for, and the lines that it may disturb where it acts.
+//! `Subscription` lists the occasions for which a unit asks, and the lines that it may touch there.
 
 use std::ops::Range;
 
@@ -6,20 +6,20 @@ use binhop_base::{Agent, Agents};
 
 use super::{OccasionKind, Port};
 
-/// Lines of the level-1 cache behind a port, by where they lie in their pages.
+/// `Lines` are lines of the level-1 cache behind a port, named by their place within pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Lines {
     /// No line.
     #[default]
     None,
-    /// Lines that hold one of these bytes of some page.
+    /// The lines that hold one of these bytes of some page.
     Bytes(Range<u64>),
     /// Any line.
     All,
 }
 
 impl Lines {
-    /// The numbers within a page of the lines concerned, for lines of 2^`line_log2` bytes, `of` in a page.
+    /// Returns the line numbers within a page, for lines of 2^`line_log2` bytes and `of` lines in a page.
     pub(crate) fn numbers(&self, line_log2: u32, of: u64) -> Range<u64> {
         match self {
             Self::None => 0..0,
@@ -31,7 +31,8 @@ impl Lines {
         }
     }
 
-    /// Returns whether every line that holds one of these bytes is among them, for lines of 2^`line_log2` bytes.
+    /// Returns whether these lines include every line that holds one of these bytes, for lines of
+    /// 2^`line_log2` bytes.
     pub(crate) fn cover(&self, bytes: &Range<u64>, line_log2: u32) -> bool {
         match self {
             Self::None => bytes.is_empty(),
@@ -47,23 +48,24 @@ impl Lines {
     }
 }
 
-/// The lines of level 1 that a unit may touch at an occasion: by accesses through a port, and by invalidations, which
-/// concern both ports. It may touch any line behind level 1.
+/// `TouchedLines` are the lines of level 1 that a unit may touch at an occasion: by accesses through a port,
+/// and by invalidations, which concern both ports. Behind level 1 it may touch any line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TouchedLines {
-    /// Those of the cache that serves instructions.
+    /// The lines of the cache that serves instructions.
     pub fetch: Lines,
-    /// Those of the cache that serves data.
+    /// The lines of the cache that serves data.
     pub data: Lines,
 }
 
 impl TouchedLines {
-    /// The unit hears of the occasion and may let the processor wait. It does not look at level 1, which lanes may share.
+    /// No line: the unit hears of the occasion and may let the processor wait. It does not look at level 1,
+    /// which lanes may share.
     pub const NOTHING: Self = Self { fetch: Lines::None, data: Lines::None };
     /// Any line of level 1.
     pub const EVERYTHING: Self = Self { fetch: Lines::All, data: Lines::All };
 
-    /// The lines behind a port.
+    /// Returns the lines behind a port.
     #[must_use]
     pub fn of(&self, port: Port) -> &Lines {
         match port {
@@ -72,25 +74,27 @@ impl TouchedLines {
         }
     }
 
-    /// Returns whether there are no such lines.
+    /// Returns whether there are no lines.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::NOTHING
     }
 }
 
-/// The occasions that a unit asks for, each with what the unit may disturb there; the agents it acts as; and how many pages
-/// it owns.
+/// `Subscription` states for which occasions a unit asks, which lines it may touch at each, as which agents it acts, and
+/// how many pages it owns.
 ///
 /// ```
 /// use binhop_base::Agent;
-/// use binhop_sim::unit::{Asks, Disturbs, Lines, OccasionKind};
+/// use binhop_sim::occasion::{Lines, OccasionKind, Subscription, TouchedLines};
 ///
-/// // A handler of 64 bytes of code, which reads an entry anywhere in one of four pages of tables.
-/// let refill = Disturbs { fetch: Lines::Bytes(0..64), data: Lines::All };
-/// let asks = Asks::new(5, &[Agent::Handler]).at(OccasionKind::PageChange, refill).at(OccasionKind::Switch, Disturbs::NOTHING);
-/// assert!(asks.disturbs(OccasionKind::Switch).is_some_and(Disturbs::is_nothing));
-/// assert!(asks.disturbs(OccasionKind::Syscall).is_none());
+/// // A handler of 64 bytes of code reads an entry anywhere in one of four pages of tables.
+/// let refill = TouchedLines { fetch: Lines::Bytes(0..64), data: Lines::All };
+/// let subscription = Subscription::new(5, &[Agent::Handler])
+///     .at(OccasionKind::PageChange, refill)
+///     .at(OccasionKind::Switch, TouchedLines::NOTHING);
+/// assert!(subscription.touched(OccasionKind::Switch).is_some_and(TouchedLines::is_nothing));
+/// assert!(subscription.touched(OccasionKind::Syscall).is_none());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subscription {
@@ -100,20 +104,21 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// For no occasion yet, by a unit that owns so many pages and acts as these agents.
+    /// Makes a subscription to no occasion yet, for a unit that owns `pages` pages and acts as these agents.
     #[must_use]
     pub fn new(pages: u32, agents: &[Agent]) -> Self {
         Self { at: Default::default(), pages, agents: agents.iter().copied().collect() }
     }
 
-    /// For these occasions, too.
+    /// Adds occasions of a kind.
     #[must_use]
     pub fn at(mut self, kind: OccasionKind, touched: TouchedLines) -> Self {
         self.at[kind as usize] = Some(touched);
         self
     }
 
-    /// Returns the lines that the unit may disturb at an occasion of a kind; `None` if it does not ask for the kind.
+    /// Returns the lines that the unit may touch at an occasion of a kind; `None` if it does not ask for the
+    /// kind.
     #[must_use]
     pub fn touched(&self, kind: OccasionKind) -> Option<&TouchedLines> {
         self.at[kind as usize].as_ref()
@@ -125,13 +130,14 @@ impl Subscription {
         self.pages
     }
 
-    /// The agents that the unit acts as. The user is among them, but no unit acts as the user.
+    /// Returns the agents as which the unit acts. The user is among them, but no unit acts as the user.
     #[must_use]
     pub fn agents(&self) -> Agents {
         self.agents
     }
 
-    /// Returns whether the unit asks, before each row, if level 1 holds the row's line.
+    /// Returns whether the unit asks for misses: whether level 1 holds the line of each row must be known
+    /// before the row.
     pub(crate) fn wants_misses(&self) -> bool {
         self.touched(OccasionKind::Miss).is_some()
     }
@@ -141,7 +147,7 @@ impl Subscription {
         self.touched(kind).is_some_and(|touched| !touched.is_nothing())
     }
 
-    /// The kinds asked for.
+    /// Returns the kinds of occasions for which the unit asks.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = OccasionKind> {
         OccasionKind::ALL.iter().copied().filter(|&kind| self.touched(kind).is_some())
     }

@@ -1,4 +1,4 @@
-//! `Block` is what preparation hands on: rows, and between rows the controls, which are rare.
+//! `Block` is what preparation emits: rows, and between rows the controls, which are rare.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::lives::Turn;
 use crate::machine::MOST_LINES;
 use crate::occasion::Occasion;
 
-/// One access of one line at a first-level cache: a mapping, a line of its page, and a kind.
+/// `Row` is one access of one line at a first-level cache: a mapping, a line of its page, and a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     id: u32,
@@ -22,7 +22,7 @@ impl Row {
     const LINE: u32 = (MOST_LINES - 1) as u32;
     const GOES_ON: u32 = 1 << 31;
 
-    /// An access to line `line` (in lines of the cache that serves `kind`) of a mapping's page.
+    /// Makes an access to line `line` of a mapping's page, in lines of the cache that serves `kind`.
     #[inline]
     #[must_use]
     pub fn new(mapping: MappingId, line: u32, kind: Kind) -> Self {
@@ -30,7 +30,8 @@ impl Row {
         Self { id: mapping.0, word: line | (kind as u32) << 24 }
     }
 
-    /// The same, with the next row the rest of its reference: under cachegrind's rules.
+    /// Returns the same row, marked to say that the next row is the rest of its reference. Only cachegrind's
+    /// rules have such rows.
     #[must_use]
     pub fn continues(self) -> Self {
         Self { word: self.word | Self::GOES_ON, ..self }
@@ -58,16 +59,16 @@ impl Access for Row {
     }
 }
 
-/// Counts of the stream itself, the same for every placement.
+/// `Stream` counts the stream itself. The counts are the same for every placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stream {
-    /// Instructions executed.
+    /// The instructions executed.
     pub instructions: u64,
-    /// References: instructions fetched plus data references.
+    /// The references: instructions fetched and data references.
     pub references: u64,
-    /// Accesses at the first level: fetch, load, store.
+    /// The accesses at the first level: fetch, load, store.
     pub accesses: [u64; 3],
-    /// Those of them that preparation proved to be hits.
+    /// The accesses among them that preparation knows to be hits.
     pub dropped: [u64; 3],
 }
 
@@ -97,99 +98,102 @@ impl std::ops::Sub for Stream {
 /// `Mark` is the reason why counters are read at a point of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// The stream belongs to this process from here on.
+    /// From here on the stream belongs to this process.
     Process(Turn),
-    /// The stream belongs to this interval from here on.
+    /// From here on the stream belongs to this interval.
     Interval(u64),
-    /// The stream is measured from here on; it was warm-up before.
+    /// From here on the stream is measured. Before, it was warm-up.
     Measured,
-    /// Nothing follows.
+    /// The stream ends.
     End,
 }
 
-/// Something between rows.
+/// `Control` is an instruction to lanes that stands between rows.
 #[derive(Clone, Debug)]
 pub enum Control {
-    /// Pages' times of last reference up to here: what exact recency needs before the next placement.
+    /// The pages' times of last reference up to here, which exact recency needs before the next placement.
     Recency(Vec<(PageId, u64)>),
-    /// This page is referenced next. Where it is not resident it must be placed now.
+    /// This page is referenced next. A lane in which the page is not resident places it now.
     Place(PageRequest),
-    /// This page's last mapping ended.
+    /// The last mapping of this page has ended.
     Died(PageId),
-    /// The pages an address space maps at its exit, or at the end of the stream, each with whether another
-    /// mapping leads to it, or led.
+    /// The pages that an address space maps at its exit or at the end of the stream. Each page has a flag
+    /// that says whether another mapping leads, or led, to it.
     Footprint(Asid, Arc<[(PageId, bool)]>),
-    /// Something may happen here that is not in the stream: see [`crate::unit`].
+    /// An occasion for units: see [`crate::unit`].
     Occasion {
-        /// The occasion. A page that it names is resident in every lane.
+        /// The occasion. If it names a page, the page is resident in every lane.
         occasion: Occasion,
-        /// Instructions executed before it.
+        /// The instructions executed before the occasion.
         instructions: u64,
-        /// True if a unit may touch level 1: then no front is shared from here on.
+        /// True if a unit may touch level 1 here. From here on no front is shared.
         touches_front: bool,
     },
-    /// Counters are read here. `Stream` counts up to here; the last part is what a shared front counted.
+    /// Lanes read their counters here. `Stream` holds the stream's counts up to here, and the last part the
+    /// counts of a shared front.
     Mark(Mark, Stream, Option<Arc<FrontCounts>>),
-    /// From here on a placement may take a page's frame, evicted or dead: lanes no longer agree on what is resident,
-    /// nor on what their caches lose.
+    /// From here on a placement may take the frame of an evicted or dead page. Lanes no longer agree on what
+    /// is resident, nor on what their caches lose.
     Evictions,
-    /// From here on first-level caches are simulated per placement; each starts as a copy of this one.
+    /// From here on the first-level caches are simulated for each placement. Each front starts as a copy of
+    /// this front.
     Unshare(Arc<EndedFront>),
 }
 
-/// The counts of a shared front up to a mark.
+/// `FrontCounts` are the counts of a shared front up to a mark.
 #[derive(Clone, Debug)]
 pub struct FrontCounts {
-    /// Demand misses of each of the machine's caches; those behind the front counted nothing here.
+    /// The demand misses of each of the machine's caches. The caches behind the front have none here.
     pub misses: Box<[u64]>,
-    /// Every counter of each cache, at the end of a phase; empty at other marks.
+    /// Every counter of each cache at the end of a phase; empty at other marks.
     pub caches: Vec<CacheCounters>,
-    /// Cycles waited within the front.
+    /// The cycles waited within the front.
     pub waited: u64,
 }
 
-/// A front that was shared, where sharing ends.
+/// `EndedFront` is a front that was shared, at the point where sharing ends.
 #[derive(Clone, Debug)]
 pub struct EndedFront {
-    /// Its caches, as they are now.
+    /// The front's caches as they are now.
     pub front: Front,
-    /// The direct-mapped filter that worked for all backs, if there was one.
+    /// The direct-mapped filter that worked for all backs, if there was a filter.
     pub direct_mapped: Option<DirectMappedFilter>,
-    /// Cycles waited within the front so far.
+    /// The cycles waited within the front so far.
     pub waited: u64,
 }
 
-/// The entries between the controls: references for first-level caches, or the requests that one front shared by
-/// all placements let through.
+/// `Entries` are what stands between the controls: rows for first-level caches, or requests that a shared
+/// front has let through.
 #[derive(Clone, Debug)]
 pub enum Entries {
-    /// For a front of each placement's own.
+    /// Rows, for a front of each placement's own.
     Rows(Vec<Row>),
-    /// BackModel a shared front.
+    /// Requests behind a shared front.
     Requests(Vec<Request>),
 }
 
-/// A stretch of the prepared stream.
+/// `Block` is a piece of the prepared stream.
 #[derive(Clone, Debug)]
 pub struct Block {
     /// The entries, in order.
     pub entries: Entries,
-    /// The controls, each with the number of the entry of `entries` that it stands before; ascending.
+    /// The controls in ascending order, each with the number of the entry that it precedes.
     pub controls: Vec<(u32, Control)>,
-    /// Mappings first seen in this block, in order of their numbers.
+    /// The mappings first seen in this block, in order of their numbers.
     pub mappings: Vec<Mapped>,
-    /// Instructions executed before each row and after the row or mark before it; empty where time does not matter.
+    /// The instructions executed before each row and after the row or mark before it; empty where time does
+    /// not matter.
     pub gaps: Vec<u64>,
-    /// The common counts of all lanes' backs: those of the entries before each control, and after the last. Empty
-    /// where backs have not that much in common.
+    /// The counts that the backs of all lanes have in common: of the entries before each control, and after
+    /// the last control. Empty where backs have no counts in common.
     pub common_counts: Vec<CommonCounts>,
 }
 
 impl Block {
-    /// Its rows.
+    /// Returns the rows.
     ///
     /// # Panics
-    /// It holds requests.
+    /// The block holds requests.
     pub(crate) fn rows(&self) -> &[Row] {
         let Entries::Rows(rows) = &self.entries else {
             unreachable!("only what stands before a front is rows")
@@ -197,7 +201,7 @@ impl Block {
         rows
     }
 
-    /// Entries of its tape.
+    /// Returns the number of entries.
     pub(crate) fn entries(&self) -> usize {
         match &self.entries {
             Entries::Rows(rows) => rows.len(),
@@ -206,11 +210,11 @@ impl Block {
     }
 }
 
-/// The facts about a new mapping that the hardware may ask for.
+/// `Mapped` holds the facts about a new mapping for which the hardware may ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapped {
-    /// The page behind it.
+    /// The page of the mapping.
     pub page: PageId,
-    /// Its virtual page number.
+    /// The virtual page number of the mapping.
     pub virtual_page: PageNo,
 }

@@ -1,19 +1,20 @@
-//! References that stay whole: what preparation hands on under cachegrind's rules.
+//! References under cachegrind's rules: each reference stays whole.
 //!
 //! Counting rules
-//! - A reference is one access, of one line or of two; one that is longer than the smallest line of the machine's
-//!   caches ends there.
-//! - A modify is one load. A fetch of one instruction is a reference; of a run of several, each line is one, and what
-//!   instructions exceed its lines hit: where one begins is not known there, and so neither which straddle.
-//! - A reference may be dropped if each of its lines may: then it hits, and what stands behind is not asked. If
-//!   either passes, both do: the level behind is asked for the whole.
+//! - A reference is one access, of one line or of two lines. A reference that is longer than the smallest
+//!   line of the machine's caches is cut to that length.
+//! - A modify is one load. A fetch of one instruction is one reference. In a run of several instructions each
+//!   line is one reference, and the instructions beyond the lines hit, because the trace does not say where
+//!   an instruction begins and which instructions straddle.
+//! - A reference is skipped if each of its lines may be skipped. Then it hits, and the level behind is not
+//!   asked. If one line is passed, both lines are passed: the level behind is asked for the whole reference.
 
 use binhop_base::{Kind, Result};
 
 use super::{FETCH, Prepare};
 
 impl Prepare {
-    /// One instruction. Returns whether the stream ends before it.
+    /// Takes in one instruction. Returns whether the stream ends before it.
     #[inline(always)]
     pub(super) fn instruction(&mut self, addr: u64, size: u32) -> Result<bool> {
         if self.stream.references + 1 > self.next_cut {
@@ -28,7 +29,7 @@ impl Prepare {
         Ok(false)
     }
 
-    /// A load, a store, or a modify, which is a load.
+    /// Takes in a load, a store, or a modify, which is a load.
     #[inline(always)]
     pub(super) fn cachegrind_reference(&mut self, addr: u64, size: u32, kind: Kind) -> Result<()> {
         if self.stream.references + 1 > self.next_cut {
@@ -47,7 +48,7 @@ impl Prepare {
         let (first, last) = (addr >> log2, end >> log2);
         self.stream.accesses[kind as usize] += 1;
         self.clock += 1;
-        // No line is ever dirty: a store is as good as a load.
+        // No line is ever dirty, so a store is as good as a load.
         let sure = self.filters.drops_read(port, first, self.clock);
         if first == last {
             return if sure { Ok(()) } else { self.pass(port, first, kind) };
@@ -63,7 +64,7 @@ impl Prepare {
         self.pass_both(port, [first, last], kind)
     }
 
-    /// A reference of two lines that level 1 must be asked about: two rows with nothing between them.
+    /// Passes a reference of two lines that level 1 must simulate: two rows with nothing between them.
     #[inline(never)]
     fn pass_both(&mut self, port: usize, lines: [u64; 2], kind: Kind) -> Result<()> {
         self.passed[kind as usize] += 1;

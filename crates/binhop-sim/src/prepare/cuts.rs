@@ -1,16 +1,16 @@
-//! Cuts of the stream: warm-up, intervals, and the marks at which lanes read their counters. (The length is cut
-//! before.)
+//! Cuts of the stream: the end of the warm-up, the ends of intervals, and the marks at which lanes read their
+//! counters. (The length is cut before preparation.)
 
 use super::{Control, Mark, Prepare, Stream};
 
 /// `Cuts` are the points at which the stream is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cuts {
-    /// Stop before the fetch in which this instruction lies.
+    /// The stream stops before the fetch in which this instruction lies.
     pub instructions: Option<u64>,
-    /// References simulated before the measured part.
+    /// The references simulated before the measured part.
     pub warmup: u64,
-    /// Instructions in an interval of the series.
+    /// The instructions in an interval of the series.
     pub interval: Option<u64>,
 }
 
@@ -23,7 +23,7 @@ impl Cuts {
 
 impl Prepare {
     pub(super) fn mark(&mut self, mark: Mark) {
-        // A lane's clock is right at every mark: the next row counts from here.
+        // A lane's clock is right at every mark, because the next row counts its instructions from here.
         self.instructions_at_row = self.stream.instructions;
         self.control(Control::Mark(mark, self.stream(), None));
     }

@@ -1,17 +1,18 @@
-//! Filters skip references that a first-level cache need not be asked: they hit whatever the placement, and change nothing.
+//! `Filters` skip references that a first-level cache need not see: they hit whatever the placement, and
+//! change nothing.
 //!
-//! A set of a first-level cache holds only lines with the same *line number modulo slots*, where slots is
-//! the smaller of the cache's sets and the lines of a page: the frame number decides only upper index bits.
-//! So the line that was accessed last among all lines of one slot is the most recently used line of its
-//! set under *every* placement. Another reference to it hits. It leaves the replacement as it is where the policy says
-//! that a repeated hit is neutral; any other (SRRIP) must be told of the first hit after a fill. What
-//! remains is the dirty state: a store passes unless the line is already known to be dirty, and always
-//! in a write-through cache.
+//! A set of a first-level cache holds only lines with the same *line number modulo slots*, where slots is the
+//! smaller of the cache's sets and the lines of a page, because the frame number decides only upper index
+//! bits. So the line accessed last among all lines of one slot is the most recently used line of its set
+//! under *every* placement. Another reference to this line hits. The hit leaves the replacement state as it
+//! is where the policy says that a repeated hit is neutral; any other policy (SRRIP) must see the first hit
+//! after a fill. What remains is the dirty state: a store passes unless the line is known to be dirty, and
+//! always passes to a write-through cache.
 //!
-//! Exact as long as nothing takes a line out of the cache from outside: not below an inclusive cache, and
-//! an evicted page's lines may not be believed (see [`super::residency`]). Where a unit may access a cache between two rows,
-//! the slots of the lines that it may touch are forgotten (see [`super::occasions`]). A hashed index can put any line
-//! in any set: one slot remains.
+//! This is exact as long as nothing outside takes a line out of the cache. So filters are off below an
+//! inclusive cache, and the lines of an evicted page are not believed (see [`super::residency`]). Where a
+//! unit may access a cache between two rows, the slots of the lines that it may touch are forgotten (see
+//! [`super::occasions`]). A hashed index can put any line into any set: it has one slot.
 
 use std::ops::Range;
 
@@ -22,33 +23,34 @@ use binhop_trace::EventBatch;
 const DIRTY: u64 = 1;
 const TOLD: u64 = 2;
 const EMPTY: u64 = u64::MAX;
-/// A bit that no line's tag has: a line number has at most 61 bits.
+/// A bit that no line's tag has, because a line number has at most 61 bits.
 const NO_LINE: u64 = 1 << 63;
 
-/// Slots beyond those of a page's lines: more would not stay in the caches of the computer that simulates.
+/// The number of slots beyond which a page's lines share slots: more slots would not stay in the host's
+/// caches.
 const MOST_SETS: u64 = 1 << 12;
 
-/// `Shape` is what a filter knows of the cache that it stands beside.
+/// `Shape` is what a filter knows of the cache beside which it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Logarithm of the bytes of a line.
+    /// The logarithm of the bytes of a line.
     pub(crate) line_log2: u32,
     slots: u64,
-    /// True if the cache must be told of the first hit after a fill (SRRIP).
+    /// True if the cache must see the first hit after a fill (SRRIP).
     tells_first_hit: bool,
     write_back: bool,
     allocate: bool,
 }
 
 impl Shape {
-    /// The slots into which line `line` of a page of `in_page` lines may fall, whatever the page.
+    /// Returns the slots into which line `line` of a page of `in_page` lines may fall, whatever the page.
     pub(super) fn slots_of(&self, line: u64, in_page: u64) -> impl Iterator<Item = u32> + use<> {
         let first = line & (self.slots - 1) & (in_page - 1);
         (first..self.slots).step_by(in_page as usize).map(|slot| slot as u32)
     }
 
-    /// For a cache of a machine with pages of `page` bytes. Where physical = virtual (`identity`), no frame number decides
-    /// anything, and each set is a slot.
+    /// Makes the shape of a cache of a machine with pages of `page` bytes. Where physical = virtual
+    /// (`identity`), no frame number decides anything, and each set is a slot.
     pub(crate) fn of(cache: &CacheConfig, page: PowerOfTwo, identity: bool) -> Self {
         let lines_per_page = page.bytes() >> cache.line.log2();
         let sure = if identity { lines_per_page.max(MOST_SETS) } else { lines_per_page };
@@ -62,53 +64,53 @@ impl Shape {
     }
 }
 
-/// `Table` says where the slots of one port lie, and how its cache writes.
+/// `Table` says where the slots of one port lie, and how the port's cache writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Table {
     base: usize,
     mask: u64,
     line_log2: u32,
-    /// Bits that a new line starts with: SRRIP must still be told of a first hit.
+    /// The bits that a new line starts with: SRRIP must still see a first hit.
     fresh: u64,
     write_back: bool,
     allocate: bool,
-    /// A line that was not accessed at or after this time is not believed.
+    /// The time before which a line's last access makes the line not believed.
     trusted: u64,
 }
 
-/// `Filters` are direct-mapped tables of the lines accessed last, one beside each first-level cache.
+/// `Filters` are direct-mapped tables of the lines accessed last, one table beside each first-level cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filters {
     /// For each slot, the virtual line number of the line accessed last × 4, plus [`DIRTY`] and [`TOLD`].
     tags: Vec<u64>,
-    /// For each slot, the time of its last access; exact only where `timed`.
+    /// For each slot, the time of its last access. It is exact only where `timed`.
     times: Vec<u64>,
-    /// The mapping behind each slot's line.
+    /// For each slot, the mapping of its line.
     ids: Vec<u32>,
-    /// The tables of instructions and of data: the same table, where one cache serves both.
+    /// The tables of instructions and of data; the same table, where one cache serves both.
     ports: [Table; 2],
     ways: Ways,
     /// True if slots and lines are the same for instructions and for data.
     alike: bool,
-    /// True if anyone asks when a dropped access was.
+    /// True if preparation needs the times of skipped accesses.
     timed: bool,
 }
 
-/// `Ways` holds what each operation needs of its port for its row to be skipped, by the code of the operation: fetch,
-/// load, store, modify.
+/// `Ways` holds what each operation requires of its port so that its row is skipped, by the code of the
+/// operation: fetch, load, store, modify.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ways {
     base: [usize; 4],
     mask: [u64; 4],
     line_log2: [u32; 4],
     trusted: [u64; 4],
-    /// Bits of a tag that may have either value: a read does not care whether its line is dirty.
+    /// The bits of a tag that may have either value: a read does not depend on whether its line is dirty.
     either: [u64; 4],
-    /// Accesses of a line: a modify makes two.
+    /// The accesses of a line: a modify makes two.
     accesses: [u64; 4],
 }
 
-/// `Columns` are some rows of a batch, all columns of the same length.
+/// `Columns` are some rows of a batch; all columns have the same length.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<'a> {
     pub(super) op: &'a [u8],
@@ -118,7 +120,7 @@ pub(super) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// These rows of a batch.
+    /// Returns the columns of these rows of a batch.
     pub(super) fn of(batch: &'a EventBatch, rows: Range<usize>) -> Self {
         Self {
             op: &batch.op()[rows.clone()],
@@ -128,7 +130,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// These of the rows.
+    /// Returns the columns of some of the rows.
     #[inline]
     pub(super) fn part(self, rows: Range<usize>) -> Self {
         Self {
@@ -140,15 +142,16 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The first and the last line of a reference. An address that wraps is on other lines than the last ones of memory.
+/// Returns the first and the last line of a reference. An address that wraps lies on other lines than the
+/// last lines of memory.
 #[inline]
 pub(super) fn lines(addr: u64, size: u32, line_log2: u32) -> (u64, u64) {
     (addr >> line_log2, addr.wrapping_add(u64::from(size.max(1) - 1)) >> line_log2)
 }
 
 impl Filters {
-    /// The filters beside caches of these shapes, for instructions and for data; one, if the caches are not `split`.
-    /// `timed`: whether anyone asks when an access was that was dropped.
+    /// Makes the filters beside caches of these shapes, for instructions and for data; one filter, if the
+    /// caches are not `split`. `timed` says whether preparation needs the times of skipped accesses.
     pub(crate) fn new(shapes: [Shape; 2], split: bool, timed: bool) -> Self {
         let table = |shape: Shape, base: u64| Table {
             base: base as usize,
@@ -181,7 +184,7 @@ impl Filters {
         }
     }
 
-    /// Believes only lines accessed at or after these times, for instructions and for data.
+    /// Sets the times, for instructions and for data, before which lines are not believed.
     pub(crate) fn trust(&mut self, since: [u64; 2]) {
         for (port, trusted) in self.ports.iter_mut().zip(since) {
             port.trusted = trusted;
@@ -193,9 +196,10 @@ impl Filters {
         }
     }
 
-    /// Skips rows as long as all that they access would be dropped, notes when their lines were accessed, and moves the
-    /// clock on: by one for each access if anyone asks for times. Returns the number of rows. It stops at the latest at a row that is no reference, and at one that touches
-    /// more than one line, or more than two if it is a run of instructions; `runs` tells whether there are any.
+    /// Skips rows as long as all their accesses may be skipped, notes when their lines were accessed, and
+    /// moves the clock on: by one for each access, if preparation needs times. Returns the number of rows. It
+    /// stops at the latest at a row that is no reference, and at a row that touches more than one line, or
+    /// more than two lines in a run of instructions. `runs` says whether the columns hold such runs.
     #[inline]
     pub(super) fn skip(&mut self, columns: Columns<'_>, runs: bool, clock: &mut u64) -> usize {
         match (self.timed, runs, self.alike) {
@@ -227,7 +231,8 @@ impl Filters {
             let Some(base) = ways.base.get(way) else { break };
             let (line_log2, mask) =
                 if ALIKE { (line_log2, mask) } else { (ways.line_log2[way], ways.mask[way]) };
-            // A reference of no byte seems to end before it begins, perhaps on another line: it is not skipped then.
+            // A reference of no byte seems to end before it begins, perhaps on another line. It is not
+            // skipped then.
             let end = addr[row].wrapping_add(u64::from(size[row])).wrapping_sub(1);
             let (first, last) = (addr[row] >> line_log2, end >> line_log2);
             let sure = |line: u64| {
@@ -274,32 +279,34 @@ impl Filters {
         sure
     }
 
-    /// Drops a read of this line if that is exact, and notes the time. Returns true if the read was dropped.
+    /// Skips a read of this line if that is exact, and notes the time. Returns true if the read was skipped.
     #[inline(always)]
     pub(crate) fn drops_read(&mut self, port: usize, line: u64, now: u64) -> bool {
         self.drops_if(port, line, DIRTY, now)
     }
 
-    /// Drops a store to this line if that is exact, and notes the time. Returns true if the store was dropped.
+    /// Skips a store to this line if that is exact, and notes the time. Returns true if the store was
+    /// skipped.
     #[inline(always)]
     pub(crate) fn drops_store(&mut self, port: usize, line: u64, now: u64) -> bool {
         self.drops_if(port, line, 0, now)
     }
 
-    /// Drops a store to this line, or a read of it, if that is exact, and notes the time. Returns true if it was dropped.
+    /// Skips a store to this line, or a read of it, if that is exact, and notes the time. Returns true if the
+    /// access was skipped.
     #[inline]
     pub(crate) fn drops(&mut self, port: usize, line: u64, store: bool, now: u64) -> bool {
         if store { self.drops_store(port, line, now) } else { self.drops_read(port, line, now) }
     }
 
-    /// The mapping behind the line of this line's slot.
+    /// Returns the mapping of the line in this line's slot.
     #[inline]
     pub(crate) fn mapping_of(&self, port: usize, line: u64) -> MappingId {
         MappingId(self.ids[self.slot(port, line)])
     }
 
-    /// A reference passes: its line is from now on its slot's. Returns the mapping that the slot
-    /// leaves and when that was last accessed, if it is another one and anyone asks for times.
+    /// Notes that a reference passes: its line is from now on the line of its slot. Returns the mapping that
+    /// leaves the slot and the time of its last access, if the mapping differs and preparation needs times.
     #[inline]
     pub(crate) fn pass(
         &mut self,
@@ -323,25 +330,25 @@ impl Filters {
         } else if allocate {
             line << 2 | fresh | u64::from(write_back)
         } else {
-            // The store may have hit, and then its line is the most recent; or not, and then it is absent.
+            // If the store hit, its line is the most recent line; if it missed, its line is absent.
             EMPTY
         };
         left
     }
 
-    /// Believes no line any more (the address space changes, or the mappings do). Times stay.
+    /// Believes no line any more, because the address space or its mappings change. Times stay.
     pub(crate) fn forget(&mut self) {
         self.tags.fill(EMPTY);
     }
 
-    /// Believes the lines of these slots of a port no more. Times stay.
+    /// Stops believing the lines of these slots of a port. Times stay.
     pub(crate) fn forget_slots(&mut self, port: usize, slots: &[u32]) {
         for &slot in slots {
             self.tags[self.ports[port].base + slot as usize] = EMPTY;
         }
     }
 
-    /// The mapping and the time of the last access of every slot that was accessed after `time`.
+    /// Returns the mapping and the time of the last access of every slot that was accessed after `time`.
     pub(crate) fn accesses_since(&self, time: u64) -> impl Iterator<Item = (MappingId, u64)> {
         debug_assert!(self.timed);
         let accessed = self.times.iter().zip(&self.ids).filter(move |(then, _)| **then > time);
@@ -369,7 +376,7 @@ mod tests {
             Columns { op: &self.op, addr: &self.addr, size: &self.size, count: &self.count }
         }
 
-        /// The rows from this row on.
+        /// Returns the rows from this row on.
         fn from(&self, row: usize) -> Self {
             Self {
                 op: self.op[row..].to_vec(),
@@ -380,7 +387,8 @@ mod tests {
         }
     }
 
-    /// The accesses of a row one by one: its port, its line, whether it stores. `None` for what is not skipped.
+    /// Returns the accesses of a row one by one: port, line, and whether it stores. `None`: the row is never
+    /// skipped.
     fn accesses(filters: &Filters, rows: &Rows, row: usize) -> Option<Vec<(usize, u64, bool)>> {
         let (op, addr, size) = (rows.op[row], rows.addr[row], rows.size[row]);
         let port = usize::from(op > 0);
@@ -399,11 +407,11 @@ mod tests {
         })
     }
 
-    /// Skips as [`Filters::skip`] does, an access at a time.
+    /// Skips as [`Filters::skip`] does, one access at a time.
     fn skip_slowly(filters: &mut Filters, rows: &Rows, clock: &mut u64) -> usize {
         for row in 0..rows.op.len() {
             let Some(accesses) = accesses(filters, rows, row) else { return row };
-            // A reference of no byte at the start of a line passes, even if it need not.
+            // A reference of no byte at the start of a line passes, even if it need not pass.
             let line = 1 << filters.ports[accesses[0].0].line_log2;
             if rows.size[row] == 0 && rows.addr[row].is_multiple_of(line) {
                 return row;
@@ -434,7 +442,8 @@ mod tests {
         )
     }
 
-    /// A row: mostly a small reference near the others, sometimes at the end of memory, sometimes no reference.
+    /// Draws a row: mostly a small reference near the others, sometimes at the end of memory, sometimes no
+    /// reference.
     fn row() -> impl Strategy<Value = (u8, u64, u32, u32)> {
         let addr = prop_oneof![20 => 0..256u64, 1 => (0..64u64).prop_map(|below| u64::MAX - below)];
         let op = prop_oneof![40 => 0..4u8, 1 => 4..8u8];
@@ -455,7 +464,7 @@ mod tests {
         ) {
             let shapes = if split { shapes } else { [shapes[0]; 2] };
             let mut filters = Filters::new(shapes, split, timed);
-            // Without times there is no time before which a line is not believed.
+            // Without times there is no time before which lines are not believed.
             let believed = trusted.map(|time| if timed || time == u64::MAX { time } else { 0 });
             filters.trust(if split { believed } else { [believed[0]; 2] });
             let (mut rest, mut clock) = (Rows::default(), 0);
@@ -473,7 +482,7 @@ mod tests {
                 prop_assert_eq!(&filters, &slow);
                 rest = rest.from(skipped);
                 if !rest.op.is_empty() {
-                    // The row that stopped it passes, even if it need not.
+                    // The row that stopped the loop passes, even if it need not pass.
                     for (port, line, store) in accesses(&filters, &rest, 0).unwrap_or_default() {
                         clock += 1;
                         filters.pass(port, line, 0, store, clock);

@@ -1,16 +1,16 @@
 //! `Growth` counts what makes the memory of a run grow with its trace.
 
-/// The things that a trace has held so far that make memory grow.
+/// `Growth` holds what a trace has held so far that makes memory grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Growth {
-    /// Pages, or mappings if they are more.
+    /// The pages, or the mappings if there are more mappings than pages.
     pub(crate) pages: u64,
     pub(crate) processes: u64,
     pub(crate) intervals: u64,
 }
 
 impl Growth {
-    /// The more of both.
+    /// Returns the larger of each number.
     pub(crate) fn max(self, other: Self) -> Self {
         Self {
             pages: self.pages.max(other.pages),
@@ -19,7 +19,7 @@ impl Growth {
         }
     }
 
-    /// As much again.
+    /// Returns twice each number.
     pub(crate) fn doubled(self) -> Self {
         let twice = |number: u64| number.saturating_mul(2);
         Self { pages: twice(self.pages), processes: twice(self.processes), intervals: twice(self.intervals) }

@@ -1,12 +1,13 @@
-//! Turns and lives: which process came to the processor, why, and in which of its lives. A mark of a process
-//! carries them beside its number.
+//! Turns and lives: which process runs, why it came to run, and in which of its lives. A mark of a process
+//! carries them beside the process's number.
 //!
 //! # Rules
-//! - A *life* is an address space number from its birth (its fork, or else its first switch) to its exit. Lives of one number
-//!   are counted from 0. A fork that gives a number to a child while it lives ends that life, as it ends the space.
-//! - An exec goes on in the same life. An exit of a number that does not live ends nothing.
-//! - Tables of processes have one row for each number, as traces whose numbers return say nothing else of them; lives
-//!   within a number are told apart here only.
+//! - A *life* is an address space number from its birth (its fork, or else its first switch) to its exit. The
+//!   lives of one number are counted from 0. A fork that gives a living number to a child ends that number's
+//!   life and its address space.
+//! - An exec continues the same life. The exit of a number that is not alive ends nothing.
+//! - Tables of processes have one row for each number, because a trace that uses a number again says nothing
+//!   else about it. Lives are told apart only here.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ pub struct Turn {
     pub process: u32,
     /// The life of its address space number, from 0.
     pub life: u32,
-    /// The last switch: a process that enters or leaves the kernel goes on with the same one.
+    /// The last switch. A process that enters or leaves the kernel keeps its switch.
     pub switch: Switch,
 }
 
@@ -37,20 +38,20 @@ struct Life {
 pub(super) struct Lives(BTreeMap<Asid, Life>);
 
 impl Lives {
-    /// A process of this number runs or is born: it lives. Returns which life it is in.
+    /// Notes that a process of this number runs or is born, and is therefore alive. Returns its life.
     pub(super) fn live(&mut self, asid: Asid) -> u32 {
         let life = self.0.entry(asid).or_default();
         life.alive = true;
         life.number
     }
 
-    /// A child is born under this number.
+    /// Notes that a child is born under this number.
     pub(super) fn born(&mut self, asid: Asid) {
         self.ended(asid);
         self.live(asid);
     }
 
-    /// The life under this number, if any, has ended.
+    /// Notes that the life under this number has ended, if there was a life.
     pub(super) fn ended(&mut self, asid: Asid) {
         let life = self.0.entry(asid).or_default();
         life.number += u32::from(life.alive);

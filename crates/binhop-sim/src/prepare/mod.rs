@@ -1,19 +1,23 @@
-//! Preparation: from events to rows. Lane-independent, done once for any number of placements.
+//! Preparation makes rows of events. It depends on no lane and is done once for any number of placements.
 //!
 //! Counting rules
 //! - A reference is one instruction fetched, or one load, store or modify.
-//! - A fetch run of n instructions over m lines makes max(n, m) accesses: each line is asked for once, in
-//!   order; what exceeds m hits. All m lines are asked for at the cycle of the run's first instruction, each when the
-//!   processor has what it waits for of the line before; then the n instructions take their cycles. Where in the run
-//!   an instruction begins is not known; without a write buffer the sum of cycles does not depend on it.
+//! - A fetch run of n instructions over m lines makes max(n, m) accesses. Each line is accessed once, in
+//!   order; the accesses beyond m hit. All m lines are accessed at the cycle of the run's first instruction,
+//!   each after the processor has waited for the line before. Then the n instructions take their cycles. The
+//!   trace does not say where in the run an instruction begins; without a write buffer the sum of cycles does
+//!   not depend on it.
 //! - A load or store makes one access for each line it touches, in order of address. A modify makes the
-//!   accesses of a load, then those of a store. Each page of a straddling reference is translated for itself.
-//! - A row across the end of the warm-up, of an interval or of the length belongs to what lies behind: the measured part,
-//!   the next interval, or nothing. (The length is cut before preparation: see `binhop_trace::tool::head`.)
-//! - A row is taken at its word: a size of 0 is one byte, a fetch's count of 0 no instruction; a data reference's
-//!   count is not read. `binhop lint` finds such rows. A reference beyond [`binhop_trace::bounds`] is refused.
-//! - Under cachegrind's rules it is otherwise: see `cachegrind.rs`.
-//! - Before any page is referenced that some lane may not hold, every lane is asked to place it.
+//!   accesses of a load, then the accesses of a store. Each page of a straddling reference is translated for
+//!   itself.
+//! - A row across the end of the warm-up, of an interval or of the length belongs to what follows: the
+//!   measured part, the next interval, or nothing. (The length is cut before preparation: see
+//!   `binhop_trace::tool::head`.)
+//! - A row is taken as it stands: a size of 0 is one byte, a fetch's count of 0 is no instruction; a data
+//!   reference's count is not read. `binhop lint` finds such rows. A reference beyond
+//!   [`binhop_trace::bounds`] is refused.
+//! - Cachegrind's rules count otherwise: see `cachegrind.rs`.
+//! - Before a reference to a page that some lane may not hold, every lane is asked to place the page.
 
 mod block;
 mod cachegrind;
@@ -51,87 +55,90 @@ pub(crate) use pages::own_page;
 use pages::{NOTHING, SoftTlb};
 use residency::ResidencyHorizon;
 
-/// Who executes: an address space, in user mode or in the kernel on its behalf.
+/// `Process` says who executes: an address space, in user mode or in the kernel on its behalf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process {
     /// The address space.
     pub asid: Asid,
-    /// Between kernel-enter and kernel-leave.
+    /// True between kernel-enter and kernel-leave.
     pub kernel: bool,
 }
 
-/// `Seen` counts the events of the stream that are no references, and those that were not simulated.
+/// `Seen` counts the events that are no references, and the events that were not simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Switches of the running thread.
+    /// The switches of the running thread.
     pub switches: u64,
-    /// System calls and their further ranges: passed over, the kernel's own copying is not in the trace.
+    /// The system calls and their further ranges. They are skipped: the kernel's own copying is not in the
+    /// trace.
     pub syscalls: u64,
-    /// Pages first referenced outside every map.
+    /// The pages that were first referenced outside every map.
     pub outside: u64,
-    /// Data references that touch two lines, and of those the ones that touch two pages.
+    /// The data references that touch two lines, and among them those that touch two pages.
     pub straddling: [u64; 2],
 }
 
-/// How a preparation is set up.
+/// `Setup` is what a preparation is made from.
 pub(crate) struct Setup {
     pub(crate) needs: Needs,
-    /// P − K: frames that no placement may choose; the fewest, where several machines share a preparation.
-    /// `None`: physical = virtual, nothing is ever evicted.
+    /// P − K: the frames that no placement may choose; the smallest number, where several machines share a
+    /// preparation. `None`: physical = virtual, and nothing is ever evicted.
     pub(crate) safe: Option<u64>,
-    /// True if some placement asks for the segments of the space that faults.
+    /// True if some placement reads the segments of the address space that faults.
     pub(crate) lists_segments: bool,
     pub(crate) trace_page: Bytes,
     pub(crate) cuts: Cuts,
-    /// The occasions that a unit asks for, if there is one.
+    /// The occasions for which a unit asks, if there is a unit.
     pub(crate) subscription: Option<Arc<Subscription>>,
-    /// True if rows are dropped where that is exact; false only to test that it is.
+    /// True if rows are skipped where that is exact. Tests set it to false to show that it is exact.
     pub(crate) collapse: bool,
 }
 
 const FETCH: usize = 0;
 
-/// Rows in a block: enough that a lane's tables, fetched anew for each block, are used many times.
+/// The rows of a block: so many that a lane's tables, fetched anew for each block, are used many times.
 pub(crate) const BLOCK_ROWS: usize = 1 << 17;
 const BLOCK_CONTROLS: usize = 1 << 12;
-/// Segments that the placements of a block list: what a block holds is bounded, however many segments spaces have.
+/// The segments that the placements of a block may list. So the size of a block is bounded, however many
+/// segments the spaces have.
 const BLOCK_SEGMENTS: usize = 1 << 20;
 
-/// The preparing stage.
+/// `Prepare` is the preparing stage.
 pub struct Prepare {
     place: String,
-    /// Rows of the batches before the one at hand.
+    /// The rows of the batches before the current batch.
     rows_before: u64,
     page: PowerOfTwo,
     spaces: Spaces,
     filters: Filters,
-    /// Which filter serves data references: 0 where one cache serves all.
+    /// The filter that serves data references: 0 where one cache serves all references.
     data: usize,
     line_log2: [u32; 2],
     timed: bool,
     /// Under cachegrind's rules, the bytes of the longest reference.
     longest_reference: Option<u64>,
     believe: [bool; 2],
-    /// The occasions that a unit asks for, if there is one.
+    /// The occasions for which a unit asks, if there is a unit.
     occasions: Option<Occasions>,
     soft_tlb: SoftTlb,
     horizon: ResidencyHorizon,
     safe: Option<u64>,
-    /// The segments of the space that a placement was asked for last, if any placement asks for them.
+    /// The segments of the address space for which a placement was last asked, if any placement reads
+    /// segments.
     segments: Option<Arc<[SegmentId]>>,
-    /// Segments listed in the block at hand.
+    /// The segments listed in the current block.
     listed: usize,
     reuses: bool,
     /// True if a placement may ask when pages were referenced last.
     follows: bool,
-    /// The horizon knows of every access up to this time.
+    /// The residency horizon knows of every access up to this time.
     noted: u64,
     died: bool,
     placed: u64,
     evicting: bool,
     clock: u64,
     stream: Stream,
-    /// Rows handed on: fetch, load, store. What was accessed and not passed was proved to hit.
+    /// The rows passed to level 1: fetch, load, store. An access that was not passed is known to hit.
     passed: [u64; 3],
     cuts: Cuts,
     next_interval: u64,
@@ -153,16 +160,16 @@ pub struct Prepare {
     finished: bool,
 }
 
-/// `Flow` says if the stream goes on.
+/// `Flow` says whether the stream goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// There is room for more events.
     On,
-    /// The instructions asked for are reached.
+    /// The stream has reached the instructions asked for.
     Done,
 }
 
-/// The function that takes finished blocks.
+/// `Emit` is the function that takes finished blocks.
 pub(crate) type Emit<'a> = &'a mut dyn FnMut(Arc<Block>) -> Result<()>;
 
 impl Prepare {
@@ -180,7 +187,7 @@ impl Prepare {
             rows_before: 0,
             page: needs.page,
             spaces,
-            // Times matter to the horizon and to placements; where physical = virtual there is neither.
+            // The residency horizon and placements need times. Where physical = virtual there are neither.
             filters: Filters::new(
                 needs.shapes,
                 needs.split,
@@ -231,13 +238,13 @@ impl Prepare {
         Ok(prepare)
     }
 
-    /// Returns whether the warm-up, if any, is over.
+    /// Returns whether the warm-up is over.
     #[must_use]
     pub fn is_measuring(&self) -> bool {
         self.measuring
     }
 
-    /// Every process seen so far; a [`Mark::Process`] names one by its place here.
+    /// Returns every process seen so far. A [`Mark::Process`] names a process by its place here.
     #[must_use]
     pub fn processes(&self) -> &[Process] {
         &self.processes
@@ -249,7 +256,7 @@ impl Prepare {
         self.seen
     }
 
-    /// Counts of the stream so far.
+    /// Returns the counts of the stream so far.
     #[must_use]
     pub fn stream(&self) -> Stream {
         let dropped = std::array::from_fn(|kind| self.stream.accesses[kind] - self.passed[kind]);
@@ -262,7 +269,7 @@ impl Prepare {
         self.died
     }
 
-    /// The address spaces as they are now.
+    /// Returns the address spaces as they are now.
     #[must_use]
     pub fn spaces(&self) -> &Spaces {
         &self.spaces
@@ -275,7 +282,7 @@ impl Prepare {
         Growth { pages, processes: self.processes.len() as u64, intervals }
     }
 
-    /// Takes in a batch; full blocks go to `emit`.
+    /// Takes in a batch. Full blocks go to `emit`.
     pub(crate) fn feed(&mut self, batch: &EventBatch, emit: Emit<'_>) -> Result<Flow> {
         match (self.longest_reference, &self.occasions) {
             _ if self.finished => Ok(Flow::Done),
@@ -286,8 +293,8 @@ impl Prepare {
         }
     }
 
-    /// Takes events. The compiler knows if references go on whole, as cachegrind's rules want them (`WHOLE`), and if some
-    /// unit asks for occasions (`OCCASIONS`).
+    /// Takes in events. The compiler specialises it for references that stay whole, as cachegrind's rules
+    /// need them (`WHOLE`), and for units that ask for occasions (`OCCASIONS`).
     fn feed_by<const WHOLE: bool, const OCCASIONS: bool>(
         &mut self,
         batch: &EventBatch,
@@ -313,7 +320,7 @@ impl Prepare {
         Ok(Flow::On)
     }
 
-    /// Ends at a reference that exceeds a bound: in peace if the stream ends before it.
+    /// Ends at a reference that exceeds a bound. This is no error if the stream ends before the reference.
     #[cold]
     fn end_at(&mut self, batch: &EventBatch, exceeded: Exceeded, emit: Emit<'_>) -> Result<Flow> {
         if batch.op()[exceeded.row] == Op::Fetch as u8 && self.cuts.end_before_fetch(&self.stream) {
@@ -337,7 +344,7 @@ impl Prepare {
         Ok(Flow::On)
     }
 
-    /// A row, whatever it is. Returns whether the stream ends before it.
+    /// Takes in one row of any kind. Returns whether the stream ends before the row.
     #[inline(always)]
     fn feed_row<const WHOLE: bool, const OCCASIONS: bool>(
         &mut self,
@@ -369,7 +376,7 @@ impl Prepare {
         Ok(())
     }
 
-    /// The stream is over: the last block, closed by [`Mark::End`].
+    /// Ends the stream: emits the last block, closed by [`Mark::End`].
     pub(crate) fn finish(&mut self, emit: Emit<'_>) -> Result<()> {
         if !self.finished {
             self.finished = true;
@@ -392,7 +399,7 @@ impl Prepare {
         }))
     }
 
-    /// A fetch run. Returns whether the stream ends before it.
+    /// Takes in a fetch run. Returns whether the stream ends before the run.
     #[inline(always)]
     fn fetch<const OCCASIONS: bool>(&mut self, addr: u64, size: u32, count: u64) -> Result<bool> {
         if self.stream.references + count > self.next_cut {
@@ -412,7 +419,7 @@ impl Prepare {
         Ok(false)
     }
 
-    /// A load, a store, or both of the same bytes.
+    /// Takes in a load, a store, or both of the same bytes.
     #[inline(always)]
     fn data_reference<const OCCASIONS: bool>(
         &mut self,
@@ -462,7 +469,7 @@ impl Prepare {
         Ok(())
     }
 
-    /// An access that a first-level cache must be asked about.
+    /// Passes an access that a first-level cache must simulate.
     #[inline(never)]
     fn pass(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
         let mapping = self.reach(port, line, kind)?;
@@ -470,7 +477,7 @@ impl Prepare {
         Ok(())
     }
 
-    /// Hands on an access of a page that every lane holds.
+    /// Passes an access of a page that every lane holds.
     #[inline]
     fn push(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) {
         self.passed[kind as usize] += 1;
@@ -482,7 +489,7 @@ impl Prepare {
         self.rows.push(row);
     }
 
-    /// The row of an access: its line is from now on its filter's.
+    /// Makes the row of an access. From now on the filter believes the row's line.
     #[inline]
     fn row(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) -> Row {
         let in_page = self.page.log2() - self.line_log2[port];

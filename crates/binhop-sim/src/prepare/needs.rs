@@ -1,4 +1,4 @@
-//! The needs of preparation: what it must know of a machine, and so which machines can share one.
+//! `Needs` is what preparation must know of a machine.
 
 use binhop_base::PowerOfTwo;
 use binhop_hw::{Next, Rules};
@@ -7,27 +7,28 @@ use super::filter::Shape;
 use super::residency::is_tight;
 use crate::machine::Machine;
 
-/// `Needs` is what preparation must know of a machine: machines of equal needs share one preparation.
+/// `Needs` is what preparation must know of a machine. Machines of equal needs share one preparation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     pub(super) page: PowerOfTwo,
-    /// Physical = virtual.
+    /// True if physical = virtual.
     identity: bool,
-    /// The caches asked for instructions and for data; one, where one cache serves all.
+    /// The caches that serve instructions and data; one cache, where it serves both.
     pub(super) shapes: [Shape; 2],
     pub(super) split: bool,
     /// True if the instructions between rows matter.
     pub(super) timed: bool,
-    /// For each filter, true if what it knows holds for its cache.
+    /// For each filter, true if what the filter knows holds for its cache.
     pub(super) believe: [bool; 2],
-    /// True if a dead page's frame goes to the next page, so that lanes differ in what their caches lose from the
-    /// first death on.
+    /// True if a dead page's frame goes to the next page. Then lanes differ in what their caches lose from
+    /// the first death on.
     pub(super) reuses: bool,
-    /// True if so few frames lie outside the pool that no page is surely resident, and no filter believed.
+    /// True if so few frames lie outside the pool that no page is surely resident. Then no filter is
+    /// believed.
     pub(super) tight: bool,
     /// True if a placement may ask when pages were referenced last.
     pub(super) follows: bool,
-    /// Under cachegrind's rules, the bytes of the longest reference: those of the smallest line.
+    /// Under cachegrind's rules, the bytes of the longest reference: the size of the smallest line.
     pub(super) longest_reference: Option<u64>,
 }
 
@@ -36,8 +37,8 @@ impl Needs {
         let (tree, placement) = (machine.tree(), machine.placement().policy());
         let config = tree.config();
         let caches = [config.fetch, config.data];
-        // A cache that takes lines out of those above it makes their filters liars; so does one that asks a
-        // cache the processor asks too, behind that one's filter.
+        // An inclusive cache may invalidate lines above it, so filters in front of it are off. The same holds
+        // for a cache that both the processor and another cache access.
         let inclusive = config.caches.iter().any(|cache| cache.inclusive);
         let asked = |front: usize| config.caches.iter().any(|cache| cache.next == Next::Cache(front));
         let identity = machine.memory().frames.is_none();
@@ -56,12 +57,14 @@ impl Needs {
         }
     }
 
-    /// The instructions between rows matter, though no buffer asks: someone wants to know when.
+    /// Keeps the instructions between rows although no write buffer needs them, because the caller needs
+    /// times.
     pub(crate) fn keep_time(&mut self) {
         self.timed = true;
     }
 
-    /// Returns the settings in which two machines differ that cannot share a preparation; empty if they can.
+    /// Returns the settings that force two machines to be prepared separately; empty if they can share a
+    /// preparation.
     pub(crate) fn differences(&self, other: &Self) -> Vec<&'static str> {
         let level1 = (self.shapes, self.split) != (other.shapes, other.split);
         [

@@ -1,12 +1,13 @@
-//! Occasions: where something that is not in the stream may happen, and what is no longer known from there on.
+//! Occasions in preparation: where a unit may act, and what filters no longer know from there on.
 //!
-//! A filter knows of each slot that the line accessed last is the most recently used one of its set. An access that is
-//! injected through the same port, to any line of the slot, ends that: it may evict the line or age it, whatever the
-//! replacement, and it may leave it clean or absent. An access to a line of another slot falls into another set. So
-//! the slots of the lines that a unit may disturb are forgotten, and no other; a hashed index has one slot.
+//! A filter knows for each slot that the line accessed last is the most recently used line of its set. An
+//! injected access through the same port to any line of the slot ends this knowledge: the access may evict
+//! the line or age it, under every replacement, and may leave it clean or absent. An access to a line of
+//! another slot falls into another set. So the filter forgets the slots of the lines that the unit may touch,
+//! and no other slots. A hashed index has one slot.
 //!
-//! A filter forgets what it knows of the cache. It does not forget when lines were referenced: injected accesses
-//! change no page's time of last reference.
+//! A filter forgets what it knows of the cache. It does not forget when lines were referenced, because
+//! injected accesses change no page's time of last reference.
 
 use std::sync::Arc;
 
@@ -16,17 +17,18 @@ use super::filter::{Filters, Shape};
 use super::{Control, Prepare};
 use crate::occasion::{Occasion, OccasionKind, Port, Subscription};
 
-/// The occasions that a unit asks for, as preparation sees them.
+/// `Occasions` are the occasions for which a unit asks, as preparation sees them.
 pub(super) struct Occasions {
     subscription: Arc<Subscription>,
-    /// For each kind, the slots of each filter that are forgotten at an occasion of it.
+    /// For each kind of occasion, the slots of each filter that are forgotten there.
     forgets: [[Box<[u32]>; 2]; OccasionKind::ALL.len()],
-    /// The mapping that each port referenced last.
+    /// The mapping that each port last referenced.
     last: [Option<MappingId>; 2],
 }
 
 impl Occasions {
-    /// For caches of these shapes, the second of which serves data if there are two, with pages of 2^`page_log2` bytes.
+    /// Makes the occasions for caches of these shapes, with pages of 2^`page_log2` bytes. If there are two
+    /// shapes, the second cache serves data.
     pub(super) fn new(
         subscription: Arc<Subscription>,
         shapes: &[Shape; 2],
@@ -56,17 +58,18 @@ impl Occasions {
         Self { subscription, forgets, last: [None; 2] }
     }
 
-    /// Returns whether a kind is asked for.
+    /// Returns whether a unit asks for a kind of occasion.
     pub(super) fn wants(&self, kind: OccasionKind) -> bool {
         self.subscription.touched(kind).is_some()
     }
 
-    /// The address space or its maps changed: the next reference of each port is one to another page.
+    /// Notes that the address space or its maps have changed: the next reference of each port is to another
+    /// page.
     pub(super) fn forget_pages(&mut self) {
         self.last = [None; 2];
     }
 
-    /// Forgets what filters know and a unit may disturb at an occasion.
+    /// Forgets what filters know and the unit may disturb at an occasion.
     fn disturb(&self, kind: OccasionKind, filters: &mut Filters) {
         for (port, slots) in self.forgets[kind as usize].iter().enumerate() {
             filters.forget_slots(port, slots);
@@ -75,19 +78,19 @@ impl Occasions {
 }
 
 impl Prepare {
-    /// An occasion that may arise in some lane. Nothing happens unless it is asked for.
+    /// Emits an occasion that may arise in some lane, if a unit asks for it.
     pub(super) fn occasion(&mut self, occasion: Occasion) {
         let Some(occasions) = self.occasions.as_ref().filter(|all| all.wants(occasion.kind())) else {
             return;
         };
         occasions.disturb(occasion.kind(), &mut self.filters);
         let touches_front = occasions.subscription.ends_sharing(occasion.kind());
-        // A lane's clock is right at every occasion: the next row counts from here.
+        // A lane's clock is right at every occasion, because the next row counts its instructions from here.
         self.instructions_at_row = self.stream.instructions;
         self.control(Control::Occasion { occasion, instructions: self.stream.instructions, touches_front });
     }
 
-    /// An access of a stream with occasions.
+    /// Takes in an access of a stream with occasions.
     #[inline(never)]
     pub(super) fn access_with_occasions(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
         let store = kind == Kind::Store;
@@ -104,7 +107,7 @@ impl Prepare {
             return Ok(());
         }
         if misses && let Some(occasions) = &self.occasions {
-            // The row that follows is the occasion: a lane looks whether level 1 holds its line.
+            // The row that follows is the occasion. A lane finds out whether level 1 holds its line.
             occasions.disturb(OccasionKind::Miss, &mut self.filters);
         }
         self.push(port, line, mapping, kind);

@@ -1,7 +1,8 @@
-//! Pages: which one a line lies in, and what lanes are told of it.
+//! Pages in preparation: which page a line lies in, and what lanes learn of pages.
 //!
-//! Lanes hear of a page three ways: they are asked to place it before it is referenced, if some may not hold it; they are
-//! told when it was last referenced, once a placement may evict; and they are told that it died.
+//! Lanes learn three things. Before a page is referenced that some lane may not hold, every lane is asked to
+//! place it. Once a placement may evict, lanes learn when pages were last referenced. When a page dies, lanes
+//! learn that.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::{Control, Mapped, Prepare};
 use crate::lookup::LookupCache;
 use crate::occasion::Occasion;
 
-/// A page as it was translated last.
+/// `SoftTlbEntry` is the last translation of a page.
 #[derive(Clone, Copy)]
 pub(super) struct SoftTlbEntry {
     page_no: u64,
@@ -22,21 +23,22 @@ pub(super) struct SoftTlbEntry {
     write_free: bool,
 }
 
-/// The pages translated lately, one for each slot.
+/// `SoftTlb` caches recent translations of this simulation. It is not part of the simulated machine.
 pub(super) type SoftTlb = LookupCache<SoftTlbEntry, TRANSLATIONS>;
 
 pub(super) const NOTHING: SoftTlbEntry =
     SoftTlbEntry { page_no: u64::MAX, asid: 0, mapping: 0, page: 0, write_free: false };
 const TRANSLATIONS: usize = 1 << 15;
 
-/// A page that a unit owns, by its number among them: one of the first of the stream, at the upper end of the kernel's space.
+/// Returns a page that a unit owns, by its number among the unit's pages. These are the first pages of the
+/// stream, at the upper end of the kernel's space.
 pub(crate) fn own_page(number: u32, page: PowerOfTwo) -> (PageId, PageNo) {
     (PageId(number), PageNo((u64::MAX >> page.log2()) - u64::from(number)))
 }
 
 impl Prepare {
-    /// Makes the pages that a unit owns. No reference of the stream leads to them: each lane wires frames for them before
-    /// it begins.
+    /// Makes the pages that a unit owns. No reference of the stream leads to them. Each lane wires frames for
+    /// them before it begins.
     pub(super) fn own_pages(&mut self, pages: u32) -> Result<()> {
         for number in 0..pages {
             let (page, page_no) = own_page(number, self.page);
@@ -47,7 +49,7 @@ impl Prepare {
         Ok(())
     }
 
-    /// Tells lanes of the mappings that were made since they were told last.
+    /// Tells lanes of the mappings that were made since the last call.
     fn tell_mappings(&mut self) {
         for mapping in self.known_mappings..self.spaces.mappings() {
             let mapping = MappingId(mapping as u32);
@@ -57,8 +59,8 @@ impl Prepare {
         self.known_mappings = self.spaces.mappings();
     }
 
-    /// The mapping of a line that is referenced next, whose page every lane has been asked to place if some may
-    /// not hold it.
+    /// Returns the mapping of a line that is referenced next. If some lane may not hold the line's page,
+    /// every lane has been asked to place it.
     #[inline]
     pub(super) fn reach(&mut self, port: usize, line: u64, kind: Kind) -> Result<MappingId> {
         let in_page = self.page.log2() - self.line_log2[port];
@@ -69,14 +71,15 @@ impl Prepare {
         let hit = known.page_no == page_no && known.asid == asid && (known.write_free || !store);
         let entry = if hit { known } else { self.touch(page_no, store, slot)? };
         if hit && self.safe.is_none() {
-            // Physical = virtual: the page was asked for when it was translated first, and never leaves.
+            // Physical = virtual: lanes were asked for the page when it was first translated, and it never
+            // leaves.
             return Ok(MappingId(entry.mapping));
         }
         let page = PageId(entry.page);
         if self.horizon.may_be_gone(page) {
             self.ask_for(&entry);
         }
-        // Known to be resident from now on, even before its line leaves the filter.
+        // The page is known to be resident from now on, even before its line leaves the filter.
         self.horizon.note(page, self.clock);
         Ok(MappingId(entry.mapping))
     }
@@ -87,7 +90,8 @@ impl Prepare {
         self.tell_mappings();
         self.seen.outside += u64::from(touch.outside && touch.new_page);
         if store && touch.new_page {
-            // Perhaps a copy on write: lines known under this virtual page are those of another page.
+            // This may be a copy on write. Then the lines known under this virtual page are those of another
+            // page.
             self.forget_lines();
         }
         self.report_dead_pages();
@@ -102,7 +106,7 @@ impl Prepare {
         Ok(entry)
     }
 
-    /// The segments of the space that runs, if a placement asks for them.
+    /// Returns the segments of the running address space, if a placement reads segments.
     fn segments_of_running(&mut self) -> Arc<[SegmentId]> {
         let Some(last) = &mut self.segments else { return [].into() };
         let now = self.spaces.shared_segments(self.running.asid);
@@ -154,13 +158,14 @@ impl Prepare {
         self.filters.trust(self.believe.map(|believe| if believe { self.horizon.time() } else { u64::MAX }));
     }
 
-    /// A mapping was last referenced at `time`.
+    /// Notes that a mapping was last referenced at `time`.
     pub(super) fn note(&mut self, mapping: MappingId, time: u64) {
         let page = self.spaces.page_of(mapping);
         self.horizon.note(page, time);
     }
 
-    /// Brings every page's time of last reference up to date and, once lanes ask for the times, tells them the news.
+    /// Brings every page's time of last reference up to date. Once lanes need the times, they get the changed
+    /// times.
     fn note_all(&mut self) {
         for (mapping, time) in self.filters.accesses_since(self.noted) {
             self.horizon.note(self.spaces.page_of(mapping), time);
@@ -174,7 +179,7 @@ impl Prepare {
         }
     }
 
-    /// Pages that died since the last call.
+    /// Reports the pages that have died since the last call.
     pub(super) fn report_dead_pages(&mut self) {
         if self.spaces.has_dead() {
             self.died = true;

@@ -1,8 +1,8 @@
-//! Rows of a stream without occasions, the common case.
+//! Rows of a stream without occasions, which is the common case.
 //!
-//! Most rows are references whose lines need not be asked for. They are skipped in one loop that looks at the filters
-//! alone. What they add to the counts of the stream is added up from the columns afterwards, because no one reads the
-//! counts in between: up to the next cut there is no mark, and a stretch ends at each event that is no reference.
+//! Most rows are references that no cache needs to see. They are skipped in one loop that reads the filters
+//! alone. Their share of the stream's counts is summed from the columns afterwards. Nobody reads the counts
+//! in between: there is no mark up to the next cut, and each event that is no reference ends the loop.
 
 use std::ops::Range;
 
@@ -13,17 +13,18 @@ use binhop_trace::{EventBatch, Op};
 use super::filter::{Columns, lines};
 use super::{Emit, FETCH, Flow, Prepare};
 
-/// Rows whose operations are counted in bytes before they are added up.
+/// The rows whose operations are counted in bytes before the counts are added up.
 const COUNTED_TOGETHER: usize = 128;
 
 impl Prepare {
-    /// Returns true if a reference that exceeds the bound on sizes touches more lines than a row that is skipped.
+    /// Returns whether a reference beyond the bound on sizes would touch more lines than a row that is
+    /// skipped.
     pub(super) fn lines_are_bounded(&self) -> bool {
         self.line_log2.iter().all(|&log2| 2 << log2 <= u64::from(LARGEST_REFERENCE))
     }
 
-    /// Takes in rows. Where [`lines_are_bounded`](Self::lines_are_bounded), the bound on sizes is looked at for the
-    /// rows alone that are not skipped.
+    /// Takes in rows. Where [`lines_are_bounded`](Self::lines_are_bounded), the bound on sizes is checked
+    /// only for rows that are not skipped.
     pub(super) fn feed_plain(
         &mut self,
         batch: &EventBatch,
@@ -31,7 +32,7 @@ impl Prepare {
         emit: Emit<'_>,
     ) -> Result<Flow> {
         let counts = Counts::of(&batch.count()[rows.clone()]);
-        // A count that is too large stands in few traces, and may be that of a system event.
+        // Few traces hold a count that is too large, and it may be the count of a system event.
         let too_long = if counts.most > LONGEST_FETCH { exceeded_among(batch, rows.clone()) } else { None };
         if let Some(exceeded) = too_long {
             rows.end = exceeded.row;
@@ -71,14 +72,15 @@ impl Prepare {
         too_long.map_or(Ok(Flow::On), |exceeded| self.end_at(batch, exceeded, emit))
     }
 
-    /// Rows that surely lie before the next cut, if each holds at most `most` instructions.
+    /// Returns the number of rows that surely lie before the next cut if each row holds at most `most`
+    /// instructions.
     fn rows_before_cut(&self, most: u32) -> usize {
         let references = self.next_cut - self.stream.references;
         let instructions = self.next_interval - self.stream.instructions;
         usize::try_from(references.min(instructions) / u64::from(most)).unwrap_or(usize::MAX)
     }
 
-    /// The accesses of a reference that [`is_plain`].
+    /// Makes the accesses of a reference that [`is_plain`].
     fn refer_to_lines(&mut self, columns: Columns<'_>, row: usize) -> Result<()> {
         let op = columns.op[row];
         let port = if op == Op::Fetch as u8 { FETCH } else { self.data };
@@ -94,7 +96,7 @@ impl Prepare {
         }
     }
 
-    /// Adds what these rows are to the counts of the stream. Each [`is_plain`].
+    /// Adds these rows to the counts of the stream. Each row [`is_plain`].
     fn count(&mut self, columns: Columns<'_>, counts: Counts) {
         let Columns { op, count, .. } = columns;
         let [mut fetches, mut loads, mut stores, mut instructions] = [0; 4];
@@ -110,7 +112,7 @@ impl Prepare {
             loads += u64::from(loaded);
             stores += u64::from(stored);
             if !counts.single {
-                // At most `LONGEST_FETCH` each, which 32 bits hold together.
+                // Each count is at most `LONGEST_FETCH`, so 32 bits hold their sum.
                 let counted = |(&op, &count): (&u8, &u32)| if op == Op::Fetch as u8 { count } else { 0 };
                 instructions += u64::from(op.iter().zip(count).map(counted).sum::<u32>());
             }
@@ -135,9 +137,9 @@ impl Prepare {
 /// `Counts` summarises the counts of some rows.
 #[derive(Clone, Copy)]
 struct Counts {
-    /// No count is larger, and this is at least 1.
+    /// A number of at least 1 that no count exceeds.
     most: u32,
-    /// True if each is 1.
+    /// True if each count is 1.
     single: bool,
     /// True if some count is 0.
     none: bool,
@@ -152,8 +154,8 @@ impl Counts {
     }
 }
 
-/// Returns true if a row is a reference of one line, or a run of instructions over two lines. Each of its lines is accessed once
-/// for each way in which it is referenced.
+/// Returns whether a row is a reference of one line, or a run of instructions over two lines. Each of its
+/// lines is accessed once for each way in which it is referenced.
 #[inline]
 fn is_plain(columns: Columns<'_>, row: usize, fetch_log2: u32, data_log2: u32) -> bool {
     let (op, addr, size) = (columns.op[row], columns.addr[row], columns.size[row]);

@@ -1,47 +1,50 @@
 //! `ResidencyHorizon` says since when a page is surely still in memory, whatever the placement.
 //!
-//! A placement may choose from the K least recently used of P frames, so a page can only be evicted while
-//! at least P − K others have been referenced since its own last reference. The horizon is a time with
-//! fewer than P − K distinct pages referenced since: a page referenced at or after it is resident in every
-//! lane. A page older than that is asked for again in every lane (a [`super::block::Control::Place`]), and
-//! no filter believes its lines. Too old a horizon would be wrong; too recent a horizon only costs time.
+//! A placement chooses among the K least recently used of P frames, so a page can be evicted only after at
+//! least P − K other pages were referenced since its own last reference. The horizon is a time since which
+//! fewer than P − K distinct pages were referenced. A page referenced at or after the horizon is resident in
+//! every lane. For an older page every lane is asked again (a [`super::block::Control::Place`]), and no
+//! filter believes its lines. A horizon that is too old would be wrong; a horizon that is too recent only
+//! costs time.
 //!
-//! A wired frame is not in the list of frames, so that with W of them the pool begins after P − W − K others: what is safe
-//! is then P − K − W. References to wired pages do not count, but for the release of one (`binhop_os::Wired`). The pages
-//! of units stay wired to the end.
+//! A wired frame is not in the list of frames. With W wired frames the pool begins after P − W − K other
+//! pages, so P − K − W frames are safe. References to wired pages do not count, except the release of a wired
+//! frame (`binhop_os::Wired`). The pages of units stay wired to the end.
 //!
-//! The pages referenced at or after the horizon, fewer than P − K, are kept in a list. When they become too many the
-//! horizon moves to the median of their times, and the older half leaves the list. A page joins the list only when it is
-//! asked for, so moving the horizon costs O(1) for each page asked for, however many pages there are.
+//! A list holds the pages referenced at or after the horizon, fewer than P − K. When the list grows too long,
+//! the horizon moves to the median of the pages' times, and the older half leaves the list. A page joins the
+//! list only when lanes are asked for it. So moving the horizon costs O(1) for each page asked for, whatever
+//! the number of pages.
 
 use binhop_base::PageId;
 
-/// Times of last reference, and the horizon that follows from them.
+/// `ResidencyHorizon` holds the times of last reference, and the horizon that follows from them.
 #[derive(Clone, Debug)]
 pub(crate) struct ResidencyHorizon {
-    /// Frames outside the pool: P − K. `None`: nothing is ever evicted (identity).
+    /// The frames outside the pool: P − K. `None`: nothing is ever evicted (identity).
     safe: Option<u64>,
     last: Vec<u64>,
-    /// Pages whose time changed since the news were last taken.
+    /// The pages whose time has changed since the news were last taken.
     news: Vec<PageId>,
-    /// The time at which the news were last taken; later times are news already.
+    /// The time at which the news were last taken. Pages with later times are already in the news.
     told: u64,
     collect: bool,
     horizon: u64,
-    /// The pages referenced at or after the horizon, each once; with them, last, the page that is referenced next.
+    /// The pages referenced at or after the horizon, each once, and as the last entry the page that is
+    /// referenced next.
     recent: Vec<PageId>,
-    /// Pages that join the list before the horizon moves on.
+    /// The number of pages that may join the list before the horizon moves.
     room: u64,
-    /// Pages looked at while the horizon moved: counted by tests in place of time.
+    /// The pages visited while the horizon moved. Tests count them instead of time.
     #[cfg(test)]
     steps: u64,
 }
 
-/// Below this many frames outside the pool nothing is believed: the pages a single reference touches
-/// could already evict each other.
+/// The number of frames outside the pool below which no page is believed resident: the pages that a single
+/// reference touches could already evict each other.
 const FEWEST_SAFE: u64 = 8;
 
-/// Returns whether so few frames are safe that nothing is believed.
+/// Returns whether so few frames are safe that no page is believed resident.
 pub(super) fn is_tight(safe: u64) -> bool {
     safe < FEWEST_SAFE
 }
@@ -63,14 +66,14 @@ impl ResidencyHorizon {
         }
     }
 
-    /// Before this time no page is surely resident.
+    /// Returns the horizon: before this time no page is surely resident.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
         self.horizon
     }
 
-    /// Returns whether some lane may have evicted the page since its last reference. A page seen for the first
-    /// time always needs a frame.
+    /// Returns whether some lane may have evicted the page since its last reference. A page that is seen for
+    /// the first time always needs a frame.
     #[inline]
     pub(crate) fn may_be_gone(&self, page: PageId) -> bool {
         self.last.get(page.index()).is_none_or(|&last| last < self.horizon)
@@ -81,7 +84,7 @@ impl ResidencyHorizon {
         self.last.get(page.index()).is_none_or(|&last| last == 0)
     }
 
-    /// The page was referenced at `time`.
+    /// Notes that the page was referenced at `time`.
     #[inline]
     pub(crate) fn note(&mut self, page: PageId, time: u64) {
         if page.index() >= self.last.len() {
@@ -96,8 +99,8 @@ impl ResidencyHorizon {
         }
     }
 
-    /// A page that may have been gone is referenced next, at a time that is noted afterwards: one more recent page. Moves
-    /// the horizon on when that makes too many, and then all other times must have been noted.
+    /// Notes that a page that may have been gone is referenced next: there is one more recent page. If there
+    /// are too many, the horizon moves. Then all other times must have been noted.
     pub(crate) fn one_more(&mut self, page: PageId) {
         let Some(safe) = self.safe.filter(|_| self.horizon != u64::MAX) else { return };
         debug_assert!(self.may_be_gone(page));
@@ -108,12 +111,13 @@ impl ResidencyHorizon {
         self.recent.push(page);
     }
 
-    /// Returns true if the next call of [`one_more`](Self::one_more) moves the horizon: it needs all times then.
+    /// Returns whether the next call of [`one_more`](Self::one_more) moves the horizon, and so needs all
+    /// times.
     pub(crate) fn moves_next(&self) -> bool {
         self.safe.is_some() && self.horizon != u64::MAX && self.room == 1
     }
 
-    /// Half of what is safe stays recent, so that this costs little for each page asked for.
+    /// Half of the safe number of pages stays recent, so that moving costs little for each page asked for.
     fn move_on(&mut self, safe: u64) {
         let keep = (safe / 2) as usize;
         let Self { recent, last, .. } = self;
@@ -126,15 +130,15 @@ impl ResidencyHorizon {
             let older = recent.len().saturating_sub(keep);
             let (_, oldest_kept, _) = recent.select_nth_unstable_by_key(older, time);
             self.horizon = time(oldest_kept);
-            // By time, not by number: two pages that one whole reference touches share a time.
+            // The comparison is by time, not by number: two pages that one reference touches share a time.
             recent.retain(|page| time(page) >= self.horizon);
         }
-        // The page that is referenced next is not counted: the slack has room for it.
+        // The page that is referenced next is not counted. The slack has room for it.
         self.room = (safe - FEWEST_SAFE / 2).saturating_sub(recent.len() as u64).max(1);
     }
 
-    /// Every page's time in order of time, for consumers that start to need them; from now on news are
-    /// collected for them.
+    /// Returns every page's time, in order of time, for consumers that start to need the times. From now on
+    /// changes are collected for them.
     pub(crate) fn all(&mut self) -> Vec<(PageId, u64)> {
         self.collect = true;
         self.news =
@@ -142,7 +146,7 @@ impl ResidencyHorizon {
         self.take_news()
     }
 
-    /// The times that changed since the last call, in order of time.
+    /// Returns the times that have changed since the last call, in order of time.
     pub(crate) fn take_news(&mut self) -> Vec<(PageId, u64)> {
         let mut news: Vec<_> = self.news.drain(..).map(|page| (page, self.last[page.index()])).collect();
         news.sort_unstable_by_key(|&(_, time)| time);
@@ -165,7 +169,7 @@ mod tests {
         safe: u64,
         now: u64,
         truth: BTreeMap<u32, u64>,
-        /// References that a filter dropped, whose times are noted late.
+        /// The references that a filter skipped. Their times are noted late.
         late: BTreeMap<u32, u64>,
         asked: u64,
     }
@@ -176,7 +180,8 @@ mod tests {
             Self { horizon, safe, now: 0, truth: BTreeMap::new(), late: BTreeMap::new(), asked: 0 }
         }
 
-        /// A reference; `dropped` if a filter that may believe the page's line drops it.
+        /// Makes a reference. `dropped` says that a filter that may believe the page's line skips the
+        /// reference.
         fn refer(&mut self, page: u32, dropped: bool) {
             self.now += 1;
             let known = self.truth.insert(page, self.now);
@@ -195,7 +200,7 @@ mod tests {
             self.horizon.note(page, self.now);
         }
 
-        /// The pages referenced at or after the horizon, counted one by one.
+        /// Counts the pages referenced at or after the horizon one by one.
         fn recent(&self) -> u64 {
             self.truth.values().filter(|&&time| time >= self.horizon.time()).count() as u64
         }
@@ -205,14 +210,14 @@ mod tests {
                 assert_eq!(self.recent(), 0);
                 return;
             }
-            // The oldest page believed has fewer than P − K others behind it, whatever one reference adds.
+            // The oldest page believed has fewer than P − K pages behind it, whatever one reference adds.
             assert!(
                 self.recent() < self.safe,
                 "{} pages since the horizon, {} safe",
                 self.recent(),
                 self.safe
             );
-            // Recent enough: half of what is safe is never asked for again.
+            // The horizon is recent enough: lanes are never asked again for half of the safe number of pages.
             let half = (self.safe / 2).min(self.truth.len() as u64);
             assert!(self.recent() >= half, "{} pages since the horizon, {} safe", self.recent(), self.safe);
         }

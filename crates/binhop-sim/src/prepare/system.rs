@@ -1,4 +1,4 @@
-//! Events that are no references: what they change for the rows that follow.
+//! Events that are no references, and what they change for the rows that follow.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::events::{EventPlace, SystemEvent, read_event};
 use crate::occasion::{Occasion, OccasionKind};
 
 impl Prepare {
-    /// Another process runs, or the same one in another mode.
+    /// Notes that another process runs, or the same process in another mode.
     fn run(&mut self, process: Process) {
         if process == self.running {
             return;
@@ -30,7 +30,7 @@ impl Prepare {
         self.mark(Mark::Process(Turn { process: number, life, switch: self.switch }));
     }
 
-    /// Follows the births and deaths that an event tells of.
+    /// Follows the births and deaths that an event reports.
     fn follow_lives(&mut self, batch: &EventBatch, row: usize) {
         let (Some(op), Ok(asid)) = (Op::from_code(batch.op()[row]), u32::try_from(batch.addr()[row])) else {
             return;
@@ -42,7 +42,7 @@ impl Prepare {
         }
     }
 
-    /// An event that is no reference.
+    /// Takes in an event that is no reference.
     #[cold]
     pub(super) fn system(&mut self, batch: &EventBatch, row: usize) -> Result<()> {
         let op = Op::from_code(batch.op()[row]);
@@ -81,7 +81,7 @@ impl Prepare {
         Ok(())
     }
 
-    /// Returns whether an event is a device's request, and a unit asks for those.
+    /// Returns whether an event is a device's request for which a unit asks.
     fn is_for_unit(&mut self, op: Option<Op>, batch: &EventBatch, row: usize) -> bool {
         let asked = self.occasions.as_ref().is_some_and(|all| all.wants(OccasionKind::Device));
         let is_for_unit = asked && matches!(op, Some(Op::DmaRead | Op::DmaWrite));
@@ -96,14 +96,14 @@ impl Prepare {
         is_for_unit
     }
 
-    /// The next reference of each port is one to another page.
+    /// Notes that the next reference of each port is to another page.
     fn forget_pages(&mut self) {
         if let Some(occasions) = &mut self.occasions {
             occasions.forget_pages();
         }
     }
 
-    /// Tells lanes which pages a space maps, if any.
+    /// Tells lanes which pages an address space maps.
     fn footprint(&mut self, asid: Asid) {
         if self.safe.is_some() {
             let shared = |page| self.spaces.mappings_of(page).nth(1).is_some();
@@ -115,7 +115,7 @@ impl Prepare {
         }
     }
 
-    /// Tells lanes which pages every space still maps at the end.
+    /// Tells lanes which pages each address space still maps at the end.
     pub(super) fn last_footprints(&mut self, emit: Emit<'_>) -> Result<()> {
         let asids: BTreeSet<Asid> = self.processes.iter().map(|process| process.asid).collect();
         for asid in asids {

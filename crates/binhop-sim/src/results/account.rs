@@ -1,4 +1,5 @@
-//! `Account` holds the counts of one cell in one lane: every counter at the ends of its phases, and what its meter streamed.
+//! `Account` holds the counts of one cell in one lane: every counter at the ends of its phases, and what its
+//! meter has logged.
 
 use std::sync::Arc;
 
@@ -9,10 +10,10 @@ use super::spill::Spill;
 use super::tally::Tally;
 use crate::prepare::Mark;
 
-/// The tallies of one cell in one lane.
+/// `Account` holds the tallies and the meter of one cell in one lane.
 #[derive(Debug)]
 pub(crate) struct Account {
-    /// `None` once the stream is over.
+    /// The meter; `None` once the stream has ended.
     meter: Option<Meter>,
     readings: Option<Readings>,
     at_measured: Option<Tally>,
@@ -34,7 +35,7 @@ impl Account {
         self.meter.as_mut().expect("the stream is not over")
     }
 
-    /// Takes every counter at the end of a phase. The meter has passed the mark already.
+    /// Takes every counter at the end of a phase. The meter has already passed the mark.
     pub(crate) fn end_phase(&mut self, mark: Mark, tally: Tally) {
         match mark {
             Mark::Measured => self.at_measured = Some(tally),
@@ -46,17 +47,17 @@ impl Account {
         }
     }
 
-    /// Returns what was streamed of intervals, processes and footprints.
+    /// Returns what the meter has logged of intervals, processes and footprints.
     pub(crate) fn readings(&self) -> &Readings {
         self.readings.as_ref().expect("the stream is over")
     }
 
-    /// Counts of the whole run.
+    /// Returns the counts of the whole run.
     pub(crate) fn end(&self) -> &Tally {
         self.at_end.as_ref().expect("the stream is over")
     }
 
-    /// Counts of the warm-up, if there was one, and of the measured part.
+    /// Returns the counts of the warm-up, if there was a warm-up, and the counts of the measured part.
     pub(crate) fn phases(&self) -> (Option<&Tally>, Tally) {
         match &self.at_measured {
             None => (None, self.end().clone()),
@@ -64,10 +65,10 @@ impl Account {
         }
     }
 
-    /// The sum over processes, as it was streamed, is the total.
+    /// Checks that the sum over processes in the logs is the total.
     ///
     /// # Errors
-    /// The sum is another, which is a defect of the simulator; or what was streamed cannot be read.
+    /// The sum differs, which is a defect of the simulator; or the logs cannot be read.
     pub(crate) fn check(&self, seed: u64) -> Result<()> {
         let (_, measured) = self.phases();
         let sum = self.readings().sum_of_shares(measured.caches.len())?;
@@ -92,7 +93,7 @@ impl Account {
     }
 }
 
-/// An invariant of a run does not hold.
+/// Returns the problem that an invariant of a run is broken.
 pub(crate) fn broken(value: &str, rule: &str, seed: u64) -> Box<Problem> {
     Problem::run(
         value,

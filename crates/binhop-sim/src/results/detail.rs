@@ -1,4 +1,5 @@
-//! Page-by-page details of lanes, for those who ask: every placement in order, and the pages whose lines missed again.
+//! Details of lanes by page, if the options ask for them: every placement in order, and the pages whose lines
+//! missed again.
 
 use std::sync::Arc;
 
@@ -10,25 +11,25 @@ use binhop_trace::Meta;
 
 use super::segments::SegmentNames;
 
-/// One placement of a lane; its place in the list is the ordinal of the fault.
+/// `Logged` is one placement of a lane. Its place in the list is the ordinal of the fault.
 #[derive(Clone, Debug)]
 pub(crate) struct Logged {
     pub(crate) request: Request,
     pub(crate) placed: Placed,
 }
 
-/// Repeated misses of a lane's watched cache.
+/// `Repeats` are the repeated misses of a lane's watched cache.
 pub(crate) struct Repeats<'a> {
     pub(crate) seed: u64,
-    /// Demand misses on lines that were in the cache before, by page.
+    /// For each page, the demand misses on lines that were in the cache before.
     pub(crate) misses: &'a [u64],
-    /// Bins of the cache; 1 if frames do not divide it.
+    /// The bins of the cache; 1 if frames do not divide the cache.
     pub(crate) bins: u64,
-    /// The frame a page was in last.
+    /// Returns the frame in which a page was last.
     pub(crate) frame_of: &'a dyn Fn(PageId) -> Option<FrameNo>,
 }
 
-/// The placements of lanes, in order: one row for each.
+/// Makes the table of the lanes' placements, in order: one row for each placement.
 pub(crate) fn placements(lanes: &[(u64, &[Logged])]) -> RecordBatch {
     let (mut seed, mut fault) = (UInt64Builder::new(), UInt64Builder::new());
     let (mut asid, mut segment) = (UInt32Builder::new(), UInt32Builder::new());
@@ -58,8 +59,8 @@ pub(crate) fn placements(lanes: &[(u64, &[Logged])]) -> RecordBatch {
     ])
 }
 
-/// Pages whose lines missed again: one row for each lane and page that had any. A page is named by the space
-/// and the virtual page at which it was touched first.
+/// Makes the table of pages whose lines missed again: one row for each lane and page that had such misses. A
+/// page is named by the address space and the virtual page at which it was touched first.
 pub(crate) fn pages(lanes: &[Repeats<'_>], spaces: &Spaces, meta: &Meta) -> RecordBatch {
     let (mut seed, mut page) = (UInt64Builder::new(), UInt32Builder::new());
     let (mut asid, mut page_no) = (UInt32Builder::new(), UInt64Builder::new());

@@ -1,9 +1,11 @@
-//! Tables whose rows are made as they are read: what intervals and processes leave may be longer than memory holds.
+//! `LongTable` is a table whose rows are made as they are read, because the counts of intervals and processes
+//! may take more memory than there is.
 //!
 //! Rules
-//! - A table is the rows of its parts, one below the other; a part is one machine under one workload, its seeds in order.
-//! - A table of intervals takes a batch of memory while it is read; one of processes the counts of all processes of one
-//!   seed. Both take a few KiB for each machine and seed until they are dropped.
+//! - A table is the rows of its parts, one below the other. A part is one machine under one workload, with
+//!   its seeds in order.
+//! - While it is read, a table of intervals takes the memory of a batch, and a table of processes the counts
+//!   of all processes under one seed. Until it is dropped, either takes a few KiB for each machine and seed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use super::table_file::write_table;
 use crate::prepare::Process;
 use crate::progress::InterruptCheck;
 
-/// Intervals, or processes, whose rows make a batch.
+/// The intervals, or processes, whose rows make a batch.
 const AT_ONCE: usize = 4096;
 
 /// `LongTable` is a table that is read row by row, any number of times.
@@ -46,7 +48,7 @@ pub(crate) struct MachineRows {
     pub(crate) workload: String,
     pub(crate) machine: String,
     pub(crate) caches: Vec<String>,
-    /// A flag for each cache: footprints tell of conflicts in it.
+    /// For each cache, true if footprints tell of conflicts in it.
     pub(crate) divided: Vec<bool>,
     /// Every process, by its number.
     pub(crate) processes: Arc<[Process]>,
@@ -62,7 +64,7 @@ impl LongTable {
         Self { kind: TableKind::Processes, parts: vec![part] }
     }
 
-    /// Adds the seeds that follow, of the same machine under the same workload.
+    /// Adds the following seeds of the same machine under the same workload.
     pub(crate) fn add_seeds(&mut self, more: &Self) {
         let ([mine], [more]) = (&mut *self.parts, &*more.parts) else {
             unreachable!("a run's table has one part")
@@ -70,10 +72,10 @@ impl LongTable {
         Arc::make_mut(mine).seeds.extend_from_slice(&more.seeds);
     }
 
-    /// Adds the rows of another table of this kind below these.
+    /// Adds the rows of another table of the same kind below these rows.
     ///
     /// # Panics
-    /// One is of intervals, the other of processes.
+    /// One table is of intervals, the other of processes.
     pub fn extend(&mut self, more: Self) {
         assert_eq!(self.kind, more.kind, "tables of one kind");
         self.parts.extend(more.parts);
@@ -101,7 +103,7 @@ impl LongTable {
         Arc::new(Schema::new(fields))
     }
 
-    /// Returns the most rows there can be. A table of intervals has as many.
+    /// Returns the maximum number of rows. A table of intervals has exactly that many.
     #[must_use]
     pub fn rows_at_most(&self) -> u64 {
         let of = |part: &Arc<MachineRows>| match self.kind {
@@ -116,7 +118,7 @@ impl LongTable {
         self.parts.iter().map(of).sum()
     }
 
-    /// Reads the rows, in batches of some thousands.
+    /// Reads the rows in batches of some thousands.
     #[must_use]
     pub fn batches(&self) -> Batches {
         Batches {
@@ -132,7 +134,7 @@ impl LongTable {
     /// Reads the whole table into memory.
     ///
     /// # Errors
-    /// The file in the directory for temporary files cannot be read.
+    /// The temporary file cannot be read.
     pub fn whole(&self) -> Result<RecordBatch> {
         let batches = self.batches().collect::<Result<Vec<_>>>()?;
         Ok(concat_batches(&self.schema(), &batches).expect("batches of one table have one schema"))
@@ -141,14 +143,13 @@ impl LongTable {
     /// Writes the table to a Parquet file: see [`write_table`].
     ///
     /// # Errors
-    /// The file cannot be written, the one in the directory for temporary files cannot be read, or `check_interrupt` returns an
-    /// error.
+    /// The file cannot be written, the temporary file cannot be read, or `check_interrupt` returns an error.
     pub fn write_parquet(&self, path: &Path, check_interrupt: InterruptCheck<'_>) -> Result<()> {
         write_table(&self.schema(), &mut self.batches(), path, check_interrupt)
     }
 }
 
-/// `Batches` makes the batches of a table from its first row.
+/// `Batches` makes the batches of a table, beginning with its first row.
 #[derive(Debug)]
 pub struct Batches {
     schema: SchemaRef,
@@ -157,7 +158,8 @@ pub struct Batches {
     part: usize,
     seed: usize,
     reading: Reading,
-    /// The columns of a series that are the same in every full batch of a part: workload, machine, metric, unit.
+    /// The columns of a series that are the same in every full batch of a part: workload, machine, metric,
+    /// unit.
     constant: Option<(usize, [ArrayRef; 4])>,
 }
 
@@ -176,7 +178,8 @@ impl Batches {
         Arc::clone(&self.schema)
     }
 
-    /// Begins with the next seed, of the next part if this one has no more; `false` if that was all.
+    /// Begins with the next seed, of the next part if this part has no more seeds. Returns `false` at the end
+    /// of the table.
     fn advance(&mut self) -> Result<bool> {
         while let Some(part) = self.table.parts.get(self.part) {
             let Some((_, readings)) = part.seeds.get(self.seed) else {
@@ -237,7 +240,7 @@ fn repeated(text: &str, rows: usize) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(std::iter::repeat_n(text, rows)))
 }
 
-/// Makes the rows of the next intervals of a seed: for each cache its misses, and those per instruction.
+/// Makes the rows of the next intervals of a seed: for each cache its misses, and its misses per instruction.
 fn series_batch(
     part: &MachineRows,
     seed: u64,
@@ -286,16 +289,18 @@ fn constant_columns(part: &MachineRows, intervals: usize) -> [ArrayRef; 4] {
     [repeated(&part.workload, rows), repeated(&part.machine, rows), Arc::new(metric), Arc::new(unit)]
 }
 
-/// `ProcessCounts` are the counts of each process under one seed, and the pages each address space had in memory.
+/// `ProcessCounts` are the counts of each process under one seed, and the pages that each address space had
+/// in memory.
 #[derive(Debug)]
 struct ProcessCounts {
-    /// Numbers for each process.
+    /// The numbers kept for each process.
     width: usize,
     counts: Vec<u64>,
-    /// Numbers for each address space: pages and one, or 0 where nothing is known; shared pages; two for each divided cache.
+    /// The numbers kept for each address space: pages plus one, or 0 where nothing is known; shared pages;
+    /// two for each divided cache.
     of_space: usize,
     footprints: Vec<u64>,
-    /// Every address space that is a process, ascending.
+    /// The address space of each process, in ascending order.
     asids: Vec<u32>,
 }
 
@@ -313,7 +318,7 @@ impl ProcessCounts {
         asids.sort_unstable();
         let mut footprints = vec![0; asids.len() * of_space];
         readings.each_footprint(divided, |asid, numbers| {
-            // The last life that had any pages is the one that is told of.
+            // The table reports the last life that had pages.
             if let Ok(place) = asids.binary_search(&asid.0) {
                 let mine = &mut footprints[place * of_space..][..of_space];
                 mine.copy_from_slice(numbers);
@@ -330,7 +335,7 @@ impl ProcessCounts {
     }
 }
 
-/// Makes the rows of the next processes of a seed that referenced anything.
+/// Makes the rows of the next processes of a seed that have made references.
 fn processes_batch(
     part: &MachineRows,
     seed: u64,
@@ -391,7 +396,7 @@ fn processes_batch(
     })
 }
 
-/// The metrics of a process, by cache.
+/// `ProcessMetrics` holds the names of a process's metrics, by cache.
 struct ProcessMetrics {
     misses: Vec<[String; 2]>,
     conflicts: Vec<[String; 2]>,

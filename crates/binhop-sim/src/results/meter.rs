@@ -1,13 +1,14 @@
 //! `Meter` aggregates, as the run goes, what one machine counts in one lane between two marks.
 //!
 //! Counting rules
-//! - A mark reads what the tables report: instructions, references, and the demand misses of each cache. What it
-//!   adds is the difference to the mark before.
+//! - A mark reads what the tables report: instructions, references, and the demand misses of each cache. What
+//!   lies between two marks is the difference of their counts.
 //! - An interval ends at a mark of its own or at the end of the stream, and is written to a log at once.
-//! - A process is charged when another one runs, when the measured part begins, and at the end. What was charged
-//!   during the warm-up is forgotten.
-//! - Shares of processes wait in a table of [`SLOTS`] places. A process that needs the place of another sends that one's
-//!   share to a log; it may have several there, whose sum is what it did.
+//! - A process is charged when another process runs, when the measured part begins, and at the end. Its
+//!   charges during the warm-up are forgotten.
+//! - The shares of processes wait in a table of [`SLOTS`] places. A process that needs an occupied place
+//!   sends the share of the other process to a log. A process may have several shares in the log; their sum
+//!   is its count.
 //! - A footprint is written to a log when an address space exits.
 //!
 //! A mark allocates nothing, and memory grows neither with the number of intervals nor with that of processes
@@ -20,36 +21,36 @@ use binhop_base::{Asid, Result};
 use super::spill::{Log, Records, Spill};
 use crate::prepare::Mark;
 
-/// Processes whose shares are in memory: more than are alive at a time, mostly.
+/// The processes whose shares are in memory: usually more than are alive at a time.
 pub(crate) const SLOTS: usize = 1024;
 
-/// Counts before those of the caches: instructions and references.
+/// The counts before those of the caches: instructions and references.
 pub(crate) const OF_STREAM: usize = 2;
 
-/// Pages beyond what the sets they map to hold.
+/// `Conflicts` are the pages beyond what the sets hold to which they map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Conflicts {
-    /// C: in each bin the pages beyond its ways, summed.
+    /// C: the pages beyond the ways of each bin, summed over the bins.
     pub(crate) pages: u64,
-    /// C_min: what no placement could avoid.
+    /// C_min: the conflicts that no placement could avoid.
     pub(crate) fewest: u64,
 }
 
-/// Aggregates what is counted between marks, and streams it to logs.
+/// `Meter` aggregates what is counted between marks, and writes it to logs.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    /// Instructions, references, and the demand misses of each cache, up to now.
+    /// The instructions, the references, and the demand misses of each cache up to now.
     now: Box<[u64]>,
-    /// The same where a process was charged last, and where an interval began.
+    /// The same counts where a process was last charged, and where the current interval began.
     at_process: Box<[u64]>,
     at_interval: Box<[u64]>,
     running: u32,
     interval: u64,
-    /// For each interval its instructions and its misses in each cache; none if no series is wanted.
+    /// For each interval its instructions and its misses in each cache; `None` if no series is wanted.
     intervals: Option<Log>,
     shares: Shares,
     footprints: Log,
-    /// A record, while it is put together.
+    /// Room for a record while it is put together.
     record: Vec<u64>,
 }
 
@@ -69,12 +70,13 @@ impl Meter {
         }
     }
 
-    /// Returns the place of the counts up to a mark: instructions, references, and the demand misses of each cache.
+    /// Returns the place for the counts up to a mark: instructions, references, and the demand misses of each
+    /// cache.
     pub(crate) fn now(&mut self) -> &mut [u64] {
         &mut self.now
     }
 
-    /// Passes a mark. The counts up to it are in [`now`](Self::now).
+    /// Passes a mark. The counts up to the mark are in [`now`](Self::now).
     pub(crate) fn mark(&mut self, mark: Mark) -> Result<()> {
         if !matches!(mark, Mark::Interval(_)) {
             self.charge()?;
@@ -109,7 +111,7 @@ impl Meter {
 
     fn end_interval(&mut self, mark: Mark) -> Result<()> {
         let Some(log) = &mut self.intervals else { return Ok(()) };
-        // The last interval is one only if something ran in it.
+        // The last interval counts only if something ran in it.
         if mark == Mark::End && self.now[0] == self.at_interval[0] {
             return Ok(());
         }

@@ -6,20 +6,20 @@ use binhop_hw::{CacheCounters, MemoryCounters, Next, Rules, TreeConfig, WritePol
 use super::tally::Tally;
 use crate::machine::Machine;
 
-/// A metric, or a pattern of metrics: `<cache>` and `<kind>` stand for every cache and kind.
+/// `MetricInfo` is a metric, or a pattern of metrics: `<cache>` and `<kind>` stand for every cache and kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricInfo {
-    /// Its name.
+    /// The metric's name.
     pub name: String,
-    /// Its unit. Everything not per instruction is a count.
+    /// The metric's unit. Every metric that is not per instruction is a count.
     pub unit: &'static str,
-    /// Its meaning, in words.
+    /// The metric's meaning, in words.
     pub meaning: &'static str,
 }
 
 const PER_INSTRUCTION: &str = "misses/instruction";
 
-/// Metrics that are no counter of a cache or of memory.
+/// The metrics that are no counter of a cache or of memory.
 const OWN: &[(&str, &str, &str)] = &[
     ("instructions", "instructions", "Instructions executed."),
     ("references", "references", "Instructions fetched, loads, stores and modifies."),
@@ -40,7 +40,7 @@ const OWN: &[(&str, &str, &str)] = &[
     ("cpi", "cycles/instruction", "Cycles per instruction executed. Only with [cost]."),
 ];
 
-/// The glossary: every metric there is.
+/// Returns every metric there is, for the glossary.
 #[must_use]
 pub fn metrics() -> Vec<MetricInfo> {
     let own = OWN.iter().map(|&(name, unit, meaning)| MetricInfo { name: name.to_string(), unit, meaning });
@@ -76,7 +76,7 @@ impl Reach {
         Self::from(tree, arriving, |cache| if cache == tree.data { Stores::Data } else { Stores::Fills })
     }
 
-    /// Returns the kinds of access that an agent may cause when it asks any cache, or memory, directly.
+    /// Returns the kinds of access that an agent may cause when it accesses any cache, or memory, directly.
     fn from_outside(tree: &TreeConfig) -> Self {
         let of = |kinds: &[Kind]| Kind::ALL.iter().map(|kind| kinds.contains(kind)).collect::<Vec<_>>();
         let mut arriving = vec![of(&[Kind::Fetch, Kind::Load, Kind::Store]); tree.caches.len()];
@@ -84,13 +84,13 @@ impl Reach {
         Self::from(tree, arriving, |_| Stores::Both)
     }
 
-    /// Derives the kinds of access at every level from those that are made from outside. `stores` tells what
-    /// a store is at a cache.
+    /// Derives the kinds of access at every level from the kinds that are made from outside. `stores` says
+    /// what a store is at a cache.
     fn from(tree: &TreeConfig, mut arriving: Vec<Vec<bool>>, stores: impl Fn(usize) -> Stores) -> Self {
         let memory = tree.caches.len();
         arriving[memory][Kind::System as usize] =
             tree.rules == Rules::Lines && tree.caches.iter().any(|cache| cache.write == WritePolicy::Back);
-        // Requests only travel towards memory: as many rounds as there are levels reach a fixed point.
+        // Requests travel only towards memory, so as many rounds as there are levels reach a fixed point.
         for _ in 0..=memory {
             for (index, cache) in tree.caches.iter().enumerate() {
                 let next = match cache.next {
@@ -119,15 +119,15 @@ impl Reach {
 /// The meaning of an access of kind `store` at one cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stores {
-    /// Data: the storing agent asks this level.
+    /// The access stores data: the storing agent accesses this level.
     Data,
-    /// The fill of a line that a store missed nearer to the processor.
+    /// The access is the fill of a line that a store missed nearer to the processor.
     Fills,
-    /// Data or a fill.
+    /// The access stores data or fills a line.
     Both,
 }
 
-/// The kinds a cache can send on, given those that arrive.
+/// Returns the kinds of request that a cache can send on, given the kinds that arrive.
 fn sent(tree: &TreeConfig, index: usize, arriving: &[bool], stores: Stores) -> Vec<Kind> {
     let cache = &tree.caches[index];
     let here = |kind: Kind| arriving[kind as usize];
@@ -149,10 +149,10 @@ fn sent(tree: &TreeConfig, index: usize, arriving: &[bool], stores: Stores) -> V
     send(Kind::Store, fills || data && cache.allocate);
     send(Kind::Write, (data || here(Kind::Write)) && (through || !cache.allocate));
     send(Kind::Writeback, here(Kind::Writeback) && (through || !cache.allocate));
-    // A line that leaves may have been made dirty by another agent, which asked this very cache.
+    // A line that leaves may have been made dirty by another agent that accessed this very cache.
     send(Kind::Writeback, !through && (data || carried || tree.agents != Agents::USER));
     send(Kind::Fill, here(Kind::Fill) || carried && cache.allocate);
-    // A purge takes dirty lines straight to memory.
+    // A flush of a page takes dirty lines straight to memory.
     send(Kind::System, !through);
     kinds
 }
@@ -210,7 +210,7 @@ pub(crate) fn each(
 }
 
 /// Visits the counts of agents other than the user, under names with the agent before the kind. The kinds are
-/// those that an agent can cause by asking any cache, or memory.
+/// those that an agent can cause by accessing any cache, or memory.
 fn each_of_agents(
     tree: &TreeConfig,
     tally: &Tally,
@@ -258,13 +258,13 @@ fn each_of_agents(
     }
 }
 
-/// A count as a table's value. Exact: no run comes near 2⁵³.
+/// Returns a count as a table's value. This is exact, because no run comes near 2⁵³.
 pub(crate) fn whole(count: u64) -> f64 {
     assert!(count < 1 << 53, "a count of {count} does not fit a table's value exactly");
     count as f64
 }
 
-/// A ratio; undefined, not 0, where nothing was executed.
+/// Returns a ratio; it is undefined, not 0, where nothing was executed.
 pub(crate) fn ratio(count: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| whole(count) / whole(of))
 }

@@ -1,4 +1,4 @@
-//! The outcome of a run: tidy tables and notes.
+//! `Outcome` is what a run returns: tidy tables and notes.
 
 use std::sync::Arc;
 
@@ -14,32 +14,34 @@ use crate::machine::Machine;
 use crate::options::RunOptions;
 use crate::sharing::FrontSharing;
 
-/// The results of a run.
+/// `Outcome` holds the results of one machine.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// One row for each seed and metric: workload, machine, phase (`measured`, and `warm-up` if there was
-    /// one), seed, metric, unit, value (null: undefined).
+    /// The results, one row for each seed and metric: workload, machine, phase (`measured`, and `warm-up` if
+    /// there was a warm-up), seed, metric, unit, value (null: undefined).
     pub results: RecordBatch,
-    /// One row for each seed, interval, cache and metric; empty without an interval. `instructions` are
-    /// those of the interval. Intervals count from the start, warm-up included.
+    /// The series, one row for each seed, interval, cache and metric; empty without an interval.
+    /// `instructions` are those of the interval. Intervals are counted from the start of the run, warm-up
+    /// included.
     pub series: LongTable,
-    /// One row for each seed, process and metric of the measured part. What it says of pages (`os.pages`,
-    /// conflicts) is about those in memory at the exit of the address space, or at the end; of a number used
-    /// again, those of its last life that had any. An exec takes no sample.
+    /// The processes, one row for each seed, process and metric of the measured part. The counts of pages
+    /// (`os.pages`, conflicts) are of the pages in memory when the address space exits, or at the end. For a
+    /// number that is used again, they are of its last life that had pages. An exec takes no sample.
     pub processes: LongTable,
-    /// Every placement in order, if the plan logs them: seed, fault, asid, page_no, page, segment, frame, and
-    /// the page evicted, if one was.
+    /// Every placement in order, if the options log placements: seed, fault, asid, page_no, page, segment,
+    /// frame, and the evicted page, if a page was evicted.
     pub placements: Option<RecordBatch>,
-    /// If the plan watches a cache, the pages whose lines missed there again (demand misses on lines that
-    /// were in it before): seed, page, asid, page_no, segment, frame, bin, misses.
+    /// If the options watch a cache, the pages whose lines missed there again (demand misses on lines that
+    /// were in the cache before): seed, page, asid, page_no, segment, frame, bin, misses.
     pub pages: Option<RecordBatch>,
     /// Notes for the reader.
     pub notes: Vec<String>,
-    /// The machine, resolved, as TOML.
+    /// The resolved machine as TOML.
     pub machine: String,
 }
 
-/// The tables of one machine for some of its seeds, and what its notes depend on.
+/// `MachineReport` holds the tables of one machine for some of its seeds, and the facts from which its notes
+/// are made.
 pub(crate) struct MachineReport {
     pub(crate) results: RecordBatch,
     pub(crate) series: LongTable,
@@ -49,25 +51,25 @@ pub(crate) struct MachineReport {
     pub(crate) facts: Facts,
 }
 
-/// Facts about all placements so far.
+/// `Facts` hold what the placements so far have shown.
 pub(crate) struct Facts {
-    /// For each cache, whether it evicted.
+    /// For each cache, true if it evicted a line.
     pub(crate) cache_evicted: Vec<bool>,
     /// True if a page was evicted.
     pub(crate) page_evicted: bool,
     /// True if a page died.
     pub(crate) died: bool,
-    /// References and instructions of the trace.
+    /// The references and instructions of the trace.
     pub(crate) stream: [u64; 2],
-    /// Notes on the trace: of every placement the same.
+    /// The notes on the trace, which are the same for every placement.
     pub(crate) trace: Vec<String>,
 }
 
 impl MachineReport {
-    /// Adds the seeds that follow.
+    /// Adds the report of the following seeds.
     ///
     /// # Errors
-    /// The trace was another one.
+    /// The trace was another trace.
     pub(crate) fn extend(&mut self, more: Self, trace: &str) -> Result<()> {
         let [mine, other] = [&self.facts, &more.facts].map(|facts| &facts.stream);
         if mine != other {
@@ -95,7 +97,7 @@ impl MachineReport {
         Ok(())
     }
 
-    /// The outcome of all seeds of the plan.
+    /// Makes the outcome of all seeds of the options.
     pub(crate) fn finish(self, machine: &Machine, options: &RunOptions) -> Outcome {
         let notes = notes(machine, options, &self.facts);
         let Self { results, series, processes, placements, pages, .. } = self;
@@ -108,7 +110,7 @@ fn below(first: &RecordBatch, second: &RecordBatch) -> RecordBatch {
     concat_batches(&first.schema(), [first, second]).expect("tables of one run have one schema")
 }
 
-/// The columns every table has at its end.
+/// `Values` are the columns that every table has at its end.
 #[derive(Default)]
 struct Values {
     metric: StringBuilder,
@@ -175,7 +177,7 @@ fn notes(machine: &Machine, options: &RunOptions, facts: &Facts) -> Vec<String> 
     }
     notes.extend_from_slice(&facts.trace);
     if options.seeds.len() > 1 {
-        // As if the machine ran alone, all seeds at once: what else ran beside it is no concern of its results.
+        // The note is the one that the machine would have if it ran alone with all seeds at once.
         let sharing = match options.shares_stages() {
             true => FrontSharing::of(machine.tree(), options.seeds.len(), options.subscription()),
             false => FrontSharing::Off,

@@ -1,9 +1,11 @@
-//! Records of numbers that are written once and read in order. There may be more of them than memory holds.
+//! Logs of numbers: records that are written once and read in order. There may be more records than memory
+//! holds.
 //!
-//! - A [`Log`] keeps its last [`CHUNK`] bytes in memory. What came before lies in the [`Spill`] of its run: one temporary
-//!   file without a name, in the directory for temporary files, which ends with the last log that wrote to it.
-//! - A number takes a byte for each seven of its bits (LEB128): most counts between two marks take one byte.
-//! - A log takes 16 bytes of memory for each chunk in the file, a five-hundredth of what it holds.
+//! - A [`Log`] keeps its last [`CHUNK`] bytes in memory. The bytes before them lie in the [`Spill`] of the
+//!   run: one temporary file without a name, in the directory for temporary files. The file ends with the
+//!   last log that wrote to it.
+//! - A number takes a byte for each seven of its bits (LEB128). Most counts between two marks take one byte.
+//! - A log takes 16 bytes of memory for each chunk in the file, which is a five-hundredth of the chunk.
 
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -14,12 +16,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use binhop_base::{Problem, Result};
 
-/// Bytes of a log that stay in memory.
+/// The bytes of a log that stay in memory.
 pub(crate) const CHUNK: usize = 8 << 10;
-/// Bytes of the largest number.
+/// The bytes of the largest number.
 const MOST_BYTES: usize = 10;
 
-/// `Spill` is a temporary file that the logs of a run share. It is made when the first of them needs it.
+/// `Spill` is a temporary file that the logs of a run share. It is created when the first log needs it.
 #[derive(Debug, Default)]
 pub(crate) struct Spill {
     state: Mutex<State>,
@@ -52,7 +54,7 @@ fn failed(error: &io::Error, what: &str) -> Box<Problem> {
 }
 
 impl Spill {
-    /// Writes bytes to the file; returns where they are. Workers write at the same time.
+    /// Appends bytes to the file and returns their place. Workers write at the same time.
     fn append(&self, bytes: &[u8]) -> Result<u64> {
         let (file, at) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +88,7 @@ struct Extent {
     bytes: usize,
 }
 
-/// `Log` is a sequence of records, all of as many numbers.
+/// `Log` is a sequence of records of equal width.
 #[derive(Debug)]
 pub(crate) struct Log {
     spill: Arc<Spill>,
@@ -106,7 +108,7 @@ impl Log {
         self.records
     }
 
-    /// Appends a record. It allocates only until a chunk has its full size, and for one place in 8 KiB.
+    /// Appends a record. It allocates only until a chunk has its full size, and for one place per 8 KiB.
     pub(crate) fn push(&mut self, record: &[u64]) -> Result<()> {
         for &number in record {
             let mut rest = number;
@@ -117,7 +119,7 @@ impl Log {
             self.open.push(rest as u8);
         }
         self.records += 1;
-        // The record after this one finds room without growing the buffer.
+        // The next record finds room without growing the buffer.
         if self.open.len() + MOST_BYTES * record.len() > CHUNK {
             let at = self.spill.append(&self.open)?;
             self.extents.push(Extent { at, bytes: self.open.len() });
@@ -133,7 +135,7 @@ impl Log {
         self.records = 0;
     }
 
-    /// Ends the log and gives room for more records back.
+    /// Ends the log and frees its room for more records.
     pub(crate) fn seal(mut self) -> Arc<Self> {
         self.open.shrink_to_fit();
         self.extents.shrink_to_fit();
@@ -145,7 +147,7 @@ impl Log {
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
     log: Arc<Log>,
-    /// The extent that is read next; after the last, what is in memory.
+    /// The extent that is read next; after the last extent, the records in memory.
     next: usize,
     chunk: Vec<u8>,
     at: usize,
@@ -156,7 +158,7 @@ impl Records {
         Self { log: Arc::clone(log), next: 0, chunk: Vec::new(), at: 0 }
     }
 
-    /// Reads the next record of so many numbers; `false` if there is none.
+    /// Reads the next record; returns `false` if there are no more records.
     pub(crate) fn next(&mut self, record: &mut [u64]) -> Result<bool> {
         while self.at == self.chunk.len() {
             self.at = 0;

@@ -1,4 +1,4 @@
-//! Tables in Parquet files: written and read some thousands of rows at a time.
+//! Tables in Parquet files, written and read some thousands of rows at a time.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -16,20 +16,20 @@ use parquet::file::properties::WriterProperties;
 
 use crate::progress::InterruptCheck;
 
-/// Rows of a Parquet row group.
+/// The rows of a Parquet row group.
 const GROUP: usize = 1 << 20;
-/// Rows that are written at a time: where a page ends depends on it.
+/// The rows that are written at a time. The end of a page depends on this number.
 const PIECE: usize = 1 << 14;
-/// The level of compression, the one that Python uses (`binhop/output.py`).
+/// The level of compression: the level that Python uses (`binhop/output.py`).
 const LEVEL: i32 = 3;
 
-/// Writes a table to a Parquet file, some thousands of rows at a time. The bytes depend on the rows alone: neither on how
-/// they come in batches, nor on which of Arrow's types their text has. `check_interrupt` is asked before each batch is asked for,
-/// and before each of these thousands of rows. A file that is not finished
-/// stays: its directory is a partial one.
+/// Writes a table to a Parquet file, some thousands of rows at a time. The bytes depend on the rows alone:
+/// neither on how the rows come in batches, nor on which of Arrow's types their text has. `check_interrupt`
+/// is called before each batch is asked for and before each piece is written. An unfinished file stays,
+/// because its directory is a partial one.
 ///
 /// # Errors
-/// The file cannot be written, a batch is an error, or `check_interrupt` returns one.
+/// The file cannot be written, a batch is an error, or `check_interrupt` returns an error.
 pub fn write_table(
     schema: &Schema,
     batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
@@ -107,7 +107,8 @@ fn cannot_write(place: &str, error: &dyn Display) -> Box<Problem> {
     Problem::request(&error.to_string(), place, rule, "make room, or choose another place")
 }
 
-/// `StoredBatches` reads the rows of a Parquet file from the first one. It holds one batch, and one page of each column.
+/// `StoredBatches` reads the rows of a Parquet file, beginning with the first row. It holds one batch, and
+/// one page of each column.
 #[derive(Debug)]
 pub struct StoredBatches {
     place: String,
@@ -119,7 +120,7 @@ impl StoredBatches {
     /// Opens a file that [`write_table`] wrote.
     ///
     /// # Errors
-    /// The file cannot be opened, or is no Parquet.
+    /// The file cannot be opened, or is not a Parquet file.
     pub fn open(path: &Path) -> Result<Self> {
         let place = path.display().to_string();
         let file = File::open(path).map_err(|error| unreadable(&error, &place))?;

@@ -1,11 +1,11 @@
-//! Everything a lane counts, and how much of it in a phase.
+//! `Tally` holds every counter of a lane, of one phase or up to its end.
 
 use binhop_base::{Agent, Agents, Kind};
 use binhop_hw::{AgentCounters, AgentMemoryCounters, CacheCounters, Front, MemoryCounters};
 
 use crate::prepare::Stream;
 
-/// The counts of a lane in a phase, or up to its end.
+/// `Tally` holds the counts of a lane in a phase, or up to the end of the phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) stream: Stream,
@@ -14,22 +14,23 @@ pub(crate) struct Tally {
     pub(crate) agents: ByAgent,
     pub(crate) faults: u64,
     pub(crate) evictions: u64,
-    /// Cycles beyond one per instruction.
+    /// The cycles beyond one per instruction.
     pub(crate) waited: u64,
 }
 
-/// The counts of agents other than the user. Nothing is kept for a machine that has none.
+/// `ByAgent` holds the counts of agents other than the user. It is empty for a machine that has no such
+/// agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ByAgent {
     agents: Agents,
-    /// Cache by cache, for each agent; empty before anything is counted.
+    /// The counters of each agent, cache by cache; empty before anything is counted.
     caches: Vec<AgentCounters>,
-    /// For each agent.
+    /// The counters of memory for each agent.
     memory: Vec<AgentMemoryCounters>,
 }
 
 impl ByAgent {
-    /// `caches`: what each cache of the tree has counted, in order.
+    /// Makes a tally. `caches` holds what each cache of the tree has counted, in order.
     pub(crate) fn of<'a>(
         agents: Agents,
         caches: impl Iterator<Item = &'a [AgentCounters]>,
@@ -60,13 +61,14 @@ impl ByAgent {
 }
 
 impl Tally {
-    /// The misses of a cache that count in MPI: demand misses of the agents that execute instructions.
+    /// Returns the misses of a cache that count in MPI: the demand misses of the agents that execute
+    /// instructions.
     pub(crate) fn demand_misses(&self, cache: usize) -> u64 {
         let others = self.agents.at(cache).filter(|(agent, _)| agent.counts_in_mpi());
         self.caches[cache].misses.demand() + others.map(|(_, counts)| counts.misses.demand()).sum::<u64>()
     }
 
-    /// The accesses to memory that count in MPI.
+    /// Returns the accesses to memory that count in MPI.
     pub(crate) fn demand_at_memory(&self) -> u64 {
         let others = self.agents.at_memory().filter(|(agent, _)| agent.counts_in_mpi());
         self.memory.accesses.demand() + others.map(|(_, counts)| counts.accesses.demand()).sum::<u64>()
@@ -97,14 +99,14 @@ impl Tally {
     }
 }
 
-/// Adds the accesses that preparation proved to be hits to the first level's counters.
+/// Adds the accesses that preparation has skipped to the first level's counters, as hits.
 pub(crate) fn add_dropped(caches: &mut [CacheCounters], stream: Stream, fetch: usize, data: usize) {
     caches[fetch].accesses[Kind::Fetch] += stream.dropped[0];
     caches[data].accesses[Kind::Load] += stream.dropped[1];
     caches[data].accesses[Kind::Store] += stream.dropped[2];
 }
 
-/// Tells a front of the accesses that preparation proved to be hits, so that the invariants hold.
+/// Adds the accesses that preparation has skipped to a front, as hits, so that the invariants hold.
 pub(crate) fn add_hits(front: &mut Front, stream: Stream, fetch: usize, data: usize) {
     front.add_hits(fetch, Kind::Fetch, stream.dropped[0]);
     front.add_hits(data, Kind::Load, stream.dropped[1]);

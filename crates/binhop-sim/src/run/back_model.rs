@@ -13,7 +13,7 @@ use crate::results::account::{Account, broken};
 use crate::results::meter::{Conflicts, OF_STREAM};
 use crate::results::tally::{ByAgent, Tally, add_dropped, add_hits};
 
-/// The counters of a lane that are the same for all its cells.
+/// `Common` holds the counters of a lane that are the same for all its cells.
 pub(crate) struct Common<'a> {
     /// The lane's own front; `None` while the front is shared.
     pub(crate) front: Option<&'a Front>,
@@ -23,19 +23,19 @@ pub(crate) struct Common<'a> {
     pub(crate) stream: Stream,
     pub(crate) faults: u64,
     pub(crate) evictions: u64,
-    /// Cycles waited within the front.
+    /// The cycles waited within the front.
     pub(crate) waited: u64,
 }
 
-/// Adds the demand misses of agents other than the user that count in MPI.
+/// Adds the demand misses of those agents, other than the user, that count in MPI.
 fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: &Common<'_>) {
     for (cache, misses) in misses.iter_mut().enumerate() {
         let counts = match (common.front, tree.in_front(cache), kind_of_back) {
             (Some(front), true, _) => front.by_agent(cache),
-            // As long as a front is shared, nobody but the user has asked it.
+            // While a front is shared, only the user has accessed it.
             (None, true, _) => continue,
             (_, false, BackKind::Own { back, .. }) => back.by_agent(cache),
-            (_, false, BackKind::StackedBacks { .. }) => unreachable!("a stack has no agent but the user"),
+            (_, false, BackKind::Stacked { .. }) => unreachable!("a stack has no agent but the user"),
         };
         let counted = tree.config().agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
         *misses += counted.map(|(_, counts)| counts.misses.demand()).sum::<u64>();
@@ -48,19 +48,19 @@ impl Common<'_> {
     }
 }
 
-/// One cell in one lane.
+/// `BackModel` is one cell in one lane.
 #[derive(Debug)]
 pub(crate) struct BackModel {
-    /// The machine's place in the list of the run.
+    /// The machine's place in the list of the run's machines.
     pub(crate) machine: usize,
     tree: Tree,
     kind_of_back: BackKind,
-    /// For each cache, how frames divide it, if they do.
+    /// For each cache, how frames divide it; `None` if they do not.
     sets: Vec<Option<Division>>,
     /// The cache whose repeated misses are counted by page.
     watched: Option<usize>,
     pub(crate) account: Account,
-    /// Pages in each bin, while a footprint is counted.
+    /// The pages in each bin, while a footprint is counted.
     pages: Vec<u64>,
 }
 
@@ -69,14 +69,14 @@ pub(crate) struct BackModel {
 enum BackKind {
     Own {
         back: Box<Back>,
-        /// Cycles waited for it.
+        /// The cycles waited for this back.
         waited: u64,
     },
-    /// In a stack of its lane, with caches of other ways.
-    StackedBacks { stack: usize, ways: u32 },
+    /// The back is simulated in a stack of its lane, together with backs of other ways.
+    Stacked { stack: usize, ways: u32 },
 }
 
-/// A cache as frames divide it: bins, each of some ways.
+/// `Division` is a cache as frames divide it: bins of some ways each.
 #[derive(Clone, Copy, Debug)]
 struct Division {
     bins: u64,
@@ -90,7 +90,8 @@ impl Division {
         divided.then(|| Self { bins: way / page, ways: u64::from(cache.ways) })
     }
 
-    /// Pages in conflict among those in these frames (KH90 §2): in each bin those beyond its ways.
+    /// Returns the pages in conflict among the pages in these frames (KH90 §2): in each bin those beyond its
+    /// ways.
     fn conflicts(self, frames: &[FrameNo], counts: &mut Vec<u64>) -> Conflicts {
         counts.clear();
         counts.resize(self.bins as usize, 0);
@@ -124,7 +125,7 @@ impl BackModel {
         Self {
             machine,
             tree: tree.clone(),
-            kind_of_back: stack.map_or_else(own, |(stack, ways)| BackKind::StackedBacks { stack, ways }),
+            kind_of_back: stack.map_or_else(own, |(stack, ways)| BackKind::Stacked { stack, ways }),
             watched,
             sets: config.caches.iter().map(divide).collect(),
             account,
@@ -132,7 +133,7 @@ impl BackModel {
         }
     }
 
-    /// Simulates requests that a front let through; what is in a stack is simulated there.
+    /// Simulates requests that a front has let through. A back in a stack is simulated by the stack.
     pub(crate) fn replay(
         &mut self,
         requests: &[Request],
@@ -147,14 +148,14 @@ impl BackModel {
         }
     }
 
-    /// Counts requests that were proved to be hits here and to change nothing.
+    /// Counts requests that are known to hit here and to change nothing.
     pub(crate) fn add_known_hits(&mut self, hits: &PerKind<u64>) {
         if let BackKind::Own { back, waited } = &mut self.kind_of_back {
             *waited += back.add_hits(hits);
         }
     }
 
-    /// The frame of a page changes hands: its lines leave this back.
+    /// The frame of a page changes hands: the page's lines leave this back.
     pub(crate) fn flush_page(
         &mut self,
         page: PageId,
@@ -167,7 +168,8 @@ impl BackModel {
         }
     }
 
-    /// Its lines leave this back and the front whose every request this back answers at once.
+    /// The frame of a page changes hands: the page's lines leave this back and the front whose every request
+    /// this back answers at once.
     pub(crate) fn flush_page_everywhere(
         &mut self,
         front: &mut Front,
@@ -185,32 +187,32 @@ impl BackModel {
         );
     }
 
-    /// The cache that serves a kind of access for the processor, and the logarithm of its line.
+    /// Returns the cache that serves a kind of access for the processor, and the logarithm of its line size.
     pub(crate) fn serving(&self, kind: Kind) -> (usize, u32) {
         let config = self.tree.config();
         let cache = if kind == Kind::Fetch { config.fetch } else { config.data };
         (cache, config.caches[cache].line.log2())
     }
 
-    /// Returns the two things that a unit acts on: the tree, and this back.
+    /// Returns the two things on which a unit acts: the tree, and this back.
     pub(crate) fn parts(&mut self) -> (&Tree, &mut Back) {
         match &mut self.kind_of_back {
             BackKind::Own { back, .. } => (&self.tree, back),
-            BackKind::StackedBacks { .. } => unreachable!("no stack stands where a unit acts"),
+            BackKind::Stacked { .. } => unreachable!("no stack stands where a unit acts"),
         }
     }
 
     pub(crate) fn own(&mut self) -> (&mut Back, &mut u64) {
         match &mut self.kind_of_back {
             BackKind::Own { back, waited } => (back, waited),
-            BackKind::StackedBacks { .. } => {
+            BackKind::Stacked { .. } => {
                 unreachable!("an LRU stack neither answers at once nor stands behind a direct-mapped filter")
             }
         }
     }
 
-    /// Simulates rows whose every request must be answered before the next: behind a write buffer or an
-    /// inclusive cache, or under cachegrind's rules. Moves the lane's clock on.
+    /// Simulates rows whose every request must be answered before the next access: behind a write buffer or
+    /// an inclusive cache, or under cachegrind's rules. Moves the lane's clock on.
     pub(crate) fn answer(
         &mut self,
         front: &mut Front,
@@ -227,14 +229,15 @@ impl BackModel {
         *waited += waits;
     }
 
-    /// The repeated misses by page of the cache that is watched, if one is, and its bins.
+    /// Returns the repeated misses of the watched cache by page, and the number of its bins, if a cache is
+    /// watched.
     pub(crate) fn repeats<'a>(&'a self, front: Option<&'a Front>) -> Option<(&'a [u64], u64)> {
         let cache = self.watched?;
         let bins = self.sets[cache].map_or(1, |sets| sets.bins);
         let misses = match (front.filter(|_| self.tree.in_front(cache)), &self.kind_of_back) {
             (Some(front), _) => front.repeats(cache),
             (None, BackKind::Own { back, .. }) => back.repeats(cache),
-            (None, BackKind::StackedBacks { .. }) => unreachable!("a cache that is watched is in no stack"),
+            (None, BackKind::Stacked { .. }) => unreachable!("a cache that is watched is in no stack"),
         };
         Some((misses, bins))
     }
@@ -244,8 +247,8 @@ impl BackModel {
         self.own().0.tap();
     }
 
-    /// Takes the accesses that have reached memory since the last call, under the physical addresses that the view
-    /// still knows.
+    /// Takes the accesses that have reached memory since the last call, under the physical addresses that
+    /// `translation` still knows.
     pub(crate) fn tapped(&mut self, translation: &LaneTranslation<'_>, out: &mut Vec<MemoryAccess>) {
         let page = self.tree.config().page.log2();
         let physical = |(request, cycle): (Request, u64)| MemoryAccess {
@@ -257,13 +260,13 @@ impl BackModel {
         out.extend(self.own().0.tapped().map(physical));
     }
 
-    /// Goes on without the direct-mapped filter that worked for all backs.
+    /// Ends the direct-mapped filter that worked for all backs, and takes over the lines that it knows.
     pub(crate) fn leave(&mut self, direct_mapped: &DirectMappedFilter) {
         self.own().0.leave(direct_mapped);
     }
 
-    /// Passes a mark: the meter reads the counts that tables report of the time between marks, and where a phase ends every
-    /// counter is kept.
+    /// Passes a mark. The meter reads the counts that tables report of the time between marks. Where a phase
+    /// ends, every counter is kept.
     pub(crate) fn mark(&mut self, mark: Mark, common: &Common<'_>) -> Result<()> {
         let Self { tree, kind_of_back, account, .. } = self;
         let meter = account.meter();
@@ -275,9 +278,7 @@ impl BackModel {
                 (Some(front), true, _) => front.counters(cache).misses.demand(),
                 (None, true, _) => common.of_shared().misses[cache],
                 (_, false, BackKind::Own { back, .. }) => back.counters(cache).misses.demand(),
-                (_, false, BackKind::StackedBacks { stack, ways }) => {
-                    common.stacks[*stack].demand_misses(*ways)
-                }
+                (_, false, BackKind::Stacked { stack, ways }) => common.stacks[*stack].demand_misses(*ways),
             };
         }
         if tree.config().agents != Agents::USER {
@@ -294,14 +295,14 @@ impl BackModel {
     fn tally_at(&self, common: &Common<'_>) -> Tally {
         match &self.kind_of_back {
             BackKind::Own { back, waited } => self.tally(common, &**back, *waited),
-            BackKind::StackedBacks { stack, ways } => {
+            BackKind::Stacked { stack, ways } => {
                 let member = common.stacks[*stack].member(*ways, &self.tree);
                 self.tally(common, &member, member.waited())
             }
         }
     }
 
-    /// Everything counted so far.
+    /// Returns everything counted so far.
     fn tally(&self, common: &Common<'_>, back: &impl Counted, waited: u64) -> Tally {
         let config = self.tree.config();
         let mut tally = Tally::zero(config.caches.len());
@@ -312,13 +313,14 @@ impl BackModel {
                 (_, false) => *back.counters(cache),
             };
         }
-        // A shared front's counters hold the dropped hits already; ones of the lane's own do not.
+        // The counters of a shared front hold the skipped hits already. The counters of a lane's own front do
+        // not.
         if common.front.is_some() {
             add_dropped(&mut tally.caches, common.stream, config.fetch, config.data);
         }
         tally.memory = *back.memory();
         if config.agents != Agents::USER {
-            // As long as a front is shared, nobody but the user has asked it.
+            // While a front is shared, only the user has accessed it.
             let none = vec![AgentCounters::default(); config.agents.others().count()];
             let of = |cache| match (common.front, self.tree.in_front(cache)) {
                 (Some(front), true) => front.by_agent(cache),
@@ -335,32 +337,33 @@ impl BackModel {
         tally
     }
 
-    /// Notes the pages an address space has in memory: their frames, and how many of them are shared.
+    /// Notes the pages that an address space has in memory: their frames, and how many of them are shared.
     pub(crate) fn footprint(&mut self, asid: Asid, frames: &[FrameNo], shared: u64) -> Result<()> {
         let Self { sets, account, pages, .. } = self;
         let conflicts = sets.iter().flatten().map(|sets| sets.conflicts(frames, pages));
         account.meter().footprint(asid, frames.len() as u64, shared, conflicts)
     }
 
-    /// Returns a flag for each cache: footprints tell of conflicts in it.
+    /// Returns for each cache whether footprints tell of conflicts in it.
     pub(crate) fn divided(&self) -> Vec<bool> {
         self.sets.iter().map(Option::is_some).collect()
     }
 
-    /// Tells a front of the hits that preparation dropped, so that the invariants hold.
+    /// Adds the hits that preparation skipped to a front, so that the invariants hold.
     pub(crate) fn add_hits(&self, front: &mut Front) {
         let config = self.tree.config();
         add_hits(front, self.account.end().stream, config.fetch, config.data);
     }
 
-    /// Every invariant that must hold after a run. `front`: what stood before this back, told of all hits.
+    /// Checks every invariant that must hold after a run. `front` is the front before this back, with all
+    /// hits added.
     ///
     /// # Errors
-    /// The invariant that is broken, by name.
+    /// An invariant is broken; the error names it.
     pub(crate) fn check(&self, front: &Front, stacks: &[LruStack], seed: u64) -> Result<()> {
         match &self.kind_of_back {
             BackKind::Own { back, .. } => binhop_hw::check(&self.tree, front, &**back)?,
-            BackKind::StackedBacks { stack, ways } => {
+            BackKind::Stacked { stack, ways } => {
                 binhop_hw::check(&self.tree, front, &stacks[*stack].member(*ways, &self.tree))?;
             }
         }
@@ -368,8 +371,8 @@ impl BackModel {
         self.account.check(seed)
     }
 
-    /// The caches the processor asks saw what the stream held, and what other caches sent them: no reference
-    /// lost, none twice.
+    /// Checks that the caches that the processor accesses have seen what the stream held and what other
+    /// caches sent them: no reference is lost, and none is counted twice.
     fn check_stream(&self, end: &Tally, seed: u64) -> Result<()> {
         let config = self.tree.config();
         for (kind, &accesses) in [Kind::Fetch, Kind::Load, Kind::Store].iter().zip(&end.stream.accesses) {
@@ -393,7 +396,7 @@ impl BackModel {
     }
 }
 
-/// A lane's clock, in cycles, and the instructions it has seen pass.
+/// `Clock` is a lane's clock in cycles, and the instructions that have passed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     pub(crate) now: u64,
@@ -401,19 +404,19 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// So many instructions pass, at one cycle each.
+    /// Lets instructions pass, at one cycle each.
     pub(crate) fn pass(&mut self, instructions: u64) {
         self.now += instructions;
         self.instructions += instructions;
     }
 
-    /// It is cycle `now`, after instructions, and so many cycles waited.
+    /// Sets the clock to cycle `now`, after instructions have passed and the processor has waited.
     fn come_to(&mut self, now: u64, waited: u64) {
         self.instructions += now - self.now - waited;
         self.now = now;
     }
 
-    /// The stream has come to this count of instructions.
+    /// Brings the clock to the stream's count of instructions.
     pub(crate) fn reach(&mut self, instructions: u64) {
         self.pass(instructions - self.instructions);
     }

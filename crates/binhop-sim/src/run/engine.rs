@@ -1,6 +1,7 @@
-//! The engine: decode → prepare → place → front → back, over any number of machines and placements at once.
+//! One round of a run: decode → prepare → place → front → back, for any number of machines and placements at
+//! once.
 //!
-//! One thread reads, prepares and simulates what is shared; lanes are dealt out to the others. Lanes never
+//! One thread reads, prepares and simulates what lanes share. The other threads simulate lanes. Lanes never
 //! meet, so neither the number of threads nor their pace is in any result.
 
 use std::sync::Arc;
@@ -21,8 +22,8 @@ use crate::progress::{Progress, ProgressReporter};
 use crate::results::outcome::MachineReport;
 use crate::sharing::SharingPlan;
 
-/// Simulates a trace on machines, all seeds of the plan at once. `grown` is asked at every batch whether what the
-/// trace has held so far is too much; then the run ends without a report.
+/// Simulates a trace on machines, with all seeds of the options at once. After every batch, `grown` says
+/// whether the trace has held too much for the memory; then the run ends without a report.
 pub(crate) fn run(
     machines: &[Machine],
     source: Box<dyn Source>,
@@ -64,7 +65,8 @@ pub(crate) fn run(
     }
 }
 
-/// Opens the part of a source that the plan reads: on a thread of its own where there are several.
+/// Opens the part of a source that the options ask for. With several threads it is read on a thread of its
+/// own.
 pub(super) fn opened(source: Box<dyn Source>, options: &RunOptions) -> Box<dyn Source> {
     let source = head(source, options.length);
     if options.threads > 1 { Box::new(Ahead::new(source)) } else { source }
@@ -86,7 +88,7 @@ pub(crate) fn check_machines(machines: &[Machine], own_policy: bool) -> Result<(
     }
 }
 
-/// Checks what must hold after a run, then reports it.
+/// Checks the invariants of a finished run and makes its report.
 pub(super) fn conclude(
     machines: &[Machine],
     options: &RunOptions,
@@ -104,8 +106,8 @@ pub(super) fn conclude(
     report(machines, options, lanes, &prepared, groups, source.meta(), reporter)
 }
 
-/// Checks lanes and reports on each machine. `groups`: for each group of machines its preparation's number,
-/// and the front its lanes shared.
+/// Checks the lanes and makes a report for each machine. `groups` holds for each front group the number of
+/// its preparation, and the front that its lanes shared.
 pub(crate) fn report(
     machines: &[Machine],
     options: &RunOptions,

@@ -1,5 +1,5 @@
-//! A lane: one placement of one seed, with what depends on it: the front, unless it is shared, and a back
-//! for each of the cells that ride on it.
+//! `Lane` simulates one placement of one seed: its frames, its front unless the front is shared, and one back
+//! for each of its cells.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,58 +23,60 @@ use crate::results::spill::Spill;
 use crate::sharing::LaneCells;
 use crate::unit::{InLane, Injector};
 
-/// One placement of one seed and all that depends on it.
+/// One placement of one seed, and all that depends on it.
 pub(crate) struct Lane {
     pub(crate) seed: u64,
     frames: Frames,
     frame_map: FrameMap,
-    /// `None` while the front is shared.
+    /// The lane's own front; `None` while the front is shared.
     front: Option<Front>,
-    /// One for each cell: machines of one placement and one front.
+    /// One back for each cell. The cells are machines of one placement and one front.
     pub(crate) backs: Vec<BackModel>,
-    /// Backs that differ in ways only, several in one.
+    /// Stacks, each of which simulates several backs that differ in ways only.
     stacks: Vec<LruStack>,
-    /// BackModel a front of the lane's own, what takes out requests that change nothing in any back.
+    /// Behind a front of the lane's own, the filter that removes requests that change nothing in any back.
     known_hits: Option<KnownHitFilter>,
-    /// True if each request must be answered at once: then there is one cell.
+    /// True if each request must be answered before the next access. Then the lane has one cell.
     immediate: bool,
     clock: Clock,
-    /// The mappings of a page whose frame changes hands, oldest first: room that is used again.
+    /// Room for the mappings of a page whose frame changes hands, oldest first.
     mappings: Vec<MappingId>,
-    /// The unit that acts at occasions, if there is one: then there is one cell.
+    /// The unit that acts at occasions, if there is a unit. Then the lane has one cell.
     unit: Option<InLane>,
-    /// True if the page that was asked for last has just been placed here.
+    /// True if the lane has just placed the page of the last [`Control::Place`].
     placed: bool,
-    /// Cycles waited for the unit, and within the front: of a shared one, all at once when sharing ends.
+    /// The cycles waited for the unit and within the front. The cycles within a shared front are added when
+    /// the sharing ends.
     waited: u64,
-    /// Every placement, if anyone wants to know.
+    /// Every placement, if the options ask for placements.
     log: Option<Vec<Logged>>,
-    /// Accesses that reached memory and were not taken yet, if anyone wants to know: then there is one cell.
+    /// The accesses that have reached memory and were not taken yet, if the options ask for them. Then the
+    /// lane has one cell.
     tap: Option<Vec<MemoryAccess>>,
 }
 
-/// The place of a control in its block, and the parts of the block that all lanes read alike.
+/// `Here` is the place of a control in its block, with the parts of the block that all lanes read alike.
 struct Here<'a> {
     /// All controls of the block.
     controls: &'a [(u32, Control)],
-    /// The control's number among them.
+    /// The number of the control among them.
     number: usize,
     tables: &'a Tables,
     recency: &'a mut BlockRecency,
 }
 
-/// The setup of a lane.
+/// `LaneSetup` is what a lane is made from.
 pub(crate) struct LaneSetup<'a> {
     /// All machines of the run.
     pub(crate) machines: &'a [Machine],
-    /// Those that ride on this lane, by number: of one placement and one front.
+    /// The numbers of the machines that this lane simulates: they have one placement and one front.
     pub(crate) cells: &'a LaneCells,
     pub(crate) seed: u64,
     pub(crate) shared_front: bool,
-    /// The fast paths that the plan takes behind this front.
+    /// The fast paths that are taken behind this front.
     pub(crate) paths: &'a FastPaths,
     pub(crate) options: &'a RunOptions,
-    /// The file of the counts that memory does not hold.
+    /// The temporary file for counts that memory does not hold.
     pub(crate) spill: &'a Arc<Spill>,
 }
 
@@ -126,12 +128,14 @@ impl Lane {
         })
     }
 
-    /// Returns the cost of simulating the lane, so that lanes are assigned evenly: a front, and its backs.
+    /// Returns the cost of simulating the lane: a front, and its backs. Lanes are assigned to workers by
+    /// their cost.
     pub(crate) fn weight(&self) -> usize {
         1 + self.backs.len() + self.stacks.len()
     }
 
-    /// Simulates a block. `requests` is room for what the front lets through; what it holds means nothing.
+    /// Simulates a block. `requests` is room for the requests that the front lets through; its contents are
+    /// overwritten.
     pub(crate) fn run(
         &mut self,
         block: &Block,
@@ -149,7 +153,7 @@ impl Lane {
         self.advance(block, controls.len(), at..block.entries(), tables, requests)
     }
 
-    /// Simulates the entries before the control with number `span`, or after the last.
+    /// Simulates the entries before control number `span`, or after the last control.
     fn advance(
         &mut self,
         block: &Block,
@@ -196,7 +200,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Simulates rows one by one, with a unit that may act before each that level 1 does not hold.
+    /// Simulates rows one by one. The unit may act before each row that level 1 does not hold.
     fn step(&mut self, block: &Block, entries: Range<usize>, tables: &Tables) -> Result<()> {
         for at in entries {
             let row = block.rows()[at];
@@ -318,7 +322,8 @@ impl Lane {
     ) -> Result<()> {
         let Here { controls, number, tables, recency } = here;
         let placed = self.frames.place(request, recency.at(controls, number))?;
-        // The frame changes hands: the lines of what it held leave every level, found by the frame.
+        // The frame changes hands, so the lines of the page that it held leave every level. They are found by
+        // the frame.
         if let Some(held) = placed.evicted.or_else(|| self.frame_map.take_dead(placed.frame)) {
             let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
             self.mappings.clear();
@@ -355,19 +360,20 @@ impl Lane {
         Ok(())
     }
 
-    /// Takes the accesses that have reached memory since the last call, in order, if memory is tapped.
+    /// Takes the accesses that have reached memory since the last call, in order, if the options ask for
+    /// them.
     pub(crate) fn take_tapped(&mut self, out: &mut Vec<MemoryAccess>) {
         if let Some(tap) = &mut self.tap {
             out.append(tap);
         }
     }
 
-    /// Every placement in order, if they were logged.
+    /// Returns every placement in order, if placements are logged.
     pub(crate) fn log(&self) -> Option<&[Logged]> {
         self.log.as_deref()
     }
 
-    /// The repeated misses of one of its cells' watched cache, if one is watched.
+    /// Returns the repeated misses of a cell's watched cache, if a cache is watched.
     pub(crate) fn repeats<'a>(
         &'a self,
         behind: &'a BackModel,
@@ -382,10 +388,11 @@ impl Lane {
         self.frame_map.last(page)
     }
 
-    /// Every invariant that must hold after a run. `shared`: the front all lanes shared to the end.
+    /// Checks every invariant that must hold after a run. `shared` is the front that all lanes shared to the
+    /// end.
     ///
     /// # Errors
-    /// The invariant that is broken, by name.
+    /// An invariant is broken; the error names it.
     pub(crate) fn check(&mut self, shared: Option<&Front>) -> Result<()> {
         self.frames.check()?;
         if let Some(front) = &mut self.front {

@@ -1,18 +1,21 @@
-//! The memory that a run takes, reckoned from its plan before it starts and from what its trace has held since.
+//! `MemoryEstimate` estimates the memory of a run, from its options before it starts and from what its trace
+//! has held since.
 //!
 //! Rules
-//! - *A seed* takes, on each of its lanes, the frames; the caches of its front (a copy of a shared one from where it
-//!   may end) and of each back, or of a stack in place of several; buffers between levels; and its tallies and meter.
-//!   For each page more: the page's place in two tables, and a bit for each of its lines in each cache. For each
-//!   process a share, until the meter's table is full; what streams to the disk leaves a place in a list.
-//! - *Shared* is what is there once, whatever the seeds: the source's batches, blocks on their way, preparation, and
-//!   what each worker must know of pages.
-//! - *Told* is the tables of results, of all seeds, and what their meters left. Tables of intervals and processes are
-//!   made as they are read: what one seed counted of each process is in memory then.
-//! - How many pages, processes and intervals a trace holds is known only while it is read. A run starts with a guess
-//!   ([`Growth::guess`]) and compares at every batch.
+//! - *A seed* takes on each of its lanes: the frames; the caches of its front (a copy of a shared front from
+//!   where the sharing may end) and of each back, or of a stack in place of several backs; buffers between
+//!   levels; its tallies and its meter. Each page takes its place in two tables, and a bit for each of its
+//!   lines in each cache. Each process takes a share until the meter's table is full; a record that goes to
+//!   the disk leaves a place in a list.
+//! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
+//!   preparation, and what each worker must know of pages.
+//! - *Tables* are the tables of results of all seeds, and the logs of their meters. Tables of intervals and
+//!   processes are made as they are read; the counts of all processes under one seed are in memory then.
+//! - The numbers of pages, processes and intervals of a trace are known only while it is read. A run starts
+//!   with a guess ([`guess`]) and compares after every batch.
 //!
-//! Everything is taken at its most: vectors that double count twice. What a policy in Python keeps is not reckoned.
+//! Every part is taken at its maximum: a vector that doubles counts twice. What a policy in Python keeps is
+//! not estimated.
 
 use binhop_base::{Bytes, Problem};
 use binhop_hw::{CacheConfig, CacheCounters, Request};
@@ -27,19 +30,20 @@ use crate::results::tally::Tally;
 use crate::sharing::FrontSharing;
 use crate::sharing::{LaneCells, SharingPlan};
 
-/// Blocks on their way to each worker, those at hand included.
+/// The blocks on their way to each worker, the current block included.
 const BLOCKS: u64 = super::threads::QUEUE as u64 + 2;
-/// Batches of the source, decoded and read ahead; tables of preparation whose size depends on nothing.
+/// The source's batches, decoded and read ahead, and the tables of preparation that do not grow.
 const SOURCE: u64 = 24 << 20;
-/// Of one page or mapping: address spaces, the residency horizon, translation.
+/// The bytes of one page or mapping in address spaces, the residency horizon and translation.
 const PREPARED: u64 = 256;
-/// Of one page in the tables of a worker, its time of last reference and an earlier time to go back to among them.
+/// The bytes of one page in the tables of a worker, with its time of last reference and an earlier time to
+/// return to.
 const KNOWN: u64 = 96;
-/// Buffers between the levels of one back.
+/// The bytes of the buffers between the levels of one back.
 const BUFFERS: u64 = 256 << 10;
-/// Of one placement that is logged.
+/// The bytes of one placement that is logged.
 const LOGGED: u64 = 192;
-/// A row of a table of results, while it is made and when it is handed over.
+/// The bytes of a row of a table of results, while it is made and when it is handed over.
 const TABLE_ROW: u64 = 256;
 
 /// Returns what is assumed of a trace before it is read: no more pages than most short traces touch.
@@ -50,13 +54,13 @@ pub(crate) fn guess(options: &RunOptions) -> Growth {
     Growth { pages: (1 << 14).min(end.unwrap_or(u64::MAX)), processes: 1, intervals }
 }
 
-/// A sum of bytes, by what each part depends on. No sum or product overflows: it stays at the most.
+/// A sum of bytes, by what each part depends on. A sum or product that would overflow stays at the maximum.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     fixed: u64,
     page: u64,
     process: u64,
-    /// Of a process, as long as the table of a meter has room for it.
+    /// The bytes of a process, as long as the table of a meter has room for it.
     slot: u64,
     interval: u64,
 }
@@ -82,17 +86,17 @@ impl Sum {
     }
 }
 
-/// The memory that a lane takes more once so many pages were placed: the order of its frames must be known, and a
-/// front that was shared ends.
+/// The memory that a lane takes in addition once so many pages are placed: the order of its frames must be
+/// known, and the front is no longer shared.
 #[derive(Clone, Copy, Debug)]
 struct WhenFull {
     safe: u64,
     sum: Sum,
-    /// And never more than this.
+    /// The maximum of this part.
     most: u64,
 }
 
-/// The memory that one setting of a machine makes a lane take.
+/// The memory that one setting of a machine costs a lane.
 #[derive(Clone, Debug)]
 struct LargestSetting {
     key: String,
@@ -100,7 +104,7 @@ struct LargestSetting {
     bytes: u64,
 }
 
-/// One cache of a lane.
+/// Returns the bytes of one cache of a lane.
 fn of_cache(cache: &CacheConfig, machine: &Machine, options: &RunOptions) -> Sum {
     let lines = machine.memory().page.bytes() >> cache.line.log2();
     let repeats = if options.watch.is_some() { 8 } else { 0 };
@@ -112,10 +116,11 @@ fn of_slot(caches: usize) -> u64 {
     2 * ((1 + OF_STREAM + caches) * size_of::<u64>()) as u64
 }
 
-/// Returns the bytes of the logs of a meter that are not on the disk, while it works and after.
+/// Returns the bytes of a meter's logs that are not on the disk, while it works and afterwards.
 fn of_logs(options: &RunOptions) -> Sum {
     let logs = if options.interval.is_some() { 3 } else { 2 };
-    // Of a process and an interval a record on the disk, and of five hundred bytes there one in memory.
+    // Each process and each interval takes a record on the disk. Five hundred bytes on the disk take one byte
+    // in memory.
     let interval = u64::from(options.interval.is_some());
     Sum { fixed: (logs * CHUNK) as u64, process: 1, interval, ..Sum::default() }
 }
@@ -127,12 +132,12 @@ pub(crate) struct MemoryEstimate {
     seed: Sum,
     when_full: Vec<WhenFull>,
     told: Sum,
-    /// Of the setting that takes the most, in one lane.
+    /// The setting that takes the most memory in one lane.
     largest: Option<LargestSetting>,
 }
 
 impl MemoryEstimate {
-    /// Of a round of these machines, with the tables of `all` of a run.
+    /// Estimates a round of these machines, with the tables of `all` machines of the run.
     pub(crate) fn of(machines: &[Machine], all: &[Machine], options: &RunOptions) -> Self {
         let sharing_plan = SharingPlan::of(
             machines,
@@ -190,7 +195,7 @@ impl MemoryEstimate {
             let machine = &machines[cell];
             let config = machine.tree().config();
             let tally = (size_of::<Tally>() + config.caches.len() * size_of::<CacheCounters>()) as u64;
-            // One tally is kept of a warm-up and one at the end, and one is at hand.
+            // One tally is kept of a warm-up, one is kept at the end, and one is current.
             let behind = (0..config.caches.len()).filter(|&cache| !machine.tree().in_front(cache)).count();
             let buffers = if behind > 1 { BUFFERS } else { 0 };
             self.seed.add(Sum { fixed: 3 * tally + buffers, ..Sum::default() });
@@ -199,10 +204,10 @@ impl MemoryEstimate {
             for (number, cache) in config.caches.iter().enumerate() {
                 let sum = of_cache(cache, machine, options);
                 if !machine.tree().in_front(number) {
-                    // A machine that is in a stack has no back of its own.
+                    // A machine in a stack has no back of its own.
                     self.seed.add(if stacked { Sum::default() } else { sum });
                 } else if cell == cells.machines[0] && sharing == FrontSharing::Shared {
-                    // Once for all lanes, until a frame changes hands.
+                    // The front exists once for all lanes, until a frame changes hands.
                     self.shared.add(sum);
                     // A unit may end the sharing at once.
                     let early = machine.reuses_frames() || options.units.is_some();
@@ -240,7 +245,7 @@ impl MemoryEstimate {
         self.shared.process = self.shared.process.max(process);
     }
 
-    /// Bytes that a run takes with so many seeds at once, of `all`.
+    /// Returns the bytes that a run takes with `seeds` seeds at once, of `all` seeds.
     pub(crate) fn bytes(&self, seeds: usize, all: usize, growth: Growth) -> u64 {
         let shared = self.shared.of(growth).saturating_add(self.told.of(growth).saturating_mul(all as u64));
         shared.saturating_add(self.of_a_seed(growth).saturating_mul(seeds as u64))
@@ -255,14 +260,14 @@ impl MemoryEstimate {
         full.fold(self.seed.of(growth), u64::saturating_add)
     }
 
-    /// Returns how many seeds of `all` fit at once, as far as is known of the trace.
+    /// Returns how many seeds of `all` fit at once, as far as the trace is known.
     pub(crate) fn fit(&self, memory: &MemoryLimit, all: usize, growth: Growth) -> usize {
         let left = memory.bytes.saturating_sub(self.bytes(0, all, growth));
         (left / self.of_a_seed(growth).max(1)).min(all as u64) as usize
     }
 
-    /// Returns how many seeds of `all` a run starts with: as many as fit with what is guessed of the trace; one,
-    /// if that fits without the guess.
+    /// Returns how many seeds of `all` a run starts with: as many as fit with what is guessed of the trace;
+    /// one, if one fits without the guess.
     pub(crate) fn start(
         &self,
         memory: &MemoryLimit,
@@ -274,7 +279,8 @@ impl MemoryEstimate {
         fit.max(self.fit(memory, all, seen).min(1))
     }
 
-    /// The largest value of the setting that takes the most with which a seed would fit, as written in a machine.
+    /// Returns the setting that takes the most memory with the largest value at which a seed would fit, as a
+    /// machine file writes it.
     fn would_fit(&self, memory: &MemoryLimit, all: usize, growth: Growth) -> Option<String> {
         let LargestSetting { key, size, bytes } = self.largest.as_ref()?;
         let rest = self.bytes(1, all, growth).saturating_sub(*bytes);
@@ -286,7 +292,7 @@ impl MemoryEstimate {
             .map(|(size, _)| format!("{key}={}", Bytes(size)))
     }
 
-    /// Returns the problem that one seed does not fit, and what would.
+    /// Returns the problem that one seed does not fit, with a remedy.
     pub(crate) fn too_large(
         &self,
         machines: &[Machine],

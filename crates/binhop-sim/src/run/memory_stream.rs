@@ -15,17 +15,19 @@ use crate::progress::{Progress, ProgressReporter};
 use crate::results::Outcome;
 use crate::sharing::SharingPlan;
 
-/// Simulates a trace under one placement and hands on what reaches memory, in order: lines read for misses, lines written
-/// back, stores passed down, and dirty lines of pages whose frames change hands. Lines that are dirty in the end stay
-/// where they are. Exactly the accesses that [`simulate`](crate::simulate) counts as memory's.
+/// Simulates a trace under one placement and passes on the accesses that reach memory, in order: lines read
+/// for misses, lines written back, stores passed down, and dirty lines of pages whose frames change hands.
+/// Lines that are dirty at the end stay in their caches. These are exactly the accesses that
+/// [`simulate`](crate::simulate) counts as memory's.
 ///
-/// `take` gets them as they come; its error, or that of `progress`, ends the run.
+/// `take` receives the accesses as they arise. An error of `take` or of `progress` ends the run.
 ///
 /// # Errors
-/// As [`simulate`](crate::simulate); or the machine counts by cachegrind's rules, by which written data leaves no trace.
+/// The errors of [`simulate`](crate::simulate); or the machine counts by cachegrind's rules, which record
+/// nothing about written data.
 ///
 /// # Panics
-/// The plan does not have exactly one seed.
+/// The options do not have exactly one seed.
 pub fn memory_stream(
     machine: &Machine,
     source: Box<dyn Source>,

@@ -1,4 +1,5 @@
-//! A trace prepared once, held in memory: to simulate it again and again without reading it.
+//! `Prepared` is a trace that is prepared once and held in memory, so that it can be simulated again without
+//! reading it.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::results::outcome::Outcome;
 use crate::sharing::FrontSharing;
 use crate::sharing::SharingPlan;
 
-/// A trace prepared for machines that share a preparation and a front.
+/// `Prepared` is a trace, prepared for machines that share a preparation and a front.
 pub struct Prepared {
     machines: Vec<Machine>,
     length: Option<u64>,
@@ -30,13 +31,13 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Reads and prepares a whole trace. Of `options`, what concerns the stream is used: length, warm-up, interval.
+    /// Reads and prepares a whole trace. Of `options` the length, the warm-up and the interval are used.
     ///
     /// # Errors
-    /// As [`simulate`](crate::simulate).
+    /// The errors of [`simulate`](crate::simulate).
     ///
     /// # Panics
-    /// The machines have no preparation or no front in common, or there is none.
+    /// The machines do not share one preparation and one front.
     pub fn new(machines: &[Machine], source: &mut dyn Source, options: &RunOptions) -> Result<Self> {
         options.check()?;
         let machines = &*options.with_units(machines)?;
@@ -75,20 +76,20 @@ impl Prepared {
         Ok(Self { machines, length, cuts, collapsed: options.share, blocks, prepare, meta })
     }
 
-    /// Rows held: accesses that a first-level cache must be asked about.
+    /// Returns the number of rows held: the accesses that a first-level cache must simulate.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.blocks.iter().map(|block| block.entries()).sum()
     }
 
-    /// Simulates the prepared trace on the machines it was prepared for, on the calling thread.
+    /// Simulates the prepared trace on its machines, on the calling thread.
     ///
     /// # Errors
-    /// As [`simulate`](crate::simulate).
+    /// The errors of [`simulate`](crate::simulate).
     ///
     /// # Panics
-    /// If the plan cuts the stream elsewhere than the one it was prepared with, or lets several machines share
-    /// nothing.
+    /// The options cut the stream elsewhere than the options of the preparation, or the machines share
+    /// nothing under them.
     pub fn simulate(&self, options: &RunOptions) -> Result<Vec<Outcome>> {
         options.check()?;
         let asked = (options.length, options.cuts(), options.share);

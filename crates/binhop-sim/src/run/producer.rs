@@ -13,13 +13,13 @@ use crate::prepare::{Block, Flow, Growth, Prepare, Setup};
 use crate::progress::{Progress, ProgressReporter};
 use crate::sharing::{FrontSharing, SharedPreparation, SharingPlan};
 
-/// The receiver of the blocks of groups of machines: it takes the group's number, and a block.
+/// `Deliver` receives the blocks of front groups: it takes the group's number and a block.
 pub(crate) type Deliver<'a> = &'a mut dyn FnMut(usize, Arc<Block>) -> Result<()>;
 
-/// Told at every batch what the trace has held so far; its error ends the run.
+/// `GrowthCheck` hears after every batch what the trace has held so far. Its error ends the run.
 pub(crate) type GrowthCheck<'a> = &'a mut dyn FnMut(Growth) -> Result<()>;
 
-/// Reads, prepares and, where it is shared, simulates fronts.
+/// `Producer` reads the trace, prepares it, and simulates shared fronts.
 pub(crate) struct Producer {
     pub(super) source: Box<dyn Source>,
     pub(super) preparations: Vec<PreparationFronts>,
@@ -27,19 +27,19 @@ pub(crate) struct Producer {
     instructions: Option<u64>,
 }
 
-/// One preparation, and the fronts behind it.
+/// `PreparationFronts` is one preparation with the fronts behind it.
 pub(super) struct PreparationFronts {
     pub(super) prepare: Prepare,
     pub(super) fronts: Vec<GroupFront>,
 }
 
-/// A group of machines behind a preparation: with a front shared by its lanes, or none.
+/// `GroupFront` is a front group behind a preparation, with the front that its lanes share, if they share it.
 pub(super) struct GroupFront {
     group: usize,
     pub(super) shared: Option<SharedFront>,
 }
 
-/// The preparation of a stream.
+/// Makes the preparation of some machines.
 pub(crate) fn preparation(
     stream: &SharedPreparation,
     options: &RunOptions,
@@ -51,7 +51,7 @@ pub(crate) fn preparation(
     }
     let setup = Setup {
         needs,
-        // Frames that are wired for a unit's pages are out of the list.
+        // The frames that are wired for a unit's pages have left the list of frames.
         safe: stream
             .safe
             .map(|safe| safe.saturating_sub(options.subscription().map_or(0, Subscription::owned).into())),
@@ -116,13 +116,13 @@ impl Producer {
         Ok(())
     }
 
-    /// Returns what the trace has held so far: the most that any preparation knows of.
+    /// Returns what the trace has held so far: the most that any preparation has seen.
     fn growth(&self) -> Growth {
         let of = |stream: &PreparationFronts| stream.prepare.growth();
         self.preparations.iter().map(of).fold(Growth::default(), Growth::max)
     }
 
-    /// Returns the number of groups of machines behind the preparations.
+    /// Returns the number of front groups behind all preparations.
     pub(crate) fn groups(&self) -> usize {
         self.preparations.iter().map(|stream| stream.fronts.len()).sum()
     }
@@ -139,7 +139,7 @@ impl Producer {
     }
 }
 
-/// Passes a block on to every group: through the front its lanes share, if they do.
+/// Passes a block to every front group, through the group's shared front if it has one.
 fn pass(fronts: &mut [GroupFront], block: Arc<Block>, deliver: Deliver<'_>) -> Result<()> {
     for GroupFront { group, shared } in fronts {
         match shared {

@@ -1,4 +1,4 @@
-//! The report of a run: what the lanes of each machine counted, handed to the tables of results.
+//! The report of a run: what the lanes of each machine have counted, made into the tables of results.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::results::long_table::{LongTable, MachineRows};
 use crate::results::outcome::{Facts, MachineReport, results};
 use crate::results::tally::Tally;
 
-/// `MachineInLane` is one machine in one lane, as results read it.
+/// `MachineInLane` is one machine in one lane.
 pub(crate) struct MachineInLane<'a> {
     pub(crate) lane: &'a Lane,
     pub(crate) back: &'a BackModel,
@@ -33,11 +33,11 @@ impl<'a> MachineInLane<'a> {
     }
 }
 
-/// A finished run, before it is told.
+/// `FinishedRun` holds what the report of one machine is made of.
 pub(crate) struct FinishedRun<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) options: &'a RunOptions,
-    /// By seed, in the order of the plan.
+    /// The machine in each lane, in the order of the options' seeds.
     pub(crate) parts: &'a [MachineInLane<'a>],
     pub(crate) prepare: &'a Prepare,
     /// Every process of the stream, by its number.
@@ -71,7 +71,7 @@ pub(crate) fn report(run: &FinishedRun<'_>) -> MachineReport {
     }
 }
 
-/// Gathers what lanes streamed of intervals and processes.
+/// Gathers what the lanes have logged of intervals and processes.
 fn streamed(run: &FinishedRun<'_>) -> Arc<MachineRows> {
     let caches = &run.machine.tree().config().caches;
     Arc::new(MachineRows {

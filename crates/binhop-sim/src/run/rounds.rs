@@ -1,9 +1,10 @@
 //! Simulation within the memory there is: all seeds at once if they fit, otherwise in rounds.
 //!
-//! A round is some of the machines under some of the seeds, over the whole trace. A seed's counts do not depend on
-//! what runs beside it, so the tables of rounds, one below the other, are those of one run, to the bit. How many seeds
-//! fit is reckoned before a round starts ([`MemoryEstimate`]) and compared with what the trace really holds while it is read:
-//! a round that outgrows its share is given up and done again with fewer seeds, then with fewer machines.
+//! A round simulates some of the machines under some of the seeds, over the whole trace. A seed's counts do
+//! not depend on what is simulated beside it. The tables of rounds, one below the other, are therefore those
+//! of one run, to the bit. [`MemoryEstimate`] says before a round starts how many seeds fit. While the trace
+//! is read, the estimate is compared with what the trace really holds. A round that outgrows its memory is
+//! given up and repeated with fewer seeds, then with fewer machines.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,24 +22,24 @@ use crate::prepare::Growth;
 use crate::progress::Progress;
 use crate::results::outcome::{MachineReport, Outcome};
 
-/// Opens a trace anew.
+/// `Reopen` opens a trace anew.
 pub type Reopen<'a> = &'a mut dyn FnMut() -> Result<Box<dyn Source>>;
 
-/// A trace to simulate.
+/// `TraceInput` is a trace to simulate.
 pub struct TraceInput<'a> {
-    /// It, open.
+    /// The open trace.
     pub source: Box<dyn Source>,
-    /// A function that opens it for a further round; `None`: it can be read only once.
+    /// A function that opens the trace for a further round. `None`: the trace can be read only once.
     pub again: Option<Reopen<'a>>,
 }
 
 /// Simulates a trace on a machine under one placement for each seed.
 ///
-/// `progress` is called often, on the calling thread; its error ends the run.
+/// `progress` is called often, on the calling thread. Its error ends the run.
 ///
 /// # Errors
-/// The request is wrong (no seed, a trace that holds what is not simulated, more memory than the plan allows), the
-/// trace is damaged, or an invariant that must hold after a run does not.
+/// The request is wrong (no seed, a trace with events that are not simulated, more memory than the options
+/// allow), the trace is damaged, or an invariant is broken after the run.
 pub fn simulate(
     machine: &Machine,
     source: Box<dyn Source>,
@@ -50,11 +51,11 @@ pub fn simulate(
     Ok(outcomes.remove(0))
 }
 
-/// Simulates a trace on several machines: the outcome of each is that of simulating it alone, to the bit;
-/// sharing_plan in which machines agree are done once ([`explain`](crate::explain) says which).
+/// Simulates a trace on several machines. The outcome of each machine is that of simulating it alone, to the
+/// bit. Stages in which machines agree are simulated once ([`explain`](crate::explain) lists them).
 ///
 /// # Errors
-/// As [`simulate`]; or there is no machine.
+/// The errors of [`simulate`]; or there is no machine.
 pub fn simulate_all(
     machines: &[Machine],
     source: Box<dyn Source>,
@@ -65,10 +66,11 @@ pub fn simulate_all(
     simulate_in_rounds(machines, TraceInput { source, again: None }, options, policy, progress)
 }
 
-/// As [`simulate_all`], for a trace that may be read again where not all seeds fit into the plan's memory at once.
+/// Simulates like [`simulate_all`] a trace that may be read again where not all seeds fit into memory at
+/// once.
 ///
 /// # Errors
-/// As [`simulate_all`]; or the trace changed between two rounds.
+/// The errors of [`simulate_all`]; or the trace changed between two rounds.
 pub fn simulate_in_rounds(
     machines: &[Machine],
     input: TraceInput<'_>,
@@ -116,10 +118,10 @@ pub fn simulate_in_rounds(
     Ok(rounds.outcomes())
 }
 
-/// Checks that one seed of each machine by itself fits into what the plan allows.
+/// Checks that one seed of each machine by itself fits into the memory that the options allow.
 ///
 /// # Errors
-/// It does not.
+/// It does not fit.
 pub(crate) fn check_one_fits(machines: &[Machine], options: &RunOptions) -> Result<()> {
     let Some(memory) = &options.memory else { return Ok(()) };
     for machine in machines.chunks(1) {
@@ -131,8 +133,8 @@ pub(crate) fn check_one_fits(machines: &[Machine], options: &RunOptions) -> Resu
     Ok(())
 }
 
-/// Returns a line for the reader of a plan that says how a run of these machines handles seeds that do not fit
-/// into memory at once. There is none if they fit, as far as is known before the trace is read.
+/// Returns a line for [`explain`](crate::explain) that says how a run of these machines handles seeds that do
+/// not fit into memory at once. Returns `None` if they fit, as far as is known before the trace is read.
 pub(crate) fn explain_rounds(machines: &[Machine], options: &RunOptions) -> Option<String> {
     let memory = options.memory.as_ref()?;
     let mut rounds = Rounds::new(machines, options);
@@ -156,8 +158,8 @@ pub(crate) fn explain_rounds(machines: &[Machine], options: &RunOptions) -> Opti
     })
 }
 
-/// The bytes that a run is reckoned to take with so many seeds of the plan at once, on a trace that touches so many
-/// pages in so many processes and lasts so many intervals.
+/// Returns the estimated bytes of a run that simulates `at_once` seeds of the options at once, on a trace
+/// that touches so many pages in so many processes and lasts so many intervals.
 #[must_use]
 pub fn estimated_memory(
     machines: &[Machine],
@@ -169,23 +171,23 @@ pub fn estimated_memory(
     MemoryEstimate::of(machines, machines, options).bytes(at_once, options.seeds.len(), growth)
 }
 
-/// Some machines under some seeds, by their places.
+/// A round: some machines under some seeds, by their places.
 #[derive(Clone, Debug)]
 struct Round {
     machines: Range<usize>,
     seeds: Range<usize>,
 }
 
-/// The rounds that are left to do, and the reports that were made.
+/// `Rounds` holds the rounds that are left, and the reports that were made.
 struct Rounds<'a> {
     machines: &'a [Machine],
     options: &'a RunOptions,
     left: VecDeque<Round>,
-    /// The most that traces of this run have held so far.
+    /// The most that the trace has held so far in any round.
     seen: Growth,
-    /// Of the round at hand.
+    /// The estimate of the current round.
     estimate: MemoryEstimate,
-    /// For each machine its report so far.
+    /// The report of each machine so far.
     reports: Vec<Option<MachineReport>>,
 }
 
@@ -202,7 +204,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// The next round, cut down to what fits.
+    /// Returns the next round, reduced to what fits.
     fn next(&mut self, trace: &str, once: bool) -> Result<Option<Round>> {
         let Some(mut round) = self.left.pop_front() else { return Ok(None) };
         let Some(memory) = &self.options.memory else { return Ok(Some(round)) };
@@ -218,7 +220,7 @@ impl<'a> Rounds<'a> {
                 if once {
                     return Err(self.estimate.only_once(trace, memory, wanted, fit, self.seen));
                 }
-                // Rounds of about equal size take the same time as unequal ones and less memory.
+                // Rounds of about equal size take the same time as unequal rounds, and less memory.
                 let each = wanted.div_ceil(wanted.div_ceil(fit));
                 let cut = round.seeds.start + each;
                 self.left.push_front(Round { seeds: cut..round.seeds.end, ..round.clone() });
@@ -242,7 +244,7 @@ impl<'a> Rounds<'a> {
         self.options.memory.as_ref().is_some_and(more)
     }
 
-    /// Puts back a round that has outgrown its memory, to be done in smaller ones.
+    /// Replaces a round that has outgrown its memory by smaller rounds.
     fn give_up(&mut self, round: Round, trace: &str, once: bool) -> Result<()> {
         let memory = self.options.memory.as_ref().expect("nothing is outgrown without a limit");
         let (seeds, machines) = (round.seeds.len(), &self.machines[round.machines.clone()]);
@@ -270,10 +272,10 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// Keeps what a round made.
+    /// Keeps the reports of a round.
     fn finish(&mut self, round: Round, reports: Vec<MachineReport>, trace: &str) -> Result<()> {
         for (machine, report) in round.machines.zip(reports) {
-            // Seeds come in order: a round that is given up is cut into rounds that are done next.
+            // Seeds arrive in order, because a round that is given up is replaced by rounds that come next.
             match &mut self.reports[machine] {
                 Some(before) => before.extend(report, trace)?,
                 none => *none = Some(report),
@@ -290,12 +292,13 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// `RunProgress` tells how far a run is over all its rounds, as if it were one: never less than before.
+/// `RunProgress` tells how far a run is over all its rounds, as if the run were one round. It never goes
+/// back.
 struct RunProgress {
-    /// Machines × seeds, and those done.
+    /// Machines × seeds, and how many of them are done.
     all: usize,
     done: usize,
-    /// References of the trace, once it was read.
+    /// The references of the trace, once it has been read.
     whole: u64,
     most: u64,
 }

@@ -1,5 +1,5 @@
-//! The stage between preparation and lanes where first-level caches do not depend on placement: they are
-//! simulated once, and what they let through is what every lane sees.
+//! `SharedFront` simulates the first-level caches once for all lanes, where no placement changes them. Every
+//! lane receives the requests that the shared front lets through.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::frame_map::{LaneTranslation, Tables};
 use crate::prepare::{Block, Control, Emit, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, Stream};
 use crate::results::tally::{add_dropped, add_hits};
 
-/// The front that all lanes share, as long as they do.
+/// `SharedFront` is the front that all lanes share.
 pub(crate) struct SharedFront {
-    /// `None` once lanes have gone their own ways.
+    /// The front; `None` once each lane has a front of its own.
     front: Option<Front>,
     direct_mapped: Option<DirectMappedFilter>,
-    /// Cycles waited within the front: for an inclusive cache behind level 1, which is part of it.
+    /// The cycles waited within the front, for an inclusive cache behind level 1 that is part of the front.
     waited: u64,
     tables: Tables,
     fetch: usize,
@@ -24,14 +24,15 @@ pub(crate) struct SharedFront {
 }
 
 impl SharedFront {
-    /// For machines of one front: `trees`, not empty. `paths`: the fast paths that the plan takes behind it.
+    /// Makes the front of machines with equal fronts. `trees` are their trees, at least one; `paths` are the
+    /// fast paths taken behind the front.
     pub(crate) fn new(trees: &[&Tree], seed: u64, paths: &FastPaths) -> Self {
         let tree = trees[0];
         let config = tree.config();
         let direct_mapped =
             || DirectMappedFilter::new(tree).expect("the plan takes this path where all trees allow it");
         Self {
-            // No draw of its own depends on the seed, or it would not be shared.
+            // A front that draws random victims is not shared, so the seed does not matter.
             front: Some(Front::with(tree, Rng::new(seed), paths)),
             direct_mapped: paths.takes(FastPath::DirectMapped).then(direct_mapped),
             waited: 0,
@@ -42,14 +43,15 @@ impl SharedFront {
         }
     }
 
-    /// The front, if it was shared to the end, told of the hits that preparation dropped.
+    /// Returns the front with the hits added that preparation skipped; `None` if each lane has a front of its
+    /// own.
     pub(crate) fn finish(self, stream: Stream) -> Option<Front> {
         let mut front = self.front?;
         add_hits(&mut front, stream, self.fetch, self.data);
         Some(front)
     }
 
-    /// Simulates a block of rows; hands on what got through.
+    /// Simulates a block of rows and emits the requests that pass.
     pub(crate) fn pass(&mut self, block: Arc<Block>, emit: Emit<'_>) -> Result<()> {
         self.tables.extend(&block.mappings);
         if self.front.is_none() {
@@ -107,7 +109,8 @@ impl SharedFront {
         FrontCounts { misses, caches: every, waited: self.waited }
     }
 
-    /// From here on each lane simulates a front of its own, starting from a copy of the shared one.
+    /// Ends the sharing: from here on each lane simulates a front of its own, which starts as a copy of the
+    /// shared front.
     fn end(&mut self, rows: &[Row], start: usize, rest: &[(u32, Control)]) -> Block {
         let front = self.front.take().expect("called while the front is shared");
         let ended = EndedFront { front, direct_mapped: self.direct_mapped.take(), waited: self.waited };
@@ -123,7 +126,7 @@ impl SharedFront {
     }
 }
 
-/// The requests that a front has let through of a block so far.
+/// The requests of a block that the front has let through so far.
 struct Passed {
     requests: Vec<Request>,
     common_counts: Vec<CommonCounts>,

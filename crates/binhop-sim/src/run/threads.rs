@@ -18,7 +18,7 @@ use super::worker::{GroupedLane, Worker};
 use crate::prepare::Block;
 use crate::progress::ProgressReporter;
 
-/// Blocks that may wait for a worker.
+/// The blocks that may wait for a worker.
 pub(crate) const QUEUE: usize = 8;
 /// The pause before another try to put a block into a full queue. A worker still has several blocks to
 /// process meanwhile.
@@ -28,7 +28,7 @@ const LISTEN: Duration = Duration::from_millis(50);
 
 type Delivery = (usize, Arc<Block>);
 
-/// Simulates each hand of lanes on a thread of its own; returns the lanes in their final state.
+/// Simulates each share of the lanes on a thread of its own. Returns the lanes in their final state.
 pub(crate) fn simulate(
     producer: &mut Producer,
     shares: Vec<Vec<GroupedLane>>,
@@ -92,7 +92,7 @@ pub(crate) fn simulate(
     })
 }
 
-/// Puts a block into a worker's queue. A closed queue means that its worker met an error.
+/// Puts a block into a worker's queue. A closed queue means that its worker has met an error.
 fn hand_over(
     queue: &SyncSender<Delivery>,
     delivery: Delivery,

@@ -17,16 +17,17 @@ use crate::progress::{InterruptCheck, ProgressReporter};
 use crate::results::spill::Spill;
 use crate::sharing::{FrontSharing, SharingPlan};
 
-/// Makes a placement policy for a seed, in place of the machine's own.
+/// `PolicyMaker` makes a placement policy for a seed, in place of the machine's own policy.
 pub type PolicyMaker<'a> = &'a (dyn Fn(u64) -> Box<dyn Placement> + Sync);
 
-/// Entries after which a worker asks whether to go on: some milliseconds of work, however many lanes there are.
+/// The entries after which a worker checks for an interrupt: some milliseconds of work, however many lanes
+/// there are.
 const ENTRIES_BETWEEN_CHECKS: usize = 1 << 16;
 
-/// A lane, and the number of the group of machines it belongs to.
+/// A lane, and the number of its front group.
 pub(crate) type GroupedLane = (usize, Lane);
 
-/// Every lane of a run.
+/// Makes every lane of a run.
 pub(crate) fn lanes(
     machines: &[Machine],
     sharing_plan: &SharingPlan,
@@ -50,7 +51,7 @@ pub(crate) fn lanes(
     Ok(lanes)
 }
 
-/// Deals lanes out so that each worker has about as much to do.
+/// Assigns lanes to workers so that each worker has about as much to do.
 pub(super) fn assign(mut lanes: Vec<GroupedLane>, workers: usize) -> Vec<Vec<GroupedLane>> {
     let mut shares: Vec<(usize, Vec<GroupedLane>)> = (0..workers).map(|_| (0, Vec::new())).collect();
     lanes.sort_by_key(|(_, lane)| std::cmp::Reverse(lane.weight()));
@@ -62,22 +63,22 @@ pub(super) fn assign(mut lanes: Vec<GroupedLane>, workers: usize) -> Vec<Vec<Gro
     shares.into_iter().map(|(_, share)| share).collect()
 }
 
-/// Some lanes, simulated on one thread.
+/// `Worker` holds the lanes of one thread.
 pub(crate) struct Worker {
-    /// By number of the group.
+    /// The lanes, by the number of their front group.
     groups: Vec<Option<WorkerGroup>>,
 }
 
-/// The lanes of one group of machines on one thread, with what is the same for all of them.
+/// `WorkerGroup` holds the lanes of one front group on one thread, with what is the same for all of them.
 #[derive(Default)]
 struct WorkerGroup {
     lanes: Vec<Lane>,
-    /// Requests that a lane's front lets through between two controls: the same memory for all lanes, one after
-    /// the other.
+    /// Room for the requests that a lane's front lets through between two controls. All lanes use the same
+    /// memory, one after the other.
     requests: Vec<Request>,
     tables: Tables,
     recency: BlockRecency,
-    /// Entries that lanes have gone through since `check_interrupt` was asked.
+    /// The entries that lanes have simulated since the last check for an interrupt.
     unchecked: usize,
 }
 
@@ -106,12 +107,13 @@ impl Worker {
         lanes.for_each(|lane| lane.take_tapped(out));
     }
 
-    /// Returns whether this worker has a lane of a group.
+    /// Returns whether this worker has a lane of a front group.
     pub(crate) fn serves(&self, group: usize) -> bool {
         self.groups.get(group).is_some_and(Option::is_some)
     }
 
-    /// `check_interrupt` is asked now and then; its error ends the work.
+    /// Simulates a block in every lane of a front group. `check_interrupt` is called from time to time, and
+    /// its error ends the work.
     pub(crate) fn block(
         &mut self,
         group: usize,
@@ -126,7 +128,7 @@ impl Worker {
 }
 
 impl WorkerGroup {
-    /// Lane after lane through the whole block.
+    /// Simulates the whole block in one lane after the other.
     fn block(&mut self, block: &Block, check_interrupt: InterruptCheck<'_>) -> Result<()> {
         let Self { lanes, requests, tables, recency, unchecked } = self;
         tables.extend(&block.mappings);
