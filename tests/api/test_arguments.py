@@ -1,4 +1,4 @@
-"""Public functions take numbers in the command line's forms, or refuse them in its words."""
+"""Tests that public functions take numbers in the command line's forms, or refuse them in its words."""
 
 from __future__ import annotations
 

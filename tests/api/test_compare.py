@@ -1,4 +1,4 @@
-"""Comparisons: the arithmetic on small tables, and what a comparison is made of."""
+"""Tests comparisons: the arithmetic on small tables, and the alternatives that are compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = "cache.l2.size=64KiB"
 
 
 def table(**values: list[float | None]) -> pl.DataFrame:
-    """Values of one metric: an alternative's name and its value under seed 0, 1, …"""
+    """Returns a table of one metric from each alternative's name and its values under seed 0, 1, …"""
     rows = [
         ("w", name, seed, "l2.mpi", "misses/instruction", value)
         for name, of in values.items()

@@ -1,4 +1,4 @@
-"""A trace that grows while it is read, or between two readings, is refused, never read half from each."""
+"""Tests that a trace which grows while it is read, or between two readings, is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while a table that is longer than memory holds is written, or read into memory."""
+"""Tests Ctrl-C while a very long table is written, or read into memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROUPS = 24
 
 @pytest.fixture(scope="module")
 def series() -> LongTable:
-    """A table of some pieces."""
+    """Returns a table that consists of several pieces."""
     table = binhop.simulate("kh90", "lin", length="400k", interval=30, seeds=4).held("series")
     assert isinstance(table, LongTable)
     return table

@@ -1,4 +1,4 @@
-"""Results show themselves in a notebook: tables as HTML, charts without a directory."""
+"""Tests results in a notebook: tables as HTML, charts without a directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page faults of many memories in one pass, from Python."""
+"""Tests `binhop.paging`: page faults of many memories in one pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = 4096
 
 
 def sweeps(pages: int, times: int) -> pl.DataFrame:
-    """Loads of one word of each page, in rotation."""
+    """Returns loads of one word of each page, in rotation."""
     return events([(LOAD, page * PAGE, 4, 1) for _ in range(times) for page in range(pages)])
 
 

@@ -1,4 +1,4 @@
-"""Placement policies written in Python."""
+"""Tests placement policies written in Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def equal_color(request: binhop.Request, pool: binhop.Pool) -> int:
 
 
 class Fewest:
-    """Of the bins with a frame in the pool, the one with fewest pages; then most available; then by lot."""
+    """`Fewest` takes the pool's bin with fewest pages; then with most frames; then at random."""
 
     def __init__(self) -> None:
         self.bin_of: dict[int, int] = {}
@@ -83,7 +83,7 @@ def test_a_policy_that_counts_pages_by_bin_is_sequential_under_scarce_memory() -
 
 
 def logged(log: SimpleQueue[Any]) -> list[Any]:
-    """What policies put into a queue. A list would be state that one placement leaves to the next."""
+    """Returns what policies put into a queue. A list would be state that the next placement finds."""
     return [log.get() for _ in range(log.qsize())]
 
 

@@ -1,4 +1,4 @@
-"""Going on until the interval is narrow: what comes out is what so many seeds give at once."""
+"""Tests `--until`: the results equal those of a run with the same number of seeds."""
 
 from __future__ import annotations
 

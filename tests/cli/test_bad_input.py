@@ -1,4 +1,4 @@
-"""Every wrong request: exit code 2, one line with value, place, rule and remedy, nothing half-written."""
+"""Tests wrong requests: exit code 2, one line with value, place, rule and remedy, nothing half-written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Import, inspect, lint, and the commands that list what there is."""
+"""Tests `import`, `inspect`, `lint`, and the commands that print lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`binhop compare`, and how long a run or a comparison goes on."""
+"""Tests `binhop compare`, and `--until` of runs and comparisons."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CELL = re.compile(r"the same|\S+ to \S+|\S+ \(\S+\)|\S+")
 
 
 def rows(out: str) -> dict[tuple[str, str], list[str]]:
-    """The table: (metric, alternative) and the rest of its line."""
+    """Returns the printed table: (metric, alternative) and the rest of the line."""
     found: dict[tuple[str, str], list[str]] = {}
     metric = ""
     for line in out.splitlines():

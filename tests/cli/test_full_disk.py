@@ -33,7 +33,7 @@ def full(*_: object) -> None:
 
 @pytest.fixture
 def here(command: Command) -> Path:
-    """The directory of the command, with a study of one cell and a study of three runs in it."""
+    """Returns the command's directory, with a study of one cell and a study of three runs in it."""
     (command.directory / "s.toml").write_text(STUDY)
     (command.directory / "three.toml").write_text(THREE)
     return command.directory
@@ -41,7 +41,7 @@ def here(command: Command) -> Path:
 
 @pytest.fixture
 def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk without room for a directory's list of files, which is the last file of every result."""
+    """Simulates a disk without room for a result's last file, which is the list of its files."""
     monkeypatch.setattr("binhop.output.sync", full)
 
 
@@ -177,7 +177,7 @@ def test_a_reader_that_has_gone_hides_no_error(command: Command) -> None:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Papers that are reproduced in seconds."""
+    """Makes the reproduction of papers take seconds."""
     monkeypatch.setitem(lf91.LENGTHS, "smoke", dict.fromkeys(lf91.REFERENCES, 20_000))
     text = re.sub(r'^length = ".*"$', 'length = "20k"', kh90.STUDY.read_text(), flags=re.MULTILINE)
     (tmp_path / "kh90.toml").write_text(re.sub(r"^seeds = \d+", "seeds = 3", text, flags=re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Foreign traces: the samples, directories, packings, real placements."""
+"""Tests foreign traces: samples, directories, packings, real placements."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def sample(name: str) -> Path:
 
 
 def thread(tid: int, pid: int, records: Records) -> bytes:
-    """A drmemtrace file of one thread."""
+    """Returns a drmemtrace file of one thread."""
     head = [(HEADER, 0, 7), (THREAD, 4, tid), (PID, 4, pid), (MARKER, PAGE_SIZE, 4096)]
     tail = [(EXIT, 4, tid), (FOOTER, 0, 0)]
     return b"".join(struct.pack("<HHQ", *record) for record in [*head, *records, *tail])
 
 
 def imported(command: Command, *arguments: str | Path) -> tuple[str, dict[str, Any]]:
-    """What importing says, and the report of `inspect`."""
+    """Returns the messages of an import, and the report of `inspect`."""
     done = command.ok("import", *map(str, arguments), "-o", "t.parquet")
     return done.stderr, json.loads(command.ok("inspect", "t.parquet", "--json", "-").stdout)
 
@@ -132,7 +132,7 @@ PAGES = {0x400: 7, 0x401: 3, 0x500: 12}
 
 
 def touching(command: Command) -> None:
-    """A trace of these pages."""
+    """Writes a trace that touches these pages."""
     lines = [f"2 {page << 12 | offset:x}\n" for offset in (0, 64, 128) for page in PAGES]
     (command.directory / "t.din").write_text("".join(lines) * 3)
 
@@ -151,7 +151,7 @@ def test_pages_lie_where_the_map_says(command: Command) -> None:
     lines = "".join(f"{page << 12:x} {frame << 12:x}\n" for page, frame in PAGES.items())
     (command.directory / "map.txt").write_text(lines)
     assert dumped(command, *SETTINGS, "--v2p", "map.txt") == PAGES
-    # A page of 2 MiB of the map is 512 frames in a row.
+    # A page of 2 MiB in the map is a row of 512 frames.
     (command.directory / "v2p.textproto").write_text(
         "address_mapping_group { page_size: 2097152\n"
         "address_mapping { virtual_address: 4194304 physical_address: 2097152 } }\n"
@@ -188,13 +188,13 @@ def test_what_a_map_cannot_do_is_said(command: Command) -> None:
 PROGRAM = "import mmap, sys; m = mmap.mmap(-1, 256 << 12); [m.__setitem__(i << 12, 1) for i in range(256)]; "
 PROGRAM += "o = open(sys.argv[1], 'r+b'); f = mmap.mmap(o.fileno(), 4096); f[0] = 1; "
 PROGRAM += "print(flush=True); sys.stdin.read()"
-# Of a file that the program maps: a name is bytes, here no UTF-8, and some of them end lines elsewhere.
+# The program maps a file of this name. A name is bytes: these are not UTF-8, and some may end a line.
 NAME = b"\xff\xfe \r\x0b#"
 FRAME, IN_MEMORY = (1 << 55) - 1, 1 << 63
 
 
 def frames(pid: int, pages: range) -> dict[int, int]:
-    """Where the kernel says that pages lie: those in memory."""
+    """Returns the frames of the pages in memory, as the kernel reports them."""
     with Path(f"/proc/{pid}/pagemap").open("rb") as file:
         file.seek(pages.start * 8)
         entries = struct.unpack(f"<{len(pages)}Q", file.read(len(pages) * 8))
@@ -235,12 +235,12 @@ def test_pages_lie_where_those_of_a_living_program_do(command: Command) -> None:
     assert saved.returncode == 0, saved.stderr
     assert any(line.endswith(NAME) for line in maps)
     assert {path.name for path in command.directory.glob("p*")} == {"p", "p.maps"}
-    # The kernel may move a page at any time; and one frame for two pages is a matter of its own.
+    # The kernel may move a page at any time, and two pages may share a frame.
     held = list(before.values())
     stay = {page: at for page, at in before.items() if after.get(page) == at and held.count(at) == 1}
     lines = [f"2 {page << 12:x}\n" for page in stay or before]
     (command.directory / "t.din").write_text("".join(lines))
-    # The map is of all pages, and the machine's memory reaches as far as its last frame.
+    # The map has all pages, and the machine's memory reaches beyond its last frame.
     entries = struct.iter_unpack("<Q", (command.directory / "p").read_bytes())
     last = max(entry & FRAME for (entry,) in entries if entry & IN_MEMORY)
     size = f"memory.size={(last >> 18) + 1}GiB"
@@ -256,7 +256,7 @@ def test_pages_that_cannot_be_saved_leave_nothing(command: Command) -> None:
     if not Path("/proc/self/pagemap").exists():
         pytest.skip("there is no /proc/PID/pagemap")
     (command.directory / "p").write_text("of before")
-    # The second file cannot be put in its place.
+    # The second file cannot be moved to its place.
     (command.directory / "p.maps.part").mkdir()
     for pid, says in [(str(os.getpid()), "p.maps.part"), ("none", "/proc/none/maps")]:
         saved = save_pages(pid, command.directory)
@@ -288,7 +288,7 @@ def test_what_is_no_foreign_trace_is_said(command: Command) -> None:
     assert "nofile: cannot be opened (No such file" in command.refused("import", "nofile", "-o", "t.parquet")
     (command.directory / "what").write_text("2 1000\n")
     assert "its name does not tell the format" in command.refused("import", "what", "-o", "t.parquet")
-    os.mkfifo(command.directory / "pipe")  # nobody writes: to open it would be to wait for ever
+    os.mkfifo(command.directory / "pipe")  # nobody writes, so opening it would wait for ever
     assert "its name does not tell the format" in command.refused("import", "pipe", "-o", "t.parquet")
     (command.directory / "v2p.textproto").write_text("address_mapping_group { page_size: 4096 }\n")
     (command.directory / "run.pagemap").write_bytes(bytes(8))
@@ -303,7 +303,7 @@ def test_notes_say_how_much_they_count(command: Command) -> None:
     (command.directory / "t.din").write_text("0 1000\n" * 200_000)
     said = " ".join(command.ok("import", "t.din", "-o", "t.parquet", "--length", "100").stderr.split())
     assert "t.parquet: 100 references" in said
-    # A batch was read: the two blocks of 256 KiB that hold 64 Ki lines.
+    # The reader has read one batch: two blocks of 256 KiB, which hold 64 Ki lines.
     assert "count all that was read, in blocks: 74898 references, 100 of them kept note: 74898 ref" in said
     whole = command.ok("import", "t.din", "-o", "t.parquet", "--length", "200k").stderr
     assert "in blocks" not in whole

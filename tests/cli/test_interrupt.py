@@ -1,4 +1,4 @@
-"""Ctrl-C: promptly, exit code 130, complete files or none."""
+"""Tests Ctrl-C: commands end promptly with exit code 130 and leave complete files or none."""
 
 from __future__ import annotations
 

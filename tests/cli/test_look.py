@@ -1,4 +1,4 @@
-"""What `run` shows of single placements: the pages that cost most, and a placement written to a file."""
+"""Tests the options of `run` about single placements: `--top-conflicts` and `--dump-placement`."""
 
 from __future__ import annotations
 

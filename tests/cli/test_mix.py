@@ -1,4 +1,4 @@
-"""`binhop mix`: traces made apart, as one processor would have run them."""
+"""Tests `binhop mix`, which joins separate traces as if they shared one processor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARGS = {"arg0": pl.UInt64, "arg1": pl.UInt64}
 
 
 def program(path: Path, instructions: int, addr: int, *, waits_every: int = 0) -> str:
-    """A trace of instructions in a row; after every so many it waits in a read."""
+    """Writes a trace of instructions in a row, with a read that waits after every `waits_every`."""
     rows: list[tuple[int | None, ...]] = []
     for n in range(instructions):
         rows.append((FETCH, addr + 4 * n, 4, 1, None, None))

@@ -1,6 +1,6 @@
-"""The order between processes: observed natively, kept in a file, followed; and requests to end meanwhile.
+"""Tests the order between processes: observed natively, kept in a file, and followed.
 
-What runs natively is skipped where the kernel's tracing is not permitted.
+Tests of native runs are skipped where the kernel does not permit tracing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def lines(command: Command) -> None:
 
 
 def runs(command: Command) -> int:
-    """How often the line ran."""
+    """Returns how often the line ran."""
     return len((command.directory / "runs").read_text().splitlines())
 
 
@@ -59,7 +59,7 @@ def test_an_observed_order_is_followed_later(command: Command) -> None:
 @traced
 @pytest.mark.parametrize("how", [["--observe", "order.txt"], ["-o", "t.parquet", "--schedule", "native"]])
 def test_a_request_to_end_reaches_the_observed_program(command: Command, how: list[str]) -> None:
-    # It ends as a server does: well.
+    # It ends as a server does, with exit code 0.
     line = "trap 'echo asked > asked; exit 0' TERM; echo up >> up; while [ ! -e late ]; do :; done"
     process = subprocess.Popen([COMMAND, "record", *how, "--", "sh", "-c", line], cwd=command.directory)
     try:
@@ -68,7 +68,7 @@ def test_a_request_to_end_reaches_the_observed_program(command: Command, how: li
             assert time.monotonic() < deadline
             time.sleep(0.02)
         os.kill(process.pid, signal.SIGTERM)
-        # The observed run is the program's end; a recording that wanted its order does not run it again.
+        # The observed run ended the program; the recording does not run it again.
         assert process.wait(30) == (0 if how[0] == "--observe" else 2)
     finally:
         (command.directory / "late").touch()

@@ -1,4 +1,4 @@
-"""binhop paging: the table, the files, and what is refused."""
+"""Tests `binhop paging`: the table, the files, and refused requests."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_result_is_drawn_anew_from_its_tables(command: Command) -> None:
         (command.directory / name).unlink()
     command.ok("report", "out")
     assert {name: (command.directory / name).read_bytes() for name in names} == before
-    # One memory and one number of colors: nothing to draw.
+    # One memory and one number of colors give no figure.
     command.ok("paging", "lin", "--length", "1M", "--sizes", "1MiB", "--colors", "4", "--out", "one")
     assert not [*(command.directory / "one").glob("*.png")]
 

@@ -1,6 +1,6 @@
-"""`binhop record` on real programs that end well, badly, or not at all: the trace is valid.
+"""Tests `binhop record` on real programs that end well, badly, or not at all: the trace is valid.
 
-Skipped where Valgrind is missing; the recorder is built once for the whole run.
+The tests are skipped without Valgrind. The recorder is built once for all of them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def totals(path: Path) -> dict[str, object]:
 
 
 def sound(command: Command, name: str = "t.parquet") -> pl.DataFrame:
-    """The trace's rows; it lints clean."""
+    """Checks that `lint` finds nothing in a trace, and returns its rows."""
     done = command.ok("lint", name)
     assert "nothing to complain about" in done.stdout, done.stdout
     return pl.read_parquet(command.directory / name)
@@ -60,7 +60,7 @@ def nothing_is_left(directory: Path) -> bool:
 
 @pytest.fixture
 def own_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the recording's pipes go: empty before and after."""
+    """Sets an empty directory for the recording's pipes and returns its path."""
     place = tmp_path / "own-tmp"
     place.mkdir()
     monkeypatch.setenv("TMPDIR", str(place))
@@ -117,7 +117,7 @@ def test_exec_keeps_the_process(command: Command) -> None:
 
 
 def test_threads_are_told_apart(command: Command) -> None:
-    # They meet before either ends: of two that do not, the second may get the number of the first.
+    # Both run at the same time: otherwise the second process may get the number of the first.
     program = "import threading as t; c = t.Barrier(2); a = [t.Thread(target=c.wait) for _ in '12']\n"
     program += "for b in a: b.start()\nfor b in a: b.join()"
     python = str(Path(sys.executable).resolve())
@@ -241,7 +241,7 @@ def test_of_a_message_counts_what_was_taken(command: Command) -> None:
     starts = calls.filter(pl.col("op") == SYSCALL)
 
     def buffers(number: int) -> list[list[int]]:
-        """Of each such call the ranges of 200 bytes and more: the headers are less."""
+        """Returns each such call's ranges of 200 bytes or more. Headers are smaller."""
         which = starts.filter(pl.col("count") == number)["call"]
         each = [calls.filter((pl.col("call") == call) & (pl.col("size") >= 200)) for call in which]
         return [sorted(one["size"].to_list()) for one in each]

@@ -1,4 +1,4 @@
-"""`binhop record` where the recorder does not record, or not to the end: lackey, and a stream that breaks."""
+"""Tests `binhop record` with lackey, and with a recorder whose stream breaks off."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_lackey_records_where_it_is_asked_for(command: Command) -> None:
     line = ["sh", "-c", "echo out; exit 3"]
     done = command("record", "-q", "-o", "t.parquet", "--lackey", "--limit", "50k", "--", *line)
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "")
-    # A trace ends with a whole run: the last one, of 1024 instructions at most, may be left out.
+    # A trace ends with a whole run, so the last run, of at most 1024 instructions, may be left out.
     assert 50_000 - 1024 < totals(command.directory / "t.parquet")["references"] <= 50_000
     command.ok("inspect", "t.parquet")
 
@@ -43,7 +43,7 @@ def test_without_headers_lackey_records_and_it_is_said_what_is_lost(
     real = shutil.which("valgrind")
     place = tmp_path / "elsewhere" / "bin"
     place.mkdir(parents=True)
-    # Not a link, which would be followed to where the headers are.
+    # A link would be followed to the directory of the headers.
     (place / "valgrind").write_text(f'#!/bin/sh\nexec {real} "$@"\n')
     (place / "valgrind").chmod(0o755)
     monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
@@ -82,7 +82,7 @@ sys.exit(5)
 
 @pytest.mark.parametrize("runs", [0, 5000])
 def test_a_stream_that_breaks_keeps_the_trace_up_to_there(command: Command, runs: int) -> None:
-    """In place of Valgrind a program that writes sound runs, and then what no recorder writes."""
+    """The program in place of Valgrind writes valid runs, and then what no recorder writes."""
     directory = command.directory
     fake = directory / "fake"
     fake.write_text(f"#!{sys.executable} -SI\n{BROKEN}")
@@ -113,7 +113,7 @@ def test_a_stream_that_breaks_keeps_the_trace_up_to_there(command: Command, runs
         return
     held = totals(directory / "t.parquet")["references"]
     assert f"holds the first {held} references" in error.rule
-    # Words are decoded a thousand at a time: what came in the same breath as the break is lost.
+    # A thousand words are decoded at a time, so the words just before the break are lost.
     assert 2 * runs - 1300 <= held < 2 * runs
     sound(command)
 
@@ -139,12 +139,12 @@ def test_what_is_no_program_leaves_no_trace_and_says_so(command: Command) -> Non
 
 @valgrind
 def test_a_request_to_end_is_never_lost(command: Command) -> None:
-    """Whenever it comes: before Valgrind runs, while it starts, later."""
+    """The request comes before Valgrind runs, while it starts, or later."""
     for wait in range(0, 1000, 125):
         words = [COMMAND, "record", "-q", "-o", "t.parquet", "--", "sleep", "60"]
         process = subprocess.Popen(words, cwd=command.directory, stderr=subprocess.PIPE)
         time.sleep(wait / 1000)
         process.terminate()
         told = process.communicate(timeout=50)[1].decode()
-        # Before binhop hears signals, it ends itself; then the program does, with a trace or before it.
+        # An early signal ends binhop itself. A later signal ends the program, with a trace or without.
         assert process.returncode in (-15, 143) or (process.returncode == 2 and "before anything" in told)

@@ -1,4 +1,4 @@
-"""Parts of traces and exports, through the command."""
+"""Tests the commands `trace` and `export`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SWITCH, MAP = 4, 7
 
 @pytest.fixture
 def two(command: Command) -> Path:
-    """Two processes: sh loads from its heap, cc1 stores to its stack."""
+    """Writes a trace of two processes: sh loads from its heap, cc1 stores to its stack."""
     rows = [
         (MAP, 0x1000, 3, 1),
         (FETCH, 0x400, 8, 2),

@@ -1,4 +1,4 @@
-"""Valgrind's cachegrind as an outside reference: its nine counts of real programs, equal to the last digit.
+"""Tests that Valgrind's cachegrind has the same nine counts of real programs, to the last digit.
 
 Both runs must see one environment: its variables lie on the program's stack and move it, the loader reads
 them one by one, and Valgrind puts the path of its own directory among them. So the recorder is kept in a
@@ -36,7 +36,7 @@ OTHER_SETTINGS = [
 
 
 def nine(trace: Path | binhop.Trace, settings: list[str] | None = None) -> list[int | float | None]:
-    """The nine counts of a simulation."""
+    """Returns the nine counts of a simulation."""
     result = binhop.simulate(binhop.Machine.load("cachegrind-like", settings or []), trace)
     return [result.value(metric) for metric in NINE]
 
@@ -44,7 +44,7 @@ def nine(trace: Path | binhop.Trace, settings: list[str] | None = None) -> list[
 def cachegrind(
     program: list[str], environment: dict[str, str], place: Path, geometry: list[str] = GEOMETRY
 ) -> list[int]:
-    """The nine counts that cachegrind prints."""
+    """Returns the nine counts that cachegrind prints."""
     out = place / "cachegrind.out"
     options = ["--tool=cachegrind", *geometry, f"--cachegrind-out-file={out}", f"--log-file={place / 'log'}"]
     run(["valgrind", *options, *program], environment, place)
@@ -63,7 +63,7 @@ def run(program: list[str], environment: dict[str, str], place: Path) -> None:
 
 
 def by_lackey(program: list[str], environment: dict[str, str], place: Path) -> binhop.Trace:
-    """Lackey's references, a row for each instruction."""
+    """Returns lackey's references with a row for each instruction."""
     log = place / "lackey"
     run(["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-file={log}", *program], environment, place)
     kinds = {"I  ": FETCH, " L ": LOAD, " S ": STORE, " M ": MODIFY}
@@ -88,14 +88,14 @@ def test_what_lackey_saw_counts_as_cachegrind_counts_it(
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the recorder is kept."""
+    """Returns the directory that holds the recorder."""
     return tmp_path_factory.mktemp("cache")
 
 
 def by_recorder(
     program: list[str], environment: dict[str, str], place: Path, fetch: str
 ) -> tuple[Path, dict[str, str]]:
-    """A recording, and the environment that the program saw in it."""
+    """Returns a recording, and the environment that the program saw in it."""
     trace = place / f"{fetch}.parquet"
     run([str(COMMAND), "record", "--fetch", fetch, "-o", str(trace), "--", *program], environment, place)
     (recorder,) = (Path(environment["XDG_CACHE_HOME"]) / "binhop" / "recorder").iterdir()

@@ -1,6 +1,6 @@
-"""pycachesim 0.3.1 as an outside reference: equal misses and evictions at every level.
+"""Tests that pycachesim 0.3.1 has the same misses and evictions at every level.
 
-How its names map to ours (read off its backend.c):
+Its backend.c shows how its names map to binhop's:
 - It counts a store's fill as a load: LOAD is no reference count. MISS counts lines not found, by a load or
   by the fill of a store, so at level 1 it is the sum of our demand misses; at level 2 write-backs allocate
   through the same path, so it is our misses of every kind, `writeback` included.
@@ -48,7 +48,7 @@ next = "memory"
 
 
 class Reference:
-    """Two level-1 caches over one level 2, all direct-mapped, write-back and write-allocate."""
+    """`Reference` has two level-1 caches over one level 2: direct-mapped, write-back and write-allocate."""
 
     def __init__(self, i: int, d: int, line: int, l2: int, line2: int) -> None:
         self.l2 = Cache("l2", l2 // line2, 1, line2, "LRU")
@@ -84,7 +84,7 @@ def ours(result: binhop.Result) -> dict[str, int]:
 
 
 def random_rows(seed: int, count: int) -> list[Row]:
-    """Loops and strides with some noise, over some 100 KiB: hits, conflicts, dirty victims."""
+    """Returns loops and strides with some noise over 100 KiB: hits, conflicts, dirty victims."""
     draw = random.Random(seed)
     rows: list[Row] = []
     pc, data = 0x1000, 0x20000
@@ -125,7 +125,7 @@ def test_random_streams_miss_and_evict_equally_at_every_level(shape: dict[str, i
 
 
 def din_rows(path: Path) -> list[Row]:
-    """As Dinero reads it: 4 bytes at the address rounded down to 4."""
+    """Returns the rows as Dinero reads them: 4 bytes at the address rounded down to 4."""
     ops = {"0": LOAD, "1": STORE, "2": FETCH}
     rows = []
     for line in path.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""Documents run: README and guides, docstrings, examples; what is generated is up to date."""
+"""Runs the documents: README, guides, docstrings, examples. Generated pages must be up to date."""
 
 from __future__ import annotations
 

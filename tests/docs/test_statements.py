@@ -1,4 +1,4 @@
-"""Statements that the documents make in words, beside the lists, hold."""
+"""Tests statements that the documents make in words."""
 
 from __future__ import annotations
 

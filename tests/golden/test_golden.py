@@ -1,9 +1,9 @@
-"""Exact integers on small committed traces, in files named after what was run.
+"""Tests exact counts of small committed traces. A file of counts is named after its trace and settings.
 
-`mult.parquet`: the first 500,000 references of mult2.2 (processes, fork and exec, switches, shared text).
-`strides.din`: 2,000 lines that walk, jump and collide.
+`mult.parquet` holds the first 500,000 references of mult2.2: processes, fork, exec, switches, shared text.
+`strides.din` has 2,000 lines that walk, jump and conflict.
 
-A changed number is a change to what binhop says: look for the reason, mark it in CHANGELOG.md, then run
+A changed count changes binhop's results. Find the reason, mark the change in CHANGELOG.md, then run
 `.venv/bin/python tests/golden/test_golden.py` to write the files anew.
 """
 
@@ -53,7 +53,7 @@ RUNS = [
 
 def test_every_policy_has_its_counts() -> None:
     run = {setting.removeprefix("placement.policy=") for _, _, settings in RUNS for setting in settings}
-    # random is kh90's, identity is two-level's; a recording is what another placement was.
+    # Without a setting kh90 has random and two-level has identity; `recorded` repeats a policy.
     assert set(binhop.policies()["name"]) - run == {"random", "identity", "recorded"}
 
 
@@ -62,7 +62,7 @@ def file(trace: str, machine: str, settings: list[str]) -> Path:
 
 
 def counts(trace: str, machine: str, settings: list[str]) -> pl.DataFrame:
-    """A row for each metric that is a count, a column for each of three seeds."""
+    """Returns a row for each metric that is a count, and a column for each of three seeds."""
     loaded = binhop.Machine.load(machine, settings)
     result = binhop.simulate(loaded, HERE / trace, seeds=3 if loaded.is_random else 1, threads=1)
     whole = result.results.filter(~pl.col("unit").str.contains("/")).with_columns(

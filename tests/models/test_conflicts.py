@@ -1,4 +1,4 @@
-"""KH90 §2: the fixed points of the specification, and the model against placements that are drawn."""
+"""Tests the model of KH90 §2 against the paper's values and against drawn placements."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_placement_of_a_tiny_memory_counted(pages: int, ways: int) -> None
         counts.append(sum(max(0, u - ways) for u in in_bin))
     assert conflicts.average(pages, cache) == pytest.approx(sum(counts) / len(counts), abs=1e-12)
     assert conflicts.maximum(pages, cache) == max(counts)
-    # The least is max(0, U − N) while a bin has frames enough for its share.
+    # The minimum is max(0, U − N) while each bin has enough frames for its share.
     assert conflicts.minimum(pages, cache) == min(counts)
 
 

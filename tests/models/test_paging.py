@@ -1,4 +1,4 @@
-"""LF91 §3: effective memory utilization, against the fixed points, by hand, and against Monte Carlo."""
+"""Tests LF91 §3, effective memory utilization: the paper's values, sums by hand, and Monte Carlo."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_model_at_each_programs_size(pages: int, fixed: float) -> None:
 
 
 def by_hand(colors: int, frames: int) -> float:
-    """E(c, k) by going through every sequence of colors, weighted by its chance."""
+    """Returns E(c, k) from every sequence of colors, weighted by its probability."""
 
     def expected(counts: tuple[int, ...]) -> float:
         if max(counts) == frames:

@@ -1,4 +1,4 @@
-"""Made-up results of the KH90 study: a world in which all claims hold, to be bent in one place at a time."""
+"""Made-up results of the KH90 study in which all claims hold; a test changes them in one place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Mean = Callable[[Cell], float]
 
 
 def mean(cell: Cell) -> float:
-    """Misses per 1000 instructions, as the paper would have them."""
+    """Returns misses per 1000 instructions that fit the paper."""
     _, heuristic, size, ways, pool = cell
     random = RANDOM[size] * BY_WAYS[ways]
     careful = random * (1 - REDUCTION[ways])
@@ -45,13 +45,13 @@ def mean(cell: Cell) -> float:
 
 
 def noise(cell: Cell) -> float:
-    """The deviation over placements, as a share of the mean."""
+    """Returns the deviation over placements, as a share of the mean."""
     _, heuristic, _, ways, _ = cell
     return (0.01 if heuristic == "random" else 0.002) / ways
 
 
 def samples(cell: Cell, mean: Mean, noise: Mean, seeds: int) -> list[float]:
-    """Numbers with exactly this mean: each heuristic and pool scatters in its own way."""
+    """Returns numbers with exactly this mean; each heuristic and pool has its own deviations."""
     kind = 1 + HEURISTICS.index(cell[1])
     start = kind + POOLS.index(cell[4])
     waves = [math.cos(2.4 * kind * (seed + 1) + start) for seed in range(seeds)]
@@ -60,7 +60,7 @@ def samples(cell: Cell, mean: Mean, noise: Mean, seeds: int) -> list[float]:
 
 
 def rates(mean: Mean = mean, noise: Mean = noise, instructions: float = WHOLE) -> Kh90Data:
-    """A study's result with these misses, of so many instructions; no processes."""
+    """Returns a study's result with these misses and instructions, and without processes."""
     rows: list[dict[str, Any]] = []
 
     def add(part: str, cell: Cell, seeds: int) -> None:
@@ -90,7 +90,7 @@ Row = tuple[str, str, str | None, int, int, int, int, int, float]
 
 
 def processes(rows: list[Row]) -> Kh90Data:
-    """A study's result with these processes; no misses of the whole."""
+    """Returns a study's result with these processes, and without total misses."""
     cache = Cache.of("1MiB", 1)
     made = []
     for part, heuristic, sharing, seed, asid, pages, shared, found, mpi in rows:

@@ -1,4 +1,4 @@
-"""The study document: what may stand in it, and what is said when something else does."""
+"""Tests the study document: its keys, and the messages about wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finished runs are kept whole or not at all, used only if unaltered, and removed only by name."""
+"""Tests that finished runs are kept whole or not at all, used only if unaltered, and removed only by name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ machine = "kh90"
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The traces that were simulated, in order."""
+    """Returns the traces that were simulated, in order."""
     simulated: list[str] = []
     real = binhop.simulate_all
 
@@ -201,7 +201,7 @@ def test_a_user_s_file_of_that_name_is_left(
 def test_a_full_disk_ends_a_study_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], runs: list[str]
 ) -> None:
-    """The disk has room for ever more files. Each attempt ends with a message, and the next one goes on."""
+    """Each attempt finds room for more files and ends with a message; the next attempt continues."""
     (tmp_path / "s.toml").write_text(TEXT)
     sweep = ["sweep", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), "-q"]
     room = [0]

@@ -1,4 +1,4 @@
-"""The KH90 study: its transcription of the paper, and the whole of it at a tiny scale."""
+"""Tests the KH90 study: its transcription of the paper, and the whole study at a tiny scale."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_the_study_is_the_one_the_specification_asks_for() -> None:
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole study, as the command runs it, at a thousandth of smoke scale."""
+    """Returns the result of the whole study, run by the command at a thousandth of smoke scale."""
     directory = tmp_path_factory.mktemp("kh90")
     text = kh90.STUDY.read_text()
     text = re.sub(r'^length = ".*"$', 'length = "20k"', text, flags=re.MULTILINE)
@@ -192,7 +192,7 @@ def test_the_published_texts_are_what_report_makes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     def undrawn(_: object, directory: Path, stem: str) -> list[Path]:
-        """Makes empty pictures: drawing them takes most of the time."""
+        """Makes empty figures, because drawing takes most of the time."""
         made = [directory / f"{stem}.{kind}" for kind in ("png", "svg")]
         for path in made:
             path.touch()

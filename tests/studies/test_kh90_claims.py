@@ -1,4 +1,4 @@
-"""The claims of KH90, judged on made-up results: each rule says holds, fails and undecided where it must."""
+"""Tests the rules of KH90's claims on made-up results: holds, fails and undecided come where they must."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_world_like_the_paper_s_bears_every_claim_out() -> None:
 
 
 def worse(cell: Cell) -> float:
-    """A hierarchical placement that is worse than random."""
+    """Returns misses with which the hierarchical placement is worse than random."""
     return (
         1.3 * made_up.mean((cell[0], "random", *cell[2:]))
         if cell[1] == "hierarchical"
@@ -47,18 +47,18 @@ def any_pool_will_do(cell: Cell) -> float:
 
 
 def knee_at_32(cell: Cell) -> float:
-    """Nothing changes from 32 frames up; 16 cost as much as in the paper."""
+    """Returns misses that are equal from 32 frames up; 16 frames cost as much as in the paper."""
     return made_up.mean(cell if cell[4] == "256KiB" else (*cell[:4], "4MiB"))
 
 
 def knee_at_1024(cell: Cell) -> float:
-    """The paper's knee, two steps higher."""
+    """Returns misses with the paper's knee two steps higher."""
     up = dict(zip(rates.POOLS[2:], rates.POOLS, strict=False)) | {"512KiB": "256KiB"}
     return made_up.mean((*cell[:4], up.get(cell[4], cell[4])))
 
 
 def falling_on(cell: Cell) -> float:
-    """Misses that fall with each doubling alike: no knee at all."""
+    """Returns misses that fall equally with each doubling, without a knee."""
     return made_up.mean((*cell[:4], "4MiB")) * (1.02 ** (6 - rates.POOLS.index(cell[4])))
 
 
@@ -68,7 +68,7 @@ def sequential_needs_frames(cell: Cell) -> float:
 
 
 def scaled(factor: float) -> made_up.Mean:
-    """Hierarchical's misses at 1 MiB direct-mapped as a multiple of random's."""
+    """Returns misses with hierarchical's at 1 MiB direct-mapped as a multiple of random's."""
 
     def mean(cell: Cell) -> float:
         own = cell[1] == "hierarchical" and cell[2:4] == ("1MiB", 1)
@@ -128,7 +128,7 @@ def test_k13_is_open_where_its_interval_reaches_back(factor: float) -> None:
 
 
 def test_an_equivalent_s_interval_is_student_s() -> None:
-    """Against the delta method, which has the same limit where scatter is small."""
+    """The delta method has the same limit where deviations are small."""
     draw = np.random.default_rng(3)
     careful = 1.26 + 0.001 * draw.normal(size=8)
     at = {1: 1.5 + 0.002 * draw.normal(size=8), 2: 1.05 + 0.001 * draw.normal(size=8)}
@@ -182,16 +182,16 @@ def test_k2_can_fail(monkeypatch: pytest.MonkeyPatch, bend: object, said: str) -
 
 
 def wave(seed: int, asid: int) -> int:
-    """−1, 0 or 1; nought on average over twelve placements."""
+    """Returns −1, 0 or 1, with the mean 0 over twelve placements."""
     return (seed + asid) % 3 - 1
 
 
 def on_the_curve(asids: int, factor: float = 1.0) -> list[Row]:
-    """Processes of 20 to 70 pages with the model's conflicts, times a factor."""
+    """Returns processes of 20 to 70 pages with the model's conflicts times a factor."""
     rows: list[Row] = []
     for asid in range(asids):
         pages = 20 + asid % 51
-        # What is rounded off comes back in other placements.
+        # A fraction is rounded down in some placements and up in others, so the mean is exact.
         share = factor * conflicts.average(pages, CACHE)
         for seed in range(SEEDS):
             found = int(share + (seed + 0.5) / SEEDS) + wave(seed, asid)
@@ -224,7 +224,7 @@ def test_k4() -> None:
 
 
 def trending(slope: float, by_size: float = 0.0, asids: int = 40, noise: float = 0.3) -> list[Row]:
-    """Processes of 32 to 64 pages: conflicts around the model, misses by conflicts, size and program."""
+    """Returns processes of 32 to 64 pages, with misses that depend on conflicts, size and program."""
     draw = np.random.default_rng(9)
     rows: list[Row] = []
     for asid in range(asids):
@@ -260,7 +260,7 @@ def test_k9_does_not_hold_where_conflicts_do_nothing() -> None:
 
 
 def test_the_interval_within_processes_takes_processes_as_independent() -> None:
-    """Every point twice makes the estimate no surer."""
+    """If every point stands twice, the interval stays the same."""
     rows = trending(0.05)
     table = trend.chosen(made_up.processes(rows))
     twice = pl.concat([table, table])

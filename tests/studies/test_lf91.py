@@ -1,4 +1,4 @@
-"""LF91 reproduced: the paper's numbers, claims judged by their rules, the page redrawn."""
+"""Tests the study of LF91: the paper's numbers, the rules of the claims, and the page made anew."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SEED = ROOT.parent / "shared" / "seeds" / "001_c9e77e97ea19bcab.txt"
 
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a hundredth of the smoke scale: only to see that it runs."""
+    """Returns the result of a run at a hundredth of smoke scale."""
     out = tmp_path_factory.mktemp("lf91") / "out"
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(study.LENGTHS, "smoke", dict.fromkeys(study.REFERENCES, 200_000))
@@ -125,7 +125,7 @@ def test_the_page_is_redrawn_from_the_tables_alone(smoke: Path, tmp_path: Path) 
 
 
 def papers_data() -> Lf91Data:
-    """Lf91Data made of the paper's own numbers: utilization as its Figure 2 and text describe it."""
+    """Returns data with the paper's numbers, and the utilization that its Figure 2 and text describe."""
     paper = Lf91Paper()
     rates = [
         {

@@ -1,4 +1,4 @@
-"""Documents of a few lines that ask for millions of cells are refused before any cell is made."""
+"""Tests that a short document which asks for millions of cells is refused before any cell is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies are run: cells merge, tables hold what single runs hold, and what was stopped goes on."""
+"""Tests runs of studies: equal cells merge, tables equal those of single runs, stopped studies continue."""
 
 from __future__ import annotations
 
