@@ -170,5 +170,5 @@ def test_files_and_functions_that_the_architecture_names_exist() -> None:
 def test_the_architecture_lists_every_fast_path() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     code_list = runpy.run_path(str(ROOT / "docs" / "generate.py"))["code_list"]
-    listed = re.findall(r"^\| `([a-z-]+)` \| `fast/\w+\.rs` \|", text, re.MULTILINE)
+    listed = re.findall(r"^- \*\*`([a-z-]+)`\*\* \(`fast/\w+\.rs`\)", text, re.MULTILINE)
     assert listed == [name for name, *_ in code_list("binhop-hw/src/fast/mod.rs", "paths")]
