@@ -1,4 +1,4 @@
-/* System calls with the memory that the kernel reads and writes for them, threads, processes, signals.
+/* calls.c records system calls with the memory that the kernel reads and writes for them, threads, processes and signals.
 
    This file is part of binhop's recorder. SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pub_tool_basics.h"
@@ -16,17 +16,17 @@
 #include "pub_tool_vkiscnums.h"
 #include "recorder.h"
 
-/* An iovec has at most 1024 parts, and a message two or three ranges more. */
+/* An iovec has at most 1024 parts, and a message has two or three ranges more. */
 #define MOST_RANGES 1200
-/* Of poll, which Valgrind's headers leave out. */
+/* Valgrind's headers do not have these constants of poll. */
 #define POLLIN 1
 #define POLLOUT 4
 #define NO_OFFSET (~0ULL)
 
-/* Of a range, until its call returns: it is a buffer of a message that is sent. */
+/* This bit of a range's size is set, until the call returns, if the range is a buffer of a message that is sent. */
 #define OF_A_MESSAGE 62
 
-/* What is known of a thread. */
+/* The state of a thread, with the system call that it is in. */
 typedef struct {
    Bool in_call, ended, regular;
    UInt number;
@@ -38,10 +38,10 @@ typedef struct {
 
 static Thread *threads;
 static ThreadId running = VG_INVALID_THREADID;
-/* The call that made this process does not return to it as a call of its own. */
+/* True in a new process until the call that made it returns; this return is not a call of the process's own. */
 static Bool born_in_call = False;
 static Bool forked = False;
-/* The image's first instruction is near, or behind it. */
+/* True from just before the image's first instruction on. */
 static Bool started = False;
 
 const UWord *BH_(call_arguments)(ThreadId tid, UInt *number)
@@ -51,7 +51,8 @@ const UWord *BH_(call_arguments)(ThreadId tid, UInt *number)
    return threads[tid].arguments;
 }
 
-/* Files that were named, by a small table: a name said twice costs little, one never said is lost. */
+/* A small table of the files whose names were written. A name may be written twice, which costs little, but no name may be
+   left out. */
 #define NAMED 1024
 static struct {
    ULong device, inode;
@@ -69,7 +70,7 @@ void BH_(name_file)(ULong device, ULong inode, const HChar *path)
    BH_(put_string)(path);
 }
 
-/* Whether a call's first argument is the file it moves bytes of. */
+/* Returns whether a call moves bytes of the file that is its first argument. */
 static Bool is_of_a_file(UInt number)
 {
    switch (number) {
@@ -111,15 +112,15 @@ static void find_file(Thread *thread)
    }
 }
 
-/* Whether a call surely waits for others, or may not come back at all. */
+/* Returns whether a call certainly waits for others, or may never return. */
 static Bool stays_away(UInt number)
 {
    return number == __NR_execve || number == __NR_execveat || number == __NR_exit_group || number == __NR_exit
           || number == __NR_wait4 || number == __NR_waitid;
 }
 
-/* Whether a call may wait for somebody, as far as can be seen before it is made. Asking costs a system call, so it is asked
-   only where a call often waits. */
+/* Returns whether a call may wait for another process, as far as this is known before the call. The check costs a system
+   call, so it is made only for calls that often wait. */
 static Bool waits(const Thread *thread)
 {
    Short wanted = POLLIN;
@@ -130,7 +131,8 @@ static Bool waits(const Thread *thread)
    case __NR_select: case __NR_pselect6:
       return True;
    case __NR_futex: {
-      /* FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET; not those with FUTEX_PRIVATE_FLAG: threads of one process share a buffer. */
+      /* These are FUTEX_WAIT, FUTEX_LOCK_PI and FUTEX_WAIT_BITSET without FUTEX_PRIVATE_FLAG. Threads of one process share a
+         buffer. */
       UWord operation = thread->arguments[1] & 0xff;
       return operation == 0 || operation == 6 || operation == 9;
    }
@@ -150,17 +152,18 @@ static Bool waits(const Thread *thread)
    case __NR_sendto: case __NR_sendmsg: case __NR_sendmmsg: wanted = POLLOUT; break;
    default: return False;
    }
-   /* Of descriptors, what is there already is not waited for. */
+   /* A call on a descriptor that is ready does not wait. */
    struct vki_pollfd asked = {.fd = (Int)thread->arguments[0], .events = wanted, .revents = 0};
    return sr_Res(VG_(poll)(&asked, 1, 0)) == 0;
 }
 
-/* Two processes that pass bytes to each other wait all the time, and a flush costs as much as such a wait: so many at once, and
-   beyond that one for each EVERY nanoseconds. */
+/* Two processes that pass bytes to each other wait all the time, and a flush costs as much as such a wait. So AT_ONCE
+   flushes may follow each other at once, and beyond them one flush every EVERY nanoseconds. */
 #define AT_ONCE 16
 #define EVERY 100000ULL
 
-/* Until then flushes are paid for. */
+/* Each flush before a waiting call moves this time on by EVERY. While it lies more than AT_ONCE * EVERY ahead of now, such
+   flushes are skipped. */
 static ULong paid_until = 0;
 
 static Bool waits_too_often(ULong now) { return paid_until > now + AT_ONCE * EVERY; }
@@ -180,7 +183,7 @@ static void before_call(ThreadId tid, UInt number, UWord *arguments, UInt count)
    BH_(put)(now);
    BH_(put)(thread->regular);
    for (UInt i = 0; i < 6; i++) BH_(put)(thread->arguments[i]);
-   /* Whoever waits says what it did before: others are put in order by it. */
+   /* A process that waits writes what it did before, because the reader orders other processes by it. */
    if (stays_away(number)) {
       BH_(flush)();
    } else if (!waits_too_often(now) && waits(thread)) {
@@ -191,7 +194,7 @@ static void before_call(ThreadId tid, UInt number, UWord *arguments, UInt count)
 
 static void runs(ThreadId tid, ULong blocks);
 
-/* Of messages that are sent, buffers count up to what was taken of them: of each message apart, which begins where
+/* Cuts the buffers of sent messages to the bytes that the kernel took, for each message separately. A message begins where
    its header is read. A call that failed took nothing. */
 static void cut_messages(Thread *thread, SysRes result)
 {
@@ -224,9 +227,9 @@ static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, 
       born_in_call = False;
       return;
    }
-   /* What follows is this thread's; it may be told of only later that it runs again. */
+   /* What follows belongs to this thread, although Valgrind may report only later that it runs again. */
    runs(tid, 0);
-   /* The child was made inside the call. */
+   /* The call has made a child. */
    Bool has_child = forked && !sr_isError(result);
    if (has_child) {
       BH_(record)(WIRE_FORK, 1);
@@ -243,7 +246,7 @@ static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, 
    BH_(put)(thread->inode);
    BH_(put)(thread->offset);
    for (UInt i = 0; i < 2 * thread->ranges; i++) BH_(put)(thread->range[i]);
-   /* The child's words are read from here on, however long the parent computes now. */
+   /* After this flush the reader can read the child's words, however long the parent computes now. */
    if (has_child) BH_(flush)();
 }
 
@@ -263,7 +266,7 @@ static void add_range(ThreadId tid, Addr start, SizeT bytes, Bool by_kernel)
 static void kernel_reads(CorePart part, ThreadId tid, const HChar *what, Addr start, SizeT bytes)
 {
    if (part != Vg_CoreSysCall) return;
-   /* As Valgrind names the buffers of sendmsg and sendmmsg. */
+   /* Valgrind gives this name to the buffers of sendmsg and sendmmsg. */
    Bool sent = VG_(strncmp)(what, "sendmsg(", 8) == 0 && VG_(strstr)(what, ".msg_iov[") != NULL;
    add_range(tid, start, bytes | (ULong)(sent && bytes != 0) << OF_A_MESSAGE, False);
 }
@@ -271,7 +274,7 @@ static void kernel_reads(CorePart part, ThreadId tid, const HChar *what, Addr st
 static void kernel_reads_text(CorePart part, ThreadId tid, const HChar *what, Addr start)
 {
    (void)what;
-   /* The call may yet fail for a bad pointer: only text that can be read is measured. */
+   /* The call may still fail because of a bad pointer, so only readable text is measured. */
    if (part != Vg_CoreSysCall) return;
    SizeT bytes = 0;
    Addr page = 0;
@@ -291,7 +294,7 @@ static void kernel_wrote(CorePart part, ThreadId tid, Addr start, SizeT bytes)
    if (part == Vg_CoreSysCall) add_range(tid, start, bytes, True);
 }
 
-/* A thread runs; if another ran before it, that one has left the processor. */
+/* Valgrind calls this when a thread runs. If another thread ran before, it has left the processor. */
 static void runs(ThreadId tid, ULong blocks)
 {
    (void)blocks;
@@ -336,7 +339,7 @@ static void in_parent(ThreadId tid)
    forked = True;
 }
 
-/* The child has one thread, and is still inside the call that made it. */
+/* The child has one thread, which is still in the call that made the child. */
 static void in_child(ThreadId tid)
 {
    BH_(reopen_in_child)();

@@ -25,8 +25,8 @@ static Bool option(const HChar *argument)
 
 static void usage(void)
 {
-   VG_(printf)("    --to=DIRECTORY   where the reader's control pipe is\n"
-               "    --only=NAME      record references of programs of this name alone\n");
+   VG_(printf)("    --to=DIRECTORY   the directory of the reader's control pipe\n"
+               "    --only=NAME      record references only of programs with this name\n");
 }
 
 static void nothing(void) {}
@@ -36,7 +36,7 @@ static void before_running(void)
    if (directory == NULL) {
       VG_(fmsg_bad_option)("--to", "this tool is run by `binhop record`\n"); /* does not return */
    }
-   /* As the kernel names it: a script has its own name, not its interpreter's. */
+   /* The name is the kernel's name: a script has its own name, not its interpreter's. */
    const HChar *name = VG_(basename)(VG_(args_the_exename));
    BH_(wanted) = only == NULL || VG_(strcmp)(only, name) == 0;
    BH_(prepare_threads)();

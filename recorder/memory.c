@@ -1,4 +1,4 @@
-/* What is mapped: from the start, by mmap, brk, shmat and mremap, with the identity of files.
+/* memory.c records mappings: those at the start, and those by mmap, brk, shmat and mremap, with the identity of files.
 
    This file is part of binhop's recorder. SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pub_tool_aspacemgr.h"
@@ -36,7 +36,7 @@ static UInt protection(Bool read, Bool write, Bool exec)
    return (read ? WIRE_READ : 0) | (write ? WIRE_WRITE : 0) | (exec ? WIRE_EXEC : 0);
 }
 
-/* The part of a segment that starts at an address. */
+/* Records a mapping of the part of a segment that starts at an address. */
 static void map_segment(Addr start, SizeT bytes, UInt flags)
 {
    const NSegment *segment = VG_(am_find_nsegment)(start);
@@ -50,12 +50,12 @@ static void map_segment(Addr start, SizeT bytes, UInt flags)
    }
 }
 
-/* The stack is the segment above a reservation that shrinks from its top. All of the reservation is said to be mapped: only
-   what is touched counts. */
+/* The stack is the segment above a reservation that shrinks from its top. The whole reservation is recorded as mapped,
+   because only touched pages count. */
 static void at_startup(Addr start, SizeT bytes, Bool read, Bool write, Bool exec, ULong debug_info)
 {
    (void)debug_info;
-   /* Valgrind's own replacements of a few functions are no whole pages. */
+   /* Valgrind's replacements of a few functions do not fill whole pages. */
    bytes = UP(start + bytes) - (start & ~(PAGE - 1));
    start &= ~(PAGE - 1);
    const NSegment *below = VG_(am_find_nsegment)(start - 1);
@@ -82,7 +82,8 @@ static void by_mmap(Addr start, SizeT bytes, Bool read, Bool write, Bool exec, U
    map_segment(start, bytes, flags);
 }
 
-/* Whole pages only: the first may be there already, the last stays until all of it is given back. */
+/* brk moves by bytes, but only whole pages are mapped: the first page may be mapped already, and the last page stays until
+   all of its bytes are given back. */
 static void by_brk(Addr start, SizeT bytes, ThreadId tid)
 {
    (void)tid;
@@ -115,8 +116,9 @@ static void protected(Addr start, SizeT bytes, Bool read, Bool write, Bool exec)
    BH_(put)(protection(read, write, exec));
 }
 
-/* The kernel gives each program 16 random bytes, of which libc makes addresses: a few loads would differ from run to run. The
-   stack starts with the number of arguments, the arguments, the environment, and pairs that end with AT_NULL. */
+/* The kernel gives each program 16 random bytes, from which libc makes addresses, so that a few loads would differ between
+   runs. `settle_random` makes the bytes constant. The stack starts with the number of arguments, the arguments, the
+   environment, and pairs that end with AT_NULL. */
 #define AT_NULL 0
 #define AT_RANDOM 25
 
