@@ -3,7 +3,7 @@
 
 use binhop_base::Kind;
 use binhop_base::escape::STEERING;
-use binhop_sim::machine::{BUNDLED, KEYS};
+use binhop_sim::machine::{BUNDLED, keys};
 use binhop_trace::export::{EXPORTERS, Writes};
 use binhop_trace::tool::text::{MAP_FLAGS, line_of};
 use binhop_trace::{Op, import::FORMATS};
@@ -19,8 +19,8 @@ pub(crate) fn machines() -> Vec<(&'static str, &'static str, &'static str)> {
 
 /// (section, name, form, default, meaning) of each key of a machine description.
 #[pyfunction]
-pub(crate) fn machine_keys() -> Vec<(&'static str, &'static str, &'static str, &'static str, &'static str)> {
-    KEYS.iter().map(|k| (k.section, k.name, k.form, k.default, k.meaning)).collect()
+pub(crate) fn machine_keys() -> Vec<(&'static str, &'static str, String, &'static str, &'static str)> {
+    keys().map(|k| (k.section, k.name, (k.form)(), k.default, k.meaning)).collect()
 }
 
 /// (name, what it is, what it stands for) of each built-in workload.

@@ -1,11 +1,12 @@
-//! Machines: what is accepted, what is refused and how, and that every key of the list is read.
+//! Machines: what is accepted, what is refused and how, and that every key acts, is stated, and is read back.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 
 use binhop_base::{Class, Problem};
+use binhop_os::placement::POLICIES;
 use binhop_sim::Machine;
-use binhop_sim::machine::{BUNDLED, KEYS};
+use binhop_sim::machine::{BUNDLED, keys};
 use common::SMALL;
 
 const BASE: &str = r#"
@@ -136,6 +137,27 @@ fn the_resolved_description_reads_back_as_the_same_machine() {
 }
 
 #[test]
+fn every_file_under_machines_is_bundled_under_its_name_and_tells_its_source() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines");
+    let mut files = 0;
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let bundled = BUNDLED.iter().find(|machine| machine.name == name);
+        let bundled =
+            bundled.unwrap_or_else(|| panic!("machines/{name}.toml: no line in machine/bundled.rs"));
+        let machine = Machine::load(name, &[]).unwrap();
+        assert_eq!(machine.name(), name, "machines/{name}.toml: name is not that of the file");
+        assert!(
+            bundled.toml.starts_with("# "),
+            "machines/{name}.toml: begin with where the figures come from"
+        );
+        files += 1;
+    }
+    assert_eq!(files, BUNDLED.len(), "machine/bundled.rs lists a machine twice");
+}
+
+#[test]
 fn later_settings_win_and_a_setting_may_add_a_section() {
     let settings = ["cache.l2.size=1MiB", "cache.l2.size=2MiB", "cost.l2=20", "cost.memory=90"];
     let machine = Machine::parse(BASE, "base", &settings.map(String::from)).unwrap();
@@ -151,65 +173,89 @@ fn a_key_the_policy_does_not_use_is_legal_and_reported() {
     assert!(set("placement.pool=8KiB").notes().is_empty());
 }
 
-/// Writes one description that uses every key, from the list alone; a key nobody reads would be refused.
+/// Settings under which a key has its effect, tried one after another.
+const WITH: &[&[&str]] = &[
+    &[],
+    &["placement.policy=identity"],
+    &["placement.policy=hierarchical"],
+    &["placement.policy=colored-lists"],
+    &["placement.policy=buddy"],
+    &["placement.policy=recorded"],
+    &["cache.l1d.write=through", "write-buffer.l1d.entries=4", "write-buffer.l1d.drain=6"],
+    &["cost.l2=20", "cost.memory=90"],
+];
+
+/// Returns values of a key's form, as users write them; of a choice, all of them.
+fn values(form: &str) -> Vec<String> {
+    let choices = form.split('"').skip(1).step_by(2);
+    let others =
+        ["true", "false", "2", "7", "32B", "16KiB", "128KiB", "l1i", "memory", "first", "random", FRAMES];
+    choices.chain(others).map(String::from).collect()
+}
+
+/// A recorded placement.
+const FRAMES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/every-key.txt");
+
+/// Whoever adds a key finds here what the key lacks: some value must be accepted, change the machine and its resolved
+/// description, and survive reading that description back.
 #[test]
-fn every_key_of_the_list_is_read() {
-    let values = [
-        ("name", "\"all\""),
-        ("rules", "\"lines\""),
-        ("size", "\"64KiB\""),
-        ("page", "\"4KiB\""),
-        ("policy", "\"random\""),
-        ("pool", "\"64KiB\""),
-        ("tuned-for", "\"l1\""),
-        ("bins", "4"),
-        ("colors", "4"),
-        ("pid-hash", "true"),
-        ("sharing", "\"space\""),
-        ("fragmentation", "50"),
-        // Read only where a placement is repeated.
-        ("file", "\"none\""),
-        ("serves", "\"all\""),
-        ("line", "\"32B\""),
-        ("ways", "2"),
-        ("index", "\"physical\""),
-        ("hash", "true"),
-        ("tag", "\"physical\""),
-        ("write", "\"through\""),
-        ("allocate", "false"),
-        ("replacement", "\"fifo\""),
-        ("writeback-order", "\"before-fill\""),
-        ("inclusive", "false"),
-        ("next", "\"memory\""),
-        ("entries", "4"),
-        ("drain", "6"),
-        ("mode", "\"add\""),
-        ("LEVEL", "90"),
-    ];
-    let mut toml = String::new();
-    for (section, header) in [
-        ("", ""),
-        ("memory", "[memory]"),
-        ("placement", "[placement]"),
-        ("cache", "[cache.l1]"),
-        ("write-buffer", "[write-buffer.l1]"),
-        ("cost", "[cost]"),
-    ] {
-        toml += &format!("{header}\n");
-        for key in KEYS.iter().filter(|key| {
-            key.section == section && !key.form.starts_with("a section") && key.form != "sections"
-        }) {
-            let (_, value) = values
-                .iter()
-                .find(|(name, _)| *name == key.name)
-                .unwrap_or_else(|| panic!("no value for {}", key.name));
-            let name = if key.name == "LEVEL" { "memory" } else { key.name };
-            toml += &format!("{name} = {value}\n");
-        }
+fn every_key_changes_the_machine_and_its_resolved_description() {
+    std::fs::write(FRAMES, "0x0 0x1000\n").unwrap();
+    // Where a cache serves all that there is, no other can.
+    let bases = [BASE.to_string(), BASE.replace("serves = \"fetch\"\n", "")];
+    let built = |machine: &Machine| {
+        let config = machine.tree().config().clone();
+        (
+            machine.name().to_string(),
+            config,
+            machine.memory(),
+            machine.placement().clone(),
+            machine.has_cost(),
+        )
+    };
+    for key in keys().filter(|key| key.keys.is_empty()) {
+        let paths = match (key.section, key.name) {
+            ("", name) => vec![name.to_string()],
+            ("cache", name) => vec![format!("cache.l2.{name}"), format!("cache.l1i.{name}")],
+            ("write-buffer", name) => vec![format!("write-buffer.l1d.{name}")],
+            ("cost", "LEVEL") => vec!["cost.memory".to_string()],
+            (section, name) => vec![format!("{section}.{name}")],
+        };
+        let acts = |base: &str, with: &[&str], path: &str, value: &str| {
+            let with: Vec<String> = with.iter().map(ToString::to_string).collect();
+            let settings = [&with[..], &[format!("{path}={value}")]].concat();
+            let Ok(machine) = Machine::parse(base, "base", &settings) else { return false };
+            let again = Machine::parse(&machine.resolved(), "again", &[]).unwrap();
+            assert_eq!(built(&again), built(&machine), "the resolved description loses {path}");
+            assert_eq!(again.resolved(), machine.resolved());
+            Machine::parse(base, "base", &with).ok().is_none_or(|without| {
+                without.resolved() != machine.resolved() && built(&without) != built(&machine)
+            })
+        };
+        let values = values(&(key.form)());
+        let found = bases.iter().any(|base| {
+            let with = |path: &String| {
+                WITH.iter().any(|with| values.iter().any(|value| acts(base, with, path, value)))
+            };
+            paths.iter().any(with)
+        });
+        let (section, name) = (key.section, key.name);
+        assert!(found, "{section}.{name}: no value is accepted and changes the machine: see WITH, values()");
+        assert!(!key.meaning.is_empty() && !(key.form)().is_empty(), "{section}.{name} is not documented");
     }
-    let machine = Machine::parse(&toml, "all", &[]).unwrap_or_else(|problem| panic!("{problem}\n{toml}"));
-    assert_eq!(machine.name(), "all");
-    for key in KEYS {
-        assert!(!key.meaning.is_empty() && !key.form.is_empty(), "{}", key.name);
+}
+
+#[test]
+fn a_key_under_placement_is_a_parameter_of_some_policy() {
+    let parameters = || POLICIES.iter().flat_map(|policy| policy.parameters).map(|parameter| parameter.name);
+    let keys = || keys().filter(|key| key.section == "placement").map(|key| key.name);
+    for key in keys().filter(|key| *key != "policy") {
+        assert!(parameters().any(|parameter| parameter == key), "no policy uses placement.{key}");
+    }
+    for parameter in parameters() {
+        assert!(
+            keys().any(|key| key == parameter),
+            "placement.{parameter} is not declared in machine/placement.rs"
+        );
     }
 }

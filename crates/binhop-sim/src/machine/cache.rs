@@ -1,28 +1,50 @@
-//! One section `[cache.NAME]`: its keys, and the rules that it alone can break.
+//! The section `[cache.NAME]`: its keys, and the rules that a cache can break by itself.
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{CacheConfig, IndexBy, Next, Replacement, TagBy, WritePolicy, WritebackOrder};
 
-use super::document::{Located, Section, Value};
+use super::document::{Located, Value};
+use super::forms::{Named, choice};
+use super::keys::{At, Form, Key, Resolved, keys};
 
-/// A cache section as it was read; `serves` and `next` are names that are not resolved yet.
-pub(super) struct Cache {
-    pub(super) config: CacheConfig,
-    pub(super) place: String,
-    pub(super) serves: Option<(Serves, String)>,
-    pub(super) next: (String, String),
+keys! {
+    /// The keys of one `[cache.NAME]`.
+    CacheKeys of "cache" {
+        serves: Option<At<Serves>> = "serves", absent "requests of other caches only",
+            "which references of the processor it answers";
+        size: At<Bytes> = "size", form "a size, line × ways × a power of two",
+            "bytes of data it holds; size / (line × ways) is the number of sets. With ways = \"full\" any multiple of the line";
+        line: At<Bytes> = "line", form "a size, a power of two, 8B to memory.page",
+            "bytes of a line; a page holds at most 2^24 of them";
+        ways: Associativity = "ways", absent "1", "lines in a set; need not be a power of two, but for replacement = \"plru\"";
+        index: IndexBy = "index", form "\"physical\" or \"virtual\"", absent "physical",
+            "which address chooses the set";
+        hash: bool = "hash", absent "false", "whether the upper address bits are folded into the index";
+        tag: TagBy = "tag", absent "physical",
+            "what identifies a line: its physical address, its virtual address with the address space, or its global virtual address";
+        write: WritePolicy = "write", absent "back", "whether a store waits in the cache until its line leaves";
+        allocate: bool = "allocate", absent "true", "whether a write that misses brings the line in";
+        replacement: Replacement = "replacement", form "a replacement's name", absent "lru",
+            "which line of a set leaves";
+        writeback_order: WritebackOrder = "writeback-order", absent "after-fill",
+            "whether a dirty victim is written before the new line is read";
+        inclusive: bool = "inclusive", absent "false",
+            "whether a line that leaves is taken out of the caches above, too";
+        next: At<String> = "next", form "a cache's name or \"memory\"", "who is asked on a miss";
+    }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The references of the processor that a cache answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Serves {
     Fetch,
     Data,
     All,
 }
 
-const SERVES: [Serves; 3] = [Serves::Fetch, Serves::Data, Serves::All];
-
 impl Serves {
+    const ALL: &'static [Self] = &[Self::Fetch, Self::Data, Self::All];
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Fetch => "fetch",
@@ -32,52 +54,118 @@ impl Serves {
     }
 }
 
+choice!(Serves);
+
+/// The associativity of a cache, as typed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Associativity {
+    Ways(u64),
+    /// One set has all lines of the cache.
+    Full,
+}
+
+impl Form for Associativity {
+    fn form() -> String {
+        "a whole number or \"full\"".to_string()
+    }
+
+    fn read(located: Located, _: &Key) -> Result<Self> {
+        match located.value {
+            Value::Text(text) if text == "full" => Ok(Self::Full),
+            Value::Integer(ways @ 1..) => Ok(Self::Ways(ways as u64)),
+            other => Err(Problem::request(
+                &other.shown(),
+                &located.place,
+                "ways is a whole number from 1, or \"full\"",
+                "ways = 1 is direct-mapped",
+            )),
+        }
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        match self {
+            Self::Ways(ways) => resolved.line(name, &ways.to_string()),
+            Self::Full => resolved.line(name, "\"full\""),
+        }
+    }
+}
+
+/// A cache that keeps the rules of its section. `serves` and `next` are names that are not resolved yet.
+pub(super) struct Cache {
+    pub(super) config: CacheConfig,
+    pub(super) place: String,
+    pub(super) serves: Option<At<Serves>>,
+    pub(super) next: At<String>,
+}
+
+/// The most lines of a page: enough for 1 GiB pages of 64-byte lines. Preparation numbers the lines of a page in as many bits.
+pub(crate) const MOST_LINES: u64 = 1 << 24;
+
 /// Line numbers of 64-bit addresses must leave room for what filters note beside them.
 const LEAST_LINE: u64 = 8;
 
-pub(super) fn read_cache(name: String, located: Located, page: PowerOfTwo) -> Result<Cache> {
+/// Checks all caches, and replaces `ways = "full"` by the number of lines.
+pub(super) fn check_caches(caches: &mut At<Named<CacheKeys>>, page: PowerOfTwo) -> Result<Vec<Cache>> {
+    let named = &mut caches.value.0;
+    if named.is_empty() || named.len() > 255 {
+        return Err(Problem::request(
+            &named.len().to_string(),
+            &caches.place,
+            "a machine has 1 to 255 caches",
+            "add a section like [cache.l1]",
+        ));
+    }
+    named.iter_mut().map(|(name, keys)| check_cache(name, keys, page)).collect()
+}
+
+fn check_cache(name: &str, keys: &mut At<CacheKeys>, page: PowerOfTwo) -> Result<Cache> {
+    let place = &keys.place;
     if name == "memory" || name.is_empty() || name.contains(['.', '<', '>']) {
         return Err(Problem::request(
-            &name,
-            &located.place,
+            name,
+            place,
             "a cache's name is part of every metric's name, and memory is taken",
             "use letters, digits and dashes",
         ));
     }
-    let mut cache = Section::open("cache", located)?;
-    let place = cache.place().to_string();
-    let size = cache.size("size")?;
-    let (size, size_place) = cache.required("size", size)?;
-    let line = read_line(&mut cache, page)?;
-    let ways = read_ways(&mut cache, size, &size_place, line)?;
-    let serves = cache.choice("serves", &SERVES, Serves::name)?;
-    let next = cache.text("next")?;
-    let next = cache.required("next", next)?;
-    let config = CacheConfig {
-        name,
+    let line = check_line(&keys.value.line, page)?;
+    let ways = count_ways(keys.value.ways, &keys.value.size, line)?;
+    keys.value.ways = Associativity::Ways(ways.into());
+    // No `..`: a new key is not compiled until it is used here.
+    let CacheKeys {
+        serves,
         size,
+        line: _,
+        ways: _,
+        index,
+        hash,
+        tag,
+        write,
+        allocate,
+        replacement,
+        writeback_order,
+        inclusive,
+        next,
+    } = keys.value.clone();
+    let config = CacheConfig {
+        name: name.to_string(),
+        size: size.value,
         line,
         ways,
-        index: cache.choice_or("index", IndexBy::ALL, IndexBy::name, IndexBy::Physical)?,
-        hashed: cache.boolean("hash")?.unwrap_or(false),
-        tag: cache.choice_or("tag", TagBy::ALL, TagBy::name, TagBy::Physical)?,
-        write: cache.choice_or("write", WritePolicy::ALL, WritePolicy::name, WritePolicy::Back)?,
-        allocate: cache.boolean("allocate")?.unwrap_or(true),
-        replacement: cache.choice_or("replacement", Replacement::ALL, Replacement::name, Replacement::Lru)?,
-        writeback_order: cache.choice_or(
-            "writeback-order",
-            WritebackOrder::ALL,
-            WritebackOrder::name,
-            WritebackOrder::AfterFill,
-        )?,
-        inclusive: cache.boolean("inclusive")?.unwrap_or(false),
+        index,
+        hashed: hash,
+        tag,
+        write,
+        allocate,
+        replacement,
+        writeback_order,
+        inclusive,
         write_buffer: None,
         cost: 0,
         next: Next::Memory,
     };
-    cache.finish()?;
-    check_choices(&config, &place)?;
-    Ok(Cache { config, place, serves, next })
+    check_choices(&config, place)?;
+    Ok(Cache { config, place: place.clone(), serves, next })
 }
 
 /// Checks the rules that two keys of one cache can break together.
@@ -101,14 +189,11 @@ fn check_choices(config: &CacheConfig, place: &str) -> Result<()> {
     Ok(())
 }
 
-/// The most lines of a page: enough for 1 GiB pages of 64-byte lines. Preparation numbers the lines of a page in as many bits.
-pub(crate) const MOST_LINES: u64 = 1 << 24;
-
-fn read_line(cache: &mut Section, page: PowerOfTwo) -> Result<PowerOfTwo> {
-    let line = cache.size("line")?;
-    let (size, place) = cache.required("line", line)?;
-    let line = PowerOfTwo::check(size, "a line", &place)?;
-    let wrong = |rule: &str, remedy: &str| Err(Problem::request(&size.to_string(), &place, rule, remedy));
+fn check_line(typed: &At<Bytes>, page: PowerOfTwo) -> Result<PowerOfTwo> {
+    let line = PowerOfTwo::check(typed.value, "a line", &typed.place)?;
+    let wrong = |rule: &str, remedy: &str| {
+        Err(Problem::request(&typed.value.to_string(), &typed.place, rule, remedy))
+    };
     let shown = Bytes(page.bytes());
     if line.bytes() < LEAST_LINE {
         return wrong(&format!("a line has at least {LEAST_LINE} bytes"), "take \"8B\" or more");
@@ -124,29 +209,19 @@ fn read_line(cache: &mut Section, page: PowerOfTwo) -> Result<PowerOfTwo> {
     Ok(line)
 }
 
-fn read_ways(cache: &mut Section, size: Bytes, size_place: &str, line: PowerOfTwo) -> Result<u32> {
-    let line = line.bytes();
-    let wrong = |rule: &str, remedy: &str| Problem::request(&size.to_string(), size_place, rule, remedy);
-    let ways = match cache.take("ways") {
-        None => 1,
-        Some(Located { value: Value::Text(text), .. }) if text == "full" => {
-            if size.0 == 0 || !size.0.is_multiple_of(line) {
-                return Err(wrong(
-                    &format!("a fully associative cache holds a whole number of lines ({})", Bytes(line)),
-                    "make its size a multiple of the line",
-                ));
-            }
-            size.0 / line
-        }
-        Some(Located { value: Value::Integer(ways @ 1..), .. }) => ways as u64,
-        Some(other) => {
-            return Err(Problem::request(
-                &other.value.shown(),
-                &other.place,
-                "ways is a whole number from 1, or \"full\"",
-                "ways = 1 is direct-mapped",
+/// Counts the ways, and checks that the sets are whole and a power of two.
+fn count_ways(ways: Associativity, typed: &At<Bytes>, line: PowerOfTwo) -> Result<u32> {
+    let (size, line) = (typed.value, line.bytes());
+    let wrong = |rule: &str, remedy: &str| Problem::request(&size.to_string(), &typed.place, rule, remedy);
+    let ways = match ways {
+        Associativity::Ways(ways) => ways,
+        Associativity::Full if size.0 == 0 || !size.0.is_multiple_of(line) => {
+            return Err(wrong(
+                &format!("a fully associative cache holds a whole number of lines ({})", Bytes(line)),
+                "make its size a multiple of the line",
             ));
         }
+        Associativity::Full => size.0 / line,
     };
     let least = ways.saturating_mul(line);
     if size.0 < least {
@@ -171,21 +246,24 @@ fn read_ways(cache: &mut Section, size: Bytes, size_place: &str, line: PowerOfTw
     u32::try_from(ways).map_err(|_| wrong("a set holds fewer than 2^32 lines", "give the cache fewer ways"))
 }
 
+pub(super) fn names(caches: &[Cache]) -> Vec<&str> {
+    caches.iter().map(|cache| cache.config.name.as_str()).collect()
+}
+
 pub(super) fn position(caches: &[Cache], name: &str) -> Option<usize> {
     caches.iter().position(|cache| cache.config.name == name)
 }
 
-/// The refusal of a cache's name that is none.
-pub(super) fn no_such_cache(name: &str, place: &str, caches: &[Cache], also: &str) -> Box<Problem> {
-    let names: Vec<&str> = caches.iter().map(|cache| cache.config.name.as_str()).collect();
-    let remedy = match crate::nearest(name, names.iter().copied()) {
+/// The refusal of a name that no cache has.
+pub(super) fn no_such_cache(name: &str, place: &str, caches: &[&str], also: &str) -> Box<Problem> {
+    let remedy = match crate::nearest(name, caches.iter().copied()) {
         Some(near) => format!("did you mean {near}?"),
         None => "name one of them".to_string(),
     };
     Problem::request(
         name,
         place,
-        &format!("no cache has this name; there are {}{also}", names.join(", ")),
+        &format!("no cache has this name; there are {}{also}", caches.join(", ")),
         &remedy,
     )
 }

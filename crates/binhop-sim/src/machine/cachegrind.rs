@@ -3,30 +3,61 @@
 use binhop_base::{Problem, Result};
 use binhop_hw::{CacheConfig, IndexBy, Next, Replacement, TagBy, TreeConfig, WritePolicy, WritebackOrder};
 
-use super::PlacementConfig;
+use super::placement::PlacementConfig;
 
-/// A choice that the rules leave no room for: its key, the value, and what holds instead.
-type Misfit = (&'static str, String, &'static str);
+/// Returns the rule by which cachegrind decides a key of a cache; `None` if the user may choose.
+fn rule_for(key: &str) -> Option<&'static str> {
+    match key {
+        "write" | "allocate" | "writeback-order" => {
+            Some("a store is looked up and brings its line in, as a load does, and leaves no dirty line")
+        }
+        "replacement" => Some("the line used least recently leaves"),
+        "inclusive" => Some("no cache takes lines out of another"),
+        "index" | "hash" | "tag" => {
+            Some("there is one kind of address, and a plain index: physical = virtual")
+        }
+        "serves" | "size" | "line" | "ways" | "next" => None,
+        other => unreachable!("cachegrind.rs does not tell whether its rules decide cache.{other}"),
+    }
+}
 
-/// The first choice of a cache that the rules leave no room for.
-fn misfit(cache: &CacheConfig) -> Option<Misfit> {
-    const STORE: &str =
-        "a store is looked up and brings its line in, as a load does, and leaves no dirty line";
-    const ADDRESS: &str = "there is one kind of address, and a plain index: physical = virtual";
-    let replaces = cache.replacement != Replacement::Lru;
-    let before = cache.writeback_order == WritebackOrder::BeforeFill;
+/// Returns whether the rules decide this key of a cache.
+pub(super) fn decides(key: &str) -> bool {
+    rule_for(key).is_some()
+}
+
+/// Returns the first key of a cache whose value the rules contradict, and this value.
+fn misfit(cache: &CacheConfig) -> Option<(&'static str, &'static str)> {
+    // No `..`: a new choice of a cache is not compiled until it is decided here.
+    let CacheConfig {
+        name: _,
+        size: _,
+        line: _,
+        ways: _,
+        index,
+        hashed,
+        tag,
+        write,
+        allocate,
+        replacement,
+        writeback_order,
+        inclusive,
+        write_buffer: _,
+        cost: _,
+        next: _,
+    } = cache;
     [
-        (cache.write == WritePolicy::Through, "write", cache.write.name(), STORE),
-        (!cache.allocate, "allocate", "false", STORE),
-        (before, "writeback-order", cache.writeback_order.name(), STORE),
-        (replaces, "replacement", cache.replacement.name(), "the line used least recently leaves"),
-        (cache.inclusive, "inclusive", "true", "no cache takes lines out of another"),
-        (cache.hashed, "hash", "true", ADDRESS),
-        (cache.index == IndexBy::Virtual, "index", cache.index.name(), ADDRESS),
-        (cache.tag != TagBy::Physical, "tag", cache.tag.name(), ADDRESS),
+        (*write == WritePolicy::Through, "write", write.name()),
+        (!allocate, "allocate", "false"),
+        (*writeback_order == WritebackOrder::BeforeFill, "writeback-order", writeback_order.name()),
+        (*replacement != Replacement::Lru, "replacement", replacement.name()),
+        (*inclusive, "inclusive", "true"),
+        (*hashed, "hash", "true"),
+        (*index == IndexBy::Virtual, "index", index.name()),
+        (*tag != TagBy::Physical, "tag", tag.name()),
     ]
     .into_iter()
-    .find_map(|(is, key, value, rule)| is.then(|| (key, value.to_string(), rule)))
+    .find_map(|(contradicts, key, value)| contradicts.then_some((key, value)))
 }
 
 /// Refuses what the rules do not know. `places`: where each cache stands in the description, as `place` does of the
@@ -38,9 +69,10 @@ pub(super) fn check(
     place: &str,
 ) -> Result<()> {
     for (cache, place) in tree.caches.iter().zip(places) {
-        if let Some((key, value, rule)) = misfit(cache) {
+        if let Some((key, value)) = misfit(cache) {
+            let rule = rule_for(key).expect("the rules decide a key that they contradict");
             let remedy = format!("leave {key} out, or the rules");
-            return Err(refused(&value, &format!("{place}.{key}"), rule, &remedy));
+            return Err(refused(value, &format!("{place}.{key}"), rule, &remedy));
         }
     }
     let last = tree.caches[tree.fetch].next;

@@ -1,208 +1,269 @@
-//! Every key a machine description may hold. Checking, help, documentation and tests walk this list.
+//! The keys of a machine file. A key is declared once, as one line of a `keys!` list; a section is one such list.
+//!
+//! From that line follow how the key is read, from a file and from `--set`; what is refused, with value, place, rule and
+//! remedy; its row in docs/machine-file.md; and its line in the resolved description. The list makes a struct with a field
+//! for each key. The type of the field tells whether the key must be given:
+//!
+//! | field | key |
+//! |---|---|
+//! | `At<T>` | must be given |
+//! | `Option<At<T>>` | may be left out; `absent` documents what holds then |
+//! | `T` | may be left out; `absent` is the value that holds then, as a user writes it |
+//!
+//! `T` is a [`Form`], one type for each kind of value. Rules between keys stand in the file that declares the section.
 
-/// One key of a machine description.
+use binhop_base::{Problem, Result};
+
+use super::document::{Located, Value, unknown};
+
+/// One key of a machine file.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// The section: `""` for the top level, `"cache"` for every `[cache.NAME]`, ….
     pub section: &'static str,
-    /// Its name in that section.
+    /// The name of the key in its section.
     pub name: &'static str,
-    /// The form of its value.
-    pub form: &'static str,
+    /// Returns the form of the value, in words.
+    pub form: fn() -> String,
     /// The value that holds when the key is absent; empty if the key must be given.
     pub default: &'static str,
-    /// Its meaning, in words.
+    /// The meaning of the key, in words.
     pub meaning: &'static str,
+    /// The keys of the section that the key opens; empty for a key that holds a value.
+    pub keys: &'static [Key],
 }
 
-const fn key(
-    section: &'static str,
+impl Key {
+    /// The refusal of a value that has another form.
+    pub(super) fn wrong_form(&self, located: &Located) -> Box<Problem> {
+        let rule = format!("{} takes {}", self.name, (self.form)());
+        Problem::request(&located.value.shown(), &located.place, &rule, "write it in that form")
+    }
+
+    /// The refusal of a section, at `place`, that lacks this key.
+    pub(super) fn missing(&self, place: &str) -> Box<Problem> {
+        let Self { name, meaning, .. } = self;
+        Problem::request(
+            "missing",
+            &format!("{place}: {name}"),
+            &format!("{name} must be given: {meaning}"),
+            &format!("add {name} = … ({})", (self.form)()),
+        )
+    }
+}
+
+/// A value, and the place in the description where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct At<T> {
+    pub(super) value: T,
+    pub(super) place: String,
+}
+
+impl<T> At<T> {
+    /// A value that the description does not hold, because binhop worked it out.
+    pub(super) fn derived(value: T) -> Self {
+        Self { value, place: String::new() }
+    }
+}
+
+/// `Form` is a kind of value that keys hold: how it is read, documented and written.
+pub(super) trait Form: Sized {
+    /// The keys of the section, if the value is a section.
+    const KEYS: &'static [Key] = &[];
+
+    /// Returns the form in words, for documentation and refusals.
+    fn form() -> String;
+
+    /// Reads the value of `key`.
+    fn read(located: Located, key: &Key) -> Result<Self>;
+
+    /// Writes the key `name` with this value; for a section, the section under the header `name`.
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>);
+
+    /// Takes out of a section what belongs to `key`, and reads it.
+    fn take(section: &mut Section, key: &Key) -> Result<Option<At<Self>>> {
+        let Some(located) = section.take(key.name) else { return Ok(None) };
+        let place = located.place.clone();
+        Ok(Some(At { value: Self::read(located, key)?, place }))
+    }
+}
+
+/// `Field` is the type of a field in the struct of a section: see the table at the top of this file.
+pub(super) trait Field: Sized {
+    /// The form of the key's value.
+    type Form: Form;
+
+    /// Takes the key out of a section, or finds what holds without it.
+    fn take(section: &mut Section, key: &Key) -> Result<Self>;
+
+    /// Writes the key, if it has a value.
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>);
+}
+
+impl<T: Form> Field for At<T> {
+    type Form = T;
+
+    fn take(section: &mut Section, key: &Key) -> Result<Self> {
+        T::take(section, key)?.ok_or_else(|| key.missing(&section.place))
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        self.value.write(name, resolved);
+    }
+}
+
+impl<T: Form> Field for Option<At<T>> {
+    type Form = T;
+
+    fn take(section: &mut Section, key: &Key) -> Result<Self> {
+        T::take(section, key)
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        if let Some(at) = self {
+            at.value.write(name, resolved);
+        }
+    }
+}
+
+impl<T: Form> Field for T {
+    type Form = T;
+
+    fn take(section: &mut Section, key: &Key) -> Result<Self> {
+        match T::take(section, key)? {
+            Some(at) => Ok(at.value),
+            None => T::read(Located { place: section.place.clone(), value: Value::typed(key.default) }, key),
+        }
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        T::write(self, name, resolved);
+    }
+}
+
+/// Declares a section: a struct with a field for each key, and the list of these keys. A line states the `form` where
+/// the type of the value alone says too little.
+macro_rules! keys {
+    ($(#[$doc:meta])* $type:ident of $section:literal {
+        $($field:ident: $kind:ty = $name:literal
+            $(, form $form:literal)? $(, absent $absent:literal)?, $meaning:literal;)*
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub(super) struct $type { $(#[doc = $meaning] pub(super) $field: $kind,)* }
+
+        const _: () = {
+            use $crate::machine::document::Located;
+            use $crate::machine::keys::{Field, Form, Key, Resolved, Section, of_name};
+
+            impl Form for $type {
+                const KEYS: &'static [Key] = &[$(Key {
+                    section: $section,
+                    name: $name,
+                    form: || {
+                        let stated: &[&str] = &[$($form)?];
+                        stated.first().map_or_else(<<$kind as Field>::Form as Form>::form, ToString::to_string)
+                    },
+                    default: concat!($($absent)?),
+                    meaning: $meaning,
+                    keys: <<$kind as Field>::Form as Form>::KEYS,
+                },)*];
+
+                fn form() -> String {
+                    "a section".to_string()
+                }
+
+                fn read(located: Located, _: &Key) -> binhop_base::Result<Self> {
+                    let mut section = Section::open($section, Self::KEYS, located)?;
+                    let keys = Self { $($field: Field::take(&mut section, of_name(Self::KEYS, $name))?,)* };
+                    section.finish()?;
+                    Ok(keys)
+                }
+
+                fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+                    resolved.open(name);
+                    $(if resolved.states(of_name(Self::KEYS, $name)) {
+                        Field::write(&self.$field, $name, resolved);
+                    })*
+                }
+            }
+        };
+    };
+}
+pub(super) use keys;
+
+/// The key of this name, which is in the list.
+pub(super) fn of_name(keys: &'static [Key], name: &str) -> &'static Key {
+    keys.iter().find(|key| key.name == name).expect("every field of a section is a key of its list")
+}
+
+/// A section while it is read: keys are taken out, and what is left is unknown.
+pub(super) struct Section {
     name: &'static str,
-    form: &'static str,
-    default: &'static str,
-    meaning: &'static str,
-) -> Key {
-    Key { section, name, form, default, meaning }
+    keys: &'static [Key],
+    place: String,
+    entries: Vec<(String, Located)>,
 }
 
-/// Every key, section by section.
-pub const KEYS: &[Key] = &[
-    key("", "name", "text", "the file's name", "what results call this machine"),
-    key(
-        "",
-        "rules",
-        "\"lines\" or \"cachegrind\"",
-        "lines",
-        "by what rules references become accesses; cachegrind: see below",
-    ),
-    key("", "memory", "a section", "", "physical memory and its pages"),
-    key("", "placement", "a section", "{ policy = \"random\" }", "which frame a page gets"),
-    key("", "cache", "sections", "", "the caches: one [cache.NAME] for each"),
-    key(
-        "",
-        "write-buffer",
-        "sections",
-        "none",
-        "write buffers: one [write-buffer.CACHE] behind a write-through cache",
-    ),
-    key("", "cost", "a section", "no CPI is reported", "cycles of an access, by the level that serves it"),
-    key(
-        "memory",
-        "size",
-        "a size",
-        "must be given unless placement.policy is identity",
-        "bytes of physical memory",
-    ),
-    key("memory", "page", "a size, a power of two", "", "bytes of a page, and of a frame"),
-    key(
-        "placement",
-        "policy",
-        "a policy's name",
-        "random",
-        "the rule that chooses the frame (binhop policies)",
-    ),
-    key(
-        "placement",
-        "pool",
-        "a size, whole frames",
-        "4MiB, or all of memory if that is less",
-        "how much memory a placement may choose from: the least recently used frames",
-    ),
-    key(
-        "placement",
-        "bins",
-        "a whole number, a power of two",
-        "those of tuned-for; without it, the most that a physically indexed cache of this machine has",
-        "how many bins a policy spreads pages over: the low bits of the frame number",
-    ),
-    key(
-        "placement",
-        "tuned-for",
-        "a cache's name",
-        "none",
-        "the cache whose bins (size / (ways × page)) bins and colors are, where they are not given",
-    ),
-    key(
-        "placement",
-        "colors",
-        "a whole number",
-        "as many as bins would be, but no more than memory has frames",
-        "how many lists of frames there are (colored-lists)",
-    ),
-    key(
-        "placement",
-        "pid-hash",
-        "true or false",
-        "false",
-        "whether a hash of the address space's number enters into a page's color (colored-lists)",
-    ),
-    key(
-        "placement",
-        "sharing",
-        "\"segment\" or \"space\"",
-        "segment",
-        "by what a policy keeps its state where address spaces share pages",
-    ),
-    key(
-        "placement",
-        "fragmentation",
-        "a whole number from 0 to 100",
-        "0: as after boot",
-        "percent of memory scattered with older pages at the start (buddy)",
-    ),
-    key(
-        "placement",
-        "file",
-        "a path",
-        "must be given if placement.policy is recorded",
-        "the placements that a recorded placement repeats: Parquet, or a map of addresses as text (placement.md)",
-    ),
-    key(
-        "cache",
-        "serves",
-        "\"fetch\", \"data\" or \"all\"",
-        "requests of other caches only",
-        "which references of the processor it answers",
-    ),
-    key(
-        "cache",
-        "size",
-        "a size, line × ways × a power of two",
-        "",
-        "bytes of data it holds; size / (line × ways) is the number of sets. With ways = \"full\" any multiple of the line",
-    ),
-    key(
-        "cache",
-        "line",
-        "a size, a power of two, 8B to memory.page",
-        "",
-        "bytes of a line; a page holds at most 2^24 of them",
-    ),
-    key(
-        "cache",
-        "ways",
-        "a whole number or \"full\"",
-        "1",
-        "lines in a set; need not be a power of two, but for replacement = \"plru\"",
-    ),
-    key("cache", "index", "\"physical\" or \"virtual\"", "physical", "which address chooses the set"),
-    key(
-        "cache",
-        "hash",
-        "true or false",
-        "false",
-        "whether the upper address bits are folded into the index",
-    ),
-    key(
-        "cache",
-        "tag",
-        "\"physical\", \"asid\" or \"global\"",
-        "physical",
-        "what identifies a line: its physical address, its virtual address with the address space, or its global virtual address",
-    ),
-    key(
-        "cache",
-        "write",
-        "\"back\" or \"through\"",
-        "back",
-        "whether a store waits in the cache until its line leaves",
-    ),
-    key("cache", "allocate", "true or false", "true", "whether a write that misses brings the line in"),
-    key("cache", "replacement", "a replacement's name", "lru", "which line of a set leaves"),
-    key(
-        "cache",
-        "writeback-order",
-        "\"before-fill\" or \"after-fill\"",
-        "after-fill",
-        "whether a dirty victim is written before the new line is read",
-    ),
-    key(
-        "cache",
-        "inclusive",
-        "true or false",
-        "false",
-        "whether a line that leaves is taken out of the caches above, too",
-    ),
-    key("cache", "next", "a cache's name or \"memory\"", "", "who is asked on a miss"),
-    key("write-buffer", "entries", "a whole number", "", "writes it holds"),
-    key("write-buffer", "drain", "cycles", "", "cycles that one entry takes to leave"),
-    key(
-        "cost",
-        "mode",
-        "\"total\" or \"add\"",
-        "total",
-        "whether a level's cycles stand for the whole access or are added to those of the levels passed",
-    ),
-    key(
-        "cost",
-        "LEVEL",
-        "cycles",
-        "",
-        "cycles of a demand access that this level serves: a cache's name or memory",
-    ),
-];
+impl Section {
+    pub(super) fn open(name: &'static str, keys: &'static [Key], located: Located) -> Result<Self> {
+        let Value::Table(entries) = located.value else {
+            return Err(Problem::request(
+                &located.value.shown(),
+                &located.place,
+                &format!("{name} is a section with keys of its own"),
+                &format!("write it like {name} = {{ {} = … }}", keys.first().map_or("", |key| key.name)),
+            ));
+        };
+        Ok(Self { name, keys, place: located.place, entries })
+    }
 
-/// The keys of one section, in order.
-pub(crate) fn of(section: &str) -> impl Iterator<Item = &'static Key> {
-    KEYS.iter().filter(move |key| key.section == section)
+    fn take(&mut self, name: &str) -> Option<Located> {
+        let index = self.entries.iter().position(|(key, _)| key == name)?;
+        Some(self.entries.remove(index).1)
+    }
+
+    /// Takes out all entries that are left, in order: their names are the user's choice.
+    pub(super) fn take_rest(&mut self) -> Vec<(String, Located)> {
+        std::mem::take(&mut self.entries)
+    }
+
+    /// Refuses what is left: an unknown key is a typing error.
+    pub(super) fn finish(self) -> Result<()> {
+        let Some((name, located)) = self.entries.first() else { return Ok(()) };
+        let what = if self.name.is_empty() { "a machine" } else { self.name };
+        let rule = format!("{what} has no key {name}; its keys are");
+        Err(unknown(name, &located.place, &rule, self.keys.iter().map(|key| key.name)))
+    }
+}
+
+/// A resolved description while it is written.
+pub(super) struct Resolved<'a> {
+    text: String,
+    states: &'a dyn Fn(&Key) -> bool,
+}
+
+impl<'a> Resolved<'a> {
+    /// Returns the description that states the keys of `keys` for which `states` is true.
+    pub(super) fn text(keys: &impl Form, states: &'a dyn Fn(&Key) -> bool) -> String {
+        let mut resolved = Self { text: String::new(), states };
+        keys.write("", &mut resolved);
+        resolved.text
+    }
+
+    pub(super) fn states(&self, key: &Key) -> bool {
+        (self.states)(key)
+    }
+
+    /// Begins a section; the top level has no header.
+    pub(super) fn open(&mut self, header: &str) {
+        if !header.is_empty() {
+            self.text += &format!("\n[{header}]\n");
+        }
+    }
+
+    /// Writes a key and its value, in TOML.
+    pub(super) fn line(&mut self, name: &str, value: &str) {
+        self.text += &format!("{name} = {value}\n");
+    }
 }

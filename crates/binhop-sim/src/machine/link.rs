@@ -3,7 +3,8 @@
 use binhop_base::{Agents, Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{CostRule, IndexBy, Next, Rules, TagBy, TreeConfig};
 
-use super::cache::{Cache, Serves, no_such_cache, position};
+use super::cache::{Cache, Serves, names, no_such_cache, position};
+use super::keys::At;
 
 /// Resolves names into a tree and checks what only the whole shows.
 pub(super) fn link(
@@ -15,12 +16,12 @@ pub(super) fn link(
     memory_cost: u64,
 ) -> Result<TreeConfig> {
     for index in 0..caches.len() {
-        let (next, at) = caches[index].next.clone();
+        let At { value: next, place: at } = caches[index].next.clone();
         if next == "memory" {
             continue;
         }
         let Some(target) = position(&caches, &next) else {
-            return Err(no_such_cache(&next, &at, &caches, " and memory"));
+            return Err(no_such_cache(&next, &at, &names(&caches), " and memory"));
         };
         let (line, below) = (caches[index].config.line.bytes(), caches[target].config.line.bytes());
         if line > below {
@@ -69,7 +70,7 @@ fn refuse_cycles(caches: &[Cache]) -> Result<()> {
             if path.len() > caches.len() {
                 return Err(Problem::request(
                     &path.join(" → "),
-                    &start.next.1,
+                    &start.next.place,
                     "the caches form a cycle; every chain of next ends at memory",
                     "let the last level have next = \"memory\"",
                 ));
@@ -82,7 +83,9 @@ fn refuse_cycles(caches: &[Cache]) -> Result<()> {
 
 /// The one cache that serves fetches, or data.
 fn serving(caches: &[Cache], what: Serves, place: &str) -> Result<usize> {
-    let does = |cache: &Cache| cache.serves.as_ref().is_some_and(|(s, _)| *s == what || *s == Serves::All);
+    let does = |cache: &Cache| {
+        cache.serves.as_ref().is_some_and(|serves| [what, Serves::All].contains(&serves.value))
+    };
     let mut found = caches.iter().enumerate().filter(|(_, cache)| does(cache));
     let Some((first, cache)) = found.next() else {
         return Err(Problem::request(
@@ -96,7 +99,7 @@ fn serving(caches: &[Cache], what: Serves, place: &str) -> Result<usize> {
         None => Ok(first),
         Some((_, second)) => Err(Problem::request(
             &second.config.name,
-            &second.serves.as_ref().map_or_else(String::new, |(_, place)| place.clone()),
+            second.serves.as_ref().map_or("", |serves| &serves.place),
             &format!("{} already serves {}", cache.config.name, what.name()),
             "let each kind of reference be served by one cache",
         )),

@@ -1,4 +1,4 @@
-//! The section `[placement]`: which policy, what it is told, and the memory it places in.
+//! The section `[placement]`: the policy, its settings, and the memory in which it places.
 
 use std::sync::Arc;
 
@@ -9,68 +9,118 @@ use binhop_os::placement::{Manner, POLICIES, Policy, Recording, Settings, policy
 use binhop_trace::placements::Run;
 use binhop_trace::read_placements;
 
-use super::document::{Located, Section, Value, unknown};
-use super::{Memory, PlacementConfig};
+use super::document::unknown;
+use super::forms::{Given, UpTo};
+use super::keys::{At, keys};
+use super::memory::{Memory, MemoryKeys, count_frames};
 
-/// Pages that one instruction can need at once: it straddles pages, and so does its operand.
-const LEAST_FRAMES: u64 = 4;
-
-/// The section as it was typed, with its places, before it is resolved.
-struct Typed {
-    pool: Option<(Bytes, String)>,
-    bins: Option<(u32, String)>,
-    tuned_for: Option<(String, String)>,
-    colors: Option<(u32, String)>,
-    pid_hash: bool,
-    sharing: Sharing,
-    fragmentation: u32,
-    file: Option<(String, String)>,
+keys! {
+    /// The keys of `[placement]`.
+    PlacementKeys of "placement" {
+        policy: Option<At<String>> = "policy", form "a policy's name", absent "random",
+            "the rule that chooses the frame (binhop policies)";
+        pool: Option<At<Bytes>> = "pool", form "a size, whole frames", absent "4MiB, or all of memory if that is less",
+            "how much memory a placement may choose from: the least recently used frames";
+        bins: Option<At<UpTo<{ u32::MAX }>>> = "bins", form "a whole number, a power of two",
+            absent "those of tuned-for; without it, the most that a physically indexed cache of this machine has",
+            "how many bins a policy spreads pages over: the low bits of the frame number";
+        tuned_for: Option<At<String>> = "tuned-for", form "a cache's name", absent "none",
+            "the cache whose bins (size / (ways × page)) bins and colors are, where they are not given";
+        colors: Option<At<UpTo<{ u32::MAX }>>> = "colors",
+            absent "as many as bins would be, but no more than memory has frames",
+            "how many lists of frames there are (colored-lists)";
+        pid_hash: bool = "pid-hash", absent "false",
+            "whether a hash of the address space's number enters into a page's color (colored-lists)";
+        sharing: Sharing = "sharing", absent "segment",
+            "by what a policy keeps its state where address spaces share pages";
+        fragmentation: Option<At<UpTo<100>>> = "fragmentation", absent "0: as after boot",
+            "percent of memory scattered with older pages at the start (buddy)";
+        file: Option<At<String>> = "file", form "a path", absent "must be given if placement.policy is recorded",
+            "the placements that a recorded placement repeats: Parquet, or a map of addresses as text (placement.md)";
+    }
 }
 
-/// The policy and what it is told, the memory, and what the user should know.
-pub(super) fn read_placement(
-    placement: Option<Located>,
+/// `PlacementConfig` decides which frame a page gets. Together with [`Memory`] it is everything but the seed:
+/// equal values, equal placements. (Settings that the policy does not use are the same in all.)
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacementConfig {
+    /// The policy's name.
+    pub policy: &'static str,
+    /// The policy's settings. Where physical = virtual, none of them matters.
+    pub settings: Settings,
+    /// The file of the recording that is repeated, if one is.
+    pub file: Option<String>,
+}
+
+impl PlacementConfig {
+    /// The policy.
+    ///
+    /// # Panics
+    /// Never, for the placement of a machine: it names one of the list.
+    #[must_use]
+    pub fn policy(&self) -> &'static Policy {
+        policy(self.policy).expect("a checked machine names a policy of the list")
+    }
+
+    /// Returns whether the placement policy needs the segments of the space that faults.
+    pub(crate) fn reads_segments(&self) -> bool {
+        self.policy().reads_segments(&self.settings)
+    }
+
+    /// Returns whether a resolved description states the key of `[placement]`: the policy, and what it uses.
+    pub(super) fn states(&self, key: &str, memory: &Memory) -> bool {
+        match key {
+            "policy" => true,
+            "pool" => self.states_pool(memory),
+            // It has become bins or colors.
+            "tuned-for" => false,
+            used => self.policy().uses(used),
+        }
+    }
+
+    /// Returns whether a description states the pool: where the policy uses one, and where the user gave another
+    /// than the usual to a policy that a policy of one's own may stand in for. (Elsewhere a reader would be told
+    /// that it makes no difference.)
+    fn states_pool(&self, memory: &Memory) -> bool {
+        let is_usual = |frames| usual_pool(memory.page, frames) == self.settings.pool;
+        matches!(self.policy().manner, Manner::Pool(_))
+            && (self.policy().uses("pool") || !memory.frames.is_some_and(is_usual))
+    }
+}
+
+/// Checks the placement and the size of the memory in which it places, and fills in what the section leaves out. Returns
+/// what the user should know, too.
+pub(super) fn check_placement(
+    section: &mut Given<PlacementKeys>,
+    memory: &MemoryKeys,
     page: PowerOfTwo,
-    size: Option<(Bytes, String)>,
     tree: &TreeConfig,
     place: &str,
 ) -> Result<(PlacementConfig, Memory, Vec<String>)> {
-    let empty = Located { place: format!("{place}: placement"), value: Value::Table(Vec::new()) };
-    let mut section = Section::open("placement", placement.unwrap_or(empty))?;
-    let (name, at) = section.text("policy")?.unwrap_or(("random".to_string(), section.place().to_string()));
+    let Given { keys, given } = section;
+    let At { value: name, place: at } =
+        keys.policy.clone().unwrap_or_else(|| At::derived("random".to_string()));
     let Some(found) = policy(&name) else {
         return Err(unknown(&name, &at, "the placement policies are", POLICIES.iter().map(|p| p.name)));
     };
-    let mut notes: Vec<String> = section
-        .given()
-        .filter(|(key, _)| *key != "policy" && !found.uses(key))
-        .filter(|(key, _)| section.knows(key))
+    let mut notes: Vec<String> = given
+        .iter()
+        .filter(|(key, _)| key != "policy" && !found.uses(key))
         .map(|(key, at)| format!("{at}: placement {name} does not use {key}"))
         .collect();
-    let typed = Typed {
-        pool: section.size("pool")?,
-        bins: section.number("bins", u32::MAX)?,
-        tuned_for: section.text("tuned-for")?,
-        colors: section.number("colors", u32::MAX)?,
-        pid_hash: section.boolean("pid-hash")?.unwrap_or(false),
-        sharing: section.choice_or("sharing", Sharing::ALL, Sharing::name, Sharing::Segment)?,
-        fragmentation: section.number("fragmentation", 100)?.map_or(0, |(percent, _)| percent),
-        file: section.text("file")?,
-    };
-    section.finish()?;
-    let tuned = tuned_cache(typed.tuned_for.as_ref(), tree)?;
-    if let Some((_, at)) = &typed.tuned_for {
-        let given = [("bins", typed.bins.is_some()), ("colors", typed.colors.is_some())];
+    let tuned = tuned_cache(keys.tuned_for.as_ref(), tree)?;
+    if let Some(At { place: at, .. }) = &keys.tuned_for {
+        let given = [("bins", keys.bins.is_some()), ("colors", keys.colors.is_some())];
         for (key, _) in given.iter().filter(|(key, given)| *given && found.uses(key)) {
             notes.push(format!("{at}: placement.{key} is given, and holds"));
         }
     }
     let is_identity = found.name == "identity";
-    if let (Some((_, at)), true) = (&size, is_identity) {
+    if let (Some(At { place: at, .. }), true) = (&memory.size, is_identity) {
         notes.push(format!("{at}: with placement {name}, physical = virtual: memory has no size"));
     }
-    let frames = if is_identity { None } else { Some(count_frames(size, page, place)?) };
-    let file = typed.file.as_ref().filter(|_| found.uses("file")).map(|(path, _)| path.clone());
+    let frames = if is_identity { None } else { Some(count_frames(memory.size.as_ref(), page, place)?) };
+    let file = keys.file.as_ref().filter(|_| found.uses("file")).map(|path| path.value.clone());
     if found.uses("file") && file.is_none() {
         return Err(Problem::request(
             "missing",
@@ -79,13 +129,19 @@ pub(super) fn read_placement(
             "add file = \"PLACEMENT.parquet\": one that `binhop run --dump-placement` wrote",
         ));
     }
-    let settings = typed.resolve(found, frames, page, tuned, tree)?;
-    Ok((PlacementConfig { policy: found.name, settings, file }, Memory { page, frames }, notes))
+    let settings = resolve(keys, found, frames, page, tuned, tree)?;
+    keys.policy = Some(At::derived(name));
+    keys.pool = Some(At::derived(Bytes(settings.pool * page.bytes())));
+    keys.bins = Some(At::derived(UpTo(settings.bins.bytes() as u32)));
+    keys.colors = Some(At::derived(UpTo(settings.colors as u32)));
+    keys.fragmentation = Some(At::derived(UpTo(settings.fragmentation)));
+    let config = PlacementConfig { policy: found.name, settings, file };
+    Ok((config, Memory { page, frames }, notes))
 }
 
 /// The cache that a policy is tuned for, if one is named.
-fn tuned_cache<'a>(name: Option<&(String, String)>, tree: &'a TreeConfig) -> Result<Option<&'a CacheConfig>> {
-    let Some((name, at)) = name else { return Ok(None) };
+fn tuned_cache<'a>(name: Option<&At<String>>, tree: &'a TreeConfig) -> Result<Option<&'a CacheConfig>> {
+    let Some(At { value: name, place: at }) = name else { return Ok(None) };
     match tree.caches.iter().find(|config| config.name == *name) {
         Some(cache) => Ok(Some(cache)),
         None => {
@@ -102,60 +158,68 @@ fn bins_of(cache: &CacheConfig, page: PowerOfTwo) -> u64 {
     (cache.size.0 / (u64::from(cache.ways) * page.bytes())).max(1)
 }
 
-impl Typed {
-    /// Returns the policy's settings. A setting that the policy does not use is left at one value, so that equal
-    /// settings mean equal placements.
-    fn resolve(
-        self,
-        policy: &Policy,
-        frames: Option<u64>,
-        page: PowerOfTwo,
-        tuned: Option<&CacheConfig>,
-        tree: &TreeConfig,
-    ) -> Result<Settings> {
-        let count = frames.unwrap_or(1);
-        let physical = tree.caches.iter().filter(|cache| cache.index == IndexBy::Physical);
-        let most = || physical.map(|cache| bins_of(cache, page)).max().unwrap_or(1);
-        let natural = tuned.map_or_else(most, |cache| bins_of(cache, page));
-        let bins = match &self.bins {
-            None => PowerOfTwo::new(Bytes(natural)).expect("the bins of a cache are a power of two"),
-            Some((bins, at)) => check_bins(*bins, at, frames)?,
-        };
-        // A key that the policy does not use need not fit this memory.
-        let colors = match &self.colors {
-            None => natural.min(count),
-            Some((colors, at)) => check_colors(*colors, at, frames.filter(|_| policy.uses("colors")))?,
-        };
-        // A pool is there for a policy of one's own too, in place of one to which it makes no difference.
-        let picks = matches!(policy.manner, Manner::Pool(_));
-        let pool = match (frames.filter(|_| picks), &self.pool) {
-            (None, _) => 1,
-            (Some(frames), None) => usual_pool(page, frames),
-            (Some(frames), Some((pool, at))) => check_pool(*pool, at, page, frames)?,
-        };
-        let mut settings = Settings::new(count, pool);
-        for parameter in policy.parameters {
-            match parameter.name {
-                "bins" => settings.bins = bins,
-                "colors" => settings.colors = colors,
-                "pid-hash" => settings.pid_hash = self.pid_hash,
-                "sharing" => settings.sharing = self.sharing,
-                "fragmentation" => settings.fragmentation = self.fragmentation,
-                "file" => settings.recording = read_recording(self.file.as_ref(), page, count)?,
-                "pool" | "tuned-for" => {} // given above; part of bins or colors
-                other => unreachable!("{}: no such parameter: {other}", policy.name),
-            }
+/// Returns the policy's settings. A setting that the policy does not use is left at one value, so that equal
+/// settings mean equal placements.
+fn resolve(
+    keys: &PlacementKeys,
+    policy: &Policy,
+    frames: Option<u64>,
+    page: PowerOfTwo,
+    tuned: Option<&CacheConfig>,
+    tree: &TreeConfig,
+) -> Result<Settings> {
+    // No `..`: a new key is not compiled until it is used here.
+    let PlacementKeys { policy: _, pool, bins, tuned_for: _, colors, pid_hash, sharing, fragmentation, file } =
+        keys;
+    let count = frames.unwrap_or(1);
+    let physical = tree.caches.iter().filter(|cache| cache.index == IndexBy::Physical);
+    let most = || physical.map(|cache| bins_of(cache, page)).max().unwrap_or(1);
+    let natural = tuned.map_or_else(most, |cache| bins_of(cache, page));
+    let bins = match bins {
+        None => PowerOfTwo::new(Bytes(natural)).expect("the bins of a cache are a power of two"),
+        Some(At { value: UpTo(bins), place }) => check_bins(*bins, place, frames)?,
+    };
+    // A key that the policy does not use need not fit this memory.
+    let colors = match colors {
+        None => natural.min(count),
+        Some(At { value: UpTo(colors), place }) => {
+            check_colors(*colors, place, frames.filter(|_| policy.uses("colors")))?
         }
-        if frames.is_some() {
-            settings.check()?;
-        }
-        Ok(settings)
+    };
+    // A pool is there for a policy of one's own too, in place of one to which it makes no difference.
+    let picks = matches!(policy.manner, Manner::Pool(_));
+    let pool = match (frames.filter(|_| picks), pool) {
+        (None, _) => 1,
+        (Some(frames), None) => usual_pool(page, frames),
+        (Some(frames), Some(pool)) => check_pool(pool, page, frames)?,
+    };
+    let unused = Settings::new(count, pool);
+    let uses = |key| policy.uses(key);
+    let settings = Settings {
+        frames: count,
+        pool,
+        bins: if uses("bins") { bins } else { unused.bins },
+        colors: if uses("colors") { colors } else { unused.colors },
+        pid_hash: uses("pid-hash") && *pid_hash,
+        sharing: if uses("sharing") { *sharing } else { unused.sharing },
+        fragmentation: match fragmentation {
+            Some(At { value: UpTo(percent), .. }) if uses("fragmentation") => *percent,
+            _ => unused.fragmentation,
+        },
+        recording: match file {
+            Some(file) if uses("file") => read_recording(file, page, count)?,
+            _ => unused.recording,
+        },
+    };
+    if frames.is_some() {
+        settings.check()?;
     }
+    Ok(settings)
 }
 
-/// The recording in a file, if one is named, in pages of the machine; its frames lie in memory.
-fn read_recording(file: Option<&(String, String)>, page: PowerOfTwo, frames: u64) -> Result<Arc<Recording>> {
-    let Some((path, at)) = file else { return Ok(Arc::default()) };
+/// Reads the recording in a file, in pages of the machine. Its frames lie in memory.
+fn read_recording(file: &At<String>, page: PowerOfTwo, frames: u64) -> Result<Arc<Recording>> {
+    let At { value: path, place: at } = file;
     let place = format!("{at}: {path}");
     let placements = read_placements(path, at)?;
     let (pages, runs) = placements.in_pages(page.bytes(), &place)?;
@@ -215,51 +279,13 @@ fn check_colors(colors: u32, at: &str, frames: Option<u64>) -> Result<u64> {
     }
 }
 
-fn count_frames(size: Option<(Bytes, String)>, page: PowerOfTwo, place: &str) -> Result<u64> {
-    let Some((size, at)) = size else {
-        return Err(Problem::request(
-            "missing",
-            &format!("{place}: memory.size"),
-            "a placement other than identity chooses among the frames of a memory of known size",
-            "add size = \"128MiB\" to [memory]",
-        ));
-    };
-    if !size.0.is_multiple_of(page.bytes()) || size.0 == 0 {
-        return Err(Problem::request(
-            &size.to_string(),
-            &at,
-            &format!("memory is a whole number of pages ({}), at least one", Bytes(page.bytes())),
-            "make it a multiple of memory.page",
-        ));
-    }
-    let frames = size.0 / page.bytes();
-    if frames < LEAST_FRAMES {
-        return Err(Problem::request(
-            &size.to_string(),
-            &at,
-            &format!(
-                "memory is too small: one instruction can touch {LEAST_FRAMES} pages (two of its own, two of its data)"
-            ),
-            &format!("take {} or more", Bytes(LEAST_FRAMES * page.bytes())),
-        ));
-    }
-    if frames > u64::from(u32::MAX) {
-        return Err(Problem::request(
-            &size.to_string(),
-            &at,
-            "memory has fewer than 2^32 frames",
-            "make it smaller, or its pages larger",
-        ));
-    }
-    Ok(frames)
-}
-
 /// The pool of a machine that names none, in frames: 4 MiB, or all of a smaller memory.
-pub(super) fn usual_pool(page: PowerOfTwo, frames: u64) -> u64 {
+fn usual_pool(page: PowerOfTwo, frames: u64) -> u64 {
     frames.min(((4 << 20) / page.bytes()).max(1))
 }
 
-fn check_pool(pool: Bytes, at: &str, page: PowerOfTwo, frames: u64) -> Result<u64> {
+fn check_pool(pool: &At<Bytes>, page: PowerOfTwo, frames: u64) -> Result<u64> {
+    let At { value: pool, place: at } = pool;
     let memory = Bytes(frames * page.bytes());
     let wrong = |rule: &str, remedy: &str| Err(Problem::request(&pool.to_string(), at, rule, remedy));
     if !pool.0.is_multiple_of(page.bytes()) || pool.0 == 0 {
@@ -268,7 +294,7 @@ fn check_pool(pool: Bytes, at: &str, page: PowerOfTwo, frames: u64) -> Result<u6
             "make it a multiple of memory.page",
         );
     }
-    if pool > memory {
+    if *pool > memory {
         return wrong(
             &format!("the pool is no larger than memory ({memory})"),
             "make the pool smaller or memory larger",

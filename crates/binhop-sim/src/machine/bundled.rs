@@ -1,0 +1,32 @@
+//! The machines that come with binhop: the files under `machines/`.
+
+/// A machine that comes with binhop.
+#[derive(Clone, Copy, Debug)]
+pub struct Bundled {
+    /// The name by which users load it.
+    pub name: &'static str,
+    /// What the machine is, in a line.
+    pub about: &'static str,
+    /// The description, in TOML.
+    pub toml: &'static str,
+}
+
+macro_rules! bundled {
+    ($($name:literal, $about:literal;)*) => {
+        /// Every machine that comes with binhop: the files under `machines/`.
+        pub const BUNDLED: &[Bundled] = &[$(Bundled {
+            name: $name,
+            about: $about,
+            toml: include_str!(concat!("../../../../machines/", $name, ".toml")),
+        },)*];
+    };
+}
+
+bundled! {
+    "kh90", "Kessler and Hill 1990: 128 MiB in 16 KiB pages, split 32 KiB level 1, 4 MiB level 2, random placement";
+    "two-level", "Split 32 KiB level 1 and 1 MiB level 2, direct-mapped, physical = virtual: what plain cache simulators model";
+    "cachegrind-like", "What valgrind --tool=cachegrind simulates, counted as it counts: split 32 KiB 8-way level 1, 1 MiB 16-way last level, physical = virtual";
+    "zen-4k", "A present-day core: 4 KiB pages, 32 + 48 KiB level 1, 1 MiB 16-way level 2, 16 MiB 16-way level 3, random placement";
+    "apple-m1", "A present-day core with 16 KiB pages: 192 + 128 KiB level 1, 12 MiB 12-way level 2, random placement";
+    "skylake", "A present-day core whose last level has a hashed index: 4 KiB pages, 256 KiB 4-way level 2, 8 MiB 16-way level 3, random placement";
+}

@@ -1,0 +1,278 @@
+//! The forms of values, one type each: text, sizes, whole numbers, true or false, choices, sections with names of the
+//! user's choice.
+
+use binhop_base::escape::quoted;
+use binhop_base::{Bytes, Problem, Result};
+use binhop_hw::{CostRule, IndexBy, Replacement, Rules, TagBy, WritePolicy, WritebackOrder};
+use binhop_os::Sharing;
+
+use super::document::{Located, Value, unknown};
+use super::keys::{At, Form, Key, Resolved, Section};
+
+impl Form for String {
+    fn form() -> String {
+        "text".to_string()
+    }
+
+    fn read(located: Located, key: &Key) -> Result<Self> {
+        match located.value {
+            Value::Text(text) => Ok(text),
+            _ => Err(key.wrong_form(&located)),
+        }
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        resolved.line(name, &quoted(self));
+    }
+}
+
+impl Form for Bytes {
+    fn form() -> String {
+        "a size".to_string()
+    }
+
+    fn read(located: Located, _: &Key) -> Result<Self> {
+        Self::parse(&located.value.shown(), &located.place)
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        resolved.line(name, &format!("\"{self}\""));
+    }
+}
+
+impl Form for bool {
+    fn form() -> String {
+        "true or false".to_string()
+    }
+
+    fn read(located: Located, key: &Key) -> Result<Self> {
+        match located.value {
+            Value::Boolean(truth) => Ok(truth),
+            _ => Err(key.wrong_form(&located)),
+        }
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        resolved.line(name, &self.to_string());
+    }
+}
+
+/// A whole number from 0 to `MOST`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct UpTo<const MOST: u32>(pub(super) u32);
+
+impl<const MOST: u32> Form for UpTo<MOST> {
+    fn form() -> String {
+        if MOST == u32::MAX {
+            "a whole number".to_string()
+        } else {
+            format!("a whole number from 0 to {MOST}")
+        }
+    }
+
+    fn read(located: Located, key: &Key) -> Result<Self> {
+        let Value::Integer(number) = located.value else { return Err(key.wrong_form(&located)) };
+        match u32::try_from(number) {
+            Ok(number) if number <= MOST => Ok(Self(number)),
+            _ => Err(Problem::request(
+                &number.to_string(),
+                &located.place,
+                &format!("{} lies between 0 and {MOST}", key.name),
+                "give a number in that range",
+            )),
+        }
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        resolved.line(name, &self.0.to_string());
+    }
+}
+
+/// Makes a form of an enumeration that has `ALL` and `name`.
+macro_rules! choice {
+    ($($type:ty),*) => {$(
+        impl $crate::machine::keys::Form for $type {
+            fn form() -> String {
+                $crate::machine::forms::either(Self::ALL.iter().map(|choice| choice.name()))
+            }
+
+            fn read(
+                located: $crate::machine::document::Located,
+                key: &$crate::machine::keys::Key,
+            ) -> binhop_base::Result<Self> {
+                $crate::machine::forms::choose(located, key, Self::ALL, Self::name)
+            }
+
+            fn write(&self, name: &str, resolved: &mut $crate::machine::keys::Resolved<'_>) {
+                resolved.line(name, &format!("{:?}", self.name()));
+            }
+        }
+    )*};
+}
+pub(super) use choice;
+
+choice!(CostRule, IndexBy, Replacement, Rules, Sharing, TagBy, WritePolicy, WritebackOrder);
+
+/// The choices in words: `"a", "b" or "c"`.
+pub(super) fn either(names: impl Iterator<Item = &'static str>) -> String {
+    let names: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// Finds the choice that a key names.
+pub(super) fn choose<T: Copy>(
+    located: Located,
+    key: &Key,
+    choices: &[T],
+    name_of: impl Fn(T) -> &'static str,
+) -> Result<T> {
+    let place = located.place.clone();
+    let text = String::read(located, key)?;
+    match choices.iter().find(|&&choice| name_of(choice) == text) {
+        Some(&choice) => Ok(choice),
+        None => {
+            let names = choices.iter().map(|&choice| name_of(choice));
+            Err(unknown(&text, &place, &format!("{} is one of", key.name), names))
+        }
+    }
+}
+
+/// Sections of one kind under names of the user's choice: every `[cache.NAME]`, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Named<T>(pub(super) Vec<(String, At<T>)>);
+
+impl<T: Form> Form for Named<T> {
+    const KEYS: &'static [Key] = T::KEYS;
+
+    fn form() -> String {
+        "sections".to_string()
+    }
+
+    fn read(located: Located, key: &Key) -> Result<Self> {
+        let mut section = Section::open(key.name, T::KEYS, located)?;
+        Ok(Self(read_all(section.take_rest(), key)?))
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        for (of_user, section) in &self.0 {
+            section.value.write(&format!("{name}.{}", in_toml(of_user)), resolved);
+        }
+    }
+}
+
+/// The keys of a section whose names are the user's choice, after the keys that the section's list names before.
+#[derive(Clone, Debug)]
+pub(super) struct Rest<T>(pub(super) Vec<(String, At<T>)>);
+
+impl<T: Form> Form for Rest<T> {
+    fn form() -> String {
+        T::form()
+    }
+
+    fn take(section: &mut Section, key: &Key) -> Result<Option<At<Self>>> {
+        Ok(Some(At::derived(Self(read_all(section.take_rest(), key)?))))
+    }
+
+    fn read(located: Located, key: &Key) -> Result<Self> {
+        unreachable!("{}: {} has no one value", located.place, key.name)
+    }
+
+    fn write(&self, _: &str, resolved: &mut Resolved<'_>) {
+        for (name, at) in &self.0 {
+            at.value.write(&in_toml(name), resolved);
+        }
+    }
+}
+
+fn read_all<T: Form>(entries: Vec<(String, Located)>, key: &Key) -> Result<Vec<(String, At<T>)>> {
+    let read = |(name, located): (String, Located)| {
+        let place = located.place.clone();
+        Ok((name, At { value: T::read(located, key)?, place }))
+    };
+    entries.into_iter().map(read).collect()
+}
+
+/// A section, with the keys that the description gives there, in its order, and their places.
+#[derive(Clone, Debug)]
+pub(super) struct Given<T> {
+    pub(super) keys: T,
+    pub(super) given: Vec<(String, String)>,
+}
+
+impl<T: Form> Form for Given<T> {
+    const KEYS: &'static [Key] = T::KEYS;
+
+    fn form() -> String {
+        T::form()
+    }
+
+    fn read(located: Located, key: &Key) -> Result<Self> {
+        let given = match &located.value {
+            Value::Table(entries) => {
+                entries.iter().map(|(name, at)| (name.clone(), at.place.clone())).collect()
+            }
+            _ => Vec::new(),
+        };
+        Ok(Self { keys: T::read(located, key)?, given })
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        self.keys.write(name, resolved);
+    }
+}
+
+/// A section that is read once what it refers to is known.
+#[derive(Clone, Debug)]
+pub(super) enum Deferred<T> {
+    Unread(Located, Key),
+    Read(T),
+}
+
+impl<T: Form> Deferred<T> {
+    /// The names of the entries that are not read yet, and their places.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
+        let entries = match self {
+            Self::Unread(Located { value: Value::Table(entries), .. }, _) => entries.as_slice(),
+            _ => &[],
+        };
+        entries.iter().map(|(name, located)| (name.as_str(), located.place.as_str()))
+    }
+
+    pub(super) fn read_now(&mut self) -> Result<&mut T> {
+        if let Self::Unread(located, key) = self {
+            *self = Self::Read(T::read(located.clone(), key)?);
+        }
+        match self {
+            Self::Read(section) => Ok(section),
+            Self::Unread(..) => unreachable!("read just above"),
+        }
+    }
+}
+
+impl<T: Form> Form for Deferred<T> {
+    const KEYS: &'static [Key] = T::KEYS;
+
+    fn form() -> String {
+        T::form()
+    }
+
+    fn read(located: Located, key: &Key) -> Result<Self> {
+        Ok(Self::Unread(located, *key))
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        match self {
+            Self::Read(section) => section.write(name, resolved),
+            Self::Unread(located, _) => unreachable!("{}: not read", located.place),
+        }
+    }
+}
+
+/// Returns a name as a TOML key: bare where TOML allows it.
+fn in_toml(name: &str) -> String {
+    let is_bare = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if is_bare { name.to_string() } else { quoted(name) }
+}

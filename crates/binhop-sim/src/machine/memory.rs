@@ -1,0 +1,62 @@
+//! The section `[memory]`: physical memory and its pages.
+
+use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
+
+use super::keys::{At, keys};
+
+/// Physical memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes of a page and of a frame.
+    pub page: PowerOfTwo,
+    /// Number of frames; `None` where physical = virtual.
+    pub frames: Option<u64>,
+}
+
+keys! {
+    /// The keys of `[memory]`.
+    MemoryKeys of "memory" {
+        size: Option<At<Bytes>> = "size", absent "must be given unless placement.policy is identity",
+            "bytes of physical memory";
+        page: At<Bytes> = "page", form "a size, a power of two", "bytes of a page, and of a frame";
+    }
+}
+
+/// Pages that one instruction can need at once: it straddles pages, and so does its operand.
+const LEAST_FRAMES: u64 = 4;
+
+pub(super) fn check_page(page: &At<Bytes>) -> Result<PowerOfTwo> {
+    PowerOfTwo::check(page.value, "a page", &page.place)
+}
+
+/// Counts the frames of a memory from which a placement chooses.
+pub(super) fn count_frames(size: Option<&At<Bytes>>, page: PowerOfTwo, place: &str) -> Result<u64> {
+    let Some(At { value: size, place: at }) = size else {
+        return Err(Problem::request(
+            "missing",
+            &format!("{place}: memory.size"),
+            "a placement other than identity chooses among the frames of a memory of known size",
+            "add size = \"128MiB\" to [memory]",
+        ));
+    };
+    let wrong = |rule: &str, remedy: &str| Err(Problem::request(&size.to_string(), at, rule, remedy));
+    if !size.0.is_multiple_of(page.bytes()) || size.0 == 0 {
+        return wrong(
+            &format!("memory is a whole number of pages ({}), at least one", Bytes(page.bytes())),
+            "make it a multiple of memory.page",
+        );
+    }
+    let frames = size.0 / page.bytes();
+    if frames < LEAST_FRAMES {
+        return wrong(
+            &format!(
+                "memory is too small: one instruction can touch {LEAST_FRAMES} pages (two of its own, two of its data)"
+            ),
+            &format!("take {} or more", Bytes(LEAST_FRAMES * page.bytes())),
+        );
+    }
+    if frames > u64::from(u32::MAX) {
+        return wrong("memory has fewer than 2^32 frames", "make it smaller, or its pages larger");
+    }
+    Ok(frames)
+}

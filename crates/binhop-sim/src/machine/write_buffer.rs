@@ -1,0 +1,55 @@
+//! The section `[write-buffer.CACHE]`: the buffer behind a write-through cache.
+
+use binhop_base::{Problem, Result};
+use binhop_hw::{WriteBufferConfig, WritePolicy};
+
+use super::cache::{Cache, names, no_such_cache, position};
+use super::forms::{Deferred, Named, UpTo};
+use super::keys::{At, keys};
+
+keys! {
+    /// The keys of one `[write-buffer.CACHE]`.
+    WriteBufferKeys of "write-buffer" {
+        entries: At<UpTo<{ 1 << 20 }>> = "entries", form "a whole number", "writes it holds";
+        drain: At<UpTo<{ 1 << 30 }>> = "drain", form "cycles", "cycles that one entry takes to leave";
+    }
+}
+
+/// Puts each buffer behind its cache, and the buffers into the order of the caches.
+pub(super) fn add_buffers(
+    buffers: &mut Deferred<Named<WriteBufferKeys>>,
+    caches: &mut [Cache],
+) -> Result<()> {
+    // A mistyped name is refused before the keys that seem to be missing there.
+    for (name, place) in buffers.entries() {
+        if position(caches, name).is_none() {
+            return Err(no_such_cache(name, place, &names(caches), ""));
+        }
+    }
+    let buffers = buffers.read_now()?;
+    for (name, At { value: keys, place }) in &buffers.0 {
+        let behind = position(caches, name).expect("buffers have the names of caches");
+        let WriteBufferKeys { entries, drain } = keys;
+        if entries.value.0 == 0 {
+            return Err(Problem::request(
+                "0",
+                &entries.place,
+                "a write buffer holds at least one write",
+                "give it an entry, or leave the buffer out",
+            ));
+        }
+        let config = &mut caches[behind].config;
+        if config.write != WritePolicy::Through {
+            return Err(Problem::request(
+                name,
+                place,
+                "a write buffer stands behind a write-through cache",
+                &format!("add write = \"through\" to [cache.{name}], or leave the buffer out"),
+            ));
+        }
+        config.write_buffer =
+            Some(WriteBufferConfig { entries: entries.value.0, drain_cycles: drain.value.0.into() });
+    }
+    buffers.0.sort_by_key(|(name, _)| position(caches, name));
+    Ok(())
+}
