@@ -135,7 +135,7 @@ impl FrontGroup {
             (self.paths.takes(FastPath::DirectMapped), self.paths.takes(FastPath::KnownHits));
         if direct_mapped || known_hits {
             let whose = if direct_mapped { "all lanes" } else { "the backs of a lane" };
-            lines.push(format!("  requests that change nothing in any of {whose} are taken out once"));
+            lines.push(format!("  requests that change nothing in any of {whose} are removed once"));
         }
         let stacks: Vec<&StackedBacks> = self.lanes.iter().flat_map(|cells| &cells.stacks).collect();
         if !stacks.is_empty() {

@@ -8,7 +8,6 @@
 mod events;
 mod explain;
 mod frame_map;
-mod lookup;
 pub mod machine;
 pub mod memory_limit;
 pub mod occasion;
@@ -19,6 +18,7 @@ mod progress;
 mod results;
 mod run;
 mod sharing;
+mod soft_tlb;
 pub mod unit;
 
 pub use explain::explain;
@@ -27,8 +27,11 @@ pub use memory_limit::MemoryLimit;
 pub use options::{MOST_SEEDS, RunOptions};
 pub use progress::{InterruptCheck, Progress};
 pub use results::{Batches, LongTable, MetricInfo, Outcome, StoredBatches, metrics, write_table};
+/// For benchmarks and tests alone: it holds the whole prepared trace in memory.
+#[doc(hidden)]
+pub use run::Prepared;
 pub use run::{
-    PolicyMaker, Prepared, Reopen, TraceInput, estimated_memory, memory_stream, simulate, simulate_all,
+    PolicyMaker, Reopen, TraceInput, estimated_memory, memory_stream, simulate, simulate_all,
     simulate_in_rounds,
 };
 pub use sharing::FrontSharing;

@@ -112,7 +112,7 @@ impl Version {
 
 /// Returns a number of bytes for a message: three digits and a unit.
 #[must_use]
-pub fn told(bytes: u64) -> String {
+pub fn readable_bytes(bytes: u64) -> String {
     let (unit, shift) = [("TiB", 40), ("GiB", 30), ("MiB", 20)]
         .into_iter()
         .find(|(_, shift)| bytes >> shift > 0)
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn bytes_are_told_with_a_unit() {
-        assert_eq!(told(512), "0.5 KiB");
-        assert_eq!(told(5 << 20), "5.0 MiB");
-        assert_eq!(told((70 << 30) + (1 << 29)), "70 GiB");
+        assert_eq!(readable_bytes(512), "0.5 KiB");
+        assert_eq!(readable_bytes(5 << 20), "5.0 MiB");
+        assert_eq!(readable_bytes((70 << 30) + (1 << 29)), "70 GiB");
     }
 }

@@ -13,20 +13,10 @@ use super::recent::Page;
 use super::stacks::Stacks;
 use super::{FirstTouch, Paging, PagingOptions};
 use crate::events::{EventPlace, SystemEvent, read_event};
-use crate::lookup::LookupCache;
+use crate::soft_tlb::{SoftTlb, SoftTlbEntry};
 
-/// The known translation of a virtual page of an address space. It holds until address spaces change or, unless
-/// writes are free, until the page is written.
-#[derive(Clone, Copy)]
-struct Known {
-    page_no: u64,
-    asid: u32,
-    page: u32,
-    write_free: bool,
-}
-
-const NOTHING: Known = Known { page_no: u64::MAX, asid: 0, page: 0, write_free: false };
-const KNOWN: usize = 4096;
+/// The entries of the table of recent translations.
+const TRANSLATIONS: usize = 4096;
 const FETCH: usize = 0;
 const DATA: usize = 1;
 
@@ -38,9 +28,9 @@ pub(super) struct Pass {
     pid_hash: bool,
     spaces: Spaces,
     running: Asid,
-    known: LookupCache<Known, KNOWN>,
+    soft_tlb: SoftTlb<TRANSLATIONS>,
     /// The page of each port's last reference, as long as every color count holds it in its recent group.
-    ports: [Known; 2],
+    ports: [SoftTlbEntry; 2],
     pages: Vec<Page>,
     clock: u64,
     colors: Vec<u64>,
@@ -70,8 +60,8 @@ impl Pass {
             pid_hash: options.pid_hash,
             spaces: Spaces::new(page, Bytes(source.meta().page_size.unwrap_or(4096))),
             running: Asid(0),
-            known: LookupCache::new(NOTHING),
-            ports: [NOTHING; 2],
+            soft_tlb: SoftTlb::new(),
+            ports: [SoftTlbEntry::EMPTY; 2],
             pages: Vec::new(),
             clock: 0,
             colors: options.colors.clone(),
@@ -128,7 +118,7 @@ impl Pass {
     #[inline(always)]
     fn touch_all<const PORT: usize>(&mut self, first: u64, last: u64, write: bool) -> Result<()> {
         let port = self.ports[PORT];
-        if first == last && first == port.page_no && (!write || port.write_free) {
+        if first == last && port.translates(first, write) {
             self.clock += 1;
             self.pages[port.page as usize].last = self.clock;
             return Ok(());
@@ -141,26 +131,24 @@ impl Pass {
 
     #[inline]
     fn touch<const PORT: usize>(&mut self, page_no: u64, write: bool) -> Result<()> {
-        let asid = self.running.0;
-        let slot = (page_no ^ u64::from(asid).wrapping_mul(0x9E37_79B9)) as usize % KNOWN;
-        let mut known = self.known[slot];
-        if known.page_no != page_no || known.asid != asid || write && !known.write_free {
-            known = self.look_up(page_no, write, slot)?;
-        }
+        let entry = match self.soft_tlb.find(self.running, page_no, write) {
+            Some(entry) => entry,
+            None => self.look_up(page_no, write)?,
+        };
         self.clock += 1;
-        let page = &mut self.pages[known.page as usize];
+        let page = &mut self.pages[entry.page as usize];
         page.last = self.clock;
         if page.away != 0 {
-            self.bring_in(known.page);
+            self.bring_in(entry.page);
         }
-        self.ports[PORT] = known;
+        self.ports[PORT] = entry;
         Ok(())
     }
 
     /// Asks the address spaces which page it is.
     #[cold]
     #[inline(never)]
-    fn look_up(&mut self, page_no: u64, write: bool, slot: usize) -> Result<Known> {
+    fn look_up(&mut self, page_no: u64, write: bool) -> Result<SoftTlbEntry> {
         let touch = self.spaces.touch(self.running, PageNo(page_no), write)?;
         if self.spaces.has_dead() {
             drop(self.spaces.drain_dead()); // dead pages keep their frames and age
@@ -180,12 +168,11 @@ impl Pass {
             );
         }
         if write {
-            self.ports = [NOTHING; 2]; // perhaps a copy on write: the port's page is no longer this one
+            self.ports = [SoftTlbEntry::EMPTY; 2]; // perhaps a copy on write: the port's page is no longer this one
         }
-        let (page, write_free) = (touch.page.0, touch.write_free);
-        let known = Known { page_no, asid: self.running.0, page, write_free };
-        self.known.put(slot, known);
-        Ok(known)
+        let entry = SoftTlbEntry::new(self.running, PageNo(page_no), &touch);
+        self.soft_tlb.put(entry);
+        Ok(entry)
     }
 
     /// A touched page goes to the recent group of every color count that had demoted it.
@@ -199,7 +186,7 @@ impl Pass {
                 self.pages[left as usize].away |= 1 << index;
                 for port in &mut self.ports {
                     if port.page == left {
-                        *port = NOTHING;
+                        *port = SoftTlbEntry::EMPTY;
                     }
                 }
             }
@@ -212,11 +199,11 @@ impl Pass {
         match read_event(batch, row, &place, self.running, &mut self.spaces)? {
             SystemEvent::Switch(asid, _) => {
                 self.running = asid;
-                self.ports = [NOTHING; 2];
+                self.ports = [SoftTlbEntry::EMPTY; 2];
             }
             SystemEvent::Spaces => {
-                self.known.forget();
-                self.ports = [NOTHING; 2];
+                self.soft_tlb.clear();
+                self.ports = [SoftTlbEntry::EMPTY; 2];
                 drop(self.spaces.drain_dead());
             }
             SystemEvent::Kernel(_) | SystemEvent::Syscall | SystemEvent::Nothing => {}

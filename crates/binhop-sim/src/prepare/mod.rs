@@ -43,6 +43,7 @@ use binhop_trace::{EventBatch, Op};
 
 use crate::events::Switch;
 use crate::occasion::Subscription;
+use crate::soft_tlb::SoftTlb;
 pub use block::{Block, Control, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, Stream};
 pub use cuts::Cuts;
 use filter::Filters;
@@ -51,8 +52,8 @@ use lives::Lives;
 pub use lives::Turn;
 pub(crate) use needs::Needs;
 use occasions::Occasions;
+use pages::TRANSLATIONS;
 pub(crate) use pages::own_page;
-use pages::{NOTHING, SoftTlb};
 use residency::ResidencyHorizon;
 
 /// `Process` says who executes: an address space, in user mode or in the kernel on its behalf.
@@ -120,7 +121,7 @@ pub struct Prepare {
     believe: [bool; 2],
     /// The occasions for which a unit asks, if there is a unit.
     occasions: Option<Occasions>,
-    soft_tlb: SoftTlb,
+    soft_tlb: SoftTlb<TRANSLATIONS>,
     horizon: ResidencyHorizon,
     safe: Option<u64>,
     /// The segments of the address space for which a placement was last asked, if any placement reads
@@ -201,7 +202,7 @@ impl Prepare {
             occasions: setup.subscription.as_ref().map(|subscription| {
                 Occasions::new(Arc::clone(subscription), &needs.shapes, needs.split, needs.page.log2())
             }),
-            soft_tlb: SoftTlb::new(NOTHING),
+            soft_tlb: SoftTlb::new(),
             horizon,
             safe: setup.safe,
             segments: setup.lists_segments.then(|| [].into()),

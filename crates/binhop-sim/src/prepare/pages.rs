@@ -10,25 +10,12 @@ use binhop_base::{Kind, MappingId, PageId, PageNo, PowerOfTwo, Result};
 use binhop_os::{Request as PageRequest, SegmentId};
 
 use super::{Control, Mapped, Prepare};
-use crate::lookup::LookupCache;
+
 use crate::occasion::Occasion;
+use crate::soft_tlb::SoftTlbEntry;
 
-/// `SoftTlbEntry` is the last translation of a page.
-#[derive(Clone, Copy)]
-pub(super) struct SoftTlbEntry {
-    page_no: u64,
-    asid: u32,
-    mapping: u32,
-    page: u32,
-    write_free: bool,
-}
-
-/// `SoftTlb` caches recent translations of this simulation. It is not part of the simulated machine.
-pub(super) type SoftTlb = LookupCache<SoftTlbEntry, TRANSLATIONS>;
-
-pub(super) const NOTHING: SoftTlbEntry =
-    SoftTlbEntry { page_no: u64::MAX, asid: 0, mapping: 0, page: 0, write_free: false };
-const TRANSLATIONS: usize = 1 << 15;
+/// The entries of the table of recent translations.
+pub(super) const TRANSLATIONS: usize = 1 << 15;
 
 /// Returns a page that a unit owns, by its number among the unit's pages. These are the first pages of the
 /// stream, at the upper end of the kernel's space.
@@ -65,12 +52,12 @@ impl Prepare {
     pub(super) fn reach(&mut self, port: usize, line: u64, kind: Kind) -> Result<MappingId> {
         let in_page = self.page.log2() - self.line_log2[port];
         let (page_no, store) = (line >> in_page, kind == Kind::Store);
-        let asid = self.running.asid.0;
-        let slot = (page_no ^ u64::from(asid).wrapping_mul(0x9E37_79B9)) as usize % TRANSLATIONS;
-        let known = self.soft_tlb[slot];
-        let hit = known.page_no == page_no && known.asid == asid && (known.write_free || !store);
-        let entry = if hit { known } else { self.touch(page_no, store, slot)? };
-        if hit && self.safe.is_none() {
+        let known = self.soft_tlb.find(self.running.asid, page_no, store);
+        let entry = match known {
+            Some(entry) => entry,
+            None => self.touch(page_no, store)?,
+        };
+        if known.is_some() && self.safe.is_none() {
             // Physical = virtual: lanes were asked for the page when it was first translated, and it never
             // leaves.
             return Ok(MappingId(entry.mapping));
@@ -85,7 +72,7 @@ impl Prepare {
     }
 
     #[inline(never)]
-    fn touch(&mut self, page_no: u64, store: bool, slot: usize) -> Result<SoftTlbEntry> {
+    fn touch(&mut self, page_no: u64, store: bool) -> Result<SoftTlbEntry> {
         let touch = self.spaces.touch(self.running.asid, PageNo(page_no), store)?;
         self.tell_mappings();
         self.seen.outside += u64::from(touch.outside && touch.new_page);
@@ -95,14 +82,8 @@ impl Prepare {
             self.forget_lines();
         }
         self.report_dead_pages();
-        let entry = SoftTlbEntry {
-            page_no,
-            asid: self.running.asid.0,
-            mapping: touch.mapping.0,
-            page: touch.page.0,
-            write_free: touch.write_free,
-        };
-        self.soft_tlb.put(slot, entry);
+        let entry = SoftTlbEntry::new(self.running.asid, PageNo(page_no), &touch);
+        self.soft_tlb.put(entry);
         Ok(entry)
     }
 

@@ -72,7 +72,7 @@ impl Prepare {
             SystemEvent::Nothing => {}
             SystemEvent::Spaces => {
                 self.follow_lives(batch, row);
-                self.soft_tlb.forget();
+                self.soft_tlb.clear();
                 self.forget_lines();
                 self.forget_pages();
                 self.report_dead_pages();

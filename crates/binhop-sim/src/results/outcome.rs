@@ -77,10 +77,10 @@ impl MachineReport {
                 trace,
                 "trace",
                 &format!(
-                    "it held {} references in one round of seeds and {} in another: it changed meanwhile",
+                    "the trace held {} references in one round of seeds and {} in another, so it changed between the rounds",
                     mine[0], other[0]
                 ),
-                "leave it alone until the run is over",
+                "keep the file as it is until the run ends",
             ));
         }
         self.results = below(&self.results, &more.results);

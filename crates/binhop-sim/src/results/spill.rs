@@ -48,8 +48,8 @@ fn nameless(directory: &Path) -> io::Result<File> {
 
 fn failed(error: &io::Error, what: &str) -> Box<Problem> {
     let directory = std::env::temp_dir();
-    let rule = format!("counts of a long run wait there for its end, and cannot be {what}");
-    let remedy = "make room, or set TMPDIR to a directory that has";
+    let rule = format!("the counts of a long run lie there until the run ends, and they cannot be {what}");
+    let remedy = "make room there, or set TMPDIR to a directory with room";
     Problem::run(&error.to_string(), &directory.display().to_string(), &rule, remedy)
 }
 

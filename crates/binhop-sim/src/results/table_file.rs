@@ -147,6 +147,6 @@ impl Iterator for StoredBatches {
 }
 
 fn unreadable(error: &dyn Display, place: &str) -> Box<Problem> {
-    let rule = "the rows of a table that binhop wrote are read from there";
+    let rule = "binhop reads the rows of a table from this file, which it wrote itself";
     Problem::request(&error.to_string(), place, rule, "run the command again")
 }

@@ -21,7 +21,7 @@ use binhop_base::{Bytes, Problem};
 use binhop_hw::{CacheConfig, CacheCounters, Request};
 
 use crate::machine::Machine;
-use crate::memory_limit::{MemoryLimit, told};
+use crate::memory_limit::{MemoryLimit, readable_bytes};
 use crate::options::RunOptions;
 use crate::prepare::{BLOCK_ROWS, Growth, Row};
 use crate::results::meter::{OF_STREAM, SLOTS};
@@ -311,17 +311,17 @@ impl MemoryEstimate {
         let remedy = match self.would_fit(memory, all, growth) {
             Some(fits) => format!("with this memory {fits} would fit; or make room"),
             None if tables > memory.bytes / 2 => {
-                format!("its tables take {}: ask for fewer seeds", told(tables))
+                format!("its tables take {}: ask for fewer seeds", readable_bytes(tables))
             }
             None => "make room, or allow more".to_string(),
         };
         Problem::request(
-            &format!("{} of memory", told(estimated_memory)),
+            &format!("{} of memory", readable_bytes(estimated_memory)),
             &format!("machine {}", names.join(", ")),
             &format!(
                 "one placement needs {}{after}, and a run may take {} ({})",
-                told(estimated_memory),
-                told(memory.bytes),
+                readable_bytes(estimated_memory),
+                readable_bytes(memory.bytes),
                 memory.source
             ),
             &remedy,
@@ -341,9 +341,9 @@ impl MemoryEstimate {
             &format!("{all} seeds"),
             &format!("trace {name}"),
             &format!(
-                "at once they need {} of memory and there are {} ({}): they must be done in rounds, and this trace can be read only once",
-                told(self.bytes(all, all, growth)),
-                told(memory.bytes),
+                "at once they need {} of memory and there are {} ({}); rounds would read the trace again, and this trace can be read only once",
+                readable_bytes(self.bytes(all, all, growth)),
+                readable_bytes(memory.bytes),
                 memory.source
             ),
             &format!("ask for {fit} seeds or fewer, or write the trace to a file first (binhop import)"),

@@ -109,7 +109,7 @@ fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
     if seen.syscalls > 0 {
         let count = seen.syscalls;
         notes.push(format!(
-            "{count} system calls passed over: what the kernel itself references is not in the trace"
+            "the trace holds {count} system calls, without the references that the kernel makes for them"
         ));
     }
     if seen.outside > 0 && run.prepare.spaces().has_maps() {

@@ -16,7 +16,7 @@ use super::engine::{check_machines, run};
 use super::memory_estimate::{MemoryEstimate, guess};
 use super::worker::PolicyMaker;
 use crate::machine::Machine;
-use crate::memory_limit::{MemoryLimit, told};
+use crate::memory_limit::{MemoryLimit, readable_bytes};
 use crate::options::RunOptions;
 use crate::prepare::Growth;
 use crate::progress::Progress;
@@ -147,8 +147,8 @@ pub(crate) fn explain_rounds(machines: &[Machine], options: &RunOptions) -> Opti
         }
     }
     let (all, guess) = (options.seeds.len(), guess(options));
-    let estimated_memory = told(MemoryEstimate::of(machines, machines, options).bytes(all, all, guess));
-    let (there, source) = (told(memory.bytes), &memory.source);
+    let estimated_memory = readable_bytes(MemoryEstimate::of(machines, machines, options).bytes(all, all, guess));
+    let (there, source) = (readable_bytes(memory.bytes), &memory.source);
     (number > 1).then(|| {
         format!(
             "memory: {all} seeds take about {estimated_memory} where a trace touches {} pages, and there are {there} ({source}): \

@@ -30,7 +30,7 @@ impl SharedFront {
         let tree = trees[0];
         let config = tree.config();
         let direct_mapped =
-            || DirectMappedFilter::new(tree).expect("the plan takes this path where all trees allow it");
+            || DirectMappedFilter::new(tree).expect("the path is taken where all trees allow it");
         Self {
             // A front that draws random victims is not shared, so the seed does not matter.
             front: Some(Front::with(tree, Rng::new(seed), paths)),

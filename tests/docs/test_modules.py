@@ -1,0 +1,40 @@
+"""The crates are layered: no two modules use each other, and a type name is defined once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.docs.module_graph import Crate, crates, cycles, siblings
+
+
+@pytest.mark.parametrize("crate", crates(), ids=lambda crate: crate.name)
+def test_no_two_modules_use_each_other(crate: Crate) -> None:
+    lifted = siblings(crate.graph())
+    found = [
+        sorted(use for source in group for target in group for use in lifted[source].get(target, ()))
+        for group in cycles(lifted)
+    ]
+    assert not found, "move what one module needs of the other into a module below both"
+
+
+@pytest.mark.parametrize("crate", crates(), ids=lambda crate: crate.name)
+def test_a_type_name_is_defined_once(crate: Crate) -> None:
+    twice = {name: places for name, places in crate.types().items() if len(places) > 1}
+    assert not twice, "a reader of the crate looks for one type of a name"
+
+
+def test_a_cycle_and_a_second_definition_are_found(tmp_path: object) -> None:
+    source = ROOT.__class__(str(tmp_path)) / "made-up" / "src"
+    (source / "b").mkdir(parents=True)
+    (source / "lib.rs").write_text("mod a;\nmod b;\n")
+    (source / "a.rs").write_text(
+        "use crate::b::inner::{self, Deep};\n/// crate::c::X\npub struct One(Deep);\n"
+    )
+    (source / "b" / "mod.rs").write_text("mod inner;\npub use inner::Deep;\n")
+    (source / "b" / "inner.rs").write_text(
+        "use super::super::a::One as Other;\npub struct Deep;\nstruct One;\n"
+    )
+    crate = Crate(source.parent)
+    assert cycles(siblings(crate.graph())) == [[("a",), ("b",)]]
+    assert [name for name, places in crate.types().items() if len(places) > 1] == ["One"]
