@@ -1,4 +1,5 @@
-//! `rules = "cachegrind"`: the whole engine against the oracle of those rules, and what they refuse.
+//! `rules = "cachegrind"`: the whole engine is compared with the oracle of these rules, and their refusals
+//! are tested.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -12,7 +13,7 @@ use binhop_trace::{EventBatch, Op};
 use common::{Event, SMALL, batch, event, reference, run};
 use proptest::prelude::*;
 
-/// Cachegrind's nine counts as metrics, in the order it prints them.
+/// Returns cachegrind's nine counts as metrics, in the order in which cachegrind prints them.
 const NINE: [&str; 9] = [
     "l1i.fetch.accesses",
     "l1i.fetch.misses",
@@ -43,7 +44,7 @@ fn nine(machine: &Machine, events: &EventBatch) -> [u64; 9] {
     NINE.map(|metric| value(&outcome, metric))
 }
 
-/// The oracle of a machine, having seen every reference.
+/// Returns the oracle of a machine after every reference.
 fn slow(machine: &Machine, events: &EventBatch) -> Cachegrind {
     let caches = &machine.tree().config().caches;
     let level = |name: &str| {
@@ -63,7 +64,7 @@ fn slow(machine: &Machine, events: &EventBatch) -> Cachegrind {
     slow
 }
 
-/// Every run of instructions as instructions of four bytes.
+/// Splits every run of instructions into instructions of four bytes.
 fn singly(events: &[Event]) -> EventBatch {
     let each = |event: &Event| match *event {
         Event::Fetch { page, offset, count } => {
@@ -115,15 +116,16 @@ fn events(rows: &[(Op, u64, u32, u32)]) -> EventBatch {
 
 #[test]
 fn a_straddle_is_one_access_a_modify_a_load_and_sizes_end_at_the_smallest_line() {
-    // Lines of 16 (instructions), 32 (data) and 64 bytes.
+    // The lines have 16 bytes (instructions), 32 bytes (data) and 64 bytes.
     let counts = |rows: &[(Op, u64, u32, u32)]| nine(&machine(&[]), &events(rows));
     assert_eq!(counts(&[(Op::Fetch, 0x10e, 4, 1)]), [1, 1, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(counts(&[(Op::Load, 0x11e, 8, 1)]), [0, 0, 0, 1, 1, 1, 0, 0, 0]);
     assert_eq!(counts(&[(Op::Modify, 0x11e, 8, 1)]), [0, 0, 0, 1, 1, 1, 0, 0, 0]);
-    // 16 bytes of 512 lie in one line; the next line has not come.
+    // 16 bytes of 512 lie in one line. The next line is not fetched.
     let long = [(Op::Store, 0x100, 512, 1), (Op::Store, 0x120, 8, 1)];
     assert_eq!(counts(&long), [0, 0, 0, 0, 0, 0, 2, 2, 1]);
-    // What a straddle touched of the pages' last and first line is there for each alone.
+    // A straddling reference brings in the last line of a page and the first line of the next page; each
+    // alone hits afterwards.
     let pages = [(Op::Store, 0xffc, 8, 1), (Op::Load, 0xff0, 8, 1), (Op::Load, 0x1000, 8, 1)];
     assert_eq!(counts(&pages), [0, 0, 0, 2, 0, 0, 1, 1, 1]);
     assert_eq!(counts(&[(Op::Load, u64::MAX, 8, 1)]), [0, 0, 0, 1, 1, 1, 0, 0, 0]);
@@ -131,7 +133,7 @@ fn a_straddle_is_one_access_a_modify_a_load_and_sizes_end_at_the_smallest_line()
 
 #[test]
 fn a_run_of_instructions_is_asked_for_line_by_line() {
-    // Five instructions of four bytes over two lines of 16.
+    // Five instructions of four bytes lie over two lines of 16 bytes.
     let run = events(&[(Op::Fetch, 0x10e, 20, 5)]);
     assert_eq!(nine(&machine(&[]), &run), [5, 3, 1, 0, 0, 0, 0, 0, 0]);
 }
@@ -147,7 +149,7 @@ fn the_metrics_know_no_written_data() {
     assert_eq!(value(&outcome, "cycles"), 213);
 }
 
-/// Settings that do not fit the rules, what the message calls the place, and a part of what it says.
+/// Settings that do not fit the rules, the place that the message names, and a part of the message.
 const WRONG: &[(&[&str], &str, &str)] = &[
     (&["cache.l1d.write=through"], "cache.l1d.write", "leaves no dirty line"),
     (&["cache.l1d.allocate=false"], "cache.l1d.allocate", "brings its line in"),

@@ -1,4 +1,4 @@
-//! What a run tells page by page: placements, repeated misses, and the pages of a process in conflict.
+//! Details of a run by page: placements, repeated misses, and the pages of a process in conflict.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -21,7 +21,7 @@ fn longs(table: &RecordBatch, column: &str) -> Vec<Option<u64>> {
     }
 }
 
-/// The sum of a metric's values that end so, for each seed, among the results.
+/// Sums the results' metrics with this ending, for each seed.
 fn sum(outcome: &Outcome, metrics: &[String]) -> BTreeMap<u64, f64> {
     let results = &outcome.results;
     let names = results.column_by_name("metric").unwrap().as_string::<i32>();
@@ -41,8 +41,8 @@ fn demand(cache: &str, what: &str) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// Of every cache, wherever it stands: repeated misses are the misses that are not compulsory, page by page;
-    /// and asking for details changes no result.
+    /// For every cache, wherever it stands, the repeated misses of all pages are the misses that are not
+    /// compulsory. Asking for details changes no result.
     #[test]
     fn repeated_misses_add_up(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..600)) {
         let machine = machine(number);
@@ -65,7 +65,7 @@ proptest! {
         }
     }
 
-    /// Every fault is in the log, in order; a frame is given away only with the page it held.
+    /// The log has every fault, in order. A frame is given away only together with the page that it held.
     #[test]
     fn the_log_of_placements_is_complete(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..600)) {
         let machine = machine(number);
@@ -87,13 +87,15 @@ proptest! {
     }
 }
 
-/// 32 frames, more than are touched with a pool to spare; level 2 of 4 bins and 2 ways.
+/// Makes a machine of 32 frames, more than the touched pages and the pool together; level 2 has 4 bins and 2
+/// ways.
 fn conflict_machine() -> Machine {
     let settings = ["memory.size=128KiB", "cache.l2.size=32KiB", "placement.pool=64KiB"].map(String::from);
     Machine::parse(&machine(0).resolved(), "conflicts", &settings).unwrap()
 }
 
-/// Space 0 touches pages 0..own of its own, spaces 0 and 1 the first pages of a shared segment; then 1 exits.
+/// Space 0 touches `own` pages of its own. Spaces 0 and 1 touch the first pages of a shared segment. Then
+/// space 1 exits.
 fn two_spaces(own: u64, shared: [u64; 2]) -> EventBatch {
     let mut rows = EventBuilder::default();
     let flags = map_flags::READ | map_flags::SHARED;
@@ -111,7 +113,7 @@ fn two_spaces(own: u64, shared: [u64; 2]) -> EventBatch {
     rows.finish()
 }
 
-/// A process's metric, among the processes.
+/// Returns a metric of a process.
 fn of_process(outcome: &Outcome, asid: u64, metric: &str) -> Option<f64> {
     let table = &outcome.processes.whole().unwrap();
     let names = table.column_by_name("metric").unwrap().as_string::<i32>();
@@ -157,6 +159,6 @@ fn pages_beyond_what_the_cache_holds_are_in_conflict_whatever_the_placement() {
     let outcome = run(&conflict_machine(), &two_spaces(8, [3, 0]), 500, &RunOptions::default());
     assert_eq!(of_process(&outcome, 0, "os.pages"), Some(11.0));
     assert_eq!(of_process(&outcome, 0, "l2.conflicts.minimum"), Some(3.0));
-    // Level 1 is two pages of one way.
+    // Level 1 has two pages of one way.
     assert_eq!(of_process(&outcome, 0, "l1d.conflicts.minimum"), Some(9.0));
 }

@@ -1,5 +1,5 @@
 //! Everything that makes binhop fast must leave every result as it is, to the bit: sharing a front among
-//! seeds, dropping sure hits, threads, batches, running seeds together or alone.
+//! seeds, skipping sure hits, threads, batches, running seeds together or alone.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -41,7 +41,7 @@ fn compare(number: usize, events: &[Event]) {
 }
 
 fn compare_on(machine: &Machine, events: &[Event]) {
-    // Enough to come out of the warm-up.
+    // The trace is long enough to end the warm-up.
     let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
     let path = some_path(events.len());
     let events = batch(&[vec![warm; 41], events.to_vec()].concat());
@@ -72,7 +72,7 @@ fn compare_on(machine: &Machine, events: &[Event]) {
     }
 }
 
-/// Returns the plan without one fast path.
+/// Returns the options without one fast path.
 fn without(options: &RunOptions, path: FastPath) -> RunOptions {
     RunOptions { without: FastPathSet::NONE.with(path), ..options.clone() }
 }
@@ -88,7 +88,7 @@ fn of_seed(table: &RecordBatch, seed: u64) -> RecordBatch {
     filter_record_batch(table, &seeds.values().iter().map(|&number| Some(number == seed)).collect()).unwrap()
 }
 
-/// Other levels 2, pools, policies and memories, as far as a machine takes them.
+/// Returns other levels 2, pools, policies and memories, as far as a machine accepts them.
 const CHANGES: &[&str] = &[
     "cache.l2.size=64KiB",
     "cache.l2.ways=4",
@@ -101,14 +101,15 @@ const CHANGES: &[&str] = &[
     "cache.l1d.ways=1",
 ];
 
-/// A machine, its changes, and a machine that has nothing to do with it.
+/// Returns a machine, changed versions of it, and an unrelated machine.
 fn family(number: usize) -> Vec<Machine> {
     let base = machine(number);
     let changed = |settings: &[String]| Machine::parse(&base.resolved(), &settings[0], settings).ok();
     let mut family: Vec<Machine> =
         CHANGES.iter().filter_map(|change| changed(&[(*change).to_string()])).collect();
     assert!(family.len() > CHANGES.len() / 2, "{}", base.name());
-    // The same sets with more ways: a stack, where LRU and what stands before it allow one.
+    // These are the same sets with more ways: an LRU stack, where the replacement and the front allow a
+    // stack.
     let level2 = base.tree().config().caches.iter().find(|cache| cache.name == "l2").unwrap();
     family.extend([1, 2, 4].into_iter().filter_map(|times| {
         let size = format!("cache.l2.size={}", Bytes(times * level2.size.0));
@@ -147,7 +148,7 @@ fn compare_family(number: usize, events: &[Event]) {
     }
 }
 
-/// A page that was evicted returns, and its line misses, though no other request of its slot came between.
+/// A page that was evicted returns, and its line misses, although no other request of its slot came between.
 #[test]
 fn a_line_that_left_with_its_page_is_no_known_hit() {
     let level2 = |size: &str| {
@@ -167,7 +168,7 @@ fn a_line_that_left_with_its_page_is_no_known_hit() {
         );
         Machine::parse(&toml, size, &[]).unwrap()
     };
-    // The lines of the smaller level 2 are those of a page, so that each has a slot of its own.
+    // The lines of the smaller level 2 are those of a page, so each line number has a slot of its own.
     let machines = [level2("4KiB"), level2("8KiB")];
     assert!(explained(&machines, 1, true).contains("fast paths: two-phase, chain, known-hits\n"));
     // The eleventh page takes the frame of page 0.
@@ -189,9 +190,9 @@ fn values(outcome: &Outcome, metric: &str) -> Vec<f64> {
     (0..names.len()).filter(|&row| names.value(row) == metric).map(|row| values.value(row)).collect()
 }
 
-/// Two lines conflict in level 1 and not in level 2. Each is loaded twice, then one is fetched. Two misses
-/// reach memory (100 cycles), three more accesses reach the inclusive level 2 (10) or memory. One instruction
-/// runs.
+/// Two lines conflict in level 1 and not in level 2. Each line is loaded twice, then one line is fetched. Two
+/// misses reach memory (100 cycles). Three more accesses reach the inclusive level 2 (10 cycles) or memory.
+/// One instruction runs.
 #[test]
 fn waits_for_an_inclusive_cache_are_counted_where_its_front_is_shared() {
     let toml = r#"memory = { size = "1MiB", page = "4KiB" }
@@ -232,7 +233,7 @@ fn the_plan_says_what_is_shared_and_why_not() {
     assert!(explained(0).contains("indexed by physical address bits above the page offset"));
     assert!(explained(4).contains("a write buffer or an inclusive cache answers every request"));
     assert!(explained(4).contains("a write buffer's stalls depend on each placement's misses"));
-    // The decision of each fast path, and why not.
+    // `explain` prints the decision on each fast path, and the reasons.
     assert!(scarce.contains("  fast paths: chain, known-hits, lru-stack\n"), "{scarce}");
     let why = "  fast path two-phase is not taken: level 1 is neither direct-mapped nor LRU of 2, 4 or 8 ways\n  \
                fast path direct-mapped is not taken: the back is not direct-mapped";
@@ -241,8 +242,8 @@ fn the_plan_says_what_is_shared_and_why_not() {
     assert!(at_once.contains("fast paths: none\n  fast path two-phase is not taken: a write"), "{at_once}");
     let off = self::explained(&family(1), 2, false);
     assert!(off.contains("fast paths: none\n  fast path two-phase is not taken: switched off\n"), "{off}");
-    // One machine under one seed has nothing to share, and three machines that differ behind the front only
-    // make one placement for each seed.
+    // One machine under one seed has nothing to share. Three machines that differ only behind the front make
+    // one placement for each seed.
     assert!(self::explained(&family(0)[..1], 1, true).contains("one seed: nothing to share"));
     let ways = |ways: u32| Machine::parse(&machine(0).resolved(), "ways", &[format!("cache.l2.ways={ways}")]);
     let level2 = [1, 2, 4].map(|number| ways(number).unwrap());
@@ -250,7 +251,7 @@ fn the_plan_says_what_is_shared_and_why_not() {
     assert!(lines.contains("= 5 lanes; each page placement is made once for its 3 backs"), "{lines}");
 }
 
-/// The plan in words, with the machines' numbers for names.
+/// Returns the sharing plan in words, with the machines' numbers as names.
 fn explained(machines: &[Machine], seeds: u64, share: bool) -> String {
     let names: Vec<String> = (0..machines.len()).map(|number| format!("number {number}")).collect();
     let options = RunOptions { seeds: (0..seeds).collect(), share, ..RunOptions::default() };
@@ -273,7 +274,7 @@ fn the_plan_names_each_machine_of_a_front_and_why_it_is_apart() {
     );
     let apart = "preparation 2: 1 machine that preparation 1 does not suit. They differ in ";
     assert!(lines.contains(apart), "{lines}");
-    // A policy of the caller's own, and machines that do not suit it.
+    // The following lines are about a policy of the caller's own, and about machines that do not suit it.
     let options = RunOptions::default();
     let lines = explain(&[machine(0)], &[String::new()], &options, Some("Mine")).unwrap();
     assert_eq!(lines[1], "policy: Mine places pages, in place of each machine's own policy");

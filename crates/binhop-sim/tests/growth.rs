@@ -14,7 +14,7 @@ use binhop_trace::{EventBatch, Op};
 use common::Fixed;
 use counting::{Cost, cost, turn};
 
-/// Returns a machine with this policy.
+/// Makes a machine with this policy.
 fn machine(policy: &str) -> Machine {
     machine_of("64MiB", "1MiB", policy)
 }
@@ -56,8 +56,8 @@ fn costs(events: &EventBatch, policy: &str) -> [Cost; 2] {
     [simulated, paged]
 }
 
-/// Twice the rows cost at most 2.3 times as much. Doubling vectors and deeper trees explain the excess over
-/// 2.
+/// Checks that twice the rows cost at most 2.3 times as much. Doubling vectors and deeper trees explain the
+/// excess over 2.
 fn assert_linear(name: &str, rows: u64, events: impl Fn(u64) -> EventBatch) {
     let (once, twice) = (costs(&events(rows), "random"), costs(&events(2 * rows), "random"));
     for (pass, (once, twice)) in ["simulation", "paging"].into_iter().zip(once.into_iter().zip(twice)) {
@@ -159,7 +159,7 @@ fn maps_that_children_inherit_are_kept_once() {
         }
         for child in 1..=forks {
             fork(&mut events, child, 0);
-            // Each child changes a map and a page of its own.
+            // Each child changes a map and touches a page of its own.
             map(&mut events, 2 * (child % maps.max(1)), 1, None);
             events.push(Op::Store, 1 << 12, 8, 1);
         }
@@ -170,8 +170,8 @@ fn maps_that_children_inherit_are_kept_once() {
     let (both, maps, forks) = (costs(maps, forks), costs(maps, 1), costs(1, forks));
     for ((both, maps), forks) in both.into_iter().zip(maps).zip(forks) {
         println!("maps and forks: {both:?}; maps: {maps:?}; forks: {forks:?}");
-        // A change copies a path of the shared tree, which has some nodes more than a tree of one map. Unshared maps
-        // would take hundreds of times as much.
+        // A change copies a path of the shared tree, which has some nodes more than a tree of one map. Maps
+        // that are not shared would take hundreds of times as much.
         assert!(both.peak <= 3 * (maps.peak + forks.peak), "{both:?} of {maps:?} and {forks:?}");
         assert!(both.asked <= 3 * (maps.asked + forks.asked), "{both:?} of {maps:?} and {forks:?}");
     }
@@ -190,7 +190,7 @@ fn address_spaces_that_come_once() {
     };
     assert_linear("asids", 20_000, events);
     // The bytes of each space hold the state of its page, its counts, and its rows in the report. No counter
-    // is kept that nothing asks for.
+    // is kept that nobody asks for.
     let [simulated, paged] = costs(&events(40_000), "random").map(|cost| cost.peak / 40_000);
     assert!(simulated <= 1500, "{simulated} B for each space");
     assert!(paged <= 600, "{paged} B for each space");
@@ -199,7 +199,7 @@ fn address_spaces_that_come_once() {
 #[test]
 fn segments_are_listed_for_policies_that_ask_in_bounded_memory() {
     let _turn = turn();
-    // Such a policy asks for lists of n segments for n placements. A block does not hold them all.
+    // Such a policy asks for lists of n segments for n placements. A block does not hold all of them.
     let events = |rows: u64| {
         let mut events = EventBuilder::default();
         for number in 0..rows {
@@ -251,15 +251,15 @@ fn short_processes_one_after_the_other() {
     let (few, many) = (peaks(processes, 2), peaks(processes, 22));
     let [simulated, paged] = [0, 1].map(|pass| (many[pass] - few[pass]) / (20 * processes));
     println!("a page of an ended process: {simulated} B simulated, {paged} B in the count of faults");
-    // The bytes hold the tables by page number, with doubling vectors at their largest, and a bit for each line. The
-    // difference also depends on what the smaller run takes for its processes at its peak: when their shares went to the
-    // disk, the smaller run fell from 27 MB to 17 and the larger one from 73 MB to 70, and the difference rose from 115 B
-    // to 133. No table took more.
+    // The bytes hold the tables by page number, with doubling vectors at their largest, and a bit for each
+    // line. The difference also depends on what the smaller run takes for its processes at its peak. When
+    // shares of processes went to the disk, the smaller run fell from 27 MB to 17 MB and the larger run from
+    // 73 MB to 70 MB. So the difference rose from 115 B to 133 B, although no table took more.
     assert!(simulated <= 140, "{simulated} B for each page of an ended process");
     assert!(paged <= 115, "{paged} B for each page of an ended process");
 }
 
-/// The most bytes of a run, and all that were asked for, under so many seeds.
+/// Returns the maximum of the bytes that a run holds, and all bytes that it allocates, under so many seeds.
 fn metered(machine: &Machine, events: &EventBatch, seeds: u64, interval: Option<u64>) -> Cost {
     let options = RunOptions { seeds: (0..seeds).collect(), interval, ..RunOptions::default() };
     cost(|| {
@@ -268,7 +268,7 @@ fn metered(machine: &Machine, events: &EventBatch, seeds: u64, interval: Option<
     })
 }
 
-/// Fetches of sixteen instructions, and changes between user and kernel.
+/// Makes fetches of sixteen instructions, and changes between user and kernel.
 fn marked(rows: u64) -> EventBatch {
     let mut events = EventBuilder::default();
     for row in 0..rows {
@@ -284,7 +284,7 @@ fn a_mark_allocates_nothing_in_a_lane_and_intervals_take_no_memory() {
     let _turn = turn();
     let (rows, lanes) = (20_000, 8);
     let [once, twice] = [rows, 2 * rows].map(marked);
-    // Both kinds of front: each lane's own, and one that all share.
+    // Both kinds of front are tested: a front for each lane, and a front that all lanes share.
     for (name, settings) in [("kh90", &[][..]), ("zen-4k", &["cache.l3.size=1MiB".to_string()])] {
         let machine = Machine::load(name, settings).unwrap();
         let more = |seeds| {
@@ -296,7 +296,7 @@ fn a_mark_allocates_nothing_in_a_lane_and_intervals_take_no_memory() {
             "{name}: {rows} intervals more: 2 lanes {asked} B, {peak} B; {}: {asked_by_all} B, {peak_of_all} B",
             2 + lanes
         );
-        // Of 40,000 marks in each lane, at most a place in a list for each 8 KiB on the disk.
+        // Each lane has 40,000 marks. They leave at most a place in a list for each 8 KiB on the disk.
         let each = asked_by_all.saturating_sub(asked) / lanes as usize;
         assert!(each <= 4096, "{name}: {each} B asked for by a lane");
         assert!(peak_of_all <= 16 << 10, "{name}: {peak_of_all} B for {rows} intervals more");
@@ -306,7 +306,7 @@ fn a_mark_allocates_nothing_in_a_lane_and_intervals_take_no_memory() {
 #[test]
 fn processes_take_no_memory_in_each_lane() {
     let _turn = turn();
-    // Processes that run once and exit, on one page that all share.
+    // The processes run once and exit, on one page that all of them share.
     let events = |processes: u64| {
         let mut events = EventBuilder::default();
         events.push_args(Op::Map, 5 << 12, 3 | 8, 1, [Some(1), Some(0)]);
@@ -326,14 +326,14 @@ fn processes_take_no_memory_in_each_lane() {
         let [once, twice] = [&once, &twice].map(|events| metered(&machine, events, seeds, None).peak);
         twice - once
     };
-    // A single lane shares nothing and is another matter.
+    // A single lane shares nothing, so the test has several lanes.
     let (of_two, of_all) = (more(2), more(2 + lanes));
     println!("{processes} processes more: 2 lanes {of_two} B, {} lanes {of_all} B", 2 + lanes);
     let each = of_all.saturating_sub(of_two) / lanes as usize;
     assert!(each <= 2 << 10, "{each} B in each lane for {processes} processes more");
 }
 
-/// Processes that live to the end, each with one page of its own.
+/// Makes processes that live to the end, each with one page of its own.
 #[test]
 fn a_process_that_lives_costs_little() {
     let _turn = turn();
@@ -357,6 +357,6 @@ fn a_process_that_lives_costs_little() {
     let in_a_lane = (of_all - of_two) / (lanes * processes);
     let outside = of_two / processes - 2 * in_a_lane;
     println!("a process with one page: {outside} B, and {in_a_lane} B in each lane");
-    // The tables have just doubled: address spaces, pages and mappings by number, and what finds them.
+    // The tables have just doubled: address spaces, pages and mappings by number, and the indexes to them.
     assert!(outside <= 460 && in_a_lane <= 55, "{outside} B, and {in_a_lane} B in each lane");
 }

@@ -1,5 +1,5 @@
-//! Compares the memory that a run is reckoned to take with the memory it takes. A run never takes more, and
-//! each seed takes at least half of what is reckoned for it.
+//! Compares the estimated memory of a run with the memory that it takes. A run never takes more than its
+//! estimate, and each seed takes at least half of its estimate.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -36,7 +36,7 @@ fn peak(machine: &Machine, events: &EventBatch, options: &RunOptions) -> u64 {
     cost(|| drop(simulate(machine, source, options, None, &mut |_| Ok(())).unwrap())).peak as u64
 }
 
-/// Compares the bytes of each seed, and of the whole run, as measured and as reckoned.
+/// Compares the measured and the estimated bytes of each seed and of the whole run.
 fn compare(name: &str, settings: &[&str], pages: u64, interval: Option<u64>) {
     let _turn = turn();
     let settings: Vec<String> = settings.iter().map(|&setting| setting.to_string()).collect();
@@ -49,42 +49,42 @@ fn compare(name: &str, settings: &[&str], pages: u64, interval: Option<u64>) {
     let machines = std::slice::from_ref(&machine);
     let (few, many) = (2, 10);
     let measured = [few, many].map(|seeds| peak(&machine, &events, &options(seeds, interval)));
-    let reckoned = [few, many]
+    let estimated = [few, many]
         .map(|seeds| estimated_memory(machines, &options(seeds, interval), seeds as usize, growth));
-    let of_a_seed = [measured, reckoned].map(|[less, more]| (more - less) / (many - few));
+    let of_a_seed = [measured, estimated].map(|[less, more]| (more - less) / (many - few));
     let what =
-        format!("{name} {settings:?}, {pages} pages: {measured:?}, {reckoned:?}, a seed {of_a_seed:?}");
+        format!("{name} {settings:?}, {pages} pages: {measured:?}, {estimated:?}, a seed {of_a_seed:?}");
     println!("{what}");
-    assert!(measured[0] <= reckoned[0] && measured[1] <= reckoned[1], "more than reckoned: {what}");
-    assert!(of_a_seed[0] <= of_a_seed[1], "a seed takes more than reckoned: {what}");
-    assert!(of_a_seed[1] <= 2 * of_a_seed[0], "a seed takes less than half of what is reckoned: {what}");
+    assert!(measured[0] <= estimated[0] && measured[1] <= estimated[1], "more than estimated: {what}");
+    assert!(of_a_seed[0] <= of_a_seed[1], "a seed takes more than estimated: {what}");
+    assert!(of_a_seed[1] <= 2 * of_a_seed[0], "a seed takes less than half of what is estimated: {what}");
 }
 
 #[test]
-fn machines_of_today_take_what_is_reckoned() {
+fn machines_of_today_take_what_is_estimated() {
     compare("zen-4k", &[], 2000, None);
     compare("skylake", &[], 2000, None);
 }
 
 #[test]
-fn small_machines_under_many_pages_take_what_is_reckoned() {
+fn small_machines_under_many_pages_take_what_is_estimated() {
     compare("two-level", &[], 30_000, None);
     compare("kh90", &["memory.size=64MiB", "placement.pool=1MiB"], 20_000, None);
 }
 
 #[test]
-fn policies_with_state_take_what_is_reckoned() {
+fn policies_with_state_take_what_is_estimated() {
     for policy in ["hierarchical", "buddy", "page-coloring-equal", "colored-lists"] {
         let policy = format!("placement.policy={policy}");
         compare("zen-4k", &[&policy], 2000, None);
     }
-    // Many lists of four frames, all in use.
+    // Many lists of four frames are all in use.
     let colors = ["placement.policy=colored-lists", "placement.colors=16384", "memory.size=256MiB"];
     compare("two-level", &colors, 40_000, None);
 }
 
 #[test]
-fn intervals_and_replacements_take_what_is_reckoned() {
+fn intervals_and_replacements_take_what_is_estimated() {
     compare("zen-4k", &[], 1000, Some(100));
     compare("zen-4k", &["cache.l3.replacement=srrip", "cache.l2.replacement=plru"], 1000, None);
 }

@@ -1,4 +1,5 @@
-//! What reaches memory, one access at a time: as many, of the same kinds, as the run counts; and exactly which.
+//! The accesses that reach memory, one at a time: their number and kinds are those that the run counts, and
+//! each is the expected access.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -25,7 +26,7 @@ fn stream(machine: &Machine, events: &EventBatch, options: &RunOptions) -> (Vec<
     (accesses, outcome)
 }
 
-/// Accesses of memory by kind: of reads, of writes.
+/// Counts accesses of memory by kind: of reads, of writes.
 fn counted(outcome: &Outcome) -> [u64; 2] {
     let column = |name: &str| outcome.results.column_by_name(name).unwrap().clone();
     let (names, values) = (column("metric"), column("value"));
@@ -114,11 +115,11 @@ fn reached(settings: &[&str], events: &EventBatch) -> String {
 #[test]
 fn exactly_these_at_exactly_these_cycles() {
     assert_eq!(lines(&[]), "r1000@0 r2000@1 r2400@1 w2000@1 r2800@8 r2820@8");
-    // Each read that the program waits for takes ten cycles; the victim leaves when its line has come.
+    // Each read for which the program waits takes ten cycles. The victim leaves when its line has arrived.
     assert_eq!(lines(&["cost.memory=10"]), "r1000@0 r2000@11 r2400@21 w2000@31 r2800@38 r2820@48");
     let first = ["cost.memory=10", "cache.l1d.writeback-order=before-fill"];
     assert_eq!(lines(&first), "r1000@0 r2000@11 w2000@21 r2400@21 r2800@38 r2820@48");
-    // Stores pass through: the word's line is written, nothing is ever dirty.
+    // Stores pass through: the word's line is written, and no line is ever dirty.
     let through = ["cache.l1d.write=through", "cache.l1d.allocate=false"];
     assert_eq!(lines(&through), "r1000@0 w2000@1 r2400@1 r2800@8 r2820@8");
 }
@@ -130,9 +131,9 @@ fn a_run_of_instructions_asks_for_all_its_lines_at_its_first_cycle() {
     rows.push(Op::Load, 0x2000, 4, 1);
     let run = rows.finish();
     assert_eq!(reached(&[], &run), "r1000@0 r1020@0 r2000@16");
-    // The processor waits for the first line before it asks for the second.
+    // The processor waits for the first line before it accesses the second line.
     assert_eq!(reached(&["cost.memory=10"], &run), "r1000@0 r1020@10 r2000@36");
-    // One row for each instruction: the second line is asked for when its first instruction starts.
+    // With one row for each instruction, the second line is accessed when its first instruction starts.
     let mut rows = EventBuilder::default();
     (0..16).for_each(|number| rows.push(Op::Fetch, 0x1000 + 4 * number, 4, 1));
     rows.push(Op::Load, 0x2000, 4, 1);

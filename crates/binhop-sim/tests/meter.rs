@@ -1,4 +1,4 @@
-//! Series and processes that are longer than what is kept in memory while a run goes on.
+//! Series and processes that do not fit into the memory kept for them during a run.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -31,10 +31,10 @@ line = "32B"
 next = "memory"
 "#;
 
-/// Values by seed, interval or process, and metric; none where they are undefined.
+/// Values by seed, interval or process, and metric; `None` where a value is undefined.
 type Rows = BTreeMap<(u64, u64, String), Option<f64>>;
 
-/// The values of a table by seed, a further key and metric.
+/// Returns the values of a table by seed, a further key and metric.
 fn rows(table: &RecordBatch, key: &str) -> Rows {
     let column = |name: &str| table.column_by_name(name).unwrap();
     let seeds = column("seed").as_primitive::<UInt64Type>();
@@ -84,7 +84,7 @@ fn ten_thousand_intervals_add_up() {
         events.push(Op::Fetch, row * 32 * 7 % 65_536, 32, 8);
         events.push(Op::Load, row * 48 % 131_072, 8, 1);
     }
-    // Two lanes share nothing, and write to one file by turns.
+    // Two lanes share nothing, and write to one file in turn.
     let options = RunOptions { seeds: vec![3, 8], interval: Some(8), threads: 2, ..RunOptions::default() };
     let outcome = run(&machine, &events.finish(), 5000, &options);
     let table = outcome.series.whole().unwrap();
@@ -125,7 +125,8 @@ fn six_thousand_processes_that_return_are_charged_what_they_did() {
     let machine = Machine::parse(TOML, "small", &[]).unwrap();
     let processes = 6000u64;
     let mut events = EventBuilder::default();
-    // Each runs three times: no table holds so many. All share a page; some exit between, and return.
+    // Each process runs three times, and no table holds so many processes. All share a page. Some exit in
+    // between and return.
     events.push_args(Op::Map, 5 << 12, 3 | 8, 1, [Some(1), Some(0)]);
     events.push(Op::Load, 5 << 12, 8, 1);
     for turn in 0..3u64 {
@@ -194,8 +195,8 @@ fn the_bytes_of_a_file_depend_on_its_rows_alone() {
     assert!(one == write(DataType::Utf8, false, &[1, 700, 33_333], "pieces.parquet"));
 }
 
-/// Writes a table of `batches` batches of `rows` rows, and stops at the `stop`-th question. Returns how many batches
-/// were asked for.
+/// Writes a table of `batches` batches of `rows` rows, and stops at check number `stop`. Returns how many
+/// batches were asked for.
 fn asked_before_the_stop(batches: u64, rows: u64, stop: u64) -> u64 {
     let schema = Schema::new(vec![Field::new("number", DataType::UInt64, false)]);
     let (asked, questions) = (Cell::new(0), Cell::new(0));
@@ -217,8 +218,8 @@ fn asked_before_the_stop(batches: u64, rows: u64, stop: u64) -> u64 {
 #[test]
 fn a_stopped_write_ends_before_the_next_batch_and_within_a_large_one() {
     assert_eq!(asked_before_the_stop(100, 10, 1), 0);
-    // Two questions for each batch: before it is asked for, and before its rows are written.
+    // Each batch has two checks: before it is asked for, and before its rows are written.
     assert_eq!(asked_before_the_stop(100, 10, 21), 10);
-    // A batch of a million rows is 61 pieces. It stops at the fortieth.
+    // A batch of a million rows is 61 pieces. The writer stops at the fortieth check.
     assert_eq!(asked_before_the_stop(2, 1_000_000, 41), 1);
 }

@@ -1,5 +1,5 @@
-//! Every placement policy in a whole machine: its keys, its mistakes, and that what makes binhop fast leaves its
-//! results as they are.
+//! Every placement policy in a whole machine: its keys, its errors, and the proof that sharing and skipping
+//! leave its results as they are.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -11,12 +11,12 @@ use binhop_trace::Op;
 use common::{Event, Fixed, SMALL, batch, event, machine, reference, run};
 use proptest::prelude::*;
 
-/// Policies that need no file: `tests/recorded.rs` is about the one that does.
+/// Returns the policies that need no file. `tests/recorded.rs` tests the policy that needs a file.
 fn built_in() -> impl Iterator<Item = &'static Policy> {
     POLICIES.iter().copied().filter(|policy| !policy.uses("file"))
 }
 
-/// A machine with level 1 of 1 bin, level 2 of 8 and level 3 of 4, and 64 frames.
+/// Makes a machine of 64 frames with a level 1 of 1 bin, a level 2 of 8 bins and a level 3 of 4 bins.
 const BASE: &str = r#"
 name = "base"
 memory = { size = "256KiB", page = "4KiB" }
@@ -62,7 +62,7 @@ fn bins_are_those_given_or_of_the_cache_tuned_for_or_the_most_there_are() {
     assert_eq!(placed(&both).notes(), ["--set placement.tuned-for=l3: placement.bins is given, and holds"]);
     let both = ["placement.policy=colored-lists", "placement.colors=5", "placement.tuned-for=l3"];
     assert_eq!(placed(&both).notes(), ["--set placement.tuned-for=l3: placement.colors is given, and holds"]);
-    // A virtually indexed cache has no bins to offer.
+    // A virtually indexed cache has no bins.
     let virtual_l2 =
         ["cache.l1.index=virtual", "cache.l1.tag=asid", "cache.l2.index=virtual", "cache.l2.tag=asid"];
     assert_eq!(bins(&virtual_l2), 4);
@@ -137,7 +137,7 @@ fn keys_that_a_policy_does_not_use_are_reported_and_make_no_difference() {
             let unused = format!("placement {} does not use {key}", policy.name);
             assert_eq!(machine.notes().iter().any(|note| note.ends_with(&unused)), !policy.uses(key));
             assert_eq!(machine.notes().len(), size + usize::from(!policy.uses(key)), "{:?}", machine.notes());
-            // Of a pool another's policy would be given, `first` says that it makes no difference.
+            // `first` says that a pool makes no difference, although another policy would use it.
             if !(policy.name == "first" && key == "pool") {
                 let equal = machine.placement() == plain.placement();
                 assert_eq!(equal, !policy.uses(key), "{} {key}", policy.name);
@@ -177,7 +177,7 @@ fn a_resolved_placement_reads_back_as_the_same() {
             let again = Machine::parse(&machine.resolved(), "resolved", &[]).unwrap();
             assert_eq!(machine.placement(), again.placement());
             assert_eq!(machine.resolved(), again.resolved());
-            // Of a key that makes no difference nobody is told who did not give it.
+            // A key that makes no difference is not reported to a user who did not give it.
             let unused = policy.name == "first" && given.contains(&"placement.pool=12KiB");
             let notes: Vec<&str> =
                 again.notes().iter().map(|note| note.rsplit_once(": ").unwrap().1).collect();
@@ -220,10 +220,10 @@ fn a_policy_of_ones_own_needs_a_pool() {
     }
 }
 
-/// One of the small machines under every policy that needs no file, and some under other settings.
+/// Makes one of the small machines under every policy that needs no file, and some under other settings.
 fn family(number: usize) -> Vec<Machine> {
     let base = machine(number);
-    // Where physical = virtual memory has no size: the other policies need one.
+    // Where physical = virtual, memory has no size. The other policies need a size.
     let size = base.memory().frames.is_none().then_some("memory.size=160KiB");
     let base = base.resolved();
     let with = |settings: &[&str]| {
@@ -244,7 +244,7 @@ fn family(number: usize) -> Vec<Machine> {
 }
 
 fn compare(number: usize, events: &[Event]) {
-    // Under cachegrind's rules no page is placed: other policies are refused (`tests/cachegrind.rs`).
+    // Under cachegrind's rules no page is placed. Other policies are refused (`tests/cachegrind.rs`).
     if SMALL[number].1.contains("rules = \"cachegrind\"") {
         return;
     }

@@ -1,4 +1,4 @@
-//! A placement that was dumped and is replayed gives the same counts, whatever was evicted meanwhile.
+//! A placement that was dumped and is replayed gives the same counts, whatever was evicted in between.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -46,7 +46,7 @@ fn compare(number: usize, events: &[Event], name: &str) {
     let path = file(&format!("{name}-{number}.parquet"));
     write(&log, &path);
     let replay = replaying(&machine, &path).unwrap();
-    // Of the seed only the caches' own draws are left.
+    // Only the draws of the caches depend on the seed now.
     let options = RunOptions { log: true, seeds: vec![5], interval: Some(100), ..RunOptions::default() };
     let again = run(&replay, &events, 500, &options);
     assert_eq!(again.results, outcome.results, "{}", machine.name());

@@ -22,7 +22,7 @@ fn options(seeds: u64) -> RunOptions {
     RunOptions { seeds: (0..seeds).collect(), warmup: 40, log: true, ..RunOptions::default() }
 }
 
-/// Returns the plan with memory for this many seeds at once, as reckoned before the trace is read.
+/// Returns the options with memory for this many seeds at once, as estimated before the trace is read.
 fn limited(machines: &[Machine], options: &RunOptions, at_once: usize) -> RunOptions {
     let bytes = estimated_memory(machines, options, at_once, GUESS);
     RunOptions { memory: Some(MemoryLimit { bytes, source: "a test".to_string() }), ..options.clone() }
@@ -66,7 +66,7 @@ fn assert_same(one: &[Outcome], other: &[Outcome]) {
     }
 }
 
-/// Returns the events after enough loads to end the warm-up.
+/// Returns the events, preceded by enough loads to end the warm-up.
 fn warm(events: &[Event]) -> EventBatch {
     let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
     batch(&[vec![warm; 41], events.to_vec()].concat())
@@ -240,7 +240,7 @@ fn progress_runs_on_over_rounds() {
     assert!(told.iter().all(|now| now.references <= 500 || now.of == Some(1000)));
 }
 
-/// The plan that is explained is the plan that runs: with its threads, its intervals and its length.
+/// The explained plan is the plan of the run: with its threads, its intervals and its length.
 #[test]
 fn the_plan_says_how_many_rounds_there_are() {
     let machines = [machine(0), machine(1)];

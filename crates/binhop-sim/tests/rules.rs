@@ -1,4 +1,4 @@
-//! The counting rules of preparation, one small trace each, exact integers.
+//! The counting rules of preparation, one small trace for each, with exact integers.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -10,7 +10,7 @@ use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::{Fixed, run};
 
-/// 1 KiB direct-mapped level 1, 32-byte lines, physical = virtual.
+/// A direct-mapped level 1 of 1 KiB with 32-byte lines; physical = virtual.
 const PLAIN: &str = r#"
 memory = { page = "4KiB" }
 placement = { policy = "identity" }
@@ -58,7 +58,7 @@ fn measured(rows: &[(Op, u64, u32, u32)], metrics: &[(&str, u64)]) {
 
 #[test]
 fn a_fetch_run_makes_as_many_accesses_as_it_has_instructions_or_lines() {
-    // Five instructions in one line; five over two lines; one instruction over two lines.
+    // Five instructions lie in one line, five over two lines, and one instruction over two lines.
     measured(
         &[(Op::Fetch, 0x100, 20, 5)],
         &[("l1i.fetch.accesses", 5), ("l1i.fetch.misses", 1), ("instructions", 5), ("references", 5)],
@@ -83,7 +83,7 @@ fn a_straddling_load_touches_both_lines_once() {
 
 #[test]
 fn a_reference_that_straddles_pages_is_translated_for_each() {
-    // Lines 127 and 128 of the address space: the second is the first of its page.
+    // These are lines 127 and 128 of the address space. The second line is the first line of its page.
     let settings = ["placement.policy=first", "memory.size=1MiB"];
     let outcome = run(&machine(&settings), &events(&[(Op::Store, 0xffc, 8, 1)]), 10, &RunOptions::default());
     assert_eq!(value(&outcome, "measured", "os.faults"), Some(2.0));
@@ -151,7 +151,8 @@ fn the_length_ends_before_the_row_that_would_exceed_it() {
 
 #[test]
 fn an_interval_owns_the_row_in_which_its_first_instruction_lies() {
-    // Instructions 0–9, 10–19, 20–29: instruction 15 lies in the second row, which interval 1 owns.
+    // The rows hold instructions 0–9, 10–19 and 20–29. Instruction 15 lies in the second row, which interval
+    // 1 owns.
     let rows = events(&[(Op::Fetch, 0, 40, 10), (Op::Fetch, 0x400, 40, 10), (Op::Fetch, 0x800, 40, 10)]);
     let outcome = run(&machine(&[]), &rows, 10, &RunOptions { interval: Some(15), ..RunOptions::default() });
     let series = outcome.series.whole().unwrap();
@@ -192,7 +193,8 @@ fn the_same_addresses_in_two_spaces_are_two_pages() {
     assert_eq!(value(&outcome, "measured", "os.faults"), Some(2.0));
     // The cache is smaller than a page: both lines belong in one set, whatever the frames.
     assert_eq!(value(&outcome, "measured", "l1d.load.misses"), Some(3.0));
-    // Instructions, references, misses and MPI of two caches; resident pages, and those of them shared.
+    // The counts are instructions, references, misses and MPI of two caches, then resident pages and the
+    // shared pages among them.
     assert_eq!(outcome.processes.whole().unwrap().num_rows(), 2 * (6 + 2));
 }
 
@@ -294,9 +296,9 @@ fn a_protection_hides_no_line_and_no_translation() {
         let mut source = Fixed::new(events(&rows), 7);
         Prepared::new(std::slice::from_ref(&machine), &mut source, &RunOptions::default()).unwrap().rows()
     };
-    // One row reaches the cache. Every other reference repeats its line, and is known to hit.
+    // One row reaches the cache. Every other reference repeats its line and is known to hit.
     assert_eq!([None, Some(Op::Protect)].map(rows), [1, 1]);
-    // An event that changes mappings clears what is known. The store finds another page each time, and so
-    // does the load.
+    // An event that changes mappings clears what the filters know. The store finds another page each time,
+    // and so does the load.
     assert_eq!(rows(Some(Op::Unmap)), 20);
 }

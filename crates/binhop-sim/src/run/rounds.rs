@@ -147,7 +147,8 @@ pub(crate) fn explain_rounds(machines: &[Machine], options: &RunOptions) -> Opti
         }
     }
     let (all, guess) = (options.seeds.len(), guess(options));
-    let estimated_memory = readable_bytes(MemoryEstimate::of(machines, machines, options).bytes(all, all, guess));
+    let estimated_memory =
+        readable_bytes(MemoryEstimate::of(machines, machines, options).bytes(all, all, guess));
     let (there, source) = (readable_bytes(memory.bytes), &memory.source);
     (number > 1).then(|| {
         format!(

@@ -38,7 +38,7 @@ impl Source for Fixed {
     }
 }
 
-/// One event, small enough that spaces, pages and lines collide all the time.
+/// Draws one event, so small that spaces, pages and lines collide all the time.
 #[derive(Clone, Debug)]
 pub enum Event {
     Fetch {
@@ -68,7 +68,7 @@ pub enum Event {
     Exit,
     Kernel(bool),
     Syscall(u8),
-    /// Another thread of the process that runs.
+    /// Another thread of the running process.
     Thread,
     Device {
         writes: bool,
@@ -78,10 +78,10 @@ pub enum Event {
 
 const PAGE: u64 = 4096;
 
-/// References alone.
+/// Draws references alone.
 pub fn reference() -> impl Strategy<Value = Event> {
     let op = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Modify)];
-    // Few offsets: lines collide, and straddles of lines and pages are common.
+    // The offsets are few: lines collide, and straddles of lines and pages are common.
     let offset = || prop_oneof![4 => (0u16..64).prop_map(|n| n * 8), 2 => (0u16..64).prop_map(|n| n * 61), 1 => Just(4093)];
     let fetch = (0u8..12, offset(), 1u8..20);
     let data = (op, 0u8..40, offset(), 1u8..40);
@@ -91,7 +91,7 @@ pub fn reference() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// References, and everything that may happen between them.
+/// Draws references, and all kinds of events between them.
 pub fn event() -> impl Strategy<Value = Event> {
     let map = (0u8..40, 1u8..6, proptest::option::of(0u8..3), any::<bool>());
     prop_oneof![
@@ -161,7 +161,7 @@ pub fn batch(events: &[Event]) -> EventBatch {
     rows.finish()
 }
 
-/// Machines small enough that a short trace fills and overflows every part of them.
+/// Returns machines so small that a short trace fills and overflows every part of them.
 pub const SMALL: &[(&str, &str)] = &[
     (
         "physical level 1, memory ample",
@@ -497,7 +497,7 @@ pub fn run(machine: &Machine, events: &EventBatch, step: usize, options: &RunOpt
 }
 
 /// Returns machines with an inclusive level 2 or 3 and costs. Their fronts depend on no frame and no seed, so
-/// seeds share a front. Where memory is scarce, they share it until a page is evicted.
+/// seeds share a front. Where memory is scarce, the seeds share it until a page is evicted.
 pub fn inclusive() -> impl Strategy<Value = Machine> {
     let level2 = (any::<bool>(), 0..2usize, prop::sample::select(vec!["lru", "fifo", "plru", "srrip"]));
     let costs = (any::<bool>(), 1u64..40, 1u64..60, 1u64..300);
@@ -515,7 +515,7 @@ pub fn inclusive() -> impl Strategy<Value = Machine> {
                  [cache.l1d]\nserves = \"data\"\nsize = \"512B\"\nline = \"16B\"\nnext = \"l2\"\n{write}\n"
             )
         };
-        // An inclusive level 3 is part of the front, and then indexed within a page, too.
+        // An inclusive level 3 is part of the front, and is then also indexed within a page.
         let of3 = |inclusive: bool| {
             let size = if inclusive { 16 << 10 } else { 64 << 10 };
             format!(

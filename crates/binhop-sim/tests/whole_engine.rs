@@ -1,8 +1,8 @@
-//! The whole engine against the slow models put together: every address space, every frame moved in a
+//! The whole engine is compared with the slow models put together: every address space, every frame in a
 //! plain list at every access, every line of every cache, event by event.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-/// The tests of the caches know how the oracle is told of a tree.
+/// The tests of the caches know how to give a tree to the oracle.
 #[path = "../../binhop-hw/tests/common/mod.rs"]
 mod caches;
 mod common;
@@ -18,11 +18,11 @@ use binhop_trace::{EventBatch, Op, event::map_flags};
 use common::{SMALL, batch, event, machine, reference, run};
 use proptest::prelude::*;
 
-/// What the slow caches ask: filled in as pages are touched and placed.
+/// `World` answers the slow caches. It is filled while pages are touched and placed.
 #[derive(Default)]
 struct World {
     mappings: Vec<(PageId, PageNo)>,
-    /// By page; a dead page keeps its frame until that holds another.
+    /// The frame of each page. A dead page keeps its frame until the frame holds another page.
     frames: BTreeMap<PageId, u64>,
 }
 
@@ -138,7 +138,7 @@ impl Slow {
             }
             let lines = last - first + 1;
             for _ in lines..count {
-                // The other instructions of the run fetch from lines just fetched.
+                // The other instructions of the run fetch from lines that have just been fetched.
                 self.tree.caches[cache].count_for(Agent::User, "accesses", Some(kind), 1);
             }
         }
@@ -195,7 +195,7 @@ impl Slow {
     }
 }
 
-/// The counts of one seed that are not nought.
+/// Returns the counts of one seed that are not zero.
 fn counts(outcome: &Outcome, seed: usize, seeds: usize) -> BTreeMap<String, f64> {
     let rows = outcome.results.num_rows() / seeds;
     let part = outcome.results.slice(seed * rows, rows);
