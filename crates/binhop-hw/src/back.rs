@@ -4,10 +4,10 @@ use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PerKind, PowerOfTwo,
 
 use crate::{
     AgentCounters, AgentMemoryCounters, CacheCounters, CommonCounts, Counted, DirectMappedFilter, FastPath,
-    FastPaths, Invalidation, Left, Level, MemoryCounters, Origin, Tree, Witness,
+    FastPaths, Invalidation, Level, MemoryCounters, Origin, RemovedLine, Tree, Witness,
     cache::{
         Cache,
-        stage::{Caches, cache_views},
+        stage::{Caches, stage_queries},
     },
     fast::{chain, direct_mapped},
     memory::{Memory, WitnessedMemory},
@@ -24,7 +24,7 @@ pub struct Back {
     /// Its caches in the order in which they ask each other, if it takes [`FastPath::Chain`].
     chain: Option<Box<[usize]>>,
     /// The requests of one level of the chain to the next level.
-    notes: [Vec<Request>; 2],
+    between: [Vec<Request>; 2],
 }
 
 /// Requests that go through all levels of a chain before the next do: they stay in the nearest cache.
@@ -43,7 +43,7 @@ impl Back {
         let memory = Memory::new(tree.config());
         let caches = Caches::new(tree, false, rng);
         let chain = if paths.takes(FastPath::Chain) { chain(tree).ok() } else { None };
-        Self { caches, memory, page: tree.config().page, chain, notes: [Vec::new(), Vec::new()] }
+        Self { caches, memory, page: tree.config().page, chain, between: [Vec::new(), Vec::new()] }
     }
 
     /// Handles a request of the front made at cycle `now`; returns the cycles the processor waits.
@@ -53,7 +53,7 @@ impl Back {
         if request.to == MEMORY {
             return self.memory.request(request, now);
         }
-        self.caches.flow(request.origin.agent(), translation, &mut self.memory).serve(request, now)
+        self.caches.transaction(request.origin.agent(), translation, &mut self.memory).serve(request, now)
     }
 
     /// [`Back::request`] that tells what it does on the way.
@@ -69,7 +69,7 @@ impl Back {
         if request.to == MEMORY {
             return memory.request(request, now);
         }
-        self.caches.flow(request.origin.agent(), translation, &mut memory).serve(request, now)
+        self.caches.transaction(request.origin.agent(), translation, &mut memory).serve(request, now)
     }
 
     /// An agent other than the user asks a cache of the back: see [`Computer::ask`](crate::Computer::ask).
@@ -89,7 +89,7 @@ impl Back {
         witness: &mut W,
     ) -> u64 {
         let mut memory = WitnessedMemory { memory: &mut self.memory, witness };
-        self.caches.flow(agent, translation, &mut memory).ask(cache, kind, at, true, now)
+        self.caches.transaction(agent, translation, &mut memory).ask(cache, kind, at, true, now)
     }
 
     /// An agent other than the user asks memory itself: see [`Computer::ask_memory`](crate::Computer::ask_memory).
@@ -131,13 +131,13 @@ impl Back {
         hits.demand() * cache.cost
     }
 
-    /// Replays what [`DirectMappedFilter::sift`] left of some requests; returns the cycles the processor waits.
+    /// Replays what [`DirectMappedFilter::filter`] left of some requests; returns the cycles the processor waits.
     /// `common_counts` is what the filter returned for these requests.
     ///
     /// # Panics
     /// The tree is none for a [`DirectMappedFilter`].
     #[must_use = "the processor waits so many cycles"]
-    pub fn replay_alike<T: Translation>(
+    pub fn replay_common<T: Translation>(
         &mut self,
         requests: &[Request],
         common_counts: &CommonCounts,
@@ -153,13 +153,13 @@ impl Back {
     ///
     /// # Panics
     /// The tree is none for a [`DirectMappedFilter`].
-    pub fn leave(&mut self, direct_mapped: &DirectMappedFilter) {
+    pub fn continue_alone(&mut self, direct_mapped: &DirectMappedFilter) {
         self.only().0.touched.clone_from(direct_mapped.touched());
     }
 
     /// Replays requests level by level.
     fn replay_chunk<T: Translation>(&mut self, requests: &[Request], translation: &T) {
-        let Self { caches, memory, chain, notes: [asked, asking], .. } = self;
+        let Self { caches, memory, chain, between: [asked, asking], .. } = self;
         let chain = chain.as_deref().expect("called for a chain");
         let (&last, before) = chain.split_last().expect("a chain has a cache");
         let mut first = Some(requests);
@@ -244,7 +244,7 @@ impl Back {
         witness: &mut W,
     ) {
         let mut memory = WitnessedMemory { memory: &mut self.memory, witness };
-        self.caches.flow(agent, translation, &mut memory).invalidate(what, now);
+        self.caches.transaction(agent, translation, &mut memory).invalidate(what, now);
     }
 
     /// Returns what memory has counted of each agent other than the user, in the tree's order of agents.
@@ -259,7 +259,7 @@ impl Back {
         &self.memory.counters
     }
 
-    cache_views!();
+    stage_queries!();
 }
 
 impl Counted for Back {
@@ -313,8 +313,8 @@ impl<T, W: Witness> Witness for WitnessedBack<'_, T, W> {
         self.witness.served(by);
     }
 
-    fn left(&mut self, line: Left) {
-        self.witness.left(line);
+    fn removed(&mut self, line: RemovedLine) {
+        self.witness.removed(line);
     }
 }
 

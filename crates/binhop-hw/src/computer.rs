@@ -8,8 +8,8 @@ use core::borrow::BorrowMut;
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Result, Rng, Translation};
 
 use crate::{
-    Access, AgentCounters, Answer, Back, CacheCounters, Front, Invalidation, Left, Level, Origin, Resident,
-    Rules, Tree, Witness, cache::cachegrind,
+    Access, AgentCounters, Answer, Back, CacheCounters, Front, Invalidation, Level, Origin, RemovedLine,
+    Resident, Rules, Tree, Witness, cache::cachegrind,
 };
 
 /// Front and back with the processor's clock. The two are its own, or borrowed from whoever keeps them apart.
@@ -35,8 +35,8 @@ impl<W: Witness> Witness for FirstServed<'_, W> {
         self.witness.served(by);
     }
 
-    fn left(&mut self, line: Left) {
-        self.witness.left(line);
+    fn removed(&mut self, line: RemovedLine) {
+        self.witness.removed(line);
     }
 }
 

@@ -4,7 +4,7 @@ use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Rng, Translation};
 
 use crate::{
     Access, FastPath, FastPaths, Invalidation, Tree,
-    cache::stage::{Caches, cache_views},
+    cache::stage::{Caches, stage_queries},
     fast::two_phase::{Miss, access_all, access_each},
     request::Below,
 };
@@ -89,7 +89,7 @@ impl Front {
         below: &mut B,
     ) -> u64 {
         let serves = self.serving.contains(&cache);
-        self.caches.flow(agent, translation, below).ask(cache, kind, at, !serves, now)
+        self.caches.transaction(agent, translation, below).ask(cache, kind, at, !serves, now)
     }
 
     /// The tree whose front this is.
@@ -139,7 +139,7 @@ impl Front {
         translation: &T,
         below: &mut B,
     ) {
-        self.caches.flow(agent, translation, below).invalidate(what, now);
+        self.caches.transaction(agent, translation, below).invalidate(what, now);
     }
 
     /// The frame of a page changes hands, because the user's program asks for another page: its lines leave. Call it while
@@ -157,5 +157,5 @@ impl Front {
         self.invalidate(Agent::User, &what, now, translation, below);
     }
 
-    cache_views!();
+    stage_queries!();
 }

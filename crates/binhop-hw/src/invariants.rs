@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_law_about_lines_can_fail_and_names_the_cache() {
+    fn each_invariant_about_lines_can_fail_and_names_the_cache() {
         let mut sound = CacheCounters {
             fills: 10,
             evictions: 4,

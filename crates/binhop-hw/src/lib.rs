@@ -34,4 +34,4 @@ pub use front::Front;
 pub use invariants::check;
 pub use request::{Access, Answer, Below, DirtyData, Invalidation, MEMORY, Origin, PART, Request};
 pub use tree::Tree;
-pub use witness::{Departure, Left, Level, Witness};
+pub use witness::{Level, RemovalCause, RemovedLine, Witness};

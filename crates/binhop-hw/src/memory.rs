@@ -3,7 +3,7 @@
 use binhop_base::{Agent, Agents, Kind};
 
 use crate::{
-    AgentMemoryCounters, Left, Level, MemoryCounters, TreeConfig, Witness,
+    AgentMemoryCounters, Level, MemoryCounters, RemovedLine, TreeConfig, Witness,
     request::{Below, MEMORY, Request},
 };
 
@@ -64,8 +64,8 @@ impl<W: Witness> Witness for WitnessedMemory<'_, W> {
         self.witness.served(by);
     }
 
-    fn left(&mut self, line: Left) {
-        self.witness.left(line);
+    fn removed(&mut self, line: RemovedLine) {
+        self.witness.removed(line);
     }
 }
 

@@ -13,7 +13,7 @@ pub enum Level {
 
 /// Why a line left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Departure {
+pub enum RemovalCause {
     /// Another line needed the room.
     Evicted,
     /// An inclusive cache behind lost the line that covers it.
@@ -24,7 +24,7 @@ pub enum Departure {
 
 /// A line that left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct RemovedLine {
     /// The cache, by its index in the tree.
     pub cache: usize,
     /// The line, in lines of that cache: of a mapping if the cache is tagged by address space, otherwise of a page.
@@ -33,7 +33,7 @@ pub struct Left {
     /// lines it covers, which were invalidated just before.
     pub dirty: bool,
     /// Why it left.
-    pub departure: Departure,
+    pub cause: RemovalCause,
 }
 
 /// A `Witness` is told what an access does on its way, in the order in which it happens. `()` does not want to know, and
@@ -46,15 +46,15 @@ pub trait Witness {
 
     /// A line left a cache. Among the lines that left for one other (or one purge), no order is promised.
     #[inline(always)]
-    fn left(&mut self, _line: Left) {}
+    fn removed(&mut self, _line: RemovedLine) {}
 }
 
 impl Witness for () {}
 
 /// The list of what left, in order.
-impl Witness for Vec<Left> {
+impl Witness for Vec<RemovedLine> {
     #[inline]
-    fn left(&mut self, line: Left) {
+    fn removed(&mut self, line: RemovedLine) {
         self.push(line);
     }
 }

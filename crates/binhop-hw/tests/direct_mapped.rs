@@ -26,8 +26,8 @@ fn misses_of_every_kind_are_counted_apart() {
         let mut requests: Vec<Request> = (0..EACH).map(request).collect();
         let (mut direct_mapped, mut back) =
             (DirectMappedFilter::new(&tree).unwrap(), Back::new(&tree, Rng::new(0)));
-        let common_counts = direct_mapped.sift(&mut requests, 0);
-        let _cycles = back.replay_alike(&requests, &common_counts, &World::identity(EACH / lines + 1));
+        let common_counts = direct_mapped.filter(&mut requests, 0);
+        let _cycles = back.replay_common(&requests, &common_counts, &World::identity(EACH / lines + 1));
         let counters = back.counters(1);
         for &other in Kind::ALL {
             let expected = if other == kind { u64::from(EACH) } else { 0 };

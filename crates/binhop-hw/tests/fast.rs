@@ -108,7 +108,7 @@ fn resize(cache: &mut CacheConfig, ways: u32, sets: u64) {
 enum Event {
     Access(Kind, u32, u64),
     /// A page's frame changes hands.
-    Purge(u32),
+    FlushPage(u32),
     /// What was recorded so far is replayed.
     Replay,
 }
@@ -119,7 +119,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let page = prop_oneof![3 => 0..4u32, 2 => 0..PAGES];
     let event = prop_oneof![
         60 => (kind, page, 0..PAGE).prop_map(|(kind, page, offset)| Event::Access(kind, page, offset)),
-        1 => (0..PAGES).prop_map(Event::Purge),
+        1 => (0..PAGES).prop_map(Event::FlushPage),
         2 => Just(Event::Replay),
     ];
     prop::collection::vec(event, 1..600)
@@ -173,7 +173,7 @@ impl<B: BackModel> Lane<B> {
                     continue;
                 }
                 Event::Replay => self.replay(&mut rows),
-                Event::Purge(page) => {
+                Event::FlushPage(page) => {
                     self.replay(&mut rows);
                     let mappings = self.world.mappings_of(page);
                     let page_id = PageId(page);
@@ -248,12 +248,12 @@ impl BackModel for Plain {
 }
 
 /// Backs that see what a known-hit filter left.
-struct Sifted(KnownHitFilter, Plain);
+struct Filtered(KnownHitFilter, Plain);
 
-impl BackModel for Sifted {
+impl BackModel for Filtered {
     fn replay(&mut self, requests: &[Request], world: &World) {
         let mut requests = requests.to_vec();
-        let hits: PerKind<u64> = self.0.sift(&mut requests, world);
+        let hits: PerKind<u64> = self.0.filter(&mut requests, world);
         for (back, waited) in &mut self.1.0 {
             *waited += back.add_hits(&hits);
         }
@@ -327,7 +327,7 @@ fn known_hits(draw: &Draw, events: &[Event]) {
         assert_eq!(FastPath::of(tree).why_not(FastPath::KnownHits), None);
     }
     let known_hits = KnownHitFilter::new(&trees.iter().collect::<Vec<_>>()).unwrap();
-    let behind = Sifted(known_hits, Plain::new(&trees, 1, None));
+    let behind = Filtered(known_hits, Plain::new(&trees, 1, None));
     Lane::new(trees, 1, None, behind).run(events);
 }
 
@@ -376,19 +376,19 @@ fn direct_mapped(draw: &Draw, events: &[Event]) {
                 }
                 continue;
             }
-            Event::Purge(_) => continue,
+            Event::FlushPage(_) => continue,
             Event::Replay => {}
         }
         let mut requests: Vec<Request> = Vec::new();
         waited += front.access_all(&rows, &world(0), &mut requests);
         rows.clear();
-        let common_counts = direct_mapped.sift(&mut requests, 0);
+        let common_counts = direct_mapped.filter(&mut requests, 0);
         // Sharing ends here at the latest: then the backs go on by themselves.
         let ends = step > events.len() / 2;
         for ((back, behind), (stepper, world)) in backs.iter_mut().zip(&steppers) {
-            *behind += back.replay_alike(&requests, &common_counts, world);
+            *behind += back.replay_common(&requests, &common_counts, world);
             if ends {
-                back.leave(&direct_mapped);
+                back.continue_alone(&direct_mapped);
             }
             assert_equal_backs(&tree, back, stepper);
             assert_eq!(waited + *behind, stepper.now);

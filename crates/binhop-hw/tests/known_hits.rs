@@ -37,9 +37,9 @@ fn shape() -> impl Strategy<Value = (u64, u32, Replacement)> {
 #[derive(Clone, Debug)]
 enum Event {
     Request(Request),
-    /// Requests up to here are sifted and replayed together.
+    /// Requests up to here are filtered and replayed together.
     Replay,
-    Purge(u32),
+    FlushPage(u32),
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -56,7 +56,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         20 => request.prop_map(Event::Request),
         3 => Just(Event::Replay),
-        1 => (0..PAGES).prop_map(Event::Purge),
+        1 => (0..PAGES).prop_map(Event::FlushPage),
     ]
 }
 
@@ -76,7 +76,7 @@ fn compare(shapes: &[(u64, u32, Replacement)], events: &[Event]) -> u64 {
     let pair = |tree: &Tree| Pair { with: back(tree), without: back(tree), waited: [0; 2] };
     let mut pairs: Vec<Pair> = trees.iter().map(pair).collect();
     let mut world = World::identity(PAGES);
-    let (mut next_frame, mut sifted) = (3, 0);
+    let (mut next_frame, mut filtered) = (3, 0);
     let mut requests: Vec<Request> = Vec::new();
     for (step, event) in events.iter().chain([&Event::Replay]).enumerate() {
         if let Event::Request(request) = *event {
@@ -84,8 +84,8 @@ fn compare(shapes: &[(u64, u32, Replacement)], events: &[Event]) -> u64 {
             continue;
         }
         let mut left = requests.clone();
-        let hits = known_hits.sift(&mut left, &world);
-        sifted += (requests.len() - left.len()) as u64;
+        let hits = known_hits.filter(&mut left, &world);
+        filtered += (requests.len() - left.len()) as u64;
         for (shape, pair) in shapes.iter().zip(&mut pairs) {
             pair.waited[0] += pair.with.add_hits(&hits) + pair.with.replay(&left, &world);
             pair.waited[1] += pair.without.replay(&requests, &world);
@@ -95,7 +95,7 @@ fn compare(shapes: &[(u64, u32, Replacement)], events: &[Event]) -> u64 {
             assert_eq!(pair.waited[0], pair.waited[1], "{shape:?}, step {step}");
         }
         requests.clear();
-        if let Event::Purge(page) = *event {
+        if let Event::FlushPage(page) = *event {
             for pair in &mut pairs {
                 pair.with.flush_page(PageId(page), &[], 0, &world);
                 pair.without.flush_page(PageId(page), &[], 0, &world);
@@ -105,14 +105,14 @@ fn compare(shapes: &[(u64, u32, Replacement)], events: &[Event]) -> u64 {
             world.frames[page as usize] = next_frame;
         }
     }
-    sifted
+    filtered
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_a_sieve_takes_out_changes_nothing_but_the_count_of_hits(
+    fn filtered_requests_change_nothing_but_the_count_of_hits(
         shapes in prop::collection::vec(shape(), 2..6),
         events in prop::collection::vec(event(), 1..500),
     ) {
@@ -121,7 +121,7 @@ proptest! {
 }
 
 #[test]
-fn a_repeat_is_taken_out_until_another_line_or_a_purge_of_its_page_comes_between() {
+fn a_repeat_is_removed_unless_another_line_or_a_flush_of_its_page_comes_between() {
     let shapes = [(4, 1, Replacement::Lru), (8, 4, Replacement::Plru)];
     let ask = |kind, id, line| {
         Event::Request(Request {
@@ -137,16 +137,16 @@ fn a_repeat_is_taken_out_until_another_line_or_a_purge_of_its_page_comes_between
     assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 0), ask(Kind::Fetch, 0, 0)]), 2);
     assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 1), ask(Kind::Load, 0, 0)]), 1);
     assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 4), ask(Kind::Load, 0, 0)]), 0);
-    assert_eq!(taken(&[ask(Kind::Load, 0, 0), Event::Purge(0), ask(Kind::Load, 0, 0)]), 0);
+    assert_eq!(taken(&[ask(Kind::Load, 0, 0), Event::FlushPage(0), ask(Kind::Load, 0, 0)]), 0);
     // Another page's lines leave, even those of the same slot: this page's stay.
-    assert_eq!(taken(&[ask(Kind::Load, 0, 0), Event::Purge(4), ask(Kind::Load, 0, 0)]), 1);
+    assert_eq!(taken(&[ask(Kind::Load, 0, 0), Event::FlushPage(4), ask(Kind::Load, 0, 0)]), 1);
     // The first data makes the line dirty, which is no repeat; more data changes nothing.
     let written = [Kind::Load, Kind::Write, Kind::Writeback, Kind::Store];
     assert_eq!(taken(&written.map(|kind| ask(kind, 0, 0))), 2);
 }
 
 #[test]
-fn what_a_sieve_cannot_stand_before_it_refuses() {
+fn the_filter_refuses_trees_whose_back_it_cannot_serve() {
     let base = machine(8, 2, Replacement::Lru);
     let refused = |change: fn(&mut CacheConfig)| {
         let mut config = base.config().clone();

@@ -63,33 +63,33 @@ fn an_invalidation_of_no_byte_takes_no_line() {
 
 #[test]
 fn an_inclusive_victim_takes_along_what_it_covers_and_carries_its_data() {
-    let mut h = Computer::new(&Tree::new(inclusive(WritebackOrder::AfterFill)), Rng::new(0));
+    let mut computer = Computer::new(&Tree::new(inclusive(WritebackOrder::AfterFill)), Rng::new(0));
     let world = World::identity(2);
-    h.user(Kind::Load, line(0, 0), &world);
-    h.user(Kind::Store, line(0, 1), &world); // both halves of level 2's line, the second dirty
-    assert_eq!((h.front.resident(0), h.front.resident(1)), ((2, 1), (1, 0)));
-    h.user(Kind::Load, line(0, 2), &world); // level 2 must drop its line, level 1 both
-    let (l1, l2) = (*h.counters(0), *h.counters(1));
+    computer.user(Kind::Load, line(0, 0), &world);
+    computer.user(Kind::Store, line(0, 1), &world); // both halves of level 2's line, the second dirty
+    assert_eq!((computer.front.resident(0), computer.front.resident(1)), ((2, 1), (1, 0)));
+    computer.user(Kind::Load, line(0, 2), &world); // level 2 must drop its line, level 1 both
+    let (l1, l2) = (*computer.counters(0), *computer.counters(1));
     assert_eq!((l1.invalidated, l1.invalidated_dirty, l1.evictions), (2, 1, 0));
     assert_eq!((l2.evictions, l2.evictions_dirty, l2.dirtied), (1, 1, 1));
-    assert_eq!(h.back.memory().accesses[Kind::Writeback], 1);
-    assert_eq!((h.front.resident(0), h.front.resident(1)), ((1, 0), (1, 0)));
-    h.check().unwrap();
+    assert_eq!(computer.back.memory().accesses[Kind::Writeback], 1);
+    assert_eq!((computer.front.resident(0), computer.front.resident(1)), ((1, 0), (1, 0)));
+    computer.check().unwrap();
 }
 
 #[test]
 fn a_victim_chosen_before_the_read_is_written_back_by_its_own_cache() {
     // As above with both ways of level 1 taken: before-fill evicts line 0, then level 2 drops the rest.
-    let mut h = Computer::new(&Tree::new(inclusive(WritebackOrder::BeforeFill)), Rng::new(0));
+    let mut computer = Computer::new(&Tree::new(inclusive(WritebackOrder::BeforeFill)), Rng::new(0));
     let world = World::identity(2);
-    h.user(Kind::Store, line(0, 0), &world);
-    h.user(Kind::Store, line(0, 1), &world);
-    h.user(Kind::Load, line(0, 2), &world);
-    let (l1, l2) = (*h.counters(0), *h.counters(1));
+    computer.user(Kind::Store, line(0, 0), &world);
+    computer.user(Kind::Store, line(0, 1), &world);
+    computer.user(Kind::Load, line(0, 2), &world);
+    let (l1, l2) = (*computer.counters(0), *computer.counters(1));
     assert_eq!((l1.evictions, l1.evictions_dirty, l1.invalidated, l1.invalidated_dirty), (1, 1, 1, 1));
     assert_eq!((l2.accesses[Kind::Writeback], l2.misses[Kind::Writeback]), (1, 0));
-    assert_eq!((l2.evictions_dirty, h.back.memory().accesses[Kind::Writeback]), (1, 1));
-    h.check().unwrap();
+    assert_eq!((l2.evictions_dirty, computer.back.memory().accesses[Kind::Writeback]), (1, 1));
+    computer.check().unwrap();
 }
 
 #[test]
@@ -124,16 +124,16 @@ fn every_agent_names_a_mapping_where_the_processor_asks() {
     let l1d = plain("l1d", 64, 16, 1, Next::Memory);
     let config = tree(vec![l1i, l1d], 64, 0, 1);
     let tree = Tree::new(TreeConfig { agents: Agents::USER.with(Agent::Handler), ..config });
-    let mut h = Computer::new(&tree, Rng::new(0));
+    let mut computer = Computer::new(&tree, Rng::new(0));
     // Mapping 2 leads to page 0.
     let world = World { frames: vec![0, 1, 2], mappings: vec![(1, 0), (2, 1), (0, 2)] };
-    h.user(Kind::Load, line(2, 0), &world);
-    let answer = h.access(Agent::Handler, Kind::Load, line(2, 0), &world, &mut ());
+    computer.user(Kind::Load, line(2, 0), &world);
+    let answer = computer.access(Agent::Handler, Kind::Load, line(2, 0), &world, &mut ());
     assert_eq!(answer.served, Level::Cache(1));
-    h.user(Kind::Fetch, line(1, 1), &world);
-    let answer = h.access(Agent::Handler, Kind::Fetch, line(1, 1), &world, &mut ());
+    computer.user(Kind::Fetch, line(1, 1), &world);
+    let answer = computer.access(Agent::Handler, Kind::Fetch, line(1, 1), &world, &mut ());
     assert_eq!(answer.served, Level::Cache(0));
-    h.check().unwrap();
+    computer.check().unwrap();
 }
 
 #[test]
@@ -157,10 +157,10 @@ fn a_miss_costs_the_level_that_serves_it_or_the_sum_of_those_it_passed() {
         let l2 = CacheConfig { cost: 13, ..plain("l2", 1024, 16, 1, Next::Memory) };
         let caches = vec![plain("l1", 16, 16, 1, Next::Cache(1)), l2];
         let config = TreeConfig { cost_rule: rule, memory_cost: 200, ..tree(caches, 16, 0, 0) };
-        let (mut h, world) = (Computer::new(&Tree::new(config), Rng::new(0)), World::identity(4));
-        let costs: Vec<u64> = [0, 1, 0, 0].map(|id| h.user(Kind::Load, line(id, 0), &world)).into();
+        let (mut computer, world) = (Computer::new(&Tree::new(config), Rng::new(0)), World::identity(4));
+        let costs: Vec<u64> = [0, 1, 0, 0].map(|id| computer.user(Kind::Load, line(id, 0), &world)).into();
         assert_eq!(costs, [from_memory, from_memory, 13, 0]);
-        assert_eq!(h.now, 2 * from_memory + 13);
+        assert_eq!(computer.now, 2 * from_memory + 13);
     }
 }
 
@@ -169,37 +169,37 @@ fn buffered() -> (Computer, World) {
     let buffer = Some(WriteBufferConfig { entries: 2, drain_cycles: 10 });
     let write = WritePolicy::Through;
     let cache = CacheConfig { write, write_buffer: buffer, ..plain("l1", 64, 16, 1, Next::Memory) };
-    let (mut h, world) =
+    let (mut computer, world) =
         (Computer::new(&Tree::new(tree(vec![cache], 64, 0, 0)), Rng::new(0)), World::identity(1));
-    h.user(Kind::Load, line(0, 0), &world);
-    (h, world)
+    computer.user(Kind::Load, line(0, 0), &world);
+    (computer, world)
 }
 
 #[test]
 fn a_store_into_a_full_buffer_waits_for_exactly_the_oldest_write() {
     for now in 1..=12 {
-        let (mut h, world) = buffered();
-        assert_eq!(h.user(Kind::Store, line(0, 0), &world), 0); // drains until 10
-        assert_eq!(h.user(Kind::Store, line(0, 0), &world), 0); // until 20
-        h.now = now;
+        let (mut computer, world) = buffered();
+        assert_eq!(computer.user(Kind::Store, line(0, 0), &world), 0); // drains until 10
+        assert_eq!(computer.user(Kind::Store, line(0, 0), &world), 0); // until 20
+        computer.now = now;
         let stall = 10u64.saturating_sub(now);
-        assert_eq!(h.user(Kind::Store, line(0, 0), &world), stall, "at {now}");
-        assert_eq!(h.now, now + stall);
-        let counters = h.counters(0);
+        assert_eq!(computer.user(Kind::Store, line(0, 0), &world), stall, "at {now}");
+        assert_eq!(computer.now, now + stall);
+        let counters = computer.counters(0);
         assert_eq!((counters.stalls, counters.stall_cycles), (u64::from(stall > 0), stall));
         // The data went down at once, three times.
-        assert_eq!(h.back.memory().accesses[Kind::Write], 3);
+        assert_eq!(computer.back.memory().accesses[Kind::Write], 3);
     }
 }
 
 #[test]
 fn a_load_does_not_wait_for_the_buffer() {
-    let (mut h, world) = buffered();
+    let (mut computer, world) = buffered();
     for _ in 0..2 {
-        h.user(Kind::Store, line(0, 0), &world);
+        computer.user(Kind::Store, line(0, 0), &world);
     }
-    assert_eq!(h.user(Kind::Load, line(0, 1), &world), 0);
-    assert_eq!(h.counters(0).stalls, 0);
+    assert_eq!(computer.user(Kind::Load, line(0, 1), &world), 0);
+    assert_eq!(computer.counters(0).stalls, 0);
 }
 
 #[test]
@@ -209,13 +209,13 @@ fn a_write_back_smaller_than_the_line_reads_the_rest_and_a_whole_one_does_not() 
         let l1 = plain("l1", 32, 16, 2, Next::Cache(1));
         let l2 = plain("l2", l2_line, l2_line, 1, Next::Memory);
         let config = TreeConfig { page: power(64), ..tree(vec![l1, l2], 64, 0, 0) };
-        let (mut h, world) = (Computer::new(&Tree::new(config), Rng::new(0)), World::identity(4));
-        h.user(Kind::Store, line(0, 0), &world);
-        h.user(Kind::Load, line(1, 0), &world);
-        h.user(Kind::Load, line(2, 0), &world);
-        assert_eq!(h.counters(1).misses[Kind::Writeback], 1);
-        assert_eq!(h.back.memory().accesses[Kind::Fill], reads);
-        assert_eq!(h.back.resident(1), (1, 1));
-        h.check().unwrap();
+        let (mut computer, world) = (Computer::new(&Tree::new(config), Rng::new(0)), World::identity(4));
+        computer.user(Kind::Store, line(0, 0), &world);
+        computer.user(Kind::Load, line(1, 0), &world);
+        computer.user(Kind::Load, line(2, 0), &world);
+        assert_eq!(computer.counters(1).misses[Kind::Writeback], 1);
+        assert_eq!(computer.back.memory().accesses[Kind::Fill], reads);
+        assert_eq!(computer.back.resident(1), (1, 1));
+        computer.check().unwrap();
     }
 }

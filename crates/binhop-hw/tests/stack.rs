@@ -31,7 +31,7 @@ fn machine(sets: u64, ways: u32, rule: CostRule) -> Tree {
 #[derive(Clone, Debug)]
 enum Event {
     Request(Request),
-    Purge(u32),
+    FlushPage(u32),
 }
 
 const PAGES: u32 = 10;
@@ -51,7 +51,7 @@ fn event() -> impl Strategy<Value = Event> {
         (kind, data, to, 0..PAGES, 0u32..(PAGE / LINE) as u32).prop_map(|(kind, data, to, id, line)| {
             Request { at: LineAddr { id, line }, to, kind, origin: Origin::new(Agent::User, 6), data }
         });
-    prop_oneof![20 => request.prop_map(Event::Request), 1 => (0..PAGES).prop_map(Event::Purge)]
+    prop_oneof![20 => request.prop_map(Event::Request), 1 => (0..PAGES).prop_map(Event::FlushPage)]
 }
 
 fn compare(sets: u64, rule: CostRule, events: &[Event]) {
@@ -70,7 +70,7 @@ fn compare(sets: u64, rule: CostRule, events: &[Event]) {
                     *waited += back.replay(&[request], &world);
                 }
             }
-            Event::Purge(page) => {
+            Event::FlushPage(page) => {
                 stack.flush_page(PageId(page), &world);
                 for (back, _) in &mut alone {
                     back.flush_page(PageId(page), &[], 0, &world);

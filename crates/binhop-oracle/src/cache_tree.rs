@@ -9,7 +9,7 @@ use crate::cache::{Cache, Config, Name};
 
 /// A request, which passes from level to level.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Request {
     name: Name,
     /// A byte of the line within the page.
     offset: u64,
@@ -20,7 +20,7 @@ struct Asked {
 
 /// The reason why a line left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum RemovalCause {
     /// Another line needed the way.
     Evicted,
     /// An inclusive cache behind lost the line that holds this line.
@@ -31,7 +31,7 @@ pub enum Why {
 
 /// A line that left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Left {
+pub struct RemovedLine {
     /// The cache.
     pub cache: usize,
     /// The cache's address of the line.
@@ -41,7 +41,7 @@ pub struct Left {
     /// Returns whether the level behind lacked some of the line's data.
     pub dirty: bool,
     /// The reason why the line left.
-    pub why: Why,
+    pub why: RemovalCause,
 }
 
 /// A write buffer that is stepped cycle by cycle: for each write in it, the cycles it still needs.
@@ -94,7 +94,7 @@ pub struct CacheTree {
     /// The processor's clock.
     pub now: u64,
     /// The lines that left the caches since a test cleared this list.
-    pub left: Vec<Left>,
+    pub left: Vec<RemovedLine>,
     /// The level that serves the access in progress: a cache, or memory (`None`).
     served: Option<Option<usize>>,
     page: u64,
@@ -158,7 +158,7 @@ impl CacheTree {
     ) -> (u64, Option<usize>) {
         let begin = self.now;
         self.served = None;
-        let asked = Asked { name, offset, kind, data: None };
+        let asked = Request { name, offset, kind, data: None };
         let through = self.caches[cache].config.write == "through";
         let allocate = self.caches[cache].config.allocate;
         if self.agent != Agent::User {
@@ -176,7 +176,7 @@ impl CacheTree {
                 self.bring_in(cache, asked, true, !through, os);
             }
             if through || (!hit && !allocate) {
-                self.pass_down(cache, Asked { kind: Kind::Write, ..asked }, os);
+                self.pass_down(cache, Request { kind: Kind::Write, ..asked }, os);
             }
         } else if !hit {
             self.bring_in(cache, asked, true, false, os);
@@ -203,7 +203,7 @@ impl CacheTree {
     /// Returns whether a cache has the line with byte `offset` of a mapping. Nothing changes.
     #[must_use]
     pub fn holds(&self, cache: usize, mapping: u32, offset: u64, os: &impl Translation) -> bool {
-        let asked = Asked { name: Name::Mapping(mapping), offset, kind: Kind::Load, data: None };
+        let asked = Request { name: Name::Mapping(mapping), offset, kind: Kind::Load, data: None };
         let (set, name, offset) = self.find(cache, asked, os);
         let mut ways = self.caches[cache].sets[set as usize].iter().flatten();
         ways.any(|line| line.name == name && line.offset == offset)
@@ -239,7 +239,7 @@ impl CacheTree {
             for line in gone {
                 let all = (line.offset..line.offset + size).all(|byte| bytes.contains(&byte));
                 self.caches[number].count("purged", 1);
-                self.leave(number, line.name, line.offset, line.dirty, Why::Purged);
+                self.leave(number, line.name, line.offset, line.dirty, RemovalCause::Purged);
                 if line.dirty {
                     self.caches[number].count("purged.dirty", 1);
                 }
@@ -253,12 +253,12 @@ impl CacheTree {
         }
     }
 
-    fn leave(&mut self, cache: usize, name: Name, offset: u64, dirty: bool, why: Why) {
-        self.left.push(Left { cache, name, offset, dirty, why });
+    fn leave(&mut self, cache: usize, name: Name, offset: u64, dirty: bool, why: RemovalCause) {
+        self.left.push(RemovedLine { cache, name, offset, dirty, why });
     }
 
     /// Asks a cache for a line: counts the access and its miss, and whether that is the first ever.
-    fn look(&mut self, cache: usize, asked: Asked, makes_dirty: bool, os: &impl Translation) -> bool {
+    fn look(&mut self, cache: usize, asked: Request, makes_dirty: bool, os: &impl Translation) -> bool {
         let (set, name, offset) = self.find(cache, asked, os);
         let first = self.seen.insert((cache, page_of(name, os), offset));
         let agent = self.agent;
@@ -273,7 +273,7 @@ impl CacheTree {
     }
 
     /// Set, name and first byte of the line that is asked for.
-    fn find(&self, cache: usize, asked: Asked, os: &impl Translation) -> (u64, Name, u64) {
+    fn find(&self, cache: usize, asked: Request, os: &impl Translation) -> (u64, Name, u64) {
         let here = &self.caches[cache];
         let offset = asked.offset / here.config.line * here.config.line;
         let page = PageId(page_of(asked.name, os));
@@ -287,7 +287,7 @@ impl CacheTree {
         (here.set_of(u128::from(upper) * u128::from(self.page) + u128::from(offset)), name, offset)
     }
 
-    fn bring_in(&mut self, cache: usize, asked: Asked, read: bool, dirty: bool, os: &impl Translation) {
+    fn bring_in(&mut self, cache: usize, asked: Request, read: bool, dirty: bool, os: &impl Translation) {
         let (set, name, offset) = self.find(cache, asked, os);
         let before = self.caches[cache].config.writeback_order == "before-fill";
         if before {
@@ -295,7 +295,7 @@ impl CacheTree {
         }
         if read {
             let data = Some(self.caches[cache].config.line);
-            self.pass_down(cache, Asked { name, offset, kind: asked.kind, data }, os);
+            self.pass_down(cache, Request { name, offset, kind: asked.kind, data }, os);
         }
         if !before {
             self.make_room(cache, set, os);
@@ -318,21 +318,21 @@ impl CacheTree {
                     same && (victim.offset..victim.offset + bytes).contains(&line.offset)
                 };
                 for line in self.caches[upper].take_out(covered) {
-                    self.leave(upper, line.name, line.offset, line.dirty, Why::Invalidated);
+                    self.leave(upper, line.name, line.offset, line.dirty, RemovalCause::Invalidated);
                     self.caches[upper].count("invalidated", 1);
                     self.caches[upper].count("invalidated.dirty", u64::from(line.dirty));
                     dirty |= line.dirty;
                 }
             }
         }
-        self.leave(cache, victim.name, victim.offset, dirty, Why::Evicted);
+        self.leave(cache, victim.name, victim.offset, dirty, RemovalCause::Evicted);
         if dirty {
             if !victim.dirty {
                 self.caches[cache].count("dirtied", 1);
             }
             self.caches[cache].count("evictions.dirty", 1);
             let kind = Kind::Writeback;
-            let asked = Asked { name: victim.name, offset: victim.offset, kind, data: Some(bytes) };
+            let asked = Request { name: victim.name, offset: victim.offset, kind, data: Some(bytes) };
             self.pass_down(cache, asked, os);
         }
     }
@@ -345,7 +345,7 @@ impl CacheTree {
     }
 
     /// Sends a request to the level behind.
-    fn pass_down(&mut self, cache: usize, asked: Asked, os: &impl Translation) {
+    fn pass_down(&mut self, cache: usize, asked: Request, os: &impl Translation) {
         self.caches[cache].count_for(self.agent, "sent", Some(asked.kind), 1);
         let is_data = matches!(asked.kind, Kind::Write | Kind::Writeback);
         let stalls = is_data && self.agent.is_waited_for();
@@ -370,7 +370,7 @@ impl CacheTree {
         }
     }
 
-    fn read(&mut self, cache: usize, asked: Asked, os: &impl Translation) {
+    fn read(&mut self, cache: usize, asked: Request, os: &impl Translation) {
         let hit = self.look(cache, asked, false, os);
         if hit && asked.kind.is_demand() {
             self.serve(Some(cache));
@@ -383,7 +383,7 @@ impl CacheTree {
         }
     }
 
-    fn take_data(&mut self, cache: usize, asked: Asked, os: &impl Translation) {
+    fn take_data(&mut self, cache: usize, asked: Request, os: &impl Translation) {
         let back = self.caches[cache].config.write == "back";
         let allocate = self.caches[cache].config.allocate;
         let hit = self.look(cache, asked, back, os);
@@ -392,7 +392,7 @@ impl CacheTree {
         }
         if !hit && allocate {
             let whole = asked.data == Some(self.caches[cache].config.line);
-            self.bring_in(cache, Asked { kind: Kind::Fill, ..asked }, !whole, back, os);
+            self.bring_in(cache, Request { kind: Kind::Fill, ..asked }, !whole, back, os);
         }
         if !back || (!hit && !allocate) {
             self.pass_down(cache, asked, os);

@@ -93,7 +93,7 @@ impl Steps {
     /// `owned` pages are a unit's. `identity`: physical = virtual.
     #[must_use]
     pub fn new(events: &[Event], page: u64, lines: [u64; 2], owned: u32, identity: bool) -> Self {
-        let spelling = Spelling {
+        let builder = StepsBuilder {
             page,
             lines,
             identity,
@@ -104,11 +104,11 @@ impl Steps {
             in_memory: BTreeMap::new(),
             result: Self { steps: Vec::new(), mappings: Vec::new() },
         };
-        spelling.all(events)
+        builder.all(events)
     }
 }
 
-struct Spelling {
+struct StepsBuilder {
     page: u64,
     lines: [u64; 2],
     identity: bool,
@@ -121,7 +121,7 @@ struct Spelling {
     result: Steps,
 }
 
-impl Spelling {
+impl StepsBuilder {
     fn all(mut self, events: &[Event]) -> Steps {
         for number in 0..u64::from(self.owned) {
             let page_no = u64::MAX / self.page - number;

@@ -53,13 +53,13 @@ use binhop_base::{Agent, Kind, LineAddr, Translation};
 
 use super::{Cache, Place, lines::Word};
 use crate::{
-    Departure, DirtyData, Invalidation, Left, Level, Origin,
+    DirtyData, Invalidation, Level, Origin, RemovalCause, RemovedLine,
     request::{Below, MEMORY, PART, Request},
 };
 
 /// The caches of one stage (front or back), what they ask, and what is behind them. Functions return the
 /// cycles that the processor waits; `now` is the cycle at which they begin.
-pub(crate) struct Flow<'a, T, B> {
+pub(crate) struct Transaction<'a, T, B> {
     /// By index in the tree; those of the other stage are absent.
     pub(crate) caches: &'a mut [Option<Cache>],
     pub(crate) translation: &'a T,
@@ -76,7 +76,7 @@ pub(super) fn cache(caches: &mut [Option<Cache>], number: usize) -> &mut Cache {
     caches[number].as_mut().expect("the cache belongs to this stage")
 }
 
-impl<T: Translation, B: Below> Flow<'_, T, B> {
+impl<T: Translation, B: Below> Transaction<'_, T, B> {
     /// The processor's access missed, or its store must be passed down.
     #[inline(never)]
     pub(super) fn finish_access(
@@ -230,12 +230,12 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         let asked = cache(self.caches, number);
         asked.counters.evictions += 1;
         let mut dirty = victim.dirty();
-        if !asked.takes_along.is_empty() && self.invalidate_above(number, victim) && !dirty {
+        if !asked.back_invalidated.is_empty() && self.invalidate_above(number, victim) && !dirty {
             cache(self.caches, number).counters.dirtied += 1;
             dirty = true;
         }
         let at = cache(self.caches, number).line_of(victim.key());
-        self.below.left(Left { cache: number, at, dirty, departure: Departure::Evicted });
+        self.below.removed(RemovedLine { cache: number, at, dirty, cause: RemovalCause::Evicted });
         if !dirty {
             return 0;
         }
@@ -251,8 +251,8 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         let asked = cache(self.caches, number);
         let (at, line_log2, by_mapping) =
             (asked.line_of(victim.key()), asked.line_log2, asked.keyed_by_mapping);
-        for index in 0..asked.takes_along.len() {
-            let upper_number = cache(self.caches, number).takes_along[index];
+        for index in 0..asked.back_invalidated.len() {
+            let upper_number = cache(self.caches, number).back_invalidated[index];
             let below = &mut *self.below;
             let upper = cache(self.caches, upper_number);
             let (covered, name) = (line_log2 - upper.line_log2, upper.names());
@@ -262,11 +262,11 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
                     counters.invalidated += 1;
                     counters.invalidated_dirty += u64::from(word.dirty());
                     dirty |= word.dirty();
-                    below.left(Left {
+                    below.removed(RemovedLine {
                         cache: upper_number,
                         at: name.line_of(word.key()),
                         dirty: word.dirty(),
-                        departure: Departure::Invalidated,
+                        cause: RemovalCause::Invalidated,
                     });
                 };
                 if upper.keyed_by_mapping == by_mapping {
@@ -311,7 +311,7 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
         for number in 0..self.caches.len() {
             let Some(cache) = self.caches[number].as_mut() else { continue };
             let (names, below) = (cache.names(), &mut *self.below);
-            let (line_log2, wide) = (cache.line_log2, cache.purged_log2);
+            let (line_log2, wide) = (cache.line_log2, cache.flushed_log2);
             let lines = bytes.start >> wide..bytes.end.div_ceil(1 << wide);
             let lines = (lines.start << (wide - line_log2)) as u32..(lines.end << (wide - line_log2)) as u32;
             let (mut written, mut discarded) = (Vec::new(), 0);
@@ -328,7 +328,7 @@ impl<T: Translation, B: Below> Flow<'_, T, B> {
                             written.push(line);
                         }
                         let (at, dirty) = (names.line_of(word.key()), word.dirty());
-                        below.left(Left { cache: number, at, dirty, departure: Departure::Purged });
+                        below.removed(RemovedLine { cache: number, at, dirty, cause: RemovalCause::Purged });
                     });
                 }
             };

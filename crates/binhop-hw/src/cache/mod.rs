@@ -43,13 +43,13 @@ pub(crate) enum Index {
     Frame,
 }
 
-/// `Names` says what the keys of a cache name.
+/// `KeyNames` says what the keys of a cache name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Names {
+pub(crate) struct KeyNames {
     page_lines_log2: u32,
 }
 
-impl Names {
+impl KeyNames {
     /// The line that a key names.
     #[inline]
     pub(crate) fn line_of(self, key: u64) -> LineAddr {
@@ -80,7 +80,7 @@ pub(crate) struct Cache {
     pub(crate) line_log2: u32,
     /// Logarithm of the bytes in which lines are taken out from outside: those of the widest line among this cache's and
     /// the inclusive caches behind it, none of which may lose a line that covers one here.
-    pub(crate) purged_log2: u32,
+    pub(crate) flushed_log2: u32,
     page_lines_log2: u32,
     sets_log2: u32,
     set_mask: u64,
@@ -91,7 +91,7 @@ pub(crate) struct Cache {
     pub(crate) cost: u64,
     pub(crate) buffer: Option<WriteBuffer>,
     /// The caches that lose what this one loses: all above it if it is inclusive, otherwise none.
-    pub(crate) takes_along: Box<[usize]>,
+    pub(crate) back_invalidated: Box<[usize]>,
     /// The agents that may be counted here, and the counts of each agent but the user.
     agents: Agents,
     pub(crate) by_agent: Box<[AgentCounters]>,
@@ -137,7 +137,7 @@ impl Cache {
             allocate: config.allocate,
             evict_first: config.writeback_order == WritebackOrder::BeforeFill,
             line_log2: config.line.log2(),
-            purged_log2: tree.inclusive_behind(number).fold(config.line, PowerOfTwo::max).log2(),
+            flushed_log2: tree.inclusive_behind(number).fold(config.line, PowerOfTwo::max).log2(),
             page_lines_log2: tree.config().page.log2() - config.line.log2(),
             sets_log2: config.sets().ilog2(),
             set_mask: config.sets() - 1,
@@ -146,7 +146,7 @@ impl Cache {
             next_unit,
             cost: config.cost,
             buffer: config.write_buffer.map(WriteBuffer::new),
-            takes_along: if config.inclusive { tree.above(number).into() } else { Box::default() },
+            back_invalidated: if config.inclusive { tree.above(number).into() } else { Box::default() },
             agents: tree.config().agents,
             by_agent: tree.config().agents.others().map(|_| AgentCounters::default()).collect(),
             touched: Vec::new(),
@@ -214,8 +214,8 @@ impl Cache {
 
     /// Returns what the keys of the cache name, apart from the cache.
     #[inline]
-    pub(crate) fn names(&self) -> Names {
-        Names { page_lines_log2: self.page_lines_log2 }
+    pub(crate) fn names(&self) -> KeyNames {
+        KeyNames { page_lines_log2: self.page_lines_log2 }
     }
 
     #[inline(always)]

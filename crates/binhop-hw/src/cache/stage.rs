@@ -8,7 +8,7 @@ use binhop_base::{Agent, Kind, LineAddr, Rng, Translation};
 
 use super::{
     Cache,
-    access::{Flow, cache},
+    access::{Transaction, cache},
 };
 use crate::{CostRule, Tree, request::Below};
 
@@ -30,13 +30,13 @@ impl Caches {
     }
 
     #[inline(always)]
-    pub(crate) fn flow<'a, T, B>(
+    pub(crate) fn transaction<'a, T, B>(
         &'a mut self,
         agent: Agent,
         translation: &'a T,
         below: &'a mut B,
-    ) -> Flow<'a, T, B> {
-        Flow { caches: &mut self.caches, translation, below, agent, add_costs: self.add_costs }
+    ) -> Transaction<'a, T, B> {
+        Transaction { caches: &mut self.caches, translation, below, agent, add_costs: self.add_costs }
     }
 
     /// The cache `number` of the tree, which must belong to this stage.
@@ -69,8 +69,8 @@ impl Caches {
         if touched.is_some() & !(store & !asked.write_back) {
             return 0;
         }
-        let mut flow = self.flow(Agent::User, translation, below);
-        flow.finish_access(number, kind, place, touched.is_some(), now)
+        let mut transaction = self.transaction(Agent::User, translation, below);
+        transaction.finish_access(number, kind, place, touched.is_some(), now)
     }
 
     pub(crate) fn get(&self, cache: usize) -> &Cache {
@@ -78,7 +78,7 @@ impl Caches {
     }
 }
 
-macro_rules! cache_views {
+macro_rules! stage_queries {
     () => {
         /// Returns whether a cache of the tree belongs to this stage.
         #[must_use]
@@ -145,4 +145,4 @@ macro_rules! cache_views {
     };
 }
 
-pub(crate) use cache_views;
+pub(crate) use stage_queries;

@@ -3,7 +3,7 @@
 //! A front that many placements share is simulated once, so nearly all of a study's time is spent here: the
 //! rules are those of [`crate::cache::access`], written out for caches that are write-back, allocate, are not inclusive and
 //! have no buffer, and for the user's requests alone. Then nothing a cache does depends on the caches behind it. So each
-//! cache goes through all requests by itself and notes its requests to the next cache in order. Cycles follow from the
+//! cache goes through all requests by itself and log its requests to the next cache in order. Cycles follow from the
 //! counts.
 
 use binhop_base::{Agent, Kind, LineAddr, PageId, Translation};
@@ -65,29 +65,29 @@ impl LocatePage for PageByFold {
 }
 
 /// Where what a cache asks goes.
-trait Onward {
+trait NextLevel {
     /// It asks for a line of its own, or writes it back.
     fn ask(&mut self, kind: Kind, at: LineAddr);
     /// Something that was not for it.
-    fn pass(&mut self, request: Request);
+    fn pass_on(&mut self, request: Request);
 }
 
-impl Onward for &mut MemoryCounters {
+impl NextLevel for &mut MemoryCounters {
     #[inline(always)]
     fn ask(&mut self, kind: Kind, _at: LineAddr) {
         self.accesses[kind] += 1;
     }
 
     #[inline(always)]
-    fn pass(&mut self, request: Request) {
+    fn pass_on(&mut self, request: Request) {
         debug_assert_eq!(request.to, MEMORY);
         self.accesses[request.kind] += 1;
     }
 }
 
 /// To the next cache of a chain.
-struct Notes<'a> {
-    notes: &'a mut Vec<Request>,
+struct RequestLog<'a> {
+    log: &'a mut Vec<Request>,
     to: u8,
     origin: Origin,
     /// Logarithm of the lines of the cache that asks in one of the cache asked.
@@ -95,16 +95,16 @@ struct Notes<'a> {
     data: u8,
 }
 
-impl Onward for Notes<'_> {
+impl NextLevel for RequestLog<'_> {
     #[inline(always)]
     fn ask(&mut self, kind: Kind, at: LineAddr) {
         let at = LineAddr { line: at.line >> self.shift, ..at };
-        self.notes.push(Request { at, to: self.to, kind, origin: self.origin, data: self.data });
+        self.log.push(Request { at, to: self.to, kind, origin: self.origin, data: self.data });
     }
 
     #[inline(always)]
-    fn pass(&mut self, request: Request) {
-        self.notes.push(request);
+    fn pass_on(&mut self, request: Request) {
+        self.log.push(request);
     }
 }
 
@@ -125,48 +125,48 @@ pub(crate) fn replay_last<T: Translation>(
 pub(crate) fn replay_on<T: Translation>(
     cache: &mut Cache,
     number: u8,
-    notes: &mut Vec<Request>,
+    log: &mut Vec<Request>,
     requests: &[Request],
     translation: &T,
 ) {
-    let onward = Notes {
-        notes,
+    let next_level = RequestLog {
+        log,
         to: cache.next,
         origin: Origin::new(Agent::User, cache.next_unit as u8),
         shift: cache.next_unit - cache.line_log2,
         data: cache.line_log2 as u8,
     };
-    replay(cache, number, onward, requests, translation);
+    replay(cache, number, next_level, requests, translation);
 }
 
-fn replay<T: Translation, O: Onward>(
+fn replay<T: Translation, O: NextLevel>(
     cache: &mut Cache,
     number: u8,
-    mut onward: O,
+    mut next_level: O,
     requests: &[Request],
     translation: &T,
 ) {
     let (log2, mask) = cache.geometry();
     let by_frame = cache.index() == Index::Frame;
-    let mut go = Go { cache, number, onward: &mut onward, requests, translation };
-    match go.cache.plain_index() {
-        Some(Index::Offset) => go.located(PageByOffset { mask }),
-        Some(_) => go.located(PageByFrame { log2, mask }),
-        None => go.located(PageByFold { log2, sets_log2: go.cache.sets_log2(), by_frame }),
+    let mut replay = Replay { cache, number, next_level: &mut next_level, requests, translation };
+    match replay.cache.plain_index() {
+        Some(Index::Offset) => replay.with_index(PageByOffset { mask }),
+        Some(_) => replay.with_index(PageByFrame { log2, mask }),
+        None => replay.with_index(PageByFold { log2, sets_log2: replay.cache.sets_log2(), by_frame }),
     }
 }
 
 /// Everything the loop needs but the types that make it fast.
-struct Go<'a, T, O> {
+struct Replay<'a, T, O> {
     cache: &'a mut Cache,
     number: u8,
-    onward: &'a mut O,
+    next_level: &'a mut O,
     requests: &'a [Request],
     translation: &'a T,
 }
 
-impl<T: Translation, O: Onward> Go<'_, T, O> {
-    fn located<L: LocatePage>(&mut self, locate: L) {
+impl<T: Translation, O: NextLevel> Replay<'_, T, O> {
+    fn with_index<L: LocatePage>(&mut self, locate: L) {
         let done = self.as_array::<L, Fifo, 1>(locate)
             || self.as_array::<L, Lru, 2>(locate)
             || self.as_array::<L, Lru, 4>(locate)
@@ -187,7 +187,7 @@ impl<T: Translation, O: Onward> Go<'_, T, O> {
     where
         Array<P, W>: InLines,
     {
-        let Self { cache, number, onward, requests, translation } = self;
+        let Self { cache, number, next_level, requests, translation } = self;
         let (log2, _) = cache.geometry();
         let (line_log2, evict_first) = (cache.line_log2 as u8, cache.evict_first);
         let line_mask = (1u64 << log2) - 1;
@@ -197,7 +197,7 @@ impl<T: Translation, O: Onward> Go<'_, T, O> {
         let (counters, touched, repeats) = (&mut cache.counters, &mut cache.touched, &mut cache.repeats);
         for &request in *requests {
             if request.to != *number {
-                onward.pass(request);
+                next_level.pass_on(request);
                 continue;
             }
             let (kind, at) = (request.kind, request.at);
@@ -226,13 +226,13 @@ impl<T: Translation, O: Onward> Go<'_, T, O> {
             });
             counters.evictions_dirty += u64::from(dirty.is_some());
             if let (Some(victim), true) = (dirty, evict_first) {
-                ask(counters, *onward, Kind::Writeback, victim);
+                ask(counters, *next_level, Kind::Writeback, victim);
             }
             if let Some(kind) = read {
-                ask(counters, *onward, kind, at);
+                ask(counters, *next_level, kind, at);
             }
             if let (Some(victim), false) = (dirty, evict_first) {
-                ask(counters, *onward, Kind::Writeback, victim);
+                ask(counters, *next_level, Kind::Writeback, victim);
             }
         }
         true
@@ -240,7 +240,7 @@ impl<T: Translation, O: Onward> Go<'_, T, O> {
 }
 
 #[inline(always)]
-fn ask<O: Onward>(counters: &mut CacheCounters, onward: &mut O, kind: Kind, at: LineAddr) {
+fn ask<O: NextLevel>(counters: &mut CacheCounters, next_level: &mut O, kind: Kind, at: LineAddr) {
     counters.sent[kind] += 1;
-    onward.ask(kind, at);
+    next_level.ask(kind, at);
 }

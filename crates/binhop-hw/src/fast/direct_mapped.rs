@@ -18,7 +18,7 @@ use crate::{
         Cache, is_first,
         lines::{Array, EMPTY, InLines},
     },
-    fast::{direct_mapped, known_hits::Last},
+    fast::{direct_mapped, known_hits::LastRequests},
     replacement::Fifo,
     request::{Request, is_data},
 };
@@ -36,7 +36,7 @@ pub struct DirectMappedFilter {
     /// Logarithm of the lines in a page.
     log2: u32,
     /// The line requested last in each slot.
-    last: Last,
+    last: LastRequests,
     /// Lines requested so far.
     touched: Vec<u64>,
     /// For [`DirectMappedFilter::sort`]: where each slot's requests go, and the requests in order.
@@ -52,11 +52,11 @@ impl DirectMappedFilter {
         let cache = &config.caches[direct_mapped(tree).ok()?];
         let log2 = config.page.log2() - cache.line.log2();
         let (touched, starts, sorted) = (Vec::new(), Vec::new(), Vec::new());
-        Some(Self { log2, last: Last::new(1 << log2), touched, starts, sorted })
+        Some(Self { log2, last: LastRequests::new(1 << log2), touched, starts, sorted })
     }
 
     /// Counts the requests from `from` on, and takes out those that change nothing in any back.
-    pub fn sift(&mut self, requests: &mut Vec<Request>, from: usize) -> CommonCounts {
+    pub fn filter(&mut self, requests: &mut Vec<Request>, from: usize) -> CommonCounts {
         let mut common_counts = CommonCounts::default();
         let mut kept = from;
         for at in from..requests.len() {
@@ -111,7 +111,7 @@ const LANE: u32 = u64::BITS / Kind::ALL.len() as u32;
 /// Requests between two emptyings of that word: none of its counts can overflow.
 const CHUNK: usize = (1 << LANE) - 1;
 
-/// Replays what [`DirectMappedFilter::sift`] left of some requests into one back's only cache. `common_counts` is what it
+/// Replays what [`DirectMappedFilter::filter`] left of some requests into one back's only cache. `common_counts` is what it
 /// returned for these requests.
 pub(crate) fn replay<T: Translation>(
     cache: &mut Cache,

@@ -19,9 +19,9 @@ use crate::{
 
 /// Lines requested last, each in its slot: word of a line is its key × 2, plus whether it is dirty.
 #[derive(Clone, Debug)]
-pub(crate) struct Last(Vec<u64>);
+pub(crate) struct LastRequests(Vec<u64>);
 
-impl Last {
+impl LastRequests {
     const NOTHING: u64 = u64::MAX;
 
     pub(crate) fn new(slots: usize) -> Self {
@@ -67,7 +67,7 @@ pub struct KnownHitFilter {
     cache: u8,
     log2: u32,
     mask: u64,
-    last: Last,
+    last: LastRequests,
 }
 
 impl KnownHitFilter {
@@ -90,12 +90,12 @@ impl KnownHitFilter {
             cache: cache as u8,
             log2: config.page.log2() - line.log2(),
             mask: fewest - 1,
-            last: Last::new(fewest as usize),
+            last: LastRequests::new(fewest as usize),
         })
     }
 
     /// Takes out what changes nothing: so many hits in each cache.
-    pub fn sift<T: Translation>(&mut self, requests: &mut Vec<Request>, translation: &T) -> PerKind<u64> {
+    pub fn filter<T: Translation>(&mut self, requests: &mut Vec<Request>, translation: &T) -> PerKind<u64> {
         let mut hits = PerKind::default();
         requests.retain(|request| {
             if request.to != self.cache {

@@ -236,11 +236,11 @@ pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
         counters.accesses[Kind::Load] += rows.len() as u64 - fetches - stores;
         counters.accesses[Kind::Store] += stores;
         counters.dirtied += newly_dirty;
-        let mut flow = stage.flow(Agent::User, translation, below);
+        let mut transaction = stage.transaction(Agent::User, translation, below);
         for miss in misses.drain(..) {
             let number = if miss.kind == Kind::Fetch { fetch } else { data };
             let victim = (miss.victim.0 != EMPTY).then_some(miss.victim);
-            wait += flow.complete_miss(number, miss.kind, miss.new, victim);
+            wait += transaction.complete_miss(number, miss.kind, miss.new, victim);
         }
     }
     wait

@@ -2,14 +2,14 @@
 //! model set beside the oracle.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
-mod alike;
+mod for_oracle;
 
 use binhop_base::{
     Agent, Agents, Bytes, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Translation,
 };
 use binhop_hw::{
-    AgentCounters, CacheConfig, CacheCounters, Computer, CostRule, Departure, DirtyData, IndexBy,
-    Invalidation, Left, Level, Next, Replacement, Resident, Rules, TagBy, Tree, TreeConfig,
+    AgentCounters, CacheConfig, CacheCounters, Computer, CostRule, DirtyData, IndexBy, Invalidation, Level,
+    Next, RemovalCause, RemovedLine, Replacement, Resident, Rules, TagBy, Tree, TreeConfig,
     WriteBufferConfig, WritePolicy, WritebackOrder,
 };
 use binhop_oracle::{
@@ -96,7 +96,7 @@ pub fn power(value: u64) -> PowerOfTwo {
 /// The same tree for the oracle.
 pub fn oracle_of(config: &TreeConfig, rng: Rng) -> CacheTree {
     let add = config.cost_rule == CostRule::Add;
-    CacheTree::new(alike::configs(config), config.page.bytes(), config.memory_cost, add, rng)
+    CacheTree::new(for_oracle::configs(config), config.page.bytes(), config.memory_cost, add, rng)
 }
 
 /// Every agent there is.
@@ -121,7 +121,7 @@ pub enum Event {
     /// Instructions pass, then byte `offset` of a mapping is accessed.
     Access { kind: Kind, mapping: u32, offset: u64, instructions: u64 },
     /// A page's frame changes hands on behalf of an agent; the page itself moves to another frame.
-    Purge { agent: Agent, page: u32 },
+    FlushPage { agent: Agent, page: u32 },
     /// Someone asks a cache of the tree (by its index, beginning again after the last; after the last but one memory) for
     /// byte `offset`. The user asks the cache that serves it.
     Ask { cache: usize, agent: Agent, kind: Kind, mapping: u32, offset: u64 },
@@ -148,7 +148,7 @@ impl Pair {
 
     /// Lets one thing happen to both: the same cycles, the same level that serves, the same lines that leave.
     pub fn step(&mut self, event: Event) {
-        let mut left: Vec<Left> = Vec::new();
+        let mut left: Vec<RemovedLine> = Vec::new();
         self.slow.left.clear();
         match event {
             Event::Access { kind, mapping, offset, instructions } => {
@@ -189,7 +189,7 @@ impl Pair {
                 assert_eq!((fast.cycles, self.fast.now), (cycles, self.slow.now), "cycles");
                 assert_eq!(fast.served, served.map_or(Level::Memory, Level::Cache), "served");
             }
-            Event::Purge { agent, page } => {
+            Event::FlushPage { agent, page } => {
                 self.fast.flush_page(
                     agent,
                     PageId(page),
@@ -231,26 +231,26 @@ impl Pair {
     }
 
     /// The same lines left; those that left for room, in the same order.
-    fn assert_equal_left(&self, left: &[Left]) {
-        let name = |line: &Left| {
+    fn assert_equal_left(&self, left: &[RemovedLine]) {
+        let name = |line: &RemovedLine| {
             let held = Resident { at: line.at, dirty: line.dirty };
-            let (name, offset, dirty) = alike::line(&self.config.caches[line.cache], held);
-            oracle::Left {
+            let (name, offset, dirty) = for_oracle::line(&self.config.caches[line.cache], held);
+            oracle::RemovedLine {
                 cache: line.cache,
                 name,
                 offset,
                 dirty,
-                why: match line.departure {
-                    Departure::Evicted => oracle::Why::Evicted,
-                    Departure::Invalidated => oracle::Why::Invalidated,
-                    Departure::Purged => oracle::Why::Purged,
+                why: match line.cause {
+                    RemovalCause::Evicted => oracle::RemovalCause::Evicted,
+                    RemovalCause::Invalidated => oracle::RemovalCause::Invalidated,
+                    RemovalCause::Purged => oracle::RemovalCause::Purged,
                 },
             }
         };
-        let mut fast: Vec<oracle::Left> = left.iter().map(name).collect();
+        let mut fast: Vec<oracle::RemovedLine> = left.iter().map(name).collect();
         let mut slow = self.slow.left.clone();
-        let evicted = |left: &[oracle::Left]| -> Vec<oracle::Left> {
-            left.iter().copied().filter(|line| line.why == oracle::Why::Evicted).collect()
+        let evicted = |left: &[oracle::RemovedLine]| -> Vec<oracle::RemovedLine> {
+            left.iter().copied().filter(|line| line.why == oracle::RemovalCause::Evicted).collect()
         };
         assert_eq!(evicted(&fast), evicted(&slow), "evicted in order");
         fast.sort_unstable();
@@ -262,7 +262,8 @@ impl Pair {
     pub fn assert_equal_contents(&self) {
         for (number, cache) in self.config.caches.iter().enumerate() {
             for (set, ways) in self.fast.contents(number).into_iter().enumerate() {
-                let fast: Vec<_> = ways.iter().map(|way| way.map(|line| alike::line(cache, line))).collect();
+                let fast: Vec<_> =
+                    ways.iter().map(|way| way.map(|line| for_oracle::line(cache, line))).collect();
                 assert_eq!(fast, self.slow.caches[number].contents(set as u64), "{} set {set}", cache.name);
             }
         }
@@ -440,7 +441,7 @@ pub fn events(injections: bool) -> impl Strategy<Value = Vec<Event>> {
     });
     let agent = || prop::sample::select(Agent::ALL);
     let injected = prop::sample::select(&Agent::ALL[1..]);
-    let flush_page = (agent(), 0..PAGES).prop_map(|(agent, page)| Event::Purge { agent, page });
+    let flush_page = (agent(), 0..PAGES).prop_map(|(agent, page)| Event::FlushPage { agent, page });
     let ask = (0usize..6, agent(), kind(), 0..MAPPINGS, 0..PAGE)
         .prop_map(|(cache, agent, kind, mapping, offset)| Event::Ask { cache, agent, kind, mapping, offset });
     let invalidate = (injected, 0..PAGES, 0..PAGE, 1..PAGE, any::<bool>()).prop_map(

@@ -142,7 +142,7 @@ impl BackModel {
     ) {
         if let BackKind::Own { back, waited } = &mut self.kind_of_back {
             *waited += match common_counts {
-                Some(common_counts) => back.replay_alike(requests, common_counts, translation),
+                Some(common_counts) => back.replay_common(requests, common_counts, translation),
                 None => back.replay(requests, translation),
             };
         }
@@ -261,8 +261,8 @@ impl BackModel {
     }
 
     /// Ends the direct-mapped filter that worked for all backs, and takes over the lines that it knows.
-    pub(crate) fn leave(&mut self, direct_mapped: &DirectMappedFilter) {
-        self.own().0.leave(direct_mapped);
+    pub(crate) fn continue_alone(&mut self, direct_mapped: &DirectMappedFilter) {
+        self.own().0.continue_alone(direct_mapped);
     }
 
     /// Passes a mark. The meter reads the counts that tables report of the time between marks. Where a phase

@@ -187,7 +187,7 @@ impl Lane {
                 passed.clear();
                 self.waited += front.access_all(&rows[entries], &translation, passed);
                 if let Some(known_hits) = &mut self.known_hits {
-                    let hits = known_hits.sift(passed, &translation);
+                    let hits = known_hits.filter(passed, &translation);
                     self.backs.iter_mut().for_each(|back| back.add_known_hits(&hits));
                     self.stacks.iter_mut().for_each(|stack| stack.add_hits(&hits));
                 }
@@ -292,7 +292,7 @@ impl Lane {
                 self.front = Some(ended.front.clone());
                 self.waited += ended.waited;
                 if let Some(direct_mapped) = &ended.direct_mapped {
-                    self.backs.iter_mut().for_each(|back| back.leave(direct_mapped));
+                    self.backs.iter_mut().for_each(|back| back.continue_alone(direct_mapped));
                 }
             }
             Control::Mark(mark, stream, shared) => {

@@ -88,7 +88,7 @@ impl SharedFront {
         let from = passed.requests.len();
         self.waited += front.access_all(rows, &translation, &mut passed.requests);
         if let Some(direct_mapped) = &mut self.direct_mapped {
-            passed.common_counts.push(direct_mapped.sift(&mut passed.requests, from));
+            passed.common_counts.push(direct_mapped.filter(&mut passed.requests, from));
         }
     }
 

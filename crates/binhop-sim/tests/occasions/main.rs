@@ -7,7 +7,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../../../binhop-hw/tests/common/alike.rs"]
+#[path = "../../../binhop-hw/tests/common/for_oracle.rs"]
 mod common_counts;
 mod compare;
 mod drawn;
