@@ -127,7 +127,9 @@ impl Back {
     #[must_use = "the processor waits so many cycles"]
     pub fn add_hits(&mut self, hits: &PerKind<u64>) -> u64 {
         let cache = self.only().0;
-        cache.counters.accesses += *hits;
+        for &kind in Kind::ALL {
+            cache.counters.add_hits(kind, hits[kind]);
+        }
         hits.demand() * cache.cost
     }
 

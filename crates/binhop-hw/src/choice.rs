@@ -41,17 +41,6 @@ choices! {
 }
 
 choices! {
-    /// Which line of a full set leaves.
-    Replacement {
-        Lru = "lru", "The line whose last access lies furthest back.";
-        Fifo = "fifo", "The line that came first.";
-        Random = "random", "A line drawn uniformly: a function of seed, cache, set and the number of victims that set has had.";
-        Plru = "plru", "The line a binary tree of one bit per node points to; every access turns the bits on its path away. Ways must be a power of two.";
-        Srrip = "srrip", "Static re-reference interval prediction, 2 bits, hit priority: the lowest way predicted to be used in the distant future.";
-    }
-}
-
-choices! {
     /// Which address chooses the set.
     IndexBy {
         Virtual = "virtual", "The virtual address; the global one where the tag is global.";
@@ -95,6 +84,7 @@ choices! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Replacement;
 
     #[test]
     fn every_choice_is_found_by_its_name_and_explained() {

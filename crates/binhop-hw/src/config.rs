@@ -97,6 +97,12 @@ impl CacheConfig {
         self.ways == 1 || self.replacement.rehit_is_neutral()
     }
 
+    /// Returns whether the cache's victims depend on the seed. With one way there is nothing to draw.
+    #[must_use]
+    pub fn draws(&self) -> bool {
+        self.ways > 1 && self.replacement.draws()
+    }
+
     /// Whether it recognises lines by mapping rather than by page.
     pub(crate) fn keyed_by_mapping(&self) -> bool {
         self.tag == TagBy::Asid
@@ -114,10 +120,8 @@ impl CacheConfig {
         assert!(self.line <= page, "{name}: line larger than a page");
         assert!(self.line.log2() <= Origin::LONGEST, "{name}: line longer than 2 GiB");
         assert!(page.log2() - self.line.log2() <= 30, "{name}: more than 2^30 lines in a page");
-        assert!(
-            self.replacement != Replacement::Plru || self.ways.is_power_of_two(),
-            "{name}: plru needs a power of two of ways"
-        );
+        let refused = self.replacement.refuses(self.ways);
+        assert!(refused.is_none(), "{name}: {}", refused.unwrap_or_default());
         assert!(
             self.tag != TagBy::Global || self.index == IndexBy::Virtual,
             "{name}: a global tag goes with a virtual index"

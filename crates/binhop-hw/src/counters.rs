@@ -5,6 +5,10 @@
 //! (`l2.walk.load.misses`), on machines that have this agent. So counts of different names can be added, and those of
 //! a machine of the user alone are what they always were. Counts of lines (fills, evictions, …) are of all agents
 //! together: a line belongs to nobody.
+//!
+//! The general path (`cache/`) and every fast path (`fast/`) count for themselves. Each fast path, and
+//! cachegrind's rules, name every counter and say of each how it is counted or why it stays 0: a counter that one of them
+//! forgets does not compile. `tests/counters.rs` fails for a counter that the general path never counts.
 
 use core::ops::{AddAssign, Sub};
 
@@ -129,6 +133,29 @@ counters! {
 }
 
 impl CacheCounters {
+    /// Counts hits that change nothing but these counts.
+    pub fn add_hits(&mut self, kind: Kind, hits: u64) {
+        let Self {
+            accesses,
+            // A hit is no miss, and asks nobody.
+            misses: _,
+            compulsory: _,
+            sent: _,
+            // No line comes, leaves or becomes dirty.
+            fills: _,
+            evictions: _,
+            evictions_dirty: _,
+            invalidated: _,
+            invalidated_dirty: _,
+            purged: _,
+            purged_dirty: _,
+            dirtied: _,
+            stalls: _,
+            stall_cycles: _,
+        } = self;
+        accesses[kind] += hits;
+    }
+
     /// Returns the cycles a processor waits for one level: its cost for each demand access that the level serves, or
     /// that it passes on as well where costs add up.
     pub(crate) fn waited(&self, cost: u64, add_costs: bool) -> u64 {

@@ -127,7 +127,7 @@ impl Front {
     /// came, which SRRIP remembers, and for stores is dirty already and the cache is write-back).
     #[inline]
     pub fn add_hits(&mut self, cache: usize, kind: Kind, hits: u64) {
-        self.caches.get_mut(cache).counters.accesses[kind] += hits;
+        self.caches.get_mut(cache).counters.add_hits(kind, hits);
     }
 
     /// Lines leave the caches of the front; then [`Back::invalidate`](crate::Back::invalidate).

@@ -22,7 +22,7 @@ mod witness;
 
 pub use back::{Back, Bound, WitnessedBack};
 pub use cache::Resident;
-pub use choice::{CostRule, IndexBy, Replacement, Rules, TagBy, WritePolicy, WritebackOrder};
+pub use choice::{CostRule, IndexBy, Rules, TagBy, WritePolicy, WritebackOrder};
 pub use computer::Computer;
 pub use config::{CacheConfig, Next, TreeConfig, WriteBufferConfig};
 pub use counters::{AgentCounters, AgentMemoryCounters, CacheCounters, Counted, CounterInfo, MemoryCounters};
@@ -32,6 +32,7 @@ pub use fast::lru_stack::{LruStack, LruStackShape, Member};
 pub use fast::{FastPath, FastPathSet, FastPaths};
 pub use front::Front;
 pub use invariants::check;
+pub use replacement::Replacement;
 pub use request::{Access, Answer, Below, DirtyData, Invalidation, MEMORY, Origin, PART, Request};
 pub use tree::Tree;
 pub use witness::{Level, RemovalCause, RemovedLine, Witness};

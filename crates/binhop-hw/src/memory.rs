@@ -41,7 +41,8 @@ impl Below for Memory {
         debug_assert_eq!(request.to, MEMORY);
         let agent = request.origin.agent();
         if agent == Agent::User {
-            self.counters.accesses[request.kind] += 1;
+            let MemoryCounters { accesses } = &mut self.counters;
+            accesses[request.kind] += 1;
         } else {
             let place = self.agents.place(agent).expect("an agent that makes accesses is one of the tree's");
             self.by_agent[place].accesses[request.kind] += 1;

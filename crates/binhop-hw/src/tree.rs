@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use binhop_base::PowerOfTwo;
 
-use crate::{CacheConfig, IndexBy, Next, Replacement, Rules, TagBy, TreeConfig};
+use crate::{CacheConfig, IndexBy, Next, Rules, TagBy, TreeConfig};
 
 /// A checked tree with what follows from its configuration. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ impl Tree {
     /// Whether some front cache draws random victims: then a front serves one seed only.
     #[must_use]
     pub fn front_depends_on_seed(&self) -> bool {
-        self.front().any(|cache| cache.replacement == Replacement::Random && cache.ways > 1)
+        self.front().any(CacheConfig::draws)
     }
 
     /// Whether there is a write buffer: then the time of each request decides counts (stalls), and

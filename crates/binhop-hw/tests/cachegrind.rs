@@ -2,8 +2,10 @@
 
 mod common;
 
-use binhop_base::{Kind, LineAddr, Rng};
-use binhop_hw::{Access, Back, CacheConfig, Computer, CostRule, Front, Next, Rules, Tree, TreeConfig};
+use binhop_base::{Kind, LineAddr, PerKind, Rng};
+use binhop_hw::{
+    Access, Back, CacheConfig, CacheCounters, Computer, CostRule, Front, Next, Rules, Tree, TreeConfig,
+};
 use binhop_oracle::cachegrind::{Cachegrind, Level};
 use common::{World, plain, tree};
 use proptest::prelude::*;
@@ -82,16 +84,30 @@ impl Pair {
                 _ => (self.front.counters(number), self.front.contents(number)),
             };
             let what = &self.config.caches[number].name;
-            for kind in [Kind::Fetch, Kind::Load, Kind::Store] {
-                let fast = (counters.accesses[kind], counters.misses[kind], counters.compulsory[kind]);
-                let count = |name| slow.count(name, kind.name());
-                assert_eq!(
-                    fast,
-                    (count("accesses"), count("misses"), count("compulsory")),
-                    "{what} {kind:?}"
-                );
-            }
-            assert_eq!((counters.fills, counters.evictions), (slow.fills, slow.evictions), "{what}");
+            let count = |name| {
+                let mut counts = PerKind::default();
+                for kind in [Kind::Fetch, Kind::Load, Kind::Store] {
+                    counts[kind] = slow.count(name, kind.name());
+                }
+                counts
+            };
+            let expected = CacheCounters {
+                accesses: count("accesses"),
+                misses: count("misses"),
+                compulsory: count("compulsory"),
+                sent: count("misses"),
+                fills: slow.fills,
+                evictions: slow.evictions,
+                evictions_dirty: 0,
+                invalidated: 0,
+                invalidated_dirty: 0,
+                purged: 0,
+                purged_dirty: 0,
+                dirtied: 0,
+                stalls: 0,
+                stall_cycles: 0,
+            };
+            assert_eq!(*counters, expected, "{what}");
             let per_page = PAGE / slow.line;
             for (set, ways) in contents.iter().enumerate() {
                 let held: Vec<u64> = (ways.iter().flatten())

@@ -176,3 +176,17 @@ fn an_emptied_way_is_filled_before_anything_is_evicted() {
         set.table(&[('E', '-', "AEC."), ('F', '-', "AECF")]);
     }
 }
+
+/// A policy without a table does not compile here.
+#[test]
+fn every_policy_has_a_table() {
+    for &replacement in Replacement::ALL {
+        match replacement {
+            Replacement::Lru => lru_evicts_the_line_accessed_longest_ago(),
+            Replacement::Fifo => fifo_evicts_the_line_that_came_first(),
+            Replacement::Random => random_takes_one_draw_for_each_victim_of_the_set(),
+            Replacement::Plru => plru_follows_its_bits(),
+            Replacement::Srrip => srrip_keeps_what_was_used_again_through_a_scan(),
+        }
+    }
+}

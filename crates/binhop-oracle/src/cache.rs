@@ -24,7 +24,7 @@ pub struct Config {
     pub write: &'static str,
     /// True if writes that miss allocate.
     pub allocate: bool,
-    /// `lru`, `fifo`, `random`, `plru` or `srrip`.
+    /// The name of a replacement that `victim` has a rule for.
     pub replacement: &'static str,
     /// `before-fill` or `after-fill`.
     pub writeback_order: &'static str,
@@ -203,7 +203,7 @@ impl Cache {
                     line.predicted += 1;
                 }
             },
-            other => panic!("no replacement is called {other}"),
+            other => panic!("the oracle has no rule for the replacement `{other}`: write it here"),
         }
     }
 

@@ -24,7 +24,7 @@
 use binhop_base::{Kind, LineAddr, Translation};
 
 use super::{Cache, Place, is_first, lines::Word, note_repeat, stage::Caches};
-use crate::{Access, MemoryCounters};
+use crate::{Access, CacheCounters, MemoryCounters};
 
 /// The references of `rows`: one row, or two where a reference straddles two lines. `serving` are the caches of the first
 /// level for instructions and for data, `last` is the cache behind both.
@@ -65,38 +65,52 @@ fn refer<T: Translation>(
     let place = |at| last.place_of_request(at, translation);
     let (first, rest) = (place(first), rest.map(place));
     if look_up(last, kind, first, rest) {
-        memory.accesses[kind] += 1;
+        let MemoryCounters { accesses } = memory;
+        accesses[kind] += 1;
     }
 }
 
 /// One access of a reference that touches these lines; whether it misses.
 #[inline(always)]
 fn look_up(cache: &mut Cache, kind: Kind, first: Place, rest: Option<Place>) -> bool {
-    cache.counters.accesses[kind] += 1;
+    let names = cache.names();
+    let Cache { lines, touched, repeats, counters, .. } = cache;
+    let CacheCounters {
+        accesses,
+        misses,
+        compulsory,
+        sent,
+        fills,
+        evictions,
+        // No line is ever dirty.
+        evictions_dirty: _,
+        invalidated_dirty: _,
+        purged_dirty: _,
+        dirtied: _,
+        // No cache is inclusive, and pages keep their frames.
+        invalidated: _,
+        purged: _,
+        // There is no write buffer.
+        stalls: _,
+        stall_cycles: _,
+    } = counters;
+    accesses[kind] += 1;
     let mut absent = None;
     let mut new = false;
     for place in [Some(first), rest].into_iter().flatten() {
-        if cache.lines.touch_hot(place.set, place.key, false).is_none() {
-            new |= bring_in(cache, place);
+        if lines.touch_hot(place.set, place.key, false).is_none() {
+            *fills += 1;
+            *evictions += u64::from(lines.put(place.set, Word::new(place.key, false)).is_some());
+            new |= is_first(touched, place.key);
             absent = absent.or(Some(place.key));
         }
     }
     let Some(key) = absent else { return false };
-    cache.counters.misses[kind] += 1;
-    cache.counters.sent[kind] += 1;
-    cache.counters.compulsory[kind] += u64::from(new);
+    misses[kind] += 1;
+    sent[kind] += 1;
+    compulsory[kind] += u64::from(new);
     if !new {
-        let page = cache.line_of(key).id;
-        note_repeat(&mut cache.repeats, page.into());
+        note_repeat(repeats, names.line_of(key).id.into());
     }
     true
-}
-
-/// Brings a line in; whether it comes for the first time ever.
-fn bring_in(cache: &mut Cache, place: Place) -> bool {
-    cache.counters.fills += 1;
-    if cache.lines.put(place.set, Word::new(place.key, false)).is_some() {
-        cache.counters.evictions += 1;
-    }
-    is_first(&mut cache.touched, place.key)
 }

@@ -12,10 +12,10 @@ use crate::{
     CacheCounters, MemoryCounters, Origin,
     cache::{
         Cache, Index, fold, is_first,
-        lines::{Array, InLines, Word, put, touch},
+        lines::{Array, ArrayVisitor, Word, put, touch},
         note_repeat,
     },
-    replacement::{Fifo, Lru, Plru, Policy, Random, Srrip},
+    replacement::Policy,
     request::{MEMORY, Request, is_data},
 };
 
@@ -75,13 +75,15 @@ trait NextLevel {
 impl NextLevel for &mut MemoryCounters {
     #[inline(always)]
     fn ask(&mut self, kind: Kind, _at: LineAddr) {
-        self.accesses[kind] += 1;
+        let MemoryCounters { accesses } = self;
+        accesses[kind] += 1;
     }
 
     #[inline(always)]
     fn pass_on(&mut self, request: Request) {
         debug_assert_eq!(request.to, MEMORY);
-        self.accesses[request.kind] += 1;
+        let MemoryCounters { accesses } = self;
+        accesses[request.kind] += 1;
     }
 }
 
@@ -139,108 +141,126 @@ pub(crate) fn replay_on<T: Translation>(
     replay(cache, number, next_level, requests, translation);
 }
 
-fn replay<T: Translation, O: NextLevel>(
+fn replay<T: Translation, N: NextLevel>(
     cache: &mut Cache,
     number: u8,
-    mut next_level: O,
+    mut next_level: N,
     requests: &[Request],
     translation: &T,
 ) {
     let (log2, mask) = cache.geometry();
     let by_frame = cache.index() == Index::Frame;
-    let mut replay = Replay { cache, number, next_level: &mut next_level, requests, translation };
-    match replay.cache.plain_index() {
-        Some(Index::Offset) => replay.with_index(PageByOffset { mask }),
-        Some(_) => replay.with_index(PageByFrame { log2, mask }),
-        None => replay.with_index(PageByFold { log2, sets_log2: replay.cache.sets_log2(), by_frame }),
+    let plain_index = cache.plain_index();
+    let sets_log2 = cache.sets_log2();
+    let (line_log2, evict_first) = (cache.line_log2 as u8, cache.evict_first);
+    let Cache { lines, counters, touched, repeats, .. } = cache;
+    macro_rules! replay_with {
+        ($locate:expr) => {
+            lines.visit(Replay {
+                locate: $locate,
+                number,
+                log2,
+                line_log2,
+                evict_first,
+                counters,
+                touched,
+                repeats,
+                next_level: &mut next_level,
+                requests,
+                translation,
+            })
+        };
+    }
+    match plain_index {
+        Some(Index::Offset) => replay_with!(PageByOffset { mask }),
+        Some(_) => replay_with!(PageByFrame { log2, mask }),
+        None => replay_with!(PageByFold { log2, sets_log2, by_frame }),
     }
 }
 
-/// Everything the loop needs but the types that make it fast.
-struct Replay<'a, T, O> {
-    cache: &'a mut Cache,
+/// The loop over requests, and all that it needs besides the lines.
+struct Replay<'a, L, N, T> {
+    locate: L,
+    /// The cache, by its index in the tree.
     number: u8,
-    next_level: &'a mut O,
+    /// Logarithm of the lines in a page.
+    log2: u32,
+    line_log2: u8,
+    evict_first: bool,
+    counters: &'a mut CacheCounters,
+    touched: &'a mut Vec<u64>,
+    repeats: &'a mut Option<Vec<u64>>,
+    next_level: &'a mut N,
     requests: &'a [Request],
     translation: &'a T,
 }
 
-impl<T: Translation, O: NextLevel> Replay<'_, T, O> {
-    fn with_index<L: LocatePage>(&mut self, locate: L) {
-        let done = self.as_array::<L, Fifo, 1>(locate)
-            || self.as_array::<L, Lru, 2>(locate)
-            || self.as_array::<L, Lru, 4>(locate)
-            || self.as_array::<L, Lru, 8>(locate)
-            || self.as_array::<L, Lru, 16>(locate)
-            || self.as_array::<L, Random, 2>(locate)
-            || self.as_array::<L, Random, 4>(locate)
-            || self.as_array::<L, Lru, 0>(locate)
-            || self.as_array::<L, Fifo, 0>(locate)
-            || self.as_array::<L, Random, 0>(locate)
-            || self.as_array::<L, Plru, 0>(locate)
-            || self.as_array::<L, Srrip, 0>(locate);
-        assert!(done, "every way to store lines is listed");
-    }
-
-    /// The loop, if the cache stores its lines as `Array<P, W>`.
-    fn as_array<L: LocatePage, P: Policy, const W: usize>(&mut self, locate: L) -> bool
-    where
-        Array<P, W>: InLines,
-    {
-        let Self { cache, number, next_level, requests, translation } = self;
-        let (log2, _) = cache.geometry();
-        let (line_log2, evict_first) = (cache.line_log2 as u8, cache.evict_first);
+impl<L: LocatePage, N: NextLevel, T: Translation> ArrayVisitor for Replay<'_, L, N, T> {
+    fn visit<P: Policy, const W: usize>(self, array: &mut Array<P, W>) {
+        let Self { locate, number, log2, line_log2, evict_first, touched, repeats, .. } = self;
+        let Self { next_level, requests, translation, .. } = self;
+        let CacheCounters {
+            accesses,
+            misses,
+            compulsory,
+            sent,
+            fills,
+            evictions,
+            evictions_dirty,
+            dirtied,
+            // No cache of a chain is inclusive or has a write buffer; a flush takes the general path.
+            invalidated: _,
+            invalidated_dirty: _,
+            purged: _,
+            purged_dirty: _,
+            stalls: _,
+            stall_cycles: _,
+        } = self.counters;
         let line_mask = (1u64 << log2) - 1;
-        let Some(array) = Array::<P, W>::of(&mut cache.lines) else { return false };
         let number_of_ways = array.ways();
         let (words, policy) = array.parts();
-        let (counters, touched, repeats) = (&mut cache.counters, &mut cache.touched, &mut cache.repeats);
-        for &request in *requests {
-            if request.to != *number {
+        for &request in requests {
+            if request.to != number {
                 next_level.pass_on(request);
                 continue;
             }
             let (kind, at) = (request.kind, request.at);
-            let set = locate.set(PageId(at.id), at.line, *translation);
+            let set = locate.set(PageId(at.id), at.line, translation);
             let key = u64::from(at.id) << log2 | u64::from(at.line);
             let is_data = is_data(kind);
-            counters.accesses[kind] += 1;
+            accesses[kind] += 1;
             let ways = &mut words[set * number_of_ways..][..number_of_ways];
-            if touch(ways, policy, set, key, u64::from(is_data), &mut counters.dirtied) {
+            if touch(ways, policy, set, key, u64::from(is_data), dirtied) {
                 continue;
             }
-            counters.misses[kind] += 1;
+            misses[kind] += 1;
             let first = is_first(touched, key);
-            counters.compulsory[kind] += u64::from(first);
+            compulsory[kind] += u64::from(first);
             if !first && kind.is_demand() {
                 note_repeat(repeats, u64::from(at.id));
             }
             let read = if !is_data { Some(kind) } else { (request.data != line_log2).then_some(Kind::Fill) };
-            counters.fills += 1;
-            counters.dirtied += u64::from(is_data);
+            *fills += 1;
+            *dirtied += u64::from(is_data);
             let victim = put(ways, policy, set, Word::new(key, is_data));
-            counters.evictions += u64::from(victim.is_some());
+            *evictions += u64::from(victim.is_some());
             let dirty = victim.filter(|victim| victim.dirty()).map(|victim| {
                 let key = victim.key();
                 LineAddr { id: (key >> log2) as u32, line: (key & line_mask) as u32 }
             });
-            counters.evictions_dirty += u64::from(dirty.is_some());
+            *evictions_dirty += u64::from(dirty.is_some());
             if let (Some(victim), true) = (dirty, evict_first) {
-                ask(counters, *next_level, Kind::Writeback, victim);
+                sent[Kind::Writeback] += 1;
+                next_level.ask(Kind::Writeback, victim);
             }
             if let Some(kind) = read {
-                ask(counters, *next_level, kind, at);
+                sent[kind] += 1;
+                next_level.ask(kind, at);
             }
             if let (Some(victim), false) = (dirty, evict_first) {
-                ask(counters, *next_level, Kind::Writeback, victim);
+                sent[Kind::Writeback] += 1;
+                next_level.ask(Kind::Writeback, victim);
             }
         }
-        true
     }
-}
-
-#[inline(always)]
-fn ask<O: NextLevel>(counters: &mut CacheCounters, next_level: &mut O, kind: Kind, at: LineAddr) {
-    counters.sent[kind] += 1;
-    next_level.ask(kind, at);
 }

@@ -13,7 +13,7 @@
 use binhop_base::{Kind, PageId, PerKind, Translation};
 
 use crate::{
-    MemoryCounters, Tree,
+    CacheCounters, MemoryCounters, Tree,
     cache::{
         Cache, is_first,
         lines::{Array, EMPTY, InLines},
@@ -147,23 +147,33 @@ pub(crate) fn replay<T: Translation>(
             misses[kind] += missed >> (LANE * kind as u32) & CHUNK as u64;
         }
     }
-    let counters = &mut cache.counters;
-    counters.accesses += common_counts.accesses;
-    counters.compulsory += common_counts.compulsory;
-    counters.misses += misses;
-    counters.fills += misses.total();
-    counters.dirtied += dirtied;
-    counters.evictions += evicted;
-    counters.evictions_dirty += evicted_dirty;
-    let mut asked = misses;
+    let mut sent = misses;
     for kind in [Kind::Write, Kind::Writeback] {
-        // Data smaller than the line: the rest is read. Write-backs of one stretch are of one size.
-        let whole =
-            requests.iter().find(|r| r.kind == kind).is_some_and(|r| u32::from(r.data) == cache.line_log2);
-        asked[Kind::Fill] += if whole { 0 } else { misses[kind] };
-        asked[kind] = 0;
+        // Data smaller than the line: the rest is read. Write-backs of one block are of one size.
+        let whole = requests
+            .iter()
+            .find(|request| request.kind == kind)
+            .is_some_and(|request| u32::from(request.data) == cache.line_log2);
+        sent[Kind::Fill] += if whole { 0 } else { misses[kind] };
+        sent[kind] = 0;
     }
-    asked[Kind::Writeback] += evicted_dirty;
-    counters.sent += asked;
-    memory.accesses += asked;
+    sent[Kind::Writeback] += evicted_dirty;
+    cache.counters += CacheCounters {
+        accesses: common_counts.accesses,
+        misses,
+        compulsory: common_counts.compulsory,
+        sent,
+        fills: misses.total(),
+        evictions: evicted,
+        evictions_dirty: evicted_dirty,
+        dirtied,
+        // The cache is not inclusive and has no write buffer; a flush takes the general path.
+        invalidated: 0,
+        invalidated_dirty: 0,
+        purged: 0,
+        purged_dirty: 0,
+        stalls: 0,
+        stall_cycles: 0,
+    };
+    *memory += MemoryCounters { accesses: sent };
 }

@@ -232,27 +232,36 @@ impl LruStack {
         assert!((1..=self.ways).contains(&ways), "a stack of {} ways asked for {ways}", self.ways);
         let deeper = |counts: &ByPosition| counts[ways + 1..].iter().sum::<u64>();
         let within = |counts: &ByPosition| counts[..=ways].iter().sum::<u64>();
-        let mut counters = CacheCounters {
-            accesses: self.accesses,
-            compulsory: self.compulsory,
-            dirtied: deeper(&self.was_dirty),
-            evictions: deeper(&self.stayed),
-            evictions_dirty: self.written_back[ways],
-            purged: within(&self.purged),
-            purged_dirty: within(&self.purged_dirty),
-            ..CacheCounters::default()
-        };
+        let mut misses = PerKind::default();
         for found in &self.found[ways + 1..] {
-            counters.misses += *found;
+            misses += *found;
         }
-        counters.fills = counters.misses.total();
-        counters.sent = counters.misses;
-        (counters.sent[Kind::Write], counters.sent[Kind::Writeback]) = (0, counters.evictions_dirty);
-        counters.sent[Kind::Fill] += deeper(&self.found_in_part);
-        let mut memory = MemoryCounters { accesses: counters.sent };
-        memory.accesses += self.passed;
-        counters.sent[Kind::System] += counters.purged_dirty;
-        memory.accesses[Kind::System] += counters.purged_dirty;
+        let (written_back, purged_dirty) = (self.written_back[ways], within(&self.purged_dirty));
+        let mut sent = misses;
+        (sent[Kind::Write], sent[Kind::Writeback]) = (0, written_back);
+        sent[Kind::Fill] += deeper(&self.found_in_part);
+        let mut to_memory = sent;
+        to_memory += self.passed;
+        sent[Kind::System] += purged_dirty;
+        to_memory[Kind::System] += purged_dirty;
+        let counters = CacheCounters {
+            accesses: self.accesses,
+            misses,
+            compulsory: self.compulsory,
+            sent,
+            fills: misses.total(),
+            evictions: deeper(&self.stayed),
+            evictions_dirty: written_back,
+            purged: within(&self.purged),
+            purged_dirty,
+            dirtied: deeper(&self.was_dirty),
+            // No cache of a stack is inclusive, or has a write buffer.
+            invalidated: 0,
+            invalidated_dirty: 0,
+            stalls: 0,
+            stall_cycles: 0,
+        };
+        let memory = MemoryCounters { accesses: to_memory };
         let config = tree.config();
         let cache = self.shape.cache;
         let add = config.cost_rule == CostRule::Add;

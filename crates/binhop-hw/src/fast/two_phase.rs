@@ -9,6 +9,7 @@
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Translation};
 
 use crate::{
+    CacheCounters,
     cache::{
         Cache, Index,
         lines::{Array, EMPTY, InLines, Word, put, touch},
@@ -232,10 +233,27 @@ pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
             stores += u64::from(row.kind() == Kind::Store);
         }
         stage.get_mut(fetch).counters.accesses[Kind::Fetch] += fetches;
-        let counters = &mut stage.get_mut(data).counters;
-        counters.accesses[Kind::Load] += rows.len() as u64 - fetches - stores;
-        counters.accesses[Kind::Store] += stores;
-        counters.dirtied += newly_dirty;
+        let CacheCounters {
+            accesses,
+            dirtied,
+            // The second phase counts what a miss changes: see `Transaction::complete_miss`.
+            misses: _,
+            compulsory: _,
+            sent: _,
+            fills: _,
+            evictions: _,
+            evictions_dirty: _,
+            // No cache of the front is inclusive or has a write buffer; a flush takes the general path.
+            invalidated: _,
+            invalidated_dirty: _,
+            purged: _,
+            purged_dirty: _,
+            stalls: _,
+            stall_cycles: _,
+        } = &mut stage.get_mut(data).counters;
+        accesses[Kind::Load] += rows.len() as u64 - fetches - stores;
+        accesses[Kind::Store] += stores;
+        *dirtied += newly_dirty;
         let mut transaction = stage.transaction(Agent::User, translation, below);
         for miss in misses.drain(..) {
             let number = if miss.kind == Kind::Fetch { fetch } else { data };

@@ -1,14 +1,25 @@
 //! First in, first out. The ways of a set are kept in order of arrival, the latest first; a hit changes
 //! nothing.
 
-use super::{Policy, Ways, move_to_back, move_to_front};
+use super::{ArrayShape, Policy, Ways, move_to_back, move_to_front};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo;
 
 impl Policy for Fifo {
+    const NAME: &str = "fifo";
+    const MEANING: &str = "The line that came first.";
+    const DRAWS: bool = false;
     const REHIT_IS_NEUTRAL: bool = true;
     const EMPTY_WAYS_ARE_LAST: bool = true;
+
+    fn new(_array: &ArrayShape) -> Self {
+        Self
+    }
+
+    fn bytes_of_a_set(_ways: u64) -> u64 {
+        0
+    }
 
     #[inline]
     fn hit(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}

@@ -1,14 +1,25 @@
 //! Least recently used. The ways of a set are kept in order of their last access, the latest first, so
 //! the victim is the last one and empty ways are at the end.
 
-use super::{Policy, Ways, move_to_back, move_to_front};
+use super::{ArrayShape, Policy, Ways, move_to_back, move_to_front};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Lru;
 
 impl Policy for Lru {
+    const NAME: &str = "lru";
+    const MEANING: &str = "The line whose last access lies furthest back.";
+    const DRAWS: bool = false;
     const REHIT_IS_NEUTRAL: bool = true;
     const EMPTY_WAYS_ARE_LAST: bool = true;
+
+    fn new(_array: &ArrayShape) -> Self {
+        Self
+    }
+
+    fn bytes_of_a_set(_ways: u64) -> u64 {
+        0
+    }
 
     #[inline]
     fn hit(&mut self, ways: &mut Ways, _set: usize, way: usize) {

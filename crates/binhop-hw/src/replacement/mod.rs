@@ -1,35 +1,132 @@
-//! Replacement: which line of a full set leaves. One file per policy.
+//! Replacement: which line of a full set leaves. Each policy is one file of this module and one word in the list below;
+//! the names in machine files, the arrays of lines, the loops of the chain and the tests that walk the list derive from it.
+//!
+//! To add a policy, write `name.rs` with its rule, its source and its [`Policy`], and put its name into the list. The
+//! compiler and the tests then name what else the policy needs: a table in `tests/textbook.rs`, and its rule in
+//! `binhop-oracle/src/cache.rs`.
 //!
 //! Rules they share
 //! - A line that comes takes the lowest empty way; only a full set has a victim.
 //! - Every access that finds its line, of whatever kind, is a hit to the policy.
 //! - With one way there is nothing to choose, and all policies are the same.
 
-mod fifo;
-mod lru;
-mod plru;
-mod random;
-mod srrip;
+use binhop_base::Rng;
 
-pub(crate) use fifo::Fifo;
-pub(crate) use lru::Lru;
-pub(crate) use plru::Plru;
-pub(crate) use random::Random;
-pub(crate) use srrip::Srrip;
+/// Calls a macro with every replacement policy, as `module::Type`, in the order in which they are shown.
+macro_rules! each_policy {
+    ($callback:ident) => {
+        $callback! { lru::Lru, fifo::Fifo, random::Random, plru::Plru, srrip::Srrip }
+    };
+}
+pub(crate) use each_policy;
 
-use crate::Replacement;
+macro_rules! replacements {
+    ($($module:ident::$policy:ident),*) => {
+        $(mod $module;)*
+        $(pub(crate) use $module::$policy;)*
+
+        /// The rule that says which line of a full set leaves.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Replacement {
+            $(#[doc = concat!("`", stringify!($module), "`: the rule is in `replacement/", stringify!($module), ".rs`.")]
+            $policy,)*
+        }
+
+        impl Replacement {
+            /// Every replacement.
+            pub const ALL: &'static [Self] = &[$(Self::$policy,)*];
+
+            /// The name in a machine file.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$policy => $policy::NAME,)* }
+            }
+
+            /// The rule, in a sentence.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$policy => $policy::MEANING,)* }
+            }
+
+            /// Returns whether a hit on the line of a set that was accessed last, by its fill or by another hit, leaves
+            /// everything as it is, so that it need not be simulated.
+            #[must_use]
+            pub const fn rehit_is_neutral(self) -> bool {
+                match self { $(Self::$policy => $policy::REHIT_IS_NEUTRAL,)* }
+            }
+
+            /// Returns whether the policy draws random numbers, so that its victims depend on the seed.
+            #[must_use]
+            pub const fn draws(self) -> bool {
+                match self { $(Self::$policy => $policy::DRAWS,)* }
+            }
+
+            /// Returns the rule that this number of ways breaks; `None` if the policy takes it.
+            #[must_use]
+            pub fn refuses(self, ways: u32) -> Option<&'static str> {
+                match self { $(Self::$policy => $policy::refuses(ways),)* }
+            }
+
+            /// The bytes that the policy keeps for one set of several ways.
+            pub(crate) fn bytes_of_a_set(self, ways: u64) -> u64 {
+                match self { $(Self::$policy => $policy::bytes_of_a_set(ways),)* }
+            }
+        }
+    };
+}
+
+each_policy!(replacements);
+
+impl Replacement {
+    /// The replacement of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|replacement| replacement.name() == name)
+    }
+}
+
+/// `ArrayShape` describes the sets of one cache to a policy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArrayShape {
+    pub(crate) ways: usize,
+    pub(crate) sets: usize,
+    /// The cache's index in the tree.
+    pub(crate) cache: usize,
+    pub(crate) rng: Rng,
+}
 
 /// The ways of one set, as [`crate::cache::lines`] stores them. A policy may reorder them; it never looks inside.
 pub(crate) type Ways = [u64];
 
 /// A replacement policy with its state for all sets of a cache.
 pub(crate) trait Policy {
-    /// Whether a hit on the line of a set that was accessed last, by its fill or by another hit, leaves everything as it
-    /// is: the policy's state and the order of the ways. Where it does, such hits need not be simulated.
+    /// The name in a machine file.
+    const NAME: &str;
+
+    /// The rule, in a sentence.
+    const MEANING: &str;
+
+    /// True if the policy draws random numbers. Then one simulation of a front does not serve several seeds.
+    const DRAWS: bool;
+
+    /// True if a hit on the line of a set that was accessed last, by its fill or by another hit, leaves everything as it
+    /// is: the policy's state and the order of the ways. Such hits need not be simulated. Where this is false, the first
+    /// such hit may change something, and further ones nothing: preparation drops them.
     const REHIT_IS_NEUTRAL: bool;
 
-    /// Whether it keeps the empty ways of a set behind all others.
+    /// True if the policy keeps the empty ways of a set behind all others.
     const EMPTY_WAYS_ARE_LAST: bool = false;
+
+    /// The policy for the sets of one cache, which are empty.
+    fn new(array: &ArrayShape) -> Self;
+
+    /// The bytes that [`Policy::new`] allocates for each set.
+    fn bytes_of_a_set(ways: u64) -> u64;
+
+    /// Returns the rule that this number of ways breaks; `None` if the policy takes it.
+    fn refuses(_ways: u32) -> Option<&'static str> {
+        None
+    }
 
     /// The line at `way` was accessed.
     fn hit(&mut self, ways: &mut Ways, set: usize, way: usize);
@@ -72,19 +169,4 @@ fn move_to_front(ways: &mut Ways, way: usize) {
 /// Moves the way to the end; those behind it move down by one.
 fn move_to_back(ways: &mut Ways, way: usize) {
     ways[way..].rotate_left(1);
-}
-
-impl Replacement {
-    /// Whether a hit on the line of a set that was accessed last, by its fill or by another hit, leaves everything as it
-    /// is, so that it need not be simulated.
-    #[must_use]
-    pub const fn rehit_is_neutral(self) -> bool {
-        match self {
-            Self::Lru => Lru::REHIT_IS_NEUTRAL,
-            Self::Fifo => Fifo::REHIT_IS_NEUTRAL,
-            Self::Random => Random::REHIT_IS_NEUTRAL,
-            Self::Plru => Plru::REHIT_IS_NEUTRAL,
-            Self::Srrip => Srrip::REHIT_IS_NEUTRAL,
-        }
-    }
 }

@@ -5,7 +5,7 @@
 //! the ways below the node, 1 to the upper. The victim is found by following the bits. Every access, a
 //! fill included, turns the bits on its path to point away from it. Bits start at 0.
 
-use super::{Policy, Ways};
+use super::{ArrayShape, Policy, Ways};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plru {
@@ -17,11 +17,6 @@ pub(crate) struct Plru {
 }
 
 impl Plru {
-    pub(crate) fn new(ways: usize, sets: usize) -> Self {
-        let words_per_set = ways.div_ceil(64);
-        Self { levels: ways.ilog2(), bits: vec![0; words_per_set * sets], words_per_set }
-    }
-
     #[inline]
     fn point_away(&mut self, set: usize, way: usize) {
         let bits = &mut self.bits[set * self.words_per_set..][..self.words_per_set];
@@ -40,7 +35,24 @@ impl Plru {
 }
 
 impl Policy for Plru {
+    const NAME: &str = "plru";
+    const MEANING: &str = "The line a binary tree of one bit per node points to; every access turns the bits on \
+        its path away. Ways must be a power of two.";
+    const DRAWS: bool = false;
     const REHIT_IS_NEUTRAL: bool = true;
+
+    fn refuses(ways: u32) -> Option<&'static str> {
+        (!ways.is_power_of_two()).then_some("tree-PLRU needs a power of two of ways")
+    }
+
+    fn new(array: &ArrayShape) -> Self {
+        let words_per_set = array.ways.div_ceil(64);
+        Self { levels: array.ways.ilog2(), bits: vec![0; words_per_set * array.sets], words_per_set }
+    }
+
+    fn bytes_of_a_set(ways: u64) -> u64 {
+        ways.div_ceil(64) * size_of::<u64>() as u64
+    }
 
     #[inline]
     fn hit(&mut self, _ways: &mut Ways, set: usize, way: usize) {

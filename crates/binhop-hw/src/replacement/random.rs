@@ -4,7 +4,7 @@
 
 use binhop_base::{Domain, Rng, Stream};
 
-use super::{Policy, Ways};
+use super::{ArrayShape, Policy, Ways};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
@@ -20,14 +20,21 @@ pub(crate) struct Random {
 
 const NOT_DRAWN: u32 = u32::MAX;
 
-impl Random {
-    pub(crate) fn new(rng: Rng, cache: usize, sets: usize) -> Self {
-        Self { rng, stream: (cache as u64) << 48, victims: vec![0; sets], next: vec![NOT_DRAWN; sets] }
-    }
-}
-
 impl Policy for Random {
+    const NAME: &str = "random";
+    const MEANING: &str = "A line drawn uniformly: a function of seed, cache, set and the number of victims that \
+        set has had.";
+    const DRAWS: bool = true;
     const REHIT_IS_NEUTRAL: bool = true;
+
+    fn new(array: &ArrayShape) -> Self {
+        let (stream, sets) = ((array.cache as u64) << 48, array.sets);
+        Self { rng: array.rng, stream, victims: vec![0; sets], next: vec![NOT_DRAWN; sets] }
+    }
+
+    fn bytes_of_a_set(_ways: u64) -> u64 {
+        (size_of::<u64>() + size_of::<u32>()) as u64
+    }
 
     #[inline]
     fn hit(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}

@@ -4,7 +4,7 @@
 //! Each line has a predicted re-reference value: 0 near-immediate … 3 distant. A line that comes gets 2,
 //! a hit sets 0. The victim is the lowest way with 3; while there is none, all ways of the set grow by 1.
 
-use super::{Policy, Ways};
+use super::{ArrayShape, Policy, Ways};
 
 const DISTANT: u8 = 3;
 const LONG: u8 = 2;
@@ -14,15 +14,21 @@ pub(crate) struct Srrip {
     predicted: Vec<u8>,
 }
 
-impl Srrip {
-    pub(crate) fn new(ways: usize, sets: usize) -> Self {
-        Self { predicted: vec![DISTANT; ways * sets] }
-    }
-}
-
 impl Policy for Srrip {
+    const NAME: &str = "srrip";
+    const MEANING: &str = "Static re-reference interval prediction, 2 bits, hit priority: the lowest way predicted \
+        to be used in the distant future.";
+    const DRAWS: bool = false;
     // The first hit after the fill brings the prediction from 2 to 0.
     const REHIT_IS_NEUTRAL: bool = false;
+
+    fn new(array: &ArrayShape) -> Self {
+        Self { predicted: vec![DISTANT; array.ways * array.sets] }
+    }
+
+    fn bytes_of_a_set(ways: u64) -> u64 {
+        ways
+    }
 
     #[inline]
     fn hit(&mut self, ways: &mut Ways, set: usize, way: usize) {

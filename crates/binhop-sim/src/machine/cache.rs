@@ -170,12 +170,12 @@ fn check_cache(name: &str, keys: &mut At<CacheKeys>, page: PowerOfTwo) -> Result
 
 /// Checks the rules that two keys of one cache can break together.
 fn check_choices(config: &CacheConfig, place: &str) -> Result<()> {
-    if config.replacement == Replacement::Plru && !config.ways.is_power_of_two() {
+    if let Some(rule) = config.replacement.refuses(config.ways) {
         return Err(Problem::request(
             &config.ways.to_string(),
             &format!("{place}.ways"),
-            "tree-PLRU needs a power of two of ways",
-            "take a power of two, or another replacement",
+            rule,
+            "take another number of ways, or another replacement",
         ));
     }
     if config.tag == TagBy::Global && config.index == IndexBy::Physical {

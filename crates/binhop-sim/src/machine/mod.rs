@@ -179,11 +179,8 @@ impl Machine {
     /// Returns whether a seed changes anything.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        let draws = |cache: &binhop_hw::CacheConfig| {
-            cache.replacement == binhop_hw::Replacement::Random && cache.ways > 1
-        };
         self.0.placement.policy().is_random(&self.0.placement.settings)
-            || self.0.tree.config().caches.iter().any(draws)
+            || self.0.tree.config().caches.iter().any(binhop_hw::CacheConfig::draws)
     }
 
     /// Returns the complete description, with what was left out filled in. Reading it gives the same machine.

@@ -101,9 +101,9 @@ impl Tally {
 
 /// Adds the accesses that preparation has skipped to the first level's counters, as hits.
 pub(crate) fn add_dropped(caches: &mut [CacheCounters], stream: Stream, fetch: usize, data: usize) {
-    caches[fetch].accesses[Kind::Fetch] += stream.dropped[0];
-    caches[data].accesses[Kind::Load] += stream.dropped[1];
-    caches[data].accesses[Kind::Store] += stream.dropped[2];
+    caches[fetch].add_hits(Kind::Fetch, stream.dropped[0]);
+    caches[data].add_hits(Kind::Load, stream.dropped[1]);
+    caches[data].add_hits(Kind::Store, stream.dropped[2]);
 }
 
 /// Adds the accesses that preparation has skipped to a front, as hits, so that the invariants hold.

@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use binhop_base::Result;
+use binhop_hw::Replacement;
 use binhop_sim::{Machine, Outcome, RunOptions, simulate};
 use binhop_trace::event::{EventBuilder, map_flags};
 use binhop_trace::{EventBatch, Meta, Op, Source};
@@ -499,7 +500,9 @@ pub fn run(machine: &Machine, events: &EventBatch, step: usize, options: &RunOpt
 /// Returns machines with an inclusive level 2 or 3 and costs. Their fronts depend on no frame and no seed, so
 /// seeds share a front. Where memory is scarce, the seeds share it until a page is evicted.
 pub fn inclusive() -> impl Strategy<Value = Machine> {
-    let level2 = (any::<bool>(), 0..2usize, prop::sample::select(vec!["lru", "fifo", "plru", "srrip"]));
+    let fixed = Replacement::ALL.iter().filter(|replacement| !replacement.draws());
+    let names: Vec<&str> = fixed.map(|replacement| replacement.name()).collect();
+    let level2 = (any::<bool>(), 0..2usize, prop::sample::select(names));
     let costs = (any::<bool>(), 1u64..40, 1u64..60, 1u64..300);
     let rest = (any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(any::<bool>()));
     (level2, costs, rest).prop_map(|((wide, ways, replacement), (add, l2, l3, memory), rest)| {

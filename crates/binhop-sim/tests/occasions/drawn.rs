@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use binhop_base::{Agent, Bytes};
+use binhop_hw::Replacement;
 use binhop_sim::Machine;
 use binhop_sim::occasion::{Lines, OccasionKind, Subscription, TouchedLines};
 use binhop_trace::Op;
@@ -31,7 +32,7 @@ pub fn raw() -> impl Strategy<Value = Raw> {
     let [virtually, hashed, through, spare] = flags;
     let flags = (virtually, hashed, through, spare, any::<bool>(), prop::bool::weighted(0.15));
     let buffer = prop::option::weighted(0.7, (1u32..4, 0u32..12));
-    (0usize..6, 0u32..3, 0usize..4, flags, 0usize..3, 0usize..5, buffer, 1u32..20).prop_map(
+    (0usize..6, 0u32..3, 0usize..4, flags, 0usize..3, 0..Replacement::ALL.len(), buffer, 1u32..20).prop_map(
         |(size, wider, ways, (a, b, c, d, e, f), tag, replacement, buffer, cost)| Raw {
             size,
             wider,
@@ -106,7 +107,7 @@ pub fn build(shape: usize, raws: &[Raw], memory: usize, add: bool) -> String {
         let line = (lines.get(name).copied().unwrap_or(16) << raw.wider).min(128);
         let bytes = [256u64, 512, 1024, 2048, 4096, 8192][raw.size] << if first_level { 0 } else { 2 };
         let bytes = bytes.max(u64::from(ways * line));
-        let replacement = ["lru", "fifo", "random", "plru", "srrip"][raw.replacement];
+        let replacement = Replacement::ALL[raw.replacement].name();
         let serves = if first_level { format!("serves = \"{serves}\"\n") } else { String::new() };
         let write = if through { "through" } else { "back" };
         let order = if first { "before-fill" } else { "after-fill" };
@@ -232,7 +233,9 @@ pub fn sharing() -> impl Strategy<Value = Machine> {
                 raw.flags[5] = false;
                 raw.flags[1] &= raw.size < 2;
                 raw.tag = 0;
-                raw.replacement = [0, 1, 0, 3, 4][raw.replacement];
+                if Replacement::ALL[raw.replacement].draws() {
+                    raw.replacement = 0;
+                }
             }
             if direct {
                 let last = &mut raws[1 + usize::from(split)];
