@@ -19,31 +19,42 @@ pub struct MetricInfo {
 
 const PER_INSTRUCTION: &str = "misses/instruction";
 
-/// The metrics that are no counter of a cache or of memory.
-const OWN: &[(&str, &str, &str)] = &[
-    ("instructions", "instructions", "Instructions executed."),
-    ("references", "references", "Instructions fetched, loads, stores and modifies."),
-    ("os.faults", "pages", "Pages placed into a frame: first touches and returns after an eviction."),
-    ("os.evictions", "pages", "Pages that left memory because a placement chose their frame."),
-    ("<cache>.mpi", PER_INSTRUCTION, "Demand misses (fetch, load, store) per instruction executed."),
-    (
-        "memory.mpi",
-        PER_INSTRUCTION,
-        "Demand misses that reach memory, per instruction executed: what machines with different levels are \
-         compared by. One per line of the cache that asks.",
-    ),
-    (
-        "cycles",
-        "cycles",
-        "One per instruction, and what misses and full write buffers cost. Only with [cost].",
-    ),
-    ("cpi", "cycles/instruction", "Cycles per instruction executed. Only with [cost]."),
-];
+/// A metric that is no counter of a cache or of memory.
+#[derive(Clone, Copy)]
+struct RunMetric {
+    name: &'static str,
+    unit: &'static str,
+    meaning: &'static str,
+}
+
+macro_rules! run_metrics {
+    ($($constant:ident = $name:literal, $unit:expr, $meaning:literal;)*) => {
+        $(const $constant: RunMetric = RunMetric { name: $name, unit: $unit, meaning: $meaning };)*
+
+        /// Every metric that is no counter of a cache or of memory.
+        const RUN_METRICS: &[RunMetric] = &[$($constant),*];
+    };
+}
+
+run_metrics! {
+    INSTRUCTIONS = "instructions", "instructions", "Instructions executed.";
+    REFERENCES = "references", "references", "Instructions fetched, loads, stores and modifies.";
+    FAULTS = "os.faults", "pages", "Pages placed into a frame: first touches and returns after an eviction.";
+    EVICTIONS = "os.evictions", "pages", "Pages that left memory because a placement chose their frame.";
+    CACHE_MPI = "<cache>.mpi", PER_INSTRUCTION, "Demand misses (fetch, load, store) per instruction executed.";
+    MEMORY_MPI = "memory.mpi", PER_INSTRUCTION, "Demand misses that reach memory, per instruction executed: what machines with different levels are compared by. One per line of the cache that asks.";
+    CYCLES = "cycles", "cycles", "One per instruction, and what misses and full write buffers cost. Only with [cost].";
+    CPI = "cpi", "cycles/instruction", "Cycles per instruction executed. Only with [cost].";
+}
 
 /// Returns every metric there is, for the glossary.
 #[must_use]
 pub fn metrics() -> Vec<MetricInfo> {
-    let own = OWN.iter().map(|&(name, unit, meaning)| MetricInfo { name: name.to_string(), unit, meaning });
+    let of_run = RUN_METRICS.iter().map(|&RunMetric { name, unit, meaning }| MetricInfo {
+        name: name.to_string(),
+        unit,
+        meaning,
+    });
     let counters = |place: &'static str, list: &'static [binhop_hw::CounterInfo]| {
         list.iter().map(move |info| {
             let kind = if info.per_kind { ".<kind>" } else { "" };
@@ -54,7 +65,8 @@ pub fn metrics() -> Vec<MetricInfo> {
             }
         })
     };
-    own.chain(counters("<cache>", CacheCounters::LIST))
+    of_run
+        .chain(counters("<cache>", CacheCounters::LIST))
         .chain(counters("memory", MemoryCounters::LIST))
         .collect()
 }
@@ -166,17 +178,18 @@ pub(crate) fn each(
     let tree = machine.tree().config();
     let reach = Reach::of(tree);
     let instructions = tally.stream.instructions;
-    visit("instructions".into(), "instructions", Some(whole(instructions)));
-    visit("references".into(), "references", Some(whole(tally.stream.references)));
+    let count = |count: u64| Some(whole(count));
+    visit(INSTRUCTIONS.name.into(), INSTRUCTIONS.unit, count(instructions));
+    visit(REFERENCES.name.into(), REFERENCES.unit, count(tally.stream.references));
     if machine.has_cost() {
         let cycles = instructions + tally.waited;
-        visit("cycles".into(), "cycles", Some(whole(cycles)));
-        visit("cpi".into(), "cycles/instruction", ratio(cycles, instructions));
+        visit(CYCLES.name.into(), CYCLES.unit, count(cycles));
+        visit(CPI.name.into(), CPI.unit, ratio(cycles, instructions));
     }
     for (index, (cache, counters)) in tree.caches.iter().zip(&tally.caches).enumerate() {
         visit(
-            format!("{}.mpi", cache.name),
-            PER_INSTRUCTION,
+            CACHE_MPI.name.replace("<cache>", &cache.name),
+            CACHE_MPI.unit,
             ratio(tally.demand_misses(index), instructions),
         );
         counters.each(|info, kind, value| match kind {
@@ -196,7 +209,7 @@ pub(crate) fn each(
     }
     each_of_agents(tree, tally, &mut visit);
     let reached = tally.demand_at_memory();
-    visit("memory.mpi".into(), PER_INSTRUCTION, ratio(reached, instructions));
+    visit(MEMORY_MPI.name.into(), MEMORY_MPI.unit, ratio(reached, instructions));
     tally.memory.each(|info, kind, value| {
         let kind = kind.expect("memory keeps its counts per kind");
         if reach.reaches(tree.caches.len(), kind) {
@@ -204,8 +217,8 @@ pub(crate) fn each(
         }
     });
     if machine.memory().frames.is_some() {
-        visit("os.faults".into(), "pages", Some(whole(tally.faults)));
-        visit("os.evictions".into(), "pages", Some(whole(tally.evictions)));
+        visit(FAULTS.name.into(), FAULTS.unit, count(tally.faults));
+        visit(EVICTIONS.name.into(), EVICTIONS.unit, count(tally.evictions));
     }
 }
 
@@ -275,7 +288,50 @@ mod tests {
     use binhop_hw::{Computer, Counted, Tree};
 
     use super::*;
+    use crate::machine::BUNDLED;
     use crate::results::tally::ByAgent;
+
+    /// A machine that has what the bundled machines lack: a write buffer.
+    const BUFFERED: &str = r#"memory = { size = "1MiB", page = "4KiB" }
+        [cache.l1]
+        serves = "all"
+        size = "512B"
+        line = "32B"
+        write = "through"
+        allocate = false
+        next = "l2"
+        [cache.l2]
+        size = "2KiB"
+        line = "64B"
+        next = "memory"
+        [write-buffer.l1]
+        entries = 4
+        drain = 6"#;
+
+    #[test]
+    fn every_listed_metric_is_reported_and_every_reported_metric_is_listed() {
+        let listed = metrics();
+        let mut missing: Vec<&str> = listed.iter().map(|info| info.name.as_str()).collect();
+        for (name, toml) in BUNDLED.iter().map(|it| (it.name, it.toml)).chain([("buffered", BUFFERED)]) {
+            let machine = Machine::parse(toml, name, &[]).expect("a machine");
+            let caches = &machine.tree().config().caches;
+            each(&machine, &Tally::zero(caches.len()), |reported, unit, _| {
+                let is_of = |info: &&MetricInfo| {
+                    let with_kind = |name: &str| {
+                        let mut kinds = Kind::ALL.iter();
+                        kinds.any(|kind| name.replace("<kind>", kind.name()) == reported)
+                    };
+                    let mut names = caches.iter().map(|cache| info.name.replace("<cache>", &cache.name));
+                    names.any(|name| with_kind(&name))
+                };
+                let found = listed.iter().find(is_of);
+                let info = found.unwrap_or_else(|| panic!("{name}: {reported} is reported and not listed"));
+                assert_eq!(info.unit, unit, "{reported}");
+                missing.retain(|name| *name != info.name);
+            });
+        }
+        assert!(missing.is_empty(), "listed, and reported by no machine: {missing:?}; see each()");
+    }
 
     /// A translation that maps every page once, to the frame of the page's number.
     struct Identity;
@@ -333,8 +389,12 @@ mod tests {
             next = "memory""#;
         let agents = [Agent::Walk, Agent::Device, Agent::Kernel];
         for choice in 0..16u32 {
-            let write = |bit: u32| if choice >> bit & 1 == 1 { "through" } else { "back" };
-            let allocate = |bit: u32| if choice >> bit & 1 == 1 { "true" } else { "false" };
+            let write = |bit: u32| {
+                if choice >> bit & 1 == 1 { "through" } else { "back" }
+            };
+            let allocate = |bit: u32| {
+                if choice >> bit & 1 == 1 { "true" } else { "false" }
+            };
             let toml = toml.replace("WRITE2", write(0)).replace("WRITE", write(1));
             let toml = toml.replace("ALLOCATE2", allocate(2)).replace("ALLOCATE", allocate(3));
             let machine = Machine::parse(&toml, "agents", &[]).expect("a machine");
