@@ -1,4 +1,5 @@
-//! The one-pass paging against the slow and obvious: a list for each color, one memory at a time.
+//! Tests compare the one-pass paging with the oracle, which keeps a list for each color and simulates one
+//! memory at a time.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -33,7 +34,8 @@ fn pass(events: &EventBatch, step: usize, options: &PagingOptions) -> Paging {
     paging(Box::new(Fixed::new(events.clone(), step)), options, &mut |_| Ok(())).unwrap()
 }
 
-/// The touches of a trace, in order, by the spelled-out address spaces: (page, its first touch).
+/// Returns the touches of a trace, in order, and the first touch of each page. The oracle's address spaces find
+/// the pages.
 fn touches(events: &EventBatch, page: u64, length: u64) -> (Vec<PageId>, Vec<(u64, u32)>) {
     let mut spaces = Spaces::new(page, PAGE, 8 << 20);
     let (mut running, mut touched, mut first_touches) = (0, Vec::new(), Vec::new());
@@ -89,7 +91,7 @@ fn compare(events: &[Event], page: u64, frames: &[u64], colors: &[u64], pid_hash
     for (&colors, faults) in colors.iter().zip(&fast.faults) {
         let color = |page: PageId| {
             let (number, asid) = first_touches[page.index()];
-            // Knuth's multiplicative hash, spelled out: the upper half of asid times 2^64 / phi.
+            // Knuth's multiplicative hash: the upper half of asid × 2^64 / phi.
             let hash = ((u128::from(asid) * 0x9E37_79B9_7F4A_7C15) % (1 << 64)) >> 32;
             (if pid_hash { number ^ hash as u64 } else { number } % colors) as usize
         };
@@ -115,7 +117,7 @@ fn compare(events: &[Event], page: u64, frames: &[u64], colors: &[u64], pid_hash
     assert_eq!(small, fast, "whatever the batches and threads");
 }
 
-/// Shared memory with a name: what has none has no place in a segment either, and the oracle is asked for none.
+/// Gives shared memory a name: without a name it has no place in a segment, and the oracle does not model it.
 fn named(event: Event) -> Event {
     match event {
         Event::Map { page, pages, segment: None, shared: true } => {
@@ -125,7 +127,8 @@ fn named(event: Event) -> Event {
     }
 }
 
-/// Sizes in frames, in any order, and color counts that divide them all; the smallest leaves one frame a color.
+/// Memory sizes in frames, in any order, and color counts that divide all of them. The smallest size has one
+/// frame for each color at the largest count.
 const SHAPES: &[(&[u64], &[u64])] = &[
     (&[12, 24, 36, 48, 96], &[1, 2, 3, 4, 6, 12]),
     (&[64, 8, 16, 32], &[8, 1, 4, 2]),
@@ -150,13 +153,13 @@ proptest! {
     }
 
     #[test]
-    fn and_on_long_runs_of_references(shape in 0..SHAPES.len(), events in prop::collection::vec(reference(), 1..4000)) {
+    fn one_pass_equals_a_list_on_long_runs_of_references(shape in 0..SHAPES.len(), events in prop::collection::vec(reference(), 1..4000)) {
         let (frames, colors) = SHAPES[shape];
         compare(&events, PAGE, frames, colors, false, None);
     }
 }
 
-/// Faults of the simulator's own placement, one number for each seed.
+/// Returns the faults under the simulator's own placement, for each seed.
 fn placed(source: Box<dyn Source>, length: Option<u64>, frames: u64, colors: u64) -> Vec<f64> {
     let toml = format!(
         r#"memory = {{ size = "{}KiB", page = "4KiB" }}
@@ -182,7 +185,7 @@ fn placed(source: Box<dyn Source>, length: Option<u64>, frames: u64, colors: u64
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
-    /// One color: whatever maps, forks and exits do, a frame whose page died waits for its turn.
+    /// With one color, the frame of a dead page keeps its turn, whatever maps, forks and exits do.
     #[test]
     fn the_end_of_a_process_frees_nothing(events in prop::collection::vec(event(), 1..1500)) {
         let events = batch(&events);
@@ -197,7 +200,7 @@ proptest! {
 
 #[test]
 fn the_simulators_own_placement_faults_as_often() {
-    // Two seeds: the order in which free lists start, and so every frame, differs; faults do not.
+    // Two seeds start with free lists in different orders. Frames then differ, and faults do not.
     let (frames, colors) = ([32, 64, 96, 1024], [1, 2, 8, 32]);
     for (workload, length) in [("sor", 400_000), ("tree", 1_500_000), ("tv", 1_500_000), ("mult1", 1_500_000)]
     {
@@ -214,36 +217,39 @@ fn the_simulators_own_placement_faults_as_often() {
     }
 }
 
-/// Four loads of pages 0, 1, 2, 0 of one space.
+/// Returns four loads, of pages 0, 1, 2 and 0 of one address space.
 fn four_loads() -> EventBatch {
     let load = |page| Event::Data { op: Op::Load, page, offset: 0, size: 8 };
     batch(&[load(0), load(1), load(2), load(0)])
 }
 
 #[test]
-fn a_table_by_hand() {
-    // One color: with two frames page 0 is gone when it returns, with three it is not.
-    // Two colors of one frame each: pages 0 and 2 share color 0, so 0 is gone; of two, it is there.
+fn faults_equal_a_table_made_by_hand() {
+    // One color: with two frames, page 0 has been evicted when it returns; with four frames it has not. Two
+    // colors: pages 0 and 2 share color 0. With one frame for each color, page 0 has been evicted; with two it
+    // has not.
     let found = pass(&four_loads(), 10, &options(PAGE, &[2, 4], &[1, 2]));
     assert_eq!(found.faults, [[4, 3], [4, 3]]);
     assert_eq!((found.references, found.instructions, found.first_touches.len()), (4, 0, 3));
-    // Three pages in two colors: k = 1, and page 0 fills color 0 at once.
+    // Three pages in two colors leave k = 1 frame for each color. Page 0 fills color 0 at once.
     let used = utilization(&found.first_touches, 2, false).unwrap();
     assert_eq!((used.frames, used.allocated, used.ratio()), (1, 1, 0.5));
 }
 
 #[test]
-fn a_sweep_is_lrus_worst_case_and_colors_help() {
-    // LF91 §4.2: n + 1 pages in rotation through n frames always fault under one LRU; colors keep some.
+fn colors_reduce_the_faults_of_a_sweep_under_lru() {
+    // LF91 §4.2: n + 1 pages in rotation through n frames always fault under global LRU. Colors keep some pages
+    // in memory.
     let load = |page| Event::Data { op: Op::Load, page, offset: 0, size: 8 };
     let sweeps: Vec<Event> = (0..10).flat_map(|_| (0..9).map(load)).collect();
     let found = pass(&batch(&sweeps), 100, &options(PAGE, &[8], &[1, 2, 4, 8]));
-    // Of 9 pages in 8 frames, two colors hold 5 and 4 pages in 4 frames each: the second never faults again.
+    // With two colors, 9 pages in 8 frames are 5 and 4 pages in 4 frames each. The second color faults only at
+    // first touches.
     assert_eq!(found.faults, [[90], [5 * 10 + 4], [3 * 10 + 6], [2 * 10 + 7]]);
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn wrong_options_are_refused() {
     let wrong = |options: &PagingOptions| {
         paging(Box::new(Fixed::new(four_loads(), 10)), options, &mut |_| Ok(())).unwrap_err().to_string()
     };

@@ -1,9 +1,9 @@
-//! A page's color, and how evenly pages use the colors.
+//! The color of a page, and the utilization of memory: how evenly pages use the colors.
 
 use binhop_base::{Asid, PageNo};
 use binhop_os::placement::fibonacci;
 
-/// The virtual page and the address space of a page's first touch.
+/// `FirstTouch` is the virtual page and the address space by which a page was touched first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstTouch {
     /// The virtual page number.
@@ -13,7 +13,8 @@ pub struct FirstTouch {
 }
 
 impl FirstTouch {
-    /// The page's color among `colors`: that of the policy colored-lists, if it places the page at this touch.
+    /// Returns the page's color among `colors`. The policy colored-lists gives the page the same color if it
+    /// places the page at this touch.
     #[inline]
     #[must_use]
     pub fn color(self, colors: u64, pid_hash: bool) -> u64 {
@@ -22,28 +23,28 @@ impl FirstTouch {
     }
 }
 
-/// `Utilization` is the part of a memory that is allocated when its first color is full. The memory would just
-/// hold all pages.
+/// `Utilization` is the part of a memory that is allocated when its first color is full. The memory has as many
+/// frames as there are pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Utilization {
-    /// Colors.
+    /// The number of colors.
     pub colors: u64,
-    /// Frames of each color: ⌊pages / colors⌋.
+    /// The frames of each color: ⌊pages / colors⌋.
     pub frames: u64,
-    /// Pages allocated, in order of first touch, until one color holds `frames` of them.
+    /// The pages allocated, in order of first touch, until one color holds `frames` of them.
     pub allocated: u64,
 }
 
 impl Utilization {
-    /// Effective memory utilization (LF91 §2): allocated / (colors · frames). At most 1.
+    /// Returns the effective memory utilization (LF91 §2): allocated / (colors · frames). It is at most 1.
     #[must_use]
     pub fn ratio(self) -> f64 {
         self.allocated as f64 / (self.colors * self.frames) as f64
     }
 }
 
-/// Allocates pages in order of first touch until one color is full (LF91 §4.1), with as many frames as there
-/// are pages; `None` where that leaves a color without a frame.
+/// Allocates pages in order of first touch until one color is full (LF91 §4.1). There are as many frames as
+/// pages. Returns `None` if a color would have no frame.
 #[must_use]
 pub fn utilization(first_touches: &[FirstTouch], colors: u64, pid_hash: bool) -> Option<Utilization> {
     let frames = (first_touches.len() as u64).checked_div(colors).filter(|&frames| frames > 0)?;
@@ -53,7 +54,7 @@ pub fn utilization(first_touches: &[FirstTouch], colors: u64, pid_hash: bool) ->
         *color += 1;
         *color == frames
     });
-    // colors · frames pages or more are spread over the colors: one of them gets its frames full.
+    // At least colors · frames pages are spread over the colors, so that the frames of one color become full.
     let last = full.expect("as many pages as frames fill a color");
     Some(Utilization { colors, frames, allocated: last as u64 + 1 })
 }

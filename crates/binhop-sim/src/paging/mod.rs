@@ -1,23 +1,25 @@
 //! Paging with colored free lists (LF91): page faults for many memory sizes and color counts in one pass.
 //!
 //! Counting rules
-//! - Memory has F frames, in c colors of k = F / c frames each. A page's color is the virtual page number of
-//!   its first touch mod c; with the pid hash, exclusive-ored before with [`binhop_os::placement::fibonacci`] of
-//!   the address space that made the touch. A page keeps its color (LF91 §4).
-//! - A page comes into a frame of its color; when none is free it takes the frame of the least recently
-//!   referenced page *of that color*. c = 1 is global LRU, as without colors (LF91 §1).
-//! - A fault is a touch of a page that is not in memory, the first touch included. Instruction fetches and data
-//!   references count alike; a reference that straddles two pages touches both, the first page first; a fetch
-//!   run touches its pages in order, each once; a modify touches as a load, then as a store.
-//! - Pages shared by several address spaces are one page. The end of a process frees nothing: its pages age
-//!   until they are replaced (*ours*; the document does not say).
-//! - References are instructions fetched and data references, as everywhere; so is the length (`binhop_trace::tool::head`).
+//! - Memory has F frames, in c colors of k = F / c frames each. A page's color is the number of the virtual page of its
+//!   first touch, mod c. With the pid hash the number is first exclusive-ored with
+//!   [`binhop_os::placement::fibonacci`] of the address space that made the touch. A page keeps its color (LF91 §4).
+//! - A page gets a free frame of its color. If no frame of the color is free, the page takes the frame of the least
+//!   recently referenced page *of that color*. With c = 1 this is global LRU, as without colors (LF91 §1).
+//! - A fault is a touch of a page that is not in memory; the first touch is one. Instruction fetches and data
+//!   references count alike. A reference that straddles two pages touches both, the first page first. A fetch run
+//!   touches its pages in order, each once. A modify touches as a load, then as a store.
+//! - A page that several address spaces share is one page. The end of a process frees nothing: the pages of the process
+//!   age until they are replaced. This rule is ours; the document states none.
+//! - References and the length are counted as everywhere: instructions fetched and data references, and the rows up to
+//!   the length (`binhop_trace::tool::head`).
 //!
-//! Which free frame of its color a page gets changes neither faults nor utilization: frames of one color are
-//! interchangeable here. So the order of the free lists is not modelled; `tests/paging.rs` shows that it is no loss.
+//! A page may get any free frame of its color: the choice changes neither faults nor utilization, because
+//! frames of one color are interchangeable here. The order of the free lists is therefore not modelled;
+//! `tests/paging.rs` compares with a model that has it.
 //!
-//! LRU within one color is a stack algorithm: the k most recent pages of a color are in memory, whatever k is.
-//! One stack per color therefore answers for every memory size, and all color counts share one reading of the trace.
+//! LRU within one color is a stack algorithm: memory holds the k most recent pages of a color, for every k. One stack
+//! per color therefore answers for every memory size, and all color counts share one reading of the trace.
 
 mod color;
 mod pass;
@@ -33,54 +35,54 @@ pub use color::{FirstTouch, Utilization, utilization};
 use crate::Progress;
 use pass::Pass;
 
-/// The questions that a paging pass answers about a trace.
+/// `PagingOptions` states what a paging pass counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagingOptions {
-    /// The page size.
+    /// The size of a page.
     pub page: Bytes,
-    /// Memory sizes.
+    /// The memory sizes.
     pub sizes: Vec<Bytes>,
-    /// Color counts.
+    /// The color counts.
     pub colors: Vec<u64>,
-    /// References to read; the whole trace if absent.
+    /// The number of references to read; `None` reads the whole trace.
     pub length: Option<u64>,
     /// True if a page's color also depends on its address space.
     pub pid_hash: bool,
-    /// True if the trace is decoded (or generated) on a thread of its own. It changes no result.
+    /// True if the trace is decoded (or generated) on a thread of its own. The thread changes no result.
     pub ahead: bool,
 }
 
-/// The results of one pass.
+/// `Paging` is the result of one pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paging {
-    /// References read: instructions fetched plus data references.
+    /// The references read: instructions fetched plus data references.
     pub references: u64,
-    /// Instructions fetched.
+    /// The instructions fetched.
     pub instructions: u64,
-    /// Faults: for each color count of the plan, for each memory size of the plan.
+    /// The faults: for each color count of the plan, for each memory size of the plan.
     pub faults: Vec<Vec<u64>>,
     /// The pages touched, in order of their first touch.
     pub first_touches: Vec<FirstTouch>,
-    /// Pages first touched outside every map, if the trace has maps at all.
+    /// The number of pages first touched outside every map, if the trace has maps at all.
     pub outside: u64,
-    /// Pages that lie only partly in a segment of the trace, taken as private.
+    /// The number of pages that lie only partly in a segment of the trace. They are taken as private.
     pub unaligned: u64,
 }
 
-/// Color counts that one pass follows.
+/// The most color counts that one pass follows.
 pub const MOST_COLOR_COUNTS: usize = 64;
-/// Memory sizes that one pass follows.
+/// The most memory sizes that one pass follows.
 pub const MOST_SIZES: usize = 128;
-/// Bytes of the smallest page: numbers of such pages leave room above for one that stands for none.
+/// The bytes of the smallest page. Page numbers then stay below the number that stands for no page.
 const LEAST_PAGE: u64 = 16;
 
-/// Reads a trace once and counts the page faults of every memory size with every color count.
+/// Reads a trace once, and counts the page faults of every memory size with every color count.
 ///
-/// `progress` is called often, on the calling thread; its error ends the pass.
+/// The pass calls `progress` often, on the calling thread. An error that `progress` returns ends the pass.
 ///
 /// # Errors
-/// The plan asks for what cannot be (no size, more colors than frames, frames that do not divide into the
-/// colors), or the trace is damaged or holds what is not simulated.
+/// The options contradict each other (no size, more colors than frames, frames that do not divide into the
+/// colors), the trace is damaged, or the trace holds an event that is not simulated.
 pub fn paging(
     source: Box<dyn Source>,
     options: &PagingOptions,
@@ -101,7 +103,7 @@ fn refuse<T>(value: &str, place: &str, rule: &str, remedy: &str) -> Result<T> {
     Err(Problem::request(value, place, rule, remedy))
 }
 
-/// Checks a plan; the page size.
+/// Checks the options, and returns the page size.
 fn check(options: &PagingOptions) -> Result<PowerOfTwo> {
     let page = PowerOfTwo::check(options.page, "a page", "page")?;
     if page.bytes() < LEAST_PAGE {
@@ -132,7 +134,12 @@ fn check(options: &PagingOptions) -> Result<PowerOfTwo> {
             if colors > frames {
                 let rule =
                     format!("{size} are {frames} frames of {}: a color needs one at least", options.page);
-                return refuse(&colors.to_string(), "colors", &rule, "fewer colors, or a larger memory");
+                return refuse(
+                    &colors.to_string(),
+                    "colors",
+                    &rule,
+                    "ask for fewer colors, or a larger memory",
+                );
             }
             if !frames.is_multiple_of(colors) {
                 let rule = format!("the {frames} frames of {size} must divide evenly into the colors");
@@ -150,7 +157,12 @@ fn check(options: &PagingOptions) -> Result<PowerOfTwo> {
 
 fn each_once(given: &[String], most: usize, place: &str, what: &str, example: &str) -> Result<()> {
     if given.is_empty() {
-        return refuse("none", place, &format!("at least one {what}"), &format!("ask for, say, {example}"));
+        return refuse(
+            "none",
+            place,
+            &format!("a pass needs at least one {what}"),
+            &format!("ask for, say, {example}"),
+        );
     }
     if given.len() > most {
         let rule = format!("one pass follows at most {most} of them");

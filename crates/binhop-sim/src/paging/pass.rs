@@ -1,8 +1,8 @@
-//! One reading of a trace, for all color counts and memory sizes.
+//! `Pass` reads a trace once, for all color counts and memory sizes.
 //!
-//! The cost of a reference, cheapest first: the page of the port's last reference (fetch, data) needs a time
-//! stored; a page known to a small table needs its number looked up as well; only a page that some color count has
-//! demoted from its most recent group goes to the stacks.
+//! A reference takes the cheapest of three ways. If its page is the page of the port's last reference (fetch or
+//! data), the pass stores a time. If a small table knows the page, the pass looks up the page's number, too.
+//! Only a page that some color count has moved out of its most recent group goes to the stacks.
 
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result};
 use binhop_os::Spaces;
@@ -35,7 +35,7 @@ pub(super) struct Pass {
     clock: u64,
     colors: Vec<u64>,
     stacks: Vec<Stacks>,
-    /// For each color count, for each memory size of the plan: its rank among the different sizes.
+    /// The rank of each memory size of the options among the sorted sizes.
     ranks: Vec<usize>,
     all_away: u64,
     first_touches: Vec<FirstTouch>,
@@ -45,7 +45,7 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// The plan is a checked one.
+    /// Makes a pass for options that have been checked.
     pub(super) fn new(options: &PagingOptions, page: PowerOfTwo, source: &dyn Source) -> Self {
         let mut sizes = options.sizes.clone();
         sizes.sort_unstable();
@@ -145,13 +145,13 @@ impl Pass {
         Ok(())
     }
 
-    /// Asks the address spaces which page it is.
+    /// Asks the address spaces for the page, and stores the answer in the table.
     #[cold]
     #[inline(never)]
     fn look_up(&mut self, page_no: u64, write: bool) -> Result<SoftTlbEntry> {
         let touch = self.spaces.touch(self.running, PageNo(page_no), write)?;
         if self.spaces.has_dead() {
-            drop(self.spaces.drain_dead()); // dead pages keep their frames and age
+            drop(self.spaces.drain_dead()); // Dead pages keep their frames and age.
         }
         if touch.new_page {
             let first = FirstTouch { page_no: PageNo(page_no), asid: self.running };
@@ -168,14 +168,14 @@ impl Pass {
             );
         }
         if write {
-            self.ports = [SoftTlbEntry::EMPTY; 2]; // perhaps a copy on write: the port's page is no longer this one
+            self.ports = [SoftTlbEntry::EMPTY; 2]; // A copy on write may have given the virtual page another page.
         }
         let entry = SoftTlbEntry::new(self.running, PageNo(page_no), &touch);
         self.soft_tlb.put(entry);
         Ok(entry)
     }
 
-    /// A touched page goes to the recent group of every color count that had demoted it.
+    /// Moves a touched page to the recent group of every color count that had moved it out.
     #[inline(never)]
     fn bring_in(&mut self, page: u32) {
         let mut away = std::mem::take(&mut self.pages[page as usize].away);

@@ -1,24 +1,25 @@
-//! The most recent pages of one color, ordered only when the oldest of them is asked for.
+//! `Recent` holds the most recent pages of one color, and orders them only when the oldest page is asked for.
 //!
-//! Nearly every reference goes to one of them, so a touch must cost nothing here: it changes the page's time
-//! and no more. A queue holds some of the pages in order of the times they had when it was made. A page at its
-//! front whose time has not changed since is the oldest of all: those behind it in the queue, and those that
-//! joined later, have later times. One whose time has changed joins the young; when the queue is empty, the
-//! young are sorted into the next. Cost: a sort of at most k pages for each round of the queue.
+//! Nearly every reference goes to a recent page, so a touch must be cheap here: it stores the page's time and
+//! does nothing else. A queue holds some of the pages in the order of the times that they had when the queue
+//! was made. If the time of the page at the front has not changed since, this page is the oldest: the pages
+//! behind it, and the pages that joined later, have later times. If its time has changed, the page joins the
+//! young pages. When the queue is empty, the young pages are sorted into the next queue. Cost: a sort of at
+//! most k pages for each queue.
 
-/// A page in the pass: when it was last touched, and from which color counts' recent groups it is absent.
+/// `Page` states when a page was last touched, and for which color counts it is outside the recent group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Page {
-    /// Time of the last touch; no two touches have the same.
+    /// The time of the last touch. No two touches have the same time.
     pub(super) last: u64,
-    /// One bit for each color count.
+    /// One bit for each color count: 1 if the page is outside the recent group.
     pub(super) away: u64,
 }
 
-/// A set of pages that knows its oldest.
+/// `Recent` is a set of pages that finds its oldest page.
 #[derive(Default)]
 pub(super) struct Recent {
-    /// Times and pages, oldest last.
+    /// Times and pages; the oldest page stands last.
     queue: Vec<(u64, u32)>,
     young: Vec<u32>,
 }
@@ -28,12 +29,12 @@ impl Recent {
         self.queue.len() + self.young.len()
     }
 
-    /// A page joins; its time is the latest.
+    /// Adds a page, whose time is the latest.
     pub(super) fn join(&mut self, page: u32) {
         self.young.push(page);
     }
 
-    /// Takes the page out that was touched longest ago. There is one.
+    /// Takes out the page that was touched longest ago. The set is not empty.
     pub(super) fn take_oldest(&mut self, pages: &[Page]) -> u32 {
         loop {
             while let Some((time, page)) = self.queue.pop() {

@@ -1,17 +1,18 @@
 //! The LRU stacks of one color count: one for each color, cut into groups at the memory sizes.
 //!
-//! With k₀ < k₁ < … frames of a color at the memory sizes asked for, group 0 holds the k₀ most recent pages,
-//! group 1 the next k₁ − k₀, and so on; what lies below all sizes is in no list. A touch of a page in group g
-//! is a fault at the g smallest sizes. It moves the page to group 0, and each group before g, now too large by
-//! one, passes its oldest page on to the next. Only group 0 can be touched without a fault anywhere, so only
-//! there does order cost more than it is worth (see [`Recent`]); the others are linked lists, newest first.
+//! Let k₀ < k₁ < … be the frames of a color at the memory sizes asked for. Group 0 holds the k₀ most recent
+//! pages, group 1 the next k₁ − k₀, and so on; a page below all sizes is in no list. A touch of a page in group
+//! g is a fault at the g smallest sizes. The touch moves the page to group 0, and each group before g, now too
+//! large by one page, passes its oldest page on to the next group. Only touches of group 0 cause no fault at
+//! any size. They are frequent, so group 0 is not kept in order (see [`Recent`]); the other groups are linked
+//! lists, newest page first.
 
 use super::recent::{Page, Recent};
 
 /// No page.
 const NONE: u32 = u32::MAX;
 
-/// A page's place in a list.
+/// `Node` is the place of a page in a list.
 #[derive(Clone, Copy)]
 struct Node {
     newer: u32,
@@ -20,7 +21,7 @@ struct Node {
     group: u32,
 }
 
-/// A group behind group 0.
+/// `List` is a group behind group 0.
 #[derive(Clone, Copy)]
 struct List {
     newest: u32,
@@ -29,18 +30,19 @@ struct List {
 }
 
 pub(super) struct Stacks {
-    /// Pages that a group holds at most, by group.
+    /// The most pages that each group holds.
     room: Vec<u32>,
     recent: Vec<Recent>,
     /// Groups 1, 2, … of each color in turn.
     lists: Vec<List>,
     nodes: Vec<Node>,
-    /// Touches that found their page in this group, group 0 not counted; the last is "in none".
+    /// The touches that found their page in each group, without group 0. The last entry counts pages in no group.
     found: Vec<u64>,
 }
 
 impl Stacks {
-    /// Empty stacks of `colors` colors; `frames`: of one color, at each memory size, ascending, each once.
+    /// Makes empty stacks for `colors` colors. `frames` are the frames of one color at each memory size,
+    /// ascending and without repetition.
     pub(super) fn new(colors: u64, frames: &[u32]) -> Self {
         let before = std::iter::once(0).chain(frames.iter().copied());
         let room: Vec<u32> = frames.iter().zip(before).map(|(&to, from)| to - from).collect();
@@ -54,13 +56,13 @@ impl Stacks {
         }
     }
 
-    /// A page that no stack has seen: the next number.
+    /// Admits a page that no stack has seen. Its number is the next one.
     pub(super) fn admit(&mut self, color: u64) {
         let group = self.room.len() as u32;
         self.nodes.push(Node { newer: NONE, older: NONE, color: color as u32, group });
     }
 
-    /// A touch, the latest, of a page that is not in group 0. Returns the page that left group 0 for it.
+    /// Touches a page that is not in group 0, at the latest time. Returns the page that left group 0 for it.
     pub(super) fn touch(&mut self, page: u32, pages: &[Page]) -> Option<u32> {
         let Node { color, group, .. } = self.nodes[page as usize];
         self.found[group as usize] += 1;
@@ -88,7 +90,7 @@ impl Stacks {
         Some(left)
     }
 
-    /// Faults at each memory size, in order of the sizes.
+    /// Returns the faults at each memory size, in order of the sizes.
     pub(super) fn faults(&self) -> Vec<u64> {
         (1..self.found.len()).map(|group| self.found[group..].iter().sum()).collect()
     }
@@ -97,7 +99,7 @@ impl Stacks {
         color as usize * (self.room.len() - 1) + group as usize - 1
     }
 
-    /// Puts a page at the new end of a list.
+    /// Puts a page at the newest end of a list.
     fn link(&mut self, page: u32, group: u32) {
         let list = self.list(self.nodes[page as usize].color, group);
         let list = &mut self.lists[list];
