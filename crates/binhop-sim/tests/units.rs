@@ -1,4 +1,4 @@
-//! Units, one rule at a time, in exact integers.
+//! Tests of units check one rule at a time, in exact integers.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -17,7 +17,7 @@ use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::{Event, Fixed, batch, machine, run};
 
-/// A unit that does one thing at every occasion, given the seed of its lane.
+/// `Always` is a unit that does the same at every occasion. The function gets the seed of its lane.
 struct Always<F>(u64, F);
 
 impl<F: Fn(u64, &Occasion, &mut Injector<'_>) -> Result<()> + Send> Unit for Always<F> {
@@ -33,7 +33,8 @@ where
     Units::new(subscription, Arc::new(move |_: &Machine, seed| Box::new(Always(seed, act.clone()))))
 }
 
-/// The data cache has as many sets as a page has lines: lines of one number within their pages fight, no others.
+/// Returns a machine whose data cache has as many sets as a page has lines. Only lines of one number within
+/// their pages conflict.
 fn direct(memory: &str) -> Machine {
     let toml = format!(
         r#"{memory}
@@ -71,8 +72,9 @@ fn fetch(page: u8, offset: u16) -> Event {
     Event::Fetch { page, offset, count: 1 }
 }
 
-/// Level 1's accesses and misses of a kind, the unit's included, where a unit asks for one kind of occasion, and at each that it is told of loads
-/// or fetches byte 8 of a page of its own; shared and collapsed, or not.
+/// Returns the accesses and misses of a kind at level 1, those of the unit included. The unit asks for one kind
+/// of occasion, and loads or fetches byte 8 of its own page at each. Sharing and skipping must not change the
+/// counts.
 fn counts(machine: &Machine, events: &[Event], asked: OccasionKind, kind: Kind) -> [u64; 2] {
     let (cache, touched) = match kind {
         Kind::Fetch => ("l1i", TouchedLines { fetch: Lines::Bytes(8..9), data: Lines::None }),
@@ -97,32 +99,34 @@ fn counts(machine: &Machine, events: &[Event], asked: OccasionKind, kind: Kind) 
     })
 }
 
-/// Line 0 of page 0 is loaded again and again; what a unit loads or fetches at an occasion takes its place.
+/// The program loads line 0 of page 0 again and again. The line that the unit loads or fetches at an occasion
+/// evicts it.
 #[test]
-fn what_a_unit_may_have_taken_is_believed_no_more() {
+fn filters_forget_the_lines_that_a_unit_may_evict() {
     let (ample, a) = (direct(AMPLE), load(0, 0));
     let data = |events: &[Event], asked| counts(&ample, events, asked, Kind::Load);
-    // Three loads, and one by the unit between: of its first the second load finds nothing left.
+    // Three loads, with one load of the unit between: the load after the unit's misses.
     let between = |event: Event| [a.clone(), a.clone(), event, a.clone()];
     assert_eq!(data(&between(Event::Thread), OccasionKind::Switch), [4, 3]);
     assert_eq!(data(&between(Event::Syscall(0)), OccasionKind::Syscall), [4, 3]);
     assert_eq!(data(&between(Event::Device { writes: true, page: 0 }), OccasionKind::Device), [4, 3]);
-    // A first touch: of page 0, before anything is there to be lost, and of page 1.
+    // The first touch of page 0, when the cache is empty, and the first touch of page 1.
     assert_eq!(data(&between(load(1, 64)), OccasionKind::FirstTouch), [6, 5]);
-    // To page 0, to page 1, and back. The unit's second load hits: nothing has been loaded there since its first.
+    // The port changes to page 0, to page 1, and back. The unit's second load hits: no access used its set
+    // since the first.
     let change = [a.clone(), load(1, 64), a.clone(), load(1, 64)];
     assert_eq!(data(&change, OccasionKind::PageChange), [8, 6]);
-    // Before the misses of line 0, of line 2, and of line 0 again, which the unit has taken.
+    // The unit loads before the misses of line 0, of line 2, and of line 0 again, which the unit has evicted.
     assert_eq!(data(&between(load(0, 64)), OccasionKind::Miss), [7, 5]);
-    // Instructions behind the other port.
+    // Instructions are fetched through the other port.
     let fetches = [fetch(0, 0), fetch(0, 0), Event::Thread, fetch(0, 0)];
     assert_eq!(counts(&ample, &fetches, OccasionKind::Switch, Kind::Fetch), [4, 3]);
 }
 
-/// Ten frames, of which the least recently used is taken: the eleventh page takes that of page 1. When this returns,
-/// the unit takes line 0 of the page that was loaded last.
+/// Memory has ten frames, and a page takes the least recently used frame: the eleventh page takes the frame of
+/// page 1. When page 1 returns, the unit evicts line 0 of the page that was loaded last.
 #[test]
-fn a_return_is_told_where_the_page_was_gone() {
+fn a_unit_is_told_of_a_return_where_the_page_was_evicted() {
     let scarce = direct(
         r#"memory = { size = "40KiB", page = "4KiB" }
            placement = { policy = "first", pool = "4KiB" }"#,
@@ -131,12 +135,13 @@ fn a_return_is_told_where_the_page_was_gone() {
     let mut events: Vec<Event> = others.chain([load(0, 0), load(10, 640), load(0, 0)]).collect();
     assert_eq!(counts(&scarce, &events, OccasionKind::Return, Kind::Load), [12, 11]);
     events.extend([load(1, 64), load(0, 0)]);
-    // Page 1's line left with its page; line 0 by the unit's load.
+    // The line of page 1 left with its page, and the unit's load evicted line 0.
     assert_eq!(counts(&scarce, &events, OccasionKind::Return, Kind::Load), [15, 14]);
 }
 
-/// Where physical = virtual, each of the 512 sets of a cache is a slot: the lines of one number lie in four of them, by their
-/// pages. The unit's page has a number that ends in 11, as page 3 has.
+/// Where physical = virtual, each of the 512 sets of the cache is a slot of its filter. The lines of one number
+/// within their pages lie in four sets, by the low bits of the page number. The bits of the unit's page are 11,
+/// as those of page 3.
 #[test]
 fn an_occasion_reaches_the_slots_of_every_page() {
     let wide = Machine::parse(
@@ -154,9 +159,9 @@ fn an_occasion_reaches_the_slots_of_every_page() {
     assert_eq!([0, 1, 2, 3].map(lost), [[4, 2], [4, 2], [4, 2], [4, 3]]);
 }
 
-/// What is believed of other lines stays: of 100 loads of line 1, 99 are dropped, whatever happens at line 0.
+/// Filters keep what they know of other lines: 99 of 100 loads of line 1 are skipped, whatever happens at line 0.
 #[test]
-fn lines_that_no_unit_may_take_are_dropped_as_before() {
+fn accesses_to_lines_that_no_unit_may_touch_are_skipped_as_before() {
     let events: Vec<Event> = (0..100).flat_map(|_| [load(0, 32), Event::Thread]).collect();
     let rows = |touched: TouchedLines| {
         let subscription = Subscription::new(0, Agent::ALL).at(OccasionKind::Switch, touched);
@@ -175,10 +180,10 @@ fn lines_that_no_unit_may_take_are_dropped_as_before() {
     assert_eq!(rows(data(Lines::All)), 100);
 }
 
-/// One fetch misses (10 cycles); at the switch after it the unit's load misses, and the processor waits, or does not,
-/// and three cycles more; two instructions are executed in all.
+/// One fetch misses and costs 10 cycles. At the switch after it the unit's load misses, and the processor waits
+/// 10 cycles for agents for which it waits. The unit adds 3 cycles, and two instructions are executed.
 #[test]
-fn cycles_that_a_unit_is_waited_for_are_counted() {
+fn cycles_that_the_processor_waits_for_a_unit_are_counted() {
     let events = batch(&[fetch(0, 0), Event::Thread, fetch(0, 0)]);
     for (agent, cycles) in
         [(Agent::Handler, 25), (Agent::Walk, 25), (Agent::Device, 15), (Agent::Prefetch, 15)]
@@ -202,7 +207,7 @@ fn cycles_that_a_unit_is_waited_for_are_counted() {
     }
 }
 
-/// The pages a run evicted in a lane, in order, each under its virtual page number.
+/// Returns the placements of a lane, in order: the virtual page number, and the page that was evicted.
 fn evicted(placements: &RecordBatch, seed: u64) -> Vec<(u64, Option<u32>)> {
     let column = |name: &str| placements.column_by_name(name).unwrap();
     let seeds = column("seed").as_primitive::<UInt64Type>();
@@ -215,8 +220,9 @@ fn evicted(placements: &RecordBatch, seed: u64) -> Vec<(u64, Option<u32>)> {
         .collect()
 }
 
-/// The least recently used page leaves, by the order of the program's references: not by what a unit does in one lane
-/// to pages that are about to leave, nor by where preparation has to ask again because of it.
+/// The least recently used page is evicted, by the order of the program's references. The accesses that a unit
+/// makes in one lane to the oldest pages do not change the order, and neither do the rows that are passed
+/// because of the unit.
 #[test]
 fn injected_accesses_change_no_page_s_time_of_last_reference() {
     let scarce = direct(
@@ -234,7 +240,8 @@ fn injected_accesses_change_no_page_s_time_of_last_reference() {
         if let Occasion::FirstTouch { mapping } | Occasion::PageChange { mapping, .. } = *occasion {
             met.push(mapping);
         }
-        // In lane 0 every page is touched, or taken out, at every occasion; in lane 1 nothing is.
+        // In lane 0 the unit touches and invalidates lines of every page at every occasion; in lane 1 it does
+        // nothing.
         for &mapping in met.iter() {
             if seed != 0 || !injector.is_resident(mapping) {
                 continue;
@@ -304,7 +311,7 @@ fn a_unit_that_touches_what_it_did_not_ask_for_ends_the_run() {
             "level 1",
         ),
     ];
-    // What is refused does not depend on whether lanes share the front.
+    // A refusal does not depend on whether lanes share the front.
     for (subscription, act, part) in cases {
         let options =
             RunOptions { seeds: vec![0, 1], units: Some(units(subscription, act)), ..RunOptions::default() };
@@ -319,7 +326,7 @@ fn a_unit_that_touches_what_it_did_not_ask_for_ends_the_run() {
             assert!(problem.to_string().contains(part) && problem.place.contains("switch"), "{problem}");
         }
     }
-    // What lies within is allowed to the last byte.
+    // The unit may touch all bytes for which it asks, to the last.
     let act: Act = |_, _, i| {
         i.access(Agent::Walk, Kind::Load, i.own_page(0), 63)?;
         i.invalidate(Agent::Device, i.own_page(0), 0..64, DirtyData::Discard)
@@ -333,8 +340,8 @@ fn a_unit_that_touches_what_it_did_not_ask_for_ends_the_run() {
 }
 
 #[test]
-fn a_page_that_is_not_in_memory_is_not_acted_upon() {
-    // Page 0 is the first mapping, as the unit owns none; it is touched after the switch.
+fn a_unit_cannot_act_on_a_page_that_is_not_in_memory() {
+    // Mapping 0 leads to page 0, because the unit owns no page.
     let subscription = Subscription::new(0, Agent::ALL).at(OccasionKind::Switch, TouchedLines::EVERYTHING);
     let act = |_: u64, _: &Occasion, i: &mut Injector<'_>| {
         let mapping = binhop_base::MappingId(0);
@@ -365,7 +372,7 @@ fn a_page_that_is_not_in_memory_is_not_acted_upon() {
 }
 
 #[test]
-fn what_units_cannot_do_is_refused_by_name() {
+fn features_that_units_do_not_support_are_refused_by_name() {
     let watch = |pages| {
         units(
             Subscription::new(pages, Agent::ALL).at(OccasionKind::Switch, TouchedLines::NOTHING),
@@ -375,13 +382,13 @@ fn what_units_cannot_do_is_refused_by_name() {
     let cachegrind = (0..common::SMALL.len()).find(|&n| common::SMALL[n].1.contains("cachegrind")).unwrap();
     let problem = refusal(&machine(cachegrind), &batch(&[load(0, 0)]), watch(0));
     assert_eq!((problem.class, &*problem.value), (Class::Request, "cachegrind"));
-    // Devices are refused unless a unit asks for them.
+    // A device's event is refused unless a unit asks for devices.
     let device = batch(&[Event::Device { writes: false, page: 1 }]);
     assert_eq!(&*refusal(&direct(AMPLE), &device, watch(1)).value, "dma-read");
 }
 
 #[test]
-fn the_plan_says_what_units_do_to_it() {
+fn explain_tells_how_units_limit_sharing() {
     let explained = |subscription: &Subscription| {
         let options = RunOptions {
             seeds: vec![0, 1],
@@ -404,7 +411,8 @@ fn the_plan_says_what_units_do_to_it() {
     assert!(text.contains("simulated one by one"), "{text}");
 }
 
-/// The unit's pages take frames of memory for good: of eleven, three; the ninth page of the program evicts the first.
+/// The unit's pages keep their frames for the whole run: three of eleven. The ninth page of the program evicts
+/// the first.
 #[test]
 fn pages_of_a_unit_are_wired() {
     let scarce = direct(
@@ -426,8 +434,8 @@ fn pages_of_a_unit_are_wired() {
     assert!(problem.to_string().contains("wired"), "{problem}");
 }
 
-/// A unit that owns pages and does nothing changes no number of a segment, by which policies draw, and no count where a
-/// policy decides by bins alone: a frame that is wired leaves its bin others.
+/// A unit that owns pages and does nothing changes no segment number, from which policies draw. It changes no
+/// count where a policy decides by bins alone, because a bin with a wired frame has other frames.
 #[test]
 fn pages_of_a_unit_shift_no_segment_of_the_trace() {
     let events: Vec<Event> = (0..60).cycle().take(180).map(|page| load(page, 64)).collect();

@@ -1,4 +1,4 @@
-//! The injector, through which a unit acts: accesses and invalidations in one lane, at one occasion.
+//! `Injector` makes the accesses and invalidations of a unit, in one lane and at one occasion.
 
 use std::ops::Range;
 
@@ -8,15 +8,15 @@ use binhop_hw::{Answer, Back, Computer, DirtyData, Front, Invalidation, Resident
 use crate::frame_map::LaneTranslation;
 use crate::occasion::{OccasionKind, Port, TouchedLines};
 
-/// The caches of one lane at one occasion. What is done through it is done at the lane's clock, through the general path
-/// through the caches ([`Computer`]); the clock moves on by what the processor waits for.
+/// `Injector` gives a unit the caches of its lane at one occasion. Every access is made at the lane's clock, by
+/// the stepper ([`Computer`]). The clock advances by the cycles that the processor waits.
 ///
-/// Bytes are named by a mapping and their place in its page: of a page that the unit owns, or of one that is resident in
-/// the lane ([`Injector::is_resident`]).
+/// A mapping and a place in its page name a byte. The unit owns the page, or the page is resident in the lane
+/// ([`Injector::is_resident`]).
 ///
 /// # Errors
-/// Every function refuses what the unit did not say it might disturb at this kind of occasion, an agent that it did not
-/// name, a page that is not resident, and bytes outside the page.
+/// Every function refuses lines for which the unit did not ask at this kind of occasion, an agent that it did
+/// not name, a page that is not resident, and bytes outside the page.
 pub struct Injector<'a> {
     pub(crate) kind: OccasionKind,
     pub(crate) touched: &'a TouchedLines,
@@ -28,32 +28,33 @@ pub struct Injector<'a> {
     /// Tells whether a page is in the lane's memory.
     pub(crate) resident: &'a dyn Fn(PageId) -> bool,
     pub(crate) owned: u32,
-    /// Those that it acts as.
+    /// The agents as which the unit acts.
     pub(crate) agents: Agents,
     /// The lane's clock.
     pub(crate) now: u64,
-    /// Cycles that the processor has waited.
+    /// The cycles that the processor has waited.
     pub(crate) waited: u64,
 }
 
 impl Injector<'_> {
-    /// Returns the mapping that leads to a page that the unit owns, by the page's number among them.
+    /// Returns the mapping of a page that the unit owns. The pages of the unit are numbered from 0.
     ///
     /// # Panics
-    /// The unit owns fewer pages.
+    /// The unit owns no page of this number.
     #[must_use]
     pub fn own_page(&self, number: u32) -> MappingId {
         assert!(number < self.owned, "the unit owns {} pages: there is no page {number}", self.owned);
         MappingId(number)
     }
 
-    /// Returns whether the page that a mapping leads to is in the lane's memory; the unit's own always are.
+    /// Returns whether the page of a mapping is in the lane's memory. The unit's own pages always are.
     #[must_use]
     pub fn is_resident(&self, mapping: MappingId) -> bool {
         (self.resident)(self.translation.page(mapping))
     }
 
-    /// An agent fetches, loads or stores the line that holds byte `offset` of a page, through the processor's port for it.
+    /// Lets an agent fetch, load or store the line that holds byte `offset` of a page, through the processor's
+    /// port for this kind of access.
     pub fn access(&mut self, agent: Agent, kind: Kind, mapping: MappingId, offset: u64) -> Result<Answer> {
         let port = Port::of(kind);
         self.check(agent, mapping, &byte(offset))?;
@@ -66,8 +67,9 @@ impl Injector<'_> {
         Ok(answer)
     }
 
-    /// An agent asks any cache for the line that holds byte `offset` of a page, as if the cache were the first level: one
-    /// fetch, load or store there. Returns its cycles. No cache above it is touched, unless it is inclusive.
+    /// Lets an agent access the line that holds byte `offset` of a page at any cache, as if the cache were the
+    /// first level: one fetch, load or store there. Returns its cycles. Only an inclusive cache touches the
+    /// caches above it.
     pub fn ask(
         &mut self,
         cache: usize,
@@ -94,8 +96,8 @@ impl Injector<'_> {
         Ok(cycles)
     }
 
-    /// An agent takes the lines that hold any of these bytes of a page out of every cache; above an inclusive cache, all that
-    /// its line covers.
+    /// Lets an agent invalidate, in every cache, the lines that hold any of these bytes of a page. Above an
+    /// inclusive cache, every line that the cache's line covers is invalidated.
     pub fn invalidate(
         &mut self,
         agent: Agent,
@@ -114,8 +116,8 @@ impl Injector<'_> {
         Ok(())
     }
 
-    /// Returns whether the cache that serves a kind of access holds the line with byte `offset` of a page. Nothing
-    /// changes.
+    /// Returns whether the cache that serves a kind of access holds the line with byte `offset` of a page. The
+    /// call changes no state.
     pub fn holds(&self, kind: Kind, mapping: MappingId, offset: u64) -> Result<bool> {
         self.check_page(mapping, &byte(offset))?;
         let cache = self.serving(Port::of(kind));
@@ -124,7 +126,7 @@ impl Injector<'_> {
         Ok(front.holds(cache, LineAddr { id: mapping.0, line: self.line(cache, offset) }, &self.translation))
     }
 
-    /// Returns the lines that a cache holds: for each set, its ways, as [`Front::contents`] has them.
+    /// Returns the lines that a cache holds, as [`Front::contents`] does: the ways of each set.
     pub fn contents(&self, cache: usize) -> Result<Vec<Vec<Option<Resident>>>> {
         if !self.tree.in_front(cache) {
             return Ok(self.back.contents(cache));
@@ -134,7 +136,7 @@ impl Injector<'_> {
         Ok(front.contents(cache))
     }
 
-    /// The processor waits for the unit.
+    /// Lets the processor wait for the unit.
     pub fn wait(&mut self, cycles: u64) {
         self.now += cycles;
         self.waited += cycles;
@@ -164,19 +166,19 @@ impl Injector<'_> {
         Ok((self.translation, Computer::over(front, &mut *self.back, self.now)))
     }
 
-    /// Checks that a unit has said that it might touch level 1. Otherwise lanes may share their front, and what is refused
-    /// must not depend on whether they do.
+    /// Checks that the unit asks for lines of level 1 at this kind of occasion. If it does not, lanes may share
+    /// their front, and a refusal must not depend on whether they do.
     fn check_level1(&self) -> Result<()> {
         if self.touched.is_nothing() { Err(self.refused("level 1")) } else { Ok(()) }
     }
 
-    /// Checks that a unit may make an agent touch these bytes of a page.
+    /// Checks that the unit may let an agent touch these bytes of a page.
     fn check(&self, agent: Agent, mapping: MappingId, bytes: &Range<u64>) -> Result<()> {
         if self.agents.place(agent).is_none() {
             return Err(self.broken(
                 &format!("agent {agent:?}"),
                 "a unit acts as the agents that it has named, and never as the program",
-                "let the unit name it",
+                "name the agent in the unit's subscription",
             ));
         }
         self.check_page(mapping, bytes)
@@ -189,20 +191,20 @@ impl Injector<'_> {
             return Err(self.broken(
                 &format!("bytes {} to {} of a page", bytes.start, bytes.end),
                 &format!("a page has {page} bytes"),
-                "act on each page for itself",
+                "act on each page separately",
             ));
         }
         if !self.is_resident(mapping) {
             return Err(self.broken(
                 &format!("page {}", self.translation.page(mapping)),
-                "a unit acts on its own pages and on those that are in memory",
-                "ask whether it is resident",
+                "a unit acts on its own pages and on pages that are in memory",
+                "ask the injector first whether the page is resident",
             ));
         }
         Ok(())
     }
 
-    /// Checks that a unit has said that it might touch these bytes through a port.
+    /// Checks that the unit asks for the lines of these bytes behind a port.
     fn check_port(&self, port: Port, bytes: &Range<u64>) -> Result<()> {
         let line_log2 = self.tree.config().caches[self.serving(port)].line.log2();
         if self.touched.of(port).cover(bytes, line_log2) {
@@ -212,8 +214,8 @@ impl Injector<'_> {
     }
 
     fn refused(&self, what: &str) -> Box<Problem> {
-        let rule = "a unit touches what it said it might disturb at this kind of occasion, and nothing else";
-        self.broken(what, rule, "let the unit ask for it")
+        let rule = "a unit touches only the lines for which it asks at this kind of occasion";
+        self.broken(what, rule, "add the lines to the unit's subscription")
     }
 
     fn broken(&self, what: &str, rule: &str, remedy: &str) -> Box<Problem> {
@@ -221,7 +223,7 @@ impl Injector<'_> {
     }
 }
 
-/// The byte at `offset`, as a range. No page has the largest offset, so its range may be empty.
+/// Returns the byte at `offset` as a range. The range of the largest offset is empty; no page has such a byte.
 fn byte(offset: u64) -> Range<u64> {
     offset..offset.saturating_add(1)
 }

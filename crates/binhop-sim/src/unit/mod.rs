@@ -1,21 +1,24 @@
 //! Units: parts of a machine that act between the references of a stream.
 //!
-//! Much of what a memory system sees is in no trace: a TLB's refill, a page walk, the kernel's own footprint at a switch,
-//! a device's transfer. A [`Unit`] makes such *injected* accesses, in each lane for itself, at the [`Occasion`]s that it
-//! asks for. What it injects may differ from lane to lane; the occasion at which it may inject never does.
+//! A memory system serves many accesses that stand in no trace: the refill of a TLB, a page walk, the kernel's
+//! own footprint at a switch, a device's transfer. A [`Unit`] makes such *injected* accesses, in each lane for
+//! itself, at the [`Occasion`]s for which it asks. The accesses may differ from lane to lane; the occasion at
+//! which a unit may make them never does.
 //!
 //! Rules
-//! - Preparation finds every moment of the stream at which an occasion may arise in some lane, and forgets there what its
-//!   filters know of the lines that the unit may disturb ([`TouchedLines`](crate::occasion::TouchedLines)): only of those. Nothing travels back to it.
-//! - A lane finds out whether the occasion arises in it: a page returns only where it was gone, a line is missed only where
-//!   level 1 does not hold it. Only then it tells its unit. So what a unit hears depends on the stream and the placement
-//!   alone, not on what is shared or dropped to be faster.
-//! - At an occasion that names a page the page is resident in every lane. A lane places it first, tells of its first
-//!   touch or its return, then of the port's change of page, then of the miss; then follows the access itself.
-//! - An injected access never changes a page's time of last reference, which is the same in every lane; the page that an
-//!   occasion names was referenced by the stream itself. No injected access makes a page resident.
-//! - Instructions before an occasion have passed when it arises; a fetch run passes after its accesses.
-//! - The pages a unit owns are the kernel's, in frames that are wired before the stream begins ([`binhop_os::Wired`]).
+//! - Preparation finds every moment of the stream at which an occasion may arise in some lane. There its filters forget
+//!   the lines that the unit may touch ([`TouchedLines`](crate::occasion::TouchedLines)), and no others. Lanes send
+//!   nothing back to preparation.
+//! - A lane finds out whether the occasion arises in it. A page returns only in a lane that had evicted it, and a line is
+//!   missed only in a lane whose level 1 does not hold it. Only then the lane calls its unit. What a unit hears
+//!   therefore depends on the stream and the placement alone, not on what is shared or skipped for speed.
+//! - At an occasion that names a page, the page is resident in every lane. A lane places the page, then reports its first
+//!   touch or its return, then the port's change of page, then the miss. The access itself follows.
+//! - An injected access never changes a page's time of last reference, which is the same in every lane. The stream itself
+//!   references the page that an occasion names. No injected access makes a page resident.
+//! - Instructions before an occasion have been executed when it arises. A fetch run is executed after its accesses.
+//! - The pages that a unit owns belong to the kernel. Their frames are wired before the stream begins
+//!   ([`binhop_os::Wired`]).
 
 mod injector;
 
@@ -29,19 +32,19 @@ use crate::occasion::{Occasion, Subscription};
 
 pub use injector::Injector;
 
-/// A part of a machine that acts at occasions, in one lane.
+/// `Unit` is a part of a machine that acts at occasions, in one lane.
 pub trait Unit: Send {
-    /// An occasion that this unit has asked for has arisen in its lane.
+    /// Acts at an occasion for which the unit asks, and which has arisen in its lane.
     ///
     /// # Errors
-    /// Whatever may go wrong in it; the run stops. So does one whose unit disturbs what it did not ask to.
+    /// An error of the unit stops the run. The injector makes one if the unit touches what it did not ask for.
     fn act(&mut self, occasion: &Occasion, injector: &mut Injector<'_>) -> Result<()>;
 }
 
-/// Makes the unit of a lane: of this machine, under this seed.
+/// `MakeUnit` makes the unit of a lane, for a machine and a seed.
 pub type MakeUnit = dyn Fn(&Machine, u64) -> Box<dyn Unit> + Send + Sync;
 
-/// A kind of unit: what all of them ask for, and what makes the one of each lane.
+/// `Units` are the units of a run: what all of them ask for, and the function that makes the unit of each lane.
 #[derive(Clone)]
 pub struct Units {
     subscription: Arc<Subscription>,
@@ -49,19 +52,19 @@ pub struct Units {
 }
 
 impl Units {
-    /// Units that ask for `subscription`, made by `make`.
+    /// Returns units that ask for `subscription` and that `make` makes.
     #[must_use]
     pub fn new(subscription: Subscription, make: Arc<MakeUnit>) -> Self {
         Self { subscription: Arc::new(subscription), make }
     }
 
-    /// Returns the occasions that they ask for.
+    /// Returns the subscription of the units.
     #[must_use]
     pub fn subscription(&self) -> &Subscription {
         &self.subscription
     }
 
-    /// The unit of a machine's lane with this seed.
+    /// Makes the unit of a machine's lane with this seed.
     pub(crate) fn make(&self, machine: &Machine, seed: u64) -> InLane {
         InLane { subscription: Arc::clone(&self.subscription), unit: (self.make)(machine, seed) }
     }
@@ -69,11 +72,11 @@ impl Units {
 
 impl fmt::Debug for Units {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Units").field("asks", &self.subscription).finish_non_exhaustive()
+        f.debug_struct("Units").field("subscription", &self.subscription).finish_non_exhaustive()
     }
 }
 
-/// A lane's unit, and what it asks for.
+/// `InLane` is the unit of a lane, with its subscription.
 pub(crate) struct InLane {
     pub(crate) subscription: Arc<Subscription>,
     pub(crate) unit: Box<dyn Unit>,

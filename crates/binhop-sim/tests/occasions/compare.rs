@@ -1,4 +1,5 @@
-//! Runs of a machine with synthetic units, set beside each other and beside the oracle.
+//! `compare` runs a machine with synthetic units in several ways, and compares the runs with each other and
+//! with the oracle.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +18,7 @@ use crate::common::{Event, batch, run};
 use crate::common_counts;
 use crate::synthetic::{LOOK, Log, OWNED, PAGE, Seen, Synthetic};
 
-/// The events of a batch, for the oracle.
+/// Returns the events of a batch in the oracle's form.
 pub fn events_of(batch: &EventBatch) -> Vec<oracle::Event> {
     use oracle::Event::{Data, Device, End, Fetch, Fork, Map, Switch, Syscall, Unmap};
     let mut events = Vec::new();
@@ -84,12 +85,12 @@ pub fn oracle_memory(machine: &Machine, seed: u64) -> Option<Box<dyn Memory>> {
     Some(Box::new(Pooled::new(rule, frames, settings.pool as usize, settings.bins.bytes(), true, seed)))
 }
 
-/// What units have seen, by machine and seed.
+/// `Logs` holds what units have seen, by machine and seed.
 #[derive(Clone, Default)]
 pub struct Logs(Arc<Mutex<BTreeMap<(String, u64), Log>>>);
 
 impl Logs {
-    /// Synthetic units that write into these logs.
+    /// Returns synthetic units that write into these logs.
     pub fn units(&self, subscription: &Subscription) -> Option<Units> {
         let (logs, asked) = (self.clone(), subscription.clone());
         let make = move |machine: &Machine, seed| -> Box<dyn Unit> {
@@ -106,7 +107,7 @@ impl Logs {
     }
 }
 
-/// What one run told its units, and what it counted.
+/// Runs a machine with synthetic units. Returns their logs, and the outcome.
 pub fn run_with(
     machine: &Machine,
     events: &EventBatch,
@@ -120,7 +121,7 @@ pub fn run_with(
     (logs, outcome)
 }
 
-/// The counts of one seed, by name; those of 0 left out.
+/// Returns the counts of one seed that are not 0, by name.
 pub fn counts_of(outcome: &Outcome, seed: u64) -> BTreeMap<String, u64> {
     let table = &outcome.results;
     let column = |name: &str| table.column_by_name(name).unwrap();
@@ -136,7 +137,7 @@ pub fn counts_of(outcome: &Outcome, seed: u64) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// The name of a count: the user's is left out.
+/// Returns the name of a count. The agent `user` has no part in names.
 pub fn named(mut name: String, agent: &str, kind: Option<&str>, what: &str) -> String {
     for part in [Some(agent).filter(|&agent| agent != "user"), kind, Some(what)].into_iter().flatten() {
         name = name + "." + part;
@@ -144,7 +145,7 @@ pub fn named(mut name: String, agent: &str, kind: Option<&str>, what: &str) -> S
     name
 }
 
-/// What the oracle counted, under the same names.
+/// Returns the counts of the oracle that are not 0, under the same names.
 pub fn counts_of_oracle(machine: &Machine, lane: &oracle::Lane, stream: [u64; 2]) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for (config, cache) in machine.tree().config().caches.iter().zip(&lane.tree.caches) {

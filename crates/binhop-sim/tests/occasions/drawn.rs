@@ -1,4 +1,4 @@
-//! Random machines, random wishes of units and random streams: small, so that everything collides all the time.
+//! Draws machines, subscriptions of units, and streams. All are small, so that their accesses often conflict.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,14 @@ use proptest::prelude::*;
 use crate::common::{Event, event};
 use crate::synthetic::{OWNED, PAGE};
 
-/// Choices from which [`build`] makes a cache that fits where it stands.
+/// `Raw` holds drawn choices, from which [`build`] makes a cache that fits into its tree.
 #[derive(Clone, Debug)]
 pub struct Raw {
     size: usize,
     wider: u32,
     ways: usize,
-    /// Virtual, hashed, through, not allocating, evicting first, inclusive.
+    /// Whether the cache is indexed virtually, hashed, write-through, not allocating, writing back before the
+    /// fill, and inclusive.
     flags: [bool; 6],
     tag: usize,
     replacement: usize,
@@ -46,7 +47,7 @@ pub fn raw() -> impl Strategy<Value = Raw> {
     )
 }
 
-/// The shapes of trees: names, what each serves, and what each asks.
+/// The shapes of trees: for each cache its name, the references that it serves, and its next level.
 pub const SHAPES: &[&[(&str, &str, &str)]] = &[
     &[("l1", "all", "memory")],
     &[("l1", "all", "l2"), ("l2", "", "memory")],
@@ -56,7 +57,7 @@ pub const SHAPES: &[&[(&str, &str, &str)]] = &[
     &[("l1i", "fetch", "l2"), ("l1d", "data", "l2"), ("l2", "", "l3"), ("l3", "", "memory")],
     &[("l1i", "fetch", "l1d"), ("l1d", "data", "l2"), ("l2", "", "memory")],
     &[("l1i", "fetch", "l2"), ("l1d", "data", "l1i"), ("l2", "", "memory")],
-    // A cache that the processor does not ask, between the two that it asks.
+    // The cache `m` stands between two caches that the processor accesses.
     &[("l1i", "fetch", "m"), ("m", "", "l1d"), ("l1d", "data", "l2"), ("l2", "", "memory")],
     &[("l1d", "data", "m"), ("m", "", "l1i"), ("l1i", "fetch", "memory")],
 ];
@@ -80,7 +81,7 @@ pub const MEMORIES: &[(Option<u64>, &str)] = &[
     (Some(40), "policy = \"buddy\", fragmentation = 30"),
 ];
 
-/// A machine of one of the shapes, as its user would write it.
+/// Returns the description of a machine of one of the shapes.
 pub fn build(shape: usize, raws: &[Raw], memory: usize, add: bool) -> String {
     use std::fmt::Write;
     let (frames, placement) = MEMORIES[memory];
@@ -89,7 +90,7 @@ pub fn build(shape: usize, raws: &[Raw], memory: usize, add: bool) -> String {
     let mut costs = format!("[cost]\nmode = \"{}\"\nmemory = 100\n", if add { "add" } else { "total" });
     let mut buffers = String::new();
     let mut lines: BTreeMap<&str, u32> = BTreeMap::new();
-    // Whether all that ask a cache know mappings.
+    // Tells whether all caches in front of a cache know mappings.
     let mut knows: BTreeMap<&str, bool> = BTreeMap::new();
     for ((name, serves, next), raw) in SHAPES[shape].iter().zip(raws) {
         let [virtually, hashed, through, spare, first, inclusive] = raw.flags;
@@ -156,14 +157,14 @@ pub fn touched() -> impl Strategy<Value = TouchedLines> {
     ]
 }
 
-/// Some kinds of occasions; system calls always, so that the caches can be looked at in the end.
+/// Draws kinds of occasions. System calls are always among them, so that the unit can read the caches at the end.
 pub fn subscription() -> impl Strategy<Value = Subscription> {
     let each = prop::option::weighted(0.5, touched());
     prop::collection::vec(each, OccasionKind::ALL.len()).prop_map(|chosen| {
         let mut subscription = Subscription::new(OWNED, Agent::ALL);
         for (&kind, touched) in OccasionKind::ALL.iter().zip(chosen) {
             match (kind, touched) {
-                // Otherwise a front is seldom collapsed, let alone shared.
+                // Without this weight a front is seldom collapsed or shared.
                 (OccasionKind::Syscall, touched) => {
                     let touched = touched.filter(|touched| !touched.is_nothing());
                     subscription = subscription.at(kind, touched.unwrap_or(TouchedLines::EVERYTHING));
@@ -177,7 +178,7 @@ pub fn subscription() -> impl Strategy<Value = Subscription> {
     })
 }
 
-/// References, everything that may happen between them, and requests of devices.
+/// Draws references, the events between them, and requests of devices.
 pub fn any_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         24 => event(),
@@ -188,7 +189,7 @@ pub fn any_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// References to few lines, which filters drop unless they forget them.
+/// Draws references to few lines. Filters skip them unless a unit may touch the lines.
 pub fn near() -> impl Strategy<Value = Event> {
     let op = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Modify)];
     prop_oneof![
@@ -206,12 +207,12 @@ pub fn near() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// References to few lines of many pages.
+/// Draws references to few lines of many pages.
 pub fn far() -> impl Strategy<Value = Event> {
     (0u8..30, 0u16..4).prop_map(|(page, line)| Event::Data { op: Op::Load, page, offset: line * 16, size: 4 })
 }
 
-/// Occasions of all kinds between references that hit.
+/// Draws occasions of all kinds between references that hit.
 pub fn occasion() -> impl Strategy<Value = Event> {
     prop_oneof![
         10 => near(),
@@ -222,7 +223,7 @@ pub fn occasion() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Machines whose seeds share a front, many with one direct-mapped level 2.
+/// Draws machines whose seeds share a front. Many have one direct-mapped level 2.
 pub fn sharing() -> impl Strategy<Value = Machine> {
     let memory = 0..MEMORIES.len();
     (prop::collection::vec(raw(), 4), any::<bool>(), memory, any::<bool>(), any::<bool>()).prop_map(
@@ -248,7 +249,7 @@ pub fn sharing() -> impl Strategy<Value = Machine> {
     )
 }
 
-/// Kinds at which the unit touches nothing of level 1, so that it stays shared until a last look.
+/// Draws kinds of occasions at which the unit touches no line of level 1. The front stays shared until the last look.
 pub fn behind() -> impl Strategy<Value = Subscription> {
     prop::collection::vec(any::<bool>(), OccasionKind::ALL.len()).prop_map(|chosen| {
         let kinds = OccasionKind::ALL

@@ -1,8 +1,9 @@
-//! Units: what is injected between references, and what preparation forgets because of it.
+//! Tests of injected accesses, and of what preparation forgets because of them.
 //!
-//! A synthetic unit draws accesses, invalidations and waits, other ones in each lane, at every kind of occasion. Random
-//! machines run random streams with it: shared, collapsed, or neither, they must tell the unit the same and count the same as
-//! the oracle, which takes one reference after another and knows nothing of filters and blocks.
+//! A synthetic unit draws accesses, invalidations and waits at every kind of occasion, different ones in each
+//! lane. Random machines run random streams with it. Shared, collapsed or neither, a run must tell the unit the
+//! same as the oracle, and count the same. The oracle takes one reference after another and has neither filters
+//! nor blocks.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 #[path = "../common/mod.rs"]
@@ -59,7 +60,7 @@ proptest! {
     }
 }
 
-/// The properties above, in the long form.
+/// The long form of the properties above runs more cases.
 #[test]
 #[ignore = "takes minutes: 60,000 cases"]
 fn a_great_many_cases() {
@@ -82,7 +83,7 @@ fn a_great_many_cases() {
     run(10_000, (sharing(), behind(), events).boxed());
 }
 
-/// Machines of one placement that differ behind level 1, and one that has nothing to do with them.
+/// Returns machines of one placement that differ behind level 1, and an unrelated machine.
 fn together_or_alone(number: usize, subscription: &Subscription, events: &[Event]) {
     let base = common::machine(number);
     let whole = |machine: &Machine| machine.tree().config().rules == Rules::Cachegrind;

@@ -1,4 +1,5 @@
-//! `Synthetic` is a unit that draws what it does: other things in each lane. It acts on the fast model and on the oracle alike.
+//! `Synthetic` is a unit that draws its actions, different ones in each lane. It acts on the fast model and on
+//! the oracle.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,15 +13,15 @@ use binhop_sim::unit::{Injector, Unit};
 use crate::common_counts;
 
 pub const PAGE: u64 = 4096;
-/// Pages that the synthetic unit owns.
+/// The number of pages that the synthetic unit owns.
 pub const OWNED: u32 = 3;
-/// The system call at which the unit looks into every cache.
+/// The system call at which the unit reads the contents of every cache.
 pub const LOOK: u8 = 99;
 
-/// One line in a way: its name, its first byte in the page, whether it is dirty.
+/// The line in a way: its name, its first byte in the page, and whether it is dirty.
 pub type Way = Option<(Name, u64, bool)>;
 
-/// What a unit sees, in order.
+/// `Seen` is one thing that a unit sees.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
     MachineInLane(&'static str, Vec<u64>),
@@ -30,7 +31,7 @@ pub enum Seen {
 
 pub type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// What a unit can do, in either model.
+/// `Hands` are the actions of a unit, in either model.
 pub trait Hands {
     fn is_resident(&self, mapping: u32) -> bool;
     fn access(&mut self, agent: Agent, kind: Kind, mapping: u32, offset: u64) -> u64;
@@ -40,20 +41,20 @@ pub trait Hands {
     fn contents(&self) -> Vec<Vec<Way>>;
 }
 
-/// The drawn unit of one lane.
+/// `Synthetic` is the drawn unit of one lane.
 pub struct Synthetic {
     tree: Tree,
     subscription: Subscription,
     rng: Rng,
     draws: u64,
-    /// Mappings it was told of.
+    /// The mappings of which occasions told the unit.
     met: Vec<u32>,
     log: Log,
 }
 
 impl Synthetic {
     pub fn new(tree: &Tree, subscription: &Subscription, seed: u64, log: Log) -> Self {
-        // Lanes differ in all that is drawn.
+        // Every draw differs from lane to lane.
         let rng = Rng::new(seed + 1000);
         Self { tree: tree.clone(), subscription: subscription.clone(), rng, draws: 0, met: Vec::new(), log }
     }
@@ -96,7 +97,7 @@ impl Synthetic {
             0 => hands.wait(self.draw(30)),
             1 => self.ask(touched, agent, mapping, hands),
             2 => {
-                // Bytes that both ports may lose.
+                // The unit invalidates bytes that it may touch behind both ports.
                 let Some(bytes) = common_bytes(&touched.fetch, &touched.data) else { return };
                 let bytes = match self.draw(2) {
                     0 => bytes,
@@ -117,7 +118,7 @@ impl Synthetic {
         }
     }
 
-    /// A line of any cache, as far as the unit may touch it.
+    /// Accesses a line of any cache, if the unit may touch it.
     fn ask(&mut self, touched: &TouchedLines, agent: Agent, mapping: u32, hands: &mut impl Hands) {
         let config = self.tree.config().clone();
         let cache = self.draw(config.caches.len() as u64) as usize;
@@ -134,11 +135,12 @@ impl Synthetic {
         self.log(Seen::Cycles(cycles));
     }
 
-    /// One of the unit's own pages, or one that it has met and that is in memory.
+    /// Draws a page: one of the unit's own, or a resident page of which an occasion told the unit.
     fn page(&mut self, hands: &impl Hands) -> u32 {
         if self.draw(2) == 0 && !self.met.is_empty() {
             let met = self.met.clone();
-            // Mostly one of the last: others have often left, or are of another space.
+            // The last pages are drawn more often: earlier pages have often been evicted, or belong to another
+            // address space.
             let recent = if self.draw(2) == 0 { &met[met.len().saturating_sub(4)..] } else { &met };
             let mapping = self.one_of(recent);
             if hands.is_resident(mapping) {
@@ -148,10 +150,10 @@ impl Synthetic {
         self.draw(u64::from(OWNED)) as u32
     }
 
-    /// A byte of the lines.
+    /// Draws a byte of the lines.
     fn offset(&mut self, lines: &Lines) -> Option<u64> {
         let bytes = bytes_of(lines)?;
-        // Few lines, so that they collide.
+        // Half of the draws fall on few lines, so that accesses conflict.
         let far = self.draw(bytes.end - bytes.start);
         Some(bytes.start + if self.draw(2) == 0 { far % 160 } else { far })
     }
@@ -171,7 +173,7 @@ pub fn common_bytes(a: &Lines, b: &Lines) -> Option<std::ops::Range<u64>> {
     (!both.is_empty()).then_some(both)
 }
 
-/// The fast model's hands.
+/// `Fast` lets the unit act on the fast model.
 pub struct Fast<'a, 'b>(&'a mut Injector<'b>, &'a Tree);
 
 impl Hands for Fast<'_, '_> {
@@ -219,7 +221,7 @@ impl Unit for Synthetic {
     }
 }
 
-/// The oracle's hands.
+/// `Slow` lets the unit act on the oracle.
 pub struct Slow<'a>(&'a mut oracle::Lane, &'a Tree);
 
 impl Hands for Slow<'_> {
