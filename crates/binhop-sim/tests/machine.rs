@@ -1,4 +1,4 @@
-//! Machines: what is accepted, what is refused and how, and that every key acts, is stated, and is read back.
+//! Tests of machine descriptions: the accepted and the refused ones, the refusals, and the effect of every key.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -38,7 +38,7 @@ fn refused(settings: &[&str]) -> Box<Problem> {
     problem
 }
 
-/// A setting, a part of the rule or the remedy, and what the message calls the place.
+/// Wrong settings, each with a part of the rule or the remedy, and a part of the place that the refusal names.
 const WRONG: &[(&[&str], &str, &str)] = &[
     (&["memory.page=5KiB"], "4KiB and 8KiB", "--set memory.page"),
     (&["memory.size=3KiB"], "whole number of pages", "--set memory.size"),
@@ -106,7 +106,7 @@ fn a_mistake_in_a_file_names_its_line_and_key() {
 }
 
 #[test]
-fn what_must_be_given_is_asked_for() {
+fn a_missing_key_is_asked_for() {
     for (line, key) in
         [("size = \"1MiB\", ", "memory.size"), (", page = \"4KiB\"", "memory"), ("next = \"memory\"", "next")]
     {
@@ -173,7 +173,7 @@ fn a_key_the_policy_does_not_use_is_legal_and_reported() {
     assert!(set("placement.pool=8KiB").notes().is_empty());
 }
 
-/// Settings under which a key has its effect, tried one after another.
+/// The settings under which keys have their effect. The test tries one after another.
 const WITH: &[&[&str]] = &[
     &[],
     &["placement.policy=identity"],
@@ -185,7 +185,7 @@ const WITH: &[&[&str]] = &[
     &["cost.l2=20", "cost.memory=90"],
 ];
 
-/// Returns values of a key's form, as users write them; of a choice, all of them.
+/// Returns values for a key of this form, as users write them: every choice that the form names, and some others.
 fn values(form: &str) -> Vec<String> {
     let choices = form.split('"').skip(1).step_by(2);
     let others =
@@ -193,15 +193,15 @@ fn values(form: &str) -> Vec<String> {
     choices.chain(others).map(String::from).collect()
 }
 
-/// A recorded placement.
+/// The file of a recorded placement.
 const FRAMES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/every-key.txt");
 
-/// Whoever adds a key finds here what the key lacks: some value must be accepted, change the machine and its resolved
-/// description, and survive reading that description back.
+/// Some value of each key must be accepted, must change the machine and its resolved description, and must
+/// survive reading that description back. A new key that lacks one of these fails here.
 #[test]
 fn every_key_changes_the_machine_and_its_resolved_description() {
     std::fs::write(FRAMES, "0x0 0x1000\n").unwrap();
-    // Where a cache serves all that there is, no other can.
+    // In the second machine no cache serves fetches, so that another cache can.
     let bases = [BASE.to_string(), BASE.replace("serves = \"fetch\"\n", "")];
     let built = |machine: &Machine| {
         let config = machine.tree().config().clone();

@@ -1,6 +1,6 @@
-//! The machines that come with binhop: the files under `machines/`.
+//! `BUNDLED` lists the machines that come with binhop: the files under `machines/`.
 
-/// A machine that comes with binhop.
+/// `Bundled` is a machine that comes with binhop.
 #[derive(Clone, Copy, Debug)]
 pub struct Bundled {
     /// The name by which users load it.

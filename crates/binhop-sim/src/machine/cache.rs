@@ -1,4 +1,4 @@
-//! The section `[cache.NAME]`: its keys, and the rules that a cache can break by itself.
+//! `cache` declares the keys of a section `[cache.NAME]`, and checks the rules that concern one cache.
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{CacheConfig, IndexBy, Next, Replacement, TagBy, WritePolicy, WritebackOrder};
@@ -34,7 +34,7 @@ keys! {
     }
 }
 
-/// The references of the processor that a cache answers.
+/// `Serves` states which references of the processor a cache answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Serves {
     Fetch,
@@ -98,10 +98,11 @@ pub(super) struct Cache {
     pub(super) next: At<String>,
 }
 
-/// The most lines of a page: enough for 1 GiB pages of 64-byte lines. Preparation numbers the lines of a page in as many bits.
+/// The most lines of a page: enough for 1 GiB pages of 64-byte lines. Preparation numbers the lines of a page
+/// in as many bits.
 pub(crate) const MOST_LINES: u64 = 1 << 24;
 
-/// Line numbers of 64-bit addresses must leave room for what filters note beside them.
+/// The least bytes of a line. The number of such a line leaves room for the bits that filters keep beside it.
 const LEAST_LINE: u64 = 8;
 
 /// Checks all caches, and replaces `ways = "full"` by the number of lines.
@@ -168,7 +169,7 @@ fn check_cache(name: &str, keys: &mut At<CacheKeys>, page: PowerOfTwo) -> Result
     Ok(Cache { config, place: place.clone(), serves, next })
 }
 
-/// Checks the rules that two keys of one cache can break together.
+/// Checks the rules between two keys of one cache.
 fn check_choices(config: &CacheConfig, place: &str) -> Result<()> {
     if let Some(rule) = config.replacement.refuses(config.ways) {
         return Err(Problem::request(
@@ -254,7 +255,7 @@ pub(super) fn position(caches: &[Cache], name: &str) -> Option<usize> {
     caches.iter().position(|cache| cache.config.name == name)
 }
 
-/// The refusal of a name that no cache has.
+/// Returns the refusal of a name that no cache has.
 pub(super) fn no_such_cache(name: &str, place: &str, caches: &[&str], also: &str) -> Box<Problem> {
     let remedy = match crate::nearest(name, caches.iter().copied()) {
         Some(near) => format!("did you mean {near}?"),

@@ -1,4 +1,4 @@
-//! Checks of machines with `rules = "cachegrind"`: what such a machine may not have, and why.
+//! `check` refuses the settings that contradict `rules = "cachegrind"`, with the reason.
 
 use binhop_base::{Problem, Result};
 use binhop_hw::{CacheConfig, IndexBy, Next, Replacement, TagBy, TreeConfig, WritePolicy, WritebackOrder};
@@ -60,8 +60,8 @@ fn misfit(cache: &CacheConfig) -> Option<(&'static str, &'static str)> {
     .find_map(|(contradicts, key, value)| contradicts.then_some((key, value)))
 }
 
-/// Refuses what the rules do not know. `places`: where each cache stands in the description, as `place` does of the
-/// whole.
+/// Refuses a machine that contradicts the rules. `places` are the places of the caches in the description, and
+/// `place` is that of the description itself.
 pub(super) fn check(
     tree: &TreeConfig,
     places: &[String],
@@ -98,7 +98,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The refusal of write buffers.
+/// Returns the refusal of write buffers.
 pub(super) fn no_buffers(place: &str) -> Box<Problem> {
     refused(
         "write-buffer",

@@ -1,4 +1,4 @@
-//! From a description as typed to a machine that can be built: every rule is checked here, once.
+//! `check` turns a description as typed into the configuration of a machine, and checks every rule once.
 
 use binhop_base::Result;
 use binhop_hw::{CostRule, Rules, TreeConfig};
@@ -31,7 +31,7 @@ keys! {
     }
 }
 
-/// A whole description, as if it were the value of a key.
+/// `DESCRIPTION` stands for a whole description, as if it were the value of a key.
 const DESCRIPTION: Key = Key {
     section: "",
     name: "",
@@ -47,7 +47,7 @@ pub fn keys() -> impl Iterator<Item = &'static Key> {
     top.iter().chain(top.iter().flat_map(|key| key.keys))
 }
 
-/// Everything that a description resolves to.
+/// `Checked` is a machine description whose rules hold, resolved.
 pub(super) struct Checked {
     pub(super) name: String,
     pub(super) memory: Memory,

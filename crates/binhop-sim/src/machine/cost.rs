@@ -1,4 +1,4 @@
-//! The section `[cost]`: the cycles of an access, by the level that serves it.
+//! `cost` declares the keys of the section `[cost]`: the cycles of an access, by the level that serves it.
 
 use binhop_base::{Problem, Result};
 use binhop_hw::CostRule;
@@ -17,7 +17,7 @@ keys! {
     }
 }
 
-/// Cycles of a level.
+/// `Cycles` are the cycles of an access that a level serves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cycles(u64);
 
@@ -43,7 +43,8 @@ impl Form for Cycles {
     }
 }
 
-/// Gives each level its cost, and the costs the order of the levels. Returns the rule, and the cycles of memory.
+/// Gives each level its cost, and sorts the costs in the order of the levels. Returns the rule and the cycles
+/// of memory.
 pub(super) fn add_costs(cost: &mut At<CostKeys>, caches: &mut [Cache]) -> Result<(CostRule, u64)> {
     let place = &cost.place;
     let CostKeys { mode, levels } = &mut cost.value;

@@ -1,4 +1,4 @@
-//! A machine description as its user wrote it: a tree of values, each with the place where it stands.
+//! `document` reads a machine description as its user wrote it, into a tree of values with their places.
 
 use binhop_base::{Problem, Result};
 use toml::Spanned;
@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::nearest;
 
-/// A value and where it stands: `kh90.toml: line 7: cache.l2.size`.
+/// `Located` is a value with its place, such as `kh90.toml: line 7: cache.l2.size`.
 #[derive(Clone, Debug)]
 pub(super) struct Located {
     pub(super) place: String,
@@ -19,12 +19,12 @@ pub(super) enum Value {
     Integer(i64),
     Boolean(bool),
     Table(Vec<(String, Located)>),
-    /// A kind of value no key of a machine takes (a date, a list, a fraction), as it was written.
+    /// A date, a list or a fraction, as it was written. No key of a machine takes it.
     Other(String),
 }
 
 impl Value {
-    /// Reads a value as users write it in a setting. `4MiB` and `random` are no TOML values; they stand for texts.
+    /// Reads a value as users write it in a setting. `4MiB` and `random` are not TOML values; they are read as texts.
     pub(super) fn typed(text: &str) -> Self {
         Self::read(text, "", "")
     }
@@ -36,7 +36,7 @@ impl Value {
         }
     }
 
-    /// The value as a user would write it.
+    /// Returns the value as a user would write it.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Text(text) | Self::Other(text) => text.clone(),
@@ -47,7 +47,7 @@ impl Value {
     }
 }
 
-/// Reads a machine description and applies `key=value` settings to it, later ones over earlier ones.
+/// Reads a machine description, and applies `key=value` settings to it. A later setting wins.
 pub(super) fn parse(text: &str, place: &str, settings: &[String]) -> Result<Located> {
     let table = DeTable::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_of(text, span.start));
@@ -100,7 +100,7 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
-/// Applies one `cache.l2.size=4MiB`.
+/// Applies one setting, such as `cache.l2.size=4MiB`.
 fn set(root: &mut Located, setting: &str) -> Result<()> {
     let place = format!("--set {setting}");
     let Some((path, text)) = setting.split_once('=') else {
@@ -129,7 +129,7 @@ fn set(root: &mut Located, setting: &str) -> Result<()> {
     Ok(())
 }
 
-/// The refusal of a name that is not in a list, with the nearest one that is.
+/// Returns the refusal of a name that is not in a list. It suggests the nearest name of the list.
 pub(super) fn unknown(
     value: &str,
     place: &str,

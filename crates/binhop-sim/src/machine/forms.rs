@@ -1,5 +1,5 @@
-//! The forms of values, one type each: text, sizes, whole numbers, true or false, choices, sections with names of the
-//! user's choice.
+//! Each form of value is one type: text, sizes, whole numbers, true or false, choices, and sections with names
+//! of the user's choice.
 
 use binhop_base::escape::quoted;
 use binhop_base::{Bytes, Problem, Result};
@@ -88,7 +88,7 @@ impl<const MOST: u32> Form for UpTo<MOST> {
     }
 }
 
-/// Makes a form of an enumeration that has `ALL` and `name`.
+/// Implements [`Form`] for an enumeration that has `ALL` and `name`.
 macro_rules! choice {
     ($($type:ty),*) => {$(
         impl $crate::machine::keys::Form for $type {
@@ -113,7 +113,7 @@ pub(super) use choice;
 
 choice!(CostRule, IndexBy, Replacement, Rules, Sharing, TagBy, WritePolicy, WritebackOrder);
 
-/// The choices in words: `"a", "b" or "c"`.
+/// Returns the choices in words: `"a", "b" or "c"`.
 pub(super) fn either(names: impl Iterator<Item = &'static str>) -> String {
     let names: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
     match names.split_last() {
@@ -140,7 +140,7 @@ pub(super) fn choose<T: Copy>(
     }
 }
 
-/// Sections of one kind under names of the user's choice: every `[cache.NAME]`, in order.
+/// `Named` holds sections of one kind under names of the user's choice, in order: every `[cache.NAME]`.
 #[derive(Clone, Debug)]
 pub(super) struct Named<T>(pub(super) Vec<(String, At<T>)>);
 
@@ -163,7 +163,8 @@ impl<T: Form> Form for Named<T> {
     }
 }
 
-/// The keys of a section whose names are the user's choice, after the keys that the section's list names before.
+/// `Rest` holds the keys of a section whose names are the user's choice. It is the last key of its list, and
+/// takes the entries that the keys before it have left.
 #[derive(Clone, Debug)]
 pub(super) struct Rest<T>(pub(super) Vec<(String, At<T>)>);
 
@@ -195,7 +196,7 @@ fn read_all<T: Form>(entries: Vec<(String, Located)>, key: &Key) -> Result<Vec<(
     entries.into_iter().map(read).collect()
 }
 
-/// A section, with the keys that the description gives there, in its order, and their places.
+/// `Given` is a section, with the keys that the description states there, in its order, and their places.
 #[derive(Clone, Debug)]
 pub(super) struct Given<T> {
     pub(super) keys: T,
@@ -224,7 +225,7 @@ impl<T: Form> Form for Given<T> {
     }
 }
 
-/// A section that is read once what it refers to is known.
+/// `Deferred` is a section that is read when the names to which it refers are known.
 #[derive(Clone, Debug)]
 pub(super) enum Deferred<T> {
     Unread(Located, Key),
@@ -232,7 +233,7 @@ pub(super) enum Deferred<T> {
 }
 
 impl<T: Form> Deferred<T> {
-    /// The names of the entries that are not read yet, and their places.
+    /// Returns the names of the entries that are not read yet, with their places.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
         let entries = match self {
             Self::Unread(Located { value: Value::Table(entries), .. }, _) => entries.as_slice(),

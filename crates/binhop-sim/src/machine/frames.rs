@@ -1,4 +1,4 @@
-//! From a machine's description to the frames of one lane.
+//! `Machine::frames` makes the frames of one lane.
 
 use binhop_base::{Problem, Result};
 use binhop_os::Frames;
@@ -7,15 +7,14 @@ use binhop_os::placement::{Manner, Placement};
 use super::Machine;
 
 impl Machine {
-    /// The frames of one lane: this machine's memory, none of it used, under its placement and `seed`.
-    /// `custom` is a policy that is not built in; it picks from the machine's pool in place of the one that the
-    /// machine names.
+    /// Makes the frames of one lane: this machine's memory, unused, under its placement and `seed`. A `custom`
+    /// policy is not built in; it replaces the machine's own policy and picks from the machine's pool.
     ///
-    /// Two machines whose [`memory`](Self::memory) and [`placement`](Self::placement) are equal give equal
-    /// frames for equal seeds.
+    /// Two machines with equal [`memory`](Self::memory) and [`placement`](Self::placement) make equal frames
+    /// for equal seeds.
     ///
     /// # Errors
-    /// The machine's own policy has no pool to pick from, and `custom` needs one.
+    /// A `custom` policy needs a pool, and the machine's own policy has none.
     pub fn frames(&self, seed: u64, custom: Option<Box<dyn Placement>>) -> Result<Frames> {
         let placement = self.placement();
         let Some(custom) = custom else { return placement.policy().frames(&placement.settings, seed) };

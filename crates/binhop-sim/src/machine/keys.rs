@@ -1,8 +1,10 @@
-//! The keys of a machine file. A key is declared once, as one line of a `keys!` list; a section is one such list.
+//! `keys!` declares a section of a machine file, with one line for each key.
 //!
-//! From that line follow how the key is read, from a file and from `--set`; what is refused, with value, place, rule and
-//! remedy; its row in docs/machine-file.md; and its line in the resolved description. The list makes a struct with a field
-//! for each key. The type of the field tells whether the key must be given:
+//! The line states the key's name, the form of its value, what holds without it, and its meaning. From the line
+//! follow the reading, from a file and from `--set`; the refusals, with value, place, rule and remedy; the row in
+//! docs/machine-file.md; and the line in the resolved description.
+//!
+//! A section becomes a struct with a field for each key. The type of the field tells whether the key must be given:
 //!
 //! | field | key |
 //! |---|---|
@@ -10,13 +12,13 @@
 //! | `Option<At<T>>` | may be left out; `absent` documents what holds then |
 //! | `T` | may be left out; `absent` is the value that holds then, as a user writes it |
 //!
-//! `T` is a [`Form`], one type for each kind of value. Rules between keys stand in the file that declares the section.
+//! `T` is a [`Form`]; each form is one type. The file that declares a section also checks the rules between its keys.
 
 use binhop_base::{Problem, Result};
 
 use super::document::{Located, Value, unknown};
 
-/// One key of a machine file.
+/// `Key` describes a key of a machine file.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// The section: `""` for the top level, `"cache"` for every `[cache.NAME]`, ….
@@ -34,13 +36,13 @@ pub struct Key {
 }
 
 impl Key {
-    /// The refusal of a value that has another form.
+    /// Returns the refusal of a value that has another form.
     pub(super) fn wrong_form(&self, located: &Located) -> Box<Problem> {
         let rule = format!("{} takes {}", self.name, (self.form)());
         Problem::request(&located.value.shown(), &located.place, &rule, "write it in that form")
     }
 
-    /// The refusal of a section, at `place`, that lacks this key.
+    /// Returns the refusal of a section, at `place`, that lacks this key.
     pub(super) fn missing(&self, place: &str) -> Box<Problem> {
         let Self { name, meaning, .. } = self;
         Problem::request(
@@ -52,7 +54,7 @@ impl Key {
     }
 }
 
-/// A value, and the place in the description where it stands.
+/// `At` is a value with its place in the description.
 #[derive(Clone, Debug)]
 pub(super) struct At<T> {
     pub(super) value: T,
@@ -60,7 +62,7 @@ pub(super) struct At<T> {
 }
 
 impl<T> At<T> {
-    /// A value that the description does not hold, because binhop worked it out.
+    /// Returns a value that the description does not state, because binhop derived it.
     pub(super) fn derived(value: T) -> Self {
         Self { value, place: String::new() }
     }
@@ -192,12 +194,12 @@ macro_rules! keys {
 }
 pub(super) use keys;
 
-/// The key of this name, which is in the list.
+/// Returns the key of this name, which is in the list.
 pub(super) fn of_name(keys: &'static [Key], name: &str) -> &'static Key {
     keys.iter().find(|key| key.name == name).expect("every field of a section is a key of its list")
 }
 
-/// A section while it is read: keys are taken out, and what is left is unknown.
+/// `Section` is a section while it is read. Keys are taken out of it; a key that is left is unknown.
 pub(super) struct Section {
     name: &'static str,
     keys: &'static [Key],
@@ -237,7 +239,7 @@ impl Section {
     }
 }
 
-/// A resolved description while it is written.
+/// `Resolved` is a resolved description while it is written.
 pub(super) struct Resolved<'a> {
     text: String,
     states: &'a dyn Fn(&Key) -> bool,

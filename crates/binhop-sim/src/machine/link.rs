@@ -1,4 +1,4 @@
-//! From caches that name each other to a tree, and the rules that only the whole can break.
+//! `link` makes a tree of the caches that name each other, and checks the rules between caches.
 
 use binhop_base::{Agents, Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{CostRule, IndexBy, Next, Rules, TagBy, TreeConfig};
@@ -6,7 +6,7 @@ use binhop_hw::{CostRule, IndexBy, Next, Rules, TagBy, TreeConfig};
 use super::cache::{Cache, Serves, names, no_such_cache, position};
 use super::keys::At;
 
-/// Resolves names into a tree and checks what only the whole shows.
+/// Resolves the names into a tree, and checks the rules between caches.
 pub(super) fn link(
     mut caches: Vec<Cache>,
     rules: Rules,
@@ -81,7 +81,7 @@ fn refuse_cycles(caches: &[Cache]) -> Result<()> {
     Ok(())
 }
 
-/// The one cache that serves fetches, or data.
+/// Finds the cache that serves fetches, or data. Exactly one cache must.
 fn serving(caches: &[Cache], what: Serves, place: &str) -> Result<usize> {
     let does = |cache: &Cache| {
         cache.serves.as_ref().is_some_and(|serves| [what, Serves::All].contains(&serves.value))

@@ -1,15 +1,15 @@
-//! The section `[memory]`: physical memory and its pages.
+//! `memory` declares the keys of the section `[memory]`: physical memory and its pages.
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
 
 use super::keys::{At, keys};
 
-/// Physical memory.
+/// `Memory` is the physical memory of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes of a page and of a frame.
+    /// The bytes of a page, and of a frame.
     pub page: PowerOfTwo,
-    /// Number of frames; `None` where physical = virtual.
+    /// The number of frames; `None` where physical = virtual.
     pub frames: Option<u64>,
 }
 
@@ -22,7 +22,7 @@ keys! {
     }
 }
 
-/// Pages that one instruction can need at once: it straddles pages, and so does its operand.
+/// The most pages that one instruction can need at once: the instruction and its operand may both straddle pages.
 const LEAST_FRAMES: u64 = 4;
 
 pub(super) fn check_page(page: &At<Bytes>) -> Result<PowerOfTwo> {

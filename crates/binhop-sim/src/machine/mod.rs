@@ -1,8 +1,9 @@
-//! Machines: what a user writes, checked once, and what the engine builds from it.
+//! `Machine` is a machine description, checked once, with the configuration from which the engine is built.
 //!
-//! [`Machine::parse`] goes through these files: `document` reads TOML and settings; a section of keys is declared, and its rules
-//! are checked, in the file named after it (`memory`, `placement`, `cache`, `write_buffer`, `cost`, and `check` for the
-//! top level); `link` makes the tree of caches; `keys` is the language of the declarations, `forms` the kinds of values.
+//! [`Machine::parse`] goes through these files. `document` reads TOML and settings. Each section of keys has a
+//! file that declares its keys and checks its rules: `memory`, `placement`, `cache`, `write_buffer`, `cost`,
+//! and `check` for the top level. `link` makes the tree of caches. `keys` holds the macro of the declarations,
+//! `forms` the kinds of values.
 
 mod bundled;
 mod cache;
@@ -33,7 +34,7 @@ pub use placement::PlacementConfig;
 
 use crate::nearest;
 
-/// A machine: checked, immutable, cheap to clone.
+/// `Machine` is a checked machine. It is immutable and cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Machine(Arc<Inner>);
 
@@ -49,11 +50,11 @@ struct Inner {
 }
 
 impl Machine {
-    /// A bundled machine by name, or a description from a file (a path: it holds a `/` or ends in `.toml`).
-    /// `settings` are applied over it, later ones over earlier ones: `cache.l2.size=4MiB`.
+    /// Loads a bundled machine by its name, or a description from a file. A path holds a `/` or ends in `.toml`. The
+    /// `settings`, such as `cache.l2.size=4MiB`, replace values of the description; a later setting wins.
     ///
     /// # Errors
-    /// No such machine or file; the description or a setting breaks a rule.
+    /// There is no such machine or file, or the description or a setting breaks a rule.
     pub fn load(name_or_path: &str, settings: &[String]) -> Result<Self> {
         if let Some(bundled) = BUNDLED.iter().find(|bundled| bundled.name == name_or_path) {
             return Self::parse(bundled.toml, bundled.name, settings);
@@ -72,7 +73,7 @@ impl Machine {
         Self::parse(&text, name_or_path, settings)
     }
 
-    /// A description in TOML; errors call it `place`.
+    /// Reads a description in TOML. Refusals name it by `place`.
     ///
     /// # Errors
     /// The description or a setting breaks a rule.
@@ -90,7 +91,7 @@ impl Machine {
         })))
     }
 
-    /// The same machine, with units in it that act as these agents, too.
+    /// Returns this machine with units that act as these agents, too.
     pub(crate) fn with_agents(&self, agents: Agents) -> Self {
         let Inner { name, memory, placement, tree, has_cost, notes, resolved } = &*self.0;
         let agents = agents.others().fold(tree.config().agents, Agents::with);
@@ -111,7 +112,7 @@ impl Machine {
         &self.0.name
     }
 
-    /// Physical memory.
+    /// Returns the physical memory.
     #[must_use]
     pub fn memory(&self) -> Memory {
         self.0.memory
@@ -123,13 +124,13 @@ impl Machine {
         &self.0.placement
     }
 
-    /// Its caches.
+    /// Returns the tree of caches.
     #[must_use]
     pub fn tree(&self) -> &Tree {
         &self.0.tree
     }
 
-    /// The number of a cache, by its name.
+    /// Returns the number of the cache of this name.
     ///
     /// # Errors
     /// No cache has this name.
@@ -142,7 +143,8 @@ impl Machine {
         })
     }
 
-    /// The last cache before memory; the largest, where several are. The later of equals.
+    /// Returns the last cache before memory. Of several, it is the largest; of several that are equally large,
+    /// the last.
     #[must_use]
     pub fn last_level(&self) -> usize {
         let caches = self.tree().config().caches.iter().enumerate();
@@ -162,21 +164,22 @@ impl Machine {
         &self.0.notes
     }
 
-    /// A page is evicted only when at least so many other pages have been referenced since it was, and none
-    /// before more than so many have been placed: memory less the pool, for a policy that picks from one.
-    /// `None` where physical = virtual.
+    /// Returns the number of frames that are safe from eviction. A page is evicted only when at least so many
+    /// other pages have been referenced since its last reference, and no page is evicted before more than so
+    /// many have been placed. For a policy that picks from a pool it is memory less the pool. `None` where
+    /// physical = virtual.
     #[must_use]
     pub fn safe_frames(&self) -> Option<u64> {
         self.0.placement.policy().safe_frames(&self.0.placement.settings)
     }
 
-    /// Returns whether the frame of a page that died may be given away before memory has been used up.
+    /// Returns whether a page may get the frame of a dead page before memory has been used up.
     #[must_use]
     pub fn reuses_frames(&self) -> bool {
         self.0.placement.policy().reuses_frames()
     }
 
-    /// Returns whether a seed changes anything.
+    /// Returns whether the results depend on the seed.
     #[must_use]
     pub fn is_random(&self) -> bool {
         self.0.placement.policy().is_random(&self.0.placement.settings)

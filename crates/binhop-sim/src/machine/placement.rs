@@ -1,4 +1,4 @@
-//! The section `[placement]`: the policy, its settings, and the memory in which it places.
+//! `placement` declares the keys of the section `[placement]`, and resolves them into a policy and its settings.
 
 use std::sync::Arc;
 
@@ -40,23 +40,23 @@ keys! {
     }
 }
 
-/// `PlacementConfig` decides which frame a page gets. Together with [`Memory`] it is everything but the seed:
-/// equal values, equal placements. (Settings that the policy does not use are the same in all.)
+/// `PlacementConfig` decides which frame a page gets. Machines with equal values of it and of [`Memory`] place
+/// pages alike under equal seeds. Settings that the policy does not use have one value in all machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementConfig {
     /// The policy's name.
     pub policy: &'static str,
-    /// The policy's settings. Where physical = virtual, none of them matters.
+    /// The policy's settings. They have no effect where physical = virtual.
     pub settings: Settings,
-    /// The file of the recording that is repeated, if one is.
+    /// The file of the recording that the policy repeats, if it repeats one.
     pub file: Option<String>,
 }
 
 impl PlacementConfig {
-    /// The policy.
+    /// Returns the policy.
     ///
     /// # Panics
-    /// Never, for the placement of a machine: it names one of the list.
+    /// The name is not in the list of policies. The placement of a machine always has a name of the list.
     #[must_use]
     pub fn policy(&self) -> &'static Policy {
         policy(self.policy).expect("a checked machine names a policy of the list")
@@ -67,20 +67,21 @@ impl PlacementConfig {
         self.policy().reads_segments(&self.settings)
     }
 
-    /// Returns whether a resolved description states the key of `[placement]`: the policy, and what it uses.
+    /// Returns whether a resolved description states this key of `[placement]`. It states the policy and the
+    /// keys that the policy uses.
     pub(super) fn states(&self, key: &str, memory: &Memory) -> bool {
         match key {
             "policy" => true,
             "pool" => self.states_pool(memory),
-            // It has become bins or colors.
+            // The description states the bins or colors that follow from it.
             "tuned-for" => false,
             used => self.policy().uses(used),
         }
     }
 
-    /// Returns whether a description states the pool: where the policy uses one, and where the user gave another
-    /// than the usual to a policy that a policy of one's own may stand in for. (Elsewhere a reader would be told
-    /// that it makes no difference.)
+    /// Returns whether a resolved description states the pool. It does if the policy uses a pool. It also does
+    /// if the user gave an unusual pool to a policy that a custom policy may replace, because the custom policy
+    /// picks from it. In other cases, reading the description would note that the pool is not used.
     fn states_pool(&self, memory: &Memory) -> bool {
         let is_usual = |frames| usual_pool(memory.page, frames) == self.settings.pool;
         matches!(self.policy().manner, Manner::Pool(_))
@@ -88,8 +89,8 @@ impl PlacementConfig {
     }
 }
 
-/// Checks the placement and the size of the memory in which it places, and fills in what the section leaves out. Returns
-/// what the user should know, too.
+/// Checks the placement and the size of the memory in which it places, and fills in the keys that the section leaves
+/// out. Returns notes for the user, too.
 pub(super) fn check_placement(
     section: &mut Given<PlacementKeys>,
     memory: &MemoryKeys,
@@ -139,7 +140,7 @@ pub(super) fn check_placement(
     Ok((config, Memory { page, frames }, notes))
 }
 
-/// The cache that a policy is tuned for, if one is named.
+/// Finds the cache for which the policy is tuned, if the section names one.
 fn tuned_cache<'a>(name: Option<&At<String>>, tree: &'a TreeConfig) -> Result<Option<&'a CacheConfig>> {
     let Some(At { value: name, place: at }) = name else { return Ok(None) };
     match tree.caches.iter().find(|config| config.name == *name) {
@@ -152,14 +153,14 @@ fn tuned_cache<'a>(name: Option<&At<String>>, tree: &'a TreeConfig) -> Result<Op
     }
 }
 
-/// The bins of a cache: its size over ways times page, and at least one.
+/// Returns the bins of a cache: its size over ways × page, and at least 1.
 fn bins_of(cache: &CacheConfig, page: PowerOfTwo) -> u64 {
-    // Sets are a power of two, and so are line and page.
+    // The quotient is a power of two, because sets, line and page are.
     (cache.size.0 / (u64::from(cache.ways) * page.bytes())).max(1)
 }
 
-/// Returns the policy's settings. A setting that the policy does not use is left at one value, so that equal
-/// settings mean equal placements.
+/// Returns the policy's settings. A setting that the policy does not use gets one value, so that equal
+/// placements have equal settings.
 fn resolve(
     keys: &PlacementKeys,
     policy: &Policy,
@@ -186,7 +187,8 @@ fn resolve(
             check_colors(*colors, place, frames.filter(|_| policy.uses("colors")))?
         }
     };
-    // A pool is there for a policy of one's own too, in place of one to which it makes no difference.
+    // Every policy that picks from a pool has one, even `first`: a custom policy that replaces it picks from
+    // the pool.
     let picks = matches!(policy.manner, Manner::Pool(_));
     let pool = match (frames.filter(|_| picks), pool) {
         (None, _) => 1,
@@ -217,7 +219,7 @@ fn resolve(
     Ok(settings)
 }
 
-/// Reads the recording in a file, in pages of the machine. Its frames lie in memory.
+/// Reads the recording in a file, in pages of the machine, and checks that its frames lie in memory.
 fn read_recording(file: &At<String>, page: PowerOfTwo, frames: u64) -> Result<Arc<Recording>> {
     let At { value: path, place: at } = file;
     let place = format!("{at}: {path}");
@@ -279,7 +281,7 @@ fn check_colors(colors: u32, at: &str, frames: Option<u64>) -> Result<u64> {
     }
 }
 
-/// The pool of a machine that names none, in frames: 4 MiB, or all of a smaller memory.
+/// Returns the frames of the pool of a machine that states no pool: 4 MiB, or all of a smaller memory.
 fn usual_pool(page: PowerOfTwo, frames: u64) -> u64 {
     frames.min(((4 << 20) / page.bytes()).max(1))
 }

@@ -1,4 +1,4 @@
-//! The section `[write-buffer.CACHE]`: the buffer behind a write-through cache.
+//! `write_buffer` declares the keys of a section `[write-buffer.CACHE]`: the buffer behind a write-through cache.
 
 use binhop_base::{Problem, Result};
 use binhop_hw::{WriteBufferConfig, WritePolicy};
@@ -15,12 +15,12 @@ keys! {
     }
 }
 
-/// Puts each buffer behind its cache, and the buffers into the order of the caches.
+/// Gives each cache its buffer, and sorts the buffers in the order of the caches.
 pub(super) fn add_buffers(
     buffers: &mut Deferred<Named<WriteBufferKeys>>,
     caches: &mut [Cache],
 ) -> Result<()> {
-    // A mistyped name is refused before the keys that seem to be missing there.
+    // Names are checked before keys are read: a mistyped name makes a section of its own, which lacks keys.
     for (name, place) in buffers.entries() {
         if position(caches, name).is_none() {
             return Err(no_such_cache(name, place, &names(caches), ""));
