@@ -48,6 +48,16 @@ def test_the_kinds_of_access_are_those_of_the_metrics() -> None:
     assert all(f"| `{name}` | {'yes' if demand else 'no'} |" in page for name, demand, _ in _binhop.kinds())
 
 
+@pytest.mark.parametrize("name", binhop.policies()["name"])
+def test_every_policy_is_explained(name: str) -> None:
+    """The list in policies-and-workloads.md is generated; the explanation is written by hand."""
+    page = ROOT / "docs" / "placement.md"
+    text = page.read_text()
+    assert f"**{name}**" in text or f"`{name}`" in text, (
+        f"{page} explains no **{name}**: add it to its policies"
+    )
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [

@@ -55,25 +55,81 @@ pub fn hash(asid: u32) -> u64 {
     (u128::from(asid) * 11_400_714_819_323_198_485 % (1 << 64)) as u64 / (1 << 32)
 }
 
-/// A rule that picks from the pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// Any frame.
-    Random,
-    /// The least recently used.
-    First,
-    /// The bin of the page number.
-    Equal,
-    /// The bin of the page number and the space's hash.
-    PidHash,
-    /// The bin of the page number and an offset.
-    Offset,
-    /// The next bin.
-    BinHopping,
-    /// The best of all bins.
-    Sequential,
-    /// The better half, again and again.
-    Hierarchical,
+macro_rules! rules {
+    ($($(#[$doc:meta])* $rule:ident = $policy:literal,)*) => {
+        /// `Rule` is the rule by which a policy picks a frame from the pool.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Rule { $($(#[$doc])* $rule,)* }
+
+        impl Rule {
+            /// Returns the rule of a policy, if the policy picks from the pool.
+            #[must_use]
+            pub fn of(policy: &str) -> Option<Self> {
+                match policy {
+                    $($policy => Some(Self::$rule),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+/// The place of the lists below, for the test that finds a policy without an oracle.
+pub const LISTS_AT: &str = concat!(file!(), ":", line!());
+
+rules! {
+    /// The rule takes any frame.
+    Random = "random",
+    /// The rule takes the least recently used frame.
+    First = "first",
+    /// The rule takes the bin of the page number.
+    Equal = "page-coloring-equal",
+    /// The rule takes the bin of the page number and the hash of the address space.
+    PidHash = "page-coloring-pid-hash",
+    /// The rule takes the bin of the page number and an offset.
+    Offset = "page-coloring-offset",
+    /// The rule takes the next bin.
+    BinHopping = "bin-hopping",
+    /// The rule takes the best of all bins.
+    Sequential = "sequential",
+    /// The rule takes the better half of the bins, again and again.
+    Hierarchical = "hierarchical",
+}
+
+/// The policies without an oracle, because they choose nothing: physical = virtual, and a recording.
+pub const WITHOUT_CHOICE: &[&str] = &["identity", "recorded"];
+
+/// `Settings` holds what a policy is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The number of frames.
+    pub frames: u64,
+    /// The number of frames in the pool.
+    pub pool: usize,
+    /// The number of bins.
+    pub bins: u64,
+    /// The number of colors.
+    pub colors: u64,
+    /// True if a policy keeps its state per address space; otherwise per segment.
+    pub by_space: bool,
+    /// True if a hash of the address space enters into a page's color.
+    pub pid_hash: bool,
+    /// The percentage of memory that holds old pages at the start.
+    pub fragmentation: u64,
+}
+
+/// Returns the oracle of a policy: the memory of one lane. `None`: the policy has no oracle.
+#[must_use]
+pub fn memory(policy: &str, settings: &Settings, seed: u64) -> Option<Box<dyn Memory>> {
+    let Settings { frames, pool, bins, colors, by_space, pid_hash, fragmentation } = *settings;
+    match policy {
+        "colored-lists" => Some(Box::new(Colors::new(frames, colors, pid_hash, seed))),
+        "buddy" => Some(Box::new(Buddy::new(frames, fragmentation, seed))),
+        _ => {
+            let rule = Rule::of(policy)?;
+            Some(Box::new(Pooled::new(rule, frames, pool, bins, by_space, seed)))
+        }
+    }
 }
 
 /// Memory whose placements pick from a pool.

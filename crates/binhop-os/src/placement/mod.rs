@@ -25,8 +25,12 @@ macro_rules! policies {
     ($($module:ident),* $(,)?) => {
         $(mod $module;)*
 
-        /// Every placement policy, in the order in which they are shown.
+        /// Every placement policy, in the order in which lists show them.
         pub static POLICIES: &[&Policy] = &[$(&$module::POLICY),*];
+
+        /// The module of each policy.
+        #[cfg(test)]
+        const MODULES: &[&str] = &[$(stringify!($module)),*];
     };
 }
 
@@ -53,41 +57,46 @@ pub fn policy(name: &str) -> Option<&'static Policy> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use super::*;
     use crate::StateScope;
 
+    /// Every message names the file to touch.
     #[test]
-    fn every_policy_of_the_list_is_found_described_and_called_by_its_name() {
-        for listed in POLICIES {
-            assert!(
-                core::ptr::eq(policy(listed.name).unwrap(), *listed),
-                "two policies named {}",
-                listed.name
-            );
-            let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            assert!(!listed.name.is_empty() && listed.name.chars().all(kebab), "{}", listed.name);
-            for text in [listed.rule, listed.source, listed.cost] {
-                assert!(text.len() >= 6, "{}: {text:?} says nothing", listed.name);
+    fn every_policy_describes_itself_and_declares_what_it_asks() {
+        for (listed, module) in POLICIES.iter().zip(MODULES) {
+            let name = listed.name;
+            let file = format!("crates/binhop-os/src/placement/{module}.rs");
+            assert_eq!(name, module.replace('_', "-"), "{file}: the policy has the name of its file");
+            assert!(core::ptr::eq(policy(name).unwrap(), *listed), "{file}: two policies are named {name}");
+            for (field, text) in [("rule", listed.rule), ("source", listed.source), ("cost", listed.cost)] {
+                assert!(text.len() >= 6, "{file}: {field} {text:?} says nothing");
+                assert!(field == "source" || text.ends_with('.'), "{file}: {field} ends with a full stop");
             }
-            assert!(listed.rule.ends_with('.') && listed.cost.ends_with('.'), "{}", listed.name);
             for parameter in listed.parameters {
                 assert!(!parameter.unit.is_empty() && parameter.meaning.ends_with('.'), "{parameter:?}");
             }
             let settings = Settings::new(64, 8);
             if let Some(instance) = listed.build(&settings) {
-                assert_eq!(instance.name(), listed.name);
-                let asks = instance.bin_counts();
+                assert_eq!(instance.name(), name, "{file}: `PoolPolicy::name` is POLICY.name");
+                let counts = instance.bin_counts();
+                let asks_used = counts.is_some_and(|counts| counts.used.is_some());
                 assert_eq!(
-                    asks.is_some_and(|asks| asks.used.is_some()),
-                    listed.uses("sharing") && listed.name != "page-coloring-offset"
+                    counts.is_some(),
+                    listed.uses("bins"),
+                    "{file}: a policy declares `bin_counts` if and only if BINS is among its parameters"
                 );
-                assert_eq!(asks.is_some(), listed.uses("bins"), "{}", listed.name);
+                assert!(
+                    !asks_used || listed.uses("sharing"),
+                    "{file}: a policy that asks for used frames has SHARING among its parameters"
+                );
+                assert_eq!(listed.reads_segments(&settings), asks_used, "{file}");
                 let by_space = Settings { sharing: StateScope::Space, ..settings.clone() };
-                assert_eq!(listed.reads_segments(&settings), asks.is_some_and(|asks| asks.used.is_some()));
-                assert!(!listed.reads_segments(&by_space), "{}", listed.name);
+                assert!(!listed.reads_segments(&by_space), "{file}: `bin_counts` follows Settings::sharing");
             }
             let frames = listed.frames(&settings, 0).unwrap();
-            assert_eq!(frames.frames(), (listed.name != "identity").then_some(64));
+            assert_eq!(frames.frames(), (name != "identity").then_some(64), "{file}");
         }
         assert!(policy("randon").is_none());
     }
