@@ -48,6 +48,13 @@ def test_the_kinds_of_access_are_those_of_the_metrics() -> None:
     assert all(f"| `{name}` | {'yes' if demand else 'no'} |" in page for name, demand, _ in _binhop.kinds())
 
 
+@pytest.mark.parametrize("name", binhop.workloads()["name"])
+def test_every_workload_is_described(name: str) -> None:
+    """The list in policies-and-workloads.md is generated; the description is written by hand."""
+    page = ROOT / "docs" / "workloads.md"
+    assert f"`{name}`" in page.read_text(), f"{page} describes no `{name}`: add a row to its first table"
+
+
 @pytest.mark.parametrize("name", binhop.policies()["name"])
 def test_every_policy_is_explained(name: str) -> None:
     """The list in policies-and-workloads.md is generated; the explanation is written by hand."""

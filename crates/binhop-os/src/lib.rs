@@ -20,10 +20,6 @@ mod table;
 
 pub use frame::{
     Allocator, BinCounts, Draws, Frames, Holdings, PageRequest, Placed, Pool, PoolPolicy, Recency,
-    StateScope, Wired,
+    StateScope, WiredKind,
 };
 pub use space::{MapFlags, Owner, PageOrigin, SegmentId, Spaces, Touch};
-
-// Callers move to the new names next.
-pub use frame::{PageRequest as Request, StateScope as Sharing};
-pub use space::PageOrigin as Origin;

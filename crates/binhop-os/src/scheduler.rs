@@ -150,7 +150,7 @@ impl Scheduler {
 
     /// Lets the sleepers become ready whose time has come; if nobody is ready then, lets time pass until somebody is.
     /// Returns whether somebody is.
-    pub fn rouse(&mut self) -> bool {
+    pub fn wake_sleepers(&mut self) -> bool {
         if self.ready.is_empty()
             && let Some(&(first, _)) = self.asleep.first()
         {
@@ -178,7 +178,7 @@ impl Scheduler {
     /// # Panics
     /// A turn is under way.
     pub fn next_turn(&mut self, quantum: u64) -> Option<u32> {
-        self.rouse();
+        self.wake_sleepers();
         let &(_, task) = self.ready.first()?;
         self.begin(task, quantum);
         Some(task)

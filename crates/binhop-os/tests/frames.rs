@@ -7,7 +7,8 @@ use binhop_base::{Asid, Bin, Class, Domain, FrameNo, PageId, PageNo, PowerOfTwo,
 use binhop_oracle::frames as oracle;
 use binhop_os::placement::{self, Recording, Settings};
 use binhop_os::{
-    BinCounts, Draws, Frames, Holdings, PageRequest, Pool, PoolPolicy, Recency, SegmentId, StateScope, Wired,
+    BinCounts, Draws, Frames, Holdings, PageRequest, Pool, PoolPolicy, Recency, SegmentId, StateScope,
+    WiredKind,
 };
 use proptest::prelude::*;
 
@@ -426,7 +427,7 @@ fn impossible_memories_are_refused() {
     }
 }
 
-fn wire(frames: &mut Frames, page: u32, kind: Wired) -> Result<(u64, Option<PageId>)> {
+fn wire(frames: &mut Frames, page: u32, kind: WiredKind) -> Result<(u64, Option<PageId>)> {
     let placed = frames.wire(PageId(page), PageNo(7), kind, &Recency::new())?;
     Ok((placed.frame.0, placed.evicted))
 }
@@ -435,7 +436,8 @@ fn wire(frames: &mut Frames, page: u32, kind: Wired) -> Result<(u64, Option<Page
 fn wired_frames_are_counted_by_what_they_hold_and_never_chosen() {
     let policy = placement::policy("first").unwrap();
     let mut frames = policy.frames(&Settings::new(6, 2), 0).unwrap();
-    for (page, kind) in [(100, Wired::Table), (101, Wired::Kernel), (102, Wired::Table), (103, Wired::Cache)]
+    for (page, kind) in
+        [(100, WiredKind::Table), (101, WiredKind::Kernel), (102, WiredKind::Table), (103, WiredKind::Cache)]
     {
         assert_eq!(wire(&mut frames, page, kind).unwrap().1, None);
     }
@@ -448,7 +450,7 @@ fn wired_frames_are_counted_by_what_they_hold_and_never_chosen() {
     // Two frames are left for eight pages: each page after the second evicts the oldest, never a wired page.
     assert_eq!(evicted, (0..6).map(PageId).collect::<Vec<_>>());
     assert_eq!(frames.holdings(), Holdings { user: 2, wired: [2, 1, 1], free: 0 });
-    assert_eq!(frames.holdings().of(Wired::Kernel), 1);
+    assert_eq!(frames.holdings().of(WiredKind::Kernel), 1);
     assert_eq!((frames.mapped(), frames.faults(), frames.evictions()), (6, 8, 6));
     assert!((100..104).all(|page| frames.frame_of(PageId(page)).is_some()));
     frames.check().unwrap();
@@ -470,7 +472,7 @@ fn a_wired_page_takes_no_draw_of_a_fault() {
     for number in 0..3 {
         let wired = pool.remove(draw(Domain::Wired, number, 4));
         pool.extend(rest.next());
-        assert_eq!(wire(&mut frames, 100 + number as u32, Wired::Table).unwrap(), (wired, None));
+        assert_eq!(wire(&mut frames, 100 + number as u32, WiredKind::Table).unwrap(), (wired, None));
         let chosen = pool.remove(draw(Domain::Placement, number, 4));
         pool.extend(rest.next());
         let placed = frames.place(&request(number as u32), &Recency::new()).unwrap();
@@ -489,7 +491,7 @@ fn memory_that_is_wired_to_the_last_frame_holds_no_page() {
         recency.note(PageId(0), 1);
         frames.place(&request(0), &recency).unwrap();
         let evicted = (0..6).filter_map(|page| {
-            let placed = frames.wire(PageId(100 + page), PageNo(0), Wired::Cache, &recency).unwrap();
+            let placed = frames.wire(PageId(100 + page), PageNo(0), WiredKind::Cache, &recency).unwrap();
             placed.evicted
         });
         assert_eq!(evicted.collect::<Vec<_>>(), [PageId(0)], "{name}");
@@ -497,7 +499,7 @@ fn memory_that_is_wired_to_the_last_frame_holds_no_page() {
         assert_eq!(frames.holdings(), Holdings { user: 0, wired: [0, 6, 0], free: 0 });
         for problem in [
             frames.place(&request(1), &recency).unwrap_err(),
-            frames.wire(PageId(200), PageNo(0), Wired::Table, &recency).unwrap_err(),
+            frames.wire(PageId(200), PageNo(0), WiredKind::Table, &recency).unwrap_err(),
         ] {
             assert_eq!((problem.class, &*problem.value), (Class::Run, "every frame is wired"), "{name}");
         }
@@ -511,17 +513,17 @@ fn a_wired_page_takes_the_lowest_frame_that_a_recording_does_not_use() {
     let recording = recording.with_runs([(Asid(3), PageNo(200), FrameNo(3), 2)]).into();
     let settings = Settings { recording, ..Settings::new(6, 1) };
     let mut frames = placement::policy("recorded").unwrap().frames(&settings, 0).unwrap();
-    let taken = (5..8).map(|page| wire(&mut frames, page, Wired::Table).unwrap());
+    let taken = (5..8).map(|page| wire(&mut frames, page, WiredKind::Table).unwrap());
     assert_eq!(taken.collect::<Vec<_>>(), [(0, None), (2, None), (5, None)]);
-    let problem = wire(&mut frames, 8, Wired::Table).unwrap_err();
+    let problem = wire(&mut frames, 8, WiredKind::Table).unwrap_err();
     assert_eq!((problem.class, &*problem.value), (Class::Request, "wired page 8"));
     assert_eq!(problem.place, "placement policy recorded");
     assert!(problem.remedy.contains("memory.size"), "{problem}");
     assert_eq!(frames.place(&request(0), &Recency::new()).unwrap().frame.0, 1, "as recorded");
     frames.check().unwrap();
-    assert_eq!(frames.unwire(PageId(6), Wired::Table).0, 2);
+    assert_eq!(frames.unwire(PageId(6), WiredKind::Table).0, 2);
     assert_eq!(frames.holdings(), Holdings { user: 1, wired: [2, 0, 0], free: 3 });
-    assert_eq!(wire(&mut frames, 9, Wired::Cache).unwrap(), (2, None));
+    assert_eq!(wire(&mut frames, 9, WiredKind::Cache).unwrap(), (2, None));
     frames.check().unwrap();
 }
 
@@ -535,12 +537,12 @@ fn a_frame_that_is_given_back_was_used_most_recently() {
         now += 1;
         recency.note(PageId(page), now);
     };
-    let table = wire(&mut frames, 100, Wired::Table).unwrap().0;
+    let table = wire(&mut frames, 100, WiredKind::Table).unwrap().0;
     for page in 0..2 {
         frames.place(&request(page), &recency).unwrap();
         note(&mut recency, page);
     }
-    assert_eq!(frames.unwire(PageId(100), Wired::Table).0, table);
+    assert_eq!(frames.unwire(PageId(100), WiredKind::Table).0, table);
     note(&mut recency, 100);
     assert_eq!(frames.holdings(), Holdings { user: 2, wired: [0; 3], free: 1 });
     frames.check().unwrap();
@@ -560,13 +562,13 @@ fn a_frame_that_is_given_back_was_used_most_recently() {
 fn only_a_wired_page_is_unwired() {
     let mut frames = placement::policy("first").unwrap().frames(&Settings::new(6, 1), 0).unwrap();
     frames.place(&request(0), &Recency::new()).unwrap();
-    frames.unwire(PageId(0), Wired::Table);
+    frames.unwire(PageId(0), WiredKind::Table);
 }
 
 #[test]
 fn where_physical_is_virtual_a_wired_page_lies_at_its_number() {
     let mut frames = Frames::identity();
-    assert_eq!(wire(&mut frames, 5, Wired::Kernel).unwrap(), (7, None));
+    assert_eq!(wire(&mut frames, 5, WiredKind::Kernel).unwrap(), (7, None));
     assert_eq!(frames.holdings(), Holdings { user: 0, wired: [0, 0, 1], free: 0 });
     frames.check().unwrap();
 }
@@ -575,6 +577,6 @@ fn where_physical_is_virtual_a_wired_page_lies_at_its_number() {
 #[should_panic(expected = "a wired page does not die")]
 fn a_wired_page_does_not_die() {
     let mut frames = placement::policy("first").unwrap().frames(&Settings::new(6, 1), 0).unwrap();
-    wire(&mut frames, 5, Wired::Table).unwrap();
+    wire(&mut frames, 5, WiredKind::Table).unwrap();
     frames.release(PageId(5));
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use binhop_base::{Asid, Domain, PageId, PageNo, PowerOfTwo, Rng, Stream};
 use binhop_oracle::placements::{self as oracle, Memory, Rule};
 use binhop_os::placement::{POLICIES, Settings, policy};
-use binhop_os::{Frames, PageRequest, Recency, SegmentId, StateScope, Wired};
+use binhop_os::{Frames, PageRequest, Recency, SegmentId, StateScope, WiredKind};
 use proptest::prelude::*;
 
 /// Returns the oracle of a policy, if the policy chooses anything.
@@ -59,7 +59,7 @@ struct Bench {
     last: BTreeMap<PageId, u64>,
     safe: u64,
     /// The wired pages, and how many ever were.
-    wired: Vec<(PageId, Wired)>,
+    wired: Vec<(PageId, WiredKind)>,
     wirings: u64,
 }
 
@@ -122,7 +122,7 @@ impl Bench {
     }
 
     /// The operating system wires a page, if one more leaves something safe.
-    fn wire(&mut self, page: PageId, kind: Wired) {
+    fn wire(&mut self, page: PageId, kind: WiredKind) {
         if self.safe() == 0 {
             return;
         }
@@ -159,7 +159,7 @@ impl Bench {
         self.frames.check().unwrap();
         let holdings = self.frames.holdings();
         let of = |kind| self.wired.iter().filter(|&&(_, other)| other == kind).count() as u64;
-        assert!(Wired::ALL.iter().all(|&kind| holdings.of(kind) == of(kind)));
+        assert!(WiredKind::ALL.iter().all(|&kind| holdings.of(kind) == of(kind)));
         assert_eq!(Some(holdings.user + holdings.all_wired() + holdings.free), self.frames.frames());
         for page in (0..pages).map(PageId) {
             let frame = self.frames.frame_of(page).map(|frame| frame.0);
@@ -210,7 +210,7 @@ enum Step {
     Exit {
         space: u32,
     },
-    Wire(Wired),
+    Wire(WiredKind),
     Unwire(usize),
 }
 
@@ -220,7 +220,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         30 => place().prop_map(|(space, which, index)| Step::Touch { space, which, index }),
         2 => place().prop_map(|(space, which, index)| Step::Die { space, which, index }),
         1 => (0..4u32).prop_map(|space| Step::Exit { space }),
-        2 => proptest::sample::select(Wired::ALL).prop_map(Step::Wire),
+        2 => proptest::sample::select(WiredKind::ALL).prop_map(Step::Wire),
         1 => any::<usize>().prop_map(Step::Unwire),
     ];
     // From a few pages for each segment to more than memory.

@@ -45,7 +45,7 @@ fn run(queue: bool, tasks: u32, turns: &[Turn]) {
     for (step, &(ran, child, wakes, end)) in turns.iter().enumerate() {
         let next = slow.next_turn();
         if !queue && next.is_some() {
-            assert!(fast.rouse());
+            assert!(fast.wake_sleepers());
             assert_eq!(longest_ago(fast.ready()), next, "step {step}");
         }
         assert_eq!(fast.next_turn(QUANTUM), next, "step {step}");

@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use binhop_base::{FrameNo, PageId, Problem, Result};
-use binhop_os::Request;
-use binhop_os::placement::{Draws, Placement};
+use binhop_os::{Draws, PageRequest, PoolPolicy};
 use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 
@@ -13,7 +12,7 @@ use crate::problem::{raise, told};
 /// The page to place.
 #[pyclass(frozen, name = "Request", module = "binhop._binhop")]
 pub(crate) struct PyRequest {
-    request: Request,
+    request: PageRequest,
     draws: Draws,
 }
 
@@ -66,7 +65,7 @@ impl PyRequest {
     }
 
     fn __repr__(&self) -> String {
-        let Request { page, asid, page_no, segment, .. } = &self.request;
+        let PageRequest { page, asid, page_no, segment, .. } = &self.request;
         format!(
             "<Request {}: page {} of address space {}, segment {}, {}>",
             self.draws.fault(),
@@ -158,7 +157,14 @@ impl PythonPolicy {
         Self { name: name.to_owned(), choose, raised: Arc::clone(raised) }
     }
 
-    fn refuse(&self, request: &Request, draws: Draws, value: &str, rule: &str, remedy: &str) -> Box<Problem> {
+    fn refuse(
+        &self,
+        request: &PageRequest,
+        draws: Draws,
+        value: &str,
+        rule: &str,
+        remedy: &str,
+    ) -> Box<Problem> {
         let place = format!(
             "placement policy {}: page {} of address space {}, placement {}",
             self.name,
@@ -194,12 +200,12 @@ fn failed(
     problem
 }
 
-impl Placement for PythonPolicy {
+impl PoolPolicy for PythonPolicy {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn choose(&mut self, request: &Request, pool: &binhop_os::Pool<'_>, draws: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, request: &PageRequest, pool: &binhop_os::Pool<'_>, draws: Draws) -> Result<FrameNo> {
         let choose = self.choose.as_ref().map_err(Clone::clone)?;
         let frames: Frames = pool.iter().collect();
         Python::attach(|py| {

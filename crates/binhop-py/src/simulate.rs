@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use binhop_base::{Problem, Result};
-use binhop_os::placement::Placement;
+use binhop_os::PoolPolicy;
 use binhop_sim::{RunOptions, TraceInput};
 use binhop_trace::Source;
 use pyo3::prelude::*;
@@ -81,9 +81,9 @@ pub(crate) fn simulate(
     let machines: Vec<binhop_sim::Machine> = machines.iter().map(|machine| machine.0.clone()).collect();
     let outcomes = py.detach(|| {
         let maker = policy.as_ref().map(|(name, make)| {
-            |_seed: u64| Box::new(PythonPolicy::new(name, make, &raised)) as Box<dyn Placement>
+            |_seed: u64| Box::new(PythonPolicy::new(name, make, &raised)) as Box<dyn PoolPolicy>
         });
-        let maker = maker.as_ref().map(|maker| maker as &(dyn Fn(u64) -> Box<dyn Placement> + Sync));
+        let maker = maker.as_ref().map(|maker| maker as &(dyn Fn(u64) -> Box<dyn PoolPolicy> + Sync));
         let mut open = again.as_ref().map(|again| || Python::attach(|py| opened(py, again)));
         let again = open.as_mut().map(|open| open as &mut dyn FnMut() -> Result<Box<dyn Source>>);
         caught(|| {

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use binhop_base::{Class, FrameNo, Problem, Result};
-use binhop_os::placement::{Draws, Placement};
-use binhop_os::{Pool, Request};
+use binhop_os::{Draws, PageRequest, Pool, PoolPolicy};
 use binhop_sim::{Machine, RunOptions, simulate};
 use binhop_trace::Op;
 use binhop_trace::event::EventBuilder;
@@ -27,12 +26,12 @@ struct Counting {
     waits: bool,
 }
 
-impl Placement for Counting {
+impl PoolPolicy for Counting {
     fn name(&self) -> &str {
         "counting"
     }
 
-    fn choose(&mut self, _: &Request, pool: &Pool<'_>, _: Draws) -> Result<FrameNo> {
+    fn choose(&mut self, _: &PageRequest, pool: &Pool<'_>, _: Draws) -> Result<FrameNo> {
         PLACED.fetch_add(1, Ordering::Relaxed);
         while self.waits && !STOPPED.load(Ordering::Relaxed) {
             std::thread::yield_now();
@@ -55,7 +54,7 @@ fn placed_before_the_end(threads: usize) -> u64 {
     let options = RunOptions { seeds: (0..LANES).collect(), threads, ..RunOptions::default() };
     PLACED.store(0, Ordering::Relaxed);
     STOPPED.store(false, Ordering::Relaxed);
-    let maker = |_: u64| Box::new(Counting { waits: threads > 1 }) as Box<dyn Placement>;
+    let maker = |_: u64| Box::new(Counting { waits: threads > 1 }) as Box<dyn PoolPolicy>;
     let source = Box::new(Fixed::new(builder.finish(), ROWS as usize));
     let stopped = simulate(&machine, source, &options, Some(&maker), &mut |_| {
         if PLACED.load(Ordering::Relaxed) == 0 {

@@ -2,6 +2,8 @@
 //! region, fetch runs and data references alternate as the event schema says, processes live and die in order.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
 use binhop_base::Class;
 use binhop_trace::event::{Cause, map_flags};
@@ -48,10 +50,25 @@ const FINGERPRINTS: &[(&str, u64)] = &[
     ("lin", 6609561300370360485),
 ];
 
+/// Returns the file and line where a list begins, for the message that a workload is missing from it.
+fn place_of(file: &str, list: &str) -> String {
+    let text =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a file of the crate");
+    let line = text.lines().position(|line| line.contains(list)).expect("the file has the list");
+    format!("`{list}` at crates/binhop-workload/{file}:{}", line + 1)
+}
+
 #[test]
 fn streams_are_the_same_to_the_bit() {
-    let found: Vec<_> = names().into_iter().map(|name| (name, fingerprint(name, 0, 5_000_000))).collect();
-    assert_eq!(found, FINGERPRINTS);
+    let place = place_of("tests/streams.rs", "const FINGERPRINTS");
+    for name in names() {
+        let found = fingerprint(name, 0, 5_000_000);
+        match FINGERPRINTS.iter().find(|(of, _)| *of == name) {
+            Some(&(_, known)) => assert_eq!(found, known, "the stream of `{name}` changed"),
+            None => panic!("workload `{name}` has no fingerprint: add (\"{name}\", {found}) to {place}"),
+        }
+    }
+    assert_eq!(FINGERPRINTS.len(), names().len(), "every fingerprint in {place} is of a workload");
 }
 
 #[test]
@@ -70,7 +87,16 @@ fn an_unknown_name_is_refused() {
 
 #[test]
 fn every_workload_has_targets() {
-    assert_eq!(TARGETS.iter().map(|t| t.workload).collect::<Vec<_>>(), names());
+    let place = place_of("src/calibration.rs", "pub const TARGETS");
+    for name in names() {
+        let has = TARGETS.iter().any(|target| target.workload == name);
+        assert!(
+            has,
+            "workload `{name}` has no figures of the trace that it stands for: add a line to {place}"
+        );
+    }
+    let targets: Vec<_> = TARGETS.iter().map(|target| target.workload).collect();
+    assert_eq!(targets, names(), "{place} has the order of WORKLOADS");
 }
 
 /// A mapping of one address space.

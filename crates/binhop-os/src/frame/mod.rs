@@ -35,7 +35,7 @@ pub use draws::Draws;
 use lru::LruList;
 pub use pool::{Pool, PoolPolicy};
 pub use recency::Recency;
-pub use wired::{Holdings, Wired};
+pub use wired::{Holdings, WiredKind};
 
 /// A request for a frame: the page of a fault, who touched it and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,8 +108,8 @@ pub struct Frames {
     slots: Vec<Slot>,
     memory: Memory,
     mapped: u64,
-    /// Mapped frames that are wired, by [`Wired`].
-    wired: [u64; Wired::ALL.len()],
+    /// Mapped frames that are wired, by [`WiredKind`].
+    wired: [u64; WiredKind::ALL.len()],
     /// Pages that were ever wired.
     wirings: u64,
     faults: u64,
@@ -148,7 +148,7 @@ impl Frames {
     }
 
     fn of(memory: Memory) -> Self {
-        let (slots, wired) = (Vec::new(), [0; Wired::ALL.len()]);
+        let (slots, wired) = (Vec::new(), [0; WiredKind::ALL.len()]);
         Self { slots, memory, mapped: 0, wired, wirings: 0, faults: 0, evictions: 0 }
     }
 
@@ -193,7 +193,7 @@ impl Frames {
         Ok(placed)
     }
 
-    /// Wires a frame for a page of the operating system: see [`Wired`]. Where physical = virtual it is the frame of its
+    /// Wires a frame for a page of the operating system: see [`WiredKind`]. Where physical = virtual it is the frame of its
     /// number, `page_no`. `recency` is as for [`place`](Self::place).
     ///
     /// # Errors
@@ -201,7 +201,13 @@ impl Frames {
     ///
     /// # Panics
     /// The page is resident.
-    pub fn wire(&mut self, page: PageId, page_no: PageNo, kind: Wired, recency: &Recency) -> Result<Placed> {
+    pub fn wire(
+        &mut self,
+        page: PageId,
+        page_no: PageNo,
+        kind: WiredKind,
+        recency: &Recency,
+    ) -> Result<Placed> {
         assert!(self.frame_of(page).is_none(), "page {page} has a frame already");
         let placed = match &mut self.memory {
             Memory::Identity => Placed { frame: FrameNo(page_no.0), evicted: None },
@@ -220,7 +226,7 @@ impl Frames {
     ///
     /// # Panics
     /// The page is not wired.
-    pub fn unwire(&mut self, page: PageId, kind: Wired) -> FrameNo {
+    pub fn unwire(&mut self, page: PageId, kind: WiredKind) -> FrameNo {
         let frame = self.frame_of(page).expect("a wired page has a frame");
         if let Memory::Sized { allocator, .. } = &mut self.memory {
             allocator.unwire(frame);
@@ -328,7 +334,7 @@ impl Frames {
         }
         if allocator.wired() != all_wired {
             let parts =
-                Wired::ALL.iter().map(|&kind| format!("{} {}", self.wired[kind as usize], kind.name()));
+                WiredKind::ALL.iter().map(|&kind| format!("{} {}", self.wired[kind as usize], kind.name()));
             let value =
                 format!("{} wired frames, {}", allocator.wired(), parts.collect::<Vec<_>>().join(", "));
             return broken(&value, "user + tables + cache + kernel + free = all frames");
@@ -418,7 +424,7 @@ mod tests {
             &format!("page 5 in frame {}", lived_in().frame_of(PageId(6)).unwrap()),
         );
         broken(|frames| allocator(frames).corrupt_for_test(), "the lists of frames");
-        let miscounted = |frames: &mut Frames| frames.wired[Wired::Cache as usize] += 1;
+        let miscounted = |frames: &mut Frames| frames.wired[WiredKind::Cache as usize] += 1;
         broken(miscounted, "0 wired frames, 0 tables, 1 cache, 0 kernel");
     }
 }

@@ -18,7 +18,7 @@
 
 /// The use of a wired frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wired {
+pub enum WiredKind {
     /// A page of a page table.
     Table,
     /// A page of the page cache.
@@ -27,7 +27,7 @@ pub enum Wired {
     Kernel,
 }
 
-impl Wired {
+impl WiredKind {
     /// Every kind, in the order of their discriminants.
     pub const ALL: &'static [Self] = &[Self::Table, Self::Cache, Self::Kernel];
 
@@ -47,8 +47,8 @@ impl Wired {
 pub struct Holdings {
     /// Frames that hold pages of programs.
     pub user: u64,
-    /// Wired frames, by [`Wired`].
-    pub wired: [u64; Wired::ALL.len()],
+    /// Wired frames, by [`WiredKind`].
+    pub wired: [u64; WiredKind::ALL.len()],
     /// Frames that hold nothing; 0 where physical = virtual, which has no number of frames.
     pub free: u64,
 }
@@ -56,7 +56,7 @@ pub struct Holdings {
 impl Holdings {
     /// Frames wired for this.
     #[must_use]
-    pub fn of(&self, kind: Wired) -> u64 {
+    pub fn of(&self, kind: WiredKind) -> u64 {
         self.wired[kind as usize]
     }
 

@@ -7,7 +7,7 @@ use alloc::{boxed::Box, collections::BTreeMap};
 use binhop_base::{Asid, Bin, FrameNo, PowerOfTwo, Result};
 
 use super::settings::{BINS, POOL, TUNED_FOR};
-use super::{Manner, Policy};
+use super::{Mechanism, Policy};
 use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
@@ -17,7 +17,9 @@ pub(super) static POLICY: Policy = Policy {
     cost: "A pointer for each address space (24 B); O(1) to decide while every bin has a frame, O(bins) at worst; \
            one draw for each space.",
     parameters: &[POOL, BINS, TUNED_FOR],
-    manner: Manner::Pool(|settings| Box::new(BinHopping { bins: settings.bins, pointers: BTreeMap::new() })),
+    mechanism: Mechanism::Pool(|settings| {
+        Box::new(BinHopping { bins: settings.bins, pointers: BTreeMap::new() })
+    }),
 };
 
 struct BinHopping {

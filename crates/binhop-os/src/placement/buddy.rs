@@ -31,7 +31,7 @@ use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 use binhop_base::{Domain, FrameNo, PageId, Result, Rng, Stream};
 
 use super::settings::FRAGMENTATION;
-use super::{Manner, Own, Policy};
+use super::{AllocatorPolicy, Mechanism, Policy};
 use crate::frame::{aging::Aging, allocator::check_unwired, content::Content};
 use crate::{Allocator, Draws, PageRequest, Placed, Recency};
 
@@ -43,7 +43,7 @@ pub(super) static POLICY: Policy = Policy {
     cost: "17 B for each frame, 24 B more once memory has been full; O(1) amortised while frames are free, then \
            O(log frames); no draw but the start's.",
     parameters: &[FRAGMENTATION],
-    manner: Manner::Own(Own {
+    mechanism: Mechanism::Allocator(AllocatorPolicy {
         build: |settings, rng| Box::new(Buddy::new(settings.frames as u32, settings.fragmentation, rng)),
         // A page leaves only when no frame is free: then all others hold pages referenced since.
         safe_frames: |settings| settings.frames - 1,

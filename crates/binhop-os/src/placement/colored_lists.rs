@@ -18,7 +18,7 @@ use binhop_base::{FrameNo, PageId, Result, Rng};
 
 use super::color::fibonacci;
 use super::settings::{COLORS, PID_HASH, TUNED_FOR};
-use super::{Manner, Own, Policy, Settings};
+use super::{AllocatorPolicy, Mechanism, Policy, Settings};
 use crate::frame::{allocator::check_unwired, lru::LruList};
 use crate::{Allocator, Draws, PageRequest, Placed, Recency};
 
@@ -30,7 +30,7 @@ pub(super) static POLICY: Policy = Policy {
     cost: "28 B for each frame; O(1) while frames were never used, then O(log frames) for each reused one; no \
            draw but the order of frames never used.",
     parameters: &[COLORS, TUNED_FOR, PID_HASH],
-    manner: Manner::Own(Own {
+    mechanism: Mechanism::Allocator(AllocatorPolicy {
         build,
         safe_frames,
         reuses_frames: false,

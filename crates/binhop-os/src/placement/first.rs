@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 
 use binhop_base::{FrameNo, Result};
 
-use super::{Manner, Policy};
+use super::{Mechanism, Policy};
 use crate::{Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
@@ -15,7 +15,7 @@ pub(super) static POLICY: Policy = Policy {
     source: "binhop: the naive policy",
     cost: "No state; O(1) to decide, no draw.",
     parameters: &[],
-    manner: Manner::Pool(|_| Box::new(First)),
+    mechanism: Mechanism::Pool(|_| Box::new(First)),
 };
 
 struct First;

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use binhop_base::{Bin, FrameNo, PowerOfTwo, Result};
 
 use super::settings::{BINS, POOL, SHARING, TUNED_FOR};
-use super::{Manner, Policy};
+use super::{Mechanism, Policy};
 use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy, StateScope};
 
 pub(super) static POLICY: Policy = Policy {
@@ -23,7 +23,7 @@ pub(super) static POLICY: Policy = Policy {
     cost: "8 B for each bin and segment (or space) with a page in memory, 8 B for each bin; O(log2 bins × \
            segments) to decide, at most one draw.",
     parameters: &[POOL, BINS, TUNED_FOR, SHARING],
-    manner: Manner::Pool(|settings| {
+    mechanism: Mechanism::Pool(|settings| {
         Box::new(Hierarchical { bins: settings.bins, sharing: settings.sharing })
     }),
 };

@@ -1,7 +1,7 @@
 //! `identity`: physical = virtual. Memory has no size, nothing is ever evicted, address spaces alias, and
 //! maps make no difference: what trace-driven simulators without an operating system do.
 
-use super::{Manner, Policy};
+use super::{Mechanism, Policy};
 
 pub(super) static POLICY: Policy = Policy {
     name: "identity",
@@ -9,5 +9,5 @@ pub(super) static POLICY: Policy = Policy {
     source: "binhop: what simulators without an operating system do",
     cost: "No state; no draw.",
     parameters: &[],
-    manner: Manner::Identity,
+    mechanism: Mechanism::Identity,
 };

@@ -15,11 +15,9 @@ mod recording;
 mod settings;
 
 pub use color::fibonacci;
-pub use policy::{LaneBytes, Manner, Own, Policy};
+pub use policy::{AllocatorPolicy, LaneBytes, Mechanism, Policy};
 pub use recording::Recording;
 pub use settings::{Parameter, Settings};
-
-pub use crate::{Draws, PoolPolicy as Placement};
 
 macro_rules! policies {
     ($($module:ident),* $(,)?) => {

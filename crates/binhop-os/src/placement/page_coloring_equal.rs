@@ -8,7 +8,7 @@ use binhop_base::{FrameNo, PowerOfTwo, Result};
 
 use super::color::match_or_first;
 use super::settings::{BINS, POOL, TUNED_FOR};
-use super::{Manner, Policy};
+use super::{Mechanism, Policy};
 use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
@@ -17,7 +17,7 @@ pub(super) static POLICY: Policy = Policy {
     source: "KH90 §3.2.1",
     cost: "No state; O(1) to decide, no draw.",
     parameters: &[POOL, BINS, TUNED_FOR],
-    manner: Manner::Pool(|settings| Box::new(Equal { bins: settings.bins })),
+    mechanism: Mechanism::Pool(|settings| Box::new(Equal { bins: settings.bins })),
 };
 
 struct Equal {

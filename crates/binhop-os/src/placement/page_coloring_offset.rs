@@ -8,7 +8,7 @@ use binhop_base::{FrameNo, PowerOfTwo, Result};
 
 use super::color::match_or_first;
 use super::settings::{BINS, POOL, SHARING, TUNED_FOR};
-use super::{Manner, Policy};
+use super::{Mechanism, Policy};
 use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy, StateScope};
 
 pub(super) static POLICY: Policy = Policy {
@@ -17,7 +17,9 @@ pub(super) static POLICY: Policy = Policy {
     source: "KH90 §3.2.1, §5",
     cost: "No state: an offset is drawn again each time, a function of seed and segment; O(1) to decide, one draw.",
     parameters: &[POOL, BINS, TUNED_FOR, SHARING],
-    manner: Manner::Pool(|settings| Box::new(Offset { bins: settings.bins, sharing: settings.sharing })),
+    mechanism: Mechanism::Pool(|settings| {
+        Box::new(Offset { bins: settings.bins, sharing: settings.sharing })
+    }),
 };
 
 struct Offset {

@@ -9,7 +9,7 @@ use binhop_base::{FrameNo, PowerOfTwo, Result};
 
 use super::color::{fibonacci, match_or_first};
 use super::settings::{BINS, POOL, TUNED_FOR};
-use super::{Manner, Policy};
+use super::{Mechanism, Policy};
 use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
@@ -18,7 +18,7 @@ pub(super) static POLICY: Policy = Policy {
     source: "KH90 §3.2.1; the hash is binhop's",
     cost: "No state; O(1) to decide, no draw.",
     parameters: &[POOL, BINS, TUNED_FOR],
-    manner: Manner::Pool(|settings| Box::new(PidHash { bins: settings.bins })),
+    mechanism: Mechanism::Pool(|settings| Box::new(PidHash { bins: settings.bins })),
 };
 
 struct PidHash {

@@ -22,7 +22,7 @@ pub struct Policy {
     /// The keys under `placement` that it uses; others are legal and change nothing.
     pub parameters: &'static [Parameter],
     /// The way in which it gets its frames.
-    pub manner: Manner,
+    pub mechanism: Mechanism,
 }
 
 /// The memory that the frames of one lane take, in bytes.
@@ -42,18 +42,18 @@ pub struct LaneBytes {
 
 /// The way in which a policy gets its frames.
 #[derive(Clone, Copy, Debug)]
-pub enum Manner {
+pub enum Mechanism {
     /// It picks from the pool of the least recently used.
     Pool(fn(&Settings) -> Box<dyn PoolPolicy>),
     /// It has free lists and victims of its own.
-    Own(Own),
+    Allocator(AllocatorPolicy),
     /// Physical = virtual: [`Frames::identity`] and [`Spaces::identity`](crate::Spaces::identity).
     Identity,
 }
 
-/// `Own` describes a policy with free lists and victims of its own.
+/// `AllocatorPolicy` describes a policy with free lists and victims of its own.
 #[derive(Clone, Copy, Debug)]
-pub struct Own {
+pub struct AllocatorPolicy {
     /// An instance for one lane.
     pub build: fn(&Settings, Rng) -> Box<dyn Allocator>,
     /// As [`Policy::safe_frames`].
@@ -72,22 +72,24 @@ impl Policy {
     /// # Errors
     /// The settings break a rule ([`Settings::check`]).
     pub fn frames(&self, settings: &Settings, seed: u64) -> Result<Frames> {
-        if !matches!(self.manner, Manner::Identity) {
+        if !matches!(self.mechanism, Mechanism::Identity) {
             settings.check()?;
         }
-        match self.manner {
-            Manner::Pool(build) => Frames::new(settings.frames, settings.pool, build(settings), seed),
-            Manner::Own(own) => Ok(Frames::with((own.build)(settings, Rng::new(seed)), seed)),
-            Manner::Identity => Ok(Frames::identity()),
+        match self.mechanism {
+            Mechanism::Pool(build) => Frames::new(settings.frames, settings.pool, build(settings), seed),
+            Mechanism::Allocator(allocator) => {
+                Ok(Frames::with((allocator.build)(settings, Rng::new(seed)), seed))
+            }
+            Mechanism::Identity => Ok(Frames::identity()),
         }
     }
 
     /// An instance for one lane, if it picks from a pool.
     #[must_use]
     pub fn build(&self, settings: &Settings) -> Option<Box<dyn PoolPolicy>> {
-        match self.manner {
-            Manner::Pool(build) => Some(build(settings)),
-            Manner::Own(_) | Manner::Identity => None,
+        match self.mechanism {
+            Mechanism::Pool(build) => Some(build(settings)),
+            Mechanism::Allocator(_) | Mechanism::Identity => None,
         }
     }
 
@@ -95,24 +97,24 @@ impl Policy {
     /// counting the one that takes its frame; and no page is evicted before more than so many have been placed.
     /// `None`: none is ever evicted.
     ///
-    /// With W frames [wired](crate::Wired), W fewer: they are out of the list, so that so many fewer pages stand between the
+    /// With W frames [wired](crate::WiredKind), W fewer: they are out of the list, so that so many fewer pages stand between the
     /// most recent page and the pool. Wired pages do not count among those referenced or placed.
     #[must_use]
     pub fn safe_frames(&self, settings: &Settings) -> Option<u64> {
-        match self.manner {
-            Manner::Pool(_) => Some(settings.frames - settings.pool),
-            Manner::Own(own) => Some((own.safe_frames)(settings)),
-            Manner::Identity => None,
+        match self.mechanism {
+            Mechanism::Pool(_) => Some(settings.frames - settings.pool),
+            Mechanism::Allocator(allocator) => Some((allocator.safe_frames)(settings)),
+            Mechanism::Identity => None,
         }
     }
 
     /// Returns whether a placement may ask when pages were referenced last. A recording says it all, and does not ask.
     #[must_use]
     pub fn reads_recency(&self) -> bool {
-        match self.manner {
-            Manner::Pool(_) => true,
-            Manner::Own(own) => own.reads_recency,
-            Manner::Identity => false,
+        match self.mechanism {
+            Mechanism::Pool(_) => true,
+            Mechanism::Allocator(allocator) => allocator.reads_recency,
+            Mechanism::Identity => false,
         }
     }
 
@@ -127,16 +129,16 @@ impl Policy {
     /// [`safe_frames`](Self::safe_frames) pages have been placed. Otherwise it waits its turn among the used ones.
     #[must_use]
     pub fn reuses_frames(&self) -> bool {
-        matches!(self.manner, Manner::Own(Own { reuses_frames: true, .. }))
+        matches!(self.mechanism, Mechanism::Allocator(AllocatorPolicy { reuses_frames: true, .. }))
     }
 
     /// Returns whether the seed changes anything: at least the order in which the list of frames starts.
     #[must_use]
     pub fn is_random(&self, settings: &Settings) -> bool {
-        match self.manner {
-            Manner::Pool(_) => true,
-            Manner::Own(own) => (own.is_random)(settings),
-            Manner::Identity => false,
+        match self.mechanism {
+            Mechanism::Pool(_) => true,
+            Mechanism::Allocator(allocator) => (allocator.is_random)(settings),
+            Mechanism::Identity => false,
         }
     }
 
@@ -151,16 +153,16 @@ impl Policy {
         let once = settings.pool.saturating_mul(25 + 22);
         // A policy of colors has a list for each.
         let lists = |bytes: usize| settings.colors.saturating_mul(bytes as u64);
-        match self.manner {
-            Manner::Identity => LaneBytes::default(),
-            Manner::Own(_) => LaneBytes {
+        match self.mechanism {
+            Mechanism::Identity => LaneBytes::default(),
+            Mechanism::Allocator(_) => LaneBytes {
                 start: frames.saturating_mul(24).saturating_add(lists(LruList::BYTES)),
                 once: lists(LruList::BYTES_FOLLOWED),
                 entry: 2 * entry,
                 full: full.saturating_mul(2),
                 ..LaneBytes::default()
             },
-            Manner::Pool(build) => {
+            Mechanism::Pool(build) => {
                 let start = frames.saturating_mul(17);
                 let Some(counts) = build(settings).bin_counts() else {
                     return LaneBytes { start, once, entry, full, owner: 0 };

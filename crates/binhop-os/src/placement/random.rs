@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use binhop_base::{FrameNo, Result};
 
-use super::{Manner, Policy, settings::POOL};
+use super::{Mechanism, Policy, settings::POOL};
 use crate::{Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
@@ -13,7 +13,7 @@ pub(super) static POLICY: Policy = Policy {
     source: "KH90 §3.2",
     cost: "No state; O(1) to decide, one draw.",
     parameters: &[POOL],
-    manner: Manner::Pool(|_| Box::new(Random)),
+    mechanism: Mechanism::Pool(|_| Box::new(Random)),
 };
 
 struct Random;

@@ -21,7 +21,7 @@ use binhop_base::{Asid, FrameNo, PageId, PageNo, Problem, Result};
 
 use super::recording::Recording;
 use super::settings::FILE;
-use super::{Manner, Own, Policy};
+use super::{AllocatorPolicy, Mechanism, Policy};
 use crate::{Allocator, Draws, PageRequest, Placed, Recency};
 
 pub(super) static POLICY: Policy = Policy {
@@ -30,7 +30,7 @@ pub(super) static POLICY: Policy = Policy {
     source: "binhop",
     cost: "16 B for each frame and a counter for each page; O(log pages); no draw.",
     parameters: &[FILE],
-    manner: Manner::Own(Own {
+    mechanism: Mechanism::Allocator(AllocatorPolicy {
         build: |settings, _| Box::new(Recorded::new(settings.frames, Arc::clone(&settings.recording))),
         // A recording may evict whatever it likes, unless it never does.
         safe_frames: |settings| if settings.recording.evicts { 0 } else { settings.frames - 1 },

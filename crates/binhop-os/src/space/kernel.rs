@@ -10,7 +10,7 @@
 //! - The kernel's virtual pages are numbers of a space apart: page 5 of the kernel is no page 5 of a process.
 //! - A reference to it is made on behalf of the process that runs, which is charged for it: by whom it is counted is no
 //!   part of a page's identity. The kernel is no owner among segments that policies tell processes apart by; its pages
-//!   lie in frames that are [wired](crate::Wired).
+//!   lie in frames that are [wired](crate::WiredKind).
 //! - The kernel's segment has a number of its own ([`SegmentId::KERNEL`]): no page of a process lies in another segment
 //!   because the kernel has pages.
 //! - Where physical = virtual, the kernel's page is the page of that number of memory, under a mapping of its own.

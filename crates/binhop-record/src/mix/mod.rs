@@ -230,7 +230,7 @@ impl Mix {
     }
 
     fn next_turn(&mut self, leaving: usize, cause: Cause, number: Option<u32>) -> Result<()> {
-        if !self.scheduler.rouse() {
+        if !self.scheduler.wake_sleepers() {
             return Ok(());
         }
         let of = |(asid, last_turn)| Ready { asid, last_turn };

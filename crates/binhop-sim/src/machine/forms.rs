@@ -4,7 +4,7 @@
 use binhop_base::escape::quoted;
 use binhop_base::{Bytes, Problem, Result};
 use binhop_hw::{CostRule, IndexBy, Replacement, Rules, TagBy, WritePolicy, WritebackOrder};
-use binhop_os::Sharing;
+use binhop_os::StateScope;
 
 use super::document::{Located, Value, unknown};
 use super::keys::{At, Form, Key, Resolved, Section};
@@ -111,7 +111,7 @@ macro_rules! choice {
 }
 pub(super) use choice;
 
-choice!(CostRule, IndexBy, Replacement, Rules, Sharing, TagBy, WritePolicy, WritebackOrder);
+choice!(CostRule, IndexBy, Replacement, Rules, StateScope, TagBy, WritePolicy, WritebackOrder);
 
 /// Returns the choices in words: `"a", "b" or "c"`.
 pub(super) fn either(names: impl Iterator<Item = &'static str>) -> String {

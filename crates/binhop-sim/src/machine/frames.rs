@@ -1,8 +1,8 @@
 //! `Machine::frames` makes the frames of one lane.
 
 use binhop_base::{Problem, Result};
-use binhop_os::Frames;
-use binhop_os::placement::{Manner, Placement};
+use binhop_os::placement::Mechanism;
+use binhop_os::{Frames, PoolPolicy};
 
 use super::Machine;
 
@@ -15,10 +15,10 @@ impl Machine {
     ///
     /// # Errors
     /// A `custom` policy needs a pool, and the machine's own policy has none.
-    pub fn frames(&self, seed: u64, custom: Option<Box<dyn Placement>>) -> Result<Frames> {
+    pub fn frames(&self, seed: u64, custom: Option<Box<dyn PoolPolicy>>) -> Result<Frames> {
         let placement = self.placement();
         let Some(custom) = custom else { return placement.policy().frames(&placement.settings, seed) };
-        if !matches!(placement.policy().manner, Manner::Pool(_)) {
+        if !matches!(placement.policy().mechanism, Mechanism::Pool(_)) {
             return Err(Problem::request(
                 placement.policy,
                 &format!("{}: placement.policy, in place of which {} places", self.name(), custom.name()),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use binhop_base::{Asid, Bytes, FrameNo, PageNo, PowerOfTwo, Problem, Result};
 use binhop_hw::{CacheConfig, IndexBy, TreeConfig};
-use binhop_os::Sharing;
-use binhop_os::placement::{Manner, POLICIES, Policy, Recording, Settings, policy};
+use binhop_os::StateScope;
+use binhop_os::placement::{Mechanism, POLICIES, Policy, Recording, Settings, policy};
 use binhop_trace::placements::Run;
 use binhop_trace::read_placements;
 
@@ -31,7 +31,7 @@ keys! {
             "how many lists of frames there are (colored-lists)";
         pid_hash: bool = "pid-hash", absent "false",
             "whether a hash of the address space's number enters into a page's color (colored-lists)";
-        sharing: Sharing = "sharing", absent "segment",
+        sharing: StateScope = "sharing", absent "segment",
             "by what a policy keeps its state where address spaces share pages";
         fragmentation: Option<At<UpTo<100>>> = "fragmentation", absent "0: as after boot",
             "percent of memory scattered with older pages at the start (buddy)";
@@ -84,7 +84,7 @@ impl PlacementConfig {
     /// picks from it. In other cases, reading the description would note that the pool is not used.
     fn states_pool(&self, memory: &Memory) -> bool {
         let is_usual = |frames| usual_pool(memory.page, frames) == self.settings.pool;
-        matches!(self.policy().manner, Manner::Pool(_))
+        matches!(self.policy().mechanism, Mechanism::Pool(_))
             && (self.policy().uses("pool") || !memory.frames.is_some_and(is_usual))
     }
 }
@@ -189,7 +189,7 @@ fn resolve(
     };
     // Every policy that picks from a pool has one, even `first`: a custom policy that replaces it picks from
     // the pool.
-    let picks = matches!(policy.manner, Manner::Pool(_));
+    let picks = matches!(policy.mechanism, Mechanism::Pool(_));
     let pool = match (frames.filter(|_| picks), pool) {
         (None, _) => 1,
         (Some(frames), None) => usual_pool(page, frames),

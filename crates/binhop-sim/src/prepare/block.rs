@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use binhop_base::{Asid, Kind, LineAddr, MappingId, PageId, PageNo};
 use binhop_hw::{Access, CacheCounters, CommonCounts, DirectMappedFilter, Front, Request};
-use binhop_os::Request as PageRequest;
+use binhop_os::PageRequest;
 
 use super::lives::Turn;
 use crate::machine::MOST_LINES;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use binhop_base::{Kind, MappingId, PageId, PageNo, PowerOfTwo, Result};
-use binhop_os::{Request as PageRequest, SegmentId};
+use binhop_os::{PageRequest, SegmentId};
 
 use super::{Control, Mapped, Prepare};
 

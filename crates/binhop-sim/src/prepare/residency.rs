@@ -9,7 +9,7 @@
 //!
 //! A wired frame is not in the list of frames. With W wired frames the pool begins after P − W − K other
 //! pages, so P − K − W frames are safe. References to wired pages do not count, except the release of a wired
-//! frame (`binhop_os::Wired`). The pages of units stay wired to the end.
+//! frame (`binhop_os::WiredKind`). The pages of units stay wired to the end.
 //!
 //! A list holds the pages referenced at or after the horizon, fewer than P − K. When the list grows too long,
 //! the horizon moves to the median of the pages' times, and the older half leaves the list. A page joins the

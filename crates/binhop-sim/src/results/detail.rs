@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringBuilder, UInt32Builder, UInt64Builder};
 use arrow::datatypes::{Field, Schema};
 use binhop_base::{FrameNo, PageId};
-use binhop_os::{Placed, Request, Spaces};
+use binhop_os::{PageRequest, Placed, Spaces};
 use binhop_trace::Meta;
 
 use super::segments::SegmentNames;
@@ -14,7 +14,7 @@ use super::segments::SegmentNames;
 /// `Logged` is one placement of a lane. Its place in the list is the ordinal of the fault.
 #[derive(Clone, Debug)]
 pub(crate) struct Logged {
-    pub(crate) request: Request,
+    pub(crate) request: PageRequest,
     pub(crate) placed: Placed,
 }
 

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use binhop_base::PageId;
-use binhop_os::{Origin, Owner, SegmentId, Spaces};
+use binhop_os::{Owner, PageOrigin, SegmentId, Spaces};
 use binhop_trace::Meta;
 use binhop_trace::event::Segment;
 
@@ -44,19 +44,19 @@ impl<'a> SegmentNames<'a> {
     /// Returns the name of the memory that a page lies in.
     pub(crate) fn of(&self, spaces: &Spaces, page: PageId) -> String {
         match spaces.origin_of(page) {
-            Origin::Segment(segment) => self.of_segment(spaces, segment),
-            Origin::Copy(segment) => match self.file(spaces, segment) {
+            PageOrigin::Segment(segment) => self.of_segment(spaces, segment),
+            PageOrigin::Copy(segment) => match self.file(spaces, segment) {
                 Some(file) => format!(".data of {file}"),
                 None => self.of_segment(spaces, segment),
             },
-            Origin::Behind(segment) => match self.file(spaces, segment) {
+            PageOrigin::Behind(segment) => match self.file(spaces, segment) {
                 Some(file) => format!(".bss of {file}"),
                 None => "anonymous memory".to_owned(),
             },
-            Origin::Stack => "stack".to_owned(),
-            Origin::Anonymous => "anonymous memory".to_owned(),
-            Origin::Outside if spaces.has_maps() => "outside every map".to_owned(),
-            Origin::Outside => "memory (no maps)".to_owned(),
+            PageOrigin::Stack => "stack".to_owned(),
+            PageOrigin::Anonymous => "anonymous memory".to_owned(),
+            PageOrigin::Outside if spaces.has_maps() => "outside every map".to_owned(),
+            PageOrigin::Outside => "memory (no maps)".to_owned(),
         }
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use binhop_base::{Agent, FrameNo, MappingId, PageId, Result, Rng};
 use binhop_hw::{Access, Computer, FastPath, FastPaths, Front, KnownHitFilter, LruStack, Request};
-use binhop_os::placement::Placement;
-use binhop_os::{Frames, Recency, Wired};
+use binhop_os::PoolPolicy;
+use binhop_os::{Frames, Recency, WiredKind};
 use binhop_trace::export::MemoryAccess;
 
 use super::back_model::{BackModel, Clock, Common};
@@ -81,7 +81,7 @@ pub(crate) struct LaneSetup<'a> {
 }
 
 impl Lane {
-    pub(crate) fn new(setup: &LaneSetup<'_>, custom: Option<Box<dyn Placement>>) -> Result<Self> {
+    pub(crate) fn new(setup: &LaneSetup<'_>, custom: Option<Box<dyn PoolPolicy>>) -> Result<Self> {
         let LaneSetup { machines, cells, seed, paths, options, .. } = *setup;
         let machine = &machines[cells.machines[0]];
         let tree = machine.tree();
@@ -100,7 +100,7 @@ impl Lane {
         let (mut frames, mut frame_map) = (machine.frames(seed, custom)?, FrameMap::default());
         for number in 0..options.subscription().map_or(0, Subscription::owned) {
             let (page, page_no) = own_page(number, machine.memory().page);
-            let placed = frames.wire(page, page_no, Wired::Kernel, &Recency::new())?;
+            let placed = frames.wire(page, page_no, WiredKind::Kernel, &Recency::new())?;
             frame_map.put(page, placed.frame);
         }
         if options.tap {
@@ -316,7 +316,7 @@ impl Lane {
 
     fn place(
         &mut self,
-        request: &binhop_os::Request,
+        request: &binhop_os::PageRequest,
         here: Here<'_>,
         passed: &mut Vec<Request>,
     ) -> Result<()> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use binhop_base::Result;
 use binhop_hw::Request;
-use binhop_os::placement::Placement;
+use binhop_os::PoolPolicy;
 use binhop_trace::export::MemoryAccess;
 
 use super::lane::{Lane, LaneSetup};
@@ -18,7 +18,7 @@ use crate::results::spill::Spill;
 use crate::sharing::{FrontSharing, SharingPlan};
 
 /// `PolicyMaker` makes a placement policy for a seed, in place of the machine's own policy.
-pub type PolicyMaker<'a> = &'a (dyn Fn(u64) -> Box<dyn Placement> + Sync);
+pub type PolicyMaker<'a> = &'a (dyn Fn(u64) -> Box<dyn PoolPolicy> + Sync);
 
 /// The entries after which a worker checks for an interrupt: some milliseconds of work, however many lanes
 /// there are.

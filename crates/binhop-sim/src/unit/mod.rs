@@ -18,7 +18,7 @@
 //!   references the page that an occasion names. No injected access makes a page resident.
 //! - Instructions before an occasion have been executed when it arises. A fetch run is executed after its accesses.
 //! - The pages that a unit owns belong to the kernel. Their frames are wired before the stream begins
-//!   ([`binhop_os::Wired`]).
+//!   ([`binhop_os::WiredKind`]).
 
 mod injector;
 

@@ -8,7 +8,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::{Float64Type, UInt64Type};
 use binhop_hw::CostRule;
 use binhop_oracle::machine as oracle;
-use binhop_oracle::placements::{Buddy, Colors, Memory, Pooled, Rule};
+use binhop_oracle::placements::{self, Memory};
 use binhop_sim::occasion::Subscription;
 use binhop_sim::unit::{Unit, Units};
 use binhop_sim::{Machine, Outcome, RunOptions};
@@ -68,21 +68,19 @@ pub fn oracle_machine(machine: &Machine) -> oracle::Machine {
 }
 
 pub fn oracle_memory(machine: &Machine, seed: u64) -> Option<Box<dyn Memory>> {
-    let settings = &machine.placement().settings;
+    let (policy, settings) = (machine.placement().policy, &machine.placement().settings);
     let frames = machine.memory().frames?;
-    let rule = match machine.placement().policy {
-        "random" => Rule::Random,
-        "first" => Rule::First,
-        "page-coloring-equal" => Rule::Equal,
-        "page-coloring-pid-hash" => Rule::PidHash,
-        "bin-hopping" => Rule::BinHopping,
-        "colored-lists" => {
-            return Some(Box::new(Colors::new(frames, settings.colors, settings.pid_hash, seed)));
-        }
-        "buddy" => return Some(Box::new(Buddy::new(frames, settings.fragmentation.into(), seed))),
-        other => panic!("the oracle places by no {other}"),
+    let settings = placements::Settings {
+        frames,
+        pool: settings.pool as usize,
+        bins: settings.bins.bytes(),
+        colors: settings.colors,
+        by_space: true,
+        pid_hash: settings.pid_hash,
+        fragmentation: settings.fragmentation.into(),
     };
-    Some(Box::new(Pooled::new(rule, frames, settings.pool as usize, settings.bins.bytes(), true, seed)))
+    let memory = placements::memory(policy, &settings, seed);
+    Some(memory.unwrap_or_else(|| panic!("the oracle knows no policy {policy}")))
 }
 
 /// `Logs` holds what units have seen, by machine and seed.
