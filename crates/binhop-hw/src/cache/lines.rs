@@ -7,7 +7,7 @@ use binhop_base::Rng;
 
 use crate::{
     CacheConfig, Replacement,
-    replacement::{ArrayShape, FEW, Fifo, Lru, Plru, Policy, Random, Srrip, each_policy},
+    replacement::{ArrayShape, FEW, Fifo, Lru, Policy, Random, each_policy},
 };
 
 /// The word of a way that holds no line.
@@ -201,7 +201,7 @@ macro_rules! lines {
             /// One way, for which all policies are the same.
             Direct(Array<Fifo, 1>),
             $($fixed(Array<$of, $ways>),)*
-            $($policy(Array<$policy, 0>),)*
+            $($policy(Array<crate::replacement::$policy, 0>),)*
         }
 
         impl Lines {
