@@ -1,7 +1,8 @@
-//! How long one access takes: `cargo run --release -p binhop-hw --example ns_per_access`.
+//! Measures the time of one access: `cargo run --release -p binhop-hw --example ns_per_access`.
 //!
-//! The best of 100 passes over one stream kept in memory, because other work on the machine only adds. "hits" asks a level 1 with a stream of which about
-//! 2% leaves it; "misses" asks a level 2 with uniform lines of four times its size.
+//! The best of 100 passes over one stream kept in memory, because other work on the machine only adds. "hits" asks a
+//! level 1 with a stream of which about 2% leaves it; "misses" asks a level 2 with uniform lines of four times its
+//! size.
 
 use std::{hint::black_box, time::Instant};
 
@@ -39,7 +40,7 @@ impl Translation for World {
     }
 }
 
-/// What is behind does not matter here.
+/// The levels behind do not matter here.
 struct Nothing;
 
 impl Witness for Nothing {}

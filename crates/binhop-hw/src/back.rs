@@ -1,4 +1,4 @@
-//! The back: what a front lets through, and memory behind it.
+//! `Back` simulates the levels that a front's requests reach, and the memory behind them.
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PerKind, PowerOfTwo, Rng, Translation};
 
@@ -21,13 +21,14 @@ pub struct Back {
     memory: Memory,
     /// Bytes of a page.
     page: PowerOfTwo,
-    /// Its caches in the order in which they ask each other, if it takes [`FastPath::Chain`].
+    /// The caches of the back in the order in which they ask each other, if the back takes [`FastPath::Chain`].
     chain: Option<Box<[usize]>>,
     /// The requests of one level of the chain to the next level.
     between: [Vec<Request>; 2],
 }
 
-/// Requests that go through all levels of a chain before the next do: they stay in the nearest cache.
+/// So many requests go through all levels of a chain before further requests do. They stay in the processor's nearest
+/// cache.
 const CHUNK: usize = 4096;
 
 impl Back {
@@ -37,7 +38,7 @@ impl Back {
         Self::with(tree, rng, &FastPath::of(tree))
     }
 
-    /// The back of a tree, empty, that takes no other fast paths than these.
+    /// The back of a tree, empty, that takes no fast paths besides `paths`.
     #[must_use]
     pub fn with(tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
         let memory = Memory::new(tree.config());
@@ -56,7 +57,7 @@ impl Back {
         self.caches.transaction(request.origin.agent(), translation, &mut self.memory).serve(request, now)
     }
 
-    /// [`Back::request`] that tells what it does on the way.
+    /// [`Back::request`] that tells a witness what happens on the way.
     #[must_use = "the processor waits so many cycles"]
     pub fn request_witnessed<T: Translation, W: Witness>(
         &mut self,
@@ -95,7 +96,7 @@ impl Back {
     /// An agent other than the user asks memory itself: see [`Computer::ask_memory`](crate::Computer::ask_memory).
     ///
     /// # Panics
-    /// The tree does not say that this agent makes accesses, or the kind is none that memory is asked for.
+    /// The tree does not say that this agent makes accesses, or memory is never asked for this kind.
     #[must_use = "the access takes so many cycles"]
     pub fn ask_memory(&mut self, kind: Kind, at: LineAddr, origin: Origin, now: u64) -> u64 {
         assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Write), "memory is read or written");
@@ -105,8 +106,8 @@ impl Back {
         self.memory.request(Request { at, to: MEMORY, kind, origin, data: origin.unit() }, now)
     }
 
-    /// Handles stored requests; returns the cycles the processor waits for all of them. Only for trees
-    /// without write buffers, whose stalls depend on when each request is made.
+    /// Handles stored requests; returns the cycles the processor waits for all of them. The tree must have no write
+    /// buffers: their stalls depend on the cycle at which each request is made.
     #[must_use = "the processor waits so many cycles"]
     pub fn replay<T: Translation>(&mut self, requests: &[Request], translation: &T) -> u64 {
         if self.chain.is_none() {
@@ -137,7 +138,7 @@ impl Back {
     /// `common_counts` is what the filter returned for these requests.
     ///
     /// # Panics
-    /// The tree is none for a [`DirectMappedFilter`].
+    /// No [`DirectMappedFilter`] serves the tree.
     #[must_use = "the processor waits so many cycles"]
     pub fn replay_common<T: Translation>(
         &mut self,
@@ -151,10 +152,11 @@ impl Back {
         })
     }
 
-    /// Lets this back go on by itself: it learns which lines were requested so far.
+    /// Ends the replay behind a filter: the back learns which lines were requested so far, and is replayed alone from
+    /// now on.
     ///
     /// # Panics
-    /// The tree is none for a [`DirectMappedFilter`].
+    /// No [`DirectMappedFilter`] serves the tree.
     pub fn continue_alone(&mut self, direct_mapped: &DirectMappedFilter) {
         self.only().0.touched.clone_from(direct_mapped.touched());
     }
@@ -162,7 +164,7 @@ impl Back {
     /// Replays requests level by level.
     fn replay_chunk<T: Translation>(&mut self, requests: &[Request], translation: &T) {
         let Self { caches, memory, chain, between: [asked, asking], .. } = self;
-        let chain = chain.as_deref().expect("called for a chain");
+        let chain = chain.as_deref().expect("only a chain is replayed level by level");
         let (&last, before) = chain.split_last().expect("a chain has a cache");
         let mut first = Some(requests);
         for &number in before {
@@ -176,8 +178,8 @@ impl Back {
         chain::replay_last(caches.get_mut(last), last as u8, memory, requests, translation);
     }
 
-    /// Lets a chain do something; returns the cycles the processor waits. They follow from counts: each demand
-    /// access waits for the level that serves it, and for those it passed where costs add up.
+    /// Calls `act`; returns the cycles the processor waits for what `act` replays. The cycles follow from the counts:
+    /// each demand access waits for the level that serves it and, where costs add up, for every level it passed.
     pub(crate) fn waiting(&mut self, act: impl FnOnce(&mut Self)) -> u64 {
         let before = self.waited();
         act(self);
@@ -193,23 +195,23 @@ impl Back {
     /// The only cache of the stage, and what memory counts.
     pub(crate) fn only(&mut self) -> (&mut Cache, &mut MemoryCounters) {
         let mut present = self.caches.caches.iter_mut().flatten();
-        let (Some(only), None) = (present.next(), present.next()) else { panic!("one cache before memory") };
+        let (Some(only), None) = (present.next(), present.next()) else { panic!("the back has one cache") };
         (only, &mut self.memory.counters)
     }
 
-    /// From now on the requests that reach memory are kept, with the cycle each is made at, until they are taken
-    /// ([`Back::tapped`]). Only for backs that are asked one request at a time ([`Back::request`], [`Back::bind`]): a
-    /// replay counts without asking.
+    /// From now on the back keeps each request that reaches memory, with its cycle, until [`Back::tapped`] takes it.
+    /// The back must be asked one request at a time ([`Back::request`], [`Back::bind`]): a replay counts without
+    /// asking memory.
     pub fn tap(&mut self) {
         self.memory.tap = Some(Vec::new());
     }
 
-    /// The requests that have reached memory since the last call, in order.
+    /// Takes the requests that have reached memory since the last call, in order.
     pub fn tapped(&mut self) -> impl Iterator<Item = (Request, u64)> {
         self.memory.tap.iter_mut().flat_map(|tap| tap.drain(..))
     }
 
-    /// This back as a front sees it.
+    /// Joins this back and a translation: the result answers the requests of a front.
     #[inline]
     pub fn bind<'a, T: Translation>(&'a mut self, translation: &'a T) -> Bound<'a, T> {
         Bound { back: self, translation }
@@ -302,7 +304,7 @@ impl<T: Translation> Below for Bound<'_, T> {
     }
 }
 
-/// A back with the translation its caches ask, and someone who wants to know what happens on the way.
+/// A back with the translation its caches ask, and a witness of what happens on the way.
 #[derive(Debug)]
 pub struct WitnessedBack<'a, T, W> {
     back: &'a mut Back,

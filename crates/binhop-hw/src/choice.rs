@@ -1,5 +1,5 @@
-//! The choices a cache offers. Each is one list of names and meanings, which the machine parser, the
-//! help, the documentation and the tests walk.
+//! The choices a cache offers. Each choice is one list of names and meanings. The machine parser, the help, the
+//! documentation and the tests walk these lists.
 
 macro_rules! choices {
     ($(#[$doc:meta])* $type:ident { $($name:ident = $text:literal, $meaning:literal;)* }) => {
@@ -17,7 +17,7 @@ macro_rules! choices {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What it means, in a sentence.
+            /// The meaning, in a sentence.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $meaning,)* }
@@ -33,7 +33,7 @@ macro_rules! choices {
 }
 
 choices! {
-    /// By what rules references become accesses.
+    /// The rules by which references become accesses.
     Rules {
         Lines = "lines", "Every line that a reference touches is one access, and a modify is a load and a store; written data waits or goes down as each cache is told.";
         Cachegrind = "cachegrind", "As Valgrind's cachegrind counts: a reference is one access and at most one miss, a modify is one load, and written data leaves no trace.";
@@ -41,7 +41,7 @@ choices! {
 }
 
 choices! {
-    /// Which address chooses the set.
+    /// The address that chooses the set.
     IndexBy {
         Virtual = "virtual", "The virtual address; the global one where the tag is global.";
         Physical = "physical", "The physical address.";
@@ -49,7 +49,7 @@ choices! {
 }
 
 choices! {
-    /// Which address a line is recognised by.
+    /// The address that a line is recognised by.
     TagBy {
         Physical = "physical", "The physical address: one line for all mappings of a page.";
         Asid = "asid", "The virtual address together with the address space: mappings of one page are different lines.";
@@ -58,7 +58,7 @@ choices! {
 }
 
 choices! {
-    /// What happens to data that is written.
+    /// The treatment of data that is written.
     WritePolicy {
         Back = "back", "It stays in the line, which becomes dirty and is written back when it leaves.";
         Through = "through", "It is passed down at once; lines never become dirty.";
@@ -74,7 +74,7 @@ choices! {
 }
 
 choices! {
-    /// What a demand access that several levels handle costs.
+    /// The cost of a demand access that several levels handle.
     CostRule {
         Total = "total", "The cost of the level that serves it, alone.";
         Add = "add", "The costs of all levels it passes, the serving one included, behind the first.";

@@ -1,7 +1,8 @@
 //! The general path through the caches: one access at a time, with its answer.
 //!
-//! `Computer` joins a front, a back and the processor's clock. It takes every tree and every agent, and it is what the
-//! oracle is compared with. Every faster way through the same caches must leave what it would have left.
+//! `Computer` joins a front, a back and the processor's clock. It takes every tree and every agent, and the tests
+//! compare it with the oracle. Every fast path through the same caches must leave the counts and contents that
+//! `Computer` leaves.
 
 use core::borrow::BorrowMut;
 
@@ -12,7 +13,7 @@ use crate::{
     Resident, Rules, Tree, Witness, cache::cachegrind,
 };
 
-/// Front and back with the processor's clock. The two are its own, or borrowed from whoever keeps them apart.
+/// Front and back with the processor's clock. A computer owns its front and back, or borrows them.
 #[derive(Clone, Debug)]
 pub struct Computer<F = Front, B = Back> {
     /// The caches the processor asks.
@@ -23,7 +24,7 @@ pub struct Computer<F = Front, B = Back> {
     pub now: u64,
 }
 
-/// Keeps the first word on who served, and passes on what left.
+/// `FirstServed` keeps the first level that served an access, and passes everything on to another witness.
 struct FirstServed<'a, W> {
     served: Option<Level>,
     witness: &'a mut W,
@@ -55,8 +56,8 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         Self { front, back, now }
     }
 
-    /// An agent asks the cache that serves this kind (fetch, load or store) for the processor. `at` names a mapping, and
-    /// counts lines of that cache. The clock moves on if the processor waits for the agent.
+    /// An agent asks the cache that serves this kind (fetch, load or store) for the processor. `at` names a mapping,
+    /// and counts lines of that cache. The clock moves on if the processor waits for the agent.
     #[inline]
     pub fn access<T: Translation, W: Witness>(
         &mut self,
@@ -68,7 +69,7 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
     ) -> Answer {
         let front = self.front.borrow();
         let cache = front.serving[usize::from(kind != Kind::Fetch)];
-        // A cache that another asks, too, may know lines by page.
+        // A cache that is also asked by another cache may know lines by page.
         let at = match agent == Agent::User || front.tree().takes_mapping(cache) {
             true => at,
             false => LineAddr { id: translation.page(MappingId(at.id)).0, ..at },
@@ -76,9 +77,9 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         self.ask(cache, agent, kind, at, translation, witness)
     }
 
-    /// An agent asks any cache of the tree for a line: one fetch, load or store there, as if it were the first level. `at`
-    /// names the line as the caches above this one do ([`Tree::takes_mapping`]). A cache that does not serve the processor
-    /// costs what it costs an access from above.
+    /// An agent asks any cache of the tree for a line: one fetch, load or store there, as if the cache were the first
+    /// level. `at` names the line as the caches above that cache do ([`Tree::takes_mapping`]). A cache that does not
+    /// serve the processor costs what it costs an access from above.
     ///
     /// # Panics
     /// The tree does not say that this agent makes accesses, or the user asks a cache that does not serve it.
@@ -113,8 +114,8 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         self.answer(agent, cycles, served)
     }
 
-    /// An agent other than the user asks memory itself: it reads (fetch, load) or writes (write) a line of two to the power
-    /// of `unit` bytes of a page. No cache is looked at.
+    /// An agent other than the user asks memory itself: it reads (fetch, load) or writes (write) a line of two to the
+    /// power of `unit` bytes of a page. No cache is looked at.
     ///
     /// # Panics
     /// The tree does not say that this agent makes accesses, or the kind is another.
@@ -130,14 +131,14 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         Answer { cycles, served }
     }
 
-    /// The processor makes these accesses in order. Before each pass the instructions of `gaps`, at one cycle each; without
-    /// gaps no time passes but what the accesses wait for. Returns the cycles waited.
+    /// The processor makes these accesses in order, and returns the cycles waited. Before each access the
+    /// instructions of its gap pass, at one cycle each. Without gaps no time passes besides the cycles waited.
     ///
-    /// The result is that of [`Computer::access`] one by one; nobody is told more than the sum, so that fronts with a
-    /// faster way take it. Under cachegrind's rules one access may take two rows.
+    /// The result is the same as that of [`Computer::access`] for each row. Only the sum of the cycles is returned,
+    /// so that a front may take its fast path. Under cachegrind's rules one access may take two rows.
     ///
     /// # Panics
-    /// There are gaps, but not one for each row.
+    /// There are gaps, but fewer or more than rows.
     #[must_use = "the processor waited so many cycles"]
     pub fn run<A: Access, T: Translation>(&mut self, rows: &[A], gaps: &[u64], translation: &T) -> u64 {
         let (front, back) = (self.front.borrow_mut(), self.back.borrow_mut());
@@ -154,7 +155,7 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
             self.now += waited;
             return waited;
         }
-        assert_eq!(rows.len(), gaps.len(), "one gap before each row");
+        assert_eq!(rows.len(), gaps.len(), "each row has its gap");
         let (serving, mut waited) = (front.serving, 0);
         for (row, &gap) in rows.iter().zip(gaps) {
             self.now += gap;
@@ -167,8 +168,8 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         waited
     }
 
-    /// Lines leave every cache, without a cycle. Call it while the translation still answers the frame that their page had
-    /// when they came.
+    /// Lines leave every cache, without a cycle. Call this while the translation still answers the frame that the
+    /// page had when its lines came.
     ///
     /// # Panics
     /// The tree does not say that this agent makes accesses, or the user discards data.
@@ -184,8 +185,9 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         back.invalidate(agent, what, now, translation, witness);
     }
 
-    /// The frame of a page changes hands, because an agent asks for another page: its lines leave every cache, dirty ones
-    /// go to memory. `mappings`: every mapping that has led to the page since its last purge.
+    /// The frame of a page changes hands, because an agent asks for another page. The lines of the page leave every
+    /// cache, and dirty lines go to memory. `mappings` holds every mapping that has led to the page since its last
+    /// flush.
     pub fn flush_page<T: Translation, W: Witness>(
         &mut self,
         agent: Agent,

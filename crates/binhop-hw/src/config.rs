@@ -7,7 +7,7 @@ use binhop_base::{Agents, Bytes, PowerOfTwo};
 
 use crate::{CostRule, IndexBy, Origin, Replacement, Rules, TagBy, WritePolicy, WritebackOrder};
 
-/// Where a cache's requests go.
+/// The level that a cache's requests go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// To another cache of the tree, with a line no smaller.
@@ -19,9 +19,9 @@ pub enum Next {
 /// A write buffer behind a write-through cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteBufferConfig {
-    /// How many writes it holds, at least 1.
+    /// The number of writes that the buffer holds, at least 1.
     pub entries: u32,
-    /// Cycles each write takes to drain; they drain one after another.
+    /// Cycles each write takes to drain. Writes drain one after another.
     pub drain_cycles: u64,
 }
 
@@ -36,35 +36,35 @@ pub struct CacheConfig {
     pub line: PowerOfTwo,
     /// Lines in a set. A fully associative cache has size / line.
     pub ways: u32,
-    /// Which address chooses the set.
+    /// The address that chooses the set.
     pub index: IndexBy,
-    /// Whether the bits above the set index are folded into it by exclusive or, in pieces of its width.
+    /// True if the bits above the set index are folded into it by exclusive or, in pieces of its width.
     pub hashed: bool,
-    /// Which address a line is recognised by.
+    /// The address that a line is recognised by.
     pub tag: TagBy,
-    /// What happens to data that is written.
+    /// The treatment of data that is written.
     pub write: WritePolicy,
-    /// Whether a store (or data written from above) that misses brings the line in.
+    /// True if a store (or data written from above) that misses brings the line in.
     pub allocate: bool,
-    /// Which line of a full set leaves.
+    /// The rule that chooses the line of a full set that leaves.
     pub replacement: Replacement,
-    /// Whether a dirty victim is written back before or after the line is read.
+    /// The order in which a dirty victim is written back and the line is read.
     pub writeback_order: WritebackOrder,
-    /// Whether a line that leaves takes with it the lines it covers in all caches above.
+    /// True if a line that leaves takes with it the lines it covers in all caches above.
     pub inclusive: bool,
-    /// The buffer its writes wait in, if it has one (write-through only).
+    /// The buffer that its writes wait in, if there is one (write-through only).
     pub write_buffer: Option<WriteBufferConfig>,
-    /// Cycles of a demand access that missed above and is served here. The level the processor asks
-    /// serves within the instruction's own cycle.
+    /// Cycles of a demand access that missed above and that this cache serves. The level that the processor asks serves
+    /// within the instruction's own cycle.
     pub cost: u64,
-    /// Where its requests go.
+    /// The level that its requests go to.
     pub next: Next,
 }
 
 /// A tree of caches with memory at its root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeConfig {
-    /// By what rules references become accesses.
+    /// The rules by which references become accesses.
     pub rules: Rules,
     /// The caches, in any order.
     pub caches: Vec<CacheConfig>,
@@ -72,14 +72,14 @@ pub struct TreeConfig {
     pub page: PowerOfTwo,
     /// The cache the processor asks for instructions.
     pub fetch: usize,
-    /// The cache the processor asks for data; may be the same.
+    /// The cache the processor asks for data. It may also serve instructions.
     pub data: usize,
     /// Cycles of a demand access that memory serves.
     pub memory_cost: u64,
-    /// How the costs of several levels make one.
+    /// The rule that joins the costs of several levels.
     pub cost_rule: CostRule,
-    /// Who makes accesses. What an agent other than the user does is counted apart; for those that are not here nothing
-    /// is counted, or kept.
+    /// The agents that make accesses. The accesses of each agent other than the user are counted apart. Nothing is
+    /// counted or kept for an agent that is absent.
     pub agents: Agents,
 }
 
@@ -90,7 +90,7 @@ impl CacheConfig {
         self.size.0 / (u64::from(self.ways) * self.line.bytes())
     }
 
-    /// Whether a hit on the line of a set that was accessed last leaves everything as it is: see
+    /// Returns whether a hit on the line that was accessed last in its set leaves everything as it is: see
     /// [`Replacement::rehit_is_neutral`]. With one way there is nothing to remember.
     #[must_use]
     pub fn rehit_is_neutral(&self) -> bool {
@@ -103,7 +103,7 @@ impl CacheConfig {
         self.ways > 1 && self.replacement.draws()
     }
 
-    /// Whether it recognises lines by mapping rather than by page.
+    /// Returns whether the cache recognises lines by mapping rather than by page.
     pub(crate) fn keyed_by_mapping(&self) -> bool {
         self.tag == TagBy::Asid
     }
@@ -138,8 +138,8 @@ impl CacheConfig {
 }
 
 impl TreeConfig {
-    /// Panics unless these are two caches that the processor asks, and one cache behind both, as the rules at the top of
-    /// `cache/cachegrind.rs` want them.
+    /// Panics unless these are two caches that the processor asks, and one cache behind both, as the rules at the top
+    /// of `cache/cachegrind.rs` want them.
     pub(crate) fn assert_fits_cachegrind(&self) {
         let (fetch, data) = (&self.caches[self.fetch], &self.caches[self.data]);
         let apart = self.fetch != self.data && self.caches.len() == 3;

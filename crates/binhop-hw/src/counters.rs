@@ -1,29 +1,28 @@
-//! The counters of a cache: name, unit and meaning where each is born.
+//! The counters of caches and memory, each declared once with name, unit and meaning.
 //!
-//! What is kept per kind is kept per agent, too. Under the plain name of a kind (`l2.load.misses`) stands what the user
-//! did, and nothing else; what another agent did stands under the agent's name before the kind
-//! (`l2.walk.load.misses`), on machines that have this agent. So counts of different names can be added, and those of
-//! a machine of the user alone are what they always were. Counts of lines (fills, evictions, …) are of all agents
-//! together: a line belongs to nobody.
+//! Counts per kind are also kept per agent. The plain name of a kind (`l2.load.misses`) counts the user's accesses
+//! alone. The accesses of another agent are counted under the agent's name before the kind (`l2.walk.load.misses`),
+//! on machines that have this agent. So counts of different names can be added. Counts of lines (fills, evictions, …)
+//! are of all agents together: a line belongs to no agent.
 //!
-//! The general path (`cache/`) and every fast path (`fast/`) count for themselves. Each fast path, and
-//! cachegrind's rules, name every counter and say of each how it is counted or why it stays 0: a counter that one of them
-//! forgets does not compile. `tests/counters.rs` fails for a counter that the general path never counts.
+//! The general path (`cache/`) and every fast path (`fast/`) count for themselves. Each fast path, and cachegrind's
+//! rules, name every counter and say of each how it is counted or why it stays 0: a counter that one of them forgets
+//! does not compile. `tests/counters.rs` fails for a counter that the general path never counts.
 
 use core::ops::{AddAssign, Sub};
 
 use binhop_base::{Kind, PerKind};
 
-/// What a counter counts.
+/// The declaration of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterInfo {
-    /// Its name in a metric: `<cache>.<kind>.<name>` if kept per kind, otherwise `<cache>.<name>`.
+    /// The name in a metric: `<cache>.<kind>.<name>` if the counter is kept per kind, otherwise `<cache>.<name>`.
     pub name: &'static str,
-    /// Its unit.
+    /// The unit.
     pub unit: &'static str,
-    /// What one means.
+    /// The meaning of one count.
     pub meaning: &'static str,
-    /// Whether it is kept per [`Kind`].
+    /// True if it is kept per [`Kind`].
     pub per_kind: bool,
 }
 
@@ -86,7 +85,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// What one cache counts. Two snapshots can be subtracted.
+    /// The counts of one cache. Two snapshots can be subtracted.
     CacheCounters {
         accesses: PerKind<u64> = "accesses", "accesses", "Accesses to this cache, one per line touched (with rules = cachegrind one per reference).";
         misses: PerKind<u64> = "misses", "accesses", "Accesses that did not find their line here (or one of their two, with rules = cachegrind).";
@@ -106,14 +105,14 @@ counters! {
 }
 
 counters! {
-    /// What memory counts.
+    /// The counts of memory.
     MemoryCounters {
         accesses: PerKind<u64> = "accesses", "accesses", "Accesses to memory, one per line of the cache that asks (with rules = cachegrind one per miss).";
     }
 }
 
 counters! {
-    /// What one cache counts of one agent other than the user.
+    /// The counts of one agent other than the user at one cache.
     AgentCounters {
         accesses: PerKind<u64> = "accesses", "accesses", "Accesses to this cache on behalf of the agent.";
         misses: PerKind<u64> = "misses", "accesses", "Accesses on behalf of the agent that did not find their line here.";
@@ -125,7 +124,7 @@ counters! {
 }
 
 counters! {
-    /// What memory counts of one agent other than the user.
+    /// The counts of one agent other than the user at memory.
     AgentMemoryCounters {
         accesses: PerKind<u64> = "accesses", "accesses", "Accesses to memory on behalf of the agent.";
         asked: PerKind<u64> = "asked", "accesses", "Accesses that the agent made at memory itself, not through a cache.";
@@ -164,9 +163,9 @@ impl CacheCounters {
     }
 }
 
-/// What a back tells of itself: counts since the start.
+/// `Counted` gives the counts of a back since the start.
 pub trait Counted {
-    /// What a cache of the back has counted.
+    /// Returns what a cache of the back has counted.
     ///
     /// # Panics
     /// The cache belongs to the front.
@@ -176,12 +175,13 @@ pub trait Counted {
     /// # Panics
     /// The cache belongs to the front.
     fn by_agent(&self, cache: usize) -> &[AgentCounters];
-    /// How many lines a cache of the back holds, and how many of them are dirty: looked at, not counted along.
+    /// Returns how many lines a cache of the back holds, and how many of them are dirty. The lines themselves are
+    /// looked at: no counter is read.
     ///
     /// # Panics
     /// The cache belongs to the front.
     fn resident(&self, cache: usize) -> (u64, u64);
-    /// What memory has counted.
+    /// Returns what memory has counted.
     fn memory(&self) -> &MemoryCounters;
     /// Returns what memory has counted of each agent other than the user, in the tree's order of agents.
     fn memory_by_agent(&self) -> &[AgentMemoryCounters];

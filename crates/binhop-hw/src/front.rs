@@ -1,4 +1,4 @@
-//! The front: what every reference touches.
+//! `Front` simulates the caches that the processor asks, and what they depend on: every reference touches it.
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Rng, Translation};
 
@@ -29,7 +29,7 @@ impl Front {
         Self::with(tree, rng, &FastPath::of(tree))
     }
 
-    /// The front of a tree, empty, that takes no other fast paths than these.
+    /// The front of a tree, empty, that takes no fast paths besides `paths`.
     #[must_use]
     pub fn with(tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
         let serving = [tree.config().fetch, tree.config().data];
@@ -55,9 +55,9 @@ impl Front {
         self.access_uncounted(cache, kind, at, now, translation, below)
     }
 
-    /// [`Front::access`] without counting the access (a miss is counted, and all that follows from it). The
-    /// caller counts those of a whole block at once, with [`Front::add_hits`]: a counter in memory that every
-    /// access increments costs as much as the access.
+    /// [`Front::access`] without counting the access. A miss is counted, and all that follows from it. The caller
+    /// counts the accesses of a whole block at once with [`Front::add_hits`]: a counter in memory that every access
+    /// increments costs as much as the access.
     #[must_use = "the processor waits so many cycles"]
     #[inline]
     pub fn access_uncounted<T: Translation, B: Below>(
@@ -98,9 +98,10 @@ impl Front {
         &self.tree
     }
 
-    /// The processor makes the accesses of `rows` in order, each at the cache that serves its kind; returns
-    /// the cycles it waits for all. The result is that of [`Front::access`] one by one, got faster where the front
-    /// takes [`FastPath::TwoPhase`]. Only for trees without write buffers, whose stalls depend on when each access is made.
+    /// The processor makes the accesses of `rows` in order, each at the cache that serves its kind; returns the
+    /// cycles the processor waits for all. The result is the same as that of [`Front::access`] for each row, and
+    /// comes faster where the front takes [`FastPath::TwoPhase`]. The tree must have no write buffers: their stalls
+    /// depend on the cycle at which each access is made.
     #[must_use = "the processor waits so many cycles"]
     pub fn access_all<A: Access, T: Translation, B: Below>(
         &mut self,
@@ -115,22 +116,22 @@ impl Front {
         }
     }
 
-    /// Returns whether a cache holds a line that the processor may ask it for, named as in [`Front::access`]. Nothing changes, and
-    /// nothing is counted.
+    /// Returns whether a cache holds a line that the processor may ask it for, named as in [`Front::access`]. Nothing
+    /// changes, and nothing is counted.
     #[must_use]
     pub fn holds<T: Translation>(&self, cache: usize, at: LineAddr, translation: &T) -> bool {
         self.caches.get(cache).holds(at, translation)
     }
 
-    /// Adds accesses to the count: those made by [`Front::access_uncounted`], and those that the caller proved
-    /// to be hits that change nothing (the line was the last one accessed in its set, had been hit since it
-    /// came, which SRRIP remembers, and for stores is dirty already and the cache is write-back).
+    /// Counts accesses that [`Front::access_uncounted`] made, and accesses that the caller proved to be hits which
+    /// change nothing. For such a hit the line was accessed last in its set and has been hit since it came, which
+    /// SRRIP remembers. A store also needs a write-back cache in which the line is dirty already.
     #[inline]
     pub fn add_hits(&mut self, cache: usize, kind: Kind, hits: u64) {
         self.caches.get_mut(cache).counters.add_hits(kind, hits);
     }
 
-    /// Lines leave the caches of the front; then [`Back::invalidate`](crate::Back::invalidate).
+    /// Lines leave the caches of the front. Call [`Back::invalidate`](crate::Back::invalidate) next.
     pub fn invalidate<T: Translation, B: Below>(
         &mut self,
         agent: Agent,
@@ -142,9 +143,9 @@ impl Front {
         self.caches.transaction(agent, translation, below).invalidate(what, now);
     }
 
-    /// The frame of a page changes hands, because the user's program asks for another page: its lines leave. Call it while
-    /// the translation still answers the old frame, with every mapping that has led to the page since its last purge; then
-    /// [`Back::flush_page`](crate::Back::flush_page).
+    /// The frame of a page changes hands, because the user's program asks for another page: the lines of the page
+    /// leave. Call this while the translation still answers the old frame, with every mapping that has led to the
+    /// page since its last flush. Call [`Back::flush_page`](crate::Back::flush_page) next.
     pub fn flush_page<T: Translation, B: Below>(
         &mut self,
         page: PageId,

@@ -1,14 +1,14 @@
-//! The invariants hold after every run. Sender and receiver count apart from each other, and resident lines are
-//! counted by looking, so that an invariant can fail.
+//! `check` checks the invariants that hold after every run. Sender and receiver count apart from each other, and
+//! resident lines are counted by looking at them, so that an invariant can fail.
 
 use binhop_base::{Agent, Kind, PerKind, Problem, Result};
 
 use crate::{AgentCounters, CacheCounters, Counted, Front, Next, Tree};
 
-/// Checks a front and a back that has seen everything the front sent.
+/// Checks a front, and a back that has handled every request of the front.
 ///
 /// # Errors
-/// An invariant does not hold: the run is wrong, and says which cache and which invariant.
+/// An invariant does not hold: the problem names the cache and the invariant.
 pub fn check(tree: &Tree, front: &Front, back: &impl Counted) -> Result<()> {
     let config = tree.config();
     let counters = |cache| if tree.in_front(cache) { front.counters(cache) } else { back.counters(cache) };
@@ -23,7 +23,7 @@ pub fn check(tree: &Tree, front: &Front, back: &impl Counted) -> Result<()> {
         let mut sent = senders().map(|s| without_system(counters(s).sent)).fold(PerKind::default(), add);
         let mut received = counters(number).accesses;
         if number == config.fetch || number == config.data {
-            // The user's own accesses have no sender that counts.
+            // The processor sends the user's own accesses, and counts nothing.
             for kind in [Kind::Fetch, Kind::Load, Kind::Store] {
                 (sent[kind], received[kind]) = (0, 0);
             }
@@ -100,7 +100,7 @@ fn check_sent(name: &str, agent: Agent, sent: PerKind<u64>, received: PerKind<u6
     Ok(())
 }
 
-/// What stands before a kind's name in words about an agent.
+/// The prefix of a kind's name in a message about an agent.
 fn prefix(agent: Agent) -> String {
     if agent == Agent::User { String::new() } else { format!("{} ", agent.name()) }
 }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_must_arrive() {
+    fn every_request_that_is_sent_must_arrive() {
         let mut sent = PerKind::default();
         sent[Kind::Writeback] = 2;
         check_sent("l2", Agent::User, sent, sent).unwrap();

@@ -1,8 +1,8 @@
 //! The hardware of binhop: caches in a tree, and the write buffers between them.
 //!
-//! It knows no operating system: what it must know of a page it asks through [`binhop_base::Translation`].
-//! The top of `cache/access.rs` says what one access counts as, and the top of `cache/write_buffer.rs` how a write waits.
-//! One file per policy under `replacement/` says how a victim is chosen.
+//! The crate knows no operating system: it asks for the frame of a page through [`binhop_base::Translation`]. The top
+//! of `cache/access.rs` says what one access counts as, and the top of `cache/write_buffer.rs` how a write waits. One
+//! file per policy under `replacement/` says how a victim is chosen.
 #![forbid(unsafe_code)]
 
 mod back;

@@ -1,4 +1,4 @@
-//! Memory behind the last caches: it counts, costs what it costs, and may keep what it is asked.
+//! `Memory` stands behind the last caches. It counts requests, costs a fixed number of cycles, and may record requests.
 
 use binhop_base::{Agent, Agents, Kind};
 
@@ -15,7 +15,7 @@ pub(crate) struct Memory {
     pub(crate) agents: Agents,
     pub(crate) by_agent: Box<[AgentMemoryCounters]>,
     pub(crate) cost: u64,
-    /// Every request and its cycle, if someone listens.
+    /// Every request and its cycle, if they are recorded.
     pub(crate) tap: Option<Vec<(Request, u64)>>,
 }
 
@@ -54,7 +54,7 @@ impl Below for Memory {
     }
 }
 
-/// Memory, with someone who wants to know what happens before it.
+/// Memory with a witness of what happens before it.
 pub(crate) struct WitnessedMemory<'a, W> {
     pub(crate) memory: &'a mut Memory,
     pub(crate) witness: &'a mut W,

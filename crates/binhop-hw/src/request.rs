@@ -17,20 +17,22 @@ pub const PART: u8 = u8::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Request {
-    /// The line, in lines of the size that `origin` tells. A page's line when the cache asked takes pages, and always at memory.
+    /// The line, in lines of the size that `origin` tells. It is a page's line at memory, and at a cache that takes
+    /// pages.
     pub at: LineAddr,
     /// The cache that is asked, by its index in the tree, or [`MEMORY`].
     pub to: u8,
-    /// Why.
+    /// The kind of access that the request is at the level asked.
     pub kind: Kind,
-    /// On whose behalf, and in lines of which size.
+    /// The agent that caused the request, and the size of the lines that `at` counts.
     pub origin: Origin,
     /// Logarithm of the bytes asked or carried, or [`PART`].
     pub data: u8,
 }
 
-/// On whose behalf a request is made, and the bytes of the lines in which it names its line: those of the cache asked;
-/// at memory, those of whoever asks. Both in one byte, which no loop over the user's requests looks at.
+/// `Origin` holds the agent that caused a request, and the size of the lines in which the request names its line: the
+/// size at the cache asked or, at memory, the size at the cache that asks. Both take one byte, which no loop over the
+/// user's requests looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin(u8);
 
@@ -39,7 +41,7 @@ impl Origin {
     /// Logarithm of the bytes of the longest line.
     pub(crate) const LONGEST: u32 = (1 << Self::UNIT_BITS) - 1;
 
-    /// Lines of two to the power of `unit` bytes.
+    /// The origin of an agent's request in lines of two to the power of `unit` bytes.
     #[inline(always)]
     #[must_use]
     pub const fn new(agent: Agent, unit: u8) -> Self {
@@ -51,7 +53,7 @@ impl Origin {
     #[inline(always)]
     #[must_use]
     pub const fn agent(self) -> Agent {
-        // The user's comes first by far: a branch that is predicted costs less than a table.
+        // Nearly all requests are the user's: a branch that is predicted costs less than a table.
         let number = self.0 >> Self::UNIT_BITS;
         if number == Agent::User as u8 { Agent::User } else { Agent::ALL[number as usize] }
     }
@@ -67,13 +69,13 @@ impl Origin {
 const _: () = assert!(Agent::ALL.len() << Origin::UNIT_BITS <= 1 << u8::BITS);
 const _: () = assert!(size_of::<Request>() == 12);
 
-/// Whether a request brings data, and so leaves its line dirty.
+/// Returns whether a request brings data, and so leaves its line dirty.
 pub(crate) const fn is_data(kind: Kind) -> bool {
     matches!(kind, Kind::Write | Kind::Writeback)
 }
 
-/// The levels behind: where the requests of a front go. It is also told what happens on the way, as a
-/// [`Witness`]: most of those behind do not want to know.
+/// `Below` handles the requests of a front. As a [`Witness`] it is also told what happens on the way; most
+/// implementations ignore that.
 pub trait Below: Witness {
     /// Handles a request made at cycle `now`; returns the cycles the processor waits for it.
     fn request(&mut self, request: Request, now: u64) -> u64;
@@ -81,7 +83,7 @@ pub trait Below: Witness {
 
 impl Witness for Vec<Request> {}
 
-/// The recorder. It keeps no time: of use only where no count depends on it (no write buffer).
+/// A vector records requests without their cycles. That suffices for trees without write buffers.
 impl Below for Vec<Request> {
     #[inline]
     fn request(&mut self, request: Request, _now: u64) -> u64 {
@@ -90,13 +92,13 @@ impl Below for Vec<Request> {
     }
 }
 
-/// One access of a block: what it asks of the cache that serves its kind.
+/// One access of a block, at the cache that serves its kind.
 pub trait Access: Copy {
     /// Fetch, load or store.
     fn kind(self) -> Kind;
-    /// The line: a mapping's, in lines of the cache that serves the kind.
+    /// The line of a mapping, in lines of the cache that serves the kind.
     fn at(self) -> LineAddr;
-    /// Whether the access after it is the rest of the same reference: only under cachegrind's rules, where a
+    /// Returns whether the access after it is the rest of the same reference: only under cachegrind's rules, where a
     /// reference that straddles two lines is one access.
     fn goes_on(self) -> bool {
         false
@@ -117,22 +119,22 @@ impl Access for (Kind, LineAddr) {
 /// `DirtyData` decides about the data of dirty lines that are taken out of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirtyData {
-    /// It goes to memory, as accesses of kind `system`.
+    /// The data goes to memory, as accesses of kind `system`.
     WriteBack,
-    /// Nobody wants it: the same bytes are being overwritten in memory. A line that also holds other bytes is written
-    /// back all the same.
+    /// The data is dropped: the same bytes are being overwritten in memory. A line that also holds other bytes is
+    /// written back all the same.
     Discard,
 }
 
 /// Lines that are taken out of all caches from outside.
 #[derive(Clone, Debug)]
 pub struct Invalidation<'a> {
-    /// The page they belong to.
+    /// The page that the lines belong to.
     pub page: PageId,
-    /// Every mapping that has led to the page since its last purge.
+    /// Every mapping that has led to the page since its last flush.
     pub mappings: &'a [MappingId],
-    /// The bytes of the page. Every line that holds one of them leaves; above an inclusive cache, all that its line
-    /// covers.
+    /// The bytes of the page that become invalid. Every line that holds one of these bytes leaves. Above an inclusive
+    /// cache, all lines that such a line covers leave.
     pub bytes: Range<u64>,
     /// The treatment of dirty lines.
     pub data: DirtyData,
@@ -149,8 +151,8 @@ impl<'a> Invalidation<'a> {
 /// `Answer` is the result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Cycles until the access is done, beyond the instruction's own. The processor waits for them if the agent is one
-    /// that is waited for.
+    /// Cycles until the access is done, beyond the instruction's own cycle. The processor waits for them if it waits
+    /// for the agent ([`Agent::is_waited_for`]).
     pub cycles: u64,
     /// The level that held the line: see *Served by* at the top of `cache/access.rs`.
     pub served: Level,

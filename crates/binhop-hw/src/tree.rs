@@ -15,7 +15,7 @@ struct Inner {
     config: TreeConfig,
     /// For each cache, every cache whose requests reach it, directly or through others.
     above: Vec<Vec<usize>>,
-    /// For each cache, whether the caches that ask it name lines by mapping (otherwise by page). The
+    /// For each cache, true if the caches that ask it name lines by mapping, false if they name lines by page. The
     /// processor always names a mapping.
     takes_mapping: Vec<bool>,
     in_front: Vec<bool>,
@@ -25,9 +25,10 @@ impl Tree {
     /// Takes a checked configuration.
     ///
     /// # Panics
-    /// If it is not sound: see the fields of [`CacheConfig`] and [`TreeConfig`]; a cycle of caches, a line
-    /// larger than the next cache's, a cache nobody asks, a cache tagged by address space (or indexed
-    /// virtually with a physical tag) behind one that knows only pages.
+    /// The configuration is not sound. The fields of [`CacheConfig`] and [`TreeConfig`] have their rules. The tree
+    /// must have no cycle of caches, no line larger than the next cache's, and no cache that nobody asks. A cache
+    /// tagged by address space, or indexed virtually with a physical tag, must not stand behind a cache that knows
+    /// only pages.
     #[must_use]
     pub fn new(config: TreeConfig) -> Self {
         if config.rules == Rules::Cachegrind {
@@ -45,9 +46,9 @@ impl Tree {
         for sender in 0..caches.len() {
             let mut at = sender;
             while let Next::Cache(next) = caches[at].next {
-                assert_ne!(next, sender, "a cycle of caches");
+                assert_ne!(next, sender, "the caches form a cycle");
                 above[next].push(sender);
-                assert!(above[next].len() <= caches.len(), "a cycle of caches");
+                assert!(above[next].len() <= caches.len(), "the caches form a cycle");
                 at = next;
             }
         }
@@ -57,7 +58,7 @@ impl Tree {
                 let sends_here = |sender: &CacheConfig| sender.next == Next::Cache(cache);
                 assert!(
                     served(cache) || caches.iter().any(sends_here),
-                    "{}: nobody asks",
+                    "{}: no cache asks it, and it does not serve the processor",
                     caches[cache].name
                 );
                 !caches.iter().any(|sender| sends_here(sender) && !sender.keyed_by_mapping())
@@ -80,7 +81,7 @@ impl Tree {
         Self(Arc::new(Inner { config, above, takes_mapping, in_front }))
     }
 
-    /// What it was made from.
+    /// The configuration that the tree was made from.
     #[must_use]
     pub fn config(&self) -> &TreeConfig {
         &self.0.config
@@ -93,28 +94,28 @@ impl Tree {
         self.0.in_front[cache]
     }
 
-    /// Whether some front cache's set depends on the frame: then a front serves one placement only.
+    /// Returns whether some front cache's set depends on the frame. Then a front serves one placement only.
     #[must_use]
     pub fn front_depends_on_placement(&self) -> bool {
         self.front().any(|cache| cache.index == IndexBy::Physical && !self.index_is_inside_page(cache))
     }
 
-    /// Whether some front cache draws random victims: then a front serves one seed only.
+    /// Returns whether some front cache draws random victims. Then a front serves one seed only.
     #[must_use]
     pub fn front_depends_on_seed(&self) -> bool {
         self.front().any(CacheConfig::draws)
     }
 
-    /// Whether there is a write buffer: then the time of each request decides counts (stalls), and
-    /// requests cannot be recorded without it.
+    /// Returns whether there is a write buffer. Then stalls depend on the cycle of each request, and requests cannot be
+    /// recorded without their cycles.
     #[must_use]
     pub fn has_write_buffer(&self) -> bool {
         self.config().caches.iter().any(|cache| cache.write_buffer.is_some())
     }
 
-    /// Whether each request of the front must be answered before its next access: a write buffer stalls, an
-    /// inclusive cache takes lines out of those above, or front and back are one loop, as under cachegrind's rules.
-    /// Otherwise requests may be recorded and replayed.
+    /// Returns whether each request of the front must be answered before the front's next access. That is so where a
+    /// write buffer stalls, where an inclusive cache invalidates lines above it, and under cachegrind's rules, where
+    /// front and back are one loop. Otherwise requests may be recorded and replayed.
     #[must_use]
     pub fn answers_at_once(&self) -> bool {
         self.config().rules == Rules::Cachegrind
@@ -122,8 +123,8 @@ impl Tree {
             || self.config().caches.iter().any(|cache| cache.inclusive)
     }
 
-    /// Why the front of another tree is not this one's, asking the same of what stands behind it; `None`: it is, and
-    /// one front serves the backs of both.
+    /// Returns why one front cannot serve the backs of this tree and of another; `None` if it can. Both fronts must
+    /// be equal, and must make the same requests of the levels behind them.
     #[must_use]
     pub fn front_differs(&self, other: &Self) -> Option<&'static str> {
         let front = |tree: &Self| -> Vec<_> {
@@ -154,20 +155,21 @@ impl Tree {
         &self.0.above[cache]
     }
 
-    /// The lines of the inclusive caches that this cache's requests reach.
+    /// The line sizes of the inclusive caches that this cache's requests reach.
     pub(crate) fn inclusive_behind(&self, cache: usize) -> impl Iterator<Item = PowerOfTwo> {
         let all = self.config().caches.iter().zip(&self.0.above);
         all.filter(move |(behind, above)| behind.inclusive && above.contains(&cache))
             .map(|(behind, _)| behind.line)
     }
 
-    /// Whether those who ask a cache name lines by mapping; otherwise by page. The processor names mappings.
+    /// Returns whether the processor or the caches that ask a cache name lines by mapping. Otherwise they name lines
+    /// by page.
     #[must_use]
     pub fn takes_mapping(&self, cache: usize) -> bool {
         self.0.takes_mapping[cache]
     }
 
-    /// Whether the offset within the page alone chooses the set.
+    /// Returns whether the offset within the page alone chooses the set.
     pub(crate) fn index_is_inside_page(&self, cache: &CacheConfig) -> bool {
         let lines_per_page = self.config().page.bytes() >> cache.line.log2();
         cache.sets() == 1 || (!cache.hashed && cache.sets() <= lines_per_page)
@@ -178,7 +180,7 @@ impl Tree {
     }
 }
 
-/// The page-keyed tag that needs no more than a page to be indexed this way.
+/// The tag that a cache of this index may have if the caches above name lines by page.
 fn cache_tag_of(index: IndexBy) -> TagBy {
     match index {
         IndexBy::Physical => TagBy::Physical,

@@ -1,4 +1,4 @@
-//! A witness is told what an access does on its way: which level served it, and which lines left.
+//! A witness is told what an access does on its way: the level that served it, and the lines that left.
 
 use binhop_base::LineAddr;
 
@@ -11,15 +11,15 @@ pub enum Level {
     Memory,
 }
 
-/// Why a line left a cache.
+/// The reason why a line left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RemovalCause {
-    /// Another line needed the room.
+    /// Another line needed the way.
     Evicted,
     /// An inclusive cache behind lost the line that covers it.
     Invalidated,
-    /// It was taken out from outside: its frame changes hands, or someone invalidates the line.
-    Purged,
+    /// A flush or an invalidation from outside removed the line.
+    Flushed,
 }
 
 /// A line that left a cache.
@@ -29,29 +29,29 @@ pub struct RemovedLine {
     pub cache: usize,
     /// The line, in lines of that cache: of a mapping if the cache is tagged by address space, otherwise of a page.
     pub at: LineAddr,
-    /// Whether it held data that the level behind did not. An evicted line of an inclusive cache has the data of the
+    /// True if it held data that the level behind did not. An evicted line of an inclusive cache has the data of the
     /// lines it covers, which were invalidated just before.
     pub dirty: bool,
-    /// Why it left.
+    /// The reason why the line left.
     pub cause: RemovalCause,
 }
 
-/// A `Witness` is told what an access does on its way, in the order in which it happens. `()` does not want to know, and
-/// costs nothing.
+/// A `Witness` is told what an access does on its way, in the order in which it happens. The witness `()` ignores
+/// everything, and costs nothing.
 pub trait Witness {
-    /// The access, or a store's data, was served by this level. Only the first word of an access counts: a store that
-    /// read its line from one level passes its data down to others.
+    /// This level served the access, or the data of a store. Only the first call for an access counts: a store that
+    /// reads its line from one level passes its data down to further levels.
     #[inline(always)]
     fn served(&mut self, _by: Level) {}
 
-    /// A line left a cache. Among the lines that left for one other (or one purge), no order is promised.
+    /// A line left a cache. The lines that leave for one other line, or in one flush, come in no particular order.
     #[inline(always)]
     fn removed(&mut self, _line: RemovedLine) {}
 }
 
 impl Witness for () {}
 
-/// The list of what left, in order.
+/// A vector lists the lines that left, in order.
 impl Witness for Vec<RemovedLine> {
     #[inline]
     fn removed(&mut self, line: RemovedLine) {

@@ -1,4 +1,4 @@
-//! Cachegrind's rules: the textbook's cases by hand, then random caches and references against the oracle.
+//! Tests of cachegrind's rules: small cases by hand, then random caches and references against the oracle.
 
 mod common;
 
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 const PAGE: u64 = 256;
 const PAGES: u32 = 8;
 
-/// A line of a reference, and whether another follows.
+/// A line of a reference: its kind, its place, and true if a further line of the reference follows.
 #[derive(Clone, Copy, Debug)]
 struct Row(Kind, LineAddr, bool);
 
@@ -127,7 +127,7 @@ impl Pair {
     }
 }
 
-/// One line of 16 bytes in each of 4 sets; the last level twice that.
+/// Each cache of the first level has one line of 16 bytes in each of 4 sets; the last level has 8 sets.
 const TINY: Sizes = [(16, 4, 1), (16, 4, 1), (16, 8, 1)];
 
 #[test]
@@ -137,7 +137,7 @@ fn a_straddle_is_one_access_and_one_miss() {
     assert_eq!(pair.slow.nine(), [0, 0, 0, 1, 1, 1, 0, 0, 0]);
     assert_eq!(pair.front.counters(1).fills, 2);
     pair.assert_equal();
-    // Both are here now; then one of them leaves, and it is one miss again, at both levels.
+    // Both lines are here now. Then one of them leaves, and the same reference is one miss again, at both levels.
     pair.refer(Kind::Store, 0x0c, 8);
     pair.refer(Kind::Load, 0x90, 8);
     pair.refer(Kind::Load, 0x0c, 8);
@@ -152,7 +152,7 @@ fn the_last_level_is_asked_for_the_line_that_level_1_held_too() {
     for address in [0x00, 0x10, 0x20] {
         pair.refer(Kind::Load, address, 4);
     }
-    // Level 1 has line 0, 1, 2; the last level 1 and 2. The straddle of 2 and 3 makes 3 come and 2 stay.
+    // Level 1 has lines 0, 1 and 2; the last level has 1 and 2. The reference to 2 and 3 brings 3 in, and 2 stays.
     pair.refer(Kind::Load, 0x2c, 8);
     assert_eq!(pair.slow.ll.set(0), [3, 2]);
     pair.assert_equal();

@@ -1,4 +1,4 @@
-//! The replay behind a shared front into one direct-mapped cache: what its packed counts hold.
+//! Tests of the replay behind a `DirectMappedFilter`: its packed counts do not overflow.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -9,7 +9,7 @@ use common::{World, plain, tree};
 
 const PAGE: u64 = 4096;
 const LINE: u64 = 64;
-/// More than any chunk of requests between two emptyings of the packed counts.
+/// More requests than the replay counts before it empties its packed counts.
 const EACH: u32 = 3000;
 
 #[test]

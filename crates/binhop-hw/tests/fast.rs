@@ -1,25 +1,25 @@
-//! Every fast path against the stepper: equal counts, contents and cycles, on trees that allow the path.
+//! Tests of every fast path against the stepper: equal counts, contents and cycles, on trees that allow the path.
 //!
-//! The stepper (`Computer`) makes one access at a time. Beside it stands a front that takes no fast path, or only the one
-//! at hand, and records what it lets through; then the path's own way through that.
+//! The stepper (`Computer`) makes one access at a time. Beside it, a front that takes only the tested path, or no path,
+//! records its requests. The tested path then replays the requests.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 
-use binhop_base::{Agent, Agents, Bytes, Kind, LineAddr, PageId, PerKind, Rng};
+use binhop_base::{Agent, Kind, LineAddr, PageId, PerKind, Rng};
 use binhop_hw::{
     Back, CacheConfig, Computer, CostRule, Counted, DirectMappedFilter, FastPath, FastPathSet, FastPaths,
-    Front, IndexBy, KnownHitFilter, LruStack, LruStackShape, Next, Replacement, Request, Rules, TagBy, Tree,
-    TreeConfig, WriteBufferConfig, WritePolicy, WritebackOrder,
+    Front, IndexBy, KnownHitFilter, LruStack, LruStackShape, Next, Replacement, Request, TagBy, Tree,
+    TreeConfig, WritebackOrder,
 };
-use common::{World, plain, power, tree};
+use common::{World, plain, power, resize, tree};
 use proptest::prelude::*;
 
-/// Bytes of a page; pages.
+/// Bytes of a page, and the number of pages.
 const PAGE: u64 = 256;
 const PAGES: u32 = 24;
 
-/// No path but one.
+/// Switches off every path except `path`.
 fn only(tree: &Tree, path: Option<FastPath>) -> FastPaths {
     let others = FastPath::ALL.iter().filter(|&&other| Some(other) != path);
     FastPath::of(tree).without(others.fold(FastPathSet::NONE, |off, &other| off.with(other)))
@@ -32,7 +32,7 @@ struct Draw {
     /// Ways and sets of level 1; its line is 16 bytes.
     front: (u32, u64),
     virtually: bool,
-    /// Line, ways, sets, replacement, whether hashed, and cost of each level behind.
+    /// Line, ways, sets, replacement, hashed index, and cost of each level behind level 1.
     behind: Vec<(u64, u32, u64, Replacement, bool, u64)>,
     evict_first: bool,
     add: bool,
@@ -99,23 +99,18 @@ impl Draw {
     }
 }
 
-fn resize(cache: &mut CacheConfig, ways: u32, sets: u64) {
-    cache.ways = ways;
-    cache.size = Bytes(cache.line.bytes() * u64::from(ways) * sets);
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Access(Kind, u32, u64),
     /// A page's frame changes hands.
     FlushPage(u32),
-    /// What was recorded so far is replayed.
+    /// The requests recorded so far are replayed.
     Replay,
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let kind = prop::sample::select(vec![Kind::Fetch, Kind::Load, Kind::Store]);
-    // Neighbours are common: a line of level 2 is asked for again.
+    // Neighbours are common, so that a line of level 2 is asked for again.
     let page = prop_oneof![3 => 0..4u32, 2 => 0..PAGES];
     let event = prop_oneof![
         60 => (kind, page, 0..PAGE).prop_map(|(kind, page, offset)| Event::Access(kind, page, offset)),
@@ -125,7 +120,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..600)
 }
 
-/// Where pages lie in one lane.
+/// The frames of the pages in one lane.
 fn world(lane: u64) -> World {
     World {
         frames: (0..u64::from(PAGES)).map(|page| page * 5 + lane * 7).collect(),
@@ -133,22 +128,22 @@ fn world(lane: u64) -> World {
     }
 }
 
-/// What stands behind a recorded front in one lane, in place of the backs of the trees.
+/// `BackModel` replays the requests of a recorded front in one lane, in place of the backs of the trees.
 trait BackModel {
     /// Handles requests that the front let through.
     fn replay(&mut self, requests: &[Request], world: &World);
     fn flush_page(&mut self, page: PageId, world: &World);
-    /// Equal to the stepper of the tree with this number: all but the front.
+    /// Checks that the back and the cycles equal those of the stepper of the tree with this number.
     fn assert_equal(&self, number: usize, tree: &Tree, stepper: &Computer, waited: u64);
 }
 
-/// One stepper for each tree beside one recording front; trees of equal fronts.
+/// `Lane` runs one stepper for each tree beside one recording front. The trees have equal fronts.
 struct Lane<B> {
     trees: Vec<Tree>,
     world: World,
     steppers: Vec<Computer>,
     front: Front,
-    /// Cycles that the recording front made.
+    /// Cycles that the processor waited for the recording front.
     waited: u64,
     behind: B,
 }
@@ -217,7 +212,7 @@ fn assert_equal_backs(tree: &Tree, back: &Back, stepper: &Computer) {
     assert_eq!(back.memory(), stepper.back.memory());
 }
 
-/// Backs that take these paths at most, and nothing else.
+/// Backs that take the tested path at most.
 struct Plain(Vec<(Back, u64)>);
 
 impl Plain {
@@ -247,7 +242,7 @@ impl BackModel for Plain {
     }
 }
 
-/// Backs that see what a known-hit filter left.
+/// Backs behind a known-hit filter.
 struct Filtered(KnownHitFilter, Plain);
 
 impl BackModel for Filtered {
@@ -299,7 +294,7 @@ fn two_phase(draw: &Draw, events: &[Event]) {
 fn chain(draw: &Draw, events: &[Event]) {
     let mut levels: Vec<CacheConfig> =
         (0..1 + draw.behind[3].5 as usize % 3).map(|n| draw.level(n, |_| {})).collect();
-    // Lines grow on the way to memory; a virtual level 1 behind which mappings are named allows no chain.
+    // Lines grow on the way to memory. A virtually tagged level 1 names mappings, and allows no chain.
     levels.sort_by_key(|level| level.line.bytes());
     let draw = Draw { virtually: false, ..draw.clone() };
     let trees = vec![draw.tree(&levels)];
@@ -346,8 +341,8 @@ fn lru_stack(draw: &Draw, events: &[Event]) {
     Lane::new(trees, 1, None, LruStack::new(shape, 8)).run(events);
 }
 
-/// One direct-mapped filter for three lanes behind one front, as a shared front has it: level 1 does not depend on the placement, and no
-/// page is purged.
+/// One direct-mapped filter serves three lanes behind one front, as behind a shared front: level 1 does not depend on the
+/// placement, and no page is flushed.
 fn direct_mapped(draw: &Draw, events: &[Event]) {
     let (ways, sets) = draw.front;
     let draw = Draw { virtually: false, front: (ways, sets.min(PAGE / 16)), ..draw.clone() };
@@ -383,7 +378,7 @@ fn direct_mapped(draw: &Draw, events: &[Event]) {
         waited += front.access_all(&rows, &world(0), &mut requests);
         rows.clear();
         let common_counts = direct_mapped.filter(&mut requests, 0);
-        // Sharing ends here at the latest: then the backs go on by themselves.
+        // Sharing ends here at the latest. Then the backs continue alone.
         let ends = step > events.len() / 2;
         for ((back, behind), (stepper, world)) in backs.iter_mut().zip(&steppers) {
             *behind += back.replay_common(&requests, &common_counts, world);
@@ -438,124 +433,4 @@ proptest! {
     fn every_fast_path_leaves_what_the_stepper_leaves(draw in draw(), events in events()) {
         FastPath::ALL.iter().for_each(|&path| check(path, &draw, &events));
     }
-}
-
-/// A tree that allows every path: two levels, direct-mapped.
-fn allowed() -> TreeConfig {
-    let caches = vec![plain("l1", 64, 16, 1, Next::Cache(1)), plain("l2", 1024, 32, 1, Next::Memory)];
-    tree(caches, PAGE, 0, 0)
-}
-
-fn why_not(path: FastPath, change: impl Fn(&mut TreeConfig)) -> Option<&'static str> {
-    let mut config = allowed();
-    change(&mut config);
-    FastPath::of(&Tree::new(config)).why_not(path)
-}
-
-#[test]
-fn every_path_says_what_it_is_and_is_allowed_somewhere() {
-    for &path in FastPath::ALL {
-        assert!(path.meaning().ends_with('.') && !path.name().contains(' '), "{path:?}");
-        assert_eq!(why_not(path, |_| {}), None, "{path:?}");
-        let off = FastPath::of(&Tree::new(allowed())).without(FastPathSet::NONE.with(path));
-        assert_eq!(off.why_not(path), Some("switched off"));
-        let others = FastPath::ALL.iter().filter(|&&other| other != path);
-        assert!(others.into_iter().all(|&other| off.takes(other)));
-    }
-    assert!(FastPath::ALL.iter().all(|&path| FastPathSet::ALL.contains(path)));
-}
-
-/// Changes to the tree that allows everything, and the paths that they leave.
-#[test]
-fn what_a_path_cannot_take_it_refuses() {
-    use FastPath::{Chain, DirectMapped, KnownHits, LruStack, TwoPhase};
-    type Change = fn(&mut TreeConfig);
-    let cases: &[(Change, &[FastPath])] = &[
-        (|tree| tree.caches[1].inclusive = true, &[]),
-        (
-            |tree| {
-                tree.caches[1].write = WritePolicy::Through;
-                tree.caches[1].write_buffer = Some(WriteBufferConfig { entries: 1, drain_cycles: 1 });
-            },
-            &[],
-        ),
-        (|tree| tree.agents = Agents::USER.with(Agent::Walk), &[TwoPhase]),
-        (|tree| tree.caches[0].write = WritePolicy::Through, &[Chain, DirectMapped, KnownHits, LruStack]),
-        (|tree| tree.caches[0].allocate = false, &[Chain, DirectMapped, KnownHits, LruStack]),
-        (|tree| tree.caches[0].hashed = true, &[Chain, DirectMapped, KnownHits, LruStack]),
-        (|tree| resize(&mut tree.caches[0], 3, 4), &[Chain, DirectMapped, KnownHits, LruStack]),
-        (|tree| tree.caches[1].write = WritePolicy::Through, &[TwoPhase]),
-        (|tree| tree.caches[1].allocate = false, &[TwoPhase]),
-        (|tree| tree.caches[1].hashed = true, &[TwoPhase, Chain]),
-        (|tree| resize(&mut tree.caches[1], 2, 16), &[TwoPhase, Chain, KnownHits, LruStack]),
-        (|tree| resize(&mut tree.caches[1], 64, 16), &[TwoPhase, Chain, KnownHits]),
-        (|tree| resize(&mut tree.caches[1], 1, 4), &[TwoPhase, Chain, KnownHits, LruStack]),
-        (
-            |tree| {
-                resize(&mut tree.caches[1], 2, 16);
-                tree.caches[1].replacement = Replacement::Srrip;
-            },
-            &[TwoPhase, Chain],
-        ),
-        (
-            |tree| {
-                resize(&mut tree.caches[1], 2, 16);
-                tree.caches[1].replacement = Replacement::Fifo;
-            },
-            &[TwoPhase, Chain, KnownHits],
-        ),
-        (|tree| tree.caches[1].replacement = Replacement::Srrip, FastPath::ALL),
-        (
-            |tree| {
-                tree.caches[1].next = Next::Cache(2);
-                tree.caches.push(plain("l3", 4096, 32, 1, Next::Memory));
-            },
-            &[TwoPhase, Chain],
-        ),
-        // Two caches behind the front, each asked by one of level 1.
-        (
-            |tree| {
-                tree.caches.push(plain("l1d", 64, 16, 1, Next::Cache(3)));
-                tree.caches.push(plain("l2d", 1024, 32, 1, Next::Memory));
-                tree.data = 2;
-            },
-            &[TwoPhase],
-        ),
-        // Level 1 for data asks memory itself.
-        (
-            |tree| {
-                tree.caches.push(plain("l1d", 64, 16, 1, Next::Memory));
-                tree.data = 2;
-            },
-            &[TwoPhase, Chain, KnownHits, LruStack],
-        ),
-        // Two caches of level 1 of different shapes.
-        (
-            |tree| {
-                tree.caches.push(plain("l1d", 128, 16, 1, Next::Cache(1)));
-                tree.data = 2;
-            },
-            &[Chain, DirectMapped, KnownHits, LruStack],
-        ),
-        (|tree| tree.caches[0].tag = TagBy::Asid, &[TwoPhase]),
-        (|tree| (tree.caches[1].index, tree.caches[1].tag) = (IndexBy::Virtual, TagBy::Global), &[TwoPhase]),
-    ];
-    for (number, (change, left)) in cases.iter().enumerate() {
-        for &path in FastPath::ALL {
-            let why = why_not(path, change);
-            assert_eq!(why.is_none(), left.contains(&path), "case {number}, {}: {why:?}", path.name());
-        }
-    }
-}
-
-#[test]
-fn cachegrind_s_rules_allow_none() {
-    let caches = vec![
-        plain("i1", 64, 16, 1, Next::Cache(2)),
-        plain("d1", 64, 16, 1, Next::Cache(2)),
-        plain("ll", 1024, 16, 1, Next::Memory),
-    ];
-    let config = TreeConfig { rules: Rules::Cachegrind, ..tree(caches, PAGE, 0, 1) };
-    let paths = FastPath::of(&Tree::new(config));
-    assert!(FastPath::ALL.iter().all(|&path| paths.why_not(path).unwrap().contains("cachegrind")));
 }

@@ -1,5 +1,5 @@
-//! Backs behind a known-hit filter against the same backs without one: every count, what is resident and where, and the
-//! cycles, after every few requests.
+//! Tests of `KnownHitFilter`: backs behind a filter and the same backs without a filter have equal counts, contents and
+//! cycles after every few requests.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -26,8 +26,7 @@ fn machine(sets: u64, ways: u32, replacement: Replacement) -> Tree {
     Tree::new(TreeConfig { memory_cost: 200, ..tree(vec![level1, level2], PAGE, 0, 0) })
 }
 
-/// Caches that may stand behind one known-hit filter have any sets and ways, and every replacement that a repeated hit
-/// leaves as it is.
+/// The sets, ways and replacement of a cache that a known-hit filter may serve. The replacement ignores a repeated hit.
 fn shape() -> impl Strategy<Value = (u64, u32, Replacement)> {
     let known: Vec<_> = Replacement::ALL.iter().copied().filter(|policy| policy.rehit_is_neutral()).collect();
     let sets = prop::sample::select(vec![1u64, 2, 4, 8, 32, 128]);
@@ -46,7 +45,7 @@ fn event() -> impl Strategy<Value = Event> {
     let kinds = vec![Kind::Fetch, Kind::Load, Kind::Store, Kind::Fill, Kind::Write, Kind::Writeback];
     let data = prop::sample::select(vec![PART, 5, 6]);
     let to = prop_oneof![12 => Just(1u8), 1 => Just(MEMORY)];
-    // Few lines: repeats are common.
+    // The lines are few, so that repeats are common.
     let line = 0u32..(PAGE / LINE) as u32;
     let line = prop_oneof![2 => Just(0u32), 1 => line];
     let request =
@@ -60,14 +59,15 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// One back with the known-hit filter before it and its like without, and the cycles the processor waited for each.
+/// One back behind the known-hit filter, the same back without the filter, and the cycles the processor waited for
+/// each.
 struct Pair {
     with: Back,
     without: Back,
     waited: [u64; 2],
 }
 
-/// Requests that the known-hit filter took out.
+/// Runs the events through both backs of each shape. Returns the number of requests that the filter removed.
 fn compare(shapes: &[(u64, u32, Replacement)], events: &[Event]) -> u64 {
     let trees: Vec<Tree> =
         shapes.iter().map(|&(sets, ways, replacement)| machine(sets, ways, replacement)).collect();
@@ -132,15 +132,15 @@ fn a_repeat_is_removed_unless_another_line_or_a_flush_of_its_page_comes_between(
             data: 6,
         })
     };
-    // Pages have eight lines: line 0 of every page is in set 0 of the four.
+    // Pages have eight lines, so line 0 of every page is in set 0 of the four sets.
     let taken = |events: &[Event]| compare(&shapes, events);
     assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 0), ask(Kind::Fetch, 0, 0)]), 2);
     assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 1), ask(Kind::Load, 0, 0)]), 1);
     assert_eq!(taken(&[ask(Kind::Load, 0, 0), ask(Kind::Load, 0, 4), ask(Kind::Load, 0, 0)]), 0);
     assert_eq!(taken(&[ask(Kind::Load, 0, 0), Event::FlushPage(0), ask(Kind::Load, 0, 0)]), 0);
-    // Another page's lines leave, even those of the same slot: this page's stay.
+    // A flush of another page, even of a page with lines in the same slot, leaves this page's lines.
     assert_eq!(taken(&[ask(Kind::Load, 0, 0), Event::FlushPage(4), ask(Kind::Load, 0, 0)]), 1);
-    // The first data makes the line dirty, which is no repeat; more data changes nothing.
+    // The first write makes the line dirty, and is passed on. Further writes change nothing.
     let written = [Kind::Load, Kind::Write, Kind::Writeback, Kind::Store];
     assert_eq!(taken(&written.map(|kind| ask(kind, 0, 0))), 2);
 }

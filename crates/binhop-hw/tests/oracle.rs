@@ -1,4 +1,4 @@
-//! Random trees, random references: the fast model equals the oracle in every count, cycle and line.
+//! Property tests of random trees and references: the fast model equals the oracle in every count, cycle and line.
 
 mod common;
 
@@ -27,13 +27,13 @@ proptest! {
     }
 
     #[test]
-    fn a_recorded_front_replayed_into_a_back_is_the_whole(
+    fn a_recorded_front_and_a_replayed_back_equal_the_stepper(
         shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5), seed in 0u64..8, add_costs: bool,
         world in world(), events in events(false), cut in 0usize..400, common: bool,
     ) {
         let mut config = build(shape, &raw, add_costs, false);
         if common {
-            // The kind of back that has a loop of its own.
+            // Such backs take the chain.
             for cache in &mut config.caches {
                 (cache.write, cache.allocate) = (WritePolicy::Back, cache.next != Next::Memory || cache.allocate);
                 (cache.inclusive, cache.hashed) = (false, false);
@@ -55,7 +55,7 @@ proptest! {
             whole.user(kind, at, &world);
             waited += front.access(asked, kind, at, 0, &world, &mut recorded);
             if step == cut {
-                // Sharing may end anywhere: clones go on where the originals stand.
+                // Sharing may end anywhere: clones continue where the originals are.
                 waited += back.replay(&recorded, &world);
                 recorded.clear();
                 (front, back) = (front.clone(), back.clone());
@@ -77,13 +77,13 @@ proptest! {
     }
 
     #[test]
-    fn blocks_of_accesses_are_the_same_as_one_by_one(
+    fn blocks_of_accesses_equal_single_accesses(
         shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5), common in any::<bool>(),
         seed in 0u64..8, world in world(), events in events(false), block in 1usize..300,
     ) {
         let mut config = build(shape, &raw, false, false);
         if common {
-            // The kind of front that has a loop of its own: random trees are rarely one.
+            // Such fronts take the two-phase path, which random trees rarely allow.
             let first = config.caches[config.fetch].clone();
             for cache in &mut config.caches {
                 (cache.write, cache.allocate) = (WritePolicy::Back, true);
@@ -134,9 +134,10 @@ proptest! {
         binhop_hw::check(&tree, &blocked, &back_blocked).unwrap();
     }
 
-    /// What [`Tree::front_depends_on_placement`] and [`Tree::front_depends_on_seed`] promise.
+    /// A front is the same under every placement and seed that [`Tree::front_depends_on_placement`] and
+    /// [`Tree::front_depends_on_seed`] exclude.
     #[test]
-    fn a_front_that_says_it_is_independent_lets_the_same_through(
+    fn an_independent_front_makes_the_same_requests(
         shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5),
         world in world(), events in events(false), moved in 1u64..1000,
     ) {
@@ -162,9 +163,9 @@ proptest! {
         prop_assert_eq!(run(0, &world), run(seed, &elsewhere));
     }
 
-    /// A purge leaves nothing of the page anywhere, and touches nothing else.
+    /// A flush removes every line of the page, and nothing else.
     #[test]
-    fn a_purge_takes_the_page_and_nothing_else(
+    fn a_flush_removes_the_page_and_nothing_else(
         shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5),
         world in world(), events in events(false), page in 0..common::PAGES,
     ) {

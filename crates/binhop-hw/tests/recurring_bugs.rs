@@ -1,5 +1,5 @@
-//! What goes wrong again and again in simulators of caches, by the trackers of ChampSim, drcachesim, gem5,
-//! Sniper, pycachesim and others: a test each.
+//! One test for each bug that recurs in cache simulators, by the issue trackers of ChampSim, drcachesim, gem5, Sniper,
+//! pycachesim and others.
 
 mod common;
 
@@ -45,7 +45,7 @@ fn a_store_is_no_extra_load_at_any_level() {
     }
     let memory = computer.back.memory().accesses;
     assert_eq!((memory[Kind::Store], memory.total()), (1, 1));
-    // The line is dirty where the processor stored it, and nowhere else.
+    // The line is dirty only in the cache that the processor asked.
     assert_eq!((computer.front.resident(0), computer.back.resident(1)), ((1, 1), (1, 0)));
 }
 
@@ -122,8 +122,8 @@ fn what_was_counted_before_a_snapshot_is_not_counted_after_it_and_the_caches_sta
     assert_eq!((measured.accesses[Kind::Load], measured.misses[Kind::Load]), (2, 1));
 }
 
-/// Mappings 0 and 1 are the same virtual page of two address spaces with a page each; 2 is a third space's
-/// mapping of page 0.
+/// Mappings 0 and 1 map one virtual page in two address spaces to two pages. Mapping 2 is a third space's mapping of
+/// page 0.
 fn three_spaces() -> World {
     World { frames: vec![5, 9], mappings: vec![(0, 7), (1, 7), (0, 7)] }
 }
@@ -145,7 +145,7 @@ fn one_process_does_not_hit_the_line_of_another_at_the_same_virtual_address() {
         computer.user(Kind::Load, page(0), &world);
         computer.user(Kind::Load, page(1), &world);
         assert_eq!(computer.counters(0).misses[Kind::Load], 2, "{index:?} {tag:?}");
-        // A page that two spaces share is one line where the tag names the page, two where it names the space.
+        // A page that two spaces share has one line if the tag names the page, and two lines if it names the space.
         computer.user(Kind::Load, page(2), &world);
         let expected = if tag == TagBy::Asid { 3 } else { 2 };
         assert_eq!(computer.counters(0).misses[Kind::Load], expected, "{index:?} {tag:?}");

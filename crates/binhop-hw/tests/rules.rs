@@ -1,4 +1,4 @@
-//! The order of transactions, inclusion, costs and the write buffer, one small case each.
+//! Small tests of the counting rules: order of transactions, inclusion, costs, and the write buffer.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn line(id: u32, line: u32) -> LineAddr {
     LineAddr { id, line }
 }
 
-/// What a direct-mapped cache of one line asks when a dirty line makes way for another.
+/// The requests of a direct-mapped cache of one line that evicts a dirty line.
 fn requests(order: WritebackOrder) -> Vec<(Kind, u32)> {
     let cache = CacheConfig { writeback_order: order, ..plain("l1", 16, 16, 1, Next::Memory) };
     let tree = Tree::new(tree(vec![cache], 16, 0, 0));
@@ -32,7 +32,7 @@ fn requests(order: WritebackOrder) -> Vec<(Kind, u32)> {
 }
 
 #[test]
-fn the_write_back_goes_before_or_after_the_read_as_told() {
+fn the_write_back_precedes_or_follows_the_read_as_configured() {
     let store = (Kind::Store, 0);
     let (read, writeback) = ((Kind::Load, 1), (Kind::Writeback, 0));
     assert_eq!(requests(WritebackOrder::BeforeFill), [store, writeback, read]);
@@ -47,7 +47,7 @@ fn inclusive(order: WritebackOrder) -> TreeConfig {
 }
 
 #[test]
-fn an_invalidation_of_no_byte_takes_no_line() {
+fn an_invalidation_of_no_byte_removes_no_line() {
     let cache = plain("l1", 64, 16, 1, Next::Memory);
     let agents = Agents::USER.with(Agent::Device);
     let tree = Tree::new(TreeConfig { agents, ..tree(vec![cache], 64, 0, 0) });
@@ -62,7 +62,7 @@ fn an_invalidation_of_no_byte_takes_no_line() {
 }
 
 #[test]
-fn an_inclusive_victim_takes_along_what_it_covers_and_carries_its_data() {
+fn an_inclusive_victim_invalidates_what_it_covers_and_carries_its_data() {
     let mut computer = Computer::new(&Tree::new(inclusive(WritebackOrder::AfterFill)), Rng::new(0));
     let world = World::identity(2);
     computer.user(Kind::Load, line(0, 0), &world);
@@ -79,7 +79,7 @@ fn an_inclusive_victim_takes_along_what_it_covers_and_carries_its_data() {
 
 #[test]
 fn a_victim_chosen_before_the_read_is_written_back_by_its_own_cache() {
-    // As above with both ways of level 1 taken: before-fill evicts line 0, then level 2 drops the rest.
+    // Both ways of level 1 are full. With before-fill, level 1 evicts line 0, and then level 2 invalidates the rest.
     let mut computer = Computer::new(&Tree::new(inclusive(WritebackOrder::BeforeFill)), Rng::new(0));
     let world = World::identity(2);
     computer.user(Kind::Store, line(0, 0), &world);
@@ -107,9 +107,9 @@ fn an_inclusive_cache_and_all_above_it_are_the_front() {
     assert_eq!([0, 1, 2].map(|cache| tree.in_front(cache)), [true, true, true]);
 }
 
-/// Its requests reach a cache of the front again.
+/// The requests of such a cache reach a cache of the front again.
 #[test]
-fn a_cache_between_the_two_that_the_processor_asks_is_of_the_front() {
+fn a_cache_between_the_two_that_the_processor_asks_belongs_to_the_front() {
     let next = [Next::Cache(1), Next::Cache(2), Next::Cache(3), Next::Memory];
     let caches = ["l1i", "m", "l1d", "l2"].into_iter().zip(next);
     let caches = caches.map(|(name, next)| plain(name, 64, 16, 1, next)).collect();
@@ -117,7 +117,7 @@ fn a_cache_between_the_two_that_the_processor_asks_is_of_the_front() {
     assert_eq!([0, 1, 2, 3].map(|cache| tree.in_front(cache)), [true, true, true, false]);
 }
 
-/// The data cache is asked by the instruction cache, too, which knows lines by page.
+/// The instruction cache, which knows lines by page, also asks the data cache.
 #[test]
 fn every_agent_names_a_mapping_where_the_processor_asks() {
     let l1i = plain("l1i", 32, 16, 1, Next::Cache(1));
@@ -164,7 +164,7 @@ fn a_miss_costs_the_level_that_serves_it_or_the_sum_of_those_it_passed() {
     }
 }
 
-/// Write-through, two entries of ten cycles each; the line is there.
+/// A write-through cache with a buffer of two entries of ten cycles each. It holds line 0.
 fn buffered() -> (Computer, World) {
     let buffer = Some(WriteBufferConfig { entries: 2, drain_cycles: 10 });
     let write = WritePolicy::Through;
@@ -205,7 +205,7 @@ fn a_load_does_not_wait_for_the_buffer() {
 #[test]
 fn a_write_back_smaller_than_the_line_reads_the_rest_and_a_whole_one_does_not() {
     for (l2_line, reads) in [(16, 0), (32, 1)] {
-        // Level 2 holds one line; level 1 stores to line 0, keeps it while level 2 moves on, then evicts it.
+        // Level 2 holds one line. Level 1 stores to line 0, keeps it while level 2 evicts it, and then evicts it.
         let l1 = plain("l1", 32, 16, 2, Next::Cache(1));
         let l2 = plain("l2", l2_line, l2_line, 1, Next::Memory);
         let config = TreeConfig { page: power(64), ..tree(vec![l1, l2], 64, 0, 0) };

@@ -1,5 +1,5 @@
-//! One stack against the caches it stands for, each simulated alone: every count and what is resident,
-//! after every few requests.
+//! Tests of `LruStack`: its members and the same caches simulated alone have equal counts and lines after every few
+//! requests.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -20,7 +20,7 @@ fn machine(sets: u64, ways: u32, rule: CostRule) -> Tree {
     let level1 = plain("l1", 64, 32, 1, Next::Cache(1));
     let level2 = CacheConfig {
         cost: 13,
-        // Of one way: the same under every replacement.
+        // A cache of one way is the same under every replacement.
         replacement: if ways == 1 { Replacement::Random } else { Replacement::Lru },
         ..plain("l2", sets * u64::from(ways) * LINE, LINE, ways, Next::Memory)
     };
@@ -106,7 +106,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_stack_cannot_stand_for_it_refuses() {
+fn a_stack_refuses_caches_that_it_cannot_simulate() {
     let refused = |change: fn(&mut CacheConfig)| {
         let mut config = machine(8, 2, CostRule::Total).config().clone();
         change(&mut config.caches[1]);

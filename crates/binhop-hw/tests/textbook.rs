@@ -1,5 +1,5 @@
-//! The textbook's tables: one access per line, the victim it is expected to have, and the set's contents
-//! after it.
+//! Tests of the replacement policies as textbook tables: one access per line, the expected victim, and the contents
+//! of the set after the access.
 
 mod common;
 
@@ -7,7 +7,7 @@ use binhop_base::{Agent, Kind, LineAddr, Rng};
 use binhop_hw::{CacheConfig, Computer, Next, Replacement, Tree};
 use common::{ByUser, World, plain, tree};
 
-/// One set of `ways` lines of 16 bytes; line X of the tables is line 0 of page X − 'A'.
+/// One set of `ways` lines of 16 bytes. Line X of the tables is line 0 of page X − 'A'.
 struct OneSet {
     computer: Computer,
     world: World,
@@ -20,7 +20,7 @@ impl OneSet {
         Self { computer, world: World::identity(26) }
     }
 
-    /// The set as letters, empty ways as dots.
+    /// Returns the set as letters, with dots for empty ways.
     fn contents(&self) -> String {
         let letter = |id: u32| char::from(b'A' + id as u8);
         self.computer.contents(0)[0].iter().map(|way| way.map_or('.', |line| letter(line.at.id))).collect()
@@ -31,7 +31,7 @@ impl OneSet {
         self.computer.user(Kind::Load, at, &self.world);
     }
 
-    fn purge(&mut self, line: char) {
+    fn flush(&mut self, line: char) {
         let page = u32::from(line as u8 - b'A');
         self.computer.flush_page(
             Agent::User,
@@ -42,7 +42,7 @@ impl OneSet {
         );
     }
 
-    /// Each row: the line accessed, the victim ('-' is none), the set afterwards.
+    /// Checks a table. A row is the line accessed, the victim ('-' for no victim), and the set after the access.
     fn table(&mut self, rows: &[(char, char, &str)]) {
         for (number, &(line, victim, after)) in rows.iter().enumerate() {
             let before = self.contents();
@@ -90,8 +90,8 @@ fn fifo_evicts_the_line_that_came_first() {
     ]);
 }
 
-/// Bits as (root, left, right), 1 pointing to the upper half, start at 000. After A B C D in ways 0 to 3 they
-/// are 000 again: each of A … D turned the root and its own node away from itself.
+/// The comments show the bits (root, left, right), where 1 points to the upper half. They start at 000. After A B C D
+/// in ways 0 to 3 they are 000 again: each access turned the root and its own node away from itself.
 #[test]
 fn plru_follows_its_bits() {
     OneSet::new(4, Replacement::Plru).table(&[
@@ -113,10 +113,10 @@ fn plru_follows_its_bits() {
     ]);
 }
 
-/// The worked example of Jaleel et al. (ISCA 2010): a recurring pair and a scan, a1 a2 a2 a1 b1 b2 b3 b4 a1 a2,
-/// in four ways under 2-bit SRRIP with hit priority. After the scan a1 and a2 still hit, where LRU has lost
-/// both. The paper's empty ways are predicted distant, which is ours: the lowest is filled first. A = a1,
-/// B = a2, C … F = b1 … b4; the comments show each line's prediction.
+/// The worked example of Jaleel et al. (ISCA 2010): a recurring pair and a scan, a1 a2 a2 a1 b1 b2 b3 b4 a1 a2, in
+/// four ways under 2-bit SRRIP with hit priority. After the scan a1 and a2 still hit, where LRU has lost both. The
+/// paper predicts empty ways distant; here, too, the lowest empty way is filled first. A = a1, B = a2, C … F = b1 …
+/// b4. The comments show each line's prediction.
 #[test]
 fn srrip_keeps_what_was_used_again_through_a_scan() {
     OneSet::new(4, Replacement::Srrip).table(&[
@@ -131,7 +131,7 @@ fn srrip_keeps_what_was_used_again_through_a_scan() {
         ('A', '-', "ABEF"), // A0 B1 E2 F2
         ('B', '-', "ABEF"), // A0 B0
     ]);
-    // LRU on the same pattern.
+    // LRU misses more on the same pattern.
     let mut lru = OneSet::new(4, Replacement::Lru);
     "ABBACDEFAB".chars().for_each(|line| lru.load(line));
     assert_eq!(lru.computer.counters(0).misses[Kind::Load], 8);
@@ -140,7 +140,7 @@ fn srrip_keeps_what_was_used_again_through_a_scan() {
     assert_eq!(srrip.computer.counters(0).misses[Kind::Load], 6);
 }
 
-/// The draws of seed 0, cache 0, set 0: each victim takes the next one, a line that comes to an empty way none.
+/// Each victim takes the next draw of seed 0, cache 0, set 0. A line that comes to an empty way takes no draw.
 #[test]
 fn random_takes_one_draw_for_each_victim_of_the_set() {
     use binhop_base::{Domain, Stream};
@@ -153,9 +153,9 @@ fn random_takes_one_draw_for_each_victim_of_the_set() {
         set.load(line);
         assert_eq!(set.contents(), expected.iter().collect::<String>());
     }
-    // A purged way is filled without a draw.
+    // A flushed way is filled without a draw.
     let gone = expected[2];
-    set.purge(gone);
+    set.flush(gone);
     set.load('Z');
     expected[2] = 'Z';
     assert_eq!(set.contents(), expected.iter().collect::<String>());
@@ -171,8 +171,8 @@ fn an_emptied_way_is_filled_before_anything_is_evicted() {
     for replacement in [Replacement::Random, Replacement::Plru, Replacement::Srrip] {
         let mut set = OneSet::new(4, replacement);
         "ABCD".chars().for_each(|line| set.load(line));
-        set.purge('D');
-        set.purge('B');
+        set.flush('D');
+        set.flush('B');
         set.table(&[('E', '-', "AEC."), ('F', '-', "AECF")]);
     }
 }

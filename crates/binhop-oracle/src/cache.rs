@@ -1,5 +1,5 @@
-//! One cache, as the textbook draws it: sets of ways, each way empty or holding a line that remembers when
-//! it came and when it was last used. Nothing is packed and nothing is remembered that can be looked up.
+//! `Cache` is one cache, as the textbook draws it: sets of ways. A way is empty, or holds a line with the times of its
+//! arrival and of its last use. Nothing is packed, and nothing is stored that can be looked up.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub struct Config {
     pub inclusive: bool,
     /// Entries and drain cycles of the write buffer.
     pub write_buffer: Option<(usize, u64)>,
-    /// Cycles of a demand access served here.
+    /// Cycles of a demand access that this cache serves.
     pub cost: u64,
     /// The cache behind; `None` is memory.
     pub next: Option<usize>,
@@ -130,7 +130,7 @@ impl Cache {
         self.sets[set as usize].iter().position(holds)
     }
 
-    /// Looks for a line and uses it; whether it was there.
+    /// Looks for a line and uses it. Returns whether the line was there.
     pub fn access(&mut self, set: u64, name: Name, offset: u64, makes_dirty: bool) -> bool {
         let Some(way) = self.way_of(set, name, offset) else { return false };
         self.time += 1;
@@ -160,7 +160,7 @@ impl Cache {
         self.point_away(set, way);
     }
 
-    /// If the set is full, takes the victim out.
+    /// Removes the victim if the set is full. Returns the victim.
     pub fn make_room(&mut self, set: u64, rng: Rng) -> Option<Line> {
         if self.sets[set as usize].iter().any(Option::is_none) {
             return None;
@@ -207,7 +207,7 @@ impl Cache {
         }
     }
 
-    /// Every node above a way points to the half the way is not in.
+    /// Turns every node above a way to the half without that way.
     fn point_away(&mut self, set: u64, way: usize) {
         let (mut first, mut size) = (0, self.config.ways);
         while size > 1 && self.config.replacement == "plru" {
@@ -218,7 +218,7 @@ impl Cache {
         }
     }
 
-    /// Takes out every line that `leaves`.
+    /// Removes every line for which `leaves` holds, and returns these lines.
     pub fn take_out(&mut self, leaves: impl Fn(&Line) -> bool) -> Vec<Line> {
         let mut out = Vec::new();
         for way in self.sets.iter_mut().flatten() {
@@ -229,7 +229,8 @@ impl Cache {
         out
     }
 
-    /// The lines of a set: (name, offset, dirty). LRU and FIFO latest first, the others way by way.
+    /// Returns the lines of a set as (name, offset, dirty). LRU and FIFO order them latest first, other policies way
+    /// by way.
     #[must_use]
     pub fn contents(&self, set: u64) -> Vec<Option<(Name, u64, bool)>> {
         let mut ways = self.sets[set as usize].clone();

@@ -1,4 +1,4 @@
-//! A tree of caches and the rules of what each does, one sentence of the specification after another.
+//! `CacheTree` is a tree of caches. Its code follows the rules of the specification sentence by sentence.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -7,14 +7,14 @@ use binhop_base::{Agent, Kind, MappingId, PageId, PerKind, Rng, Translation};
 
 use crate::cache::{Cache, Config, Name};
 
-/// A request, which passes from level to level.
+/// A request from a level to the next.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     name: Name,
     /// A byte of the line within the page.
     offset: u64,
     kind: Kind,
-    /// Bytes of data carried; `None` is a store's.
+    /// Bytes of data carried; `None` for a store's bytes.
     data: Option<u64>,
 }
 
@@ -25,8 +25,8 @@ pub enum RemovalCause {
     Evicted,
     /// An inclusive cache behind lost the line that holds this line.
     Invalidated,
-    /// The test invalidated the line.
-    Purged,
+    /// A flush or an invalidation removed the line.
+    Flushed,
 }
 
 /// A line that left a cache.
@@ -38,13 +38,13 @@ pub struct RemovedLine {
     pub name: Name,
     /// Its first byte within the page.
     pub offset: u64,
-    /// Returns whether the level behind lacked some of the line's data.
+    /// True if the level behind lacked some of the line's data.
     pub dirty: bool,
     /// The reason why the line left.
     pub why: RemovalCause,
 }
 
-/// A write buffer that is stepped cycle by cycle: for each write in it, the cycles it still needs.
+/// A write buffer that is stepped cycle by cycle. It holds the cycles that each write in it still needs.
 #[derive(Clone, Debug, Default)]
 struct Buffer {
     needs: VecDeque<u64>,
@@ -144,9 +144,8 @@ impl CacheTree {
         self.ask(cache, kind, Name::Mapping(mapping), offset, false, os)
     }
 
-    /// An agent asks a cache for the line with this byte, as the processor asks the first level. `costs`
-    /// tells whether a hit there costs the cache's cycles. Returns the cycles, and the level that served the
-    /// access.
+    /// An agent asks a cache for the line with this byte, as the processor asks the first level. If `costs`, a hit
+    /// costs the cache's cycles. Returns the cycles, and the level that served the access.
     pub fn ask(
         &mut self,
         cache: usize,
@@ -239,7 +238,7 @@ impl CacheTree {
             for line in gone {
                 let all = (line.offset..line.offset + size).all(|byte| bytes.contains(&byte));
                 self.caches[number].count("purged", 1);
-                self.leave(number, line.name, line.offset, line.dirty, RemovalCause::Purged);
+                self.leave(number, line.name, line.offset, line.dirty, RemovalCause::Flushed);
                 if line.dirty {
                     self.caches[number].count("purged.dirty", 1);
                 }
@@ -257,7 +256,7 @@ impl CacheTree {
         self.left.push(RemovedLine { cache, name, offset, dirty, why });
     }
 
-    /// Asks a cache for a line: counts the access and its miss, and whether that is the first ever.
+    /// Asks a cache for a line. Counts the access, its miss, and the compulsory miss.
     fn look(&mut self, cache: usize, asked: Request, makes_dirty: bool, os: &impl Translation) -> bool {
         let (set, name, offset) = self.find(cache, asked, os);
         let first = self.seen.insert((cache, page_of(name, os), offset));
@@ -272,7 +271,7 @@ impl CacheTree {
         hit
     }
 
-    /// Set, name and first byte of the line that is asked for.
+    /// Returns the set, the name and the first byte of the line that is asked for.
     fn find(&self, cache: usize, asked: Request, os: &impl Translation) -> (u64, Name, u64) {
         let here = &self.caches[cache];
         let offset = asked.offset / here.config.line * here.config.line;

@@ -1,5 +1,5 @@
-//! Cachegrind's rules of counting, in its own terms: references of an address and a size, and three lists of
-//! lines, each with the time it was last used.
+//! `Cachegrind` counts by cachegrind's rules, in cachegrind's terms: references have an address and a size. Each of
+//! three caches is a list of lines with the time of their last use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,15 @@ pub struct Level {
     pub sets: u64,
     /// Lines of a set.
     pub ways: usize,
-    /// Its lines: number, and when it was last used.
+    /// The lines, by number, each with the time of its last use.
     pub lines: Vec<(u64, u64)>,
-    /// Lines that were ever here.
+    /// The lines that were ever brought in.
     pub seen: BTreeSet<u64>,
     /// `accesses`, `misses`, `compulsory` of `fetch`, `load`, `store`.
     pub counts: BTreeMap<(&'static str, &'static str), u64>,
     /// Lines brought in.
     pub fills: u64,
-    /// Lines that made room.
+    /// Lines evicted.
     pub evictions: u64,
     time: u64,
 }
@@ -33,13 +33,13 @@ impl Level {
         Self { line, sets, ways, lines, seen, counts, fills: 0, evictions: 0, time: 0 }
     }
 
-    /// A count; nought if it never counted.
+    /// Returns a count; 0 if it was never counted.
     #[must_use]
     pub fn count(&self, what: &'static str, kind: &'static str) -> u64 {
         self.counts.get(&(what, kind)).copied().unwrap_or(0)
     }
 
-    /// The lines of a set, the one used last first.
+    /// Returns the lines of a set, the line used last first.
     #[must_use]
     pub fn set(&self, set: u64) -> Vec<u64> {
         let mut lines: Vec<_> = self.lines.iter().filter(|(line, _)| line % self.sets == set).collect();
@@ -47,7 +47,7 @@ impl Level {
         lines.into_iter().map(|(line, _)| *line).collect()
     }
 
-    /// Bytes `first` to `last` are asked for: whether one of their lines was absent.
+    /// Asks for bytes `first` to `last`. Returns whether a line of these bytes was absent.
     fn asked(&mut self, kind: &'static str, first: u64, last: u64) -> bool {
         let (mut absent, mut new) = (false, false);
         for line in first / self.line..=last / self.line {
@@ -78,11 +78,11 @@ impl Level {
 /// The three caches.
 #[derive(Clone, Debug)]
 pub struct Cachegrind {
-    /// For instructions.
+    /// The first level for instructions.
     pub i1: Level,
-    /// For data.
+    /// The first level for data.
     pub d1: Level,
-    /// Behind both.
+    /// The cache behind both.
     pub ll: Level,
 }
 
@@ -95,7 +95,7 @@ impl Cachegrind {
         }
     }
 
-    /// Data is read; also where it is then written by the same instruction.
+    /// Data is read, even if the same instruction then writes it.
     pub fn read(&mut self, address: u64, size: u64) {
         self.data("load", address, size);
     }
@@ -112,13 +112,13 @@ impl Cachegrind {
         }
     }
 
-    /// The last byte of a reference that is no longer than any line.
+    /// Returns the last byte of a reference, which is cut to the smallest line.
     fn last(&self, address: u64, size: u64) -> u64 {
         let most = self.i1.line.min(self.d1.line).min(self.ll.line);
         address.saturating_add(size.clamp(1, most) - 1)
     }
 
-    /// Ir, I1mr, ILmr, Dr, D1mr, DLmr, Dw, D1mw, DLmw.
+    /// Returns cachegrind's counts Ir, I1mr, ILmr, Dr, D1mr, DLmr, Dw, D1mw, DLmw.
     #[must_use]
     pub fn nine(&self) -> [u64; 9] {
         let mut nine = Vec::new();

@@ -1,7 +1,8 @@
-//! A whole machine, one reference at a time: address spaces, frames, caches, and a unit that acts between references.
-//! Nothing is dropped, shared, collected or done ahead.
+//! `Lane` is a whole machine, one reference at a time: address spaces, frames, caches, and a unit that acts between
+//! references. Nothing is dropped, shared, collected or done ahead.
 //!
-//! A trace is first spelled out as steps, which are the same for every placement. Each lane then takes them one by one.
+//! A trace is first expanded to `Steps`, which are the same for every placement. Each lane then takes the steps one
+//! by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -19,7 +20,7 @@ use crate::spaces::Spaces;
 pub enum Event {
     /// `count` instructions in `size` bytes.
     Fetch { addr: u64, size: u64, count: u64 },
-    /// A data reference: whether it loads, whether it stores.
+    /// A data reference. A modify both loads and stores.
     Data { addr: u64, size: u64, load: bool, store: bool },
     /// Another thread runs.
     Switch { asid: u32 },
@@ -37,7 +38,7 @@ pub enum Event {
     End { asid: u32 },
 }
 
-/// `Occasion` is what a unit is told of.
+/// `Occasion` is an event that a unit is told of.
 #[allow(missing_docs)] // Each variant's sentence tells of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
@@ -59,28 +60,28 @@ pub enum Occasion {
 
 /// `Unit` acts between references.
 pub trait Unit {
-    /// Something it may act on happens.
+    /// An occasion arises, and the unit may act on it.
     fn act(&mut self, occasion: Occasion, lane: &mut Lane);
 }
 
-/// One thing that happens in every lane.
+/// One step of every lane.
 #[derive(Clone, Debug)]
 enum Step {
     /// Instructions pass.
     Instructions(u64),
-    /// The processor asks for a line: the first byte within its page.
+    /// The processor asks for the line with a first byte `offset` within its page.
     Access { kind: Kind, mapping: u32, offset: u64, request: PageRequest },
-    /// Fetches of a line that is surely there, because it was asked for just before: only counted.
+    /// Fetches of the line that was asked for just before. The line is surely there, so the fetches are only counted.
     SureFetches(u64),
     /// A page has no mapping any more.
     Died(PageId),
     /// A space or its maps changed.
     Changed,
-    /// Something that is no reference.
+    /// An event that is no reference.
     Other(Occasion),
 }
 
-/// A trace spelled out for machines of one page size and one pair of level-1 lines.
+/// A trace expanded for machines of one page size and one pair of level-1 lines.
 #[derive(Clone, Debug)]
 pub struct Steps {
     steps: Vec<Step>,
@@ -89,8 +90,8 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// `page`: bytes of a page; `lines`: bytes of a line of the first level for instructions and for data. The first
-    /// `owned` pages are a unit's. `identity`: physical = virtual.
+    /// Expands a trace. `page` is the bytes of a page; `lines` are the bytes of a first-level line for instructions
+    /// and for data. A unit owns the first `owned` pages. If `identity`, physical = virtual.
     #[must_use]
     pub fn new(events: &[Event], page: u64, lines: [u64; 2], owned: u32, identity: bool) -> Self {
         let builder = StepsBuilder {
@@ -197,7 +198,7 @@ impl StepsBuilder {
         }
     }
 
-    /// Each line that a reference touches; how many there are.
+    /// Adds a step for each line that a reference touches. Returns the number of lines.
     fn access(&mut self, kind: Kind, line: u64, addr: u64, size: u64) -> u64 {
         let (first, last) = (addr / line, (addr + size.max(1) - 1) / line);
         for number in first..=last {
@@ -212,7 +213,7 @@ impl StepsBuilder {
         last - first + 1
     }
 
-    /// The mapping and the page behind a virtual page of a space.
+    /// Returns the mapping and the page of a virtual page of a space.
     fn find(&mut self, asid: u32, page_no: u64, write: bool) -> (u32, u32) {
         let (mapping, page) = if self.identity {
             let next = self.of_memory.len() as u32;
@@ -260,7 +261,7 @@ impl Translation for Os {
 pub struct Machine {
     /// The caches.
     pub caches: Vec<Config>,
-    /// Those that serve instructions and data.
+    /// The caches that serve instructions and data.
     pub serving: [usize; 2],
     /// Bytes of a page.
     pub page: u64,
@@ -382,7 +383,7 @@ impl Lane {
         cycles
     }
 
-    /// An agent takes the lines with these bytes out of all caches.
+    /// An agent removes the lines with these bytes from all caches.
     pub fn invalidate(&mut self, agent: Agent, mapping: u32, bytes: Range<u64>, discard: bool) {
         self.tree.agent = agent;
         self.tree.invalidate(self.os.mappings[mapping as usize].0, bytes, discard, &self.os);

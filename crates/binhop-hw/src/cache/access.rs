@@ -1,53 +1,56 @@
-//! What a cache does when it is asked.
+//! `Transaction` carries out one access, with everything that follows from it.
 //!
 //! Counting rules
 //!
-//! *Access.* One line asked for, by the processor or by a cache above, is one access of its kind, and a
-//! miss of that kind if the line is not there. A reference that touches several lines is several accesses,
-//! made by the caller. A miss is compulsory if no access of any kind has asked this cache for that line of
-//! that page before.
+//! *Access.* A request for one line, by the processor or by a cache above, is one access of its kind. It is a miss of
+//! that kind if the line is not there. A reference that touches several lines is several accesses, which the caller
+//! makes. A miss is compulsory if no access of any kind has asked this cache for that line of that page before.
 //!
-//! *Reading* (fetch, load, a store that allocates, fill). A miss brings the line in: exactly one fill, and
-//! exactly one request to the level behind, of the same kind. So a level-2 access made by a level-1 store
-//! that allocates is a `store` there; it reads, and leaves no dirty line. Only the store of the processor
-//! itself makes a line dirty, at the cache it asks, if that one is write-back.
+//! *Reading* (fetch, load, a store that allocates, fill). A miss brings the line in: exactly one fill, and exactly
+//! one request to the level behind, of the same kind. So the level-2 access that follows from a level-1 store that
+//! allocates is a `store` at level 2; it reads, and leaves no dirty line. Only the store of the processor itself
+//! makes a line dirty, at the cache that it asks, if that cache is write-back.
 //!
-//! *A store, write-through.* Hit or miss, the data is passed down as one `write`. A miss with allocation
-//! first reads the line (kind `store`). *A store that misses without allocation* is passed down as one
+//! *A store, write-through.* The data is passed down as one `write`, whether the store hits or misses. A miss with
+//! allocation first reads the line (kind `store`). *A store that misses without allocation* is passed down as one
 //! `write`; nothing is filled.
 //!
-//! *Data from above* (`write`, a part of a line; `writeback`, a line of the cache that sends it). At a
-//! write-back cache a hit makes the line dirty. A miss with allocation brings the line in, dirty: it is one
-//! fill, and unless the data is the whole line, the rest is read from behind with kind `fill`. A miss without
-//! allocation is passed down under its own kind. A write-through cache passes it down under its own kind,
-//! hit or miss, after it has allocated as it is told to. Stores of the processor count as part of a line.
+//! *Data from above* (`write`, a part of a line; `writeback`, a line of the cache that sends it). At a write-back
+//! cache a hit makes the line dirty. A miss with allocation brings the line in, dirty: it is one fill and, unless the
+//! data is the whole line, the rest is read from behind with kind `fill`. A miss without allocation is passed down
+//! under its own kind. A write-through cache allocates if it is configured to, and then passes the data down under
+//! its own kind, whether the data hit or missed. Stores of the processor count as part of a line.
 //!
-//! *Eviction.* A line that comes to a full set evicts one. A dirty victim is one `writeback` to the level
-//! behind: before the line is read (`before-fill`; then the victim is also chosen before) or after it
-//! (`after-fill`; the victim is chosen when the line has come, so that a way emptied meanwhile is used).
+//! *Eviction.* A line that comes to a full set evicts a victim. A dirty victim is one `writeback` to the level
+//! behind. With `before-fill` the victim is chosen and written back before the line is read. With `after-fill` the
+//! victim is chosen and written back when the line has come, so that a way emptied meanwhile is used.
 //!
-//! *Inclusion.* When an inclusive cache evicts a line, the lines it covers are invalidated in all caches
-//! above. If one of them was dirty, the victim is written back though it was clean itself.
+//! *Inclusion.* When an inclusive cache evicts a line, the lines that this line covers are invalidated in all caches
+//! above. If a covered line was dirty, the victim is written back though it was clean itself.
 //!
-//! *Purge.* When a frame changes hands, the lines of its page leave every level. Each dirty one, at each
-//! level, is one access of kind `system` to memory, past the levels between. Lines that a device makes stale
-//! leave likewise, above an inclusive cache all that its line covers; a dirty one is discarded instead, if its data is
-//! stale from end to end.
+//! *Flush and invalidation* (counted as `purged`). When a frame changes hands, the lines of its page leave every
+//! level. Each dirty line, at each level, is one access of kind `system` to memory, past the levels between. Lines
+//! that a device makes stale leave likewise; above an inclusive cache, all lines that a stale line covers leave. A
+//! dirty line is discarded instead of written, if its data is stale from end to end.
 //!
-//! *Served by* the first level that holds the line asked for, on the way from the cache that is asked; memory if none
-//! does. A store that is passed down as `write` is served where it stays: by the first level that holds the line or
-//! brings it in. A store that reads the line first is served by the level that this line comes from.
+//! *Served by.* The first level that holds the line, on the way from the cache that is asked, serves an access.
+//! Memory serves it if no cache holds the line. A store that is passed down as `write` is served by the first level
+//! that holds the line or brings it in. A store that reads the line first is served by the level that the line comes
+//! from.
 //!
-//! *Agents.* A request carries the agent of the access that caused it, and so does all that follows from it: the fill of
-//! the missing line, the write-back of the victim that made room, the invalidations of an inclusive cache. Whose store
-//! made a victim dirty does not matter. Each level counts what it does for each agent apart.
+//! *Agents.* A request carries the agent of the access that caused it. Everything that follows from the request
+//! carries the same agent: the fill of the missing line, the write-back of the victim, the invalidations of an
+//! inclusive cache. The agent whose store made a victim dirty does not matter. Each level counts what it does for
+//! each agent apart.
 //!
-//! *Access from outside.* An agent may ask any cache, as the processor asks the first level; at a cache that does not
-//! serve the processor it costs what an access from above costs there. The user asks the caches that serve it.
+//! *Access from outside.* An agent may ask any cache, as the processor asks the first level. At a cache that does not
+//! serve the processor, the access costs what an access from above costs there. The user asks only the caches that
+//! serve it.
 //!
-//! *Cost.* A demand access that misses above costs what the level that serves it costs, or the sum over the
-//! levels it passes. Reading for a partial write and data passed down cost nothing but write-buffer stalls. Data of an
-//! agent that the processor does not wait for takes no entry of a write buffer: it would stall the processor.
+//! *Cost.* A demand access that misses above costs what the level that serves it costs, or the sum over the levels it
+//! passes. Reads that complete a partial write, and data passed down, cost only write-buffer stalls. If the processor
+//! does not wait for an agent, the agent's data takes no entry of a write buffer: the entry would stall the
+//! processor.
 
 use binhop_base::{Agent, Kind, LineAddr, Translation};
 
@@ -57,16 +60,16 @@ use crate::{
     request::{Below, MEMORY, PART, Request},
 };
 
-/// The caches of one stage (front or back), what they ask, and what is behind them. Functions return the
-/// cycles that the processor waits; `now` is the cycle at which they begin.
+/// `Transaction` carries out an access in the caches of one stage (front or back). Its functions return the cycles
+/// that the processor waits; `now` is the cycle at which they begin.
 pub(crate) struct Transaction<'a, T, B> {
-    /// By index in the tree; those of the other stage are absent.
+    /// The caches by index in the tree. The caches of the other stage are absent.
     pub(crate) caches: &'a mut [Option<Cache>],
     pub(crate) translation: &'a T,
     pub(crate) below: &'a mut B,
     /// The agent that makes the access.
     pub(crate) agent: Agent,
-    /// Whether the costs of the levels passed add up.
+    /// True if the costs of the levels passed add up.
     pub(crate) add_costs: bool,
 }
 
@@ -105,8 +108,8 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         wait
     }
 
-    /// All of a miss that is left when the line has already come and the victim already gone (see
-    /// [`crate::fast::two_phase`]): only for write-back caches that allocate, at which time does not matter.
+    /// Does the rest of a miss when the line has already come and the victim has already left (see
+    /// [`crate::fast::two_phase`]). The cache must be write-back and allocate, so that the cycle does not matter.
     pub(crate) fn complete_miss(
         &mut self,
         number: usize,
@@ -130,8 +133,8 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         wait
     }
 
-    /// An agent other than the user asks this cache directly, as the processor asks the first level. `costs`: whether a hit here costs
-    /// what the level costs.
+    /// An agent other than the user asks this cache directly, as the processor asks the first level. If `costs`, a
+    /// hit costs what the level costs.
     pub(crate) fn ask(&mut self, number: usize, kind: Kind, at: LineAddr, costs: bool, now: u64) -> u64 {
         debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
         let asked = cache(self.caches, number);
@@ -199,8 +202,8 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         wait
     }
 
-    /// Brings a line in: reads it from behind as `read` (unless the data at hand is the whole line) and
-    /// makes room for it, in the order the cache is told to.
+    /// Brings a line in. Reads the line from behind as `read` (`None` if the data at hand is the whole line) and
+    /// makes room for it, in the order of the cache's [`WritebackOrder`](crate::WritebackOrder).
     fn bring_in(&mut self, number: usize, place: Place, read: Option<Kind>, dirty: bool, now: u64) -> u64 {
         let mut wait = 0;
         let asked = cache(self.caches, number);
@@ -217,15 +220,15 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         let asked = cache(self.caches, number);
         asked.counters.fills += 1;
         asked.counters.dirtied += u64::from(dirty);
-        // Nothing that a write-back does behind can empty a way of this set: what an inclusive cache behind
-        // holds of it is a superset. So the line may take its place before its victim is sent.
+        // No write-back to the levels behind can empty a way of this set: an inclusive cache behind holds a superset of
+        // the set. So the line may take its place before its victim is sent.
         if let Some(victim) = asked.lines.put(place.set, Word::new(place.key, dirty)) {
             wait += self.evict(number, victim, now + wait);
         }
         wait
     }
 
-    /// A victim leaves.
+    /// Evicts a victim that has left its set.
     fn evict(&mut self, number: usize, victim: Word, now: u64) -> u64 {
         let asked = cache(self.caches, number);
         asked.counters.evictions += 1;
@@ -245,7 +248,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         self.send(number, victim.key(), Kind::Writeback, data, now)
     }
 
-    /// Invalidates what a line covers in all caches above; whether any of it was dirty.
+    /// Invalidates what a line covers in all caches above. Returns whether any covered line was dirty.
     fn invalidate_above(&mut self, number: usize, victim: Word) -> bool {
         let mut dirty = false;
         let asked = cache(self.caches, number);
@@ -301,8 +304,8 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         stall + wait
     }
 
-    /// The lines that hold any of some bytes of a page leave every cache of this stage, and with a line of an inclusive
-    /// cache all that it covers.
+    /// The lines that hold any of these bytes of a page leave every cache of this stage. With a line of an inclusive
+    /// cache, all lines that it covers leave.
     pub(crate) fn invalidate(&mut self, what: &Invalidation<'_>, now: u64) {
         let Invalidation { page, mappings, bytes, data } = what;
         if bytes.is_empty() {
@@ -328,7 +331,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
                             written.push(line);
                         }
                         let (at, dirty) = (names.line_of(word.key()), word.dirty());
-                        below.removed(RemovedLine { cache: number, at, dirty, cause: RemovalCause::Purged });
+                        below.removed(RemovedLine { cache: number, at, dirty, cause: RemovalCause::Flushed });
                     });
                 }
             };

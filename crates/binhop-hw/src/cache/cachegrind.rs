@@ -1,23 +1,23 @@
-//! The rules of counting of Valgrind's cachegrind: what to compare with what it reports.
+//! This file counts as Valgrind's cachegrind does, so that counts can be compared with cachegrind's report.
 //!
 //! Counting rules
 //!
-//! *Caches.* One for instructions and one for data, and one behind both; least recently used leaves; the set
-//! is the low bits of the line's number; a store is looked up, and brings its line in, as a load does. No line is ever
-//! dirty: nothing is written back and nothing passed down.
+//! *Caches.* There are two caches of the first level, for instructions and for data, and one cache behind both. The
+//! least recently used line leaves. The set is the low bits of the line's number. A store is looked up, and brings
+//! its line in, as a load does. No line is ever dirty: nothing is written back and nothing is passed down.
 //!
-//! *Access.* A reference is one access, and touches one line or, if it straddles, two. Both are looked up and
-//! brought in, the lower first; the access is one miss if either was absent. It is a compulsory miss if either
-//! had never been asked for.
+//! *Access.* A reference is one access. It touches one line or, if it straddles, two lines. Both lines are looked up
+//! and brought in, the lower line first. The access is one miss if either line was absent, and a compulsory miss if
+//! either line had never been asked for.
 //!
-//! *The level behind* is asked once for each miss, with the whole reference: it touches every line of its own that
-//! the reference touches, also the one that level 1 held. What it misses is one access to memory.
+//! *The level behind* is asked once for each miss, with the whole reference. It looks up every line of its own that the
+//! reference touches, also a line that level 1 held. Its miss is one access to memory.
 //!
-//! *Sizes.* No reference is longer than the smallest line of the three caches: one that is (a helper's that
-//! saves all of a processor's state) counts as if it ended there. A modify is one load of its bytes, and no
-//! store. Whoever makes rows of references sees to both.
+//! *Sizes.* No reference is longer than the smallest line of the three caches. A longer reference, such as that of a
+//! helper that saves all of a processor's state, counts as if it ended there. A modify is one load of its bytes, and
+//! no store. The caller that makes rows of references applies both rules.
 //!
-//! Fills and evictions are those of lines, so that a miss may be two of them. Source: the facts that
+//! Fills and evictions count lines, so that one miss may be two fills. Source: the facts that
 //! `valgrind --tool=cachegrind` shows (version 3.19): its counts of known streams, and its manual, "Cache
 //! Simulation Specifics".
 
@@ -26,8 +26,8 @@ use binhop_base::{Kind, LineAddr, Translation};
 use super::{Cache, Place, is_first, lines::Word, note_repeat, stage::Caches};
 use crate::{Access, CacheCounters, MemoryCounters};
 
-/// The references of `rows`: one row, or two where a reference straddles two lines. `serving` are the caches of the first
-/// level for instructions and for data, `last` is the cache behind both.
+/// Makes the references of `rows`: one row, or two rows where a reference straddles two lines. `serving` are the
+/// caches of the first level for instructions and for data, `last` is the cache behind both.
 ///
 /// # Panics
 /// The last row says that its reference goes on.
@@ -59,7 +59,7 @@ fn refer<T: Translation>(
     if !look_up(asked, kind, first, rest) {
         return;
     }
-    // The line behind covers the line here; two neighbours here may be one there.
+    // A line of the last level covers the line of level 1, and may cover two neighbours.
     let first = asked.name_behind(first.key, translation);
     let rest = rest.map(|rest| asked.name_behind(rest.key, translation)).filter(|rest| *rest != first);
     let place = |at| last.place_of_request(at, translation);
@@ -70,7 +70,7 @@ fn refer<T: Translation>(
     }
 }
 
-/// One access of a reference that touches these lines; whether it misses.
+/// Makes one access of a reference that touches these lines. Returns whether the access misses.
 #[inline(always)]
 fn look_up(cache: &mut Cache, kind: Kind, first: Place, rest: Option<Place>) -> bool {
     let names = cache.names();

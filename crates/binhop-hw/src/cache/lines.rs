@@ -1,7 +1,7 @@
-//! The lines a cache holds: one word per way, sets one after another, with a replacement policy.
+//! `Lines` holds the lines of a cache: one word per way, set after set, with a replacement policy.
 //!
-//! A word is a line's key and whether it is dirty: key × 2 + dirty. A key is at most 2⁶²: no word of a line
-//! equals [`EMPTY`], nor differs from it in the dirty bit alone.
+//! The word of a line is its key × 2 + 1 if the line is dirty, + 0 if it is clean. A key is at most 2⁶², so no word
+//! of a line equals [`EMPTY`], or differs from it in the dirty bit alone.
 
 use binhop_base::Rng;
 
@@ -13,7 +13,7 @@ use crate::{
 /// The word of a way that holds no line.
 pub(crate) const EMPTY: u64 = u64::MAX;
 
-/// A line's word: its key, and whether it is dirty.
+/// The word of a line: its key and its dirty bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word(pub(crate) u64);
 
@@ -34,8 +34,8 @@ impl Word {
     }
 }
 
-/// The way of the line whose clean word is `clean`. Where the ways are few the search has no early end: a
-/// few comparisons more cost less than a branch that cannot be predicted.
+/// Returns the way of the line whose clean word is `clean`. Where the ways are few the search has no early end: a few
+/// more comparisons cost less than a branch that cannot be predicted.
 #[inline(always)]
 fn find(ways: &[u64], clean: u64) -> Option<usize> {
     if ways.len() > FEW {
@@ -57,8 +57,8 @@ fn first_empty<P: Policy>(ways: &[u64]) -> Option<usize> {
     ways.iter().position(|&word| word == EMPTY)
 }
 
-/// Looks for a line among the ways of a set; if it is there, touches it. `dirty` is 0 or 1; `newly_dirty` grows
-/// by 1 if it was clean and now is dirty.
+/// Looks for a line among the ways of a set, and touches the line if it is there. `dirty` is 0 or 1. `newly_dirty`
+/// grows by 1 if the line was clean and is dirty now.
 #[inline(always)]
 pub(crate) fn touch<P: Policy>(
     ways: &mut [u64],
@@ -85,7 +85,7 @@ pub(crate) fn touch<P: Policy>(
     true
 }
 
-/// Puts a line in the lowest empty way of a set, or in the place of a victim.
+/// Puts a line in the lowest empty way of a set, or in the place of a victim. Returns the victim.
 #[inline(always)]
 pub(crate) fn put<P: Policy>(ways: &mut [u64], policy: &mut P, set: usize, line: Word) -> Option<Word> {
     let empty = first_empty::<P>(ways);
@@ -96,7 +96,8 @@ pub(crate) fn put<P: Policy>(ways: &mut [u64], policy: &mut P, set: usize, line:
     if empty.is_none() { Some(Word(before)) } else { None }
 }
 
-/// Sets of `W` ways (0: known only at run time) under one policy. Fixing `W` unrolls the search.
+/// Sets of `W` ways under one policy; `W` = 0 means a number of ways that is known only at run time. A fixed `W`
+/// unrolls the search.
 #[derive(Clone, Debug)]
 pub(crate) struct Array<P, const W: usize> {
     words: Vec<u64>,
@@ -111,7 +112,7 @@ impl<P: Policy, const W: usize> Array<P, W> {
         Self { words: vec![EMPTY; sets * ways], ways, policy: P::new(shape) }
     }
 
-    /// The number of ways: known to the compiler, unless `W` is 0.
+    /// The number of ways. The compiler knows it unless `W` is 0.
     #[inline(always)]
     pub(crate) fn ways(&self) -> usize {
         if W == 0 { self.ways } else { W }
@@ -123,7 +124,7 @@ impl<P: Policy, const W: usize> Array<P, W> {
         (&mut self.words[set * ways..][..ways], &mut self.policy)
     }
 
-    /// All words, and the policy: for a loop that keeps them in registers.
+    /// All words and the policy, for a loop that keeps both in registers.
     pub(crate) fn parts(&mut self) -> (&mut [u64], &mut P) {
         (&mut self.words, &mut self.policy)
     }
@@ -168,7 +169,7 @@ impl<P: Policy, const W: usize> Array<P, W> {
     }
 }
 
-/// An array that [`Lines`] may be.
+/// A type of array that [`Lines`] may hold.
 pub(crate) trait InLines: Sized {
     /// The array, if the lines are in one of this type.
     fn of(lines: &mut Lines) -> Option<&mut Self>;
@@ -179,8 +180,9 @@ pub(crate) trait ArrayVisitor {
     fn visit<P: Policy, const W: usize>(self, array: &mut Array<P, W>);
 }
 
-/// Dispatches once per access to the array's own type; the branch is the same every time for one cache. Every policy has an
-/// array of any number of ways; the commonest numbers of ways have an array of their own, in the list of `fixed` ones.
+/// Dispatches once per access to the array's own type; the branch is the same every time for one cache. Every policy
+/// has an array of any number of ways; the commonest numbers of ways have an array of their own, in the list of
+/// `fixed` ones.
 macro_rules! lines {
     (any: [$($policy:ident)*] fixed: [$($fixed:ident($of:ident, $ways:literal))*]) => {
         impl InLines for Array<Fifo, 1> {
@@ -224,8 +226,8 @@ macro_rules! lines {
                 }
             }
 
-            /// Looks for a line; if it is there, touches it and perhaps makes it dirty. `Some` tells whether
-            /// it was clean and now is dirty.
+            /// Looks for a line. If the line is there, touches it, and makes it dirty if `dirty`. Returns `Some` for
+            /// a hit: true if the line was clean and is dirty now.
             #[inline(never)]
             pub(crate) fn touch(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
                 match self {
@@ -235,7 +237,7 @@ macro_rules! lines {
                 }
             }
 
-            /// Makes room in a set: the victim, if it was full.
+            /// Makes room in a set. Returns the victim if the set was full.
             pub(crate) fn evict(&mut self, set: usize) -> Option<Word> {
                 match self {
                     Lines::Direct(array) => array.evict(set),
@@ -244,7 +246,7 @@ macro_rules! lines {
                 }
             }
 
-            /// Puts a line in the lowest empty way, or in the place of a victim.
+            /// Puts a line in the lowest empty way, or in the place of a victim. Returns the victim.
             #[inline]
             pub(crate) fn put(&mut self, set: usize, line: Word) -> Option<Word> {
                 match self {
@@ -254,7 +256,7 @@ macro_rules! lines {
                 }
             }
 
-            /// Removes the lines of a set whose key is `gone`, telling each.
+            /// Removes the lines of a set whose key is `gone`. Calls `removed` for each.
             pub(crate) fn remove(&mut self, set: usize, gone: impl FnMut(u64) -> bool, removed: impl FnMut(Word)) {
                 match self {
                     Lines::Direct(array) => array.remove(set, gone, removed),
@@ -301,8 +303,8 @@ impl Lines {
 }
 
 impl CacheConfig {
-    /// The bytes that simulating one such cache takes from the start: a word for each line, and what the replacement keeps.
-    /// What the cache keeps of each page that was accessed comes on top: a bit for each line.
+    /// The bytes that simulating one such cache takes from the start: a word for each line, and what the replacement
+    /// keeps. What the cache keeps of each page that was accessed comes on top: a bit for each line.
     #[must_use]
     pub fn state_bytes(&self) -> u64 {
         let (ways, sets) = (u64::from(self.ways), self.sets());

@@ -1,4 +1,4 @@
-//! One cache: where a line belongs, what it holds, what it has counted. What it does is in `access.rs`.
+//! `Cache` is one cache: its lines and their places, its counts, and its settings. `access.rs` says what it does.
 
 pub(crate) mod access;
 pub(crate) mod cachegrind;
@@ -22,28 +22,28 @@ use write_buffer::WriteBuffer;
 pub struct Resident {
     /// The line: of a mapping if the cache is tagged by address space, otherwise of a page.
     pub at: LineAddr,
-    /// Whether it holds data that the level behind does not.
+    /// True if it holds data that the level behind does not.
     pub dirty: bool,
 }
 
-/// Where a line belongs in one cache.
+/// The place of a line in one cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) set: usize,
     pub(crate) key: u64,
 }
 
-/// What the upper bits of the set index come from.
+/// The source of the upper bits of the set index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Index {
-    /// Nothing: the offset within the page decides alone.
+    /// There are no upper bits: the offset within the page alone chooses the set.
     Offset,
     VirtualPage,
     GlobalPage,
     Frame,
 }
 
-/// `KeyNames` says what the keys of a cache name.
+/// `KeyNames` translates the keys of a cache into lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyNames {
     page_lines_log2: u32,
@@ -63,23 +63,23 @@ pub(crate) struct Cache {
     pub(crate) lines: Lines,
     pub(crate) counters: CacheCounters,
     index: Index,
-    /// The two commonest indices as flags of their own: tested one by one they are two predicted branches,
-    /// where a match on `index` is a jump through a table.
+    /// The two commonest indices have flags of their own. Two flags are two predicted branches, where a match on
+    /// `index` is a jump through a table.
     index_is_offset: bool,
     index_is_frame: bool,
     hashed: bool,
-    /// Whether keys hold a mapping; otherwise a page.
+    /// True if keys hold a mapping; otherwise a page.
     pub(crate) keyed_by_mapping: bool,
-    /// Whether the caches above name lines by mapping; otherwise by page.
+    /// True if the caches above name lines by mapping; otherwise by page.
     pub(crate) takes_mapping: bool,
-    /// Whether the level behind wants a page where this cache knows a mapping.
+    /// True if the level behind wants a page where this cache knows a mapping.
     sends_page_of_mapping: bool,
     pub(crate) write_back: bool,
     pub(crate) allocate: bool,
     pub(crate) evict_first: bool,
     pub(crate) line_log2: u32,
-    /// Logarithm of the bytes in which lines are taken out from outside: those of the widest line among this cache's and
-    /// the inclusive caches behind it, none of which may lose a line that covers one here.
+    /// Logarithm of the bytes in which flushes and invalidations remove lines: the widest line of this cache and of the
+    /// inclusive caches behind it. An inclusive cache must not lose a line while this cache holds a part of it.
     pub(crate) flushed_log2: u32,
     page_lines_log2: u32,
     sets_log2: u32,
@@ -90,19 +90,19 @@ pub(crate) struct Cache {
     pub(crate) next_unit: u32,
     pub(crate) cost: u64,
     pub(crate) buffer: Option<WriteBuffer>,
-    /// The caches that lose what this one loses: all above it if it is inclusive, otherwise none.
+    /// The caches that lose every line that this cache evicts: all caches above an inclusive cache, otherwise none.
     pub(crate) back_invalidated: Box<[usize]>,
     /// The agents that may be counted here, and the counts of each agent but the user.
     agents: Agents,
     pub(crate) by_agent: Box<[AgentCounters]>,
     /// One bit for each line of each page that was ever accessed here.
     pub(crate) touched: Vec<u64>,
-    /// If anyone wants to know: the demand misses beyond the first of each line, by page.
+    /// The demand misses beyond the first of each line, by page, if the cache is watched.
     pub(crate) repeats: Option<Vec<u64>>,
 }
 
 impl Cache {
-    /// What chooses the set of a cache, besides the offset within the page.
+    /// Returns what chooses the set of a cache, besides the offset within the page.
     pub(crate) fn index_of(tree: &Tree, number: usize) -> Index {
         let config = &tree.config().caches[number];
         match (config.index, config.tag) {
@@ -154,7 +154,7 @@ impl Cache {
         }
     }
 
-    /// Where a line the processor asks for belongs.
+    /// The place of a line that the processor asks for.
     #[inline(always)]
     pub(crate) fn place_of_mapping<T: Translation>(&self, at: LineAddr, translation: &T) -> Place {
         let id = if self.keyed_by_mapping { at.id } else { translation.page(MappingId(at.id)).0 };
@@ -177,7 +177,7 @@ impl Cache {
         ways.iter().any(|&word| word != EMPTY && Word(word).key() == key)
     }
 
-    /// Where a line that a cache above asks for belongs.
+    /// The place of a line that a cache above asks for.
     #[inline(always)]
     pub(crate) fn place_of_request<T: Translation>(&self, at: LineAddr, translation: &T) -> Place {
         if self.takes_mapping {
@@ -187,7 +187,7 @@ impl Cache {
         Place { set: self.set(upper, at.line), key: self.key(at.id, at.line) }
     }
 
-    /// What chooses the set together with the offset, for a line named as keys name it.
+    /// The number that chooses the set together with the offset, for a line named as keys name it.
     #[inline(always)]
     fn upper_of_key<T: Translation>(&self, id: u32, translation: &T) -> u64 {
         if self.index_is_offset {
@@ -304,10 +304,10 @@ impl Cache {
         LineAddr { id, line: at.line >> (self.next_unit - self.line_log2) }
     }
 
-    /// Returns, in order, those of the lines of a mapping or page, named as keys name it, that the cache may hold.
+    /// Returns, in order, the lines in `lines` that the cache may hold of a mapping or page, named as keys name it.
     ///
-    /// Where the lines of a page lie in sets side by side, a look at the words of these sets tells which lines are there:
-    /// that costs a fraction of a search for each line.
+    /// Where the lines of a page lie in sets side by side, the words of these sets tell which lines are there.
+    /// Reading the words costs a fraction of a search for each line.
     pub(crate) fn may_hold<T: Translation>(&self, id: u32, lines: Range<u32>, translation: &T) -> Vec<u32> {
         let set_is_known = self.index != Index::VirtualPage || self.keyed_by_mapping;
         let sets = 1 << self.sets_log2;
@@ -330,7 +330,7 @@ impl Cache {
         held
     }
 
-    /// Removes line `line` of a mapping or page named as keys name it, telling what was removed.
+    /// Removes a line of a mapping or page, named as keys name it. Calls `removed` with what was removed.
     pub(crate) fn remove<T: Translation>(
         &mut self,
         at: LineAddr,
@@ -367,7 +367,7 @@ impl Cache {
         }
     }
 
-    /// Where the set comes from.
+    /// The source of the set.
     pub(crate) fn index(&self) -> Index {
         self.index
     }
@@ -377,7 +377,7 @@ impl Cache {
         self.sets_log2
     }
 
-    /// Where the set comes from, if it is not hashed.
+    /// The source of the set, if the index is not hashed.
     pub(crate) fn plain_index(&self) -> Option<Index> {
         (!self.hashed || self.sets_log2 == 0).then_some(self.index)
     }
@@ -387,7 +387,8 @@ impl Cache {
         (self.page_lines_log2, self.set_mask)
     }
 
-    /// The lines of every set in the order of its ways (LRU: last access; FIFO: arrival; latest first).
+    /// Returns the lines of every set in the order of its ways. LRU orders them by last access and FIFO by arrival, the
+    /// latest first.
     pub(crate) fn contents(&self) -> Vec<Vec<Option<Resident>>> {
         let resident = |&word: &u64| {
             let word = Word(word);
@@ -396,14 +397,14 @@ impl Cache {
         self.lines.words().chunks(self.ways).map(|set| set.iter().map(resident).collect()).collect()
     }
 
-    /// How many lines are resident, and how many of them dirty.
+    /// Returns how many lines are resident, and how many of them are dirty.
     pub(crate) fn resident(&self) -> (u64, u64) {
         let lines = self.lines.words().iter().filter(|&&word| word != EMPTY);
         lines.fold((0, 0), |(all, dirty), &word| (all + 1, dirty + u64::from(Word(word).dirty())))
     }
 }
 
-/// Counts a demand miss on a line that was here before, if anyone wants to know.
+/// Counts a demand miss on a line that was in the cache before, if the cache is watched.
 #[inline(always)]
 pub(crate) fn note_repeat(repeats: &mut Option<Vec<u64>>, page: u64) {
     if let Some(repeats) = repeats {
@@ -415,7 +416,7 @@ pub(crate) fn note_repeat(repeats: &mut Option<Vec<u64>>, page: u64) {
     }
 }
 
-/// A hashed index: all bits above the index folded into it by exclusive or, in pieces as wide as it is.
+/// Returns a hashed index: all bits above the index are folded into it by exclusive or, in pieces as wide as the index.
 #[inline(always)]
 pub(crate) fn fold(block: u64, sets_log2: u32) -> usize {
     let (mut folded, mut rest) = (0, block);
@@ -426,7 +427,7 @@ pub(crate) fn fold(block: u64, sets_log2: u32) -> usize {
     (folded & ((1 << sets_log2) - 1)) as usize
 }
 
-/// Whether a line is accessed for the first time ever; from now on it is not.
+/// Returns whether a line is accessed for the first time ever, and notes the access.
 #[inline(always)]
 pub(crate) fn is_first(touched: &mut Vec<u64>, line: u64) -> bool {
     let (word, mask) = ((line / 64) as usize, 1 << (line % 64));

@@ -1,8 +1,8 @@
-//! The caches of one stage: what front and back have in common.
+//! `Caches` holds the caches of one stage: of a front or of a back.
 //!
-//! The *front* ([`Front`](crate::Front)) is what every reference touches, the *back* ([`Back`](crate::Back)) what a front
-//! lets through. A front that does not depend on the placement is simulated once; its requests are stored and replayed into
-//! many backs.
+//! Every reference touches the *front* ([`Front`](crate::Front)). The *back* ([`Back`](crate::Back)) handles the
+//! requests of a front. A front that does not depend on the placement is simulated once; its requests are stored and
+//! replayed into many backs.
 
 use binhop_base::{Agent, Kind, LineAddr, Rng, Translation};
 
@@ -15,7 +15,7 @@ use crate::{CostRule, Tree, request::Below};
 /// The caches of one stage.
 #[derive(Clone, Debug)]
 pub(crate) struct Caches {
-    /// By index in the tree; those of the other stage are absent.
+    /// The caches by index in the tree. The caches of the other stage are absent.
     pub(crate) caches: Box<[Option<Cache>]>,
     pub(crate) add_costs: bool,
 }
@@ -45,8 +45,8 @@ impl Caches {
         cache(&mut self.caches, number)
     }
 
-    /// The user's program asks a cache; the access itself is not counted yet. This is the part that every reference
-    /// passes: a hit ends here. The rest is built and called only for the few that go on.
+    /// The user's program asks a cache. The access itself is not counted yet. Every reference runs through this part,
+    /// and a hit ends in it. A transaction is built only for the few accesses that miss or pass data down.
     #[inline(always)]
     pub(crate) fn access<T: Translation, B: Below>(
         &mut self,
@@ -86,7 +86,7 @@ macro_rules! stage_queries {
             self.caches.caches.get(cache).is_some_and(Option::is_some)
         }
 
-        /// What a cache of this stage has counted since the start.
+        /// Returns what a cache of this stage has counted since the start.
         ///
         /// # Panics
         /// The cache belongs to the other stage: see [`Tree::in_front`].
@@ -96,8 +96,8 @@ macro_rules! stage_queries {
             &self.caches.get(cache).counters
         }
 
-        /// What a cache of this stage holds: for each set, its ways. LRU and FIFO keep the latest (accessed,
-        /// arrived) first; the others keep a line in its way.
+        /// Returns what a cache of this stage holds: for each set, its ways. LRU keeps the line accessed last first,
+        /// FIFO the line that came last. The other policies keep a line in its way.
         ///
         /// # Panics
         /// The cache belongs to the other stage.
@@ -106,8 +106,8 @@ macro_rules! stage_queries {
             self.caches.get(cache).contents()
         }
 
-        /// From now on a cache of this stage counts repeated misses by page. Not for a [`DirectMappedFilter`](crate::DirectMappedFilter),
-        /// which does not look at them one by one.
+        /// From now on a cache of this stage counts repeated misses by page. A back behind a
+        /// [`DirectMappedFilter`](crate::DirectMappedFilter) cannot be watched: its replay does not see single misses.
         ///
         /// # Panics
         /// The cache belongs to the other stage.
@@ -115,8 +115,8 @@ macro_rules! stage_queries {
             self.caches.get_mut(cache).repeats = Some(Vec::new());
         }
 
-        /// Demand misses on lines that were in the cache before, by page, since [`watch`](Self::watch);
-        /// pages that are not listed had none.
+        /// Returns the demand misses since [`watch`](Self::watch) on lines that were in the cache before, by page.
+        /// Pages beyond the end had no such misses.
         ///
         /// # Panics
         /// The cache belongs to the other stage.
@@ -125,7 +125,8 @@ macro_rules! stage_queries {
             self.caches.get(cache).repeats.as_deref().unwrap_or_default()
         }
 
-        /// Returns what a cache of this stage has counted of each agent other than the user, in the tree's order of agents.
+        /// Returns what a cache of this stage has counted of each agent other than the user, in the tree's order of
+        /// agents.
         ///
         /// # Panics
         /// The cache belongs to the other stage.
@@ -134,7 +135,7 @@ macro_rules! stage_queries {
             &self.caches.get(cache).by_agent
         }
 
-        /// How many lines a cache of this stage holds, and how many of them are dirty.
+        /// Returns how many lines a cache of this stage holds, and how many of them are dirty.
         ///
         /// # Panics
         /// The cache belongs to the other stage.

@@ -1,4 +1,4 @@
-//! The write buffer: what a write waits for.
+//! `WriteBuffer` computes the cycles that a write waits for room in a write buffer.
 //!
 //! Counting rules
 //! - A write is pushed at a cycle, takes one entry, and drains in `drain_cycles`, one write after another:
@@ -11,14 +11,14 @@
 
 use crate::WriteBufferConfig;
 
-/// The drains of one busy period follow each other without a gap, so the end of the last one tells all:
-/// entry k from the end drains k × `drain_cycles` earlier.
+/// The drains of one busy period follow each other without a gap. So the end of the last drain determines all others:
+/// the drain that is k places before the last ends k × `drain_cycles` earlier.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteBuffer {
     drain_cycles: u64,
-    /// Cycles that all entries but one take to drain.
+    /// Cycles that all entries except one take to drain.
     all_but_one: u64,
-    /// When the last write's drain ends.
+    /// The cycle at which the last write's drain ends.
     last_end: u64,
 }
 

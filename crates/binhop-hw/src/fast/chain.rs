@@ -1,10 +1,10 @@
 //! The chain replays requests into the commonest backs: one cache before memory, or several in a row.
 //!
-//! A front that many placements share is simulated once, so nearly all of a study's time is spent here: the
-//! rules are those of [`crate::cache::access`], written out for caches that are write-back, allocate, are not inclusive and
-//! have no buffer, and for the user's requests alone. Then nothing a cache does depends on the caches behind it. So each
-//! cache goes through all requests by itself and log its requests to the next cache in order. Cycles follow from the
-//! counts.
+//! A front that many placements share is simulated once, so a study spends nearly all of its time here. The rules are
+//! those of [`crate::cache::access`], written out for caches that are write-back, allocate, are not inclusive and
+//! have no write buffer, and for the user's requests alone. Such a cache never depends on the caches behind it. So
+//! each cache goes through all requests by itself, and records its requests to the next cache in order. Cycles follow
+//! from the counts.
 
 use binhop_base::{Agent, Kind, LineAddr, PageId, Translation};
 
@@ -19,7 +19,7 @@ use crate::{
     request::{MEMORY, Request, is_data},
 };
 
-/// Where lines of pages belong.
+/// `LocatePage` finds the set of a line that is named by page.
 trait LocatePage: Copy {
     fn set<T: Translation>(self, page: PageId, line: u32, translation: &T) -> usize;
 }
@@ -64,11 +64,11 @@ impl LocatePage for PageByFold {
     }
 }
 
-/// Where what a cache asks goes.
+/// `NextLevel` takes the requests of a cache: memory counts them, and a [`RequestLog`] keeps them for the next cache.
 trait NextLevel {
-    /// It asks for a line of its own, or writes it back.
+    /// The cache asks for one of its own lines, or writes it back.
     fn ask(&mut self, kind: Kind, at: LineAddr);
-    /// Something that was not for it.
+    /// A request passes the cache, because it asks a level behind.
     fn pass_on(&mut self, request: Request);
 }
 
@@ -87,12 +87,12 @@ impl NextLevel for &mut MemoryCounters {
     }
 }
 
-/// To the next cache of a chain.
+/// `RequestLog` keeps the requests to the next cache of a chain.
 struct RequestLog<'a> {
     log: &'a mut Vec<Request>,
     to: u8,
     origin: Origin,
-    /// Logarithm of the lines of the cache that asks in one of the cache asked.
+    /// Logarithm of the number of lines of the asking cache in one line of the cache asked.
     shift: u32,
     data: u8,
 }
@@ -110,7 +110,7 @@ impl NextLevel for RequestLog<'_> {
     }
 }
 
-/// Replays requests into a cache before memory: simple, and the only one.
+/// Replays requests into the last cache of a chain, before memory.
 pub(crate) fn replay_last<T: Translation>(
     cache: &mut Cache,
     number: u8,
@@ -122,8 +122,8 @@ pub(crate) fn replay_last<T: Translation>(
     replay(cache, number, memory, requests, translation);
 }
 
-/// Replays requests into a simple cache before another; what that is asked, and what was not for this one, is
-/// noted in order.
+/// Replays requests into a cache of a chain that asks another cache. `log` gets the requests to the cache behind, and
+/// the requests that pass this cache, in order.
 pub(crate) fn replay_on<T: Translation>(
     cache: &mut Cache,
     number: u8,

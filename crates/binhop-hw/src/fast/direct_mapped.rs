@@ -1,14 +1,15 @@
 //! `DirectMappedFilter` computes once what is the same in every back that one stream of requests reaches.
 //!
-//! It works for the commonest back that many placements share a front with: one direct-mapped cache before memory,
-//! write-back and allocating, indexed by the frame. There, whatever the placement,
-//! - accesses are equal, and so are compulsory misses: the first request for a line misses everywhere;
-//! - a set holds lines of one *line number within the page* only (a slot), so the line requested last in its
-//!   slot is present everywhere: a request that repeats it changes nothing, but for the dirty bit, and need not
-//!   be replayed.
+//! The filter serves the commonest back behind a shared front: one direct-mapped cache before memory, write-back and
+//! allocating, indexed by the frame. Under every placement:
+//! - Accesses are equal. Compulsory misses are equal, because the first request for a line misses everywhere.
+//! - A set holds lines of one *line number within the page* only. The sets of one line number are a *slot*. The line
+//!   requested last in its slot is present everywhere. A request that repeats it changes at most the dirty bit, and is
+//!   replayed only if it makes the line dirty.
 //!
-//! What remains is replayed without a branch: whether a line is there differs from lane to lane and cannot
-//! be predicted. Requests of different slots never meet in a set, so a stretch is replayed slot by slot.
+//! The remaining requests are replayed without a branch: whether a line is there differs from lane to lane, and
+//! cannot be predicted. Requests of different slots never meet in a set, so a block of requests is replayed slot by
+//! slot.
 
 use binhop_base::{Kind, PageId, PerKind, Translation};
 
@@ -23,14 +24,14 @@ use crate::{
     request::{Request, is_data},
 };
 
-/// What a stretch of requests does alike in every back.
+/// The counts of a block of requests that are the same in every back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommonCounts {
     accesses: PerKind<u64>,
     compulsory: PerKind<u64>,
 }
 
-/// Follows the requests that all backs of a tree see.
+/// Filters the requests that all backs of a tree get.
 #[derive(Clone, Debug)]
 pub struct DirectMappedFilter {
     /// Logarithm of the lines in a page.
@@ -39,13 +40,13 @@ pub struct DirectMappedFilter {
     last: LastRequests,
     /// Lines requested so far.
     touched: Vec<u64>,
-    /// For [`DirectMappedFilter::sort`]: where each slot's requests go, and the requests in order.
+    /// Room for [`DirectMappedFilter::sort`]: the start of each slot's requests, and the requests in order.
     starts: Vec<usize>,
     sorted: Vec<Request>,
 }
 
 impl DirectMappedFilter {
-    /// For trees that allow it ([`FastPath::DirectMapped`](crate::FastPath)); `None` for others.
+    /// A filter for a tree that allows [`FastPath::DirectMapped`](crate::FastPath); `None` for other trees.
     #[must_use]
     pub fn new(tree: &Tree) -> Option<Self> {
         let config = tree.config();
@@ -55,7 +56,7 @@ impl DirectMappedFilter {
         Some(Self { log2, last: LastRequests::new(1 << log2), touched, starts, sorted })
     }
 
-    /// Counts the requests from `from` on, and takes out those that change nothing in any back.
+    /// Counts the requests from `from` on, and removes the requests that change nothing in any back.
     pub fn filter(&mut self, requests: &mut Vec<Request>, from: usize) -> CommonCounts {
         let mut common_counts = CommonCounts::default();
         let mut kept = from;
@@ -80,8 +81,8 @@ impl DirectMappedFilter {
         &self.touched
     }
 
-    /// Puts requests in order of their slots, each slot's in the order they came. No set holds lines of two
-    /// slots, so this changes no count; and the sets that a lane goes through stay in the nearest cache.
+    /// Sorts requests by slot, and leaves the requests of one slot in their order. No set holds lines of two slots,
+    /// so no count changes. The sets that a lane goes through then stay in the processor's nearest cache.
     fn sort(&mut self, requests: &mut [Request]) {
         if requests.len() < self.last.slots() {
             return;
@@ -106,13 +107,13 @@ impl DirectMappedFilter {
     }
 }
 
-/// Bits in which the misses of one kind are counted, side by side in one word that has room for every kind.
+/// Bits that count the misses of one kind. One word has such bits for every kind, side by side.
 const LANE: u32 = u64::BITS / Kind::ALL.len() as u32;
-/// Requests between two emptyings of that word: none of its counts can overflow.
+/// So many requests are counted in the word before it is emptied. No count in it can overflow.
 const CHUNK: usize = (1 << LANE) - 1;
 
-/// Replays what [`DirectMappedFilter::filter`] left of some requests into one back's only cache. `common_counts` is what it
-/// returned for these requests.
+/// Replays what [`DirectMappedFilter::filter`] left of some requests into one back's only cache. `common_counts` is
+/// what it returned for these requests.
 pub(crate) fn replay<T: Translation>(
     cache: &mut Cache,
     memory: &mut MemoryCounters,
@@ -149,7 +150,7 @@ pub(crate) fn replay<T: Translation>(
     }
     let mut sent = misses;
     for kind in [Kind::Write, Kind::Writeback] {
-        // Data smaller than the line: the rest is read. Write-backs of one block are of one size.
+        // The rest of a line is read where the data is smaller. All write-backs of a block have one size.
         let whole = requests
             .iter()
             .find(|request| request.kind == kind)

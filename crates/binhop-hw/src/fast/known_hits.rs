@@ -1,11 +1,12 @@
 //! `KnownHitFilter` removes requests that hit in every cache behind one front and change nothing there.
 //!
-//! Of all lines that may share a set in the cache of fewest sets, the one requested last is present in every cache,
-//! whatever its ways and replacement: nothing has come into its set since. Another request for it hits
-//! everywhere. Where a repeated hit is neutral to the replacement it changes nothing but, if it brings data, the dirty bit.
+//! Consider all lines that share a set in the cache with the fewest sets. The line of them that was requested last is
+//! present in every cache, whatever the ways and the replacement: no line has come into its set since. Another
+//! request for this line hits everywhere. If the replacement ignores a repeated hit, the request changes at most the
+//! dirty bit, and only if it brings data.
 //!
-//! A cache whose lines are larger than those above is asked for neighbours one after another, so this takes out
-//! a good part of all requests. The known-hit filter costs one table look-up a request, whatever the number of caches.
+//! A cache whose lines are larger than the lines above is asked for neighbours one after another, so the filter
+//! removes a good part of all requests. It costs one table look-up a request, whatever the number of caches.
 
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ use crate::{
     request::{MEMORY, Request, is_data},
 };
 
-/// Lines requested last, each in its slot: word of a line is its key × 2, plus whether it is dirty.
+/// The line requested last in each slot. The word of a line is its key × 2, + 1 if the line is dirty.
 #[derive(Clone, Debug)]
 pub(crate) struct LastRequests(Vec<u64>);
 
@@ -32,7 +33,7 @@ impl LastRequests {
         self.0.len()
     }
 
-    /// Whether a request repeats the last one of its slot, to no effect. From now on it is the last.
+    /// Returns whether a request repeats the last request of its slot without effect, and notes it as the last request.
     #[inline(always)]
     pub(crate) fn repeats(&mut self, slot: usize, key: u64, kind: Kind) -> bool {
         let (clean, data) = (key << 1, u64::from(is_data(kind)));
@@ -45,8 +46,8 @@ impl LastRequests {
         false
     }
 
-    /// Empties the slots that hold a line whose key lies in `keys`: `slot_of` each key, if there are fewer keys than
-    /// slots.
+    /// Empties the slots that hold a line whose key lies in `keys`. Looks at the slot of each key (`slot_of`), or at
+    /// all slots if these are fewer.
     fn forget(&mut self, keys: Range<u64>, slot_of: impl Fn(u64) -> usize) {
         let forget = |last: &mut u64| {
             if keys.contains(&(*last >> 1)) {
@@ -61,7 +62,7 @@ impl LastRequests {
     }
 }
 
-/// Takes out what changes nothing behind the front of one lane.
+/// Removes requests that change nothing behind the front of one lane.
 #[derive(Clone, Debug)]
 pub struct KnownHitFilter {
     cache: u8,
@@ -71,9 +72,10 @@ pub struct KnownHitFilter {
 }
 
 impl KnownHitFilter {
-    /// For several trees of one front, each with one cache behind it: before memory, write-back, allocating, not
-    /// inclusive, without a write buffer, of a replacement that a repeated hit leaves alone, indexed by plain physical
-    /// address, of the same line; `None` for others, or for a single tree.
+    /// A filter for several trees of one front, each with one cache between the front and memory. The caches must be
+    /// write-back and allocating, not inclusive, without a write buffer, indexed by plain physical address, of equal
+    /// lines, and of a replacement that ignores a repeated hit. Returns `None` for other trees, and for a single
+    /// tree.
     #[must_use]
     pub fn new(trees: &[&Tree]) -> Option<Self> {
         let behind =
@@ -94,7 +96,7 @@ impl KnownHitFilter {
         })
     }
 
-    /// Takes out what changes nothing: so many hits in each cache.
+    /// Removes the requests that change nothing. Returns their number: each is a hit in every cache.
     pub fn filter<T: Translation>(&mut self, requests: &mut Vec<Request>, translation: &T) -> PerKind<u64> {
         let mut hits = PerKind::default();
         requests.retain(|request| {
@@ -111,10 +113,10 @@ impl KnownHitFilter {
         hits
     }
 
-    /// The lines of a page leave every cache, because its frame changes hands. `translation` still leads to that frame.
-    /// The lines of other pages stay where they are, so their slots stay true.
+    /// The lines of a page leave every cache, because its frame changes hands. `translation` still answers that
+    /// frame. The lines of other pages stay where they are, so their slots stay valid.
     ///
-    /// Costs a look at as many slots as the page has lines, or at all slots where these are fewer.
+    /// The cost is a look at as many slots as the page has lines, or at all slots if these are fewer.
     pub fn forget<T: Translation>(&mut self, page: PageId, translation: &T) {
         let Self { log2, mask, .. } = *self;
         let first = u64::from(page.0) << log2;

@@ -1,22 +1,23 @@
 //! `LruStack` simulates all LRU caches that differ only in their ways in one pass.
 //!
 //! # Rules
-//! - For the commonest back, as in [`crate::fast::chain`]: one cache before memory, write-back, allocating, not
-//!   inclusive, no buffer, plain index; and LRU, or one way, which is the same under every replacement. Caches of
-//!   equal sets and lines may share a stack.
-//! - LRU has inclusion: what a cache of A ways holds are the first A positions of each set's stack. A request
-//!   that finds its line at position p misses in the caches of fewer than p ways.
-//! - A line that is purged leaves a hole, which is a free way in every cache that reaches it. A line that comes in
-//!   moves the others down only as far as the first hole, or to the place its own line left: beyond, nothing moves
-//!   and nothing is evicted. A line found behind a hole leaves a hole where it was.
-//! - With each line goes the deepest position it has reached since it was written: in the caches of fewer ways it
-//!   has been evicted (and written back) since; in the others it is dirty. So all dirty states are one number.
+//! - A stack serves the same backs as [`crate::fast::chain`], with one cache before memory and a plain index. The caches
+//!   replace the least recently used line, or have one way, for which all policies are the same. Caches of equal sets and
+//!   lines share a stack.
+//! - LRU has inclusion: a cache of A ways holds the first A positions of each set's stack. A request that finds its line at
+//!   position p misses in the caches of fewer than p ways.
+//! - A line that is flushed leaves a hole. The hole is a free way in every cache that reaches it. A line that comes in moves
+//!   the other lines down only as far as the first hole, or to its own former position. Beyond that position no line moves,
+//!   and no line is evicted. A line found behind a hole leaves a hole at its former position.
+//! - Each line carries the deepest position it has reached since it was written. Caches of fewer ways have evicted the line
+//!   since, and written it back; in the other caches it is dirty. So one number holds the dirty states of all caches.
 //!
 //! Source: Mattson et al., "Evaluation techniques for storage hierarchies" (1970); the dirty level after Thompson
-//! and Smith, "Efficient (stack) algorithms for analysis of write-back and sector memories" (1989); the holes are ours.
+//! and Smith, "Efficient (stack) algorithms for analysis of write-back and sector memories" (1989). The holes are
+//! binhop's own.
 //!
 //! # Cost
-//! One search of the set for all caches, as many positions as the line is deep; 9 B per position.
+//! One search of the set serves all caches. It looks at as many positions as the line is deep. A position takes 9 B.
 
 use binhop_base::{Kind, PageId, PerKind, PowerOfTwo, Translation};
 
@@ -31,7 +32,7 @@ use crate::{
 const HOLE: u64 = u64::MAX;
 /// The level of a line that no cache has dirty.
 const CLEAN: u8 = u8::MAX;
-/// What caches must have in common to share a stack, besides the front before them.
+/// The properties that caches must have in common to share a stack, besides the front before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LruStackShape {
     cache: usize,
@@ -42,10 +43,10 @@ pub struct LruStackShape {
 }
 
 impl LruStackShape {
-    /// For trees that allow it ([`FastPath::LruStack`](crate::FastPath)); for others why they do not.
+    /// The shape of a tree that allows [`FastPath::LruStack`](crate::FastPath).
     ///
     /// # Errors
-    /// What a stack cannot stand for, in words.
+    /// The reason why a stack cannot simulate the tree's back.
     pub fn of(tree: &Tree) -> Result<Self, &'static str> {
         let config = tree.config();
         let number = lru_stack(tree)?;
@@ -61,10 +62,10 @@ impl LruStackShape {
     }
 }
 
-/// Counts of one kind of happening by the position it concerns, from 1; the last counts what lies deeper.
+/// Counts of one event by position in the stack, from 1. The last count is that of all deeper positions.
 type ByPosition = Vec<u64>;
 
-/// The stack of all sets, and what happened at which depth.
+/// The stacks of all sets, and the counts by depth.
 #[derive(Clone, Debug)]
 pub struct LruStack {
     shape: LruStackShape,
@@ -77,19 +78,21 @@ pub struct LruStack {
     touched: Vec<u64>,
     accesses: PerKind<u64>,
     compulsory: PerKind<u64>,
-    /// Requests that went past this cache.
+    /// Requests that passed this cache.
     passed: PerKind<u64>,
-    /// Where each kind of request found its line.
+    /// For each position, the requests of each kind that found their line there.
     found: Vec<PerKind<u64>>,
-    /// Where data smaller than the line found it: deeper than a cache reaches, that reads the rest.
+    /// For each position, the requests with data smaller than the line that found their line there. A cache that does
+    /// not reach the position reads the rest of the line.
     found_in_part: ByPosition,
-    /// The first position that did not move when a line came in: caches that reach it evicted nothing.
+    /// For each position, how often it was the first that did not move when a line came in. Caches that reach it
+    /// evicted nothing.
     stayed: ByPosition,
-    /// Lines that left the cache of so many ways dirty.
+    /// For each number of ways, the dirty lines that left the cache of so many ways.
     written_back: ByPosition,
-    /// The fewest ways of a cache that had a written line dirty already.
+    /// For each number of ways, the writes to a line that was dirty in the caches of at least so many ways.
     was_dirty: ByPosition,
-    /// Where purged lines were, and the fewest ways of a cache that had them dirty.
+    /// The flushed lines by position, and by the fewest ways of a cache in which they were dirty.
     purged: ByPosition,
     purged_dirty: ByPosition,
 }
@@ -98,7 +101,7 @@ impl LruStack {
     /// A stack for caches of up to so many ways, empty.
     ///
     /// # Panics
-    /// More ways than a stack keeps, or none.
+    /// The number of ways is 0, or larger than a stack keeps.
     #[must_use]
     pub fn new(shape: LruStackShape, ways: u32) -> Self {
         assert!((1..=MOST_STACKED).contains(&ways), "{ways} ways");
@@ -160,8 +163,8 @@ impl LruStack {
         self.found[1] += *hits;
     }
 
-    /// Brings a line to the top of its set; returns the position, from 1, at which it was found, or the one
-    /// behind the last.
+    /// Brings a line to the top of its set. Returns the position, from 1, at which the line was found, or the position
+    /// behind the last if the line was absent.
     fn bring_up(&mut self, start: usize, key: u64, is_data: bool) -> usize {
         let (keys, levels) = (&mut self.keys[start..][..self.ways], &mut self.levels[start..][..self.ways]);
         let deeper = self.ways + 1;
@@ -179,7 +182,7 @@ impl LruStack {
         if found && hole < position {
             (keys[position - 1], levels[position - 1]) = (HOLE, CLEAN);
         }
-        // What stands at `stays` (a hole, the line itself, or nothing) is overwritten by what moves down.
+        // The position `stays` held a hole, the line itself, or nothing. The line above it overwrites it.
         for from in (1..stays).rev() {
             let mut level = levels[from - 1];
             if usize::from(level) == from {
@@ -213,7 +216,7 @@ impl LruStack {
         }
     }
 
-    /// Demand misses of the cache of so many ways: what its member counts, without the rest.
+    /// Returns the demand misses of the cache of so many ways, as [`LruStack::member`] does, without the other counts.
     ///
     /// # Panics
     /// The stack does not reach so far.
@@ -222,7 +225,7 @@ impl LruStack {
         self.found[ways as usize + 1..=self.ways + 1].iter().map(PerKind::demand).sum()
     }
 
-    /// What the cache of so many ways has counted.
+    /// Returns what the cache of so many ways has counted.
     ///
     /// # Panics
     /// The stack does not reach so far.
@@ -270,7 +273,7 @@ impl LruStack {
         Member { stack: self, ways, counters, memory, waited }
     }
 
-    /// How many lines the cache of so many ways holds, and how many of them are dirty.
+    /// Returns how many lines the cache of so many ways holds, and how many of them are dirty.
     fn resident(&self, ways: usize) -> (u64, u64) {
         let (mut resident, mut dirty) = (0, 0);
         for (keys, levels) in self.keys.chunks(self.ways).zip(self.levels.chunks(self.ways)) {
@@ -283,7 +286,7 @@ impl LruStack {
     }
 }
 
-/// What one cache of a stack has counted so far, as if it had been simulated alone.
+/// `Member` holds the counts of one cache of a stack, as if the cache had been simulated alone.
 #[derive(Clone, Debug)]
 pub struct Member<'a> {
     stack: &'a LruStack,

@@ -1,12 +1,12 @@
 //! The one list of fast paths, with the trees that each path allows.
 //!
-//! [`Computer`](crate::Computer) is the general path, one access at a time. A fast path leaves the same counts, contents
-//! and cycles for less work. It may do so only under assumptions, and what they are is decided here, once for each tree;
-//! the file of each path says why they suffice. No path looks at a tree's properties by itself.
+//! [`Computer`](crate::Computer) is the general path, one access at a time. A fast path leaves the same counts,
+//! contents and cycles for less work, under assumptions about the tree. This file checks the assumptions, once for
+//! each tree. The file of each path says why its assumptions suffice. No path looks at a tree's properties by itself.
 //!
 //! No path is taken where each request is answered before the next access (a write buffer, an inclusive cache,
-//! cachegrind's rules), for there the general path's order is what counts. Those behind the front know the user's
-//! requests alone.
+//! cachegrind's rules): there the counts depend on the general path's order. The paths behind the front handle the
+//! user's requests alone.
 
 pub(crate) mod chain;
 pub(crate) mod direct_mapped;
@@ -23,7 +23,7 @@ use crate::{
 
 macro_rules! paths {
     ($($name:ident = $text:literal, $doc:literal;)*) => {
-        /// A way to simulate that is faster than one access at a time, and leaves the same.
+        /// `FastPath` is a way to simulate that is faster than one access at a time, and leaves the same results.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum FastPath { $(#[doc = $doc] $name,)* }
@@ -31,7 +31,7 @@ macro_rules! paths {
         impl FastPath {
             /// Every fast path, in the order of their discriminants.
             pub const ALL: &'static [FastPath] = &[$(FastPath::$name,)*];
-            /// Its name in a plan.
+            /// The name in a plan.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(FastPath::$name => $text,)* }
@@ -58,18 +58,18 @@ paths! {
 pub struct FastPathSet(u8);
 
 impl FastPathSet {
-    /// None of them.
+    /// The empty set.
     pub const NONE: Self = Self(0);
-    /// All of them.
+    /// The set of all fast paths.
     pub const ALL: Self = Self((1 << FastPath::ALL.len()) - 1);
 
-    /// The same set and another path.
+    /// Returns this set with another path.
     #[must_use]
     pub const fn with(self, path: FastPath) -> Self {
         Self(self.0 | 1 << path as u8)
     }
 
-    /// The paths of either set.
+    /// Returns the paths of either set.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -82,12 +82,12 @@ impl FastPathSet {
     }
 }
 
-/// For each fast path whether it is taken, or why it is not.
+/// `FastPaths` holds for each fast path the reason why it is not taken, or that it is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastPaths([Option<&'static str>; FastPath::ALL.len()]);
 
 impl FastPaths {
-    /// A decision for each path: `None`, or why it is not taken.
+    /// Decides about each path. `why_not` returns the reason why a path is not taken, or `None`.
     #[must_use]
     pub fn decide(why_not: impl Fn(FastPath) -> Option<&'static str>) -> Self {
         let mut decided = [None; FastPath::ALL.len()];
@@ -101,13 +101,13 @@ impl FastPaths {
         self.0[path as usize].is_none()
     }
 
-    /// Why a path is not taken; `None` if it is.
+    /// Returns the reason why a path is not taken; `None` if it is taken.
     #[must_use]
     pub fn why_not(&self, path: FastPath) -> Option<&'static str> {
         self.0[path as usize]
     }
 
-    /// The same, but for paths that are switched off.
+    /// Returns the same decisions, with the paths in `off` switched off.
     #[must_use]
     pub fn without(&self, off: FastPathSet) -> Self {
         Self::decide(|path| if off.contains(path) { Some("switched off") } else { self.why_not(path) })
@@ -115,8 +115,8 @@ impl FastPaths {
 }
 
 impl FastPath {
-    /// The fast paths that a tree allows. [`FastPath::DirectMapped`], [`FastPath::KnownHits`] and
-    /// [`FastPath::LruStack`] serve several backs: what else these must have in common, their types say.
+    /// Returns the fast paths that a tree allows. [`FastPath::DirectMapped`], [`FastPath::KnownHits`] and
+    /// [`FastPath::LruStack`] serve several backs. Their types say what these backs must have in common.
     #[must_use]
     pub fn of(tree: &Tree) -> FastPaths {
         FastPaths::decide(|path| {
@@ -132,17 +132,17 @@ impl FastPath {
     }
 }
 
-/// The answer of a rule: something the path needs, or why the path is not for this tree.
+/// The answer of a rule: a value that the path needs, or the reason why the tree does not allow the path.
 type Verdict<T = ()> = Result<T, &'static str>;
 
-/// The most ways that one [`LruStack`](crate::LruStack) keeps: what is searched is searched one by one.
+/// The most ways that one [`LruStack`](crate::LruStack) keeps. A search looks at one position after another.
 pub(crate) const MOST_STACKED: u32 = 32;
 
 fn refuse(refused: bool, why: &'static str) -> Verdict {
     if refused { Err(why) } else { Ok(()) }
 }
 
-/// Requests may be recorded, and handled when others have been made.
+/// Requests may be recorded, and handled after later requests were made.
 fn may_wait(tree: &Tree) -> Verdict {
     refuse(
         tree.config().rules == Rules::Cachegrind,
@@ -165,9 +165,8 @@ fn stores_stay(cache: &CacheConfig) -> Verdict {
     )
 }
 
-/// The front's caches are asked by the processor alone, each write-back and allocating; a miss changes nothing in them but
-/// that its line comes and the victim goes. The first phase has a loop for the ways and the replacement, and two caches
-/// are alike.
+/// The processor alone asks the front's caches, and each is write-back and allocating. A miss only brings its line and
+/// evicts a victim. The first phase has a loop for the ways and the replacement, and two caches have the same shape.
 fn two_phase(tree: &Tree) -> Verdict {
     may_wait(tree)?;
     let config = tree.config();
@@ -197,8 +196,8 @@ fn two_phase(tree: &Tree) -> Verdict {
     )
 }
 
-/// The caches behind the front in the order in which they ask each other: each asks the next, the last asks memory, and
-/// each is one that [`crate::fast::chain`] has a loop for.
+/// Returns the caches behind the front in the order in which they ask each other. Each asks the next, the last asks
+/// memory, and [`crate::fast::chain`] has a loop for each.
 pub(crate) fn chain(tree: &Tree) -> Verdict<Box<[usize]>> {
     may_wait(tree)?;
     by_the_user(tree)?;
@@ -211,7 +210,7 @@ pub(crate) fn chain(tree: &Tree) -> Verdict<Box<[usize]>> {
     let mut starts =
         behind.iter().copied().filter(|&number| !behind.iter().any(|&b| next(b) == Some(number)));
     let start = starts.next().ok_or("no cache stands behind the front")?;
-    refuse(starts.next().is_some(), "the caches behind the front are no chain")?;
+    refuse(starts.next().is_some(), "the caches behind the front form no chain")?;
     let chain: Vec<usize> = std::iter::successors(Some(start), |&at| next(at)).collect();
     refuse(
         chain.iter().any(|&number| tree.in_front(number)),
@@ -222,7 +221,7 @@ pub(crate) fn chain(tree: &Tree) -> Verdict<Box<[usize]>> {
     Ok(chain.into())
 }
 
-/// A cache that is asked for pages' lines, keeps what is stored, and never depends on what it asks.
+/// Checks that a cache is asked for the lines of pages, keeps stored data, and does not depend on the levels behind it.
 fn is_simple(tree: &Tree, number: usize) -> Verdict {
     let cache = &tree.config().caches[number];
     stores_stay(cache)?;
@@ -235,24 +234,24 @@ fn is_simple(tree: &Tree, number: usize) -> Verdict {
 }
 
 fn by_the_user(tree: &Tree) -> Verdict {
-    refuse(tree.config().agents != Agents::USER, "not only the user makes accesses")
+    refuse(tree.config().agents != Agents::USER, "an agent other than the user makes accesses")
 }
 
-/// The only cache behind the front: simple, with a plain index, before memory.
+/// Returns the only cache behind the front, if it is simple and has a plain index.
 fn only_behind(tree: &Tree) -> Verdict<usize> {
     let &[number] = &*chain(tree)? else { return Err("several caches stand behind the front") };
     is_plain(&tree.config().caches[number])?;
     Ok(number)
 }
 
-/// One direct-mapped cache behind the front, indexed by the frame: a set holds lines of one line number within the page
-/// only. Both caches of level 1 ask it, for pages' lines.
+/// Returns the only cache behind the front, if it is direct-mapped and indexed by the frame: then a set holds lines
+/// of one line number within the page only. Both caches of level 1 must ask it for the lines of pages.
 pub(crate) fn direct_mapped(tree: &Tree) -> Verdict<usize> {
     let number = only_behind(tree)?;
     let (cache, page) = (&tree.config().caches[number], tree.config().page);
     refuse(cache.ways != 1, "the back is not direct-mapped")?;
     for front in [tree.config().fetch, tree.config().data].map(|front| &tree.config().caches[front]) {
-        refuse(front.next != Next::Cache(number), "not all of level 1 asks the back")?;
+        refuse(front.next != Next::Cache(number), "a cache of level 1 does not ask the back")?;
         refuse(front.keyed_by_mapping(), "level 1 has a virtual tag")?;
     }
     let by_frame = cache.index == IndexBy::Physical && cache.sets() * cache.line.bytes() >= page.bytes();
@@ -260,7 +259,7 @@ pub(crate) fn direct_mapped(tree: &Tree) -> Verdict<usize> {
     Ok(number)
 }
 
-/// One cache behind the front whose replacement is left alone by a repeated hit.
+/// Returns the only cache behind the front, if its replacement ignores a repeated hit.
 pub(crate) fn known_hits(tree: &Tree) -> Verdict<usize> {
     let number = only_behind(tree)?;
     let cache = &tree.config().caches[number];
@@ -269,7 +268,7 @@ pub(crate) fn known_hits(tree: &Tree) -> Verdict<usize> {
     Ok(number)
 }
 
-/// One cache behind the front that replaces the least recently used, or has one way.
+/// Returns the only cache behind the front, if it replaces the least recently used line or has one way.
 pub(crate) fn lru_stack(tree: &Tree) -> Verdict<usize> {
     let number = only_behind(tree)?;
     let cache = &tree.config().caches[number];

@@ -1,10 +1,10 @@
 //! The two-phase path simulates many accesses at once, with the same results as one by one.
 //!
-//! Where nothing that happens behind a front can reach back into it (no inclusive cache, no write buffer)
-//! and its caches are write-back and allocate, what a miss does to a cache is known at the miss: the line
-//! comes in, the victim goes. So a first loop does only that, with everything it needs in registers, and
-//! notes the misses; a second goes through the notes in order and does the rest: counting, reading, writing
-//! back. A level that one access in fifty misses spends nearly all its time in the first.
+//! The levels behind a front must not reach back into it (no inclusive cache, no write buffer), and the front's
+//! caches must be write-back and allocate. Then the effect of a miss on its cache is known at the miss: the line
+//! comes in, and the victim leaves. The first loop does only that, with everything it needs in registers, and records
+//! the misses. The second loop goes through the misses in order and does the rest: it counts, reads, and writes back.
+//! A level that one access in fifty misses spends nearly all its time in the first loop.
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Translation};
 
@@ -19,19 +19,20 @@ use crate::{
     request::{Access, Below},
 };
 
-/// Rows between two phases' turns: their misses stay in the nearest cache.
+/// So many rows go through the first phase before the second phase runs. Their misses stay in the processor's nearest
+/// cache.
 const CHUNK: usize = 2048;
 
-/// A miss that the first phase has noted.
+/// A miss that the first phase has recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Miss {
     new: Word,
-    /// [`EMPTY`] if no line had to go.
+    /// [`EMPTY`] if no line had to leave.
     victim: Word,
     kind: Kind,
 }
 
-/// Where lines belong in one cache, for one way to choose a set.
+/// `LocateMapping` finds the set and the key of a line that is named by mapping.
 trait LocateMapping: Copy + PartialEq {
     fn of(cache: &Cache) -> Self;
     /// The set and the key.
@@ -101,8 +102,8 @@ impl LocateMapping for MappingByVirtualPage {
     }
 }
 
-/// The first phase: rows through one cache, or two that are alike (instructions first). Returns how often
-/// a hit made a line dirty; misses are noted.
+/// The first phase: rows go through one cache, or through two caches of one shape (instructions first). Records the
+/// misses, and returns how often a hit made a line dirty.
 #[inline(never)]
 fn probe<L: LocateMapping, P: Policy, const W: usize, const CACHES: usize, A: Access, T: Translation>(
     mut arrays: [(&mut [u64], &mut P); CACHES],
@@ -152,7 +153,7 @@ where
     }
 }
 
-/// [`probe`] if all caches store their lines in one of the commonest ways.
+/// [`probe`] if all caches store their lines in one of the commonest types of array.
 fn probe_by<L: LocateMapping, A: Access, T: Translation>(
     caches: &mut [&mut Cache],
     rows: &[A],
@@ -165,7 +166,7 @@ fn probe_by<L: LocateMapping, A: Access, T: Translation>(
         .or_else(|| probe_if::<L, Lru, 8, A, T>(caches, rows, translation, misses))
 }
 
-/// The first phase, if there is one for caches like these.
+/// Runs the first phase if there is a loop for these caches.
 fn first_phase<A: Access, T: Translation>(
     caches: &mut [&mut Cache],
     rows: &[A],
@@ -187,7 +188,8 @@ fn first_phase<A: Access, T: Translation>(
     }
 }
 
-/// Every access of `rows` in order, one by one, `fetch` and `data` being the caches asked; returns the cycles waited.
+/// Makes every access of `rows` in order, one by one; returns the cycles waited. `fetch` and `data` are the caches
+/// asked.
 pub(crate) fn access_each<A: Access, T: Translation, B: Below>(
     stage: &mut Caches,
     [fetch, data]: [usize; 2],
@@ -204,7 +206,7 @@ pub(crate) fn access_each<A: Access, T: Translation, B: Below>(
     wait
 }
 
-/// Every access of `rows` in order, in two phases: for trees that allow it ([`FastPath::TwoPhase`](crate::FastPath)).
+/// Makes every access of `rows` in order, in two phases. The tree must allow [`FastPath::TwoPhase`](crate::FastPath).
 /// `misses` is empty room for the misses between the two phases: calls may be short, and nothing is allocated in them.
 pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
     stage: &mut Caches,

@@ -1,5 +1,5 @@
-//! First in, first out. The ways of a set are kept in order of arrival, the latest first; a hit changes
-//! nothing.
+//! `Fifo` evicts the line that came first. It keeps the ways of a set in order of arrival, the latest first. A hit
+//! changes nothing.
 
 use super::{ArrayShape, Policy, Ways, move_to_back, move_to_front};
 

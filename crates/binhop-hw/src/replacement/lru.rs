@@ -1,5 +1,5 @@
-//! Least recently used. The ways of a set are kept in order of their last access, the latest first, so
-//! the victim is the last one and empty ways are at the end.
+//! `Lru` evicts the least recently used line. It keeps the ways of a set in order of their last access, the latest
+//! first. So the victim is in the last way, and empty ways are at the end.
 
 use super::{ArrayShape, Policy, Ways, move_to_back, move_to_front};
 

@@ -1,11 +1,12 @@
-//! Replacement: which line of a full set leaves. Each policy is one file of this module and one word in the list below;
-//! the names in machine files, the arrays of lines, the loops of the chain and the tests that walk the list derive from it.
+//! Replacement: which line of a full set leaves. Each policy is one file of this module and one word in the list
+//! below; the names in machine files, the arrays of lines, the loops of the chain and the tests that walk the list
+//! derive from it.
 //!
 //! To add a policy, write `name.rs` with its rule, its source and its [`Policy`], and put its name into the list. The
 //! compiler and the tests then name what else the policy needs: a table in `tests/textbook.rs`, and its rule in
 //! `binhop-oracle/src/cache.rs`.
 //!
-//! Rules they share
+//! Rules of all policies
 //! - A line that comes takes the lowest empty way; only a full set has a victim.
 //! - Every access that finds its line, of whatever kind, is a hit to the policy.
 //! - With one way there is nothing to choose, and all policies are the same.
@@ -109,9 +110,9 @@ pub(crate) trait Policy {
     /// True if the policy draws random numbers. Then one simulation of a front does not serve several seeds.
     const DRAWS: bool;
 
-    /// True if a hit on the line of a set that was accessed last, by its fill or by another hit, leaves everything as it
-    /// is: the policy's state and the order of the ways. Such hits need not be simulated. Where this is false, the first
-    /// such hit may change something, and further ones nothing: preparation drops them.
+    /// True if a hit on the line of a set that was accessed last, by its fill or by another hit, leaves everything as
+    /// it is: the policy's state and the order of the ways. Such hits need not be simulated. Where this is false, the
+    /// first such hit may change something, and further ones nothing: preparation drops them.
     const REHIT_IS_NEUTRAL: bool;
 
     /// True if the policy keeps the empty ways of a set behind all others.
@@ -134,18 +135,18 @@ pub(crate) trait Policy {
     /// A line has just been put at `way`.
     fn filled(&mut self, ways: &mut Ways, set: usize, way: usize);
 
-    /// The way whose line leaves. The set is full.
+    /// Returns the way whose line leaves. The set is full.
     fn victim(&mut self, ways: &Ways, set: usize) -> usize;
 
-    /// The line at `way` was removed; the way is empty.
+    /// The line at `way` was removed, and the way is empty.
     fn removed(&mut self, ways: &mut Ways, set: usize, way: usize);
 }
 
-/// Up to this many ways (where their number is known to the compiler) work is done on all of them rather
-/// than up to a point that no branch predictor knows.
+/// Up to this many ways, if the compiler knows their number, a loop runs over all ways. An early end would be a
+/// branch that cannot be predicted.
 pub(crate) const FEW: usize = 8;
 
-/// Moves the line at `way` to the front; those before it move up by one.
+/// Moves the line at `way` to the front. The lines before it move up by one.
 #[inline(always)]
 fn move_to_front(ways: &mut Ways, way: usize) {
     if way == 0 {
@@ -166,7 +167,7 @@ fn move_to_front(ways: &mut Ways, way: usize) {
     }
 }
 
-/// Moves the way to the end; those behind it move down by one.
+/// Moves the way to the end. The ways behind it move down by one.
 fn move_to_back(ways: &mut Ways, way: usize) {
     ways[way..].rotate_left(1);
 }

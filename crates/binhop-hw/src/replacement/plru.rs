@@ -1,17 +1,17 @@
-//! Tree pseudo-LRU (described and compared with others in Al-Zoubi, Milenković, Milenković: Performance
-//! Evaluation of Cache Replacement Policies for the SPEC CPU2000 Benchmark Suite, ACM SE 2004: PLRUt).
+//! `Plru` is tree pseudo-LRU (PLRUt in Al-Zoubi, Milenković, Milenković: Performance
+//! Evaluation of Cache Replacement Policies for the SPEC CPU2000 Benchmark Suite, ACM SE 2004).
 //!
 //! A binary tree with one bit per inner node stands over the ways. A bit of 0 points to the lower half of
-//! the ways below the node, 1 to the upper. The victim is found by following the bits. Every access, a
-//! fill included, turns the bits on its path to point away from it. Bits start at 0.
+//! the ways below the node, a bit of 1 to the upper half. The bits lead to the victim. Every access, including
+//! a fill, turns the bits on its path to point away from it. Bits start at 0.
 
 use super::{ArrayShape, Policy, Ways};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plru {
     levels: u32,
-    /// Per set, `2^levels` bits packed into words; bit n is node n, the root is 1, node n's children are
-    /// 2n and 2n+1.
+    /// For each set, `2^levels` bits packed into words. Bit n is node n, the root is node 1, and the children of node
+    /// n are 2n and 2n + 1.
     bits: Vec<u64>,
     words_per_set: usize,
 }

@@ -1,6 +1,6 @@
-//! A victim drawn uniformly from the ways. The draw is a function of the seed, the cache, the set and the
-//! number of victims that set has had, so that it does not depend on what happens in other sets, and two
-//! policies compared under one seed meet the same luck.
+//! `Random` draws a victim uniformly from the ways. The draw is a function of the seed, the cache, the set and the
+//! number of victims that the set has had. So a draw does not depend on other sets, and two machines compared under
+//! one seed meet equal luck.
 
 use binhop_base::{Domain, Rng, Stream};
 
@@ -11,10 +11,10 @@ pub(crate) struct Random {
     rng: Rng,
     /// The cache's index, in the upper bits of the stream number; the set is in the lower 48.
     stream: u64,
-    /// Victims each set has had.
+    /// The number of victims that each set has had.
     victims: Vec<u64>,
-    /// The way each set's next victim has, drawn when the one before was taken: a draw takes longer than the
-    /// rest of a miss, and nothing waits for this one. [`NOT_DRAWN`] before the first.
+    /// The way of each set's next victim, drawn when the previous victim was taken. A draw takes longer than the rest
+    /// of a miss, and nothing waits for a draw made ahead. [`NOT_DRAWN`] stands before the first victim.
     next: Vec<u32>,
 }
 

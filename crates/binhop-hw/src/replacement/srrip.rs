@@ -1,8 +1,8 @@
-//! Static re-reference interval prediction with hit priority (SRRIP-HP) of M = 2 bits (Jaleel, Theobald,
+//! `Srrip` is static re-reference interval prediction with hit priority (SRRIP-HP) of M = 2 bits (Jaleel, Theobald,
 //! Steely, Emer: High Performance Cache Replacement Using Re-Reference Interval Prediction, ISCA 2010).
 //!
-//! Each line has a predicted re-reference value: 0 near-immediate … 3 distant. A line that comes gets 2,
-//! a hit sets 0. The victim is the lowest way with 3; while there is none, all ways of the set grow by 1.
+//! Each line has a predicted re-reference value, from 0 (near-immediate) to 3 (distant). A line that comes gets 2,
+//! and a hit sets 0. The victim is the lowest way with 3. While no way has 3, all ways of the set grow by 1.
 
 use super::{ArrayShape, Policy, Ways};
 

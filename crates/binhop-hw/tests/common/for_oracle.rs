@@ -1,10 +1,10 @@
-//! The fast model and the oracle share descriptions of caches and names of lines. The tests of other crates
-//! use this file, too.
+//! Translations of the fast model's descriptions and lines for the oracle. The tests of other crates also use this
+//! file.
 
 use binhop_hw::{CacheConfig, Next, Resident, TagBy, TreeConfig};
 use binhop_oracle::cache::{Config, Name};
 
-/// The caches of a tree, for the oracle.
+/// Returns the caches of a tree as the oracle describes them.
 pub fn configs(config: &TreeConfig) -> Vec<Config> {
     let of = |cache: &CacheConfig| Config {
         sets: cache.sets(),
@@ -28,7 +28,7 @@ pub fn configs(config: &TreeConfig) -> Vec<Config> {
     config.caches.iter().map(of).collect()
 }
 
-/// A line of a cache as the oracle holds it: its name, its first byte in the page, whether it is dirty.
+/// Returns a line of a cache as the oracle holds it: its name, its first byte in the page, and true if it is dirty.
 pub fn line(cache: &CacheConfig, line: Resident) -> (Name, u64, bool) {
     let id = line.at.id;
     let name = if cache.tag == TagBy::Asid { Name::Mapping(id) } else { Name::Page(id) };

@@ -1,5 +1,4 @@
-//! What the tests of the caches share: a small operating system's answers, random trees, and the fast
-//! model set beside the oracle.
+//! Helpers of the cache tests: a translation, random trees and events, and the fast model beside the oracle.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 mod for_oracle;
@@ -81,6 +80,12 @@ pub fn plain(name: &str, size: u64, line: u64, ways: u32, next: Next) -> CacheCo
     }
 }
 
+/// Gives a cache other ways and sets.
+pub fn resize(cache: &mut CacheConfig, ways: u32, sets: u64) {
+    cache.ways = ways;
+    cache.size = Bytes(cache.line.bytes() * u64::from(ways) * sets);
+}
+
 /// A tree over pages of `page` bytes whose fetches ask the first cache and whose data asks the last
 /// cache named in `data`.
 pub fn tree(caches: Vec<CacheConfig>, page: u64, fetch: usize, data: usize) -> TreeConfig {
@@ -93,7 +98,7 @@ pub fn power(value: u64) -> PowerOfTwo {
     PowerOfTwo::new(Bytes(value)).expect("a power of two")
 }
 
-/// The same tree for the oracle.
+/// Returns the oracle's model of a tree.
 pub fn oracle_of(config: &TreeConfig, rng: Rng) -> CacheTree {
     let add = config.cost_rule == CostRule::Add;
     CacheTree::new(for_oracle::configs(config), config.page.bytes(), config.memory_cost, add, rng)
@@ -104,7 +109,7 @@ pub fn everyone() -> Agents {
     Agent::ALL.iter().copied().collect()
 }
 
-/// The user's accesses, when nobody wants to know more than the cycles.
+/// `ByUser` makes accesses of the user, and returns only their cycles.
 pub trait ByUser {
     fn user(&mut self, kind: Kind, at: LineAddr, world: &World) -> u64;
 }
@@ -115,21 +120,21 @@ impl ByUser for Computer {
     }
 }
 
-/// One thing that happens.
+/// One event of a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// Instructions pass, then byte `offset` of a mapping is accessed.
     Access { kind: Kind, mapping: u32, offset: u64, instructions: u64 },
     /// A page's frame changes hands on behalf of an agent; the page itself moves to another frame.
     FlushPage { agent: Agent, page: u32 },
-    /// Someone asks a cache of the tree (by its index, beginning again after the last; after the last but one memory) for
-    /// byte `offset`. The user asks the cache that serves it.
+    /// An agent asks a cache for byte `offset`. `cache` is the cache's index, modulo the number of caches + 1; the
+    /// last value means memory. The user asks the cache that serves it.
     Ask { cache: usize, agent: Agent, kind: Kind, mapping: u32, offset: u64 },
     /// Bytes of a page leave all caches.
     Invalidate { agent: Agent, page: u32, first: u64, bytes: u64, discard: bool },
 }
 
-/// Both models, stepped together.
+/// `Pair` steps the fast model and the oracle together.
 pub struct Pair {
     pub config: TreeConfig,
     pub world: World,
@@ -146,7 +151,7 @@ impl Pair {
         Self { config, world, fast, slow, fresh_frame: 1 << 40 }
     }
 
-    /// Lets one thing happen to both: the same cycles, the same level that serves, the same lines that leave.
+    /// Steps both models by one event. Checks that cycles, the serving level, and the lines that leave are equal.
     pub fn step(&mut self, event: Event) {
         let mut left: Vec<RemovedLine> = Vec::new();
         self.slow.left.clear();
@@ -230,7 +235,7 @@ impl Pair {
         assert_eq!(self.fast.now, self.slow.now, "cycles");
     }
 
-    /// The same lines left; those that left for room, in the same order.
+    /// Checks that the same lines left, and that the evicted lines left in the same order.
     fn assert_equal_left(&self, left: &[RemovedLine]) {
         let name = |line: &RemovedLine| {
             let held = Resident { at: line.at, dirty: line.dirty };
@@ -243,7 +248,7 @@ impl Pair {
                 why: match line.cause {
                     RemovalCause::Evicted => oracle::RemovalCause::Evicted,
                     RemovalCause::Invalidated => oracle::RemovalCause::Invalidated,
-                    RemovalCause::Purged => oracle::RemovalCause::Purged,
+                    RemovalCause::Flushed => oracle::RemovalCause::Flushed,
                 },
             }
         };
@@ -258,7 +263,7 @@ impl Pair {
         assert_eq!(fast, slow, "left");
     }
 
-    /// Equal contents of every cache, set by set, way by way.
+    /// Checks that the contents of every cache are equal, set by set and way by way.
     pub fn assert_equal_contents(&self) {
         for (number, cache) in self.config.caches.iter().enumerate() {
             for (set, ways) in self.fast.contents(number).into_iter().enumerate() {
@@ -269,7 +274,7 @@ impl Pair {
         }
     }
 
-    /// Equal counts of everything, and the invariants.
+    /// Checks that all counts are equal, and that the invariants hold.
     pub fn assert_equal_counts(&self) {
         for number in 0..self.config.caches.len() {
             let by_agent = self.fast.by_agent(number);
@@ -292,7 +297,7 @@ impl Pair {
     }
 }
 
-/// One cache's counts are the oracle's, and the oracle has no other.
+/// Checks that the counts of one cache equal the oracle's, and that the oracle has no further counts.
 pub fn assert_counts(
     config: &TreeConfig,
     number: usize,
@@ -306,7 +311,7 @@ pub fn assert_counts(
             fast.insert((agent.name(), name, kind.map(Kind::name)), value);
         }
     };
-    // What is not told apart by agent stands under the user.
+    // A count that belongs to no agent stands under the user.
     counters.each(|info, kind, value| note(Agent::User, info.name, kind, value));
     for (agent, counters) in config.agents.others().zip(by_agent) {
         counters.each(|info, kind, value| note(agent, info.name, kind, value));
@@ -316,7 +321,7 @@ pub fn assert_counts(
     assert_eq!(fast, counts, "{}", config.caches[number].name);
 }
 
-/// Choices from which [`build`] makes a cache that fits where it stands.
+/// Random choices from which [`build`] makes a cache that fits its place in the tree.
 #[derive(Clone, Debug)]
 pub struct Raw {
     pub wider: u32,
@@ -356,7 +361,7 @@ pub const SHAPES: &[(&[Option<usize>], usize, usize)] = &[
     (&[None, Some(2), None], 0, 1),
     (&[Some(1), None], 1, 0),
     (&[Some(1), Some(2), None], 0, 0),
-    // A cache that the processor does not ask, between the two that it asks.
+    // A cache that the processor does not ask stands between the two caches that it asks.
     (&[Some(1), Some(2), Some(3), None], 0, 2),
     (&[Some(1), Some(2), None], 2, 0),
 ];
@@ -433,7 +438,7 @@ pub fn world() -> impl Strategy<Value = World> {
     })
 }
 
-/// What happens on its own: the program's accesses, and if wanted what comes from outside.
+/// Random accesses of the program and, with `injections`, flushes, invalidations and other agents' accesses.
 pub fn events(injections: bool) -> impl Strategy<Value = Vec<Event>> {
     let kind = || prop::sample::select(vec![Kind::Fetch, Kind::Load, Kind::Store]);
     let access = (kind(), 0..MAPPINGS, 0..PAGE, 0u64..6).prop_map(|(kind, mapping, offset, instructions)| {
