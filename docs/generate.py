@@ -112,9 +112,12 @@ def machine_file() -> str:
         "bundled machine, and `binhop run ./mine.toml …` uses a file. `--set KEY=VALUE` changes any key. Sizes are written as\n"
         "`32KiB`, `4MiB`, `1GiB` or `512B`. binhop refuses an unknown key. A key with an empty default must be given.\n"
     )
-    for (section,), keys in binhop.machine_keys().group_by("section", maintain_order=True):
-        title = {"": "Top level", "cache": "[cache.NAME]", "write-buffer": "[write-buffer.CACHE]"}
-        text += f"\n## {title.get(str(section), f'[{section}]')}\n\n{table(keys.drop('section'))}"
+    listed = binhop.machine_keys()
+    headers = {key: re.search(r"\[[\w.-]+\]", meaning) for _, key, _, _, meaning in listed.iter_rows()}
+    for (section,), keys in listed.group_by("section", maintain_order=True):
+        header = headers.get(str(section))
+        title = header[0] if header else f"[{section}]" if section else "Top level"
+        text += f"\n## {title}\n\n{table(keys.drop('section'))}"
         text += COST if section == "cost" else ""
     text += "\n" + CACHEGRIND
     text += "\n## Bundled machines\n"

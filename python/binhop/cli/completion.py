@@ -42,10 +42,14 @@ def settings(incomplete: str) -> list[str]:
     if equals:
         names = [name for name, *_ in _binhop.policies()] if key == "placement.policy" else []
         return [f"{key}={name}" for name in _begin(names, begun)]
+    listed = _binhop.machine_keys()
+    of_caches = {name for _, name, form, *_ in listed if form == "sections"}
     keys = []
-    for section, name, *_ in _binhop.machine_keys():
-        if section in ("cache", "write-buffer"):
+    for section, name, *_ in listed:
+        if section in of_caches:
             keys += [f"{section}.{cache}.{name}" for cache in _caches()]
+        elif name == "LEVEL":
+            keys += [f"{section}.{level}" for level in [*_caches(), "memory"]]
         elif section:
             keys.append(f"{section}.{name}")
     return [f"{key}=" for key in _begin(dict.fromkeys(keys), incomplete)]
