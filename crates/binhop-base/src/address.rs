@@ -1,6 +1,6 @@
-//! Numbers that look alike and mean different things, each in a type of its own.
+//! Numbers that look alike and have different meanings have types of their own here.
 //!
-//! A reference goes from left to right through them:
+//! The example turns the address of a reference into a page number and an offset:
 //!
 //! ```
 //! use binhop_base::{Bytes, PageNo, PowerOfTwo, VirtAddr};
@@ -21,7 +21,7 @@ macro_rules! number {
         pub struct $name(pub $inner);
 
         impl $name {
-            /// The bare number, as an index.
+            /// Returns the bare number, as an index.
             #[inline]
             #[must_use]
             pub const fn index(self) -> usize {
@@ -38,45 +38,49 @@ macro_rules! number {
 }
 
 number! {
-    /// A virtual byte address, as a program uses it.
+    /// `VirtAddr` is a virtual byte address, as a program uses it.
     VirtAddr(u64)
 }
 number! {
-    /// An address space. The threads of one process share one.
+    /// `Asid` is the number of an address space. The threads of one process share an address space.
     Asid(u32)
 }
 number! {
-    /// The number of a *virtual* page: address / page size. Means something only within an [`Asid`].
+    /// `PageNo` is the number of a *virtual* page: address / page size. It has a meaning only within an
+    /// [`Asid`].
     PageNo(u64)
 }
 number! {
-    /// The number of a *physical* page frame: physical address / page size.
+    /// `FrameNo` is the number of a *physical* page frame: physical address / page size.
     FrameNo(u64)
 }
 number! {
-    /// A page that can be in memory, numbered densely from 0 in order of first touch. A page shared by
-    /// several address spaces is one `PageId`; a private copy made on a first write is another.
+    /// `PageId` is the number of a page that can be in memory. Pages are numbered densely from 0 in order of
+    /// first touch. A page that several address spaces share is one `PageId`. A private copy, made by a first
+    /// write, is another `PageId`.
     PageId(u32)
 }
 number! {
-    /// One page as one address space sees it at one virtual page number: a dense number for the triple
-    /// (address space, virtual page, [`PageId`]). Many mappings may lead to one page; none to two.
+    /// `MappingId` is a dense number for the triple (address space, virtual page, [`PageId`]): one page as
+    /// one address space sees it at one virtual page number. Many mappings may lead to one page. No mapping
+    /// leads to two pages.
     MappingId(u32)
 }
 number! {
-    /// The cache sets that one frame maps to. `bins = cache size / (ways × page size)`, at least 1.
+    /// `Bin` is the number of a bin: the cache sets that one frame maps to. The number of bins is
+    /// `cache size / (ways × page size)`, and at least 1.
     Bin(u32)
 }
 
 impl VirtAddr {
-    /// The virtual page this address lies in.
+    /// Returns the virtual page of the address.
     #[inline]
     #[must_use]
     pub const fn page(self, page: PowerOfTwo) -> PageNo {
         PageNo(self.0 >> page.log2())
     }
 
-    /// Bytes from the start of the page.
+    /// Returns the number of bytes from the start of the page.
     #[inline]
     #[must_use]
     pub const fn offset(self, page: PowerOfTwo) -> u64 {
@@ -85,7 +89,7 @@ impl VirtAddr {
 }
 
 impl FrameNo {
-    /// The bin this frame maps to in a cache of `bins` bins with a plain (not hashed) index.
+    /// Returns the bin of the frame in a cache of `bins` bins with a plain (not hashed) index.
     #[inline]
     #[must_use]
     pub const fn bin(self, bins: PowerOfTwo) -> Bin {

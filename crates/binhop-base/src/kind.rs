@@ -1,10 +1,11 @@
-//! Why a level is accessed: the kinds by which every count is kept apart.
+//! `Kind` is the purpose of an access. Every count is kept per kind.
 
 use core::ops::{AddAssign, Index, IndexMut, Sub};
 
 macro_rules! kinds {
     ($($name:ident = $text:literal, $demand:literal, $doc:literal;)*) => {
-        /// Why a level of the memory system is accessed. Every count is kept per kind.
+        /// `Kind` is the purpose for which a level of the memory system is accessed. Every count is kept per
+        /// kind.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Kind { $(#[doc = $doc] $name,)* }
@@ -12,18 +13,18 @@ macro_rules! kinds {
         impl Kind {
             /// Every kind, in the order of their discriminants.
             pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
-            /// The name in a metric: `l2.load.misses`.
+            /// Returns the kind's part of a metric's name: `l2.load.misses`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Kind::$name => $text,)* }
             }
-            /// Returns whether the access asks for data on behalf of an instruction, rather than passes data
-            /// down or completes a line. MPI and waiting also depend on the [`Agent`](crate::Agent).
+            /// Returns whether the access asks for data on behalf of an instruction. Other accesses pass data
+            /// down or complete a line. MPI and waiting also depend on the [`Agent`](crate::Agent).
             #[must_use]
             pub const fn is_demand(self) -> bool {
                 match self { $(Kind::$name => $demand,)* }
             }
-            /// What it means, in a sentence, for the glossary.
+            /// Returns the meaning of the kind, for the glossary.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Kind::$name => $doc,)* }
@@ -42,7 +43,7 @@ kinds! {
     System = "system", false, "A dirty line written out by the operating system because its frame changes hands.";
 }
 
-/// One value for each [`Kind`].
+/// `PerKind` holds one value for each [`Kind`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerKind<T>(pub [T; Kind::ALL.len()]);
 
@@ -69,7 +70,7 @@ impl PerKind<u64> {
         Kind::ALL.iter().filter(|kind| kind.is_demand()).map(|&kind| self[kind]).sum()
     }
 
-    /// The sum over all kinds.
+    /// Returns the sum over all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()

@@ -1,29 +1,31 @@
-//! The ports between hardware and operating system. Each side knows only these.
+//! The ports between hardware and operating system. Each side knows only the ports.
 
 use crate::{FrameNo, MappingId, PageId, PageNo};
 
-/// A cache line as it travels through the memory system, in the lines of the cache that is asked.
+/// `LineAddr` is a cache line as it travels through the memory system, in lines of the cache that is
+/// accessed.
 ///
-/// `id` is a [`MappingId`] where the asking side still knows the address space and virtual page, and
-/// a [`PageId`] behind the first cache that tags by page; which of the two is fixed when a machine is
-/// checked, so no flag is carried.
+/// `id` is a [`MappingId`] as long as the address space and the virtual page are known, and a [`PageId`]
+/// behind the first cache that tags by page. The check of a machine fixes which of the two it is, so a line
+/// carries no flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LineAddr {
-    /// Dense number of the mapping or of the page.
+    /// The number of the mapping or of the page.
     pub id: u32,
-    /// Which line of the page, counted in lines of the cache that is asked.
+    /// The number of the line within the page, in lines of the cache that is accessed.
     pub line: u32,
 }
 
-/// What hardware asks of the operating system about a page. Every answer is for *now*: a page's frame
-/// changes when it is evicted and returns.
+/// `Translation` answers what hardware asks the operating system about a page. Every answer holds *now*: the
+/// frame of a page changes when the page is evicted and returns.
 pub trait Translation {
-    /// The page behind a mapping.
+    /// Returns the page behind a mapping.
     fn page(&self, mapping: MappingId) -> PageId;
-    /// The frame that holds the page. It must be resident.
+    /// Returns the frame that holds a page. The page must be resident.
     fn frame(&self, page: PageId) -> FrameNo;
-    /// The virtual page number by which a virtually indexed cache finds a mapping.
+    /// Returns the virtual page number by which a virtually indexed cache finds a mapping.
     fn virtual_page(&self, mapping: MappingId) -> PageNo;
-    /// The virtual page number of a page in the global (segment) space: that of its first mapping.
+    /// Returns the virtual page number of a page in the global (segment) space: the number of its first
+    /// mapping.
     fn global_page(&self, page: PageId) -> PageNo;
 }

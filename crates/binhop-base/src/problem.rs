@@ -1,4 +1,4 @@
-//! The one form of error: value, place, rule, remedy.
+//! `Problem` is the one form of error: value, place, rule, remedy.
 
 use alloc::{
     boxed::Box,
@@ -8,49 +8,50 @@ use core::fmt;
 
 use crate::escape::escaped;
 
-/// Whose fault it is, which is also the exit code.
+/// `Class` says who caused a problem. It decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// The run failed (exit code 1): an invariant of the simulated physics broke.
     Run,
-    /// The request was wrong (exit code 2): input, machine, arguments, or a place that cannot be written.
+    /// The request was wrong (exit code 2): its input, machine or arguments, or a place that cannot be
+    /// written.
     Request,
-    /// The user stopped it (exit code 130).
+    /// The user stopped the run (exit code 130).
     Interrupted,
 }
 
-/// What went wrong, told so that the reader can mend it.
+/// `Problem` says what went wrong, so that the reader can mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Whose fault it is.
+    /// Who caused the problem.
     pub class: Class,
     /// The value that is wrong, as it was given.
     pub value: String,
-    /// Where it stands: file, line, row group, key, option.
+    /// The place of the value: file, line, row group, key, option.
     pub place: String,
-    /// The rule it breaks.
+    /// The rule that the value breaks.
     pub rule: String,
     /// What to do about it.
     pub remedy: String,
 }
 
-/// `Result` with a boxed [`Problem`]: errors are rare and need not widen every return value.
+/// `Result` has a boxed [`Problem`], because errors are rare and must not widen every return value.
 pub type Result<T> = core::result::Result<T, Box<Problem>>;
 
 impl Problem {
-    /// The request was wrong.
+    /// Makes the problem of a wrong request.
     #[must_use]
     pub fn request(value: &str, place: &str, rule: &str, remedy: &str) -> Box<Self> {
         Self::new(Class::Request, value, place, rule, remedy)
     }
 
-    /// The run failed.
+    /// Makes the problem of a failed run.
     #[must_use]
     pub fn run(value: &str, place: &str, rule: &str, remedy: &str) -> Box<Self> {
         Self::new(Class::Run, value, place, rule, remedy)
     }
 
-    /// The user pressed Ctrl-C.
+    /// Makes the problem of a run that the user stopped with Ctrl-C.
     #[must_use]
     pub fn interrupted() -> Box<Self> {
         Self::new(Class::Interrupted, "interrupted", "", "stopped by the user", "unfinished work was removed")

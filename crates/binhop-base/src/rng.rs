@@ -1,39 +1,43 @@
-//! The one generator: counter-based, so that a draw is a function of what it is for and of nothing else.
+//! `Rng` is the one generator. It is counter-based, so a draw is a function of its purpose and of nothing
+//! else.
 //!
-//! `Philox 2x64-10` (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011): the
-//! key is the seed, the counter is (index, stream). Two simulations that ask for the same draw get the same
-//! number, in whatever order, on whatever thread.
+//! The generator is `Philox 2x64-10` (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2,
+//! 3, SC 2011). Its key is the seed, and its counter is (index, stream). Two simulations that ask for the
+//! same draw get the same number, in any order and on any thread.
 
-/// What a stream of draws is for. A new use takes a new domain; numbers are never reused.
+/// `Domain` is the purpose of a stream of draws. A new purpose takes a new domain, and numbers are never
+/// reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Domain {
     /// The order of the frame list at the start (KH90 §4.1.2).
     FrameOrder = 1,
-    /// A placement's choice, by ordinal of the fault.
+    /// The choice of a placement, by the ordinal of the fault.
     Placement = 2,
-    /// A random victim in a cache set: stream = (cache, set), index = victims that set has had.
+    /// A random victim in a cache set. The stream is (cache, set); the index is the number of victims that
+    /// the set has had.
     Victim = 3,
-    /// A built-in workload's input data.
+    /// The input data of a built-in workload.
     Workload = 4,
-    /// What a placement draws once for a thing (a space's pointer, a segment's offset), not for a fault.
+    /// A draw of a placement that belongs to a thing (the pointer of an address space, the offset of a
+    /// segment), not to a fault.
     PlacementOf = 5,
-    /// How long a process runs in a schedule that was not observed.
+    /// The time that a process runs in a schedule that was not observed.
     Schedule = 6,
-    /// Where a sample's window lies in its stretch of a trace, by number of the stretch.
+    /// The position of a sample's window in its span of a trace, by the number of the span.
     Sample = 7,
-    /// The frame of a wired page, by ordinal of the wired page.
+    /// The frame of a wired page, by the ordinal of the wired page.
     Wired = 8,
-    /// Tests.
+    /// The draws of tests.
     Test = 255,
 }
 
-/// A sequence of independent draws: a domain, and a number within it.
+/// `Stream` is a sequence of independent draws: a domain, and a number within the domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream(u64);
 
 impl Stream {
-    /// The stream `number` (below 2⁵⁶) of a domain.
+    /// Makes the stream with a number (below 2⁵⁶) in a domain.
     #[inline]
     #[must_use]
     pub const fn new(domain: Domain, number: u64) -> Self {
@@ -42,36 +46,37 @@ impl Stream {
     }
 }
 
-/// Draws of one seed.
+/// `Rng` makes the draws of one seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rng {
     seed: u64,
 }
 
 impl Rng {
-    /// The generator of a seed.
+    /// Makes the generator of a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { seed }
     }
 
-    /// The seed it was made from.
+    /// Returns the seed.
     #[must_use]
     pub const fn seed(self) -> u64 {
         self.seed
     }
 
-    /// Draw number `index` of a stream: 64 uniform bits.
+    /// Returns draw number `index` of a stream: 64 uniform bits.
     #[inline]
     #[must_use]
     pub const fn draw(self, stream: Stream, index: u64) -> u64 {
         philox(self.seed, [index, stream.0])[0]
     }
 
-    /// Draw number `index` of a stream, uniform below `n` (n ≥ 1), without bias beyond 2⁻⁶⁴·n.
+    /// Returns draw number `index` of a stream, uniform below `n` (n ≥ 1). The bias is at most 2⁻⁶⁴·n.
     ///
-    /// One multiplication (Lemire's reduction without the rejection step): exactly one draw per index, so
-    /// that common random numbers stay aligned between policies that ask for different ranges.
+    /// The reduction is one multiplication (Lemire's reduction without the rejection step). Each index takes
+    /// exactly one draw, so common random numbers stay aligned between policies that ask for different
+    /// ranges.
     #[inline]
     #[must_use]
     pub const fn below(self, stream: Stream, index: u64, n: u64) -> u64 {
@@ -79,13 +84,13 @@ impl Rng {
         ((self.draw(stream, index) as u128 * n as u128) >> 64) as u64
     }
 
-    /// Puts a slice into a random order (Fisher and Yates; draw i decides place i).
+    /// Shuffles a slice (Fisher and Yates). Draw i decides place i.
     pub fn shuffle<T>(self, stream: Stream, items: &mut [T]) {
         self.shuffle_places(stream, items, 0..items.len());
     }
 
-    /// Decides some places of a slice whose places before them are decided: a long list can be put into
-    /// order as far as it is looked at.
+    /// Decides some places of a slice in which all places before them are decided. A long list can so be
+    /// shuffled only as far as anybody looks at it.
     pub fn shuffle_places<T>(self, stream: Stream, items: &mut [T], places: core::ops::Range<usize>) {
         for place in places {
             let left = (items.len() - place) as u64;
@@ -112,7 +117,7 @@ const fn philox(mut key: u64, mut counter: [u64; 2]) -> [u64; 2] {
 mod tests {
     use super::*;
 
-    /// The published known-answer vectors of philox2x64-10 (Random123, kat_vectors).
+    /// These are the published known-answer vectors of philox2x64-10 (Random123, kat_vectors).
     #[test]
     fn known_answers() {
         assert_eq!(philox(0, [0, 0]), [0xca00_a045_9843_d731, 0x66c2_4222_c9a8_45b5]);
@@ -129,7 +134,7 @@ mod tests {
         for index in 0..100_000 {
             seen[Rng::new(7).below(Stream::new(Domain::Test, 0), index, 10) as usize] += 1;
         }
-        // χ² with 9 degrees of freedom: below 33.7 in all but one in 10,000 seeds.
+        // χ² with 9 degrees of freedom is below 33.7 in all but one of 10,000 seeds.
         let chi2: f64 = seen.iter().map(|&n| (f64::from(n) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi2 < 33.7, "{chi2}: {seen:?}");
     }

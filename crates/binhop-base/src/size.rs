@@ -1,21 +1,23 @@
-//! Sizes in bytes, as a user writes them (`32KiB`) and as the simulator needs them (powers of two).
+//! `Bytes` is a size as a user writes it (`32KiB`); `PowerOfTwo` is a size as the simulator needs it.
 
 use alloc::{format, string::String};
 use core::fmt;
 
 use crate::{Problem, Result};
 
-/// A number of bytes. Displayed, and parsed, with binary units: `512B`, `32KiB`, `4MiB`, `1GiB`.
+/// `Bytes` is a number of bytes. It is displayed and parsed with binary units: `512B`, `32KiB`, `4MiB`,
+/// `1GiB`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
 const UNITS: [(&str, u32); 5] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
 
 impl Bytes {
-    /// Reads `32KiB`, `128 B` or `1GiB`. `place` says where the text stands, for the error.
+    /// Reads a size such as `32KiB`, `128 B` or `1GiB`. `place` names the place of the text, for the error.
     ///
     /// # Errors
-    /// The text is no whole number with one of the units B, KiB, MiB, GiB, TiB, or exceeds 64 bits.
+    /// The text is not a whole number with one of the units B, KiB, MiB, GiB, TiB, or the size exceeds 64
+    /// bits.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let wrong = || {
             Problem::request(
@@ -42,43 +44,43 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A count that must be a power of two (a page's bytes, a line's bytes, sets, bins), kept as its
-/// logarithm so that a division by it is a shift.
+/// `PowerOfTwo` is a count that must be a power of two: a page's bytes, a line's bytes, sets, bins. It is
+/// kept as its logarithm, so a division by it is a shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PowerOfTwo(u8);
 
 impl PowerOfTwo {
-    /// One: 2⁰.
+    /// The number one.
     pub const ONE: Self = Self(0);
 
-    /// `None` unless `value` is a power of two.
+    /// Makes a power of two, or `None` if `value` is not a power of two.
     #[must_use]
     pub const fn new(value: Bytes) -> Option<Self> {
         if value.0.is_power_of_two() { Some(Self(value.0.trailing_zeros() as u8)) } else { None }
     }
 
-    /// The power of two with this logarithm (below 64).
+    /// Makes the power of two with a logarithm below 64.
     #[must_use]
     pub const fn from_log2(log2: u32) -> Self {
         assert!(log2 < 64);
         Self(log2 as u8)
     }
 
-    /// The number itself.
+    /// Returns the number itself.
     #[inline]
     #[must_use]
     pub const fn bytes(self) -> u64 {
         1 << self.0
     }
 
-    /// Its logarithm to base two.
+    /// Returns the logarithm to base two.
     #[inline]
     #[must_use]
     pub const fn log2(self) -> u32 {
         self.0 as u32
     }
 
-    /// Checks a size a user wrote.
+    /// Checks a size that a user wrote.
     ///
     /// # Errors
     /// `size` is not a power of two.

@@ -1,27 +1,27 @@
-//! Frames in a plain list, least recently used first: every reference moves its frame to the end.
+//! `Frames` is a plain list of frames, least recently used first. Every reference moves its frame to the end.
 
 use binhop_base::PageId;
 
-/// A frame and what it holds.
+/// `Frame` is a frame and the page that it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its number.
+    /// The number of the frame.
     pub number: u64,
-    /// The page in it.
+    /// The page in the frame.
     pub page: Option<PageId>,
 }
 
-/// All of memory.
+/// `Frames` is all of memory.
 pub struct Frames {
-    /// Least recently used first, without the wired ones.
+    /// The frames that are not wired, least recently used first.
     pub list: Vec<Frame>,
-    /// Frames that are not in the list.
+    /// The wired frames.
     pub wired: Vec<Frame>,
     pool: usize,
 }
 
 impl Frames {
-    /// Unused frames in this order, with a pool of `pool`.
+    /// Makes unused frames in this order, with a pool of `pool` frames.
     #[must_use]
     pub fn new(order: &[u64], pool: usize) -> Self {
         Self {
@@ -31,13 +31,13 @@ impl Frames {
         }
     }
 
-    /// The frame of a page.
+    /// Returns the frame of a page.
     #[must_use]
     pub fn frame_of(&self, page: PageId) -> Option<u64> {
         self.list.iter().chain(&self.wired).find(|frame| frame.page == Some(page)).map(|frame| frame.number)
     }
 
-    /// A reference to a resident page.
+    /// Notes a reference to a resident page.
     ///
     /// # Panics
     /// The page is not resident.
@@ -47,19 +47,20 @@ impl Frames {
         self.list.push(frame);
     }
 
-    /// The frames a placement may choose from, in order.
+    /// Returns the frames from which a placement may choose, in order.
     #[must_use]
     pub fn pool(&self) -> &[Frame] {
         &self.list[..self.pool.min(self.list.len())]
     }
 
-    /// Puts a page into the pool's frame at `rank`, which stays where it is until it is touched. What it held.
+    /// Puts a page into the pool's frame at `rank`. The frame keeps its place until it is touched. Returns
+    /// the page that the frame held.
     pub fn place(&mut self, page: PageId, rank: usize) -> Option<PageId> {
         assert!(rank < self.pool);
         self.list[rank].page.replace(page)
     }
 
-    /// Wires the pool's frame at `rank` for a page. The frame's number, and what it held.
+    /// Wires the pool's frame at `rank` for a page. Returns the frame's number, and the page that it held.
     pub fn wire(&mut self, page: PageId, rank: usize) -> (u64, Option<PageId>) {
         assert!(rank < self.pool);
         let Frame { number, page: held } = self.list.remove(rank);
@@ -67,7 +68,7 @@ impl Frames {
         (number, held)
     }
 
-    /// A wired page dies: its frame is free, and goes to the end of the list.
+    /// Frees the frame of a wired page that dies. The frame goes to the end of the list.
     pub fn unwire(&mut self, page: PageId) {
         if let Some(at) = self.wired.iter().position(|frame| frame.page == Some(page)) {
             let frame = self.wired.remove(at);
@@ -75,7 +76,7 @@ impl Frames {
         }
     }
 
-    /// A page dies.
+    /// Frees the frame of a page that dies.
     pub fn release(&mut self, page: PageId) {
         for frame in &mut self.list {
             if frame.page == Some(page) {
@@ -84,7 +85,7 @@ impl Frames {
         }
     }
 
-    /// Frames that hold a page.
+    /// Returns the number of frames that hold a page.
     #[must_use]
     pub fn mapped(&self) -> usize {
         self.list.iter().chain(&self.wired).filter(|frame| frame.page.is_some()).count()

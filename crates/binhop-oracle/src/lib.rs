@@ -1,4 +1,5 @@
-//! Slow, obvious reference models. Only tests depend on this crate; it shares no model code with the fast ones.
+//! `binhop-oracle` has slow, obvious reference models. Only tests depend on it. It shares no model code with
+//! the fast models.
 
 pub mod cache;
 pub mod cache_tree;

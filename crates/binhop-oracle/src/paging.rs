@@ -1,24 +1,25 @@
-//! Memory with colored free lists, one size and one color count: every color a plain list of pages.
+//! `ColoredMemory` is a memory with colored free lists, of one size and one number of colors. Every color is
+//! a plain list of pages.
 
 use binhop_base::PageId;
 
-/// The pages in memory, by color, least recently used first.
+/// `ColoredMemory` holds the pages in memory by color, least recently used first.
 pub struct ColoredMemory {
     lists: Vec<Vec<PageId>>,
     frames: usize,
-    /// Touches that did not find their page.
+    /// The number of touches that did not find their page.
     pub faults: u64,
 }
 
 impl ColoredMemory {
-    /// Empty memory of `colors` colors with `frames` frames each.
+    /// Makes an empty memory of `colors` colors with `frames` frames each.
     #[must_use]
     pub fn new(colors: usize, frames: usize) -> Self {
         Self { lists: vec![Vec::new(); colors], frames, faults: 0 }
     }
 
-    /// A touch of a page of this color: it becomes the color's most recent; if it was not there, and the color
-    /// is full, the least recent leaves.
+    /// Touches a page of a color, which becomes the color's most recently used page. If the page is not in
+    /// memory and the color is full, the least recently used page of the color leaves.
     pub fn touch(&mut self, page: PageId, color: usize) {
         let list = &mut self.lists[color];
         match list.iter().position(|&held| held == page) {
@@ -34,15 +35,16 @@ impl ColoredMemory {
     }
 }
 
-/// Puts pages, by their colors in this order, into lists of `frames` each until one is full. How many were put.
+/// Puts pages, given by their colors, into lists of `frames` frames each until a list is full. Returns the
+/// number of pages that were put.
 ///
 /// # Panics
-/// No list gets full.
+/// No list becomes full.
 #[must_use]
 pub fn allocated_until_full(page_colors: &[usize], colors: usize, frames: usize) -> usize {
     (1..=page_colors.len())
         .find(|&n| {
             (0..colors).any(|color| page_colors[..n].iter().filter(|&&c| c == color).count() == frames)
         })
-        .expect("a list gets full")
+        .expect("a list becomes full")
 }

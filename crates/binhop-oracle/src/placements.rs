@@ -1,4 +1,5 @@
-//! Placements, spelled out: every count is a sum over all frames, every list is walked from its front.
+//! Slow, obvious placement policies. Every count is a sum over all frames, and every list is searched from
+//! its front.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +7,16 @@ use binhop_base::{Domain, PageId, Rng, Stream};
 
 use crate::frames::{Frame, Frames};
 
-/// Whose page needs a frame.
+/// `PageRequest` asks for a frame for a page.
 #[derive(Clone, Debug)]
 pub struct PageRequest {
     /// The page.
     pub page: PageId,
     /// The address space that touched it.
     pub asid: u32,
-    /// Its virtual page number there.
+    /// The page's virtual page number in the address space.
     pub page_no: u64,
-    /// The segment it belongs to.
+    /// The segment of the page.
     pub segment: u32,
     /// All segments of the address space.
     pub segments: Vec<u32>,
@@ -23,33 +24,34 @@ pub struct PageRequest {
 
 /// `Memory` hands out the frames of a lane.
 pub trait Memory {
-    /// The frame of a page.
+    /// Returns the frame of a page.
     fn frame_of(&self, page: PageId) -> Option<u64>;
-    /// A reference to a resident page.
+    /// Notes a reference to a resident page.
     fn touch(&mut self, page: PageId);
-    /// Gives a page a frame, which is not yet touched; what had to leave.
+    /// Gives a page a frame, which is not yet touched. Returns the frame, and the page that was evicted.
     fn place(&mut self, request: &PageRequest) -> (u64, Option<PageId>);
-    /// Gives the operating system's page with this ordinal a frame; what had to leave.
+    /// Gives a page of the operating system a frame, by the ordinal among wired pages. Returns the frame, and
+    /// the page that was evicted.
     fn wire(&mut self, page: PageId, ordinal: u64) -> (u64, Option<PageId>);
-    /// A wired page dies.
+    /// Frees the frame of a wired page that dies.
     fn unwire(&mut self, page: PageId);
-    /// A page dies.
+    /// Frees the frame of a page that dies.
     fn release(&mut self, page: PageId);
 }
 
-/// A draw for a wired page.
+/// Draws a number below `n` for a wired page.
 fn draw_wired(seed: u64, ordinal: u64, n: usize) -> usize {
     Rng::new(seed).below(Stream::new(Domain::Wired, 0), ordinal, n as u64) as usize
 }
 
-/// The order in which list `number` of a seed starts.
+/// Returns the order in which list `number` of a seed starts.
 #[must_use]
 pub fn order(seed: u64, number: u64, mut frames: Vec<u64>) -> Vec<u64> {
     Rng::new(seed).shuffle(Stream::new(Domain::FrameOrder, number), &mut frames);
     frames
 }
 
-/// The upper 32 bits of asid × 2⁶⁴/φ, modulo 2⁶⁴.
+/// Returns the upper 32 bits of asid × 2⁶⁴/φ, modulo 2⁶⁴.
 #[must_use]
 pub fn hash(asid: u32) -> u64 {
     (u128::from(asid) * 11_400_714_819_323_198_485 % (1 << 64)) as u64 / (1 << 32)
@@ -132,7 +134,7 @@ pub fn memory(policy: &str, settings: &Settings, seed: u64) -> Option<Box<dyn Me
     }
 }
 
-/// Memory whose placements pick from a pool.
+/// `Pooled` is a memory whose policy picks from a pool.
 pub struct Pooled {
     rule: Rule,
     bins: u64,
@@ -141,13 +143,14 @@ pub struct Pooled {
     faults: u64,
     /// The list of frames.
     pub frames: Frames,
-    /// Segment and space of each page, as placed.
+    /// The segment and the address space of each page at its placement.
     owners: BTreeMap<PageId, (u32, u32)>,
     pointers: BTreeMap<u32, u64>,
 }
 
 impl Pooled {
-    /// Unused frames, in the seed's order. State is kept `by_space`, or by segment.
+    /// Makes unused frames in the seed's order. State is kept by address space if `by_space`, and otherwise
+    /// by segment.
     #[must_use]
     pub fn new(rule: Rule, frames: u64, pool: usize, bins: u64, by_space: bool, seed: u64) -> Self {
         let frames = Frames::new(&order(seed, 0, (0..frames).collect()), pool);
@@ -163,7 +166,8 @@ impl Pooled {
         Rng::new(self.seed).below(Stream::new(Domain::PlacementOf, 0), thing.into(), n)
     }
 
-    /// Frames whose number is `low` modulo `modulus`: used by the space that asks, and available in the pool.
+    /// Counts the frames whose number is `low` modulo `modulus`: the frames that the requesting address space
+    /// uses, and the frames in the pool.
     #[must_use]
     pub fn pair(&self, request: &PageRequest, modulus: u64, low: u64) -> (usize, usize) {
         let here = |frame: &&Frame| frame.number % modulus == low;
@@ -175,7 +179,7 @@ impl Pooled {
         (used, self.frames.pool().iter().filter(here).count())
     }
 
-    /// The bin that a tree of so many bins chooses now.
+    /// Returns the bin that a tree of `bins` bins chooses now.
     #[must_use]
     pub fn hierarchical(&self, request: &PageRequest, bins: u64) -> u64 {
         let (mut modulus, mut low) = (1, 0);
@@ -278,7 +282,8 @@ impl Memory for Pooled {
     }
 }
 
-/// Colored lists (LF91 §2): a list of frames for each color, each as all of memory.
+/// `Colors` is a memory of colored lists (LF91 §2). Each color has a list of frames, kept as all of memory
+/// is.
 pub struct Colors {
     lists: Vec<Frames>,
     pid_hash: bool,
@@ -286,7 +291,7 @@ pub struct Colors {
 }
 
 impl Colors {
-    /// Unused frames, each color's in the seed's order.
+    /// Makes unused frames, with each color's frames in the seed's order.
     #[must_use]
     pub fn new(frames: u64, colors: u64, pid_hash: bool, seed: u64) -> Self {
         let of = |color| (0..frames).filter(|frame| frame % colors == color).collect();
@@ -329,20 +334,21 @@ impl Memory for Colors {
     }
 }
 
-/// Linux's allocator: free blocks of each order, the front first.
+/// `Buddy` is Linux's allocator. Its free blocks of each order stand in a list, the front first.
 pub struct Buddy {
     frames: u64,
     free: [Vec<u64>; 11],
     processor: Vec<u64>,
-    /// Frames with others' pages; the last leaves first.
+    /// The frames with pages of other programs. The last frame leaves first.
     old: Vec<u64>,
-    /// Resident pages, least recently used first.
+    /// The resident pages, least recently used first.
     pages: Vec<(PageId, u64)>,
     wired: Vec<(PageId, u64)>,
 }
 
 impl Buddy {
-    /// Memory at the start: as after boot, or so many percent scattered with old pages.
+    /// Makes the memory at the start: as after boot, or with old pages in `fragmentation` percent of the
+    /// frames.
     #[must_use]
     pub fn new(frames: u64, fragmentation: u64, seed: u64) -> Self {
         let empty = || (Vec::new(), Vec::new());
@@ -440,7 +446,7 @@ impl Memory for Buddy {
         self.processor.insert(0, frame);
         if self.processor.len() >= 378 {
             for _ in 0..63 {
-                let frame = self.processor.pop().expect("it holds 378");
+                let frame = self.processor.pop().expect("the list holds 378 frames");
                 self.give_back(frame);
             }
         }

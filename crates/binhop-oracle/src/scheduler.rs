@@ -1,40 +1,41 @@
-//! A scheduler in plain lists, looked through from the front at every turn.
+//! `Scheduler` keeps tasks in plain lists, and searches them from the front at every turn.
 
-/// A task, and what it does.
+/// `Task` is a task that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Its number.
+    /// The number of the task.
     pub number: u32,
-    /// Turns given, over all tasks, when it had its last; 0: none.
+    /// The ordinal of the task's last turn among all turns; 0 if it had no turn.
     pub last_turn: u64,
 }
 
-/// One processor.
+/// `Scheduler` schedules one processor.
 #[derive(Debug, Default)]
 pub struct Scheduler {
-    /// True if the task that became ready first is next; otherwise it is the one whose last turn is longest ago.
+    /// True if the task that became ready first is next; otherwise it is the one whose last turn is longest
+    /// ago.
     pub queue: bool,
-    /// The time.
+    /// The present time.
     pub now: u64,
-    /// Those that are ready, in the order in which they became so.
+    /// The ready tasks, in the order in which they became ready.
     pub ready: Vec<Task>,
-    /// Those that sleep, each with the time at which it wakes.
+    /// The sleeping tasks, each with the time at which it wakes.
     pub asleep: Vec<(u64, Task)>,
-    /// Those that wait to be woken.
+    /// The tasks that wait to be woken.
     pub waiting: Vec<Task>,
     /// The task that runs.
     pub running: Option<Task>,
-    /// Turns given so far.
+    /// The number of turns given so far.
     pub turns: u64,
 }
 
 impl Scheduler {
-    /// A task begins.
+    /// Adds a task, which is ready.
     pub fn add(&mut self, number: u32) {
         self.ready.push(Task { number, last_turn: 0 });
     }
 
-    /// Whose turn is next.
+    /// Begins the next turn. Returns its task.
     pub fn next_turn(&mut self) -> Option<u32> {
         if self.ready.is_empty() {
             let first = self.asleep.iter().map(|(wakes, _)| *wakes).min()?;
@@ -60,12 +61,12 @@ impl Scheduler {
         Some(task.number)
     }
 
-    /// The running task leaves the processor.
+    /// Takes the running task off the processor.
     ///
     /// # Panics
-    /// Nobody runs.
+    /// No task is running.
     pub fn leave(&mut self) -> Task {
-        self.running.take().expect("somebody runs")
+        self.running.take().expect("a task is running")
     }
 
     /// Returns the number of tasks.

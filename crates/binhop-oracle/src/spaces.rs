@@ -1,14 +1,14 @@
-//! Address spaces, spelled out: every unit of every space has its own entry in one map, and after every
-//! event all pages are looked for everywhere.
+//! Slow, obvious address spaces. Every unit of every address space has its own entry in one map, and after
+//! every event all pages are searched for everywhere.
 //!
-//! A *unit* is the smaller of the trace's page and the machine's; events start at multiples of it. Numbers
-//! are given out as the fast model does: pages and mappings in order of first touch.
+//! A *unit* is the smaller of the trace's page and the machine's page. Events start at multiples of a unit.
+//! Pages and mappings are numbered in order of first touch, as in the fast model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use binhop_base::{Asid, MappingId, PageId, PageNo};
 
-/// The object that a unit of mapped memory belongs to.
+/// `Object` is the object to which a unit of mapped memory belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Object {
     Named(u64),
@@ -17,7 +17,7 @@ enum Object {
 
 #[derive(Clone, Copy, Debug)]
 struct MappedUnit {
-    /// The object, and the number of the unit within it; `None` for private anonymous memory.
+    /// The object, and the number of the unit within the object. `None` for private anonymous memory.
     object: Option<(Object, i128)>,
     shared: bool,
     grows: bool,
@@ -30,25 +30,25 @@ struct Own {
     outside: bool,
 }
 
-/// The answer to a touch, in the fast model's terms.
+/// `Touched` is the answer to a touch, in the fast model's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// Number of the mapping.
+    /// The number of the mapping.
     pub mapping: MappingId,
-    /// Number of the page.
+    /// The number of the page.
     pub page: PageId,
-    /// The touch made the page.
+    /// True if the touch made the page.
     pub new_page: bool,
-    /// No copy is pending.
+    /// True if no copy is pending.
     pub write_free: bool,
-    /// Made outside every map.
+    /// True if the page was made outside every map.
     pub outside: bool,
 }
 
-/// All address spaces.
+/// `Spaces` holds all address spaces.
 pub struct Spaces {
     unit: u64,
-    /// Units per trace page and per machine page; one of them is 1.
+    /// The units per trace page and per machine page. One of the two numbers is 1.
     trace_units: u64,
     machine_units: u64,
     units: BTreeMap<(Asid, u64), MappedUnit>,
@@ -63,8 +63,8 @@ pub struct Spaces {
     anonymous: u64,
     growth_units: u64,
     dead: Vec<PageId>,
-    gone: BTreeSet<PageId>,
-    /// Machine pages that only part of a segment covers.
+    known_dead: BTreeSet<PageId>,
+    /// The number of machine pages that only a part of a segment covers.
     pub unaligned: u64,
 }
 
@@ -74,7 +74,8 @@ enum Found {
 }
 
 impl Spaces {
-    /// Sizes in bytes: of a machine page, of a page of the trace, and how far down a stack grows at once.
+    /// Makes no address space yet. The sizes are in bytes: a machine page, a page of the trace, and the
+    /// largest growth of a stack at once.
     #[must_use]
     pub fn new(machine_page: u64, trace_page: u64, growth: u64) -> Self {
         let unit = machine_page.min(trace_page);
@@ -92,7 +93,7 @@ impl Spaces {
             anonymous: 0,
             growth_units: growth / unit,
             dead: Vec::new(),
-            gone: BTreeSet::new(),
+            known_dead: BTreeSet::new(),
             unaligned: 0,
         }
     }
@@ -152,7 +153,7 @@ impl Spaces {
         MappingId((self.mappings.len() + self.kernel.len()) as u32)
     }
 
-    /// A reference to a page of the kernel: its page, its mapping, and whether the page is new.
+    /// Notes a reference to a page of the kernel. Returns its page, its mapping, and whether the page is new.
     pub fn touch_kernel(&mut self, page_no: PageNo) -> (PageId, MappingId, bool) {
         if let Some(&(page, mapping)) = self.kernel.get(&page_no.0) {
             return (page, mapping, false);
@@ -162,7 +163,7 @@ impl Spaces {
         (new.0, new.1, true)
     }
 
-    /// A reference to a machine page.
+    /// Notes a reference to a machine page.
     pub fn touch(&mut self, asid: Asid, page_no: PageNo, write: bool) -> Touched {
         let pages = self.pages;
         let (page, write_free, outside) = self.page_behind(asid, page_no.0, write);
@@ -170,8 +171,8 @@ impl Spaces {
         let mapping = *self.mappings.entry((asid, page_no.0, page)).or_insert(next);
         self.found.insert((asid, page_no.0), page);
         if self.pages > pages {
-            // Only a new page takes the place of another.
-            self.bury();
+            // Only a new page replaces another page.
+            self.report_dead_pages();
         }
         Touched { mapping, page, new_page: self.pages > pages, write_free, outside }
     }
@@ -204,8 +205,8 @@ impl Spaces {
         (page, true, outside)
     }
 
-    /// Looks for every page in every space.
-    fn bury(&mut self) {
+    /// Searches for every page in every address space, and reports the pages that it does not find as dead.
+    fn report_dead_pages(&mut self) {
         let mut alive: BTreeSet<PageId> = self.own.values().map(|own| own.page).collect();
         alive.extend(self.kernel.values().map(|(page, _)| *page));
         let everywhere: BTreeSet<(Asid, u64)> =
@@ -217,19 +218,20 @@ impl Spaces {
                 alive.extend(self.segment_pages.get(&(object, index)));
             }
         }
-        let gone: BTreeSet<PageId> =
+        let known_dead: BTreeSet<PageId> =
             (0..self.pages).map(PageId).filter(|page| !alive.contains(page)).collect();
         self.segment_pages.retain(|_, page| alive.contains(page));
-        self.dead.extend(gone.difference(&self.gone).copied());
-        self.gone = gone;
+        self.dead.extend(known_dead.difference(&self.known_dead).copied());
+        self.known_dead = known_dead;
     }
 
-    /// The pages that died since the last call, in order.
+    /// Returns the pages that died since the last call, in order.
     pub fn dead(&mut self) -> Vec<PageId> {
         std::mem::take(&mut self.dead)
     }
 
-    /// A map event; `start` and the offset are multiples of a unit. `segment`: name and offset.
+    /// Handles a map event. `start` and the offset are multiples of a unit. `segment` is a name and an
+    /// offset.
     pub fn map(
         &mut self,
         asid: Asid,
@@ -249,16 +251,17 @@ impl Spaces {
             let object = object.map(|(object, first)| (object, first + i128::from(i)));
             self.units.insert((asid, start / self.unit + i), MappedUnit { object, shared, grows });
         }
-        self.bury();
+        self.report_dead_pages();
     }
 
-    /// An unmap event.
+    /// Handles an unmap event.
     pub fn unmap(&mut self, asid: Asid, start: u64, pages: u64) {
         self.clear(asid, start, pages);
-        self.bury();
+        self.report_dead_pages();
     }
 
-    /// Takes units away, and the own pages of machine pages that lie wholly inside or lose their last unit.
+    /// Removes units, and the own pages of machine pages that lie wholly inside the range or lose their last
+    /// unit.
     fn clear(&mut self, asid: Asid, start: u64, pages: u64) {
         let range = start / self.unit..start / self.unit + pages * self.trace_units;
         let own: Vec<u64> =
@@ -275,7 +278,7 @@ impl Spaces {
         }
     }
 
-    /// A fork event.
+    /// Handles a fork event.
     pub fn fork(&mut self, child: Asid, parent: Asid) {
         self.forget(child);
         let units: Vec<_> =
@@ -287,13 +290,13 @@ impl Spaces {
         let own: Vec<_> =
             self.own.iter().filter(|((asid, _), _)| *asid == parent).map(|(k, v)| (k.1, *v)).collect();
         self.own.extend(own.into_iter().map(|(page, what)| ((child, page), what)));
-        self.bury();
+        self.report_dead_pages();
     }
 
-    /// An exec or exit event.
+    /// Handles an exec event or an exit event.
     pub fn end(&mut self, asid: Asid) {
         self.forget(asid);
-        self.bury();
+        self.report_dead_pages();
     }
 
     fn forget(&mut self, asid: Asid) {
@@ -302,7 +305,7 @@ impl Spaces {
         self.found.retain(|(space, _), _| *space != asid);
     }
 
-    /// The pages a space found last where it would find them again, each once.
+    /// Returns the pages that an address space found last and would find again in the same place, each once.
     #[must_use]
     pub fn pages_of_space(&self, asid: Asid) -> BTreeSet<PageId> {
         let mut pages = BTreeSet::new();

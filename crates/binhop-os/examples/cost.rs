@@ -1,19 +1,23 @@
-//! What a decision, a placement and a touch cost: `cargo run --release -p binhop-os --example cost`.
+//! `cost` measures what a decision, a placement and a touch cost: `cargo run --release -p binhop-os --example
+//! cost`.
 //!
-//! - A *decision* is [`PoolPolicy::choose`] alone, in a memory half full and in one that evicts, both filled by the
-//!   policy itself; by bins and by the size of the pool. *In a row*: at some faults it is asked many times, each
-//!   time about another page and with the draws of another fault, of which none comes twice. A decision changes
-//!   nothing but a pointer, so what it reads stays as it is meanwhile, and is near. *Alone*: the decision that
-//!   places the page, once at each fault, in the midst of its placement; what two looks at the clock cost is
-//!   taken off. Nothing overlaps with it, and nothing can be learned but from other states.
-//! - A *placement* is the whole of [`Frames::place`]: in a memory never full, and under steady eviction, ten random
-//!   pages of the last placed touched between two faults (the touches' own time, measured alone, taken off). A
-//!   policy with lists of its own has no other decision.
-//! - A *touch* is a page looked up by its address.
+//! - A *decision* is [`PoolPolicy::choose`] alone. It is measured in a memory half full and in a memory that
+//!   evicts, both filled by the policy itself, by bins and by the size of the pool.
+//!   - *In a row*: at some faults the policy decides many times, each time about another page and with the
+//!     draws of another fault; no draws come twice. A decision changes nothing but a pointer, so the state
+//!     that it reads stays the same and stays in the caches.
+//!   - *Alone*: the decision that places the page, once at each fault, within its placement. The cost of
+//!     reading the clock twice is subtracted. Nothing overlaps with this decision, and branch predictors have
+//!     seen only other states.
+//! - A *placement* is the whole of [`Frames::place`]. It is measured in a memory that is never full, and
+//!   under steady eviction. Between two faults ten random pages of the pages placed last are touched; the
+//!   time of these touches, measured alone, is subtracted. A policy with lists of its own has no decision
+//!   apart from its placement.
+//! - A *touch* looks up a page by its address.
 //!
-//! Each figure is the median over pieces of some hundred or thousand, each too short for other programs on the
-//! machine to come between; of decisions alone it is the mean, without the shortest and the longest twentieth,
-//! since a clock may count in steps of 10 ns.
+//! Each figure is a median over pieces of some hundreds or thousands of operations. A piece is too short for
+//! other programs on the machine to interfere. The figure of decisions alone is a mean without the shortest
+//! and the longest twentieth, because a clock may count in steps of 10 ns.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,14 +26,14 @@ use binhop_base::{Asid, Bytes, Domain, FrameNo, PageId, PageNo, PowerOfTwo, Resu
 use binhop_os::placement::{self, Policy, Settings};
 use binhop_os::{BinCounts, Draws, Frames, PageRequest, Pool, PoolPolicy, Recency, SegmentId, Spaces};
 
-/// A memory and its pool, in frames.
+/// `Size` is the size of a memory and of its pool, in frames.
 #[derive(Clone, Copy)]
 struct Size {
     frames: u64,
     pool: u64,
 }
 
-/// The last is KH90's proportion in pages of 4 KiB: 512 MiB, of which 256 MiB are the pool.
+/// The last size has KH90's proportion in pages of 4 KiB: 512 MiB, of which 256 MiB are the pool.
 const SIZES: [Size; 3] = [
     Size { frames: 8192, pool: 16 },
     Size { frames: 8192, pool: 256 },
@@ -37,13 +41,15 @@ const SIZES: [Size; 3] = [
 ];
 const BINS: [u64; 4] = [64, 256, 1024, 4096];
 
-/// Decisions timed in a row, how often at a fault, and at how many faults of each state.
+/// The number of decisions that are timed in a row.
 const PIECE: usize = 256;
+/// The number of rows at a fault.
 const PIECES: usize = 4;
+/// The number of faults of each state at which rows are timed.
 const FAULTS: u64 = 32;
-/// Faults of each state at which one is timed alone.
+/// The number of faults of each state at which a decision is timed alone.
 const ALONE: u64 = 1000;
-/// Half full, and evicting.
+/// The number of states of memory: half full, and evicting.
 const STATES: usize = 2;
 
 fn request(page: u32) -> PageRequest {
@@ -56,20 +62,21 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// The mean of all but the shortest and the longest twentieth, in which another program came between.
+/// Returns the mean without the shortest and the longest twentieth, with which another program may have
+/// interfered.
 fn mean(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     let most = &times[times.len() / 20..times.len() * 19 / 20];
     most.iter().sum::<f64>() / most.len() as f64
 }
 
-/// The median, over `pieces`, of the nanoseconds for each of `length`. `piece` does what is measured that often
-/// and says how long it took.
+/// Returns the median over `pieces` pieces of the nanoseconds for one operation. `piece` does `length`
+/// operations and returns the time that they took.
 fn median_of(pieces: u64, length: u64, mut piece: impl FnMut(u64) -> Duration) -> f64 {
     median((0..pieces).map(|_| piece(length).as_nanos() as f64 / length as f64).collect())
 }
 
-/// A policy that keeps the draws it is given.
+/// `Collecting` is a policy that keeps the draws that it gets.
 struct Collecting(Arc<Mutex<Vec<Draws>>>);
 
 impl PoolPolicy for Collecting {
@@ -83,7 +90,7 @@ impl PoolPolicy for Collecting {
     }
 }
 
-/// The draws of so many faults.
+/// Returns the draws of `faults` faults.
 fn collect(faults: usize) -> Vec<Draws> {
     let draws = Arc::default();
     let policy = Box::new(Collecting(Arc::clone(&draws)));
@@ -94,19 +101,19 @@ fn collect(faults: usize) -> Vec<Draws> {
     std::mem::take(&mut draws.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// What one decision took each time it was timed, in a state of memory.
+/// `Times` holds the time of one decision, each time that it was measured in a state of memory.
 #[derive(Default)]
 struct Times {
     in_a_row: Vec<f64>,
     alone: Vec<f64>,
-    /// What the clock shows where nothing is timed.
+    /// The time that the clock shows for no operation.
     nothing: Vec<f64>,
 }
 
-/// A policy that times another.
+/// `Timing` is a policy that times another policy.
 struct Timing {
     inner: Box<dyn PoolPolicy>,
-    /// Enough that each is used once.
+    /// Enough draws that each is used once.
     draws: std::vec::IntoIter<Draws>,
     /// The first fault of each state.
     starts: [u64; STATES],
@@ -114,7 +121,7 @@ struct Timing {
 }
 
 impl Timing {
-    /// The nanoseconds of one answer among many.
+    /// Returns the nanoseconds of one decision among many.
     fn in_a_row(&mut self, of: &PageRequest, pool: &Pool<'_>) -> f64 {
         let ask = |draws: Draws| {
             (PageRequest { page_no: PageNo(draws.below(u64::from(u32::MAX), 1 << 30)), ..of.clone() }, draws)
@@ -139,7 +146,7 @@ impl PoolPolicy for Timing {
     }
 
     fn choose(&mut self, of: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
-        // The first look at the clock is for the caches.
+        // The first reading of the clock warms the caches.
         let (_, early, start) = (Instant::now(), Instant::now(), Instant::now());
         let chosen = self.inner.choose(of, pool, draws);
         let (alone, nothing) = (start.elapsed().as_nanos() as f64, (start - early).as_nanos() as f64);
@@ -162,7 +169,7 @@ impl PoolPolicy for Timing {
     }
 }
 
-/// One decision in a row, and alone, in each state of memory, filled with one segment's pages.
+/// Measures a decision in a row and alone, in each state of memory, which is filled with one segment's pages.
 fn deciding(policy: &Policy, settings: &Settings, draws: Vec<Draws>) -> [[f64; STATES]; 2] {
     let times = Arc::default();
     let inner = policy.build(settings).expect("it picks from a pool");
@@ -173,7 +180,7 @@ fn deciding(policy: &Policy, settings: &Settings, draws: Vec<Draws>) -> [[f64; S
     let mut recency = Recency::new();
     for page in 0..(starts[1] + ALONE) as u32 {
         recency.note(PageId(page), u64::from(page) + 1);
-        // A page somewhere: next to the last one is what a coloring would learn.
+        // The page is random, because branch predictors would learn a sequence of neighbouring pages.
         let page_no = PageNo(Rng::new(5).below(Stream::new(Domain::Test, 0), page.into(), 1 << 30));
         let request = PageRequest { page_no, ..request(page) };
         frames.place(&request, &recency).expect("built-in policies stay in the pool");
@@ -184,7 +191,7 @@ fn deciding(policy: &Policy, settings: &Settings, draws: Vec<Draws>) -> [[f64; S
     [[half[0], full[0]], [half[1], full[1]]]
 }
 
-/// A placement in a memory never full; making the memories is not counted.
+/// Measures a placement in a memory that is never full. The time to make the memories does not count.
 fn filling(policy: &Policy, settings: &Settings) -> f64 {
     let recency = Recency::new();
     let mut seed = 0;
@@ -201,7 +208,8 @@ fn filling(policy: &Policy, settings: &Settings) -> f64 {
     })
 }
 
-/// A placement under eviction, `between` random pages of the last touched before it.
+/// Measures a placement under eviction. `between` random pages of the pages placed last are touched before
+/// it.
 fn evicting(policy: &Policy, settings: &Settings, between: u64) -> f64 {
     let run = |placing: bool| {
         let mut frames = policy.frames(settings, 1).expect("the settings are good");
@@ -227,14 +235,14 @@ fn evicting(policy: &Policy, settings: &Settings, between: u64) -> f64 {
             start.elapsed()
         };
         piece(settings.frames + 8192);
-        // As many frames of pools looked at, whatever their size.
+        // Pools of every size are measured over equally many frames.
         let length = (400_000 / settings.pool).clamp(50, 2_000);
         median_of(50, length, piece)
     };
     run(true) - run(false)
 }
 
-/// A touch of one of `pages` pages in random order, that the table of places knows.
+/// Measures a touch of one of `pages` known pages in random order.
 fn touching(pages: u64) -> f64 {
     let mut spaces = Spaces::new(PowerOfTwo::from_log2(12), Bytes(4096));
     let mut sum = 0u64;

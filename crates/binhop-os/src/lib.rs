@@ -1,12 +1,13 @@
-//! The decisions of an operating system about memory: which page stands behind an address ([`Spaces`]), which
-//! frame holds it and which page must leave ([`Frames`], [`placement`]).
+//! `binhop-os` makes an operating system's decisions about memory. [`Spaces`] finds the page behind an
+//! address. [`Frames`] and [`placement`] choose the frame that holds the page, and the page that must leave
+//! memory.
 //!
-//! The two halves meet only in [`PageId`](binhop_base::PageId). Address spaces do not depend on the
-//! placement and are worked out once; frames are one instance per lane (one placement of one seed), above
-//! one [`Recency`] for all.
+//! The two halves meet only in [`PageId`](binhop_base::PageId). Address spaces do not depend on the placement
+//! and are computed once. Each lane (one placement of one seed) has its own [`Frames`]; all lanes share one
+//! [`Recency`].
 //!
-//! The crate knows no hardware and no trace, reads no clock, no file and no environment, and builds without
-//! the standard library.
+//! The crate knows no hardware and no trace. It reads no clock, no file and no environment, and builds
+//! without the standard library.
 #![no_std]
 #![forbid(unsafe_code)]
 

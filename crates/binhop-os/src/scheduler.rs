@@ -1,31 +1,35 @@
-//! `Scheduler` says which task has the one processor, for how long, and when those that left it may have it again.
+//! `Scheduler` decides which task has the one processor, for how long, and when a task that left may run
+//! again.
 //!
 //! # Rules
 //! - A task is *running*, *ready*, *asleep* until a time, *waiting* until it is woken, or it has ended.
-//! - Time is a count that grows while a task runs, of whatever the caller counts: instructions of all tasks, or a lane's
-//!   cycles. A quantum and a latency are in the same unit.
-//! - A turn begins with a quantum and ends when the caller says so: at the first boundary at or after the quantum's end,
-//!   or because the task gives up the processor. The scheduler never takes it away by itself.
-//! - Sleepers whose time has come become ready when the next turn is given, in order of time, then of number: not earlier,
-//!   so that a task that is preempted stands before them. If nobody is ready, time passes until the first sleeper is.
-//! - Who is next among the ready is a matter of [`Order`].
+//! - Time grows while a task runs. The caller chooses its unit: instructions of all tasks, or the cycles of a
+//!   lane. Quanta and latencies have the same unit.
+//! - A turn begins with a quantum, and ends when the caller ends it: at the first boundary at or after the
+//!   end of the quantum, or because the task gives up the processor. The scheduler never ends a turn by
+//!   itself.
+//! - A sleeper whose time has come becomes ready when the next turn is given, and not earlier. So a task that
+//!   is preempted stands before the sleepers. Sleepers become ready in order of time, then of number. If no
+//!   task is ready, time passes until the first sleeper wakes.
+//! - [`Order`] decides which of the ready tasks is next.
 //!
 //! # Cost
-//! O(log tasks) for each change of a task's state, and O(1) while a task runs. 64 B or so for each task.
+//! Each change of a task's state costs O(log tasks). A running task costs O(1). Each task takes about 64 B.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
 /// `Order` decides which of the ready tasks is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The task that became ready first: a queue.
+    /// The task that became ready first is next: a queue.
     Queue,
-    /// The task whose last turn is longest ago, one without a turn before all; of several such the lowest number. A task
-    /// that slept comes before those that ran meanwhile.
+    /// The task whose last turn is longest ago is next. A task without a turn comes before all others, and
+    /// the lowest number decides a tie. So a task that slept comes before the tasks that ran meanwhile.
     LongestAgo,
 }
 
-/// Of tasks that may run, each with the ordinal of its last turn (0: none yet), the one whose last turn is longest ago.
+/// Returns the task whose last turn is longest ago. `ready` gives the tasks that may run, each with the
+/// ordinal of its last turn (0: no turn yet).
 #[must_use]
 pub fn longest_ago(ready: impl IntoIterator<Item = (u32, u64)>) -> Option<u32> {
     ready.into_iter().min_by_key(|&(task, last_turn)| (last_turn, task)).map(|(task, _)| task)
@@ -34,9 +38,9 @@ pub fn longest_ago(ready: impl IntoIterator<Item = (u32, u64)>) -> Option<u32> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Running,
-    /// Its rank among the ready: the lowest is next.
+    /// The task is ready, and has this rank. The lowest rank is next.
     Ready(u64),
-    /// Until this time.
+    /// The task sleeps until this time.
     Asleep(u64),
     Waiting,
 }
@@ -44,11 +48,11 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Task {
     state: State,
-    /// The ordinal of its last turn, from 1; 0 if it had none.
+    /// The ordinal of the task's last turn, from 1; 0 if it had no turn.
     last_turn: u64,
 }
 
-/// The scheduler of one processor. The rules stand at the top of the file.
+/// `Scheduler` schedules one processor. The top of the file has the rules.
 ///
 /// ```
 /// use binhop_os::scheduler::{Order, Scheduler};
@@ -72,21 +76,21 @@ pub struct Scheduler {
     order: Order,
     now: u64,
     tasks: BTreeMap<u32, Task>,
-    /// Rank and number of those that are ready.
+    /// The rank and number of each ready task.
     ready: BTreeSet<(u64, u32)>,
-    /// Time and number of those that are asleep.
+    /// The wake-up time and number of each sleeping task.
     asleep: BTreeSet<(u64, u32)>,
     running: Option<u32>,
-    /// The time at which the quantum of the turn under way ends.
+    /// The time at which the present quantum ends.
     end: u64,
-    /// Turns given so far.
+    /// The number of turns given so far.
     turns: u64,
-    /// Tasks that became ready so far.
+    /// The number of times that a task became ready.
     joined: u64,
 }
 
 impl Scheduler {
-    /// No task, at time 0.
+    /// Makes a scheduler without tasks, at time 0.
     #[must_use]
     pub const fn new(order: Order) -> Self {
         Self {
@@ -102,17 +106,17 @@ impl Scheduler {
         }
     }
 
-    /// A task begins: it is ready.
+    /// Adds a task, which is ready.
     ///
     /// # Panics
-    /// There is a task of this number.
+    /// A task has this number already.
     pub fn add(&mut self, task: u32) {
         let before = self.tasks.insert(task, Task { state: State::Waiting, last_turn: 0 });
-        assert!(before.is_none(), "task {task} is there already");
+        assert!(before.is_none(), "a task has the number {task} already");
         self.join(task);
     }
 
-    /// Tasks that have not ended.
+    /// Returns the number of tasks that have not ended.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tasks.len()
@@ -124,32 +128,32 @@ impl Scheduler {
         self.tasks.is_empty()
     }
 
-    /// The time.
+    /// Returns the time.
     #[must_use]
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// The task whose turn it is.
+    /// Returns the task that runs.
     #[must_use]
     pub fn running(&self) -> Option<u32> {
         self.running
     }
 
-    /// Returns the rest of the quantum of the turn under way.
+    /// Returns the rest of the present quantum.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.end.saturating_sub(self.now)
     }
 
-    /// The running task ran so long.
+    /// Lets `time` pass, in which the running task runs.
     pub fn ran(&mut self, time: u64) {
         debug_assert!(time == 0 || self.running.is_some(), "time passes while a task runs");
         self.now += time;
     }
 
-    /// Lets the sleepers become ready whose time has come; if nobody is ready then, lets time pass until somebody is.
-    /// Returns whether somebody is.
+    /// Makes the sleepers ready whose time has come. If no task is ready then, lets time pass until the first
+    /// sleeper wakes. Returns whether a task is ready.
     pub fn wake_sleepers(&mut self) -> bool {
         if self.ready.is_empty()
             && let Some(&(first, _)) = self.asleep.first()
@@ -163,8 +167,8 @@ impl Scheduler {
         !self.ready.is_empty()
     }
 
-    /// Those that are ready, in order of their numbers, each with the ordinal of its last turn (0: none yet): for a caller
-    /// that chooses by a rule of its own.
+    /// Returns the ready tasks in order of their numbers, each with the ordinal of its last turn (0: no turn
+    /// yet). It serves callers that choose by a rule of their own.
     pub fn ready(&self) -> impl Iterator<Item = (u32, u64)> {
         let ready = |(&task, known): (&u32, &Task)| {
             matches!(known.state, State::Ready(_)).then_some((task, known.last_turn))
@@ -172,11 +176,11 @@ impl Scheduler {
         self.tasks.iter().filter_map(ready)
     }
 
-    /// Gives the next turn, of this quantum, to the task that is first by the order. `None`: nobody is ready, and nobody
-    /// will be by itself.
+    /// Gives the next turn to the first task by the order, for this quantum. Returns `None` if no task is
+    /// ready and no task sleeps.
     ///
     /// # Panics
-    /// A turn is under way.
+    /// A task is running.
     pub fn next_turn(&mut self, quantum: u64) -> Option<u32> {
         self.wake_sleepers();
         let &(_, task) = self.ready.first()?;
@@ -184,13 +188,13 @@ impl Scheduler {
         Some(task)
     }
 
-    /// Begins a turn of a task that is ready.
+    /// Begins a turn of a ready task.
     ///
     /// # Panics
-    /// A turn is under way, or the task is not ready.
+    /// A task is running, or `task` is not ready.
     pub fn begin(&mut self, task: u32, quantum: u64) {
         assert!(self.running.is_none(), "one task runs at a time");
-        let known = self.tasks.get_mut(&task).expect("a task that begins its turn is there");
+        let known = self.tasks.get_mut(&task).expect("the task exists");
         let State::Ready(rank) = known.state else { panic!("task {task} is not ready") };
         self.ready.remove(&(rank, task));
         self.turns += 1;
@@ -199,16 +203,16 @@ impl Scheduler {
         self.end = self.now.saturating_add(quantum);
     }
 
-    /// The running task's turn ends, and it is ready.
+    /// Ends the turn of the running task, which is ready again.
     ///
     /// # Panics
-    /// No turn is under way; so for all that end one.
+    /// No task is running.
     pub fn preempt(&mut self) {
         let task = self.leave(State::Waiting);
         self.join(task);
     }
 
-    /// The running task gives up the processor for so long.
+    /// Ends the turn of the running task, which sleeps for `latency`.
     ///
     /// # Panics
     /// As [`preempt`](Self::preempt).
@@ -218,7 +222,7 @@ impl Scheduler {
         self.asleep.insert((wakes, task));
     }
 
-    /// The running task gives up the processor until it is [woken](Self::wake).
+    /// Ends the turn of the running task, which waits until it is [woken](Self::wake).
     ///
     /// # Panics
     /// As [`preempt`](Self::preempt).
@@ -226,17 +230,17 @@ impl Scheduler {
         self.leave(State::Waiting);
     }
 
-    /// A task that waits becomes ready.
+    /// Makes a waiting task ready.
     ///
     /// # Panics
-    /// It does not wait.
+    /// The task does not wait.
     pub fn wake(&mut self, task: u32) {
         let waits = self.tasks.get(&task).is_some_and(|known| known.state == State::Waiting);
         assert!(waits, "task {task} does not wait");
         self.join(task);
     }
 
-    /// The running task ends.
+    /// Ends the running task.
     ///
     /// # Panics
     /// As [`preempt`](Self::preempt).
@@ -252,13 +256,13 @@ impl Scheduler {
     }
 
     fn leave(&mut self, state: State) -> u32 {
-        let task = self.running.take().expect("a turn is under way");
-        self.tasks.get_mut(&task).expect("a running task is there").state = state;
+        let task = self.running.take().expect("a task is running");
+        self.tasks.get_mut(&task).expect("the running task exists").state = state;
         task
     }
 
     fn join(&mut self, task: u32) {
-        let known = self.tasks.get_mut(&task).expect("a task that becomes ready is there");
+        let known = self.tasks.get_mut(&task).expect("the task exists");
         self.joined += 1;
         let rank = match self.order {
             Order::Queue => self.joined,

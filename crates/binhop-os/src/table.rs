@@ -1,6 +1,6 @@
 //! `Table` is a hash table from a small key to a dense number.
 //!
-//! It is only looked up, never walked: its order shows in no result.
+//! Nobody iterates over the table, so its order shows in no result.
 
 use alloc::{vec, vec::Vec};
 use core::num::NonZeroU32;
@@ -9,12 +9,12 @@ use binhop_base::PageId;
 
 /// A key of a [`Table`].
 pub(crate) trait Key: Copy + Default + Eq {
-    /// Returns a number in which neighbouring keys are neighbours.
+    /// Returns a number for the hash. Neighbouring keys have neighbouring numbers.
     fn number(self) -> u64;
 }
 
-/// A number that belongs to something: a virtual page of an address space. Its halves lie apart so that an entry takes
-/// 16 bytes.
+/// `Pair` is a key of an owner and a number, such as an address space and a virtual page. The halves of the
+/// number are fields of their own, so that an entry takes 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pair {
     of: u32,
@@ -51,7 +51,7 @@ struct Entry<K> {
     value: Option<NonZeroU32>,
 }
 
-/// Open addressing with linear probing, at most three quarters full.
+/// The table uses open addressing with linear probing, and is at most three quarters full.
 pub(crate) struct Table<K> {
     entries: Vec<Entry<K>>,
     len: usize,
@@ -62,7 +62,7 @@ impl<K: Key> Table<K> {
         Self::with_room(48)
     }
 
-    /// An empty table that holds so many pairs before it grows.
+    /// Makes an empty table that holds `pairs` pairs before it grows.
     pub(crate) fn with_room(pairs: usize) -> Self {
         let entries = (pairs * 4).div_ceil(3).next_power_of_two().max(2);
         Self { entries: vec![Entry::default(); entries], len: 0 }
@@ -88,7 +88,7 @@ impl<K: Key> Table<K> {
         }
     }
 
-    /// Adds a pair that is not there. `value` is below `u32::MAX`.
+    /// Adds a key that the table lacks. `value` must be below `u32::MAX`.
     pub(crate) fn insert(&mut self, key: K, value: u32) {
         if (self.len + 1) * 4 > self.entries.len() * 3 {
             let old = core::mem::take(&mut self.entries);
@@ -101,18 +101,19 @@ impl<K: Key> Table<K> {
         self.put(Entry { key, value: NonZeroU32::new(value + 1) });
     }
 
-    /// Removes all pairs and keeps their room.
+    /// Removes all pairs, and keeps the capacity.
     pub(crate) fn clear(&mut self) {
         self.entries.fill(Entry::default());
         self.len = 0;
     }
 
-    /// Takes out a pair that is there. Entries behind it move up, so that no gap stands between an entry and its slot.
+    /// Removes a key that the table holds. Entries behind the key move up, so that no gap remains between an
+    /// entry and its slot.
     pub(crate) fn remove(&mut self, key: K) {
         let mask = self.entries.len() - 1;
         let mut gap = self.slot(key);
         while self.entries[gap].key != key {
-            debug_assert!(self.entries[gap].value.is_some(), "the pair is there");
+            debug_assert!(self.entries[gap].value.is_some(), "the table holds the key");
             gap = (gap + 1) & mask;
         }
         let mut next = gap;
@@ -122,7 +123,7 @@ impl<K: Key> Table<K> {
             if value.is_none() {
                 break;
             }
-            // An entry may move into the gap if its slot does not lie behind the gap.
+            // An entry may move into the gap unless its slot lies behind the gap.
             let home = self.slot(key);
             if next.wrapping_sub(home) & mask >= next.wrapping_sub(gap) & mask {
                 self.entries[gap] = self.entries[next];
@@ -162,7 +163,8 @@ mod tests {
         assert!(model.iter().all(|(&pair, &value)| table.get(key(pair)) == Some(value)));
         assert_eq!(table.get(key((7, 0))), None);
         assert_eq!(table.get(key((0, u64::MAX))), None);
-        // Half of them leave in another order, then the rest: what remains is found.
+        // Half of the pairs leave in another order, then the rest. The table must find the remaining pairs
+        // each time.
         let pairs: Vec<(u32, u64)> = model.keys().copied().collect();
         for odd in [1, 0] {
             for &pair in pairs.iter().rev().filter(|(space, page)| (page ^ u64::from(*space)) & 1 == odd) {

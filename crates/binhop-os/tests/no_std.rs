@@ -1,4 +1,4 @@
-//! The crate links into a program that has no standard library, and works there.
+//! The crate links into a program without the standard library, and works there.
 
 use std::path::Path;
 use std::process::Command;

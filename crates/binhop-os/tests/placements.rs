@@ -1,4 +1,5 @@
-//! Every policy against the spelled-out one: each choice, each eviction, and all of memory after each step.
+//! Every policy agrees with its oracle: in each choice, in each eviction, and in all of memory after each
+//! step.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 use std::collections::BTreeMap;
@@ -48,18 +49,20 @@ fn request(asked: &oracle::PageRequest) -> PageRequest {
     }
 }
 
-/// The fast model and the slow one, driven together.
+/// `Bench` drives the fast model and the oracle together.
 struct Bench {
     frames: Frames,
     slow: Box<dyn Memory>,
     recency: Recency,
     now: u64,
-    /// Distinct pages placed; and for each page when it was last referenced.
+    /// The number of distinct pages that were placed.
     placed: u64,
+    /// The time of each page's last reference.
     last: BTreeMap<PageId, u64>,
     safe: u64,
-    /// The wired pages, and how many ever were.
+    /// The wired pages.
     wired: Vec<(PageId, WiredKind)>,
+    /// The number of pages that were ever wired.
     wirings: u64,
 }
 
@@ -79,7 +82,7 @@ impl Bench {
         }
     }
 
-    /// A reference; whether it evicted a page.
+    /// Notes a reference. Returns whether it evicted a page.
     fn touch(&mut self, asked: &oracle::PageRequest) -> bool {
         let page = asked.page;
         let frame = self.slow.frame_of(page);
@@ -108,12 +111,12 @@ impl Bench {
         evicted.is_some()
     }
 
-    /// What is surely resident: a wired frame less for each.
+    /// Returns the number of safe frames: one less for each wired frame.
     fn safe(&self) -> u64 {
         self.safe - self.wired.len() as u64
     }
 
-    /// A page was evicted for `page`, or for a page of the operating system.
+    /// Checks the age of a page that was evicted for `page`, or for a page of the operating system.
     fn check_age(&self, evicted: PageId, page: Option<PageId>) {
         let then = self.last[&evicted];
         let newer = |(other, time): &(&PageId, &u64)| **time > then && Some(**other) != page;
@@ -121,7 +124,7 @@ impl Bench {
         assert!(others >= self.safe(), "evicted after {others} other pages, {} are safe", self.safe());
     }
 
-    /// The operating system wires a page, if one more leaves something safe.
+    /// Wires a page of the operating system, unless no frame would be safe afterwards.
     fn wire(&mut self, page: PageId, kind: WiredKind) {
         if self.safe() == 0 {
             return;
@@ -136,7 +139,7 @@ impl Bench {
         }
     }
 
-    /// One of the wired pages dies, which counts as a reference to it.
+    /// Lets a wired page die. Its release counts as a reference to the page.
     fn unwire(&mut self, which: usize) {
         if self.wired.is_empty() {
             return;
@@ -168,12 +171,13 @@ impl Bench {
     }
 }
 
-/// Spaces 0 to 3 have their own segments 0 to 3 and share 4; the odd ones share 5.
+/// Returns the segments of an address space. Address spaces 0 to 3 have their own segments 0 to 3 and share
+/// segment 4. The odd address spaces also share segment 5.
 fn segments_of(space: u32) -> Vec<u32> {
     if space % 2 == 1 { vec![space, 4, 5] } else { vec![space, 4] }
 }
 
-/// Pages by (segment, index in it); a dead one's place gets another.
+/// `World` holds the pages by (segment, index in the segment). When a page dies, its index gets another page.
 #[derive(Default)]
 struct World {
     pages: BTreeMap<(u32, u64), PageId>,
@@ -188,7 +192,7 @@ impl World {
             self.next += 1;
             PageId(self.next - 1)
         });
-        // A shared segment lies elsewhere in each space.
+        // A shared segment lies at another address in each address space.
         let page_no = (u64::from(segment) << 8) + index + u64::from(space * (segment / 4));
         oracle::PageRequest { page, asid: space * 1000 + 7, page_no, segment, segments }
     }
@@ -206,7 +210,7 @@ enum Step {
         which: usize,
         index: u64,
     },
-    /// All pages of a space's own segment die.
+    /// All pages of an address space's own segment die.
     Exit {
         space: u32,
     },
@@ -223,7 +227,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => proptest::sample::select(WiredKind::ALL).prop_map(Step::Wire),
         1 => any::<usize>().prop_map(Step::Unwire),
     ];
-    // From a few pages for each segment to more than memory.
+    // Footprints reach from a few pages for each segment to more than memory.
     (1..24u64, proptest::collection::vec(step, 1..250)).prop_map(|(footprint, mut steps)| {
         for step in &mut steps {
             if let Step::Touch { index, .. } | Step::Die { index, .. } = step {
@@ -258,7 +262,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_policy_places_and_evicts_as_the_spelled_out_one(
+    fn every_policy_places_and_evicts_as_its_oracle(
         settings in settings(),
         seed in 0..1000u64,
         steps in steps(),
@@ -296,10 +300,10 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Hundreds of pages born and dead at once, so that blocks of all orders split and join and the processor's
-    /// list overflows.
+    /// Hundreds of pages are born and die at once, so that blocks of all orders split and join, and the
+    /// processor's list overflows.
     #[test]
-    fn buddies_split_and_join_as_spelled_out(
+    fn buddies_split_and_join_as_in_the_oracle(
         frames in prop_oneof![Just(64u64), 600..800u64, 2000..2200u64],
         fragmentation in prop_oneof![Just(0u32), Just(10), Just(60), Just(100)],
         seed in 0..1000u64,
@@ -324,11 +328,11 @@ proptest! {
         }
     }
 
-    /// KH90 §3.1.4, in one decision: from one state the tree of fewer bins chooses the low bits of what the tree
-    /// of 1024 chooses.
+    /// In one decision (KH90 §3.1.4), from one state, a tree of fewer bins chooses the low bits of the bin
+    /// that the tree of 1024 bins chooses.
     #[test]
-    fn a_smaller_tree_decides_what_the_larger_ones_lowest_bits_are(
-        // Memory that is never full, and one that is all the time.
+    fn a_smaller_tree_decides_the_lowest_bits_of_a_larger_tree(
+        // One memory is never full, and the other is full nearly all the time.
         (size, pool) in prop_oneof![Just(1500), 40..300u64].prop_flat_map(|size| (Just(size), 1..=size)),
         by_space in any::<bool>(),
         seed in 0..1000u64,
@@ -354,9 +358,8 @@ proptest! {
         }
     }
 
-    /// And over a whole run: trees of all sizes use equally many frames of each coarse bin, as long as no mapped
-    /// page is evicted. Spaces are told apart by segment, pages die, and frames of dead pages are used again
-    /// only when memory was used up: not here.
+    /// Over a whole run, trees of all sizes use equally many frames of each coarse bin, as long as no mapped
+    /// page is evicted. Pages die, but their frames are not reused, because memory is never used up.
     #[test]
     fn over_a_run_trees_of_all_sizes_use_equally_many_frames_of_each_coarse_bin(
         pool in 1..800u64,
@@ -365,7 +368,7 @@ proptest! {
         touches in proptest::collection::vec((0..4u32, 0..3usize, 0..150u64, 0..12u8), 300),
     ) {
         let sharing = if by_space { StateScope::Space } else { StateScope::Segment };
-        // No more placements than frames that no pool reaches back to.
+        // The run has at most 300 placements, and 300 frames lie outside the pool.
         let size = 300 + pool;
         let settings = |log2| Settings { bins: PowerOfTwo::from_log2(log2), sharing, ..Settings::new(size, pool) };
         let hierarchical = policy("hierarchical").unwrap();
@@ -414,7 +417,7 @@ fn the_initial_order_of_colored_lists_changes_neither_faults_nor_utilization() {
         let mut frames = policy("colored-lists").unwrap().frames(&settings, seed).unwrap();
         let (mut recency, mut faults, mut full) = (Recency::new(), 0, None);
         for now in 1..20_000u64 {
-            // A sweep over 300 pages, with a working set of its own every other time.
+            // Every other touch sweeps over 300 pages; the other touches have a working set of their own.
             let page = if now % 2 == 0 { now / 2 % 300 } else { 400 + now * now % 61 };
             let asked = oracle::PageRequest {
                 page: PageId(page as u32),
@@ -441,11 +444,11 @@ fn the_initial_order_of_colored_lists_changes_neither_faults_nor_utilization() {
             assert_eq!((faults, full), (run(seed, colors).0, run(seed, colors).1), "{colors} colors");
         }
         let places: Vec<_> = (0..8).map(|seed| run(seed, colors).2).collect();
-        assert!(colors == 64 || places.iter().any(|place| place != &places[0]), "the order does differ");
+        assert!(colors == 64 || places.iter().any(|place| place != &places[0]), "the initial orders differ");
     }
 }
 
-/// One color is conventional memory: `first` places and evicts alike.
+/// One color is conventional memory: `first` makes the same placements and evictions.
 #[test]
 fn one_color_is_the_naive_policy() {
     let settings = Settings::new(64, 1);

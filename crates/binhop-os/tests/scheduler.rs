@@ -1,11 +1,12 @@
-//! The scheduler against plain lists: turn order, wake-ups, time, and no task lost or twice.
+//! The scheduler agrees with plain lists: in turn order, wake-ups and time, and no task is lost or present
+//! twice.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 use binhop_oracle::scheduler as oracle;
 use binhop_os::scheduler::{Order, Scheduler, longest_ago};
 use proptest::prelude::*;
 
-/// What the running task does when its turn ends.
+/// `End` is what the running task does when its turn ends.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Preempted,
@@ -14,7 +15,8 @@ enum End {
     Exits,
 }
 
-/// A turn: how long it runs, whether a child is born in it, whom it wakes, and how it ends.
+/// `Turn` is the time that a task runs, whether a child is born, the waiting task that is woken, and the end
+/// of the turn.
 type Turn = (u64, bool, Option<u8>, End);
 
 fn turn() -> impl Strategy<Value = Turn> {
@@ -36,7 +38,7 @@ fn run(queue: bool, tasks: u32, turns: &[Turn]) {
     let mut slow = oracle::Scheduler { queue, ..Default::default() };
     let mut born = 0;
     let mut add = |fast: &mut Scheduler, slow: &mut oracle::Scheduler| {
-        // Numbers fall, so that order of number and order of birth differ.
+        // Numbers fall, so the order of numbers and the order of births differ.
         born += 1;
         fast.add(1000 - born);
         slow.add(1000 - born);
@@ -51,7 +53,7 @@ fn run(queue: bool, tasks: u32, turns: &[Turn]) {
         assert_eq!(fast.next_turn(QUANTUM), next, "step {step}");
         assert_eq!((fast.running(), fast.now()), (next, slow.now), "step {step}");
         if next.is_none() {
-            // Who waits, waits for ever.
+            // Only waiting tasks are left, and they wait for ever.
             assert_eq!(fast.len(), slow.waiting.len());
             return;
         }
@@ -106,9 +108,9 @@ proptest! {
     }
 }
 
-/// Three tasks, quantum 10: who runs, when, and what it does.
+/// Three tasks have quanta of 10. Task 1 sleeps after its first turn.
 #[test]
-fn a_queue_and_the_longest_ago_differ_for_whoever_slept() {
+fn a_queue_and_the_longest_ago_differ_for_a_task_that_slept() {
     let turns = |order| {
         let mut scheduler = Scheduler::new(order);
         (1..=3).for_each(|task| scheduler.add(task));
@@ -120,25 +122,25 @@ fn a_queue_and_the_longest_ago_differ_for_whoever_slept() {
         }
         seen
     };
-    // Task 1 wakes at 25: at 30 it stands behind those in the queue, but its last turn is longest ago.
+    // Task 1 wakes at 25. At 30 it stands behind the tasks in the queue, but its last turn is longest ago.
     assert_eq!(turns(Order::Queue), [(1, 0), (2, 10), (3, 20), (2, 30), (3, 40), (1, 50)]);
     assert_eq!(turns(Order::LongestAgo), [(1, 0), (2, 10), (3, 20), (1, 30), (2, 40), (3, 50)]);
 }
 
 #[test]
-fn a_wake_up_comes_exactly_then_and_not_one_earlier() {
+fn a_sleeper_wakes_exactly_at_its_time_and_not_earlier() {
     let mut scheduler = Scheduler::new(Order::Queue);
     scheduler.add(1);
     scheduler.add(2);
     scheduler.next_turn(10);
     scheduler.sleep(7);
-    // At 7 task 2 is preempted, and stands before the sleeper that wakes then.
+    // At 7 task 2 is preempted, and stands before the sleeper that wakes at 7.
     for (ran, next, now) in [(6, 2, 0), (1, 2, 6), (0, 2, 7), (0, 1, 7)] {
         assert_eq!((scheduler.next_turn(10), scheduler.now()), (Some(next), now));
         scheduler.ran(ran);
         scheduler.preempt();
     }
-    // With nobody ready time passes; with nobody at all there is no turn.
+    // If no task is ready, time passes. If there is no task, there is no turn.
     assert_eq!(scheduler.next_turn(10), Some(2));
     scheduler.exit();
     assert_eq!(scheduler.next_turn(10), Some(1));

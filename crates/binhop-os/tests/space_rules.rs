@@ -1,4 +1,4 @@
-//! The rules of address spaces, one by one.
+//! The rules of address spaces, case by case.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ fn spaces(page: u64) -> Spaces {
     Spaces::new(PowerOfTwo::new(Bytes(page)).unwrap(), Bytes(4096))
 }
 
-/// Pages of 4 KiB: `pages` of segment `segment` from its page `from` on, at page `at`.
+/// Maps `pages` pages of 4 KiB at page `at`, from page `from` of the segment on.
 fn map(spaces: &mut Spaces, asid: Asid, at: u64, pages: u64, flags: u32, segment: Option<u64>, from: u64) {
     spaces.map(asid, VirtAddr(at << 12), pages, flags.into(), segment, from << 12).unwrap();
 }
@@ -43,7 +43,7 @@ fn a_shared_segments_page_is_one_page_in_every_space() {
     assert_eq!((b.page, b.new_page, b.write_free), (PageId(0), false, true));
     assert_ne!(a.mapping, b.mapping);
     assert_eq!(spaces.mappings_of(a.page).collect::<Vec<_>>(), [b.mapping, a.mapping]);
-    assert_eq!(spaces.global_page(a.page), PageNo(12)); // that of the first mapping
+    assert_eq!(spaces.global_page(a.page), PageNo(12)); // the number of the first mapping
     assert_eq!(spaces.owner_of(spaces.segment_of(a.page)), Owner::Named(7));
     assert_eq!((spaces.footprint(A), spaces.footprint(B), spaces.pages(), spaces.mappings()), (1, 1, 1, 2));
 }
@@ -60,11 +60,11 @@ fn a_private_mapping_reads_the_segment_and_writes_its_own() {
     assert!(own.new_page && own.write_free && own.page != shared.page && own.mapping != shared.mapping);
     assert_eq!(read(&mut spaces, A, 10).page, own.page);
     assert_eq!(spaces.owner_of(spaces.segment_of(own.page)), Owner::Space(A));
-    assert_eq!(read(&mut spaces, B, 10).page, shared.page); // whatever A did
+    assert_eq!(read(&mut spaces, B, 10).page, shared.page); // a write of A changes nothing for B
     assert!(!spaces.has_dead());
     let other = write(&mut spaces, B, 10);
     assert!(other.page != own.page && other.page != shared.page);
-    assert_eq!(spaces.drain_dead(), [shared.page]); // nobody can reach it any more
+    assert_eq!(spaces.drain_dead(), [shared.page]); // no address space can reach the page any more
 }
 
 #[test]
@@ -81,13 +81,13 @@ fn after_a_fork_each_spaces_first_write_makes_a_page() {
     let parent = write(&mut spaces, A, 10);
     assert!(parent.new_page && !spaces.has_dead());
     let child = write(&mut spaces, B, 10);
-    assert!(child.new_page && child.page != parent.page); // not the original, though it was the last to hold it
+    assert!(child.new_page && child.page != parent.page); // the child gets a copy, although it was the last holder of the original
     assert_eq!(spaces.drain_dead(), [before.page]);
-    assert_eq!(write(&mut spaces, A, 10).page, parent.page); // only the first write
+    assert_eq!(write(&mut spaces, A, 10).page, parent.page); // only the first write makes a page
     for asid in [A, B] {
-        assert_eq!(write(&mut spaces, asid, 20).page, shared.page); // what is shared stays so
+        assert_eq!(write(&mut spaces, asid, 20).page, shared.page); // a shared page stays shared
     }
-    // A page that nobody had touched before is not handed down.
+    // A page that nobody had touched before the fork is not inherited.
     assert_ne!(read(&mut spaces, A, 11).page, read(&mut spaces, B, 11).page);
 }
 
@@ -101,7 +101,7 @@ fn a_fork_of_a_fork_copies_again_and_an_ended_child_changes_nothing() {
     spaces.exit(C);
     spaces.exec(B);
     assert!(!spaces.has_dead());
-    let second = write(&mut spaces, A, 5); // alone, but its fork has passed
+    let second = write(&mut spaces, A, 5); // A is alone, but it has forked before
     assert!(second.new_page);
     assert_eq!(spaces.drain_dead(), [first]);
     spaces.fork(B, A).unwrap();
@@ -120,15 +120,15 @@ fn a_page_dies_with_its_last_mapping_and_comes_back_new() {
     let text = read(&mut spaces, A, 10);
     let stack = write(&mut spaces, A, 50);
     spaces.exit(A);
-    assert_eq!(spaces.drain_dead(), [stack.page]); // B has the text mapped, though it never touched it
+    assert_eq!(spaces.drain_dead(), [stack.page]); // B has the text mapped, although B never touched it
     assert_eq!(read(&mut spaces, B, 10).page, text.page);
-    map(&mut spaces, B, 10, 2, READ, Some(7), 0); // over itself, in one step
+    map(&mut spaces, B, 10, 2, READ, Some(7), 0); // the segment is mapped over itself in one step
     assert_eq!(read(&mut spaces, B, 10).page, text.page);
     spaces.unmap(B, VirtAddr(10 << 12), 1).unwrap();
     assert_eq!(spaces.drain_dead(), [text.page]);
     map(&mut spaces, B, 10, 2, READ, Some(7), 0);
     assert!(read(&mut spaces, B, 10).new_page);
-    let again = write(&mut spaces, A, 50); // asid 1 again: another space
+    let again = write(&mut spaces, A, 50); // asid 1 comes again, as another address space
     assert!(again.new_page);
     assert_ne!(spaces.segment_of(again.page), spaces.segment_of(stack.page));
 }
@@ -139,7 +139,7 @@ fn a_map_over_a_live_range_replaces_it_and_protect_does_not() {
     map(&mut spaces, A, 10, 3, READ | WRITE, None, 0);
     let pages: Vec<PageId> = (10..13).map(|page| write(&mut spaces, A, page).page).collect();
     spaces.protect(A, VirtAddr(11 << 12), 1).unwrap();
-    assert_eq!(write(&mut spaces, A, 11).page, pages[1]); // the trace is what happened
+    assert_eq!(write(&mut spaces, A, 11).page, pages[1]); // the trace says what happened
     map(&mut spaces, A, 11, 1, READ | WRITE, None, 0);
     assert_eq!(spaces.drain_dead(), [pages[1]]);
     assert!(read(&mut spaces, A, 11).new_page);
@@ -151,24 +151,25 @@ fn a_map_over_a_live_range_replaces_it_and_protect_does_not() {
 fn a_machine_page_belongs_to_a_segment_wholly_and_congruently_or_not_at_all() {
     let mut spaces = spaces(16384);
     let shared = READ | SHARED;
-    map(&mut spaces, A, 0, 8, shared, Some(7), 4); // machine pages 0 and 1: pages 1 and 2 of the segment
-    map(&mut spaces, B, 4, 3, shared, Some(7), 8); // in two pieces, which make one
+    map(&mut spaces, A, 0, 8, shared, Some(7), 4); // machine pages 0 and 1 are pages 1 and 2 of the segment
+    map(&mut spaces, B, 4, 3, shared, Some(7), 8); // two pieces make one area
     map(&mut spaces, B, 7, 1, shared, Some(7), 11);
     let whole = read(&mut spaces, A, 1);
     assert_eq!(read(&mut spaces, B, 1).page, whole.page);
     assert_eq!(spaces.unaligned(), 0);
-    map(&mut spaces, C, 4, 8, shared, Some(7), 9); // not congruent
+    map(&mut spaces, C, 4, 8, shared, Some(7), 9); // the area is not congruent
     assert_ne!(read(&mut spaces, C, 1).page, whole.page);
-    map(&mut spaces, C, 12, 3, shared, Some(7), 8); // not the whole
+    map(&mut spaces, C, 12, 3, shared, Some(7), 8); // the area does not hold the whole page
     assert_ne!(read(&mut spaces, C, 3).page, whole.page);
-    map(&mut spaces, C, 16, 3, READ | WRITE, None, 0); // private anyway
+    map(&mut spaces, C, 16, 3, READ | WRITE, None, 0); // the area is private in any case
     assert!(!write(&mut spaces, C, 4).outside);
     assert_eq!(spaces.unaligned(), 2);
-    // Mapped from an address inside a page, it never fits; nothing is lost.
+    // A mapping from an address inside a page is never congruent. Its pages are private.
     spaces.map(B, VirtAddr(0x10_0010), 8, shared.into(), Some(7), 0).unwrap();
     assert!(read(&mut spaces, B, 0x10_0000 >> 14).new_page);
     assert_eq!(spaces.unaligned(), 3);
-    // Half of it unmapped, a page is the space's own from then on; the segment's lives in A.
+    // If half of a page is unmapped, the page is the address space's own from then on. The segment's page
+    // lives in A.
     spaces.unmap(B, VirtAddr(4 << 12), 2).unwrap();
     assert!(read(&mut spaces, B, 1).new_page);
     assert!(!spaces.has_dead());
@@ -197,11 +198,11 @@ fn a_stack_grows_to_a_touch_at_most_8_mib_below_it() {
     map(&mut spaces, B, top, 1, READ | WRITE, None, 0);
     assert!(read(&mut spaces, A, top - 2049).outside);
     assert!(!read(&mut spaces, A, top - 2048).outside);
-    assert!(!read(&mut spaces, A, top - 2048 - 1500).outside); // from where it is now
-    assert!(!read(&mut spaces, A, top - 5).outside); // between
-    assert!(read(&mut spaces, A, top + 1).outside); // never upward
+    assert!(!read(&mut spaces, A, top - 2048 - 1500).outside); // the distance counts from the new start
+    assert!(!read(&mut spaces, A, top - 5).outside); // the area holds this page now
+    assert!(read(&mut spaces, A, top + 1).outside); // the area never grows upward
     assert!(read(&mut spaces, B, top - 1).outside);
-    // A named stack shares its pages below its first byte, too.
+    // A named stack also shares its pages below its first byte.
     for asid in [A, B] {
         map(&mut spaces, asid, 100, 1, READ | WRITE | SHARED | GROWS, Some(3), 0);
     }
@@ -214,7 +215,7 @@ fn a_stack_grows_to_a_touch_at_most_8_mib_below_it() {
 }
 
 #[test]
-fn what_lies_outside_every_map_is_private_and_told() {
+fn memory_outside_every_map_is_private_and_reported() {
     let mut spaces = spaces(4096);
     let early = write(&mut spaces, A, 1);
     assert!(early.outside && early.write_free && !spaces.has_maps());
@@ -229,7 +230,7 @@ fn what_lies_outside_every_map_is_private_and_told() {
         Touch { mapping: read(&mut spaces, C, 1).mapping, ..read(&mut spaces, A, 1) }
     );
     spaces.unmap(A, VirtAddr(1 << 12), 1).unwrap();
-    assert!(!spaces.has_dead()); // the child holds it
+    assert!(!spaces.has_dead()); // the child holds the page
     assert!(read(&mut spaces, A, 1).new_page);
     spaces.unmap(C, VirtAddr(1 << 12), 1).unwrap();
     assert_eq!(spaces.drain_dead(), [early.page]);
@@ -269,15 +270,16 @@ fn impossible_events_are_refused_by_name() {
         assert!(spaces.unmap(A, VirtAddr(1 << 12), pages).is_err());
         assert!(spaces.protect(A, VirtAddr(1 << 12), pages).is_err());
     }
-    // The last page there is; and no page at all.
+    // The last page of the address space can be mapped. An empty range changes nothing.
     map(&mut spaces, A, (1 << 52) - 1, 1, READ | SHARED, Some(1), 0);
     assert!(!read(&mut spaces, A, (1 << 52) - 1).outside);
     spaces.unmap(A, VirtAddr(u64::MAX), 0).unwrap();
     assert!(!spaces.has_dead());
 }
 
-/// Touches of three spaces, woven together in two ways; which go to one page must not depend on the way.
-fn partition(setup: &[(u32, u32)], touches: &[Vec<(u64, bool)>; 3], weave: &[usize]) -> Vec<usize> {
+/// Returns for each touch of three address spaces the first touch that led to the same page. `order` is the
+/// order in which the touches are interleaved; the result must not depend on it.
+fn partition(setup: &[(u32, u32)], touches: &[Vec<(u64, bool)>; 3], order: &[usize]) -> Vec<usize> {
     let mut spaces = spaces(4096);
     for asid in [A, B] {
         map(&mut spaces, asid, 0, 3, READ | WRITE, Some(1), 0);
@@ -297,14 +299,14 @@ fn partition(setup: &[(u32, u32)], touches: &[Vec<(u64, bool)>; 3], weave: &[usi
     let mut next = [0; 3];
     let mut pages: BTreeMap<(usize, usize), PageId> = BTreeMap::new();
     let rest = (0..3).flat_map(|space| std::iter::repeat_n(space, touches[space].len()));
-    for space in weave.iter().copied().chain(rest) {
+    for space in order.iter().copied().chain(rest) {
         if let Some(&(page, write)) = touches[space].get(next[space]) {
             let found = spaces.touch([A, B, C][space], PageNo(page), write).unwrap();
             pages.insert((space, next[space]), found.page);
             next[space] += 1;
         }
     }
-    // Each touch by the first one, in order of (space, its own order), that went to the same page.
+    // Touches are numbered by (address space, number in the address space).
     let pages: Vec<PageId> = pages.into_values().collect();
     pages.iter().map(|page| pages.iter().position(|other| other == page).unwrap()).collect()
 }
@@ -316,9 +318,9 @@ proptest! {
     fn which_touches_share_a_page_does_not_depend_on_the_schedule(
         setup in proptest::collection::vec((0..8u32, 0..9u32), 0..30),
         touches in proptest::array::uniform3(proptest::collection::vec((0..8u64, any::<bool>()), 0..20)),
-        weaves in proptest::array::uniform2(proptest::collection::vec(0..3usize, 60)),
+        orders in proptest::array::uniform2(proptest::collection::vec(0..3usize, 60)),
     ) {
-        prop_assert_eq!(partition(&setup, &touches, &weaves[0]), partition(&setup, &touches, &weaves[1]));
+        prop_assert_eq!(partition(&setup, &touches, &orders[0]), partition(&setup, &touches, &orders[1]));
     }
 }
 
@@ -340,7 +342,7 @@ fn pages_of_the_kernel_shift_no_segment() {
 }
 
 #[test]
-fn the_kernel_has_one_page_whoever_runs_and_none_of_a_process() {
+fn the_kernel_has_one_page_whichever_process_runs() {
     let mut spaces = spaces(4096);
     let user = write(&mut spaces, A, 5);
     let kernel = spaces.touch_kernel(PageNo(5)).unwrap();
@@ -351,7 +353,7 @@ fn the_kernel_has_one_page_whoever_runs_and_none_of_a_process() {
     assert_eq!(spaces.drain_dead(), [user.page]);
     assert_eq!(spaces.segments_of_space(B), []);
     assert_eq!((spaces.footprint(A), spaces.footprint(B)), (1, 0));
-    // Where physical = virtual it is the page of that number, under a mapping of its own.
+    // Where physical = virtual, the kernel's page is the page of the same number, under a mapping of its own.
     let mut identity = Spaces::identity(PowerOfTwo::new(Bytes(4096)).unwrap());
     let user = write(&mut identity, A, 5);
     let kernel = identity.touch_kernel(PageNo(5)).unwrap();

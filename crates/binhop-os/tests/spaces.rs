@@ -1,4 +1,4 @@
-//! Address spaces against the spelled-out reference, on random events.
+//! Address spaces agree with the oracle on random events.
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
@@ -19,7 +19,7 @@ enum Event {
 }
 
 const SPACES: u32 = 4;
-/// Of 4 KiB.
+/// The number of pages of 4 KiB.
 const PAGES: u64 = 24;
 
 fn event() -> impl Strategy<Value = Event> {
@@ -38,7 +38,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Machine and trace page in bytes.
+/// Draws the sizes of a machine page and a trace page, in bytes.
 fn sizes() -> impl Strategy<Value = (u64, u64)> {
     prop_oneof![3 => Just((4096, 4096)), 2 => Just((16384, 4096)), 1 => Just((8192, 4096)), 1 => Just((4096, 8192))]
 }
@@ -61,7 +61,7 @@ fn run(machine: u64, trace: u64, events: &[Event]) {
                 assert_eq!(fast.virtual_page(mapping), page);
                 assert_eq!(fast.asid_of(mapping), Some(Asid(asid)));
                 assert!(fast.mappings_of(behind).any(|m| m == mapping));
-                // Asked again, it says the same.
+                // A second touch gives the same answer.
                 let again = fast.touch(Asid(asid), page, write).unwrap();
                 assert_eq!((again.mapping, again.new_page), (mapping, false));
             }

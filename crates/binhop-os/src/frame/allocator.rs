@@ -1,5 +1,5 @@
-//! Allocators, which hand out the frames of a lane: the pool and a policy that picks from it, or a policy with
-//! free lists and victims of its own.
+//! `Allocator` hands out the frames of a lane. There are two kinds: the pool with a policy that picks from
+//! it, and a policy with free lists and victims of its own.
 
 use alloc::{boxed::Box, format};
 
@@ -7,58 +7,59 @@ use binhop_base::{FrameNo, PageId, Problem, Result};
 
 use super::{Draws, PageRequest, Placed, Pool, PoolPolicy, Recency, lru::LruList};
 
-/// Hands out the frames of one lane, numbered from 0. One instance serves one lane.
+/// `Allocator` hands out the frames of one lane, numbered from 0. One instance serves one lane.
 ///
-/// [`Frames`](crate::Frames) keeps which page is in which frame; an allocator keeps what it needs to choose.
+/// [`Frames`](crate::Frames) knows which page is in which frame; an allocator keeps what it needs to choose.
 pub trait Allocator: Send {
-    /// P, the frames of memory.
+    /// Returns P, the number of frames.
     fn frames(&self) -> u64;
 
     /// Returns whether the next [`place`](Self::place) reads its [`Recency`]. Once true it stays true.
     fn needs_recency(&self) -> bool;
 
-    /// Gives a page a frame, and says what the frame held.
+    /// Gives a page a frame. Returns the frame and the page that it held.
     ///
     /// # Errors
-    /// Whatever may go wrong in a policy that is not built in; the run stops.
+    /// A policy that is not built in may fail in its own ways. The run stops.
     fn place(&mut self, request: &PageRequest, recency: &Recency, draws: Draws) -> Result<Placed>;
 
-    /// Wires a frame for a page, which is never evicted, and says what the frame held. `draws` are those of wired pages.
+    /// Wires a frame for a page, which is never evicted. Returns the frame and the page that it held. `draws`
+    /// are the draws of wired pages.
     ///
     /// # Errors
     /// Every frame is wired already, or the policy knows no frame for a wired page.
     fn wire(&mut self, page: PageId, recency: &Recency, draws: Draws) -> Result<Placed>;
 
-    /// The page in a wired frame has died: the frame is free, and was last used at this moment.
+    /// Frees a wired frame whose page has died. The frame was last used at this moment.
     fn unwire(&mut self, frame: FrameNo);
 
-    /// Frames that are wired, counted one by one.
+    /// Counts the wired frames, one by one.
     fn wired(&self) -> u64;
 
-    /// The page in a frame, which is not wired, has died.
+    /// Frees a frame that is not wired and whose page has died.
     fn release(&mut self, frame: FrameNo);
 
-    /// The page in a frame.
+    /// Returns the page in a frame.
     fn page_in(&self, frame: FrameNo) -> Option<PageId>;
 
-    /// Frames that hold a page, counted one by one.
+    /// Counts the frames that hold a page, one by one.
     fn held(&self) -> u64;
 
-    /// Returns whether every frame is in its lists exactly once, and all it counts is true.
-    fn is_whole(&self) -> bool;
+    /// Returns whether every frame is in the lists exactly once, and all counts are true.
+    fn is_consistent(&self) -> bool;
 
-    /// Loses a frame.
+    /// Loses a frame, so that a test can see the check fail.
     #[cfg(test)]
     fn corrupt_for_test(&mut self) {}
 }
 
-/// Memory whose placements pick from the K least recently used frames.
-pub(super) struct Pooled {
+/// `PoolAllocator` lets a policy pick from the K least recently used frames.
+pub(super) struct PoolAllocator {
     pub(super) list: LruList,
     pub(super) policy: Box<dyn PoolPolicy>,
 }
 
-impl Allocator for Pooled {
+impl Allocator for PoolAllocator {
     fn frames(&self) -> u64 {
         self.list.len() as u64
     }
@@ -108,8 +109,8 @@ impl Allocator for Pooled {
         self.list.held()
     }
 
-    fn is_whole(&self) -> bool {
-        self.list.is_whole()
+    fn is_consistent(&self) -> bool {
+        self.list.is_consistent()
     }
 
     #[cfg(test)]
@@ -118,10 +119,10 @@ impl Allocator for Pooled {
     }
 }
 
-/// A page is placed where so many frames are not wired.
+/// Checks that a frame is left for a page, where `unwired` frames are not wired.
 ///
 /// # Errors
-/// There is none.
+/// Every frame is wired.
 pub(crate) fn check_unwired(unwired: usize) -> Result<()> {
     if unwired > 0 {
         return Ok(());
@@ -134,7 +135,7 @@ pub(crate) fn check_unwired(unwired: usize) -> Result<()> {
     ))
 }
 
-/// A policy broke the one rule it has.
+/// Returns the problem of a policy that chose a frame outside the pool.
 #[cold]
 fn outside(
     chosen: FrameNo,

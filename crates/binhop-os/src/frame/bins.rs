@@ -1,42 +1,46 @@
-//! State by bin, kept only for a policy that declares what it asks about ([`BinCounts`]): the frames of the pool in
-//! each, in order of age, and the frames that each segment or address space uses there.
+//! `Bins` keeps state by bin, for a policy that declares what it asks about ([`BinCounts`]). For each bin
+//! this is the pool's frames in order of age, and the number of frames that each segment or address space
+//! uses.
 //!
-//! Cost: a frame that enters or leaves the pool, a page placed, evicted or dead changes one count for each
-//! level kept (one, or log2 bins + 1), and a link. 8 B per frame and 12 B per bin; a policy that asks
-//! what is used pays 8 B per frame more, and 4 B per bin (8 B with a tree) for each segment or space that has
-//! a page in memory: when its last page leaves, its counts serve another.
+//! # Cost
+//! A frame that enters or leaves the pool changes one count for each level kept, and the links of its
+//! neighbours. A page that is placed, evicted or dies changes one count for each level. There is one level,
+//! or log2 bins + 1 levels for a tree. The memory is 8 B per frame and 12 B per bin. A policy that asks about
+//! used frames pays 8 B more per frame, and 4 B per bin (8 B with a tree) for each owner that has a page in
+//! memory. When the last page of an owner leaves, another owner takes over these counts.
 
 use alloc::{collections::BTreeMap, vec, vec::Vec};
 
 use binhop_base::{Bin, FrameNo, PowerOfTwo};
 
-use super::{PageRequest, content::Content, tree::Shape};
+use super::{PageRequest, bin_tree::BinTree, content::Content};
 
 /// `BinCounts` declares what a policy asks the pool about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BinCounts {
-    /// The number of bins it tells apart.
+    /// The number of bins that the policy tells apart.
     pub bins: PowerOfTwo,
-    /// True if it asks about coarser divisions too ([`Pool::available_below`](crate::Pool::available_below)).
+    /// True if the policy also asks about coarser divisions
+    /// ([`Pool::available_below`](crate::Pool::available_below)).
     pub tree: bool,
-    /// The owner by which it asks for used frames, a segment or an address space; `None` if it does not ask.
+    /// The owner by which the policy asks for used frames; `None` if it does not ask.
     pub used: Option<StateScope>,
 }
 
-/// `StateScope` says whether a policy keeps its state per segment or per address space, where address spaces share
-/// pages (KH90 §5).
+/// `StateScope` says whether a policy keeps its state per segment or per address space. The two differ where
+/// address spaces share pages (KH90 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StateScope {
-    /// By segment: what an address space uses is the sum over its segments, so that a shared page counts in
-    /// each of its sharers.
+    /// The state is kept per segment. An address space uses the sum over its segments, so a shared page
+    /// counts for each of its sharers.
     #[default]
     Segment,
-    /// By address space: a page counts for the one whose touch placed it, and for no other.
+    /// The state is kept per address space. A page counts only for the address space whose touch placed it.
     Space,
 }
 
 impl StateScope {
-    /// Both.
+    /// Every scope.
     pub const ALL: &'static [Self] = &[Self::Segment, Self::Space];
 
     /// Returns the name that users write.
@@ -49,10 +53,10 @@ impl StateScope {
     }
 }
 
-/// No frame.
+/// The number that stands for no frame.
 const NONE: u32 = u32::MAX;
 
-/// Neighbours of a frame in its bin's list, or a list's ends: the older and the younger.
+/// `Neighbours` links a frame to the older and the younger frame in the list of its bin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Neighbours {
     older: u32,
@@ -63,29 +67,30 @@ const NOT_LISTED: Neighbours = Neighbours { older: NONE, younger: NONE };
 
 pub(super) struct Bins {
     bins: PowerOfTwo,
-    shape: Shape,
+    layout: BinTree,
     links: Vec<Neighbours>,
-    /// For each bin its youngest frame as `older` (what comes before the end), its oldest as `younger`.
+    /// For each bin the youngest frame as `older` (the frame before the end), and the oldest frame as
+    /// `younger`.
     ends: Vec<Neighbours>,
     available: Vec<u32>,
     used: Option<Used>,
 }
 
-/// Frames used, by owner (a segment or a space) and bin.
+/// `Used` counts used frames by owner (a segment or an address space) and bin.
 struct Used {
     sharing: StateScope,
-    shape: Shape,
-    /// The slots of the owners that have a page in memory.
+    layout: BinTree,
+    /// The slot of each owner that has a page in memory.
     slots: BTreeMap<u32, u32>,
-    /// The trees, slot after slot.
+    /// The counts of all trees, slot after slot.
     counts: Vec<u32>,
-    /// For each slot its owner and its number of pages.
+    /// For each slot the owner and the number of its pages.
     owners: Vec<(u32, u32)>,
     /// Slots without an owner.
     idle: Vec<u32>,
-    /// The slot that the page in each frame counts in.
+    /// For each frame the slot in which its page counts.
     slot_of: Vec<u32>,
-    /// The beginnings of the trees of the request at hand.
+    /// The positions of the trees that belong to the request at hand.
     asked: Vec<usize>,
 }
 
@@ -97,9 +102,9 @@ impl Used {
         }
     }
 
-    fn look_at(&mut self, request: &PageRequest) {
+    fn prepare_for(&mut self, request: &PageRequest) {
         self.asked.clear();
-        let len = self.shape.len();
+        let len = self.layout.len();
         let mut ask = |owner| self.asked.extend(self.slots.get(&owner).map(|&slot| slot as usize * len));
         match self.sharing {
             StateScope::Segment => request.segments.iter().for_each(|segment| ask(segment.0)),
@@ -115,7 +120,7 @@ impl Used {
                 let slot = self.idle.pop().unwrap_or(self.owners.len() as u32);
                 if slot as usize == self.owners.len() {
                     self.owners.push((owner, 0));
-                    self.counts.resize(self.counts.len() + self.shape.len(), 0);
+                    self.counts.resize(self.counts.len() + self.layout.len(), 0);
                 }
                 self.owners[slot as usize].0 = owner;
                 self.slots.insert(owner, slot);
@@ -139,17 +144,17 @@ impl Used {
     }
 
     fn change(&mut self, slot: u32, bin: Bin, change: i32) {
-        let start = slot as usize * self.shape.len();
-        self.shape.add(&mut self.counts[start..start + self.shape.len()], bin, change);
+        let start = slot as usize * self.layout.len();
+        self.layout.add(&mut self.counts[start..start + self.layout.len()], bin, change);
     }
 }
 
 impl Bins {
     pub(super) fn new(counts: BinCounts, frames: usize, pool: &[u32]) -> Self {
-        let shape = Shape::new(counts.bins, counts.tree);
+        let layout = BinTree::new(counts.bins, counts.tree);
         let used = counts.used.map(|sharing| Used {
             sharing,
-            shape,
+            layout,
             slots: BTreeMap::new(),
             counts: Vec::new(),
             owners: Vec::new(),
@@ -159,10 +164,10 @@ impl Bins {
         });
         let mut bins = Self {
             bins: counts.bins,
-            shape,
+            layout,
             links: vec![NOT_LISTED; frames],
             ends: vec![NOT_LISTED; counts.bins.bytes() as usize],
-            available: vec![0; shape.len()],
+            available: vec![0; layout.len()],
             used,
         };
         pool.iter().for_each(|&frame| bins.enter(frame));
@@ -173,10 +178,10 @@ impl Bins {
         FrameNo(u64::from(frame)).bin(self.bins)
     }
 
-    /// A frame enters the pool, as its youngest.
+    /// Adds a frame that enters the pool, as the youngest frame.
     pub(super) fn enter(&mut self, frame: u32) {
         let bin = self.bin(frame);
-        self.shape.add(&mut self.available, bin, 1);
+        self.layout.add(&mut self.available, bin, 1);
         let older = core::mem::replace(&mut self.ends[bin.index()].older, frame);
         self.links[frame as usize] = Neighbours { older, younger: NONE };
         match older {
@@ -185,10 +190,10 @@ impl Bins {
         }
     }
 
-    /// A frame leaves the pool.
+    /// Removes a frame that leaves the pool.
     pub(super) fn leave(&mut self, frame: u32) {
         let bin = self.bin(frame);
-        self.shape.add(&mut self.available, bin, -1);
+        self.layout.add(&mut self.available, bin, -1);
         let Neighbours { older, younger } = core::mem::replace(&mut self.links[frame as usize], NOT_LISTED);
         match older {
             NONE => self.ends[bin.index()].younger = younger,
@@ -200,7 +205,7 @@ impl Bins {
         }
     }
 
-    /// A frame gets the page of a request.
+    /// Counts the page of a request, which a frame gets.
     pub(super) fn fill(&mut self, frame: u32, request: &PageRequest) {
         let bin = self.bin(frame);
         if let Some(used) = &mut self.used {
@@ -208,7 +213,7 @@ impl Bins {
         }
     }
 
-    /// A frame loses its page.
+    /// Discounts the page that a frame loses.
     pub(super) fn empty(&mut self, frame: u32) {
         let bin = self.bin(frame);
         if let Some(used) = &mut self.used {
@@ -216,25 +221,25 @@ impl Bins {
         }
     }
 
-    /// The questions that follow are about this request.
-    pub(super) fn look_at(&mut self, request: &PageRequest) {
+    /// Prepares the answers about used frames for a request.
+    pub(super) fn prepare_for(&mut self, request: &PageRequest) {
         if let Some(used) = &mut self.used {
-            used.look_at(request);
+            used.prepare_for(request);
         }
     }
 
-    /// Frames of the pool in each bin.
+    /// Returns the number of the pool's frames in each bin.
     #[inline]
     pub(super) fn available(&self) -> &[u32] {
-        &self.available[self.shape.leaves()..]
+        &self.available[self.layout.leaves()..]
     }
 
     #[inline]
     pub(super) fn available_below(&self, level: u32, low: u32) -> u32 {
-        self.available[self.shape.node(level, low)]
+        self.available[self.layout.node(level, low)]
     }
 
-    /// The least recently used frame of the pool in a bin.
+    /// Returns the least recently used frame of the pool in a bin.
     #[inline]
     pub(super) fn oldest_in(&self, bin: Bin) -> Option<u32> {
         Some(self.ends[bin.index()].younger).filter(|&frame| frame != NONE)
@@ -243,16 +248,16 @@ impl Bins {
     #[inline]
     pub(super) fn used_below(&self, level: u32, low: u32) -> u32 {
         let used = self.used();
-        let node = used.shape.node(level, low);
+        let node = used.layout.node(level, low);
         used.asked.iter().map(|start| used.counts[start + node]).sum()
     }
 
-    /// Returns the counts of used frames in each bin, part by part: their sums, bin by bin, are what the request's
-    /// space uses.
+    /// Returns the counts of used frames in each bin, owner by owner. Their sums are the frames that the
+    /// request's address space uses.
     #[inline]
     pub(super) fn used_parts(&self) -> impl Iterator<Item = &[u32]> {
         let used = self.used();
-        let (leaves, len) = (used.shape.leaves(), used.shape.len());
+        let (leaves, len) = (used.layout.leaves(), used.layout.len());
         used.asked.iter().map(move |start| &used.counts[start + leaves..start + len])
     }
 
@@ -263,16 +268,17 @@ impl Bins {
 
     #[inline]
     fn used(&self) -> &Used {
-        self.used.as_ref().expect("a policy that asks what is used declares by what")
+        self.used.as_ref().expect("a policy that asks for used frames declares by which owner")
     }
 
-    /// Returns whether all of it agrees with the pool's frames, in order, and with what frames hold.
-    pub(super) fn are_true(&self, pool: impl Iterator<Item = u32>, content: &[Content]) -> bool {
+    /// Returns whether lists and counts agree with the pool's frames, in order, and with the contents of
+    /// frames.
+    pub(super) fn are_consistent(&self, pool: impl Iterator<Item = u32>, content: &[Content]) -> bool {
         let mut lists = vec![Vec::new(); self.ends.len()];
-        let mut available = vec![0; self.shape.len()];
+        let mut available = vec![0; self.layout.len()];
         for frame in pool {
             lists[self.bin(frame).index()].push(frame);
-            self.shape.add(&mut available, self.bin(frame), 1);
+            self.layout.add(&mut available, self.bin(frame), 1);
         }
         let list = |ends: &Neighbours| {
             let after = |&frame: &u32| Some(self.links[frame as usize].younger).filter(|&next| next != NONE);
@@ -289,8 +295,8 @@ impl Bins {
                 .filter(|(_, content)| content.page().is_some() && !content.is_wired())
             {
                 let slot = used.slot_of[frame];
-                let start = slot as usize * used.shape.len();
-                used.shape.add(&mut counts[start..start + used.shape.len()], self.bin(frame as u32), 1);
+                let start = slot as usize * used.layout.len();
+                used.layout.add(&mut counts[start..start + used.layout.len()], self.bin(frame as u32), 1);
                 pages[slot as usize] += 1;
             }
             counts == used.counts && pages.iter().eq(used.owners.iter().map(|(_, pages)| pages))
@@ -298,7 +304,7 @@ impl Bins {
         listed && available == self.available && counted
     }
 
-    /// Slots that exist, in use or not.
+    /// Returns the number of slots, in use or not.
     #[cfg(test)]
     pub(super) fn slots(&self) -> usize {
         self.used().owners.len()

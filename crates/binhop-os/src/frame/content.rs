@@ -1,11 +1,12 @@
-//! The page that a frame holds, or held last.
+//! `Content` is the page that a frame holds, or held last.
 
 use binhop_base::PageId;
 
-/// A frame that was never used holds nothing.
+/// `Content` of a frame that was never used has no meaning but that the frame holds nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Content {
-    /// The page it was last given to; its last reference is the frame's. Meaningless if never used.
+    /// The page to which the frame was given last. The last reference to this page is the last use of the
+    /// frame.
     page: PageId,
     held: bool,
     wired: bool,
@@ -16,7 +17,7 @@ impl Content {
         Self { page, held: true, wired: false }
     }
 
-    /// The frame is wired for a page.
+    /// Makes the content of a frame that is wired for a page.
     pub(crate) fn wired(page: PageId) -> Self {
         Self { wired: true, ..Self::of(page) }
     }
@@ -26,23 +27,23 @@ impl Content {
         self.wired
     }
 
-    /// The page in it.
+    /// Returns the page in the frame.
     pub(crate) fn page(self) -> Option<PageId> {
         self.held.then_some(self.page)
     }
 
-    /// The page it was last given to, dead or not.
+    /// Returns the page to which the frame was given last, dead or not.
     pub(crate) fn last(self) -> PageId {
         self.page
     }
 
-    /// Its page, which is wired, has died: the frame is an ordinary free frame.
+    /// Turns a wired frame whose page has died into an ordinary free frame.
     pub(crate) fn unwire(&mut self) {
         assert!(self.wired, "only a wired page is unwired");
         (self.wired, self.held) = (false, false);
     }
 
-    /// Its page has died.
+    /// Frees the frame, whose page has died.
     pub(crate) fn release(&mut self) {
         assert!(!self.wired, "a wired page does not die");
         self.held = false;

@@ -1,7 +1,8 @@
-//! The frames that were never used, in the list's initial order.
+//! `Fresh` holds the frames that were never used, in the list's initial order.
 //!
-//! The initial order is drawn only as far as the pool reaches. A frame that is taken leaves a mark at its place in the
-//! order ([`Ranks`]). So the frame at a rank and taking a frame out cost O(log P), whatever the size of the pool.
+//! The initial order is drawn only as far as the pool reaches. A frame that is taken leaves a mark at its
+//! place in the order ([`Ranks`]). To find the frame at a rank and to take a frame out therefore cost O(log
+//! P), whatever the size of the pool.
 
 use alloc::{vec, vec::Vec};
 
@@ -10,11 +11,11 @@ use binhop_base::{Rng, Stream};
 use super::ranks::Ranks;
 
 pub(super) struct Fresh {
-    /// All frames in initial order; what lies behind `drawn` is not in order yet.
+    /// All frames in initial order. Frames from place `drawn` on are not in order yet.
     order: Vec<u32>,
     drawn: usize,
     rng: Rng,
-    /// The order in which the list starts (KH90 §4.1.2).
+    /// The stream that draws the initial order (KH90 §4.1.2).
     stream: Stream,
     /// The place of each frame in the order, for frames before `drawn`.
     places: Vec<u32>,
@@ -25,20 +26,20 @@ pub(super) struct Fresh {
 }
 
 impl Fresh {
-    /// All frames, in an order drawn from `rng`; the first `size` of them are drawn.
+    /// Makes all frames, in an order drawn from `rng`, and draws the first `size` frames.
     pub(super) fn new(frames: u32, rng: Rng, stream: Stream, size: usize) -> Self {
         let mut fresh = Self::untouched((0..frames).collect(), rng, stream);
         fresh.draw(size);
         fresh
     }
 
-    /// All frames in this order, none of it drawn yet.
+    /// Makes all frames in an order of which nothing is drawn yet.
     fn untouched(order: Vec<u32>, rng: Rng, stream: Stream) -> Self {
         let (places, ranks) = (vec![0; order.len()], Ranks::new(order.len()));
         Self { drawn: 0, rng, stream, places, ranks, used: 0, order }
     }
 
-    /// Draws the order up to this place.
+    /// Draws the order up to place `end`.
     fn draw(&mut self, end: usize) {
         if end > self.drawn {
             self.rng.shuffle_places(self.stream, &mut self.order, self.drawn..end);
@@ -53,28 +54,28 @@ impl Fresh {
         }
     }
 
-    /// Number of frames, taken ones included.
+    /// Returns the number of frames, including taken frames.
     pub(super) fn frames(&self) -> usize {
         self.order.len()
     }
 
-    /// The number of frames that were taken.
+    /// Returns the number of frames that were taken.
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
-    /// The first frames of the order, taken or not.
+    /// Returns the first frames of the order, taken or not.
     pub(super) fn first(&self, frames: usize) -> &[u32] {
         debug_assert!(frames <= self.drawn);
         &self.order[..frames]
     }
 
-    /// The frame at this rank of those that were not taken. It must be drawn.
+    /// Returns the frame at a rank among the frames that were not taken. The frame must be drawn.
     pub(super) fn at(&self, rank: usize) -> u32 {
         self.order[self.ranks.place(rank)]
     }
 
-    /// The frames that were not taken, as far as the order is drawn.
+    /// Returns the frames that were not taken, as far as the order is drawn.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
         self.order[..self.drawn]
             .iter()
@@ -83,7 +84,7 @@ impl Fresh {
             .map(|(_, &f)| f)
     }
 
-    /// The frames that were taken, in the initial order.
+    /// Returns the frames that were taken, in the initial order.
     pub(super) fn iter_used(&self) -> impl Iterator<Item = u32> {
         self.order[..self.drawn]
             .iter()
@@ -101,11 +102,12 @@ impl Fresh {
         })
     }
 
-    /// Takes a frame out that is drawn. Returns the frame that is the `size`-th from now on, if there are so many.
+    /// Takes out a drawn frame. Returns the frame that is the `size`-th from now on, if that many frames are
+    /// left.
     pub(super) fn take(&mut self, frame: u32, size: usize) -> Option<u32> {
         self.ranks.leave(self.places[frame as usize] as usize);
         self.used += 1;
-        // No place from here on was ever within the pool, so none of them was taken.
+        // No place from `entering` on was ever within the pool, so no frame there was taken.
         let entering = self.used + size - 1;
         (entering < self.order.len()).then(|| {
             self.draw(entering + 1);
@@ -116,7 +118,7 @@ impl Fresh {
 
 #[cfg(test)]
 impl Fresh {
-    /// All frames in a given order.
+    /// Makes all frames in a given order.
     pub(super) fn in_order(order: Vec<u32>) -> Self {
         let mut fresh = Self::untouched(order, Rng::new(0), Stream::new(binhop_base::Domain::FrameOrder, 0));
         fresh.drawn = fresh.order.len();

@@ -1,23 +1,24 @@
-//! The list of frames by last use, of which only the least recently used end is ever worked out.
+//! `LruList` is the list of frames by last use. Only its least recently used end is ever computed.
 //!
-//! # What the list is
-//! All frames, least recently used first (KH90 §4.1.2). It starts in a given order; a reference to a page
-//! moves its frame to the far end; nothing else moves a frame: not the end of its page, and not being
-//! chosen (the reference that asked for it does that). The pool is its first K frames.
+//! # The list
+//! The list holds all frames, least recently used first (KH90 §4.1.2), and starts in a given order. A
+//! reference to a page moves the frame of the page to the far end. Nothing else moves a frame: a page that
+//! dies does not, and a choice does not (the reference that asked for the frame does). The pool is the first
+//! K frames of the list.
 //!
-//! # How it is kept
-//! A frame that was never used stands before all used ones, in the initial order; a used one is as old as
-//! the last reference to the page it holds or held last. So the used part of the pool is *validated* at a
-//! placement ([`AgedPool`]): a frame whose page has been referenced since leaves the pool, and the oldest that stand
-//! outside the pool join it ([`Aging`]). What remains in the pool is older than those, since what stands
-//! outside can only have grown younger; so appending keeps the order.
+//! # How the list is kept
+//! A frame that was never used stands before all used frames, in the initial order. A used frame is as old as
+//! the last reference to the page that it holds or held last. At a placement the used part of the pool is
+//! *validated* ([`UsedPool`]): a frame whose page has been referenced since leaves the pool, and the oldest
+//! frames outside the pool join it ([`AgeQueue`]). Frames that remain in the pool are older than frames that
+//! join, because frames outside can only have become younger. Appending therefore keeps the order.
 //!
 //! # Cost
-//! Nothing at a reference. A placement costs O(log P) as long as K frames were never used ([`Fresh`]).
+//! A reference costs nothing. A placement costs O(log P) as long as K frames were never used ([`Fresh`]).
 //!
-//! Once fewer than K frames were never used, a placement also looks at the pages that were referenced since the lane's
-//! last placement, or at the used part of the pool where these are fewer; and for each frame that was touched since it
-//! was last looked at it costs O(log P), spread over placements.
+//! Once fewer than K frames were never used, a placement also looks at the pages that were referenced since
+//! the lane's last placement, or at the used part of the pool where this is smaller. Each frame that was
+//! touched since the list last looked at it costs O(log P), spread over placements.
 
 use alloc::{vec, vec::Vec};
 
@@ -25,55 +26,56 @@ use binhop_base::{Domain, PageId, Rng, Stream};
 
 use super::{
     PageRequest, Recency,
-    aged::AgedPool,
-    aging::Aging,
+    age_queue::AgeQueue,
     bins::{BinCounts, Bins},
     content::Content,
     fresh::Fresh,
+    used_pool::UsedPool,
 };
 
 pub(crate) struct LruList {
     size: usize,
     /// The frames that were never used.
     fresh: Fresh,
-    /// The number of used frames that are not in the list because they are wired.
+    /// The number of wired frames, which are used and not in the list.
     wired: usize,
     content: Vec<Content>,
-    /// The other frames. `None` until the first placement that needs recency.
+    /// The used frames by age. `None` until the first placement that needs recency.
     followed: Option<Followed>,
-    /// BinCounts by bin, if the policy asks for any.
+    /// The counts by bin, if the policy asks about bins.
     bins: Option<Bins>,
 }
 
-/// The frames that were used, and are not wired, by age.
+/// `Followed` holds the used frames that are not wired, by age.
 struct Followed {
     /// The used part of the pool, exact since the last [`renew`](LruList::renew).
-    pool: AgedPool,
-    aging: Aging,
+    pool: UsedPool,
+    age_queue: AgeQueue,
 }
 
 impl Followed {
-    /// Every used frame that is not wired, outside the pool.
+    /// Follows every used frame that is not wired. All of them are outside the pool.
     fn of(size: usize, fresh: &Fresh, content: &[Content]) -> Self {
-        let mut aging = Aging::default();
+        let mut age_queue = AgeQueue::default();
         for frame in fresh.iter_used() {
             let content = content[frame as usize];
             if !content.is_wired() {
-                aging.add(frame, content.last());
+                age_queue.add(frame, content.last());
             }
         }
-        Self { pool: AgedPool::new(size), aging }
+        Self { pool: UsedPool::new(size), age_queue }
     }
 }
 
 impl LruList {
-    /// The bytes of a list beside those that its frames and its pool take: of a list with few frames they are the most.
+    /// The bytes of a list beside the bytes of its frames and its pool. They dominate in a list with few
+    /// frames.
     pub(crate) const BYTES: usize = core::mem::size_of::<Self>();
-    /// More once recency is read: the rooms of small lists.
+    /// The further bytes of a small list once recency is read.
     pub(crate) const BYTES_FOLLOWED: usize = 128;
 
-    /// A list of frames never used, in an order drawn from `rng` (the list's `number` among those of the
-    /// lane), with a pool of `size` (1 to all of them).
+    /// Makes a list of unused frames in an order drawn from `rng`, with a pool of `size` frames (1 to all
+    /// frames). `number` is the number of the list among the lists of the lane.
     pub(crate) fn new(frames: u32, rng: Rng, number: u64, size: usize, counts: Option<BinCounts>) -> Self {
         Self::of(Fresh::new(frames, rng, Stream::new(Domain::FrameOrder, number), size), size, counts)
     }
@@ -98,17 +100,17 @@ impl LruList {
         self.never_used() < self.size
     }
 
-    /// Number of frames that were never used.
+    /// Returns the number of frames that were never used.
     fn never_used(&self) -> usize {
         self.fresh.frames() - self.fresh.used()
     }
 
-    /// Number of the pool's frames that were never used: the older part.
+    /// Returns the number of the pool's frames that were never used. They are the older part of the pool.
     fn fresh_len(&self) -> usize {
         self.never_used().min(self.size)
     }
 
-    /// The pool's frame at a rank below its length.
+    /// Returns the pool's frame at a rank below the pool's length.
     #[inline]
     pub(crate) fn frame(&self, rank: usize) -> u32 {
         let fresh = self.fresh_len();
@@ -118,7 +120,7 @@ impl LruList {
         }
     }
 
-    /// The pool's frames, least recently used first.
+    /// Returns the pool's frames, least recently used first.
     pub(crate) fn pool(&self) -> impl Iterator<Item = u32> {
         self.fresh
             .iter()
@@ -130,21 +132,21 @@ impl LruList {
         self.content[frame as usize]
     }
 
-    /// The counts by bin.
+    /// Returns the counts by bin.
     #[inline]
     pub(super) fn bins(&self) -> Option<&Bins> {
         self.bins.as_ref()
     }
 
-    /// Makes the pool exact for now, and the counts ready for questions about a request.
+    /// Brings the pool up to date, and prepares the counts for a request.
     pub(crate) fn refresh(&mut self, request: &PageRequest, recency: &Recency) {
         if let Some(bins) = &mut self.bins {
-            bins.look_at(request);
+            bins.prepare_for(request);
         }
         self.renew(recency);
     }
 
-    /// Makes the pool exact for now.
+    /// Brings the pool up to date.
     pub(crate) fn renew(&mut self, recency: &Recency) {
         if !self.needs_recency() {
             return;
@@ -153,16 +155,17 @@ impl LruList {
         let wanted = (self.size - self.never_used()).min(available);
         let portion = self.len() / 8;
         let Self { size, fresh, content, followed, bins, .. } = self;
-        let Followed { pool, aging } = followed.get_or_insert_with(|| Followed::of(*size, fresh, content));
+        let Followed { pool, age_queue } =
+            followed.get_or_insert_with(|| Followed::of(*size, fresh, content));
         pool.validate(recency, |entry| {
-            aging.put_back(entry);
+            age_queue.put_back(entry);
             if let Some(bins) = bins {
                 bins.leave(entry.frame);
             }
         });
         while pool.len() < wanted {
-            // There is one: as many as are wanted were used and are not wired.
-            let entry = aging.take_oldest(recency, portion);
+            // The queue holds a frame: `wanted` frames were used and are not wired.
+            let entry = age_queue.take_oldest(recency, portion);
             pool.join(entry);
             if let Some(bins) = bins {
                 bins.enter(entry.frame);
@@ -179,17 +182,17 @@ impl LruList {
         self.fresh.holds(frame) || used()
     }
 
-    /// Number of frames in the pool.
+    /// Returns the number of frames in the pool.
     pub(crate) fn pool_len(&self) -> usize {
         self.fresh_len() + self.followed.as_ref().map_or(0, |followed| followed.pool.len())
     }
 
-    /// Number of wired frames, counted.
+    /// Counts the wired frames.
     pub(crate) fn wired(&self) -> u64 {
         self.content.iter().filter(|content| content.is_wired()).count() as u64
     }
 
-    /// Number of frames that are not wired.
+    /// Returns the number of frames that are not wired.
     pub(crate) fn unwired(&self) -> usize {
         self.len() - self.wired
     }
@@ -209,11 +212,11 @@ impl LruList {
         }
     }
 
-    /// Gives a frame of the pool to the page of a request; returns the page it held.
+    /// Gives a frame of the pool to the page of a request. Returns the page that the frame held.
     pub(crate) fn take(&mut self, frame: u32, request: &PageRequest) -> Option<PageId> {
         self.take_out(frame);
         if let Some(followed) = &mut self.followed {
-            followed.aging.add(frame, request.page);
+            followed.age_queue.add(frame, request.page);
         }
         let old = self.replace(frame, Content::of(request.page));
         if let Some(bins) = &mut self.bins {
@@ -222,24 +225,24 @@ impl LruList {
         old
     }
 
-    /// Wires a frame of the pool for a page: it leaves the list. Returns the page it held.
+    /// Wires a frame of the pool for a page; the frame leaves the list. Returns the page that the frame held.
     pub(crate) fn wire(&mut self, frame: u32, page: PageId) -> Option<PageId> {
         self.take_out(frame);
         self.wired += 1;
         self.replace(frame, Content::wired(page))
     }
 
-    /// The page of a wired frame has died: the frame joins the list, as the youngest.
+    /// Returns a wired frame whose page has died to the list, as the youngest frame.
     pub(crate) fn unwire(&mut self, frame: u32) {
         let content = &mut self.content[frame as usize];
         content.unwire();
         self.wired -= 1;
         if let Some(followed) = &mut self.followed {
-            followed.aging.add(frame, content.last());
+            followed.age_queue.add(frame, content.last());
         }
     }
 
-    /// Puts something into a frame; returns the page it held.
+    /// Changes the content of a frame. Returns the page that the frame held.
     fn replace(&mut self, frame: u32, content: Content) -> Option<PageId> {
         let old = core::mem::replace(&mut self.content[frame as usize], content).page();
         if let (Some(bins), Some(_)) = (&mut self.bins, old) {
@@ -248,7 +251,7 @@ impl LruList {
         old
     }
 
-    /// The frame's page has died; the frame stays where it is.
+    /// Frees a frame whose page has died. The frame keeps its place.
     pub(crate) fn release(&mut self, frame: u32) {
         self.content[frame as usize].release();
         if let Some(bins) = &mut self.bins {
@@ -256,16 +259,16 @@ impl LruList {
         }
     }
 
-    /// Number of frames that hold a page, counted.
+    /// Counts the frames that hold a page.
     pub(crate) fn held(&self) -> u64 {
         self.content.iter().filter(|content| content.page().is_some()).count() as u64
     }
 
-    /// Returns whether every frame stands exactly once in the list, and the counts are those of the frames.
-    pub(crate) fn is_whole(&self) -> bool {
+    /// Returns whether every frame stands in the list exactly once, and the counts agree with the frames.
+    pub(crate) fn is_consistent(&self) -> bool {
         let mut seen = vec![0u8; self.len()];
         if let Some(followed) = &self.followed {
-            let outside = followed.aging.iter().map(|entry| entry.frame);
+            let outside = followed.age_queue.iter().map(|entry| entry.frame);
             for frame in followed.pool.iter().chain(outside) {
                 seen[frame as usize] += 1;
             }
@@ -276,7 +279,7 @@ impl LruList {
             let is_wired = self.content[frame as usize].is_wired();
             used[frame as usize] = true;
             wired += usize::from(is_wired);
-            // A wired frame is in no list; before it must be known which is the oldest, neither is any used one.
+            // A wired frame is in no list. Nor is a used frame, as long as nobody needs the oldest frame.
             seen[frame as usize] += u8::from(is_wired || self.followed.is_none());
         }
         for (seen, used) in seen.iter_mut().zip(used) {
@@ -284,24 +287,24 @@ impl LruList {
         }
         seen.iter().all(|&times| times == 1)
             && wired == self.wired
-            && self.bins.as_ref().is_none_or(|bins| bins.are_true(self.pool(), &self.content))
+            && self.bins.as_ref().is_none_or(|bins| bins.are_consistent(self.pool(), &self.content))
     }
 }
 
 #[cfg(test)]
 impl LruList {
-    /// A list in a given order.
+    /// Makes a list in a given order.
     pub(crate) fn in_order(order: Vec<u32>, size: usize, counts: Option<BinCounts>) -> Self {
         Self::of(Fresh::in_order(order), size, counts)
     }
 
-    /// The number of trees of used frames that exist.
+    /// Returns the number of trees of used frames.
     pub(crate) fn used_trees(&self) -> usize {
         self.bins().expect("the policy asks about bins").slots()
     }
 
-    /// Damages the list.
+    /// Loses a frame, so that a test can see the check fail.
     pub(super) fn corrupt_for_test(&mut self) {
-        self.followed.as_mut().expect("the frames are followed").aging.corrupt_for_test();
+        self.followed.as_mut().expect("the frames are followed").age_queue.corrupt_for_test();
     }
 }

@@ -1,17 +1,19 @@
-//! Frames: which page is in which frame, under one placement of one seed (a lane).
+//! `Frames` knows which page is in which frame, under one placement of one seed (a lane).
 //!
 //! # Rules (KH90 §4.1.2)
-//! - At every placement exactly K frames, the *pool*, may be chosen: the K least recently used, even while
-//!   all of memory is unused. The list starts in a random order drawn from the seed.
-//! - Every reference moves its page's frame to the most recent end, and so out of the pool.
-//! - A frame in the pool may still hold a page; it counts as used by it until it is chosen, which evicts it.
-//! - The frame of a page that dies stays where it is in the list, free.
-//! - User + tables + cache + kernel + free = P, always, and no frame is in two places: [`Frames::check`]. What is
-//!   wired, and so outside the list, is told in `wired.rs`.
+//! - At every placement the policy may choose one of exactly K frames, the *pool*: the K least recently used
+//!   frames, even while all of memory is unused. The list of frames starts in a random order drawn from the
+//!   seed.
+//! - Every reference moves the frame of its page to the most recent end of the list, and so out of the pool.
+//! - A frame in the pool may still hold a page. The page stays mapped until the frame is chosen; then it is
+//!   evicted.
+//! - When a page dies, its frame becomes free and keeps its place in the list.
+//! - User + tables + cache + kernel + free = P holds always, and no frame is in two places
+//!   ([`Frames::check`]). `wired.rs` has the rules of wired frames, which are not in the list.
 
-mod aged;
-pub(crate) mod aging;
+pub(crate) mod age_queue;
 pub(crate) mod allocator;
+mod bin_tree;
 mod bins;
 pub(crate) mod content;
 mod draws;
@@ -20,7 +22,7 @@ pub(crate) mod lru;
 mod pool;
 mod ranks;
 mod recency;
-mod tree;
+mod used_pool;
 mod wired;
 
 use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
@@ -29,7 +31,7 @@ use binhop_base::{Asid, FrameNo, PageId, PageNo, Problem, Result, Rng};
 
 use crate::SegmentId;
 pub use allocator::Allocator;
-use allocator::Pooled;
+use allocator::PoolAllocator;
 pub use bins::{BinCounts, StateScope};
 pub use draws::Draws;
 use lru::LruList;
@@ -37,7 +39,8 @@ pub use pool::{Pool, PoolPolicy};
 pub use recency::Recency;
 pub use wired::{Holdings, WiredKind};
 
-/// A request for a frame: the page of a fault, who touched it and where.
+/// `PageRequest` asks for a frame: it names the page of a fault, the address space that touched the page, and
+/// where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
     /// The page that needs a frame.
@@ -46,23 +49,25 @@ pub struct PageRequest {
     pub asid: Asid,
     /// The virtual page at which it was touched.
     pub page_no: PageNo,
-    /// The segment it belongs to (see [`Spaces::segment_of`](crate::Spaces::segment_of)).
+    /// The segment of the page (see [`Spaces::segment_of`](crate::Spaces::segment_of)).
     pub segment: SegmentId,
-    /// All segments that the address space can have pages in, that one among them, each once
-    /// (see [`Spaces::segments_of_space`](crate::Spaces::segments_of_space)); empty where no policy asks for them.
+    /// All segments in which the address space can have pages, each once, with the page's own segment (see
+    /// [`Spaces::segments_of_space`](crate::Spaces::segments_of_space)). The list is empty if no policy reads
+    /// it.
     pub segments: Arc<[SegmentId]>,
 }
 
-/// The result of a placement.
+/// `Placed` is the result of a placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// The frame the page is in.
+    /// The frame that the page is in.
     pub frame: FrameNo,
-    /// The page that had to leave it.
+    /// The page that was evicted from the frame, if the frame held a page.
     pub evicted: Option<PageId>,
 }
 
-/// A page's frame, or none. No page lies in frame 2⁶⁴ − 1: a page has at least two bytes.
+/// `Slot` is the frame of a page, or no frame. Frame 2⁶⁴ − 1 cannot exist, because a page has at least two
+/// bytes.
 #[derive(Clone, Copy)]
 struct Slot(u64);
 
@@ -76,7 +81,7 @@ impl Slot {
 }
 
 enum Memory {
-    /// Frame = virtual page number: no size, no list, no eviction.
+    /// The frame is the virtual page number. Memory has no size and no list, and evicts nothing.
     Identity,
     Sized {
         allocator: Box<dyn Allocator>,
@@ -84,12 +89,12 @@ enum Memory {
     },
 }
 
-/// The frames of one lane.
+/// `Frames` is the memory of one lane.
 ///
 /// ```
 /// use binhop_base::{Asid, PageId, PageNo};
 /// use binhop_os::placement::{self, Settings};
-/// use binhop_os::{Recency, PageRequest, SegmentId};
+/// use binhop_os::{PageRequest, Recency, SegmentId};
 ///
 /// let first = placement::policy("first").unwrap();
 /// let mut frames = first.frames(&Settings::new(2, 1), 0)?; // two frames, a pool of one
@@ -108,19 +113,20 @@ pub struct Frames {
     slots: Vec<Slot>,
     memory: Memory,
     mapped: u64,
-    /// Mapped frames that are wired, by [`WiredKind`].
+    /// The number of wired frames, by [`WiredKind`].
     wired: [u64; WiredKind::ALL.len()],
-    /// Pages that were ever wired.
+    /// The number of pages that were ever wired.
     wirings: u64,
     faults: u64,
     evictions: u64,
 }
 
 impl Frames {
-    /// `frames` frames, none used, in an order drawn from `seed`; placements choose from a pool of `pool`.
+    /// Makes `frames` unused frames in an order drawn from `seed`. The policy chooses from a pool of `pool`
+    /// frames.
     ///
     /// # Errors
-    /// There is no frame, there are 2³² − 1 or more, or the pool is empty or larger than memory.
+    /// There is no frame, there are 2³² − 1 frames or more, or the pool is empty or larger than memory.
     pub fn new(frames: u64, pool: u64, policy: Box<dyn PoolPolicy>, seed: u64) -> Result<Self> {
         let count = check_count(frames)?;
         if pool == 0 || pool > frames {
@@ -132,16 +138,16 @@ impl Frames {
             ));
         }
         let list = LruList::new(count, Rng::new(seed), 0, pool as usize, policy.bin_counts());
-        Ok(Self::with(Box::new(Pooled { list, policy }), seed))
+        Ok(Self::with(Box::new(PoolAllocator { list, policy }), seed))
     }
 
-    /// Memory whose frames an allocator hands out.
+    /// Makes a memory whose frames an allocator hands out.
     #[must_use]
     pub fn with(allocator: Box<dyn Allocator>, seed: u64) -> Self {
         Self::of(Memory::Sized { allocator, rng: Rng::new(seed) })
     }
 
-    /// Physical = virtual: every page lies in the frame of its virtual page number, at any address.
+    /// Makes a memory where physical = virtual: every page lies in the frame of its virtual page number.
     #[must_use]
     pub fn identity() -> Self {
         Self::of(Memory::Identity)
@@ -152,16 +158,17 @@ impl Frames {
         Self { slots, memory, mapped: 0, wired, wirings: 0, faults: 0, evictions: 0 }
     }
 
-    /// The frame that holds a page, if it is resident.
+    /// Returns the frame that holds a page, if the page is resident.
     #[inline]
     #[must_use]
     pub fn frame_of(&self, page: PageId) -> Option<FrameNo> {
         self.slots.get(page.index()).and_then(|slot| slot.get())
     }
 
-    /// Returns whether the next [`place`](Self::place) reads its [`Recency`]: when fewer than K frames were never
-    /// used. As long as no page has returned, placement n (from 0, with the pages that were wired before counted) does if
-    /// and only if P − n < K. Once true it stays true. Where physical = virtual it never is.
+    /// Returns whether the next [`place`](Self::place) reads its [`Recency`]. It does when fewer than K
+    /// frames were never used, and from then on always. As long as no page has returned, this is so for
+    /// placement n if and only if P − n < K, where n counts placements and wired pages from 0. Where physical
+    /// = virtual, no placement reads it.
     #[must_use]
     pub fn needs_recency(&self) -> bool {
         match &self.memory {
@@ -170,16 +177,17 @@ impl Frames {
         }
     }
 
-    /// Gives a page a frame, evicting what the frame holds.
+    /// Gives a page a frame, and evicts the page that the frame holds.
     ///
     /// If [`needs_recency`](Self::needs_recency), `recency` must hold the last reference to every page that
-    /// is or was resident in this lane. The reference that faults may be noted before or after, but before the next placement.
+    /// is or was resident in this lane. The caller may note the faulting reference before or after the call,
+    /// but must note it before the next placement.
     ///
     /// # Errors
-    /// The policy failed or chose a frame outside the pool.
+    /// The policy failed, or chose a frame outside the pool.
     ///
     /// # Panics
-    /// The page is resident.
+    /// The page is resident already.
     pub fn place(&mut self, request: &PageRequest, recency: &Recency) -> Result<Placed> {
         assert!(self.frame_of(request.page).is_none(), "page {} has a frame already", request.page);
         let placed = match &mut self.memory {
@@ -193,14 +201,15 @@ impl Frames {
         Ok(placed)
     }
 
-    /// Wires a frame for a page of the operating system: see [`WiredKind`]. Where physical = virtual it is the frame of its
-    /// number, `page_no`. `recency` is as for [`place`](Self::place).
+    /// Wires a frame for a page of the operating system (see [`WiredKind`]). Where physical = virtual, the
+    /// frame has the number `page_no`. `recency` is as for [`place`](Self::place).
     ///
     /// # Errors
-    /// Every frame is wired already, or the policy has no frame for a wired page (`recorded`, where the recording uses all).
+    /// Every frame is wired already, or the policy has no frame for a wired page. The policy `recorded` has
+    /// none where the recording uses every frame.
     ///
     /// # Panics
-    /// The page is resident.
+    /// The page is resident already.
     pub fn wire(
         &mut self,
         page: PageId,
@@ -221,8 +230,8 @@ impl Frames {
         Ok(placed)
     }
 
-    /// Gives the frame of a wired page back, and returns it: the page has died and never comes back, and the frame is free.
-    /// This is the frame's last use, so the page must be noted in the [`Recency`] now, before the next placement.
+    /// Frees the frame of a wired page that has died for good, and returns the frame. This is the frame's
+    /// last use, so the caller must note the page in the [`Recency`] before the next placement.
     ///
     /// # Panics
     /// The page is not wired.
@@ -238,7 +247,7 @@ impl Frames {
         frame
     }
 
-    /// A page is in a frame from now on, and what the frame held is not.
+    /// Notes that a page is in a frame from now on, and that the evicted page is not.
     fn enter(&mut self, page: PageId, placed: Placed) {
         self.mapped += 1;
         if let Some(evicted) = placed.evicted {
@@ -252,8 +261,8 @@ impl Frames {
         self.slots[page.index()] = Slot(placed.frame.0);
     }
 
-    /// A page, which is not wired, has died and never comes back. If it is resident its frame, which is returned, becomes free;
-    /// it keeps its place in the list.
+    /// Frees the frame of a page that is not wired and has died for good. Returns the frame, or `None` if the
+    /// page was not resident. The frame keeps its place in the list.
     pub fn release(&mut self, page: PageId) -> Option<FrameNo> {
         let frame = self.frame_of(page)?;
         self.slots[page.index()] = Slot::NONE;
@@ -264,19 +273,19 @@ impl Frames {
         Some(frame)
     }
 
-    /// Placements so far: first touches and returns.
+    /// Returns the number of placements so far: first touches, and returns of evicted pages.
     #[must_use]
     pub fn faults(&self) -> u64 {
         self.faults
     }
 
-    /// Pages that left memory for another.
+    /// Returns the number of pages that were evicted for another page.
     #[must_use]
     pub fn evictions(&self) -> u64 {
         self.evictions
     }
 
-    /// P, the frames of memory; `None` where physical = virtual.
+    /// Returns P, the number of frames; `None` where physical = virtual.
     #[must_use]
     pub fn frames(&self) -> Option<u64> {
         match &self.memory {
@@ -285,7 +294,7 @@ impl Frames {
         }
     }
 
-    /// Frames by what they hold.
+    /// Returns the number of frames by what they hold.
     #[must_use]
     pub fn holdings(&self) -> Holdings {
         let wired = self.wired;
@@ -293,23 +302,23 @@ impl Frames {
         Holdings { user, wired, free: self.free().unwrap_or(0) }
     }
 
-    /// Frames that hold a page, wired or not.
+    /// Returns the number of frames that hold a page, wired or not.
     #[must_use]
     pub fn mapped(&self) -> u64 {
         self.mapped
     }
 
-    /// Frames that hold none; `None` where physical = virtual.
+    /// Returns the number of frames that hold no page; `None` where physical = virtual.
     #[must_use]
     pub fn free(&self) -> Option<u64> {
         self.frames().map(|frames| frames - self.mapped)
     }
 
-    /// The invariants of frames, by counting everything: user + tables + cache + kernel + free = P, every resident page in the
-    /// frame that holds it, every frame that is not wired once in the list.
+    /// Checks the invariants of frames by counting everything: user + tables + cache + kernel + free = P;
+    /// every resident page is in the frame that holds it; every frame that is not wired is in the list once.
     ///
     /// # Errors
-    /// One of them does not hold: a defect of the simulator, never of the input.
+    /// An invariant does not hold. This is a defect of the simulator, never of the input.
     pub fn check(&self) -> Result<()> {
         let broken = |value: &str, rule: &str| {
             Err(Problem::run(value, "frames", rule, "this is a defect of binhop: please report it"))
@@ -349,7 +358,7 @@ impl Frames {
                 );
             }
         }
-        if allocator.is_whole() {
+        if allocator.is_consistent() {
             Ok(())
         } else {
             broken("the lists of frames", "every frame is in them exactly once, and all counts are true")
@@ -357,10 +366,10 @@ impl Frames {
     }
 }
 
-/// The number of frames of a memory that can be had.
+/// Checks the number of frames of a memory.
 ///
 /// # Errors
-/// There is no frame, or there are 2³² − 1 or more.
+/// There is no frame, or there are 2³² − 1 frames or more.
 pub(crate) fn check_count(frames: u64) -> Result<u32> {
     u32::try_from(frames).ok().filter(|&count| count > 0 && count < u32::MAX).ok_or_else(|| {
         Problem::request(
@@ -377,8 +386,8 @@ mod tests {
     use super::*;
     use crate::placement::{self, Settings};
 
-    /// Six frames, eight pages placed, two evicted, one dead.
-    fn lived_in() -> Frames {
+    /// Makes a memory of six frames in which eight pages were placed, two were evicted and one died.
+    fn used_memory() -> Frames {
         let policy = placement::policy("first").unwrap();
         let mut frames = policy.frames(&Settings::new(6, 2), 0).unwrap();
         let mut recency = Recency::new();
@@ -400,9 +409,9 @@ mod tests {
     }
 
     #[test]
-    fn every_law_of_frames_is_checked() {
+    fn every_invariant_of_frames_is_checked() {
         let broken = |damage: fn(&mut Frames), value: &str| {
-            let mut frames = lived_in();
+            let mut frames = used_memory();
             damage(&mut frames);
             let problem = frames.check().unwrap_err();
             assert_eq!((problem.class, &*problem.value), (binhop_base::Class::Run, value));
@@ -421,7 +430,7 @@ mod tests {
                 let (a, b) = (PageId(5).index(), PageId(6).index());
                 frames.slots[a] = frames.slots[b];
             },
-            &format!("page 5 in frame {}", lived_in().frame_of(PageId(6)).unwrap()),
+            &format!("page 5 in frame {}", used_memory().frame_of(PageId(6)).unwrap()),
         );
         broken(|frames| allocator(frames).corrupt_for_test(), "the lists of frames");
         let miscounted = |frames: &mut Frames| frames.wired[WiredKind::Cache as usize] += 1;

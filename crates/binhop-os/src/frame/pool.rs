@@ -1,4 +1,4 @@
-//! The pool as a placement policy sees it.
+//! `Pool` is the pool as a placement policy sees it; `PoolPolicy` is a policy that picks from it.
 
 use binhop_base::{Bin, FrameNo, PageId, PowerOfTwo, Result};
 
@@ -9,9 +9,10 @@ use super::{
     lru::LruList,
 };
 
-/// The K least recently used frames at one placement, in order: rank 0 is the least recently used.
+/// `Pool` is the K least recently used frames at one placement, in order. Rank 0 is the least recently used
+/// frame.
 ///
-/// A policy that asks by bin declares so ([`PoolPolicy::bin_counts`]).
+/// A policy that asks about bins declares this ([`PoolPolicy::bin_counts`]).
 #[derive(Clone, Copy)]
 pub struct Pool<'a> {
     list: &'a LruList,
@@ -22,7 +23,7 @@ impl<'a> Pool<'a> {
         Self { list }
     }
 
-    /// Number of frames, K.
+    /// Returns K, the number of frames.
     #[inline]
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a pool is never empty")]
@@ -30,7 +31,7 @@ impl<'a> Pool<'a> {
         self.list.pool_len()
     }
 
-    /// The frame at a rank below [`len`](Self::len).
+    /// Returns the frame at a rank below [`len`](Self::len).
     ///
     /// # Panics
     /// The rank is not below the length.
@@ -40,7 +41,7 @@ impl<'a> Pool<'a> {
         FrameNo(u64::from(self.number(rank)))
     }
 
-    /// The page that the frame at a rank still holds, and that choosing it would evict.
+    /// Returns the page that the frame at a rank still holds. To choose the frame evicts this page.
     ///
     /// # Panics
     /// The rank is not below the length.
@@ -49,22 +50,22 @@ impl<'a> Pool<'a> {
         self.list.content(self.number(rank)).page()
     }
 
-    /// Every frame with the page it still holds, least recently used first.
+    /// Returns every frame with the page that it still holds, least recently used first.
     pub fn iter(&self) -> impl Iterator<Item = (FrameNo, Option<PageId>)> {
         self.list.pool().map(|frame| (FrameNo(u64::from(frame)), self.list.content(frame).page()))
     }
 
-    /// The bins that the policy tells apart.
+    /// Returns the bins that the policy tells apart.
     ///
     /// # Panics
-    /// The policy declares none.
+    /// The policy declares no bins.
     #[inline]
     #[must_use]
     pub fn bins(&self) -> PowerOfTwo {
         self.by_bin().bins()
     }
 
-    /// Frames of the pool in each bin.
+    /// Returns the number of the pool's frames in each bin.
     ///
     /// # Panics
     /// As [`bins`](Self::bins).
@@ -74,41 +75,44 @@ impl<'a> Pool<'a> {
         self.by_bin().available()
     }
 
-    /// The least recently used frame of the pool in a bin, if there is one. O(1).
+    /// Returns the least recently used frame of the pool in a bin, if the pool has a frame there. O(1).
     ///
     /// # Panics
-    /// As [`bins`](Self::bins), or there are fewer.
+    /// As [`bins`](Self::bins), or the bin's number is too large.
     #[inline]
     #[must_use]
     pub fn oldest_in(&self, bin: Bin) -> Option<FrameNo> {
         self.by_bin().oldest_in(bin).map(|frame| FrameNo(u64::from(frame)))
     }
 
-    /// Frames of all memory that hold pages of the address space that faults (by the declared
-    /// [`StateScope`](crate::StateScope)), in the pool too until they are chosen: for each part of it the frames in
-    /// each bin. The sums over the parts, bin by bin, are what it uses.
+    /// Returns the number of frames in each bin that hold pages of the address space that faults, part by
+    /// part. The parts are its segments or the address space itself, by the declared
+    /// [`StateScope`](crate::StateScope). The sums over the parts, bin by bin, are the frames that the
+    /// address space uses. A frame in the pool counts until it is chosen.
     ///
     /// # Panics
-    /// The policy does not declare that it asks what is used.
+    /// The policy does not declare that it asks for used frames.
     #[inline]
     pub fn used_parts(&self) -> impl Iterator<Item = &'a [u32]> {
         self.by_bin().used_parts()
     }
 
-    /// Frames of the pool in the bins whose lowest `level` bits are `low`.
+    /// Returns the number of the pool's frames in the bins whose lowest `level` bits are `low`.
     ///
     /// # Panics
-    /// The policy declares no tree, or one of fewer levels.
+    /// The policy declares no tree, or a tree of fewer levels.
     #[inline]
     #[must_use]
     pub fn available_below(&self, level: u32, low: u32) -> u64 {
         self.by_bin().available_below(level, low).into()
     }
 
-    /// Frames used (see [`used_parts`](Self::used_parts)) in the bins whose lowest `level` bits are `low`.
+    /// Returns the number of used frames (see [`used_parts`](Self::used_parts)) in the bins whose lowest
+    /// `level` bits are `low`.
     ///
     /// # Panics
-    /// The policy does not declare that it asks what is used, or no tree, or one of fewer levels.
+    /// The policy does not declare that it asks for used frames, or declares no tree, or a tree of fewer
+    /// levels.
     #[inline]
     #[must_use]
     pub fn used_below(&self, level: u32, low: u32) -> u64 {
@@ -126,19 +130,20 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// A policy that picks from the pool. One instance serves one lane.
+/// `PoolPolicy` is a placement policy that picks from the pool. One instance serves one lane.
 pub trait PoolPolicy: Send {
-    /// Its name, for messages.
+    /// Returns the policy's name, for messages.
     fn name(&self) -> &str;
 
-    /// Returns what it asks the pool about bins, if it does: that is kept up to date only then.
+    /// Returns what the policy asks the pool about bins. The pool keeps only this up to date. `None`:
+    /// nothing.
     fn bin_counts(&self) -> Option<BinCounts> {
         None
     }
 
-    /// The frame for a page: one of the pool. What it still holds is evicted.
+    /// Chooses the frame of the pool for a page. The page that the frame still holds is evicted.
     ///
     /// # Errors
-    /// Whatever may go wrong in a policy that is not built in; the run stops.
+    /// A policy that is not built in may fail in its own ways. The run stops.
     fn choose(&mut self, request: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo>;
 }

@@ -1,21 +1,21 @@
 //! `Ranks` numbers the places of a list anew as entries leave the list.
 //!
-//! An entry that leaves the list leaves a mark at its place, and nothing moves. The marks are counted by words in a
-//! Fenwick tree. So the place of a rank and marking a place cost O(log n), whatever the list holds.
+//! An entry that leaves the list leaves a mark at its place, and nothing moves. A Fenwick tree counts the
+//! marks of each word. To find the place of a rank and to mark a place therefore cost O(log n).
 
 use alloc::{vec, vec::Vec};
 
 pub(super) struct Ranks {
-    /// A bit for each place whose entry has left.
+    /// A bit for each place, set if the entry of the place has left.
     left: Vec<u64>,
-    /// A Fenwick tree over the words of `left`: bits set.
+    /// A Fenwick tree of the number of set bits in each word of `left`.
     sums: Vec<u32>,
 }
 
 const WORD: usize = u64::BITS as usize;
 
 impl Ranks {
-    /// Ranks of a list with this many places, no entry of which has left.
+    /// Makes the ranks of a list with `places` places, of which no entry has left.
     pub(super) fn new(places: usize) -> Self {
         let words = places.div_ceil(WORD);
         Self { left: vec![0; words], sums: vec![0; words + 1] }
@@ -32,7 +32,7 @@ impl Ranks {
         self.left[place / WORD] >> (place % WORD) & 1 == 1
     }
 
-    /// Marks the place of an entry that leaves now.
+    /// Marks the place of an entry that leaves.
     pub(super) fn leave(&mut self, place: usize) {
         debug_assert!(!self.has_left(place));
         self.left[place / WORD] |= 1 << (place % WORD);
@@ -43,7 +43,7 @@ impl Ranks {
         }
     }
 
-    /// Returns the place of the entry before which this many entries have not left.
+    /// Returns the place of the entry before which `rank` entries remain.
     pub(super) fn place(&self, mut rank: usize) -> usize {
         let words = self.left.len();
         let mut word = 0;
@@ -63,15 +63,16 @@ impl Ranks {
     }
 }
 
-/// Returns the position of the set bit before which `rank` others are set. There is such a bit.
+/// Returns the position of the set bit before which `rank` bits are set. `bits` must have such a bit.
 fn select(bits: u64, rank: usize) -> usize {
     const ONES: u64 = u64::MAX / 0xFF;
     const HIGH: u64 = ONES << 7;
-    // Byte by byte: the set bits of the byte, then those up to its end (at most 64).
+    // `fours` counts the set bits in groups of four; `until` counts the set bits up to the end of each byte
+    // (at most 64).
     let pairs = bits - ((bits >> 1) & (ONES * 0x55));
     let fours = (pairs & (ONES * 0x33)) + ((pairs >> 2) & (ONES * 0x33));
     let until = ((fours + (fours >> 4)) & (ONES * 0x0F)).wrapping_mul(ONES);
-    // The first byte at whose end more than `rank` are set.
+    // The byte sought is the first byte at whose end more than `rank` bits are set.
     let reached = ((until | HIGH) - ONES * (rank as u64 + 1)) & HIGH;
     let start = reached.trailing_zeros() & !7;
     let before = (until << 8 >> start) as usize & 0xFF;

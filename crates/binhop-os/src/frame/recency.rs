@@ -1,18 +1,18 @@
-//! Recency: the time at which each page was last referenced, the same in every lane.
+//! `Recency` is the time at which each page was last referenced. It is the same in every lane.
 
 use alloc::vec::Vec;
 
 use binhop_base::PageId;
 
-/// The time of each page's last reference. Lanes differ only in which pages are resident, so one table
-/// serves them all, and no lane does anything at a reference that needs no placement.
+/// `Recency` holds the time of each page's last reference. Lanes differ only in which pages are resident, so
+/// one table serves all lanes, and no lane does anything at a reference that needs no placement.
 ///
-/// Times are whatever the caller counts in; they start at 1 and no two references to different pages share
-/// one. A run of references to one page may be noted once, at its end.
+/// The caller chooses the unit of time. Times start at 1, and references to different pages have different
+/// times. The caller may note a run of references to one page once, at its end.
 ///
-/// The table also keeps the *news*: the pages that were noted last, as many as there are pages (fewer after a return
-/// to an earlier moment). So a lane that looks often need not look at every page that it follows, only at those
-/// noted since.
+/// The table also keeps the *news*: the pages that were noted last, as many as there are pages (fewer after a
+/// return to an earlier moment). A lane that looks often therefore looks only at the pages noted since it
+/// looked last.
 #[derive(Clone, Debug, Default)]
 pub struct Recency {
     last: Vec<u64>,
@@ -21,17 +21,18 @@ pub struct Recency {
     forgotten: u64,
 }
 
-/// Fewer news are never forgotten.
+/// The number of news that are always kept.
 const NEWS: usize = 1 << 10;
 
 impl Recency {
-    /// No page was referenced yet.
+    /// Makes a table in which no page was referenced yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes a reference to a page, later than all before it. Returns the time of the reference before it, or 0.
+    /// Notes a reference to a page, which is later than all references before. Returns the time of the page's
+    /// previous reference, or 0.
     #[inline]
     pub fn note(&mut self, page: PageId, time: u64) -> u64 {
         debug_assert!(time > 0);
@@ -45,8 +46,8 @@ impl Recency {
         core::mem::replace(&mut self.last[page.index()], time)
     }
 
-    /// Goes back to an earlier moment. `before` are the pages noted since with the times that they had then, the
-    /// latest note first.
+    /// Goes back to an earlier moment. `before` names the pages noted since, the latest note first, with the
+    /// times that they had before.
     pub fn go_back(&mut self, moment: u64, before: impl Iterator<Item = (PageId, u64)>) {
         for (page, time) in before {
             self.last[page.index()] = time;
@@ -61,7 +62,7 @@ impl Recency {
         self.last.resize(len, 0);
     }
 
-    /// Makes room for news, and forgets the older half of those that are more than anybody asks for.
+    /// Makes room for news. Forgets the oldest news if the table holds twice as many as it promises.
     #[cold]
     fn forget(&mut self) {
         let kept = self.last.len().max(NEWS);
@@ -74,21 +75,21 @@ impl Recency {
         }
     }
 
-    /// The time of the last reference to a page; 0 if there was none.
+    /// Returns the time of the last reference to a page, or 0 if the page was never referenced.
     #[inline]
     #[must_use]
     pub fn last(&self, page: PageId) -> u64 {
         self.last.get(page.index()).copied().unwrap_or(0)
     }
 
-    /// The number of notes so far: a name for this moment.
+    /// Returns the number of notes so far, which names the present moment.
     #[must_use]
     pub fn moment(&self) -> u64 {
         self.forgotten + self.news.len() as u64
     }
 
-    /// The pages noted since an earlier moment, in order and each as often as it was noted; `None` where some of
-    /// them are forgotten.
+    /// Returns the pages noted since an earlier moment, in order, each as often as it was noted. Returns
+    /// `None` if some of these notes are forgotten.
     #[must_use]
     pub fn news_since(&self, moment: u64) -> Option<&[PageId]> {
         let known = usize::try_from(moment.checked_sub(self.forgotten)?).ok()?;
@@ -103,7 +104,8 @@ mod tests {
     use super::{PageId, Recency, Vec};
 
     proptest! {
-        /// Notes, and returns to the moment where the last block of notes began, against a plain list of notes.
+        /// Notes, and returns to the moment where the last block of notes began, agree with a plain list of
+        /// notes.
         #[test]
         fn news_are_the_notes_since_or_forgotten(
             pages in 1..3000u32,

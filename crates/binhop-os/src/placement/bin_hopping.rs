@@ -1,6 +1,7 @@
-//! `bin-hopping`: successive pages of an address space go to successive bins (KH90 §3.2.2). From the bin after
-//! the space's pointer on, the first with a frame in the pool; the pointer becomes that bin. It starts random,
-//! and outlives its space: one that is born with the same number goes on from there.
+//! `bin-hopping` gives successive pages of an address space successive bins (KH90 §3.2.2). The policy takes
+//! the first bin with a frame in the pool, from the bin after the address space's pointer on. The pointer
+//! becomes this bin. A pointer starts random and outlives its address space: a new address space with the
+//! same number goes on from there.
 
 use alloc::{boxed::Box, collections::BTreeMap};
 
@@ -12,10 +13,11 @@ use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
     name: "bin-hopping",
-    rule: "The oldest frame of the pool in the next bin that has one, counting on from the space's last.",
+    rule: "The policy takes the oldest frame of the pool in the next bin that has a frame, counting on from the \
+           address space's last bin.",
     source: "KH90 §3.2.2",
     cost: "A pointer for each address space (24 B); O(1) to decide while every bin has a frame, O(bins) at worst; \
-           one draw for each space.",
+           one draw for each address space.",
     parameters: &[POOL, BINS, TUNED_FOR],
     mechanism: Mechanism::Pool(|settings| {
         Box::new(BinHopping { bins: settings.bins, pointers: BTreeMap::new() })
@@ -24,7 +26,7 @@ pub(super) static POLICY: Policy = Policy {
 
 struct BinHopping {
     bins: PowerOfTwo,
-    /// The bin used last, by address space.
+    /// The last bin of each address space.
     pointers: BTreeMap<Asid, u32>,
 }
 
@@ -58,15 +60,15 @@ mod tests {
     use crate::placement::bench::{Bench, page};
 
     #[test]
-    fn each_space_goes_round_the_bins_and_passes_over_those_without_a_frame() {
+    fn each_space_cycles_through_the_bins_and_skips_bins_without_a_frame() {
         let settings = Settings { bins: PowerOfTwo::from_log2(3), ..Settings::new(1, 1) };
-        // Eight bins: two frames in each, but those of bins 2 and 3 are not in the pool.
+        // Eight bins have two frames each. The frames of bins 2 and 3 are not in the pool.
         let pool: Vec<u32> = (0..16).filter(|frame| !matches!(frame % 8, 2 | 3)).collect();
         let order = [&pool[..], &[2, 3, 10, 11]].concat();
         let mut bench = Bench::new(POLICY.name, settings, &order, 12);
         let start = bench.choose(&page(0).by(1)) % 8;
         let mut expected = [0, 1, 4, 5, 6, 7].into_iter().cycle().skip_while(|&bin| bin != start);
-        // Choosing without taking still moves the pointer: six more come round to the start.
+        // A choice moves the pointer even if the frame is not taken: six more choices return to the start.
         for _ in 0..6 {
             expected.next();
             let bin = bench.choose(&page(0).by(1)) % 8;
@@ -74,7 +76,11 @@ mod tests {
         }
         let other = bench.choose(&page(0).by(5)) % 8;
         let mut after = [0, 1, 4, 5, 6, 7].into_iter().cycle().skip_while(|&bin| bin != other);
-        assert_eq!(bench.choose(&page(0).by(1)) % 8, expected.nth(1).unwrap(), "one's own pointer");
+        assert_eq!(
+            bench.choose(&page(0).by(1)) % 8,
+            expected.nth(1).unwrap(),
+            "each address space has its own pointer"
+        );
         assert_eq!(bench.choose(&page(0).by(5)) % 8, after.nth(1).unwrap());
     }
 

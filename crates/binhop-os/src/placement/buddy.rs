@@ -1,30 +1,37 @@
-//! `buddy`: frames as Linux hands them out (mm/page_alloc.c), which knows nothing of caches.
+//! `buddy` hands out frames as Linux does (mm/page_alloc.c), which ignores caches.
 //!
 //! # Rules
-//! - Free frames form blocks of 2^0 to 2^10, each aligned to its size, in a list for each order. A page is asked
-//!   for alone (order 0): the smallest block that there is is taken from the front of its list and halved, the
-//!   upper halves going to the front of their lists, until the lowest frame is alone.
-//! - A processor's list stands between: when it is empty it takes 63 frames at once, and hands them out in the
-//!   order in which they came. The frame of a page that dies goes to its front; when it holds 378, the
-//!   63 that were freed longest ago leave it.
-//! - A frame that leaves it joins its buddy, the other half of the block of the next order, if that is free
-//!   as a whole, and so on; what comes of it goes to the front of its list.
-//! - When no frame is free, the page of all memory that was referenced longest ago is evicted, and its frame reused.
+//! - Free frames form blocks of 2^0 to 2^10 frames. A block is aligned to its size, and each order has a list
+//!   of blocks. A page needs a single frame (order 0). The allocator takes the smallest block from the front
+//!   of its list, and halves it until the lowest frame is alone. The upper halves go to the front of their
+//!   lists.
+//! - The processor has a list in front of the blocks. When this list is empty, it takes 63 frames at once,
+//!   and hands them out in the order in which they came. The frame of a page that dies goes to the front of
+//!   the list. When the list holds 378 frames, the 63 frames that were freed longest ago leave it.
+//! - A frame that leaves the processor's list joins its buddy, which is the other half of the block of the
+//!   next order, if the buddy is free as a whole. The joined block joins its own buddy by the same rule. The
+//!   final block goes to the front of its list.
+//! - When no frame is free, the page that was referenced longest ago in all memory is evicted, and its frame
+//!   is reused.
 //! - A wired page takes the next frame, as any page does, and is never evicted.
 //!
 //! # The start
-//! All of memory free in blocks as large as they can be, lowest first, as after boot: then nothing is random.
-//! `fragmentation` makes it a memory after long use: so many percent of the frames, drawn by the seed, hold pages
-//! of other programs that nobody references; the others were freed one by one in a random order, so that what
-//! they form depends on what lies between. The old pages leave before any other, in random order, each when a
-//! frame is needed and none is free: at 100 % every frame is a random one.
+//! Without `fragmentation` all of memory is free, in the largest possible blocks, the lowest block first, as
+//! after boot. Then nothing is random. `fragmentation` makes a memory after long use. It is the percentage of
+//! frames, drawn by the seed, that hold pages of other programs which nobody references. The other frames
+//! were freed one by one in random order, so their blocks depend on the frames between them. The old pages
+//! leave before any other page, in random order, each when a frame is needed and none is free. At 100 % every
+//! frame is random.
 //!
 //! # Not modelled
-//! One zone, one node, one kind of page (migrate types), one processor; no watermarks, so no reclaim ahead
-//! of need and none in batches; the list's limits are those of a zone of 1 GiB or more in pages of 4 KiB before
-//! Linux 5.14, not tuned; no larger orders asked for, so no compaction and no huge pages; exact LRU in
-//! place of two generations and reference bits; a block always goes to the front of its list (Linux puts one to
-//! the end whose buddy's buddy is free).
+//! - There is one zone, one node, one kind of page (no migrate types) and one processor.
+//! - There are no watermarks, so nothing is reclaimed ahead of need or in batches.
+//! - The limits of the processor's list are the untuned limits of a zone of 1 GiB or more, in pages of 4 KiB,
+//!   before Linux 5.14.
+//! - Nobody asks for larger orders, so there is no compaction and there are no huge pages.
+//! - Replacement is exact LRU, without generations and reference bits.
+//! - A block always goes to the front of its list. Linux puts a block at the end if the buddy of its buddy is
+//!   free.
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
@@ -32,20 +39,22 @@ use binhop_base::{Domain, FrameNo, PageId, Result, Rng, Stream};
 
 use super::settings::FRAGMENTATION;
 use super::{AllocatorPolicy, Mechanism, Policy};
-use crate::frame::{aging::Aging, allocator::check_unwired, content::Content};
+use crate::frame::{age_queue::AgeQueue, allocator::check_unwired, content::Content};
 use crate::{Allocator, Draws, PageRequest, Placed, Recency};
 
 pub(super) static POLICY: Policy = Policy {
     name: "buddy",
-    rule: "The next frame of Linux's allocator: blocks of 2^n frames split and joined, lists last in, first out, 63 \
-           at a time; when none is free, the least recently used.",
+    rule: "The policy takes the next frame of Linux's allocator, which splits and joins blocks of 2^n frames, and \
+           moves 63 frames at a time to a list of the processor, last in, first out; when no frame is free, it takes \
+           the least recently used frame.",
     source: "Linux mm/page_alloc.c",
     cost: "17 B for each frame, 24 B more once memory has been full; O(1) amortised while frames are free, then \
            O(log frames); no draw but the start's.",
     parameters: &[FRAGMENTATION],
     mechanism: Mechanism::Allocator(AllocatorPolicy {
         build: |settings, rng| Box::new(Buddy::new(settings.frames as u32, settings.fragmentation, rng)),
-        // A page leaves only when no frame is free: then all others hold pages referenced since.
+        // A page is evicted only when no frame is free. Then all other frames hold pages that were referenced
+        // since.
         safe_frames: |settings| settings.frames - 1,
         reuses_frames: true,
         reads_recency: true,
@@ -53,25 +62,25 @@ pub(super) static POLICY: Policy = Policy {
     }),
 };
 
-/// Orders of blocks: 2^0 to 2^10 frames.
+/// The number of orders: blocks have 2^0 to 2^10 frames.
 const ORDERS: usize = 11;
-/// Frames that move between the blocks and the processor's list at once (`zone_batchsize`).
+/// The number of frames that move between the blocks and the processor's list at once (`zone_batchsize`).
 const BATCH: usize = 63;
-/// Frames at which the processor's list gives a batch back.
+/// The length at which the processor's list gives a batch back.
 const HIGH: usize = 6 * BATCH;
 
-/// No frame.
+/// The number that stands for no frame.
 const NONE: u32 = u32::MAX;
-/// Not the first frame of a free block.
+/// The order of a frame that is not the first frame of a free block.
 const NO_BLOCK: u8 = u8::MAX;
 
-/// Free blocks, in a list for each order.
+/// `Blocks` holds the free blocks, in a list for each order.
 struct Blocks {
     frames: u32,
     first: [u32; ORDERS],
-    /// For the first frame of a free block the ones before and after it in its list.
+    /// For the first frame of each free block the blocks before and after it in its list.
     links: Vec<[u32; 2]>,
-    /// The order of the free block that begins at a frame.
+    /// For each frame the order of the free block that begins there.
     order: Vec<u8>,
 }
 
@@ -81,7 +90,7 @@ impl Blocks {
         Self { frames, first: [NONE; ORDERS], links: vec![[NONE; 2]; len], order: vec![NO_BLOCK; len] }
     }
 
-    /// All frames free, in blocks as large as they can be, the lowest in front.
+    /// Makes blocks of all frames, as large as possible, with the lowest block in front.
     fn as_after_boot(frames: u32) -> Self {
         let mut blocks = Self::new(frames);
         let mut all = Vec::new();
@@ -96,7 +105,7 @@ impl Blocks {
         blocks
     }
 
-    /// Puts a block to the front of its list.
+    /// Puts a block at the front of its list.
     fn push(&mut self, block: u32, order: usize) {
         let next = core::mem::replace(&mut self.first[order], block);
         self.links[block as usize] = [NONE, next];
@@ -118,7 +127,7 @@ impl Blocks {
         self.order[block as usize] = NO_BLOCK;
     }
 
-    /// A single frame out of the smallest block.
+    /// Takes a single frame out of the smallest block.
     fn take(&mut self) -> Option<u32> {
         let order = (0..ORDERS).find(|&order| self.first[order] != NONE)?;
         let block = self.first[order];
@@ -129,7 +138,7 @@ impl Blocks {
         Some(block)
     }
 
-    /// A single frame comes back, and joins its buddies.
+    /// Frees a single frame, which joins its buddies.
     fn free(&mut self, frame: u32) {
         let (mut block, mut order) = (frame, 0);
         while order < ORDERS - 1 {
@@ -144,7 +153,7 @@ impl Blocks {
         self.push(block, order);
     }
 
-    /// The blocks of each order, front first.
+    /// Returns the blocks of each order, with their order, the front first.
     fn lists(&self) -> impl Iterator<Item = (usize, u32)> {
         let some = |frame: u32| Some(frame).filter(|&frame| frame != NONE);
         let after = move |&block: &u32| some(self.links[block as usize][1]);
@@ -156,18 +165,18 @@ impl Blocks {
 
 struct Buddy {
     blocks: Blocks,
-    /// The processor's list, the next to hand out in front.
+    /// The processor's list. The front is handed out next.
     processor: VecDeque<u32>,
-    /// Frames that hold other programs' pages, the next to leave last.
+    /// The frames that hold pages of other programs. The last page leaves first.
     old: Vec<u32>,
     content: Vec<Content>,
-    /// Frames that hold a page.
+    /// The number of frames that hold a page.
     held: u32,
-    /// Of those the wired ones.
+    /// The number of wired frames.
     wired: u32,
-    /// True once all of them did: from then on it must be known which is the oldest.
+    /// True once all frames held a page. From then on the allocator follows the ages of pages.
     full: bool,
-    aging: Aging,
+    age_queue: AgeQueue,
 }
 
 impl Buddy {
@@ -189,11 +198,11 @@ impl Buddy {
             held: 0,
             wired: 0,
             full: false,
-            aging: Aging::default(),
+            age_queue: AgeQueue::default(),
         }
     }
 
-    /// A frame that holds no page of ours, if there is one.
+    /// Takes a frame that holds no simulated page, if there is one.
     fn take_free(&mut self) -> Option<u32> {
         if self.processor.is_empty() {
             let blocks = &mut self.blocks;
@@ -202,32 +211,32 @@ impl Buddy {
         self.processor.pop_front().or_else(|| self.old.pop())
     }
 
-    /// The frame whose page was referenced longest ago.
+    /// Takes the frame whose page was referenced longest ago.
     fn oldest(&mut self, recency: &Recency) -> u32 {
         let frames = self.content.len();
         loop {
-            let entry = self.aging.take_oldest(recency, frames / 8);
-            // An entry outlives its page.
+            let entry = self.age_queue.take_oldest(recency, frames / 8);
+            // An entry outlives its page, so it may be stale.
             if self.content[entry.frame as usize].page() == Some(entry.page) {
                 return entry.frame;
             }
         }
     }
 
-    /// A frame whose page has died goes to the processor's list.
+    /// Puts a frame whose page has died into the processor's list.
     fn give_back(&mut self, frame: u32) {
         self.held -= 1;
         self.processor.push_front(frame);
         if self.processor.len() >= HIGH {
             let keep = self.processor.len() - BATCH;
-            // The one freed longest ago first.
+            // The frame that was freed longest ago is last in the list, and leaves first.
             for frame in self.processor.drain(keep..).rev() {
                 self.blocks.free(frame);
             }
         }
     }
 
-    /// The next frame, free or reused, gets other content; returns it and the page it held.
+    /// Gives the next frame, free or reused, a new content. Returns the frame and the page that it held.
     fn give(&mut self, recency: &Recency, content: Content) -> Result<(u32, Option<PageId>)> {
         let free = self.take_free();
         let frame = match free {
@@ -243,14 +252,14 @@ impl Buddy {
         if !self.full && self.held as usize == self.content.len() {
             self.full = true;
             for (frame, content) in (0..).zip(&self.content).filter(|(_, content)| !content.is_wired()) {
-                self.aging.add(frame, content.last());
+                self.age_queue.add(frame, content.last());
             }
         } else if self.full && !content.is_wired() {
-            self.aging.add(frame, content.last());
+            self.age_queue.add(frame, content.last());
         }
-        if self.aging.len() > 2 * self.content.len() {
+        if self.age_queue.len() > 2 * self.content.len() {
             let content = &self.content;
-            self.aging.retain(|entry| content[entry.frame as usize].page() == Some(entry.page));
+            self.age_queue.retain(|entry| content[entry.frame as usize].page() == Some(entry.page));
         }
         Ok((frame, old.page()))
     }
@@ -300,7 +309,7 @@ impl Allocator for Buddy {
         self.content.iter().filter(|content| content.page().is_some()).count() as u64
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_consistent(&self) -> bool {
         let frames = self.content.len();
         let mut seen = vec![0u8; frames];
         let blocks = self.blocks.lists().flat_map(|(order, block)| block..block + (1 << order));
@@ -314,7 +323,7 @@ impl Allocator for Buddy {
         };
         let followed = !self.full || {
             let mut live = vec![0u8; frames];
-            for entry in self.aging.iter() {
+            for entry in self.age_queue.iter() {
                 let current = self.content[entry.frame as usize].page() == Some(entry.page);
                 live[entry.frame as usize] += u8::from(current);
             }
@@ -356,10 +365,10 @@ mod tests {
         assert_eq!(free(&blocks), [(0, 1024), (1, 1026), (2, 1028), (10, 0)]);
         blocks.free(1033);
         assert_eq!(free(&blocks), [(0, 1033), (0, 1024), (1, 1026), (2, 1028), (10, 0)]);
-        blocks.free(1025); // with 1024, then 1026, then 1028
+        blocks.free(1025); // joins 1024, then 1026, then 1028
         assert_eq!(free(&blocks), [(0, 1033), (3, 1024), (10, 0)]);
         blocks.free(1032);
-        blocks.free(1034); // has no buddy
+        blocks.free(1034); // 1034 has no buddy
         assert_eq!(free(&blocks), [(0, 1034), (1, 1032), (3, 1024), (10, 0)]);
     }
 
@@ -372,7 +381,7 @@ mod tests {
         let mut frames = POLICY.frames(&Settings::new(4096, 1), 1).unwrap();
         let first = place(&mut frames, 0..200);
         assert!(first.iter().copied().eq(0..200), "{first:?}");
-        // Of 252 = 4 batches taken, 200 were handed out.
+        // Four batches, 252 frames, were taken; 200 of them were handed out.
         for number in [17, 3] {
             frames.release(PageId(number));
         }
@@ -381,23 +390,23 @@ mod tests {
     }
 
     #[test]
-    fn the_processors_list_gives_back_what_was_freed_longest_ago() {
+    fn the_processors_list_gives_back_the_frames_freed_longest_ago() {
         let mut frames = POLICY.frames(&Settings::new(4096, 1), 1).unwrap();
-        place(&mut frames, 0..630); // ten batches: the list is empty
+        place(&mut frames, 0..630); // ten batches; then the list is empty
         for number in 0..378 {
             frames.release(PageId(number));
         }
-        // 0 to 62 have left: all other frames below 630 are held or in the list.
+        // Frames 0 to 62 have left the list. All other frames below 630 are held or in the list.
         assert!(place(&mut frames, 630..630 + 315).into_iter().eq((63..378).rev()));
-        // The smallest blocks first, of each order the one that was formed last: those of 0 to 62, and the two
-        // between 630 and 640.
+        // The smallest blocks come first, and of each order the block that was formed last. These are the
+        // blocks of 0 to 62, and the two blocks between 630 and 640.
         let blocks = [62..63, 60..62, 630..632, 56..60, 48..56, 632..640, 32..48, 0..22];
         assert_eq!(place(&mut frames, 1000..1063), blocks.into_iter().flatten().collect::<Vec<u64>>());
         frames.check().unwrap();
     }
 
     #[test]
-    fn fragmentation_scatters_what_is_handed_out() {
+    fn fragmentation_scatters_the_frames_handed_out() {
         let neighbours = |fragmentation, seed| {
             let settings = Settings { fragmentation, ..Settings::new(8192, 1) };
             let mut frames = POLICY.frames(&settings, seed).unwrap();
@@ -408,14 +417,14 @@ mod tests {
         assert_eq!(neighbours(0, 1).0, 999);
         assert_eq!(neighbours(0, 1), neighbours(0, 2));
         assert_ne!(neighbours(50, 1), neighbours(50, 2));
-        // Frames without a free buddy come first: a quarter of memory at 50 %, 9 % at 10 %.
+        // Frames without a free buddy come first. They are a quarter of memory at 50 %, and 9 % at 10 %.
         assert!(neighbours(50, 1).0 < 5, "{:?}", neighbours(50, 1));
         assert!((50..400).contains(&neighbours(10, 1).0), "{:?}", neighbours(10, 1));
         assert!(neighbours(100, 1).0 < 5);
     }
 
     #[test]
-    fn old_pages_leave_first_and_are_nobodys() {
+    fn old_pages_leave_first_and_are_not_reported_as_evicted() {
         let settings = Settings { fragmentation: 50, ..Settings::new(64, 1) };
         let mut frames = POLICY.frames(&settings, 9).unwrap();
         assert_eq!(frames.free(), Some(64));

@@ -1,19 +1,20 @@
-//! The color of a page: the bin, as an allocator sees it, in which the page would like to be.
+//! The color of a page is the bin that a coloring policy prefers for the page.
 
 use binhop_base::{Asid, Bin, FrameNo, PowerOfTwo, Result};
 
 use crate::Pool;
 
-/// The hash of an address space's number: Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4),
-/// the upper half of the product with 2⁶⁴/φ. Neighbouring numbers come far apart. Every policy that hashes one uses it.
+/// Returns the hash of an address space's number. It is Fibonacci hashing (Knuth, The Art of Computer
+/// Programming 3, 6.4): the upper half of the product with 2⁶⁴/φ, which separates neighbouring numbers. Every
+/// policy that hashes an address space uses it.
 #[inline]
 #[must_use]
 pub fn fibonacci(asid: Asid) -> u64 {
     u64::from(asid.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }
 
-/// The least recently used frame of the pool in the bin that `color` falls into; if there is none, the least
-/// recently used of the whole pool.
+/// Returns the least recently used frame of the pool in the bin of `color`. If the pool has no frame there,
+/// returns the least recently used frame of the whole pool.
 #[inline]
 pub(super) fn match_or_first(pool: &Pool<'_>, bins: PowerOfTwo, color: u64) -> Result<FrameNo> {
     let bin = Bin((color & (bins.bytes() - 1)) as u32);
@@ -24,7 +25,7 @@ pub(super) fn match_or_first(pool: &Pool<'_>, bins: PowerOfTwo, color: u64) -> R
 mod tests {
     use super::*;
 
-    /// 2⁶⁴/φ = 11400714819323198485 = 0x9E3779B9_7F4A7C15; its multiples' upper halves.
+    /// The multiplier is 2⁶⁴/φ = 11400714819323198485 = 0x9E3779B9_7F4A7C15.
     #[test]
     fn the_hash_is_the_upper_half_of_the_multiples_of_the_golden_ratio() {
         assert_eq!(fibonacci(Asid(0)), 0);

@@ -1,16 +1,18 @@
-//! `colored-lists`: memory divided by color, each color with a free list and replacement of its own (LF91 §2).
+//! `colored-lists` divides memory by color. Each color has a free list and replacement of its own (LF91 §2).
 //!
-//! A frame's color is its number mod colors, a page's its virtual page number mod colors, exclusive-ored with
-//! a hash of the address space's number before if `pid-hash` says so. A page gets a frame of its color: one
-//! never used, as long as there is one, in random order; else the one whose page was referenced longest ago,
-//! which is evicted whatever other colors have free.
+//! A frame's color is its number mod colors. A page's color is its virtual page number mod colors; with
+//! `pid-hash` the page number is combined with a hash of the address space's number by exclusive or before. A
+//! page gets a frame of its color. As long as the color has frames that were never used, the page gets one of
+//! these in random order. Otherwise the page of the color that was referenced longest ago is evicted, even if
+//! other colors have free frames.
 //!
-//! The frame of a page that died keeps its place in its color's order and waits its turn there: it is given away,
-//! without an eviction, when its page was referenced longest ago of all. Until then a live page whose last reference
-//! is older is evicted although the dead page's frame is free. So `paging` counts, too: the end of a process frees
-//! nothing (ours; LF91 does not say). One color is conventional global LRU.
+//! The frame of a page that died keeps its place in the order of its color. It is reused, without an
+//! eviction, when its page is the page of the color that was referenced longest ago. Until then a live page
+//! with an older last reference is evicted, although the dead page's frame is free. `paging` counts by the
+//! same rule: the end of a process frees no frame. LF91 does not state a rule for this case. One color is
+//! conventional global LRU.
 //!
-//! A color is a list with a pool of one, so each is exact at no cost to references.
+//! A color is a list with a pool of one frame, so each color is exact, and references cost nothing.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -24,8 +26,8 @@ use crate::{Allocator, Draws, PageRequest, Placed, Recency};
 
 pub(super) static POLICY: Policy = Policy {
     name: "colored-lists",
-    rule: "A frame of the color of the page (virtual page number mod colors): one never used, else the least \
-           recently used of that color, whether its page lives or died.",
+    rule: "The policy takes a frame of the page's color (virtual page number mod colors): a frame never used, or \
+           else the least recently used frame of the color, whether its page lives or died.",
     source: "LF91 §2; the hash is binhop's",
     cost: "28 B for each frame; O(1) while frames were never used, then O(log frames) for each reused one; no \
            draw but the order of frames never used.",
@@ -41,19 +43,19 @@ pub(super) static POLICY: Policy = Policy {
 
 fn build(settings: &Settings, rng: Rng) -> Box<dyn Allocator> {
     let Settings { frames, colors, pid_hash, .. } = *settings;
-    // The lower colors have a frame more if it does not come out even.
+    // If the frames do not divide evenly, each of the lower colors has one more frame.
     let of = |color| ((frames - color - 1) / colors + 1) as u32;
     let lists = (0..colors).map(|color| LruList::new(of(color), rng, color, 1, None)).collect();
     Box::new(ColoredLists { lists, pid_hash })
 }
 
-/// A page leaves when as many others of its color have been referenced as the color has frames.
+/// A page is evicted after as many other pages of its color have been referenced as the color has frames.
 fn safe_frames(settings: &Settings) -> u64 {
     settings.frames / settings.colors - 1
 }
 
 struct ColoredLists {
-    /// By color. Frame f is number f / colors of list f mod colors.
+    /// The list of each color. Frame f has number f / colors in list f mod colors.
     lists: Vec<LruList>,
     pid_hash: bool,
 }
@@ -86,7 +88,8 @@ impl Allocator for ColoredLists {
         Ok(Placed { frame: FrameNo(u64::from(number) * colors + color), evicted })
     }
 
-    /// Of a color drawn, or the next that has a frame left: a frame never used, else the least recently used.
+    /// Draws a color, and takes the next color with a frame that is not wired. The frame is a frame never
+    /// used, or else the least recently used frame of the color.
     fn wire(&mut self, page: PageId, recency: &Recency, draws: Draws) -> Result<Placed> {
         let colors = self.lists.len() as u64;
         let drawn = draws.below(0, colors);
@@ -124,8 +127,8 @@ impl Allocator for ColoredLists {
         self.lists.iter().map(LruList::held).sum()
     }
 
-    fn is_whole(&self) -> bool {
-        self.lists.iter().all(LruList::is_whole)
+    fn is_consistent(&self) -> bool {
+        self.lists.iter().all(LruList::is_consistent)
     }
 }
 
@@ -140,7 +143,8 @@ mod tests {
         POLICY.frames(&settings, 5).unwrap()
     }
 
-    /// Six frames of three colors: two pages of a color fit, a third evicts the older though others are free.
+    /// Six frames have three colors. Two pages of a color fit; a third page evicts the older page, although
+    /// other colors have free frames.
     #[test]
     fn a_color_replaces_its_own_pages() {
         let mut frames = frames(6, 3, false);
@@ -170,9 +174,10 @@ mod tests {
         assert_eq!((frames.mapped(), frames.free()), (4, Some(2)));
     }
 
-    /// Two frames of one color: the frame of the page that died is free, and still the older live page leaves.
+    /// Two frames have one color. The older live page is evicted, although the frame of the page that died is
+    /// free.
     #[test]
-    fn the_frame_of_a_page_that_died_waits_its_turn() {
+    fn the_frame_of_a_page_that_died_keeps_its_place_in_the_order() {
         let mut frames = frames(2, 1, false);
         let mut recency = Recency::new();
         let mut place = |frames: &mut Frames, number: u32| {
@@ -189,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn colors_may_be_uneven_and_the_hash_tells_spaces_apart() {
+    fn colors_may_be_uneven_and_the_hash_separates_address_spaces() {
         let mut frames = frames(16 * 3 + 5, 16, true);
         assert_eq!(frames.frames(), Some(53));
         let mut color =

@@ -1,5 +1,5 @@
-//! `first`: the least recently used frame, which is what an operating system does that never heard of
-//! caches. The pool's size makes no difference. No state, no draw; the seed shows only in the order in
+//! `first` takes the least recently used frame, as an operating system does that ignores caches. The pool's
+//! size makes no difference. The policy keeps no state and draws nothing; the seed shows only in the order in
 //! which unused frames are handed out.
 
 use alloc::boxed::Box;
@@ -11,7 +11,7 @@ use crate::{Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
     name: "first",
-    rule: "The least recently used frame of memory.",
+    rule: "The policy takes the least recently used frame of memory.",
     source: "binhop: the naive policy",
     cost: "No state; O(1) to decide, no draw.",
     parameters: &[],

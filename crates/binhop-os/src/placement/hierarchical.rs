@@ -1,11 +1,12 @@
-//! `hierarchical`: the three rules of `sequential`, at each node of a binary tree over the bins (KH90 §3.2.4).
-//! A node's counts are the sums over the bins below it. Nodes are labelled by bit reversal: the first decision
-//! fixes the lowest bit of the bin, so that what is decided for a small cache is never undone for a larger one.
+//! `hierarchical` applies the three rules of `sequential` at each node of a binary tree over the bins (KH90
+//! §3.2.4). A node's counts are the sums over the bins below the node. Nodes are labelled by bit reversal:
+//! the first decision fixes the lowest bit of the bin, so a larger cache keeps every decision made for a
+//! smaller cache.
 //!
-//! Size independence: from one state (pool, what is used, draws) the tree of 2^j bins chooses the lowest j
-//! bits of what any larger tree chooses. Over a whole run trees of two sizes use equally many frames in each
-//! bin of the smaller, as long as neither evicts a mapped page; after that they evict different pages of one
-//! such bin. Both are tested against plain sums (`tests/placements.rs`).
+//! The rule does not depend on the cache's size. From one state (pool, used frames, draws) the tree of 2^j
+//! bins chooses the lowest j bits of the bin that any larger tree chooses. Over a whole run two trees use
+//! equally many frames in each bin of the smaller tree, as long as neither evicts a mapped page. After that
+//! they evict different pages of such a bin. `tests/placements.rs` tests both properties against plain sums.
 
 use alloc::boxed::Box;
 
@@ -17,10 +18,11 @@ use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy, StateScope};
 
 pub(super) static POLICY: Policy = Policy {
     name: "hierarchical",
-    rule: "Down a binary tree of the bins by bit reversal: to the child that has a frame in the pool, then fewest \
-           used, then most in the pool, then random; the oldest frame there.",
+    rule: "The policy walks down a binary tree of the bins by bit reversal, to the child with a frame in the pool, \
+           then the fewest used frames, then the most frames in the pool, then at random; it takes the oldest frame \
+           of the bin.",
     source: "KH90 §3.2.4, §5",
-    cost: "8 B for each bin and segment (or space) with a page in memory, 8 B for each bin; O(log2 bins × \
+    cost: "8 B for each bin and segment (or address space) with a page in memory, 8 B for each bin; O(log2 bins × \
            segments) to decide, at most one draw.",
     parameters: &[POOL, BINS, TUNED_FOR, SHARING],
     mechanism: Mechanism::Pool(|settings| {
@@ -78,9 +80,9 @@ mod tests {
         Settings { bins: PowerOfTwo::from_log2(log2), ..Settings::new(1, 1) }
     }
 
-    /// At <3, 6> against <3, 3> left, at <2, 5> against <1, 1> right; then the nodes are <7, 8>, <4, 5> and
-    /// <2, 0>. (The two bins on the right, which our copy of the figure has lost, add up to <3, 3>.) Left
-    /// means bit 0: the leaves from left to right are bins 0, 2, 1, 3.
+    /// The walk goes left at <3, 6> against <3, 3>, and right at <2, 5> against <1, 1>. Then the nodes are
+    /// <7, 8>, <4, 5> and <2, 0>. Our copy of the figure has lost the two bins on the right, which add up to
+    /// <3, 3>. Left means bit 0: the leaves from left to right are bins 0, 2, 1, 3.
     #[test]
     fn figure_7() {
         let mut bench = Bench::with_pairs(POLICY.name, settings(2), &[(2, 5), (2, 1), (1, 1), (1, 2)]);
@@ -105,7 +107,7 @@ mod tests {
             let mut bench = Bench::with_pairs(POLICY.name, settings(2), &[(1, 2); 4]).seeded(seed);
             seen[bench.choose(&page(0)) as usize % 4] += 1;
         }
-        // 400 draws of four: a standard deviation is 8.7.
+        // In 400 draws of four bins the standard deviation is 8.7.
         assert!(seen.iter().all(|count| (70..=130).contains(count)), "{seen:?}");
     }
 
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_a_segment_without_a_page_serve_another() {
+    fn the_counts_of_a_segment_without_a_page_serve_another_segment() {
         let order: Vec<u32> = (0..64).collect();
         let mut bench = Bench::new(POLICY.name, settings(3), &order, 64);
         for process in 0..40 {

@@ -1,11 +1,12 @@
-//! Placement: choosing the frame for a page. Each policy is one file of this module and one word in the
-//! list below; names, help, parameters, documentation and tests derive from it.
+//! Placement chooses the frame for a page. Each policy is one file of this module and one word in the list
+//! below. Names, help, parameters, documentation and tests derive from the list.
 //!
-//! To add one: write `name.rs` with its rule, its source, its state and cost, its [`Policy`] and its tests,
-//! and put its name into the list. A policy that looks at bins declares what it asks
-//! ([`PoolPolicy::bin_counts`](crate::PoolPolicy::bin_counts)); the pool then keeps it up to date, and a decision costs what it reads. (A placement costs
-//! more, to keep the pool exact, whatever the policy: see `frame/lru.rs`.) A policy with free lists and victims
-//! of its own is an [`Allocator`](crate::Allocator).
+//! To add a policy, write `name.rs` with its rule, source, state, cost, [`Policy`] and tests, and put its
+//! name into the list. Tests then name what else the policy needs. A policy that reads counts by bin declares
+//! them ([`PoolPolicy::bin_counts`](crate::PoolPolicy::bin_counts)); the pool keeps them up to date, and a
+//! decision costs what it reads. A placement costs more, because the pool must be exact, whatever the policy
+//! is (see `frame/lru.rs`). A policy with free lists and victims of its own is an
+//! [`Allocator`](crate::Allocator).
 
 #[cfg(test)]
 mod bench;
@@ -47,7 +48,7 @@ policies!(
     recorded,
 );
 
-/// The policy of this name.
+/// Returns the policy with a name.
 #[must_use]
 pub fn policy(name: &str) -> Option<&'static Policy> {
     POLICIES.iter().find(|policy| policy.name == name).copied()

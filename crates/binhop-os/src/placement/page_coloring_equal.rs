@@ -1,6 +1,7 @@
-//! `page-coloring-equal`: the frame's bin equals the page number's (KH90 §3.2.1), as in a virtually indexed
-//! cache. If the pool has no frame there, the least recently used of the pool (the document's "first
-//! available"). Equal addresses of different spaces meet in one bin; sharing at equal addresses does no harm.
+//! `page-coloring-equal` gives a page the bin of its page number, as a virtually indexed cache does (KH90
+//! §3.2.1). If the pool has no frame in this bin, the policy takes the least recently used frame of the pool
+//! (the document's "first available"). Equal addresses of different address spaces meet in one bin. Sharing
+//! at equal addresses does no harm.
 
 use alloc::boxed::Box;
 
@@ -13,7 +14,8 @@ use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
     name: "page-coloring-equal",
-    rule: "The oldest frame of the pool in bin (page number mod bins); if it has none, the oldest of the pool.",
+    rule: "The policy takes the oldest frame of the pool in bin (page number mod bins), or else the oldest frame of \
+           the pool.",
     source: "KH90 §3.2.1",
     cost: "No state; O(1) to decide, no draw.",
     parameters: &[POOL, BINS, TUNED_FOR],
@@ -45,9 +47,9 @@ mod tests {
     use crate::placement::bench::{Bench, page};
 
     #[test]
-    fn bins_match_while_the_pool_has_such_a_frame_and_then_its_oldest_goes() {
+    fn a_page_gets_its_bin_or_else_the_oldest_frame_of_the_pool() {
         let settings = Settings { bins: PowerOfTwo::from_log2(2), ..Settings::new(1, 1) };
-        // Eight frames, four bins: the pool lacks bin 2.
+        // There are eight frames and four bins, and the pool has no frame in bin 2.
         let mut bench = Bench::new(POLICY.name, settings, &[7, 1, 5, 3, 0, 4, 2, 6], 6);
         assert_eq!(bench.choose(&page(0).at(13)), 1);
         assert_eq!(bench.choose(&page(0).at(15).by(9)), 7);

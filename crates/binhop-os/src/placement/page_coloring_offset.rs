@@ -1,6 +1,6 @@
-//! `page-coloring-offset`: as `page-coloring-equal`, for the page number plus a constant offset for each
-//! sharable segment, or for each address space (KH90 §3.2.1 and §5). Offsets are random. With one for each
-//! segment, all spaces would put a shared page mapped at one address into one bin.
+//! `page-coloring-offset` adds a constant offset to the page number, and then does as `page-coloring-equal`
+//! (KH90 §3.2.1 and §5). Each segment, or each address space, has a random offset. With an offset for each
+//! segment, all address spaces put a shared page that is mapped at one address into one bin.
 
 use alloc::boxed::Box;
 
@@ -13,9 +13,11 @@ use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy, StateScope};
 
 pub(super) static POLICY: Policy = Policy {
     name: "page-coloring-offset",
-    rule: "As page-coloring-equal, with page number + a random offset for each segment (or each address space).",
+    rule: "The policy does as page-coloring-equal, with page number + a random offset for each segment (or each \
+           address space).",
     source: "KH90 §3.2.1, §5",
-    cost: "No state: an offset is drawn again each time, a function of seed and segment; O(1) to decide, one draw.",
+    cost: "No state: an offset is a function of seed and segment, and is drawn again each time; O(1) to decide, \
+           one draw.",
     parameters: &[POOL, BINS, TUNED_FOR, SHARING],
     mechanism: Mechanism::Pool(|settings| {
         Box::new(Offset { bins: settings.bins, sharing: settings.sharing })
@@ -73,12 +75,12 @@ mod tests {
     }
 
     #[test]
-    fn or_to_an_address_space_whatever_it_touches() {
+    fn an_offset_belongs_to_an_address_space_whatever_it_touches() {
         let mut bench = bench(StateScope::Space);
         let start = bench.choose(&page(0).of(&[7]));
         assert_eq!(bench.choose(&page(0).of(&[8]).at(1)), (start + 1) % 1024);
         assert_ne!(bench.choose(&page(0).of(&[7]).by(2)), start);
-        bench.place(&page(0).of(&[9])); // nor does it change from fault to fault
+        bench.place(&page(0).of(&[9])); // the offset is the same at the next fault
         assert_eq!(bench.choose(&page(1).of(&[7]).at(5)), (start + 5) % 1024);
     }
 }

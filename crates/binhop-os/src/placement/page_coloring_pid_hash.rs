@@ -1,7 +1,7 @@
-//! `page-coloring-pid-hash`: as `page-coloring-equal`, for the page number exclusive-ored with a hash of the
-//! number of the address space that faults (KH90 §3.2.1), so that equal addresses of different spaces
-//! do not meet. The document names no hash; ours is Fibonacci hashing. A shared page goes where the space
-//! that touches it first would have it (KH90 §5).
+//! `page-coloring-pid-hash` combines the page number with a hash of the faulting address space's number by
+//! exclusive or, and then does as `page-coloring-equal` (KH90 §3.2.1). So equal addresses of different
+//! address spaces do not meet. The document names no hash; binhop uses Fibonacci hashing. A shared page gets
+//! the bin that the hash of the address space that touches it first gives (KH90 §5).
 
 use alloc::boxed::Box;
 
@@ -14,7 +14,8 @@ use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
     name: "page-coloring-pid-hash",
-    rule: "As page-coloring-equal, with page number xor hash(asid); the hash is the upper half of asid × 2⁶⁴/φ.",
+    rule: "The policy does as page-coloring-equal, with page number xor hash(asid); the hash is the upper half of \
+           asid × 2⁶⁴/φ.",
     source: "KH90 §3.2.1; the hash is binhop's",
     cost: "No state; O(1) to decide, no draw.",
     parameters: &[POOL, BINS, TUNED_FOR],

@@ -1,4 +1,5 @@
-//! `Policy` describes a placement policy before a run: its texts, its parameters, and how its frames are made.
+//! `Policy` describes a placement policy before a run: its texts, its parameters, and how its frames are
+//! made.
 
 use alloc::boxed::Box;
 
@@ -15,59 +16,60 @@ pub struct Policy {
     pub name: &'static str,
     /// The rule, in a sentence.
     pub rule: &'static str,
-    /// Its origin: document and section, or "binhop".
+    /// The origin of the rule: document and section, or "binhop".
     pub source: &'static str,
-    /// The state it keeps and what one decision costs (see the top for what a placement costs).
+    /// The state that the policy keeps, and the cost of a decision (`mod.rs` tells the cost of a placement).
     pub cost: &'static str,
-    /// The keys under `placement` that it uses; others are legal and change nothing.
+    /// The keys under `placement` that the policy uses. Other keys are legal and change nothing.
     pub parameters: &'static [Parameter],
-    /// The way in which it gets its frames.
+    /// The mechanism by which the policy gets its frames.
     pub mechanism: Mechanism,
 }
 
-/// The memory that the frames of one lane take, in bytes.
+/// `LaneBytes` is the memory that the frames of one lane take, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneBytes {
-    /// From the start.
+    /// The bytes at the start.
     pub start: u64,
-    /// More, once so many pages were placed that recency is read.
+    /// The further bytes once placements read recency.
     pub once: u64,
-    /// More for each page in memory from then on.
+    /// The further bytes for each page in memory from then on.
     pub entry: u64,
-    /// The most that all entries take together.
+    /// The most bytes that all entries take together.
     pub full: u64,
-    /// More for each segment or address space, where a policy asks what they use.
+    /// The further bytes for each segment or address space, if a policy asks which frames they use.
     pub owner: u64,
 }
 
-/// The way in which a policy gets its frames.
+/// `Mechanism` is the way in which a policy gets its frames.
 #[derive(Clone, Copy, Debug)]
 pub enum Mechanism {
-    /// It picks from the pool of the least recently used.
+    /// The policy picks from the pool of the least recently used frames.
     Pool(fn(&Settings) -> Box<dyn PoolPolicy>),
-    /// It has free lists and victims of its own.
+    /// The policy has free lists and victims of its own.
     Allocator(AllocatorPolicy),
-    /// Physical = virtual: [`Frames::identity`] and [`Spaces::identity`](crate::Spaces::identity).
+    /// The frame is the virtual page number: [`Frames::identity`] and
+    /// [`Spaces::identity`](crate::Spaces::identity).
     Identity,
 }
 
 /// `AllocatorPolicy` describes a policy with free lists and victims of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct AllocatorPolicy {
-    /// An instance for one lane.
+    /// Makes an instance for one lane.
     pub build: fn(&Settings, Rng) -> Box<dyn Allocator>,
-    /// As [`Policy::safe_frames`].
+    /// Returns what [`Policy::safe_frames`] returns.
     pub safe_frames: fn(&Settings) -> u64,
-    /// As [`Policy::reuses_frames`].
+    /// What [`Policy::reuses_frames`] returns.
     pub reuses_frames: bool,
-    /// As [`Policy::reads_recency`].
+    /// What [`Policy::reads_recency`] returns.
     pub reads_recency: bool,
-    /// Tells whether the seed changes anything.
+    /// Returns whether the seed changes anything.
     pub is_random: fn(&Settings) -> bool,
 }
 
 impl Policy {
-    /// The frames of one lane, none used. The settings that the policy does not use change nothing.
+    /// Makes the unused frames of one lane. Settings that the policy does not use change nothing.
     ///
     /// # Errors
     /// The settings break a rule ([`Settings::check`]).
@@ -84,7 +86,7 @@ impl Policy {
         }
     }
 
-    /// An instance for one lane, if it picks from a pool.
+    /// Makes an instance for one lane, if the policy picks from a pool.
     #[must_use]
     pub fn build(&self, settings: &Settings) -> Option<Box<dyn PoolPolicy>> {
         match self.mechanism {
@@ -93,12 +95,12 @@ impl Policy {
         }
     }
 
-    /// A page is evicted only when at least so many other pages have been referenced since it was, not
-    /// counting the one that takes its frame; and no page is evicted before more than so many have been placed.
-    /// `None`: none is ever evicted.
+    /// Returns the number of *safe frames* S. A page is evicted only after at least S other pages have been
+    /// referenced since its last reference, and only after more than S pages have been placed. The page that
+    /// takes the frame does not count. `None`: no page is ever evicted.
     ///
-    /// With W frames [wired](crate::WiredKind), W fewer: they are out of the list, so that so many fewer pages stand between the
-    /// most recent page and the pool. Wired pages do not count among those referenced or placed.
+    /// With W [wired](crate::WiredKind) frames S is smaller by W, because wired frames are not in the list.
+    /// References to wired pages and placements of wired pages do not count.
     #[must_use]
     pub fn safe_frames(&self, settings: &Settings) -> Option<u64> {
         match self.mechanism {
@@ -108,7 +110,7 @@ impl Policy {
         }
     }
 
-    /// Returns whether a placement may ask when pages were referenced last. A recording says it all, and does not ask.
+    /// Returns whether a placement may read the times of last references. A recording needs no such time.
     #[must_use]
     pub fn reads_recency(&self) -> bool {
         match self.mechanism {
@@ -118,21 +120,24 @@ impl Policy {
         }
     }
 
-    /// Returns whether a placement reads the segments of the space that faults ([`PageRequest::segments`]).
+    /// Returns whether a placement reads the segments of the address space that faults
+    /// ([`segments`](crate::PageRequest::segments)).
     #[must_use]
     pub fn reads_segments(&self, settings: &Settings) -> bool {
         let counts = self.build(settings).and_then(|policy| policy.bin_counts());
         counts.is_some_and(|counts| counts.used == Some(StateScope::Segment))
     }
 
-    /// Returns whether the frame of a page that died may be given away before more than
-    /// [`safe_frames`](Self::safe_frames) pages have been placed. Otherwise it waits its turn among the used ones.
+    /// Returns whether the policy may reuse the frame of a page that died before more than
+    /// [`safe_frames`](Self::safe_frames) pages have been placed. Otherwise the frame waits among the used
+    /// frames.
     #[must_use]
     pub fn reuses_frames(&self) -> bool {
         matches!(self.mechanism, Mechanism::Allocator(AllocatorPolicy { reuses_frames: true, .. }))
     }
 
-    /// Returns whether the seed changes anything: at least the order in which the list of frames starts.
+    /// Returns whether the seed changes anything. For a pool it changes at least the initial order of the
+    /// frames.
     #[must_use]
     pub fn is_random(&self, settings: &Settings) -> bool {
         match self.mechanism {
@@ -142,16 +147,17 @@ impl Policy {
         }
     }
 
-    /// Returns the memory that the frames of one lane take: an upper bound, at most twice the true figure.
+    /// Returns an upper bound of the memory that the frames of one lane take. It is at most twice the true
+    /// figure.
     #[must_use]
     pub fn lane_bytes(&self, settings: &Settings) -> LaneBytes {
         let frames = settings.frames;
-        // An entry of 16 B for each frame, in a list that grows by doubling.
+        // Each frame has an entry of 16 B, in a list that grows by doubling.
         let entry = 32;
         let full = frames.saturating_mul(entry);
-        // The used part of the pool has half as many places more than frames, with ranks, and a table of its pages.
+        // The used part of the pool has 1.5 places for each frame, with ranks, and a table of its pages.
         let once = settings.pool.saturating_mul(25 + 22);
-        // A policy of colors has a list for each.
+        // A policy with colors has a list for each color.
         let lists = |bytes: usize| settings.colors.saturating_mul(bytes as u64);
         match self.mechanism {
             Mechanism::Identity => LaneBytes::default(),
@@ -175,7 +181,7 @@ impl Policy {
         }
     }
 
-    /// Returns whether a key under `placement` makes a difference to it.
+    /// Returns whether a key under `placement` makes a difference to the policy.
     #[must_use]
     pub fn uses(&self, key: &str) -> bool {
         self.parameters.iter().any(|parameter| parameter.name == key)

@@ -1,4 +1,5 @@
-//! `random`: any frame of the pool, uniformly (KH90 §3.2). No state; one draw per placement.
+//! `random` takes any frame of the pool, uniformly (KH90 §3.2). It keeps no state, and draws once per
+//! placement.
 
 use alloc::boxed::Box;
 
@@ -9,7 +10,7 @@ use crate::{Draws, PageRequest, Pool, PoolPolicy};
 
 pub(super) static POLICY: Policy = Policy {
     name: "random",
-    rule: "Any frame of the pool, uniformly.",
+    rule: "The policy takes any frame of the pool, uniformly.",
     source: "KH90 §3.2",
     cost: "No state; O(1) to decide, one draw.",
     parameters: &[POOL],

@@ -1,13 +1,13 @@
-//! `recorded`: the frames that a placement made elsewhere gave: another run's, or a real machine's.
+//! `recorded` repeats placements that were made elsewhere: by another run, or by a real machine.
 //!
-//! The n-th placement of a page takes the n-th frame recorded for it (named by the address space and the virtual
-//! page that fault), and after the last one the last again; a page of a map has one frame for all time. What else is
-//! in the frame leaves. A page that the recording does not know ends the run: nothing is made up. No state but how often
-//! each page was placed.
+//! The n-th placement of a page takes the n-th frame recorded for the page. Address space and virtual page of
+//! the fault name the page. After the last recorded frame, the page takes this frame again. A page of a map
+//! always has one frame. The page that the frame holds is evicted. A page that the recording does not name
+//! ends the run: the policy invents no frame. Its only state is the number of placements of each page.
 //!
-//! A wired page takes the lowest frame that the recording never gives, because a recording says where the pages of programs
-//! lie and nothing of others. So every program's page has the frame that was recorded. Where the recording gives every
-//! frame of memory, the wired page is refused.
+//! A wired page takes the lowest frame that the recording never gives. A recording says where programs' pages
+//! lie, and says nothing about other pages; so every program's page keeps its recorded frame. If the
+//! recording gives every frame of memory, the wired page is refused.
 
 use alloc::{
     boxed::Box,
@@ -26,15 +26,16 @@ use crate::{Allocator, Draws, PageRequest, Placed, Recency};
 
 pub(super) static POLICY: Policy = Policy {
     name: "recorded",
-    rule: "The frame that a recording gives for the page: its n-th placement takes the n-th frame recorded for it.",
+    rule: "The policy takes the frame that a recording gives: the n-th placement of a page takes the n-th frame \
+           recorded for the page.",
     source: "binhop",
     cost: "16 B for each frame and a counter for each page; O(log pages); no draw.",
     parameters: &[FILE],
     mechanism: Mechanism::Allocator(AllocatorPolicy {
         build: |settings, _| Box::new(Recorded::new(settings.frames, Arc::clone(&settings.recording))),
-        // A recording may evict whatever it likes, unless it never does.
+        // A recording may evict any page, unless it says that it never evicts.
         safe_frames: |settings| if settings.recording.evicts { 0 } else { settings.frames - 1 },
-        // A real machine gives away a dead page's frame when it likes.
+        // A real machine may reuse a dead page's frame at any time.
         reuses_frames: true,
         reads_recency: false,
         is_random: |_| false,
@@ -43,12 +44,13 @@ pub(super) static POLICY: Policy = Policy {
 
 struct Recorded {
     recording: Arc<Recording>,
-    /// The frames that neither the recording nor a wired page uses; listed when the first page is wired.
+    /// The frames that neither the recording nor a wired page uses. The list is made when the first page is
+    /// wired.
     spare: Option<BTreeSet<u64>>,
     wired: BTreeSet<u64>,
-    /// The number of times that each page was placed.
+    /// The number of placements of each page.
     placed: BTreeMap<(Asid, PageNo), usize>,
-    /// By frame.
+    /// The page in each frame.
     pages: Vec<Option<PageId>>,
 }
 
@@ -83,18 +85,18 @@ impl Allocator for Recorded {
         let Some(frame) = self.recording.frame(key, *ordinal) else {
             let rule = "every page that is touched has a frame in the recording";
             let remedy =
-                "replay the trace that the recording was made on; to a map that leaves this page out, add it";
+                "replay the trace that the recording was made on; if it is a map, add this page to it";
             return Err(problem("no frame", rule, remedy));
         };
         *ordinal += 1;
         let Some(held) = self.pages.get_mut(frame.0 as usize) else {
             let rule = "the frames of a recording lie in memory";
-            return Err(problem(&format!("frame {frame}"), rule, "make memory.size what it was"));
+            return Err(problem(&format!("frame {frame}"), rule, "set memory.size as in the recorded run"));
         };
         let evicted = held.replace(request.page);
         if let (Some(page), false) = (evicted, self.recording.evicts) {
             let rule = "the recording says that no page leaves its frame for another";
-            let remedy = "replay the trace that it was made on, whole";
+            let remedy = "replay the whole trace that the recording was made on";
             return Err(problem(&format!("frame {frame}, which holds page {page}"), rule, remedy));
         }
         Ok(Placed { frame, evicted })
@@ -107,8 +109,8 @@ impl Allocator for Recorded {
             return Err(Problem::request(
                 &format!("wired page {page}"),
                 "placement policy recorded",
-                "a wired page takes a frame that the recording does not use, and it uses all frames that are left",
-                "make memory.size larger, or take another placement.policy",
+                "a wired page takes a frame that the recording does not use, and the recording uses all frames that are left",
+                "make memory.size larger, or set another placement.policy",
             ));
         };
         self.wired.insert(frame);
@@ -139,7 +141,7 @@ impl Allocator for Recorded {
         self.pages.iter().flatten().count() as u64
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_consistent(&self) -> bool {
         let mut spare = self.spare.iter().flatten();
         let wired = self.wired.iter().all(|&frame| self.pages[frame as usize].is_some());
         wired && spare.all(|&frame| self.pages[frame as usize].is_none())
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_page_gets_its_frames_in_order_and_whoever_is_there_leaves() {
+    fn each_page_gets_its_frames_in_order_and_evicts_the_page_there() {
         let mut frames = frames(true);
         let mut place = |number: u32, page_no: u64, asid: u32| {
             let placed = frames.place(&page(number).at(page_no).by(asid), &Recency::new()).unwrap();
@@ -171,19 +173,19 @@ mod tests {
         assert_eq!(place(0, 7, 0), (3, None));
         assert_eq!(place(1, 7, 1), (0, None));
         assert_eq!(place(2, 8, 0), (3, Some(PageId(0))));
-        assert_eq!(place(0, 7, 0), (2, None), "its second frame");
+        assert_eq!(place(0, 7, 0), (2, None), "the page has a second frame");
         frames.release(PageId(0));
         let mut place = |number: u32, page_no: u64| {
             frames.place(&page(number).at(page_no).by(0), &Recency::new()).map(|placed| placed.frame.0)
         };
-        assert_eq!(place(3, 7), Ok(2), "the last one again");
+        assert_eq!(place(3, 7), Ok(2), "the page takes its last frame again");
         assert!(place(4, 11).unwrap_err().rule.contains("every page"));
         assert!(place(5, 9).unwrap_err().rule.contains("lie in memory"));
         frames.check().unwrap();
     }
 
     #[test]
-    fn a_recording_that_never_evicts_must_not() {
+    fn a_recording_that_says_that_it_never_evicts_is_held_to_it() {
         let mut frames = frames(false);
         frames.place(&page(0).at(7).by(0), &Recency::new()).unwrap();
         let problem = frames.place(&page(2).at(8).by(0), &Recency::new()).unwrap_err();

@@ -1,4 +1,4 @@
-//! `Recording` holds the frames that pages had elsewhere: what the policy `recorded` repeats.
+//! `Recording` holds the placements that the policy `recorded` repeats.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -7,17 +7,20 @@ use alloc::{
 
 use binhop_base::{Asid, FrameNo, PageNo};
 
-/// Frames by the address space and virtual page that were given them, in order.
+/// `Recording` holds the frames that each virtual page of each address space was given, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
     frames: BTreeMap<(Asid, PageNo), Vec<FrameNo>>,
-    /// Runs of pages in runs of frames, by the first page: how many, and the first frame.
+    /// Runs of pages in runs of frames. The key is the first page; the value is the number of pages and the
+    /// first frame.
     runs: BTreeMap<(Asid, PageNo), (u64, FrameNo)>,
+    /// True if a page may leave its frame for another page.
     pub(super) evicts: bool,
 }
 
 impl Recording {
-    /// One row for each placement, in order. `evicts`: whether a page may leave its frame for another.
+    /// Makes a recording of one row for each placement, in order. `evicts` is true if a page may leave its
+    /// frame for another page.
     #[must_use]
     pub fn new(rows: impl IntoIterator<Item = (Asid, PageNo, FrameNo)>, evicts: bool) -> Self {
         let mut frames: BTreeMap<_, Vec<FrameNo>> = BTreeMap::new();
@@ -27,8 +30,8 @@ impl Recording {
         Self { frames, runs: BTreeMap::new(), evicts }
     }
 
-    /// The same with what a map says: pages in a row, from the first, in frames in a row. No two runs overlap. What is
-    /// said of single pages holds before what a run says.
+    /// Adds the runs of a map: pages in a row, from the first page on, in frames in a row. Runs must not
+    /// overlap. A frame recorded for a single page holds instead of the frame of a run.
     #[must_use]
     pub fn with_runs(self, runs: impl IntoIterator<Item = (Asid, PageNo, FrameNo, u64)>) -> Self {
         let runs =
@@ -36,14 +39,14 @@ impl Recording {
         Self { runs, ..self }
     }
 
-    /// The highest frame it gives, if it gives any.
+    /// Returns the highest frame that the recording gives, if it gives any.
     #[must_use]
     pub fn last_frame(&self) -> Option<FrameNo> {
         let runs = self.runs.values().map(|(pages, first)| FrameNo(first.0.saturating_add(pages - 1)));
         self.frames.values().flatten().copied().chain(runs).max()
     }
 
-    /// The frames of a memory that it never gives.
+    /// Returns the frames of a memory that the recording never gives.
     pub(super) fn spare(&self, frames: u64) -> BTreeSet<u64> {
         let mut spare: BTreeSet<u64> = (0..frames).collect();
         self.frames.values().flatten().for_each(|frame| {
@@ -58,7 +61,7 @@ impl Recording {
         spare
     }
 
-    /// The frame for the placement of a page after `before` others of it.
+    /// Returns the frame for the placement of a page that was placed `before` times.
     pub(super) fn frame(&self, page: (Asid, PageNo), before: usize) -> Option<FrameNo> {
         if let Some(frames) = self.frames.get(&page) {
             return Some(frames[before.min(frames.len() - 1)]);

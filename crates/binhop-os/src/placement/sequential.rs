@@ -1,5 +1,5 @@
-//! `sequential`: looks at every bin (KH90 §3.2.3). Of those with a frame in the pool, the bins where the
-//! address space uses fewest frames; of these, the bins with most frames in the pool; of these, one at random.
+//! `sequential` looks at every bin with a frame in the pool (KH90 §3.2.3). It prefers the bins in which the
+//! address space uses the fewest frames, then the bins with the most frames in the pool, then a random bin.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -11,8 +11,8 @@ use crate::{BinCounts, Draws, PageRequest, Pool, PoolPolicy, StateScope};
 
 pub(super) static POLICY: Policy = Policy {
     name: "sequential",
-    rule: "Of the bins with a frame in the pool: fewest used by the address space, then most in the pool, then \
-           random; the oldest frame there.",
+    rule: "The policy takes the oldest frame of the best bin: a bin with a frame in the pool, in which the address \
+           space uses the fewest frames, then the bin with the most frames in the pool, then a random bin.",
     source: "KH90 §3.2.3, §5",
     cost: "4 B for each bin and segment (or space) with a page in memory, 4 B for each bin; O(bins × segments) to \
            decide, at most one draw.",
@@ -22,13 +22,13 @@ pub(super) static POLICY: Policy = Policy {
     }),
 };
 
-/// Bins that are counted together.
+/// The number of bins that are counted together.
 const BLOCK: usize = 64;
 
 struct Sequential {
     bins: PowerOfTwo,
     sharing: StateScope,
-    /// Room for the sums over several segments.
+    /// A buffer for the sums over several segments.
     used: Vec<u32>,
 }
 
@@ -43,7 +43,7 @@ impl PoolPolicy for Sequential {
 
     fn choose(&mut self, _: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
         let (used, free) = (self.sum(pool), pool.available());
-        // Passes over 32-bit numbers, of which the compiler does several at once.
+        // These are passes over 32-bit numbers, which the compiler vectorizes.
         let pairs = || used.iter().zip(free);
         let open = pairs().map(|(&used, &free)| if free == 0 { u32::MAX } else { used });
         let fewest = open.min().expect("there is a bin");
@@ -54,7 +54,8 @@ impl PoolPolicy for Sequential {
             |used: &[u32], free: &[u32]| used.iter().zip(free).map(|pair| u32::from(tied(pair))).sum();
         let ties: u32 = count(used, free);
         let mut left = if ties == 1 { 0 } else { draws.below(0, ties.into()) as u32 };
-        // The block with that tie, then the tie in it: few branches depend on single bins.
+        // The loop finds the block with the chosen tie, then the tie within it. Few branches depend on single
+        // bins.
         let mut start = 0;
         for (used, free) in used.chunks(BLOCK).zip(free.chunks(BLOCK)) {
             let here: u32 = count(used, free);
@@ -65,7 +66,7 @@ impl PoolPolicy for Sequential {
             start += BLOCK;
         }
         let within = (start..used.len()).filter(|&bin| tied((&used[bin], &free[bin])));
-        let bin = { within }.nth(left as usize).expect("the tie has so many bins");
+        let bin = { within }.nth(left as usize).expect("the block holds the tie");
         Ok(pool.oldest_in(Bin(bin as u32)).expect("the bin has a frame in the pool"))
     }
 }
@@ -100,21 +101,21 @@ mod tests {
         Settings { bins: PowerOfTwo::from_log2(log2), sharing, ..Settings::new(1, 1) }
     }
 
-    /// Of all the pairs <used, free> the <1, 3> bin is best, and becomes <2, 2>. (Our copy of the figure has lost
-    /// the other pairs; these are beaten by each of the three rules.)
+    /// Of all pairs <used, free> the bin <1, 3> is best, and becomes <2, 2>. Our copy of the figure has lost
+    /// the other pairs. The pairs here lose by each of the three rules.
     #[test]
     fn figure_6() {
         let pairs = [(2, 4), (1, 2), (0, 0), (3, 5), (1, 1), (1, 3), (2, 3), (4, 0)];
         let mut bench = Bench::with_pairs(POLICY.name, settings(3, StateScope::Segment), &pairs);
         assert_eq!(bench.pair(3, 5), (1, 3));
-        assert_eq!(bench.place(&page(0)), 8 + 5, "the oldest of the three");
+        assert_eq!(bench.place(&page(0)), 8 + 5, "the oldest of the three frames");
         // The figure shows the pool before it is filled up to K again.
         assert_ne!(bench.entered().unwrap() % 8, 5);
         assert_eq!(bench.pair(3, 5), (2, 2));
     }
 
     #[test]
-    fn ties_are_random_among_all_that_tie() {
+    fn a_tie_is_random_among_all_tied_bins() {
         let mut seen = [0; 4];
         for seed in 0..400 {
             let pairs = [(1, 2), (2, 9), (1, 2), (1, 2)];
@@ -123,13 +124,13 @@ mod tests {
             seen[bench.choose(&page(0)) as usize % 4] += 1;
         }
         assert_eq!(seen[1], 0);
-        // 400 draws of three: a standard deviation is 9.4.
+        // In 400 draws of three bins the standard deviation is 9.4.
         assert!([0, 2, 3].iter().all(|&bin| (100..=167).contains(&seen[bin])), "{seen:?}");
     }
 
-    /// Segment 1 is shared by spaces 1 and 2, which have 2 and 3 for themselves.
+    /// Address spaces 1 and 2 share segment 1, and own segments 2 and 3.
     #[test]
-    fn what_is_used_is_the_sum_over_a_spaces_segments_or_what_the_space_itself_placed() {
+    fn a_space_uses_the_sum_over_its_segments_or_what_it_placed_itself() {
         let chosen = |sharing| {
             let order: Vec<u32> = (0..12).collect();
             let mut bench = Bench::new(POLICY.name, settings(2, sharing), &order, 6);
@@ -137,14 +138,14 @@ mod tests {
             bench.put(1, &page(1).of(&[2, 1]).by(1));
             bench.put(2, &page(2).of(&[3, 1]).by(2));
             bench.put(4, &page(3).of(&[1, 3]).by(2));
-            // In the pool: 3, 5, 6, 7, 8, 9, so bins have 1, 2, 1, 2 frames.
+            // The pool holds frames 3, 5, 6, 7, 8 and 9, so the bins have 1, 2, 1 and 2 frames.
             let next = |asid, own| page(4).of(&[own, 1]).by(asid);
             [bench.choose(&next(1, 2)), bench.choose(&next(2, 3)), bench.choose(&page(4).of(&[9]).by(3))]
         };
-        // Space 1 uses 2, 1, 0, 0; space 2 uses 2, 0, 1, 0; a third uses nothing: bins 1 and 3 tie.
+        // Address space 1 uses 2, 1, 0, 0 frames; 2 uses 2, 0, 1, 0; 3 uses none, so bins 1 and 3 tie.
         assert_eq!(chosen(StateScope::Segment)[0], 3);
         assert!([3, 5].contains(&chosen(StateScope::Segment)[1]));
-        // Space 1 placed 0 and 1; space 2 placed 2 and 4.
+        // Address space 1 placed frames 0 and 1; address space 2 placed frames 2 and 4.
         assert_eq!(chosen(StateScope::Space)[0], 3);
         assert!([3, 5].contains(&chosen(StateScope::Space)[1]));
         assert!([3, 5].contains(&chosen(StateScope::Space)[2]));

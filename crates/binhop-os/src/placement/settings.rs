@@ -1,4 +1,4 @@
-//! The settings that a policy is built from, and the keys under `placement` by which users give them.
+//! `Settings` is what a policy is built from. A `Parameter` is a key under `placement` by which users set it.
 
 use alloc::{format, string::ToString, sync::Arc};
 
@@ -7,19 +7,19 @@ use binhop_base::{PowerOfTwo, Problem, Result};
 use super::recording::Recording;
 use crate::{StateScope, frame::check_count};
 
-/// A key under `placement` in a machine file.
+/// `Parameter` is a key under `placement` in a machine file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// The key.
     pub name: &'static str,
-    /// The thing that its value counts.
+    /// The unit of its value.
     pub unit: &'static str,
     /// Its meaning, in a sentence.
     pub meaning: &'static str,
 }
 
-/// Memory, and everything that a policy can be told. Two lanes of one policy with equal settings and seeds
-/// place alike.
+/// `Settings` describes memory, and holds everything that a policy is told. Two lanes of one policy with
+/// equal settings and equal seeds make equal placements.
 ///
 /// ```
 /// use binhop_base::PowerOfTwo;
@@ -32,40 +32,42 @@ pub struct Parameter {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// P, the frames of memory.
+    /// P, the number of frames.
     pub frames: u64,
-    /// K, the frames a placement may choose from.
+    /// K, the number of frames from which a placement may choose.
     pub pool: u64,
-    /// The bins that pages are spread over.
+    /// The number of bins over which pages are spread.
     pub bins: PowerOfTwo,
-    /// The colors that frames are divided into.
+    /// The number of colors into which frames are divided.
     pub colors: u64,
-    /// The owner by which a policy keeps its state where address spaces share pages: a segment or an address space.
+    /// The owner of a policy's state: a segment or an address space.
     pub sharing: StateScope,
-    /// True if an address space's number enters into a page's color.
+    /// True if the address space's number enters into a page's color.
     pub pid_hash: bool,
-    /// Percent of memory that holds older pages at the start.
+    /// The percentage of memory that holds old pages at the start.
     pub fragmentation: u32,
-    /// The placement to repeat.
+    /// The placements to repeat.
     pub recording: Arc<Recording>,
 }
 
 impl Settings {
-    /// A memory of so many frames and a pool; one bin, one color, sharing by segment, nothing else.
+    /// Makes settings for a memory and a pool. There is one bin and one color, state is kept per segment, and
+    /// the other settings are off.
     #[must_use]
     pub fn new(frames: u64, pool: u64) -> Self {
         let (bins, sharing, recording) = (PowerOfTwo::ONE, StateScope::Segment, Arc::default());
         Self { frames, pool, bins, colors: 1, sharing, pid_hash: false, fragmentation: 0, recording }
     }
 
-    /// The most bins that may be told apart: a cache of 4 GiB in pages of 4 KiB.
+    /// The largest number of bins: a cache of 4 GiB in pages of 4 KiB.
     pub const MOST_BINS: PowerOfTwo = PowerOfTwo::from_log2(20);
 
-    /// Checks that a policy can be built from them.
+    /// Checks that a policy can be built from the settings.
     ///
     /// # Errors
-    /// There is no frame, or there are 2³² − 1 or more; the pool is empty or larger than memory; there are
-    /// more than 2²⁰ bins; there is no color, or there are more colors than frames; more than 100 %.
+    /// There is no frame, or there are 2³² − 1 frames or more; the pool is empty or larger than memory; there
+    /// are more than 2²⁰ bins; there is no color, or there are more colors than frames; the fragmentation
+    /// exceeds 100 %.
     pub fn check(&self) -> Result<()> {
         check_count(self.frames)?;
         let wrong = |value: u64, key: &str, rule: &str, remedy: &str| {
@@ -78,15 +80,15 @@ impl Settings {
         }
         if bins > Self::MOST_BINS {
             let rule = format!("a policy tells at most {} bins apart", Self::MOST_BINS.bytes());
-            return wrong(bins.bytes(), "bins", &rule, "take fewer");
+            return wrong(bins.bytes(), "bins", &rule, "set fewer bins");
         }
         if colors == 0 || colors > frames {
             let rule = format!("every color has a frame, and memory has {frames}: 1 to {frames} colors");
-            return wrong(colors, "colors", &rule, "take fewer colors or a larger memory");
+            return wrong(colors, "colors", &rule, "set fewer colors or a larger memory");
         }
         if self.fragmentation > 100 {
-            let rule = "it is a share of memory in percent, 0 to 100";
-            return wrong(self.fragmentation.into(), "fragmentation", rule, "take 100 or less");
+            let rule = "fragmentation is a share of memory in percent, 0 to 100";
+            return wrong(self.fragmentation.into(), "fragmentation", rule, "set 100 or less");
         }
         Ok(())
     }
@@ -95,43 +97,46 @@ impl Settings {
 pub(super) const POOL: Parameter = Parameter {
     name: "pool",
     unit: "bytes",
-    meaning: "The least recently used frames from which a placement chooses, even while all of memory is unused.",
+    meaning: "A placement chooses from the least recently used frames of this size, even while all of memory is unused.",
 };
 
-pub(super) const BINS: Parameter =
-    Parameter { name: "bins", unit: "bins", meaning: "How many bins pages are spread over, a power of two." };
+pub(super) const BINS: Parameter = Parameter {
+    name: "bins",
+    unit: "bins",
+    meaning: "Pages are spread over this number of bins, a power of two.",
+};
 
 pub(super) const TUNED_FOR: Parameter = Parameter {
     name: "tuned-for",
     unit: "a cache's name",
-    meaning: "The cache whose bins (or as many colors) pages are spread over.",
+    meaning: "Pages are spread over the bins of this cache, or over as many colors.",
 };
 
 pub(super) const SHARING: Parameter = Parameter {
     name: "sharing",
     unit: "segment or space",
-    meaning: "By what state is kept where address spaces share pages: by segment, or by the space that faults.",
+    meaning: "State is kept per segment, or per address space that faults, where address spaces share pages.",
 };
 
 pub(super) const COLORS: Parameter =
-    Parameter { name: "colors", unit: "colors", meaning: "How many lists of frames there are." };
+    Parameter { name: "colors", unit: "colors", meaning: "Frames are divided into this number of lists." };
 
 pub(super) const PID_HASH: Parameter = Parameter {
     name: "pid-hash",
     unit: "true or false",
-    meaning: "Whether a hash of the address space's number enters into a page's color.",
+    meaning: "A hash of the address space's number enters into a page's color if this is true.",
 };
 
 pub(super) const FRAGMENTATION: Parameter = Parameter {
     name: "fragmentation",
     unit: "percent of memory",
-    meaning: "How much of memory is scattered with older pages at the start.",
+    meaning: "Old pages hold this share of memory at the start, at random places.",
 };
 
 pub(super) const FILE: Parameter = Parameter {
     name: "file",
     unit: "a path",
-    meaning: "The placements to repeat, as --dump-placement writes them.",
+    meaning: "The file holds the placements to repeat, as --dump-placement writes them.",
 };
 
 #[cfg(test)]

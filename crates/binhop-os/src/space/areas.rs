@@ -1,51 +1,53 @@
-//! The areas of address spaces: which bytes are mapped, and to what.
+//! `Areas` holds the mapped bytes of address spaces, and what they are mapped to.
 
 use binhop_base::PowerOfTwo;
 use binhop_base::forest::{Forest, Root};
 
 use super::{PageOrigin, SegmentId};
 
-/// The distance below its start at which a touch still makes a growing area grow: the limit of a stack that Linux
-/// sets by default. A touch further down is not taken for the stack.
+/// The largest distance below a growing area at which a touch makes the area grow. It is Linux's default
+/// limit of a stack. A touch further down does not belong to the stack.
 pub(super) const GROWTH_LIMIT: u64 = 8 << 20;
 
-/// The segment behind an area that is not private and anonymous.
+/// `Backing` is the segment behind an area. An area that is private and anonymous has no backing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Backing {
     pub(super) segment: SegmentId,
-    /// The address at which the segment's byte 0 lies or would lie, modulo 2⁶⁴. Neighbours with equal
+    /// The address at which the segment's byte 0 lies or would lie, modulo 2⁶⁴. Neighbouring areas with equal
     /// backing continue each other.
     pub(super) base: u64,
-    /// Writes go to the segment's page. Otherwise a write makes a page of the space's own.
+    /// True if writes go to the segment's page. Otherwise a write makes a page of the address space's own.
     pub(super) shared: bool,
 }
 
-/// A run of mapped bytes of one kind. Its first byte is its key.
+/// `Area` is a run of mapped bytes of one kind. The key of an area is its first byte.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Area {
     pub(super) last: u64,
     pub(super) grows: bool,
-    /// The area was mapped to be written.
+    /// True if the area was mapped to be written.
     pub(super) writable: bool,
-    /// `None`: private and anonymous.
+    /// `None` if the area is private and anonymous.
     pub(super) backing: Option<Backing>,
 }
 
-/// `Where` says what the areas of a space hold at one machine page.
+/// `MappedAs` says what the areas of an address space hold at one machine page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Where {
-    /// Page `index` of a segment: the page lies wholly and congruently inside it.
+pub(super) enum MappedAs {
+    /// The page is page `index` of a segment. It lies in the segment wholly and congruently.
     Segment { segment: SegmentId, index: u64, shared: bool },
-    /// Private to the space.
+    /// The page is private to the address space.
     Private {
-        /// No area touches the page.
+        /// True if no area touches the page.
         outside: bool,
-        /// A part of the page belongs to a segment, but not the whole of it, or not congruently.
+        /// True if a part of the page belongs to a segment, but the page lies in it not wholly or not
+        /// congruently.
         unaligned: bool,
     },
 }
 
-/// The areas of all spaces; those of one are a [`Root`]. They never overlap.
+/// `Areas` holds the areas of all address spaces. The areas of one address space are a [`Root`], and never
+/// overlap.
 pub(super) struct Areas(Forest<Area>);
 
 impl Areas {
@@ -57,18 +59,18 @@ impl Areas {
         self.0.steps()
     }
 
-    /// The same areas for another space.
+    /// Returns the same areas for another address space.
     pub(super) fn share(&mut self, areas: Root) -> Root {
         self.0.share(areas)
     }
 
-    /// Ends all areas of a space.
+    /// Ends all areas of an address space.
     pub(super) fn release(&mut self, areas: Root) {
         self.0.release(areas);
         self.0.forget_gone();
     }
 
-    /// The areas that hold a byte of `first..=last`, in order of address.
+    /// Returns the areas that hold a byte of `first..=last`, in order of address.
     fn overlapping(&self, areas: Root, first: u64, last: u64) -> impl Iterator<Item = (u64, Area)> {
         let before = self.0.at_or_below(areas, first).filter(|(_, area)| area.last >= first);
         let after = first.checked_add(1).filter(|&next| next <= last);
@@ -80,12 +82,12 @@ impl Areas {
         self.0.at_or_below(areas, last).is_some_and(|(_, area)| area.last >= first)
     }
 
-    /// All of a space, in order of address.
+    /// Returns all areas of an address space, in order of address.
     pub(super) fn iter(&self, areas: Root) -> impl Iterator<Item = (u64, Area)> {
         self.0.range(areas, 0, u64::MAX)
     }
 
-    /// Frees `first..=last`: areas inside go, areas across a border are cut there.
+    /// Frees `first..=last`. Areas inside are removed, and areas across a border are cut there.
     pub(super) fn carve(&mut self, areas: Root, first: u64, last: u64) -> Root {
         let head =
             self.0.at_or_below(areas, first).filter(|(start, area)| *start < first && area.last >= first);
@@ -102,14 +104,14 @@ impl Areas {
         areas
     }
 
-    /// Puts an area where nothing is.
+    /// Inserts an area where no area is.
     pub(super) fn insert(&mut self, areas: Root, start: u64, area: Area) -> Root {
         debug_assert!(!self.any(areas, start, area.last));
         self.0.insert(areas, start, area)
     }
 
-    /// Extends the growing area just above `first..=last` down to `first`, if there is one within reach
-    /// and the page lies in no area. The areas, and the area with its former start.
+    /// Extends the growing area just above `first..=last` down to `first`, if such an area is within reach
+    /// and the page lies in no area. Returns the new areas, and the area with its former start.
     pub(super) fn grow(&mut self, areas: Root, first: u64, last: u64) -> Option<(Root, u64, Area)> {
         if self.any(areas, first, last) {
             return None;
@@ -124,7 +126,8 @@ impl Areas {
         Some((areas, start, area))
     }
 
-    /// Returns what a space's own page is made of at machine page `page`. Of several areas, the first in a segment decides.
+    /// Returns the origin of an address space's own page at machine page `page`. Of several areas, the first
+    /// area in a segment decides.
     pub(super) fn origin(&self, areas: Root, page: u64, size: PowerOfTwo) -> PageOrigin {
         let first = page << size.log2();
         let mut within = self.overlapping(areas, first, first | (size.bytes() - 1));
@@ -145,16 +148,16 @@ impl Areas {
     }
 
     /// Returns what lies at machine page `page`.
-    pub(super) fn lookup(&self, areas: Root, page: u64, size: PowerOfTwo) -> Where {
+    pub(super) fn lookup(&self, areas: Root, page: u64, size: PowerOfTwo) -> MappedAs {
         let first = page << size.log2();
         let last = first | (size.bytes() - 1);
         let mut within = self.overlapping(areas, first, last);
         let Some((start, area)) = within.next() else {
-            return Where::Private { outside: true, unaligned: false };
+            return MappedAs::Private { outside: true, unaligned: false };
         };
         let Some(backing) = area.backing else {
             let unaligned = within.any(|(_, next)| next.backing.is_some());
-            return Where::Private { outside: false, unaligned };
+            return MappedAs::Private { outside: false, unaligned };
         };
         let byte = first.wrapping_sub(backing.base);
         let mut whole = start <= first && byte & (size.bytes() - 1) == 0;
@@ -164,8 +167,8 @@ impl Areas {
             covered = next.last;
         }
         if !whole || covered < last {
-            return Where::Private { outside: false, unaligned: true };
+            return MappedAs::Private { outside: false, unaligned: true };
         }
-        Where::Segment { segment: backing.segment, index: byte >> size.log2(), shared: backing.shared }
+        MappedAs::Segment { segment: backing.segment, index: byte >> size.log2(), shared: backing.shared }
     }
 }

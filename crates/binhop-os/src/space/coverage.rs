@@ -1,16 +1,17 @@
-//! Coverage: the live pages of a segment that some address space still leads to.
+//! `Coverage` holds the live pages of segments, and how many runs of address spaces' maps cover each page.
 //!
-//! The maps of all spaces cover the pages of a segment with runs; a page dies when no run covers it. Runs and live pages
-//! lie in one tree by number of page: a run is +1 at its first page and −1 behind its last, so what covers a page is the
-//! sum of all that lies up to it. A node knows the sum of its subtree and the least cover of a live page in it.
-//! To cover, to uncover and to find a page that is covered no more cost O(log n) expected, however long the runs.
+//! The maps of all address spaces cover the pages of a segment with runs. A page dies when no run covers it.
+//! Runs and live pages lie in one tree, by number of page. A run is +1 at its first page and −1 behind its
+//! last page, so the number of runs over a page is the sum of all entries up to the page. A node knows the
+//! sum of its subtree, and the least cover of a live page in the subtree. To cover, to uncover and to find an
+//! uncovered page cost O(log n) expected each, whatever the length of the runs.
 
 use alloc::vec::Vec;
 
 use binhop_base::PageId;
 use binhop_base::forest::priority;
 
-/// The coverage of one segment: the root of its tree.
+/// `Cover` is the coverage of one segment: the root of its tree.
 #[derive(Clone, Copy)]
 pub(super) struct Cover(u32);
 
@@ -19,7 +20,7 @@ impl Cover {
 }
 
 const NIL: u32 = u32::MAX;
-/// The cover of no page: more than any.
+/// The least cover of a subtree without live pages. It is larger than any cover.
 const NO_PAGE: i32 = i32::MAX / 2;
 
 #[derive(Clone, Copy)]
@@ -27,15 +28,15 @@ struct Node {
     key: u64,
     left: u32,
     right: u32,
-    /// Runs that begin here, less those that ended just before.
+    /// The number of runs that begin here, less the number of runs that end just before.
     delta: i32,
-    /// The live page of this number, or `NIL`.
+    /// The live page with this number, or `NIL`.
     page: u32,
     sum: i32,
     least: i32,
 }
 
-/// The coverages of all segments.
+/// `Coverage` holds the trees of all segments.
 #[derive(Default)]
 pub(super) struct Coverage {
     nodes: Vec<Node>,
@@ -44,17 +45,18 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
-    /// Nodes gone through so far.
+    /// Returns the number of nodes visited so far.
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// One more run covers `first..=last`.
+    /// Adds a run over `first..=last`.
     pub(super) fn cover(&mut self, cover: &mut Cover, first: u64, last: u64) {
         self.add(cover, first, last, 1);
     }
 
-    /// One run less covers `first..=last`. Pages that nothing covers now are taken by [`take_dead`](Self::take_dead).
+    /// Removes a run over `first..=last`. [`take_dead`](Self::take_dead) takes the pages that no run covers
+    /// now.
     pub(super) fn uncover(&mut self, cover: &mut Cover, first: u64, last: u64) {
         self.add(cover, first, last, -1);
     }
@@ -66,7 +68,7 @@ impl Coverage {
         }
     }
 
-    /// The live page of this number.
+    /// Returns the live page with a number.
     pub(super) fn page(&self, cover: Cover, index: u64) -> Option<PageId> {
         let mut node = cover.0;
         while node != NIL {
@@ -80,12 +82,12 @@ impl Coverage {
         None
     }
 
-    /// A page comes to life. A run covers it.
+    /// Adds a new live page. A run must cover the page.
     pub(super) fn add_page(&mut self, cover: &mut Cover, index: u64, page: PageId) {
         cover.0 = self.change(cover.0, index, &mut |node| node.page = page.0);
     }
 
-    /// The live pages that no run covers: they are no longer there afterwards.
+    /// Takes out the live pages that no run covers.
     pub(super) fn take_dead(&mut self, cover: &mut Cover, dead: &mut Vec<PageId>) {
         while cover.0 != NIL && self.nodes[cover.0 as usize].least <= 0 {
             let node = self.uncovered(cover.0);
@@ -95,7 +97,7 @@ impl Coverage {
         }
     }
 
-    /// The first live page that nothing covers; there is one.
+    /// Finds the node of the first live page that no run covers. There must be such a page.
     fn uncovered(&mut self, mut node: u32) -> u32 {
         let mut before = 0;
         loop {
@@ -121,7 +123,7 @@ impl Coverage {
         if node == NIL { NO_PAGE } else { self.nodes[node as usize].least }
     }
 
-    /// Works out what a node knows of its subtree.
+    /// Computes what a node knows about its subtree.
     fn pull(&mut self, node: u32) {
         let Node { left, right, delta, page, .. } = self.nodes[node as usize];
         let here = self.sum(left) + delta;
@@ -135,7 +137,8 @@ impl Coverage {
         }
     }
 
-    /// Changes the node of a key, which is made if it must be, and goes if it says nothing. The new root.
+    /// Changes the node of a key. Makes the node if it is missing, and removes it if it is empty afterwards.
+    /// Returns the new root.
     fn change(&mut self, node: u32, key: u64, change: &mut dyn FnMut(&mut Node)) -> u32 {
         self.steps += 1;
         if node == NIL {
@@ -216,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_die_when_the_last_run_over_them_goes() {
+    fn pages_die_when_no_run_covers_them() {
         let mut coverage = Coverage::default();
         let mut covers = [Cover::NONE; 2];
         let mut runs: [Vec<(u64, u64)>; 2] = Default::default();

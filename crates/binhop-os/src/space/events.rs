@@ -1,20 +1,21 @@
-//! The events that change address spaces, and the deaths they cause.
+//! The events that change address spaces, and the deaths of pages that they cause.
 
 use alloc::{format, string::String};
 
 use binhop_base::{Asid, Problem, Result, VirtAddr, forest::Root};
 
 use super::{
-    MapFlags, NO_PLACE, Owner, Spaces,
-    areas::{Area, Backing, Where},
-    extents::What,
+    MapFlags, NO_TOUCHED_PAGE, Owner, Spaces,
+    areas::{Area, Backing, MappedAs},
+    extents::ExtentKind,
     lineage::Lineage,
 };
 use crate::table::Pair;
 
 impl Spaces {
-    /// Pages appear at `start`, `trace_pages` pages of the trace's size long, over whatever was there.
-    /// `segment` is the trace's name for what is mapped (`None`: anonymous memory), `offset` the first byte in it.
+    /// Maps `trace_pages` pages of the trace's size from `start` on, and replaces what was there. `segment`
+    /// is the trace's name of the mapped object (`None`: anonymous memory), and `offset` is the first byte of
+    /// the mapping in it.
     ///
     /// # Errors
     /// The range ends above the largest address, or there are too many segments.
@@ -53,7 +54,7 @@ impl Spaces {
         Ok(())
     }
 
-    /// Pages disappear. A later touch there finds a new page.
+    /// Unmaps pages. A later touch there makes a new page.
     ///
     /// # Errors
     /// The range ends above the largest address.
@@ -65,7 +66,7 @@ impl Spaces {
         Ok(())
     }
 
-    /// The protection of a range changes: nothing else does, and nothing is kept of it.
+    /// Checks the range of a change of protection. The change has no effect.
     ///
     /// # Errors
     /// The range ends above the largest address.
@@ -73,7 +74,7 @@ impl Spaces {
         self.range(start, trace_pages, || format!("protect in asid {asid}")).map(drop)
     }
 
-    /// `child` is born as a copy of `parent`. If an address space of that number lives, it ends first.
+    /// Makes `child` as a copy of `parent`. If an address space with the child's number lives, it ends first.
     ///
     /// # Errors
     /// `child` is `parent`.
@@ -82,7 +83,7 @@ impl Spaces {
             return Err(Problem::request(
                 &format!("fork of asid {parent} into itself"),
                 "address spaces",
-                "a child is another address space than its parent",
+                "the child of a fork is another address space than the parent",
                 "give the child an asid of its own (addr of the fork event)",
             ));
         }
@@ -106,17 +107,17 @@ impl Spaces {
         Ok(())
     }
 
-    /// An address space gets a new program: all its mappings end.
+    /// Ends all mappings of an address space, which gets a new program.
     pub fn exec(&mut self, asid: Asid) {
         self.end(asid);
     }
 
-    /// An address space ends, and all its mappings. If its number comes again, it is another space.
+    /// Ends an address space and all its mappings. If its number comes again, it is another address space.
     pub fn exit(&mut self, asid: Asid) {
         self.end(asid);
     }
 
-    /// First and last byte of an event's range; `None` if it is empty.
+    /// Returns the first and the last byte of an event's range, or `None` if the range is empty.
     fn range(
         &self,
         start: VirtAddr,
@@ -142,7 +143,7 @@ impl Spaces {
         })
     }
 
-    /// Ends whatever lies in `first..=last` of a space, and puts `area` there.
+    /// Ends everything in `first..=last` of an address space, and puts `area` there.
     fn replace(&mut self, asid: Asid, first: u64, last: u64, area: Option<Area>) {
         let space = self.space(asid);
         let log2 = self.page.log2();
@@ -151,17 +152,17 @@ impl Spaces {
         let home = &mut self.spaces[space as usize];
         home.generation += 1;
         home.areas = self.areas.carve(home.areas, first, last);
-        // Pages wholly inside begin anew.
+        // Pages that lie wholly inside begin anew.
         let inside = (low + u64::from(borders[0].is_some()))..(high + u64::from(borders[1].is_none()));
         if !inside.is_empty() {
             home.extents = self.extents.carve(home.extents, inside.start, inside.end - 1, &mut self.segments);
         }
-        // Pages at a border keep a page of the space's own, unless they lost their last area.
+        // A page at a border that is the address space's own stays, unless it lost its last area.
         for (page, had) in borders.into_iter().flatten() {
             let bytes = self.bytes_of(page);
             let home = &mut self.spaces[space as usize];
             let lost = had && !self.areas.any(home.areas, bytes.0, bytes.1);
-            if lost || !matches!(self.extents.at(home.extents, page), Some(What::Own { .. })) {
+            if lost || !matches!(self.extents.at(home.extents, page), Some(ExtentKind::Own { .. })) {
                 home.extents = self.extents.carve(home.extents, page, page, &mut self.segments);
             }
         }
@@ -169,17 +170,18 @@ impl Spaces {
             let home = &mut self.spaces[space as usize];
             home.areas = self.areas.insert(home.areas, first, area);
             if let (Some(backing), false) = (area.backing, inside.is_empty()) {
-                self.lead(space, (inside.start, inside.end - 1), backing);
+                self.map_to_segment(space, (inside.start, inside.end - 1), backing);
             }
         }
         for (page, _) in borders.into_iter().flatten() {
-            self.lead_at_border(space, page);
+            self.map_border_to_segment(space, page);
         }
         self.report_dead_pages();
     }
 
-    /// The pages at the borders of `first..=last` that are not wholly inside, each with whether an area holds a byte
-    /// of it there. A page that has both borders is the first.
+    /// Returns the pages at the borders of `first..=last` that do not lie wholly inside. Each comes with the
+    /// answer whether an area holds one of its bytes inside the range. If one page has both borders, it is
+    /// the first.
     fn borders(&self, space: u32, first: u64, last: u64) -> [Option<(u64, bool)>; 2] {
         let home = &self.spaces[space as usize];
         let border = |page: u64| {
@@ -192,50 +194,50 @@ impl Spaces {
         [border(low), if low == high { None } else { border(high) }]
     }
 
-    /// The first and the last byte of a page.
+    /// Returns the first and the last byte of a page.
     fn bytes_of(&self, page: u64) -> (u64, u64) {
         let first = page << self.page.log2();
         (first, first | (self.page.bytes() - 1))
     }
 
-    /// The free pages `pages` lie in an area with this backing: they lead to its segment, if they do congruently.
-    pub(super) fn lead(&mut self, space: u32, pages: (u64, u64), backing: Backing) {
+    /// Maps free pages in an area with a backing to the segment, if they lie in the segment congruently.
+    pub(super) fn map_to_segment(&mut self, space: u32, pages: (u64, u64), backing: Backing) {
         let (first, last) = pages;
         let log2 = self.page.log2();
         let byte = (first << log2).wrapping_sub(backing.base);
         if byte & (self.page.bytes() - 1) != 0 {
             return;
         }
-        // Numbers in a segment may run past the largest to 0: a stack that grew below the segment's start.
+        // Page numbers in a segment may wrap around to 0: a stack may grow below the start of its segment.
         let (index, most) = (byte >> log2, u64::MAX >> log2);
         let before = (most - index).min(last - first);
-        self.run(space, (first, first + before), backing, index);
+        self.insert_run(space, (first, first + before), backing, index);
         if before < last - first {
-            self.run(space, (first + before + 1, last), backing, 0);
+            self.insert_run(space, (first + before + 1, last), backing, 0);
         }
     }
 
-    fn run(&mut self, space: u32, pages: (u64, u64), backing: Backing, index: u64) {
-        let run = What::Run { segment: backing.segment, shared: backing.shared, index };
+    fn insert_run(&mut self, space: u32, pages: (u64, u64), backing: Backing, index: u64) {
+        let run = ExtentKind::Run { segment: backing.segment, shared: backing.shared, index };
         let home = &mut self.spaces[space as usize];
         home.extents = self.extents.insert_run(home.extents, pages, run, &mut self.segments);
     }
 
-    /// A page of which areas hold parts leads to a segment, unless it is one of the space's own.
-    fn lead_at_border(&mut self, space: u32, page: u64) {
+    /// Maps a page of which areas hold parts to a segment, unless it is the address space's own page.
+    fn map_border_to_segment(&mut self, space: u32, page: u64) {
         let home = &self.spaces[space as usize];
         if self.extents.at(home.extents, page).is_some() {
             return;
         }
-        if let Where::Segment { segment, index, shared } = self.areas.lookup(home.areas, page, self.page) {
-            let run = What::Run { segment, shared, index };
+        if let MappedAs::Segment { segment, index, shared } = self.areas.lookup(home.areas, page, self.page) {
+            let run = ExtentKind::Run { segment, shared, index };
             let home = &mut self.spaces[space as usize];
             home.extents = self.extents.insert_run(home.extents, (page, page), run, &mut self.segments);
         }
     }
 
-    /// Lets the growing area above a page that is touched, and lies in no area, grow down to it, if there is one
-    /// within reach. Returns whether it did.
+    /// Lets the growing area above a touched page grow down to the page, if the page lies in no area and the
+    /// area is within reach. Returns whether the area grew.
     pub(super) fn grow(&mut self, space: u32, page: u64) -> bool {
         let (first, last) = self.bytes_of(page);
         let home = &mut self.spaces[space as usize];
@@ -243,26 +245,26 @@ impl Spaces {
         home.areas = areas;
         let Some(backing) = area.backing else { return true };
         let end = start >> self.page.log2();
-        // A page that was touched outside every map stays the space's own.
+        // A page that was touched outside every map stays the address space's own.
         let mut at = page;
         if end > page {
             for own in self.extents.own(self.spaces[space as usize].extents, page, end - 1) {
                 if own > at {
-                    self.lead(space, (at, own - 1), backing);
+                    self.map_to_segment(space, (at, own - 1), backing);
                 }
                 at = own + 1;
             }
             if at < end {
-                self.lead(space, (at, end - 1), backing);
+                self.map_to_segment(space, (at, end - 1), backing);
             }
         }
         if start > self.bytes_of(end).0 {
-            self.lead_at_border(space, end);
+            self.map_border_to_segment(space, end);
         }
         true
     }
 
-    /// Ends all of a space.
+    /// Ends everything in an address space.
     fn end(&mut self, asid: Asid) {
         if self.memory.is_some() {
             return;
@@ -273,29 +275,30 @@ impl Spaces {
         home.born = home.generation;
         home.private = None;
         home.lineage = Lineage::NONE;
-        let touched = core::mem::replace(&mut home.touched, NO_PLACE);
+        let touched = core::mem::replace(&mut home.last_touched, NO_TOUCHED_PAGE);
         self.areas.release(core::mem::replace(&mut home.areas, Root::EMPTY));
         self.extents.release(core::mem::replace(&mut home.extents, Root::EMPTY));
         self.report_dead_pages();
         self.reclaim(space, touched);
     }
 
-    /// Gives up the places of a life that ended, the last of them `touched`, where the only page ever found has died.
-    /// The place of a page that lives on remains: if the space returns, it finds the mapping that it had there.
+    /// Frees the touched pages of a life that ended, from the last, `touched`, backwards, if the only page
+    /// ever found there has died. The entry of a page that lives on remains: if the address space returns, it
+    /// finds its former mapping there.
     fn reclaim(&mut self, space: u32, touched: u32) {
         let mut next = touched;
-        while next != NO_PLACE {
+        while next != NO_TOUCHED_PAGE {
             let number = next;
-            let place = &self.places[number as usize];
-            next = place.before;
-            if !place.has_others && self.ids.is_dead(self.ids.page_of(place.newest)) {
-                self.table.remove(Pair::new(space, self.ids.virtual_page(place.newest).0));
-                self.free_places.push(number);
+            let entry = &self.touched[number as usize];
+            next = entry.before;
+            if !entry.has_others && self.ids.is_dead(self.ids.page_of(entry.newest)) {
+                self.table.remove(Pair::new(space, self.ids.virtual_page(entry.newest).0));
+                self.free_touched.push(number);
             }
         }
     }
 
-    /// Buries what no space leads to any more.
+    /// Reports the pages that no address space has mapped any more as dead.
     pub(super) fn report_dead_pages(&mut self) {
         let told = self.dead.len();
         self.extents.report_dead_pages(&mut self.segments, &mut self.dead);

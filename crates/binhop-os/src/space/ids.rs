@@ -1,4 +1,5 @@
-//! Flat tables over the dense numbers of pages and mappings: what hardware asks of the operating system.
+//! `Ids` numbers pages and mappings densely. Its flat tables answer what hardware asks of the operating
+//! system.
 
 use alloc::{format, vec::Vec};
 
@@ -6,7 +7,8 @@ use binhop_base::{Asid, MappingId, PageId, PageNo, Problem, Result};
 
 use super::{PageOrigin, SegmentId};
 
-/// A link to a mapping, or the end of a chain: no mapping has the number `u32::MAX` (see `Ids::room`).
+/// `Link` is a link to a mapping, or the end of a chain. No mapping has the number `u32::MAX` (see
+/// `Ids::room`).
 #[derive(Clone, Copy)]
 struct Link(u32);
 
@@ -32,16 +34,17 @@ struct Mapping {
     of_page: Link,
 }
 
-/// Pages and mappings by number. They grow with the pages touched, never shrink, and numbers are never reused.
+/// `Ids` holds pages and mappings by number. The tables grow with the pages touched and never shrink. Numbers
+/// are never reused.
 pub(super) struct Ids {
     pages: Vec<Page>,
     mappings: Vec<Mapping>,
     virtual_pages: Vec<PageNo>,
     /// The mappings of the kernel, in order of their numbers.
     of_kernel: Vec<MappingId>,
-    /// A bit for each page: whether it died.
+    /// A bit for each page, set if the page died.
     dead: Vec<u64>,
-    /// One number less than a `u32` can tell apart; smaller in tests.
+    /// The most pages, or mappings: one fewer than a `u32` tells apart. Tests set a smaller limit.
     limit: usize,
 }
 
@@ -69,7 +72,7 @@ impl Ids {
         ))
     }
 
-    /// A new page, first mapped at `global`.
+    /// Adds a page, which is first mapped at `global`.
     pub(super) fn add_page(
         &mut self,
         segment: SegmentId,
@@ -81,7 +84,7 @@ impl Ids {
         Ok(page)
     }
 
-    /// A page has died.
+    /// Marks a page as dead.
     pub(super) fn mark_dead(&mut self, page: PageId) {
         let words = self.pages.len().div_ceil(64);
         if words > self.dead.len() {
@@ -95,7 +98,7 @@ impl Ids {
         self.dead.get(page.index() / 64).is_some_and(|word| word >> (page.index() % 64) & 1 == 1)
     }
 
-    /// A new mapping.
+    /// Adds a mapping.
     pub(super) fn add_mapping(
         &mut self,
         asid: Asid,
@@ -109,7 +112,7 @@ impl Ids {
         Ok(mapping)
     }
 
-    /// A new mapping of the kernel.
+    /// Adds a mapping of the kernel.
     pub(super) fn add_kernel_mapping(&mut self, virtual_page: PageNo, page: PageId) -> Result<MappingId> {
         let mapping = self.add_mapping(Asid(0), virtual_page, page)?;
         self.of_kernel.push(mapping);

@@ -1,33 +1,37 @@
-//! The kernel's address space: the pages of the operating system's own text and data, which every process finds at the same
-//! virtual addresses.
+//! The kernel's address space holds the operating system's own text and data. Every process finds these pages
+//! at the same virtual addresses.
 //!
 //! # Rules
-//! - A virtual page of the kernel is one page, with one mapping, whichever process runs: the text of a handler is there
-//!   once, not once for each process.
-//! - What units inject may lie here. The references that a trace holds between kernel-enter and kernel-leave do not: they lie
-//!   in the space of the process, so that a page of the kernel that two processes reference is two pages.
-//! - It comes into being with its first touch and never dies: no event of a process changes the kernel's space.
-//! - The kernel's virtual pages are numbers of a space apart: page 5 of the kernel is no page 5 of a process.
-//! - A reference to it is made on behalf of the process that runs, which is charged for it: by whom it is counted is no
-//!   part of a page's identity. The kernel is no owner among segments that policies tell processes apart by; its pages
-//!   lie in frames that are [wired](crate::WiredKind).
-//! - The kernel's segment has a number of its own ([`SegmentId::KERNEL`]): no page of a process lies in another segment
-//!   because the kernel has pages.
-//! - Where physical = virtual, the kernel's page is the page of that number of memory, under a mapping of its own.
+//! - A virtual page of the kernel is one page with one mapping, whichever process runs. The text of a handler
+//!   therefore exists once, not once for each process.
+//! - Pages that units inject may lie here. References that a trace holds between kernel-enter and
+//!   kernel-leave lie in the address space of the process, so a kernel page that two processes reference
+//!   there is two pages.
+//! - A page is made by its first touch and never dies: no event of a process changes the kernel's address
+//!   space.
+//! - The kernel's virtual pages have numbers of their own: page 5 of the kernel is not page 5 of a process.
+//! - A reference to a kernel page is made on behalf of the running process, and counts for it. The process is
+//!   no part of the page's identity. Policies that tell processes apart by segment do not see the kernel: its
+//!   pages lie in [wired](crate::WiredKind) frames.
+//! - The kernel's segment has a number of its own ([`SegmentId::KERNEL`]), so kernel pages change the segment
+//!   of no page of a process.
+//! - Where physical = virtual, the kernel's page is memory's page of the same number, under a mapping of its
+//!   own.
 
 use binhop_base::{MappingId, PageNo, Result};
 
 use super::{PageOrigin, SegmentId, Spaces, Touch};
 use crate::table::Pair;
 
-/// The number of the kernel's space in the table of places: no process has it, as there are fewer spaces than numbers.
+/// The number of the kernel's address space in the table of touched pages. No process has it, because there
+/// are fewer address spaces than numbers.
 const KERNEL: u32 = u32::MAX;
 
 impl Spaces {
-    /// A reference to a virtual page of the kernel, counted in machine pages.
+    /// Notes a reference to a virtual page of the kernel, counted in machine pages.
     ///
     /// # Errors
-    /// The run holds more pages or mappings than a number of 32 bits tells apart.
+    /// The run has more pages or mappings than a number of 32 bits tells apart.
     pub fn touch_kernel(&mut self, page_no: PageNo) -> Result<Touch> {
         let known =
             |mapping, page, new_page| Touch { mapping, page, new_page, write_free: true, outside: false };

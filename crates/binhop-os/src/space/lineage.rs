@@ -1,35 +1,37 @@
-//! The private segments that address spaces inherit: each space knows the youngest, and each the one before.
+//! `Lineages` holds the private segments that address spaces inherit, as chains. An address space knows the
+//! youngest segment of its chain, and each segment knows the segment before.
 
 use alloc::vec::Vec;
 
 use super::SegmentId;
 
-/// The private segments that a space inherits, as the end of a chain.
+/// `Lineage` is the end of a chain: the private segments that an address space inherits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lineage(u32);
 
 impl Lineage {
-    /// Nothing.
+    /// The empty chain.
     pub(super) const NONE: Self = Self(u32::MAX);
 }
 
-/// All chains. They share what they have in common.
+/// `Lineages` holds all chains. Chains share their common part.
 #[derive(Default)]
 pub(super) struct Lineages(Vec<(SegmentId, Lineage)>);
 
 impl Lineages {
-    /// Returns what a space hands down that inherits `lineage` and has private pages in `private`.
+    /// Returns the chain for the child of an address space that inherits `lineage` and has private pages in
+    /// `private`.
     pub(super) fn handed_down(&mut self, lineage: Lineage, private: Option<SegmentId>) -> Lineage {
         let Some(private) = private else { return lineage };
         if lineage != Lineage::NONE && self.0[lineage.0 as usize].0 == private {
-            return lineage; // it forked before
+            return lineage; // the address space forked before
         }
-        // No more chains than private segments, whose numbers fit.
+        // There are no more chains than private segments, whose numbers fit.
         self.0.push((private, lineage));
         Lineage((self.0.len() - 1) as u32)
     }
 
-    /// The segments of a chain, youngest first.
+    /// Returns the segments of a chain, youngest first.
     pub(super) fn segments(&self, lineage: Lineage) -> impl Iterator<Item = SegmentId> {
         let mut next = lineage;
         core::iter::from_fn(move || {

@@ -1,38 +1,41 @@
-//! Address spaces: from (address space, virtual page) to mappings and pages, once, at decode.
+//! `Spaces` turns (address space, virtual page) into mappings and pages, once, when a trace is decoded.
 //!
 //! # Rules
-//! - A page is identified by (segment, page in segment): a segment's page is one page in every space, at
+//! - (segment, page in segment) identifies a page. So a segment's page is one page in every address space, at
 //!   whatever address it is mapped.
-//! - Anonymous private memory, and what is touched outside every map, is private to its space: a page
-//!   comes into being with its first touch.
-//! - **Copy on write.** In a private mapping of a segment, reads share the segment's page, and a space's
-//!   first write to it gives the space a page of its own. At a fork the child gets the parent's own pages
-//!   too, and from then on *each* space's first write to one makes another page, whatever the other space
-//!   does and even if it has ended: neither side keeps the original by being last. So which of a space's
-//!   references go to one page depends on that space's events and its forefathers' alone, never on the
-//!   schedule. A page that the parent had not touched before the fork is not handed down: it is private.
-//! - **Death.** A page dies with its last mapping: when no space's maps lead to it any more, whether or not
-//!   that space had touched it. A segment's page that died is gone: mapped again, it is a new page. A map
-//!   over a live range replaces it in one step, so a segment mapped over itself keeps its pages.
-//! - **Machine pages larger than the trace's.** A machine page belongs to a segment if it lies in it wholly
-//!   (neighbouring areas of the segment count as one) and congruently (its first byte is the first of a page
-//!   of the segment). Otherwise it is private to its space; [`Spaces::unaligned`] counts those of which a
-//!   part belongs to a segment. An event that covers only a part of a machine page ends the space's own
-//!   page there only if it takes the last area that the page touches.
+//! - Anonymous private memory is private to its address space, and so is memory touched outside every map.
+//!   Such a page is made by its first touch.
+//! - **Copy on write.** In a private mapping of a segment, reads share the segment's page. An address space's
+//!   first write to the page gives the address space a page of its own. At a fork the child also gets the
+//!   parent's own pages. From then on *each* address space's first write to such a page makes another page,
+//!   even if the other address space has ended: no address space keeps the original because it is the last.
+//!   So which references share a page depends only on the events of their address space and its ancestors,
+//!   never on the schedule. A page that the parent had not touched before the fork is not inherited: each
+//!   address space makes its own.
+//! - **Death.** A page dies with its last mapping: when no address space has it mapped any more, touched or
+//!   not. If a segment's page has died and is mapped again, it is a new page. A map over a live range
+//!   replaces the range in one step, so a segment mapped over itself keeps its pages.
+//! - **Machine pages larger than the trace's.** A machine page belongs to a segment if it lies in the segment
+//!   wholly and congruently. Neighbouring areas of a segment count as one area. Congruently means that the
+//!   first byte of the machine page is the first byte of a page of the segment. Any other machine page is
+//!   private to its address space; [`Spaces::unaligned`] counts such pages of which a part belongs to a
+//!   segment. An event that covers only a part of a machine page ends the address space's own page there only
+//!   if it takes the last area that the page touches.
 //! - A mapping with the flag "grows" extends downward to a touch at most 8 MiB below its start.
-//! - Protection changes nothing, and is not kept: the trace is what happened.
+//! - Protection changes nothing and is not kept, because the trace says what happened.
 //!
 //! # Cost
-//! A touch of a known virtual page is one probe of a hash table. First touches, first writes, and the first
-//! touch of each page after an event that changed its space cost a few searches in ordered maps. Each event costs
-//! O(log n) whatever it covers, besides what it makes or ends: a fork shares the maps of its parent, and
-//! either space copies what it changes. Memory grows with the pages touched and the events, not with references, nor
-//! with spaces × maps.
+//! A touch of a known virtual page is one probe of a hash table. A first touch, a first write, and the first
+//! touch of a page after an event that changed its address space cost a few searches in ordered maps. An
+//! event costs O(log n), whatever it covers, besides the pages that it makes or ends. A fork shares the maps
+//! of the parent, and each address space copies the part that it changes. Memory grows with touched pages and
+//! events, not with references, and not with address spaces × maps.
 //!
-//! When a space ends, whatever finds its pages by virtual page is given up, where these pages died with it. What remains of
-//! the dead is what numbers lead to, since numbers are never reused: some 45 B for a page and its mapping, with which
-//! results name pages of ended processes; and a hundred bytes for a space. Caches hold a dead page's lines until its frame
-//! changes hands, in each placement at another moment, so its number cannot serve another page.
+//! When an address space ends, the entries that find its dead pages by virtual page are freed. Numbers are
+//! never reused, so the tables by number remain: about 45 B for a page and its mapping, with which results
+//! name pages of ended processes, and about 100 B for an address space. The number of a dead page cannot
+//! serve another page, because caches hold the page's lines until its frame changes hands, and this moment
+//! differs between placements.
 
 mod areas;
 mod coverage;
@@ -49,8 +52,8 @@ use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 
 use binhop_base::{Asid, Bytes, MappingId, PageId, PageNo, PowerOfTwo, Result, forest::Root};
 
-use areas::{Areas, Where};
-use extents::{Extents, What};
+use areas::{Areas, MappedAs};
+use extents::{ExtentKind, Extents};
 pub use flags::MapFlags;
 use ids::Ids;
 use lineage::{Lineage, Lineages};
@@ -59,74 +62,79 @@ use segment::Segments;
 use crate::table::{Pair, Table};
 pub use segment::{Owner, PageOrigin, SegmentId};
 
-/// The answer to one touch.
+/// `Touch` is the answer to one touch.
 ///
-/// It stays true for the same address space and virtual page until the next event that changes mappings
-/// (map, unmap, fork, exec, exit, of whatever space) and, unless `write_free`, until the next write.
+/// The answer holds for its address space and virtual page until the next event that changes mappings (map,
+/// unmap, fork, exec or exit, of any address space). Without `write_free` it holds only until the next write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
-    /// The page as this space sees it here.
+    /// The mapping: the page as this address space sees it at this virtual page.
     pub mapping: MappingId,
-    /// The page behind it.
+    /// The page behind the mapping.
     pub page: PageId,
-    /// This touch made the page.
+    /// True if this touch made the page.
     pub new_page: bool,
-    /// A later write leads to the same mapping: no copy is pending. True after any write.
+    /// True if a later write leads to the same mapping, because no copy is pending. It is true after any
+    /// write.
     pub write_free: bool,
-    /// The page was made outside every map (see [`Spaces::has_maps`]).
+    /// True if the page was made outside every map (see [`Spaces::has_maps`]).
     pub outside: bool,
 }
 
-/// The segments of a space, true as long as its generation and private segment are these.
-struct Remembered {
-    when: (u64, Option<SegmentId>),
+/// `KnownSegments` remembers the segments of an address space. They hold as long as its generation and its
+/// private segment are `valid_for`.
+struct KnownSegments {
+    valid_for: (u64, Option<SegmentId>),
     segments: Arc<[SegmentId]>,
 }
 
-/// No place: the end of a space's list of touched places.
-const NO_PLACE: u32 = u32::MAX;
+/// The end of an address space's list of touched pages.
+const NO_TOUCHED_PAGE: u32 = u32::MAX;
 
 struct Space {
     asid: Asid,
-    /// Its areas, in `Spaces::areas`.
+    /// The areas of the address space, in `Spaces::areas`.
     areas: Root,
     /// The extents behind its pages, in `Spaces::extents`.
     extents: Root,
-    /// The place it touched last for the first time in its present life; each knows the one before.
-    touched: u32,
-    /// Segment of its private pages, made with the first of them.
+    /// The virtual page that was touched first most recently in the present life. Each page names the page
+    /// before.
+    last_touched: u32,
+    /// The segment of its private pages. It is made with the first private page.
     private: Option<SegmentId>,
-    /// Private segments of its forefathers, handed down at a fork; after a fork of its own, its own private segment, too.
+    /// The private segments that it inherited from its ancestors. After it has forked, its own private
+    /// segment is among them.
     lineage: Lineage,
-    /// The last answer of [`Spaces::shared_segments`], and the time for which it holds.
-    segments: Option<Box<Remembered>>,
-    /// The generation in which its present life began.
+    /// The last answer of [`Spaces::shared_segments`].
+    segments: Option<Box<KnownSegments>>,
+    /// The generation in which the present life began.
     born: u64,
-    /// The number of forks after the last in which it took part: a page of its own that is older may have other
-    /// holders, and the next write makes another.
+    /// The number of forks at the last fork in which it took part. An own page that is older may have other
+    /// holders, so the next write makes another page.
     forked: u64,
-    /// BinCounts the events that changed the space: what `Place` remembers holds within one of them.
+    /// The number of events that changed the address space. A `TouchedPage` holds within one generation.
     generation: u64,
-    /// Mappings it ever made.
+    /// The number of mappings that it ever made.
     footprint: u64,
 }
 
-/// `Place` remembers one virtual page of one space, so that a touch of it need not search.
-struct Place {
+/// `TouchedPage` remembers the answer for one virtual page of one address space, so that a touch need not
+/// search.
+struct TouchedPage {
     generation: u64,
     current: MappingId,
     page: PageId,
-    /// The mapping made here last. Others are in `Spaces::others`.
+    /// The mapping that was made here last. Older mappings are in `Spaces::others`.
     newest: MappingId,
-    /// The place that its space touched before, in its present life.
+    /// The page that the address space touched first before this page, in its present life.
     before: u32,
     write_free: bool,
     outside: bool,
-    /// True if `Spaces::others` has mappings made here.
+    /// True if `Spaces::others` has mappings of this virtual page.
     has_others: bool,
 }
 
-/// All address spaces of a trace, seen in machine pages. The rules stand at the top of the module.
+/// `Spaces` holds all address spaces of a trace, in machine pages. The top of the module has the rules.
 ///
 /// ```
 /// use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, VirtAddr};
@@ -137,33 +145,34 @@ struct Place {
 /// let before = spaces.touch(parent, PageNo(5), true)?;
 /// spaces.fork(child, parent)?;
 /// let read = spaces.touch(child, PageNo(5), false)?;
-/// assert_eq!(read.page, before.page); // shared, though not one mapping
+/// assert_eq!(read.page, before.page); // one page, under two mappings
 /// assert_ne!(read.mapping, before.mapping);
 /// let written = spaces.touch(child, PageNo(5), true)?;
-/// assert!(written.new_page); // the child's own from here on
+/// assert!(written.new_page); // the page is the child's own from here on
 /// # Ok::<(), Box<binhop_base::Problem>>(())
 /// ```
 pub struct Spaces {
     page: PowerOfTwo,
     trace_page: u64,
-    /// Physical = virtual: the segment that all pages belong to.
+    /// The segment of all pages, where physical = virtual.
     memory: Option<SegmentId>,
     by_asid: BTreeMap<Asid, u32>,
-    /// The space of the last touch: most come from the one before.
+    /// The address space of the last touch. Most touches come from the same address space as the touch
+    /// before.
     last: Option<(Asid, u32)>,
     spaces: Vec<Space>,
     areas: Areas,
     extents: Extents,
     lineages: Lineages,
-    /// Forks so far.
+    /// The number of forks so far.
     forks: u64,
     segments: Segments,
-    /// From (space, virtual page) to the number of its place.
+    /// The number of the `TouchedPage` of each (address space, virtual page).
     table: Table<Pair>,
-    places: Vec<Place>,
-    /// Places that serve no virtual page any more.
-    free_places: Vec<u32>,
-    /// From (place, page) to the mapping, for all but the place's newest.
+    touched: Vec<TouchedPage>,
+    /// The numbers in `touched` that no virtual page uses any more.
+    free_touched: Vec<u32>,
+    /// The mapping of each (number in `touched`, page), except the newest mapping of each virtual page.
     others: Table<Pair>,
     ids: Ids,
     dead: Vec<PageId>,
@@ -172,8 +181,8 @@ pub struct Spaces {
 }
 
 impl Spaces {
-    /// No space yet. `page` is the machine's page size; `trace_page` that of the trace's origin, in which its
-    /// events count (4096 B where it is unknown).
+    /// Makes no address space yet. `page` is the machine's page size. `trace_page` is the page size of the
+    /// trace's origin, in which its events count (4096 B if it is unknown).
     #[must_use]
     pub fn new(page: PowerOfTwo, trace_page: Bytes) -> Self {
         Self {
@@ -189,8 +198,8 @@ impl Spaces {
             forks: 0,
             segments: Segments::default(),
             table: Table::new(),
-            places: Vec::new(),
-            free_places: Vec::new(),
+            touched: Vec::new(),
+            free_touched: Vec::new(),
             others: Table::new(),
             ids: Ids::new(),
             dead: Vec::new(),
@@ -199,8 +208,8 @@ impl Spaces {
         }
     }
 
-    /// Physical = virtual: one page for each virtual page number, the same in every space; events change
-    /// nothing and no page dies. Mappings still tell the spaces apart.
+    /// Makes address spaces where physical = virtual. Each virtual page number is one page, the same in every
+    /// address space. Events change nothing and no page dies. Mappings still tell the address spaces apart.
     #[must_use]
     pub fn identity(page: PowerOfTwo) -> Self {
         let mut spaces = Self::new(page, Bytes(page.bytes()));
@@ -211,10 +220,10 @@ impl Spaces {
         spaces
     }
 
-    /// A reference to a virtual page, counted in machine pages.
+    /// Notes a reference to a virtual page, counted in machine pages.
     ///
     /// # Errors
-    /// The run holds more pages or mappings than a number of 32 bits tells apart.
+    /// The run has more pages or mappings than a number of 32 bits tells apart.
     #[inline]
     pub fn touch(&mut self, asid: Asid, page: PageNo, write: bool) -> Result<Touch> {
         let space = match self.last {
@@ -222,24 +231,24 @@ impl Spaces {
             _ => self.space(asid),
         };
         let known = self.table.get(Pair::new(space, page.0));
-        if let Some(place) = known.map(|place| &self.places[place as usize])
-            && place.generation == self.spaces[space as usize].generation
-            && (place.write_free || !write)
+        if let Some(entry) = known.map(|entry| &self.touched[entry as usize])
+            && entry.generation == self.spaces[space as usize].generation
+            && (entry.write_free || !write)
         {
-            let Place { current: mapping, page, write_free, outside, .. } = *place;
+            let TouchedPage { current: mapping, page, write_free, outside, .. } = *entry;
             return Ok(Touch { mapping, page, new_page: false, write_free, outside });
         }
         self.search(space, page, write, known)
     }
 
-    /// The number of a space, which begins with its first event or touch.
+    /// Returns the number of an address space. The address space begins with its first event or touch.
     fn space(&mut self, asid: Asid) -> u32 {
         let space = *self.by_asid.entry(asid).or_insert_with(|| {
             self.spaces.push(Space {
                 asid,
                 areas: Root::EMPTY,
                 extents: Root::EMPTY,
-                touched: NO_PLACE,
+                last_touched: NO_TOUCHED_PAGE,
                 private: None,
                 lineage: Lineage::NONE,
                 segments: None,
@@ -254,23 +263,23 @@ impl Spaces {
         space
     }
 
-    /// A touch that the table cannot answer.
+    /// Answers a touch that the table cannot answer.
     #[cold]
     fn search(&mut self, space: u32, page_no: PageNo, write: bool, known: Option<u32>) -> Result<Touch> {
         let Found { page, new_page, write_free, outside } = self.resolve(space, page_no, write)?;
-        // There are no more places than mappings, and those are fewer than u32::MAX.
-        let number = known.or_else(|| self.free_places.pop()).unwrap_or(self.places.len() as u32);
-        let mut has_others = known.is_some_and(|known| self.places[known as usize].has_others);
+        // There are no more touched pages than mappings, and fewer mappings than u32::MAX.
+        let number = known.or_else(|| self.free_touched.pop()).unwrap_or(self.touched.len() as u32);
+        let mut has_others = known.is_some_and(|known| self.touched[known as usize].has_others);
         let mapping = match self.find_mapping(known, page) {
             Some(mapping) => mapping,
             None => {
                 let home = &mut self.spaces[space as usize];
                 home.footprint += 1;
-                if let Some(place) = known.map(|known| &self.places[known as usize]) {
-                    // A dead page never returns, and neither does a mapping to it.
-                    let page = self.ids.page_of(place.newest);
+                if let Some(entry) = known.map(|known| &self.touched[known as usize]) {
+                    // A dead page never returns, and a mapping to it never returns.
+                    let page = self.ids.page_of(entry.newest);
                     if !self.ids.is_dead(page) {
-                        self.others.insert(Pair::new(number, page.0.into()), place.newest.0);
+                        self.others.insert(Pair::new(number, page.0.into()), entry.newest.0);
                         has_others = true;
                     }
                 }
@@ -278,13 +287,13 @@ impl Spaces {
             }
         };
         let home = &mut self.spaces[space as usize];
-        let old = known.map(|known| &self.places[known as usize]);
+        let old = known.map(|known| &self.touched[known as usize]);
         let before = match old.filter(|old| old.generation >= home.born) {
             Some(old) => old.before,
-            None => core::mem::replace(&mut home.touched, number),
+            None => core::mem::replace(&mut home.last_touched, number),
         };
         let newest = old.map_or(mapping, |old| MappingId(old.newest.0.max(mapping.0)));
-        let place = Place {
+        let entry = TouchedPage {
             generation: home.generation,
             current: mapping,
             page,
@@ -297,24 +306,24 @@ impl Spaces {
         if known.is_none() {
             self.table.insert(Pair::new(space, page_no.0), number);
         }
-        match self.places.get_mut(number as usize) {
-            Some(free) => *free = place,
-            None => self.places.push(place),
+        match self.touched.get_mut(number as usize) {
+            Some(free) => *free = entry,
+            None => self.touched.push(entry),
         }
         Ok(Touch { mapping, page, new_page, write_free, outside })
     }
 
-    /// The mapping made at a place that leads to a page.
-    fn find_mapping(&self, place: Option<u32>, page: PageId) -> Option<MappingId> {
-        let place = place?;
-        let newest = self.places[place as usize].newest;
+    /// Finds the mapping of a virtual page that leads to a page.
+    fn find_mapping(&self, entry: Option<u32>, page: PageId) -> Option<MappingId> {
+        let entry = entry?;
+        let newest = self.touched[entry as usize].newest;
         if self.ids.page_of(newest) == page {
             return Some(newest);
         }
-        self.others.get(Pair::new(place, page.0.into())).map(MappingId)
+        self.others.get(Pair::new(entry, page.0.into())).map(MappingId)
     }
 
-    /// The page behind a virtual page, made if it must be; a write's copy included.
+    /// Finds the page behind a virtual page. Makes the page if it is new, and the copy that a write needs.
     fn resolve(&mut self, space: u32, page_no: PageNo, write: bool) -> Result<Found> {
         if let Some(memory) = self.memory {
             return self.segment_page(memory, page_no.0, page_no, true);
@@ -325,7 +334,7 @@ impl Spaces {
             behind = at(self);
         }
         match behind {
-            Some(What::Own { page, outside, forks }) => {
+            Some(ExtentKind::Own { page, outside, forks }) => {
                 let pending = forks < self.spaces[space as usize].forked;
                 if write && pending {
                     self.own_page(space, page_no, outside, self.ids.origin_of(page), true)
@@ -333,15 +342,15 @@ impl Spaces {
                     Ok(Found { page, new_page: false, write_free: !pending, outside })
                 }
             }
-            Some(What::Run { segment, shared, index }) if shared || !write => {
+            Some(ExtentKind::Run { segment, shared, index }) if shared || !write => {
                 self.segment_page(segment, index, page_no, shared)
             }
-            Some(What::Run { segment, .. }) => {
+            Some(ExtentKind::Run { segment, .. }) => {
                 self.own_page(space, page_no, false, PageOrigin::Copy(segment), true)
             }
             None => {
                 let home = &self.spaces[space as usize];
-                let Where::Private { outside, unaligned } =
+                let MappedAs::Private { outside, unaligned } =
                     self.areas.lookup(home.areas, page_no.0, self.page)
                 else {
                     unreachable!("a page of a segment has an extent")
@@ -368,7 +377,8 @@ impl Spaces {
         Ok(Found { page, new_page: true, write_free, outside: false })
     }
 
-    /// Gives a space a new page of its own, in place of the extent that stood there if the place was `taken`.
+    /// Gives an address space a new page of its own. If the virtual page was `taken`, the page replaces the
+    /// extent there.
     fn own_page(
         &mut self,
         space: u32,
@@ -395,29 +405,31 @@ impl Spaces {
         Ok(Found { page, new_page: true, write_free: true, outside })
     }
 
-    /// Steps that events and touches have taken through ordered maps: what tests count instead of time.
+    /// Returns the number of steps that events and touches took through ordered maps. Tests count steps
+    /// instead of time.
     #[doc(hidden)]
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.areas.steps() + self.extents.steps() + self.segments.steps()
     }
 
-    /// Returns whether pages have died that [`drain_dead`](Self::drain_dead) has not yet told of.
+    /// Returns whether pages have died that [`drain_dead`](Self::drain_dead) has not yet returned.
     #[inline]
     #[must_use]
     pub fn has_dead(&self) -> bool {
         !self.dead.is_empty()
     }
 
-    /// The pages that died since the last call, event by event, in increasing order within each. To be
-    /// asked after every event but protect, and after a write. A dead page's number never comes back.
+    /// Returns the pages that died since the last call, event by event, in increasing order within each
+    /// event. The caller must call it after every event except protect, and after a write. The number of a
+    /// dead page never comes back.
     #[must_use]
     pub fn drain_dead(&mut self) -> Vec<PageId> {
         core::mem::take(&mut self.dead)
     }
 }
 
-/// A page, before the mapping that leads to it is known.
+/// `Found` is a page whose mapping is not yet known.
 struct Found {
     page: PageId,
     new_page: bool,

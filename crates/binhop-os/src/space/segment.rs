@@ -1,4 +1,5 @@
-//! Segments: the units that address spaces share, and each space's private remainder.
+//! `Segments` holds the segments: the units that address spaces share, and the private memory of each address
+//! space.
 
 use alloc::{collections::BTreeMap, format, vec::Vec};
 
@@ -7,59 +8,61 @@ use binhop_base::{Asid, PageId, Problem, Result};
 use super::MapFlags;
 use super::coverage::{Cover, Coverage};
 
-/// A segment, numbered densely in order of appearance, but for [`SegmentId::KERNEL`]. Every page belongs to one.
+/// `SegmentId` is the number of a segment. Segments are numbered densely in order of appearance, except
+/// [`SegmentId::KERNEL`]. Every page belongs to one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentId(pub u32);
 
 impl SegmentId {
-    /// The segment of the kernel's pages. Its number is none of the trace's segments, so that pages of the kernel
-    /// shift no other number: policies draw by it.
+    /// The segment of the kernel's pages. No segment of the trace has its number, so kernel pages shift no
+    /// other number. Policies draw by these numbers.
     pub const KERNEL: Self = Self(u32::MAX);
 }
 
-/// Whose pages a segment holds.
+/// `Owner` is the owner of a segment's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The private pages made by one address space, from its birth, or last exec, to its end: anonymous
-    /// memory, its copies of other pages, and what it touches outside every map.
+    /// An address space owns its private pages, from its birth or last exec to its end: anonymous memory,
+    /// copies of other pages, and memory that it touches outside every map.
     Space(Asid),
-    /// A segment that the trace names.
+    /// The trace names the segment.
     Named(u64),
-    /// Anonymous memory mapped shared: one segment for each such mapping.
+    /// The segment is anonymous memory that is mapped shared. Each such mapping is a segment.
     Anonymous,
-    /// The kernel's pages, which no process owns.
+    /// The kernel owns its pages, and no process does.
     Kernel,
-    /// All of memory, where physical = virtual.
+    /// The segment is all of memory, where physical = virtual.
     Memory,
 }
 
-/// `PageOrigin` is the memory that a page is made of; a reader may call the page by it.
+/// `PageOrigin` is the memory of which a page is made. Results name the page by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageOrigin {
-    /// It lies in this segment; wholly and congruently if it is one of the segment's own pages.
+    /// The page lies in this segment. A page of the segment lies in it wholly and congruently.
     Segment(SegmentId),
-    /// A private copy of a page of this segment, made by a write.
+    /// The page is a private copy of a page of this segment, made by a write.
     Copy(SegmentId),
-    /// Anonymous memory directly behind a private writable area of this segment: behind a file's data, its bss.
+    /// The page is anonymous memory directly behind a private writable area of this segment, such as a
+    /// program's bss behind the data of its file.
     Behind(SegmentId),
-    /// Anonymous memory that grows: a stack.
+    /// The page is anonymous memory that grows: a stack.
     Stack,
-    /// Other anonymous memory.
+    /// The page is other anonymous memory.
     Anonymous,
-    /// It was first touched outside every map.
+    /// The page was first touched outside every map.
     Outside,
 }
 
-/// One segment that areas can lie in.
+/// `Segment` is a segment in which areas can lie.
 struct Segment {
     owner: Owner,
-    /// Those of the map in which it appeared.
+    /// The flags of the map in which the segment appeared.
     flags: MapFlags,
-    /// The runs that lead to its pages, and its pages that were touched and live.
+    /// The runs over its pages, and its live pages.
     cover: Cover,
 }
 
-/// All segments by number.
+/// `Segments` holds all segments by number.
 #[derive(Default)]
 pub(super) struct Segments {
     all: Vec<Segment>,
@@ -82,7 +85,7 @@ impl Segments {
         Ok(SegmentId(number))
     }
 
-    /// The segment that the trace calls `name`; the same number each time.
+    /// Returns the segment that the trace calls `name`, with the same number each time.
     pub(super) fn named(&mut self, name: u64, flags: MapFlags) -> Result<SegmentId> {
         if let Some(&segment) = self.named.get(&name) {
             return Ok(segment);
@@ -108,27 +111,27 @@ impl Segments {
         self.coverage.steps()
     }
 
-    /// One more run leads to the pages `first..=last` of a segment.
+    /// Adds a run over the pages `first..=last` of a segment.
     pub(super) fn cover(&mut self, segment: SegmentId, first: u64, last: u64) {
         self.coverage.cover(&mut self.all[segment.0 as usize].cover, first, last);
     }
 
-    /// One run less leads to them.
+    /// Removes a run over the pages `first..=last` of a segment.
     pub(super) fn uncover(&mut self, segment: SegmentId, first: u64, last: u64) {
         self.coverage.uncover(&mut self.all[segment.0 as usize].cover, first, last);
     }
 
-    /// The live pages that no run leads to.
+    /// Takes out the live pages of a segment that no run covers.
     pub(super) fn take_dead(&mut self, segment: SegmentId, dead: &mut Vec<PageId>) {
         self.coverage.take_dead(&mut self.all[segment.0 as usize].cover, dead);
     }
 
-    /// The live page with this number in a segment.
+    /// Returns the live page with a number in a segment.
     pub(super) fn page(&self, segment: SegmentId, index: u64) -> Option<PageId> {
         self.coverage.page(self.all[segment.0 as usize].cover, index)
     }
 
-    /// A page of a segment comes to life. A run leads to it.
+    /// Adds a new live page of a segment. A run must cover the page.
     pub(super) fn add_page(&mut self, segment: SegmentId, index: u64, page: PageId) {
         self.coverage.add_page(&mut self.all[segment.0 as usize].cover, index, page);
     }

@@ -1,19 +1,19 @@
-//! `AgedPool` holds the used part of the pool, least recently used first.
+//! `UsedPool` holds the used frames of the pool, least recently used first.
 //!
-//! Frames join at the young end and leave anywhere. A frame that leaves leaves a gap ([`Ranks`]); the gaps are closed
-//! when no place is left at the end, which is at most once for every half of the pool that joins. So the
-//! frame at a rank, joining and leaving cost O(log K).
+//! Frames join at the young end and leave anywhere. A frame that leaves makes a gap ([`Ranks`]). The gaps are
+//! closed when no place is left at the end; this happens at most once while half a pool of frames joins. To
+//! find the frame at a rank, to join and to leave therefore cost O(log K) each.
 
 use alloc::vec::Vec;
 
 use binhop_base::PageId;
 
-use super::{Recency, aging::Aged, ranks::Ranks};
+use super::{Recency, age_queue::UsedFrame, ranks::Ranks};
 use crate::table::Table;
 
-pub(super) struct AgedPool {
+pub(super) struct UsedPool {
     /// The frames in order, with gaps.
-    entries: Vec<Aged>,
+    entries: Vec<UsedFrame>,
     /// The number of entries at which the gaps are closed.
     limit: usize,
     ranks: Ranks,
@@ -25,8 +25,8 @@ pub(super) struct AgedPool {
     seen: u64,
 }
 
-impl AgedPool {
-    /// An empty pool for at most `size` frames.
+impl UsedPool {
+    /// Makes an empty pool for at most `size` frames.
     pub(super) fn new(size: usize) -> Self {
         let limit = size + size.div_ceil(2);
         Self {
@@ -39,19 +39,19 @@ impl AgedPool {
         }
     }
 
-    /// The number of frames.
+    /// Returns the number of frames.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// The frame at a rank below the length.
+    /// Returns the frame at a rank below the length.
     #[inline]
     pub(super) fn frame(&self, rank: usize) -> u32 {
         debug_assert!(rank < self.len);
         self.entries[self.ranks.place(rank)].frame
     }
 
-    /// The frames, least recently used first.
+    /// Returns the frames, least recently used first.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
         let entries = self.entries.iter().enumerate();
         entries.filter(|(place, _)| !self.ranks.has_left(*place)).map(|(_, entry)| entry.frame)
@@ -62,13 +62,13 @@ impl AgedPool {
         self.places.get(page).is_some_and(|place| self.entries[place as usize].frame == frame)
     }
 
-    /// Takes out the frame that was last given to `page`. It must be in the pool.
+    /// Takes out the frame that was last given to `page`. The frame must be in the pool.
     pub(super) fn take(&mut self, page: PageId) {
         let place = self.places.get(page).expect("the frame is in the pool");
         self.leave(place as usize);
     }
 
-    fn leave(&mut self, place: usize) -> Aged {
+    fn leave(&mut self, place: usize) -> UsedFrame {
         let entry = self.entries[place];
         self.ranks.leave(place);
         self.places.remove(entry.page);
@@ -76,8 +76,8 @@ impl AgedPool {
         entry
     }
 
-    /// Takes in a frame, as the youngest.
-    pub(super) fn join(&mut self, entry: Aged) {
+    /// Adds a frame, as the youngest frame.
+    pub(super) fn join(&mut self, entry: UsedFrame) {
         if self.entries.len() == self.limit {
             self.close_gaps();
         }
@@ -100,10 +100,11 @@ impl AgedPool {
         ranks.clear();
     }
 
-    /// Takes out the frames whose pages were referenced since they joined; tells `left` of each.
+    /// Takes out the frames whose pages were referenced since the frames joined, and hands each to `left`.
     ///
-    /// The frames to look at are those of the pages noted since the last call, or all where these would be fewer.
-    pub(super) fn validate(&mut self, recency: &Recency, mut left: impl FnMut(Aged)) {
+    /// The pool looks at the frames of the pages noted since the last call, or at all frames where these are
+    /// fewer.
+    pub(super) fn validate(&mut self, recency: &Recency, mut left: impl FnMut(UsedFrame)) {
         match recency.news_since(self.seen).filter(|news| news.len() < self.entries.len()) {
             Some(news) => {
                 for &page in news {
@@ -129,16 +130,16 @@ impl AgedPool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Aged, AgedPool, PageId, Recency, Vec};
+    use super::{PageId, Recency, UsedFrame, UsedPool, Vec};
 
     #[derive(Clone, Debug)]
     enum Step {
-        /// Some pages are referenced.
+        /// The lane references these pages.
         Note(Vec<u32>),
-        /// Another lane is followed for so many notes, and the lane goes back.
+        /// Another lane references these pages, and the table of recency goes back.
         Elsewhere(Vec<u32>),
         Validate,
-        /// So many frames join, with the pages of their numbers.
+        /// This many frames join, each with the page of its number.
         Join(usize),
         Take(usize),
     }
@@ -161,7 +162,7 @@ mod tests {
         fn frames_join_and_leave_as_in_a_list(size in 1..300usize, steps in steps()) {
             let frames = 2 * size as u32;
             let (mut recency, mut time) = (Recency::new(), 0);
-            let (mut pool, mut model) = (AgedPool::new(size), Vec::<Aged>::new());
+            let (mut pool, mut model) = (UsedPool::new(size), Vec::<UsedFrame>::new());
             for step in steps {
                 match step {
                     Step::Note(pages) => {
@@ -196,7 +197,7 @@ mod tests {
                         let known: Vec<u32> = model.iter().map(|entry| entry.frame).collect();
                         let free = (0..frames).filter(|frame| !known.contains(frame));
                         for frame in free.take(count.min(size - model.len())) {
-                            let entry = Aged::at(recency.last(PageId(frame)), frame, PageId(frame));
+                            let entry = UsedFrame::at(recency.last(PageId(frame)), frame, PageId(frame));
                             pool.join(entry);
                             model.push(entry);
                         }
