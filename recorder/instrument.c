@@ -1,4 +1,4 @@
-/* What ran: each superblock is cut into stretches at its ways out, each stretch is described once, and generated code
+/* What ran: each superblock is cut into straight-line blocks at its ways out, each block is described once, and generated code
    notes that it ran and at which addresses it referred to data.
 
    Counting rules. An instruction is one fetch each time it starts (each iteration of a repeated string instruction
@@ -16,9 +16,9 @@
 #define MOST_ITEMS 4096
 
 Bool BH_(wanted) = True;
-UInt BH_(stretches) = 0;
+UInt BH_(blocks) = 0;
 
-/* A superblock on its way. */
+/* A superblock that is being instrumented. */
 typedef struct {
    IRSB *out;
    IRTypeEnv *types;
@@ -27,165 +27,165 @@ typedef struct {
    Bool started;
    /* Words noted so far, and when the cursor was last stored. */
    UInt words, stored;
-   /* The open stretch: its items, whether there is one. */
+   /* The open block: its items, whether there is one. */
    Bool open;
    UInt number;
    UInt items;
    ULong item[MOST_ITEMS];
    /* The address of the last item, if that is a load: it may become a modify. */
    IRExpr *load_address;
-} Block;
+} Superblock;
 
-static void emit(Block *block, IRStmt *statement) { addStmtToIRSB(block->out, statement); }
+static void emit(Superblock *sb, IRStmt *statement) { addStmtToIRSB(sb->out, statement); }
 
-static IRExpr *assign(Block *block, IRType type, IRExpr *value)
+static IRExpr *assign(Superblock *sb, IRType type, IRExpr *value)
 {
-   IRTemp temp = newIRTemp(block->out->tyenv, type);
-   emit(block, IRStmt_WrTmp(temp, value));
+   IRTemp temp = newIRTemp(sb->out->tyenv, type);
+   emit(sb, IRStmt_WrTmp(temp, value));
    return IRExpr_RdTmp(temp);
 }
 
 static IRExpr *number(ULong value) { return IRExpr_Const(IRConst_U64(value)); }
 
 /* The place of the word with this index. */
-static IRExpr *place(Block *block, UInt word)
+static IRExpr *place(Superblock *sb, UInt word)
 {
-   IRExpr *base = IRExpr_RdTmp(block->base);
-   return word == 0 ? base : assign(block, Ity_I64, IRExpr_Binop(Iop_Add64, base, number(word * 8ULL)));
+   IRExpr *base = IRExpr_RdTmp(sb->base);
+   return word == 0 ? base : assign(sb, Ity_I64, IRExpr_Binop(Iop_Add64, base, number(word * 8ULL)));
 }
 
-static void note(Block *block, IRExpr *value)
+static void note(Superblock *sb, IRExpr *value)
 {
-   emit(block, IRStmt_Store(Iend_LE, place(block, block->words), value));
-   block->words++;
+   emit(sb, IRStmt_Store(Iend_LE, place(sb, sb->words), value));
+   sb->words++;
 }
 
 /* Room for all the superblock may note, then the cursor. */
-static void start(Block *block)
+static void start(Superblock *sb)
 {
    IRExpr *cursor = number((ULong)&BH_(cursor));
    IRExpr *limit = number((ULong)BH_(limit));
-   IRExpr *now = assign(block, Ity_I64, IRExpr_Load(Iend_LE, Ity_I64, cursor));
-   IRExpr *full = assign(block, Ity_I1, IRExpr_Binop(Iop_CmpLE64U, limit, now));
+   IRExpr *now = assign(sb, Ity_I64, IRExpr_Load(Iend_LE, Ity_I64, cursor));
+   IRExpr *full = assign(sb, Ity_I1, IRExpr_Binop(Iop_CmpLE64U, limit, now));
    IRDirty *flush = unsafeIRDirty_0_N(0, "binhop_flush", VG_(fnptr_to_fnentry)(&BH_(flush)), mkIRExprVec_0());
    flush->guard = full;
-   emit(block, IRStmt_Dirty(flush));
-   block->base = newIRTemp(block->out->tyenv, Ity_I64);
-   emit(block, IRStmt_WrTmp(block->base, IRExpr_Load(Iend_LE, Ity_I64, cursor)));
-   block->started = True;
+   emit(sb, IRStmt_Dirty(flush));
+   sb->base = newIRTemp(sb->out->tyenv, Ity_I64);
+   emit(sb, IRStmt_WrTmp(sb->base, IRExpr_Load(Iend_LE, Ity_I64, cursor)));
+   sb->started = True;
 }
 
-static void open_stretch(Block *block)
+static void open_block(Superblock *sb)
 {
-   if (block->open) return;
-   block->open = True;
-   block->number = BH_(stretches)++;
-   block->items = 0;
-   block->load_address = NULL;
-   note(block, number((ULong)WIRE_RUN << 56 | block->number));
+   if (sb->open) return;
+   sb->open = True;
+   sb->number = BH_(blocks)++;
+   sb->items = 0;
+   sb->load_address = NULL;
+   note(sb, number((ULong)WIRE_RUN << 56 | sb->number));
 }
 
 /* What was noted counts from here, whatever way the superblock is left. */
-static void close_stretch(Block *block)
+static void close_block(Superblock *sb)
 {
-   if (block->open) {
-      BH_(record)(WIRE_STRETCH, block->items + 1);
-      BH_(put)(block->number);
-      for (UInt i = 0; i < block->items; i++) BH_(put)(block->item[i]);
-      block->open = False;
+   if (sb->open) {
+      BH_(record)(WIRE_BLOCK, sb->items + 1);
+      BH_(put)(sb->number);
+      for (UInt i = 0; i < sb->items; i++) BH_(put)(sb->item[i]);
+      sb->open = False;
    }
-   if (block->words != block->stored) {
-      emit(block, IRStmt_Store(Iend_LE, number((ULong)&BH_(cursor)), place(block, block->words)));
-      block->stored = block->words;
+   if (sb->words != sb->stored) {
+      emit(sb, IRStmt_Store(Iend_LE, number((ULong)&BH_(cursor)), place(sb, sb->words)));
+      sb->stored = sb->words;
    }
 }
 
-static void add_item(Block *block, ULong item)
+static void add_item(Superblock *sb, ULong item)
 {
-   open_stretch(block);
-   tl_assert(block->items < MOST_ITEMS);
-   block->item[block->items++] = item;
+   open_block(sb);
+   tl_assert(sb->items < MOST_ITEMS);
+   sb->item[sb->items++] = item;
 }
 
-static void instruction(Block *block, Addr address, UInt length)
+static void instruction(Superblock *sb, Addr address, UInt length)
 {
    /* What cannot be decoded has length 0: it is fetched all the same. */
-   add_item(block, (address & 0xFFFFFFFFFFFFULL) | (ULong)(length == 0 ? 1 : length) << WIRE_ITEM_LENGTH);
-   block->load_address = NULL;
+   add_item(sb, (address & 0xFFFFFFFFFFFFULL) | (ULong)(length == 0 ? 1 : length) << WIRE_ITEM_LENGTH);
+   sb->load_address = NULL;
 }
 
-static void reference(Block *block, UInt kind, UInt size, IRExpr *address, IRExpr *guard)
+static void reference(Superblock *sb, UInt kind, UInt size, IRExpr *address, IRExpr *guard)
 {
    ULong bit = 1ULL << WIRE_ITEM_REFERENCE;
-   if (kind == WIRE_STORE && guard == NULL && block->open && block->load_address != NULL
-       && eqIRAtom(block->load_address, address)
-       && block->item[block->items - 1] == (bit | (ULong)WIRE_LOAD << WIRE_ITEM_KIND | size)) {
-      block->item[block->items - 1] = bit | (ULong)WIRE_MODIFY << WIRE_ITEM_KIND | size;
-      block->load_address = NULL;
+   if (kind == WIRE_STORE && guard == NULL && sb->open && sb->load_address != NULL
+       && eqIRAtom(sb->load_address, address)
+       && sb->item[sb->items - 1] == (bit | (ULong)WIRE_LOAD << WIRE_ITEM_KIND | size)) {
+      sb->item[sb->items - 1] = bit | (ULong)WIRE_MODIFY << WIRE_ITEM_KIND | size;
+      sb->load_address = NULL;
       return;
    }
-   add_item(block, bit | (ULong)kind << WIRE_ITEM_KIND | (ULong)(guard != NULL) << WIRE_ITEM_GUARDED | size);
-   block->load_address = kind == WIRE_LOAD && guard == NULL ? address : NULL;
+   add_item(sb, bit | (ULong)kind << WIRE_ITEM_KIND | (ULong)(guard != NULL) << WIRE_ITEM_GUARDED | size);
+   sb->load_address = kind == WIRE_LOAD && guard == NULL ? address : NULL;
    if (guard == NULL) {
-      note(block, address);
+      note(sb, address);
    } else {
-      note(block, assign(block, Ity_I64, IRExpr_ITE(guard, address, number((ULong)WIRE_NOT_MADE << 56))));
+      note(sb, assign(sb, Ity_I64, IRExpr_ITE(guard, address, number((ULong)WIRE_NOT_MADE << 56))));
    }
 }
 
-static UInt size_of(Block *block, IRExpr *value) { return sizeofIRType(typeOfIRExpr(block->types, value)); }
+static UInt size_of(Superblock *sb, IRExpr *value) { return sizeofIRType(typeOfIRExpr(sb->types, value)); }
 
-static void dirty(Block *block, const IRDirty *call)
+static void dirty(Superblock *sb, const IRDirty *call)
 {
    if (call->mFx == Ifx_None) return;
    IRExpr *guard = call->guard;
    if (guard->tag == Iex_Const && guard->Iex.Const.con->Ico.U1) guard = NULL;
-   if (call->mFx == Ifx_Read || call->mFx == Ifx_Modify) reference(block, WIRE_LOAD, call->mSize, call->mAddr, guard);
-   if (call->mFx == Ifx_Write || call->mFx == Ifx_Modify) reference(block, WIRE_STORE, call->mSize, call->mAddr, guard);
+   if (call->mFx == Ifx_Read || call->mFx == Ifx_Modify) reference(sb, WIRE_LOAD, call->mSize, call->mAddr, guard);
+   if (call->mFx == Ifx_Write || call->mFx == Ifx_Modify) reference(sb, WIRE_STORE, call->mSize, call->mAddr, guard);
 }
 
 /* The references that a statement makes. */
-static void references(Block *block, const IRStmt *statement)
+static void references(Superblock *sb, const IRStmt *statement)
 {
    switch (statement->tag) {
    case Ist_WrTmp: {
       const IRExpr *data = statement->Ist.WrTmp.data;
       if (data->tag == Iex_Load)
-         reference(block, WIRE_LOAD, sizeofIRType(data->Iex.Load.ty), data->Iex.Load.addr, NULL);
+         reference(sb, WIRE_LOAD, sizeofIRType(data->Iex.Load.ty), data->Iex.Load.addr, NULL);
       break;
    }
    case Ist_Store:
-      reference(block, WIRE_STORE, size_of(block, statement->Ist.Store.data), statement->Ist.Store.addr, NULL);
+      reference(sb, WIRE_STORE, size_of(sb, statement->Ist.Store.data), statement->Ist.Store.addr, NULL);
       break;
    case Ist_StoreG: {
       const IRStoreG *store = statement->Ist.StoreG.details;
-      reference(block, WIRE_STORE, size_of(block, store->data), store->addr, store->guard);
+      reference(sb, WIRE_STORE, size_of(sb, store->data), store->addr, store->guard);
       break;
    }
    case Ist_LoadG: {
       const IRLoadG *load = statement->Ist.LoadG.details;
       IRType loaded, widened;
       typeOfIRLoadGOp(load->cvt, &widened, &loaded);
-      reference(block, WIRE_LOAD, sizeofIRType(loaded), load->addr, load->guard);
+      reference(sb, WIRE_LOAD, sizeofIRType(loaded), load->addr, load->guard);
       break;
    }
    case Ist_CAS: {
       const IRCAS *swap = statement->Ist.CAS.details;
-      UInt size = size_of(block, swap->dataLo) * (swap->dataHi != NULL ? 2 : 1);
-      reference(block, WIRE_LOAD, size, swap->addr, NULL);
-      reference(block, WIRE_STORE, size, swap->addr, NULL);
+      UInt size = size_of(sb, swap->dataLo) * (swap->dataHi != NULL ? 2 : 1);
+      reference(sb, WIRE_LOAD, size, swap->addr, NULL);
+      reference(sb, WIRE_STORE, size, swap->addr, NULL);
       break;
    }
    case Ist_LLSC:
       if (statement->Ist.LLSC.storedata == NULL) {
-         IRType type = typeOfIRTemp(block->types, statement->Ist.LLSC.result);
-         reference(block, WIRE_LOAD, sizeofIRType(type), statement->Ist.LLSC.addr, NULL);
+         IRType type = typeOfIRTemp(sb->types, statement->Ist.LLSC.result);
+         reference(sb, WIRE_LOAD, sizeofIRType(type), statement->Ist.LLSC.addr, NULL);
       } else {
-         UInt size = size_of(block, statement->Ist.LLSC.storedata);
-         reference(block, WIRE_STORE, size, statement->Ist.LLSC.addr, NULL);
+         UInt size = size_of(sb, statement->Ist.LLSC.storedata);
+         reference(sb, WIRE_STORE, size, statement->Ist.LLSC.addr, NULL);
       }
       break;
-   case Ist_Dirty: dirty(block, statement->Ist.Dirty.details); break;
+   case Ist_Dirty: dirty(sb, statement->Ist.Dirty.details); break;
    default: break;
    }
 }
@@ -193,38 +193,38 @@ static void references(Block *block, const IRStmt *statement)
 IRSB *BH_(instrument)(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout, const VexGuestExtents *extents,
                       const VexArchInfo *host, IRType guest_word, IRType host_word)
 {
-   static Block block; /* too large for a stack; instrumenting is never interrupted by itself */
+   static Superblock sb; /* too large for a stack; instrumenting is never interrupted by itself */
    (void)closure, (void)layout, (void)extents, (void)host, (void)guest_word, (void)host_word;
    if (BH_(silent) || !BH_(wanted)) return in;
-   block.out = deepCopyIRSBExceptStmts(in);
-   block.types = in->tyenv;
-   block.started = block.open = False;
-   block.words = block.stored = 0;
+   sb.out = deepCopyIRSBExceptStmts(in);
+   sb.types = in->tyenv;
+   sb.started = sb.open = False;
+   sb.words = sb.stored = 0;
 
    Int i = 0;
    /* What stands before the first instruction is the core's. */
-   while (i < in->stmts_used && in->stmts[i]->tag != Ist_IMark) emit(&block, in->stmts[i++]);
+   while (i < in->stmts_used && in->stmts[i]->tag != Ist_IMark) emit(&sb, in->stmts[i++]);
    for (; i < in->stmts_used; i++) {
       IRStmt *statement = in->stmts[i];
       if (statement == NULL || statement->tag == Ist_NoOp) continue;
-      if (!block.started) start(&block);
+      if (!sb.started) start(&sb);
       if (statement->tag == Ist_IMark) {
-         instruction(&block, statement->Ist.IMark.addr, statement->Ist.IMark.len);
-         emit(&block, statement);
+         instruction(&sb, statement->Ist.IMark.addr, statement->Ist.IMark.len);
+         emit(&sb, statement);
       } else if (statement->tag == Ist_Exit) {
-         close_stretch(&block);
-         emit(&block, statement);
+         close_block(&sb);
+         emit(&sb, statement);
       } else {
-         references(&block, statement);
-         emit(&block, statement);
+         references(&sb, statement);
+         emit(&sb, statement);
       }
    }
-   close_stretch(&block);
-   tl_assert(block.words + 2 < BH_SLACK);
-   return block.out;
+   close_block(&sb);
+   tl_assert(sb.words + 2 < BH_SLACK);
+   return sb.out;
 }
 
-/* Behind the cursor stands what the running superblock has noted and not yet made count. The reader knows the stretch
+/* Behind the cursor stands what the running superblock has noted and not yet made count. The reader knows the block
    and takes the references of the instructions before the one that was struck. */
 void BH_(cut_short)(Addr at)
 {

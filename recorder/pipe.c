@@ -117,7 +117,7 @@ void BH_(put_string)(const HChar *text)
 
 /* The name is made with the first number that is free, so that an image after exec, or a process that got the number
    of one that has ended, has a pipe of its own. */
-static void connect(UInt parent, UInt parent_image, UInt stretches)
+static void connect(UInt parent, UInt parent_image, UInt blocks)
 {
    HChar path[4096];
    UInt pid = VG_(getpid)();
@@ -130,7 +130,7 @@ static void connect(UInt parent, UInt parent_image, UInt stretches)
          return;
       }
    }
-   ULong hello[WIRE_HELLO_WORDS] = {(ULong)WIRE_HELLO << 56 | WIRE_VERSION, pid, image, parent, parent_image, stretches};
+   ULong hello[WIRE_HELLO_WORDS] = {(ULong)WIRE_HELLO << 56 | WIRE_VERSION, pid, image, parent, parent_image, blocks};
    HChar control[4096];
    VG_(snprintf)(control, sizeof control, "%s/control", directory);
    /* Without waiting: where nobody reads the control pipe, nobody records. */
@@ -171,5 +171,5 @@ void BH_(reopen_in_child)(void)
    if (BH_(silent)) return;
    if (pipe_fd >= 0) VG_(close)(pipe_fd);
    pipe_fd = -1;
-   connect(VG_(getppid)(), parent_image, BH_(stretches));
+   connect(VG_(getppid)(), parent_image, BH_(blocks));
 }

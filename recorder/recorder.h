@@ -38,10 +38,10 @@ ULong BH_(now)(void);
 
 /* Whether this image's references are wanted. */
 extern Bool BH_(wanted);
-extern UInt BH_(stretches);
+extern UInt BH_(blocks);
 IRSB *BH_(instrument)(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout, const VexGuestExtents *extents,
                       const VexArchInfo *host, IRType guest_word, IRType host_word);
-/* A signal interrupts the program at this instruction: says how far its stretch came. */
+/* A signal interrupts the program at this instruction: says how far its block came. */
 void BH_(cut_short)(Addr at);
 
 /* memory.c: what is mapped. */

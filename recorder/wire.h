@@ -1,10 +1,10 @@
 /* What the recorder writes into its pipe: 64-bit little-endian words. crates/binhop-record/src/wire.rs reads them,
    and its tests read the numbers in this file.
 
-   A word whose top byte is WIRE_RUN says that a *stretch* of instructions ran: straight-line code without a way out
-   in its middle. Its low 32 bits are the stretch's number; as many words follow as the stretch makes data references,
-   each an address (or WIRE_NOT_MADE, where the reference depends on a condition that did not hold). What a stretch is made
-   of was said once before, in a WIRE_STRETCH record: so the pipe carries one word for each stretch and one for each
+   A word whose top byte is WIRE_RUN says that a *straight-line block* ran: instructions without a way out
+   in their middle. Its low 32 bits are the block's number; as many words follow as the block makes data references,
+   each an address (or WIRE_NOT_MADE, where the reference depends on a condition that did not hold). What a block is made
+   of was said once before, in a WIRE_BLOCK record: so the pipe carries one word for each run of a block and one for each
    data reference, not one for each instruction.
 
    A word whose top byte is WIRE_RECORD starts a record: its kind in bits 48 to 55, the number of words that follow in
@@ -24,8 +24,8 @@
 
 /* Kinds of records, and their words. */
 #define WIRE_START 1    /* pid, parent pid, 1 if its references are wanted, string: the program */
-#define WIRE_STRETCH 2  /* number, items */
-#define WIRE_PARTIAL 3  /* address of the instruction that a signal struck, then what the running stretch had noted: its
+#define WIRE_BLOCK 2    /* number, items */
+#define WIRE_PARTIAL 3  /* address of the instruction that a signal struck, then what the running block had noted: its
                            WIRE_RUN word, addresses, and whatever stood behind them, WIRE_PARTIAL_WORDS in all */
 #define WIRE_ENTER 4    /* thread << 32 | call, time, 1 if its first argument is a regular file, 6 arguments */
 #define WIRE_LEAVE 5    /* thread << 32 | call, time, result (negative: error), second argument, device, inode, offset,
@@ -42,7 +42,7 @@
 
 #define WIRE_PARTIAL_WORDS 256
 
-/* Items of a stretch. An instruction: its address in the low 48 bits, its length in bits 48 to 54. A reference: bit 63,
+/* Items of a block. An instruction: its address in the low 48 bits, its length in bits 48 to 54. A reference: bit 63,
    its kind in bits 32 to 33, bit 40 if it depends on a condition, its size in the low 32 bits. */
 #define WIRE_ITEM_LENGTH 48
 #define WIRE_ITEM_REFERENCE 63
@@ -74,7 +74,7 @@
 
 /* What a process image says in the control pipe before it opens its own, one atomic write of these words:
    WIRE_HELLO | version, pid, number of the image, parent's pid, parent's image (or WIRE_NO_IMAGE: not forked from a recorded
-   one), stretches known. Its own pipe is DIRECTORY/PID.NUMBER. */
+   one), blocks known. Its own pipe is DIRECTORY/PID.NUMBER. */
 #define WIRE_HELLO 0xA4
 #define WIRE_HELLO_WORDS 6
 #define WIRE_NO_IMAGE 0xFFFFFFFF

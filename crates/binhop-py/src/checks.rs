@@ -4,14 +4,14 @@ use binhop_trace::lint::Severity;
 use binhop_trace::{inspect, lint};
 use pyo3::prelude::*;
 
-use crate::source::{Stream, json};
+use crate::source::{PyStream, json};
 
 /// Reads a stream (at most `length` references) and reports what is in it and what is missing, as JSON.
 #[pyfunction]
 #[pyo3(name = "inspect", signature = (stream, length=None, progress=None))]
 pub(crate) fn inspect_stream(
     py: Python<'_>,
-    stream: &Stream,
+    stream: &PyStream,
     length: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -26,7 +26,7 @@ pub(crate) fn inspect_stream(
 #[pyo3(name = "lint", signature = (stream, length=None, progress=None))]
 pub(crate) fn lint_stream(
     py: Python<'_>,
-    stream: &Stream,
+    stream: &PyStream,
     length: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {

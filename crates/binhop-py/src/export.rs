@@ -7,12 +7,12 @@ use binhop_sim::{RunOptions, memory_stream};
 use binhop_trace::export::{self, MemoryWriter};
 use pyo3::prelude::*;
 
-use crate::machine::Machine;
+use crate::machine::PyMachine;
 use crate::memory::memory;
 use crate::panic::caught;
 use crate::problem::OrRaise;
 use crate::progress::Progress;
-use crate::source::Stream;
+use crate::source::PyStream;
 
 /// Simulates a stream on a machine under one placement, and exports what reaches memory; how many lines were read and
 /// written, and the file's size, as JSON.
@@ -21,8 +21,8 @@ use crate::source::Stream;
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn export_memory(
     py: Python<'_>,
-    machine: &Machine,
-    stream: &Stream,
+    machine: &PyMachine,
+    stream: &PyStream,
     path: PathBuf,
     to: &str,
     seed: u64,

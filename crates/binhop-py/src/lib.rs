@@ -38,11 +38,11 @@ mod _binhop {
         machines, map_flags, packings, policies, steering_characters, workloads,
     };
     #[pymodule_export]
-    use super::machine::Machine;
+    use super::machine::PyMachine;
     #[pymodule_export]
     use super::mix::mix;
     #[pymodule_export]
-    use super::paging::{PagingOutcome, paging};
+    use super::paging::{PyPagingOutcome, paging};
     #[pymodule_export]
     use super::policy::{PyPool, PyRequest};
     #[pymodule_export]
@@ -50,11 +50,11 @@ mod _binhop {
     #[pymodule_export]
     use super::record::{observe, record, tracing_refused};
     #[pymodule_export]
-    use super::simulate::{Outcome, explain, simulate, unknown};
+    use super::simulate::{PyOutcome, explain, simulate, unknown};
     #[pymodule_export]
-    use super::source::{Stream, format_of_path, made_by};
+    use super::source::{PyStream, format_of_path, made_by};
     #[pymodule_export]
-    use super::table::{LongTable, Table, TableBatches, stored_batches, write_tables};
+    use super::table::{PyLongTable, PyTable, PyTableBatches, stored_batches, write_tables};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -90,11 +90,11 @@ pub(crate) fn event_lines() -> Vec<(&'static str, String)> {
     Op::ALL.iter().map(|&op| (op.name(), line_of(op))).collect()
 }
 
-type Target = (&'static str, Option<u64>, [[f64; 3]; 2]);
+type TargetRow = (&'static str, Option<u64>, [[f64; 3]; 2]);
 
 /// (workload, mean instructions between switches, misses per 1000 instructions at level 2: for 1 and 4 ways,
 /// at 1, 4 and 16 MiB) that the documents give.
 #[pyfunction]
-pub(crate) fn calibration_targets() -> Vec<Target> {
+pub(crate) fn calibration_targets() -> Vec<TargetRow> {
     TARGETS.iter().map(|target| (target.workload, target.switch_interval, target.mpi1000)).collect()
 }

@@ -1,34 +1,34 @@
 //! Machine descriptions: checked when they are made, never changed afterwards.
 
-use binhop_sim::Machine as Checked;
+use binhop_sim::Machine;
 use pyo3::prelude::*;
 
 use crate::problem::OrRaise;
 
 /// A machine: memory, placement, caches, costs. Checked when it is made; it never changes.
-#[pyclass(frozen, module = "binhop._binhop")]
-pub(crate) struct Machine(pub(crate) Checked);
+#[pyclass(frozen, name = "Machine", module = "binhop._binhop")]
+pub(crate) struct PyMachine(pub(crate) Machine);
 
 #[pymethods]
-impl Machine {
+impl PyMachine {
     /// A bundled machine by name, or a TOML file by its path; `settings` are "cache.l2.size=4MiB" and the like.
     #[staticmethod]
     #[pyo3(signature = (name_or_path, settings=Vec::new()))]
     fn load(py: Python<'_>, name_or_path: &str, settings: Vec<String>) -> PyResult<Self> {
-        py.detach(|| Checked::load(name_or_path, &settings)).map(Self).or_raise(py)
+        py.detach(|| Machine::load(name_or_path, &settings)).map(Self).or_raise(py)
     }
 
     /// A machine from TOML text; `place` is what errors call the text.
     #[staticmethod]
     #[pyo3(signature = (toml, place="machine", settings=Vec::new()))]
     fn parse(py: Python<'_>, toml: &str, place: &str, settings: Vec<String>) -> PyResult<Self> {
-        py.detach(|| Checked::parse(toml, place, &settings)).map(Self).or_raise(py)
+        py.detach(|| Machine::parse(toml, place, &settings)).map(Self).or_raise(py)
     }
 
     /// The same machine with other settings.
     #[pyo3(signature = (*settings))]
     fn with_settings(&self, py: Python<'_>, settings: Vec<String>) -> PyResult<Self> {
-        py.detach(|| Checked::parse(&self.0.resolved(), self.0.name(), &settings)).map(Self).or_raise(py)
+        py.detach(|| Machine::parse(&self.0.resolved(), self.0.name(), &settings)).map(Self).or_raise(py)
     }
 
     /// The name under which results show the machine.

@@ -2,12 +2,12 @@
 
 use binhop_base::{Problem, Result};
 use binhop_record::schedule::RoundRobin;
-use binhop_record::{Ends, Input, Latencies, Mix};
+use binhop_record::{EndsWhen, Latencies, Mix, MixInput};
 use binhop_trace::Source;
 use pyo3::prelude::*;
 
-use crate::problem::{OrRaise, told};
-use crate::source::Stream;
+use crate::problem::{OrRaise, problem_of};
+use crate::source::PyStream;
 
 /// One stream out of several. Each input: its name, what opens it as a stream, how many references to read of it.
 /// `quantum` and `latency` (None: by what is waited for) are instructions, `ends` one of all, first and repeat.
@@ -19,18 +19,18 @@ pub(crate) fn mix(
     quantum: u64,
     latency: Option<u64>,
     ends: &str,
-) -> PyResult<Stream> {
+) -> PyResult<PyStream> {
     if quantum == 0 {
         let remedy = "say --quantum 400k";
         return Err(Problem::request("0", "--quantum", "a turn has at least one instruction", remedy))
             .or_raise(py);
     }
     let ends = match ends {
-        "first" => Ends::First,
-        "repeat" => Ends::Repeat,
-        _ => Ends::All,
+        "first" => EndsWhen::First,
+        "repeat" => EndsWhen::Repeat,
+        _ => EndsWhen::All,
     };
-    let inputs = inputs.into_iter().map(|(name, open, length)| Input {
+    let inputs = inputs.into_iter().map(|(name, open, length)| MixInput {
         name,
         open: Box::new(move || Python::attach(|py| opened(py, &open))),
         length,
@@ -38,12 +38,12 @@ pub(crate) fn mix(
     let latencies = latency.map_or_else(Latencies::default, Latencies::all);
     let schedule = Box::new(RoundRobin::new(quantum));
     let mixed = Mix::new(inputs.collect(), schedule, latencies, ends).or_raise(py)?;
-    Ok(Stream::new(Box::new(mixed), None))
+    Ok(PyStream::new(Box::new(mixed), None))
 }
 
 /// A stream that a Python callable opens.
 pub(crate) fn opened(py: Python<'_>, open: &Py<PyAny>) -> Result<Box<dyn Source>> {
-    let stream = open.call0(py).map_err(|error| told(py, &error))?;
-    let stream = stream.bind(py).cast::<Stream>().map_err(|error| told(py, &error.into()))?;
+    let stream = open.call0(py).map_err(|error| problem_of(py, &error))?;
+    let stream = stream.bind(py).cast::<PyStream>().map_err(|error| problem_of(py, &error.into()))?;
     stream.get().take()
 }

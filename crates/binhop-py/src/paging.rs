@@ -10,23 +10,23 @@ use pyo3::prelude::*;
 use crate::panic::caught;
 use crate::problem::OrRaise;
 use crate::progress::Progress;
-use crate::source::Stream;
-use crate::table::Table;
+use crate::source::PyStream;
+use crate::table::PyTable;
 
 /// The results of a pass over a trace.
-#[pyclass(frozen, get_all, module = "binhop._binhop")]
-pub(crate) struct PagingOutcome {
+#[pyclass(frozen, get_all, name = "PagingOutcome", module = "binhop._binhop")]
+pub(crate) struct PyPagingOutcome {
     /// References read.
     references: u64,
     /// Instructions fetched.
     instructions: u64,
     /// Faults: size (bytes), colors, `frames_per_color`, faults.
-    faults: Py<Table>,
+    faults: Py<PyTable>,
     /// The evenness with which pages use the colors: colors, `frames_per_color`, allocated; without the color
     /// counts that exceed the pages.
-    utilization: Py<Table>,
+    utilization: Py<PyTable>,
     /// The pages, in order of first touch: page (virtual number), asid.
-    first_touches: Py<Table>,
+    first_touches: Py<PyTable>,
     /// Notes for the reader.
     notes: Vec<String>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct PagingOutcome {
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn paging(
     py: Python<'_>,
-    stream: &Stream,
+    stream: &PyStream,
     page: &str,
     sizes: Vec<String>,
     colors: Vec<u64>,
@@ -45,7 +45,7 @@ pub(crate) fn paging(
     pid_hash: bool,
     ahead: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<PagingOutcome> {
+) -> PyResult<PyPagingOutcome> {
     let parsed: Result<Vec<Bytes>> = sizes.iter().map(|size| Bytes::parse(size, "sizes")).collect();
     let (sizes, page) = (parsed.or_raise(py)?, Bytes::parse(page, "page").or_raise(py)?);
     let options = PagingOptions { page, sizes, colors, length, pid_hash, ahead };
@@ -60,12 +60,12 @@ pub(crate) fn paging(
         })
     });
     let found = found.map_err(|problem| progress.raise(py, &problem))?;
-    Ok(PagingOutcome {
+    Ok(PyPagingOutcome {
         references: found.references,
         instructions: found.instructions,
-        faults: Py::new(py, Table::new(faults(&options, &found)))?,
-        utilization: Py::new(py, Table::new(used(&options, &found)))?,
-        first_touches: Py::new(py, Table::new(first_touches(&found)))?,
+        faults: Py::new(py, PyTable::new(faults(&options, &found)))?,
+        utilization: Py::new(py, PyTable::new(used(&options, &found)))?,
+        first_touches: Py::new(py, PyTable::new(first_touches(&found)))?,
         notes: notes(&found),
     })
 }

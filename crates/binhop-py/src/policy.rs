@@ -7,7 +7,7 @@ use binhop_os::{Draws, PageRequest, PoolPolicy};
 use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 
-use crate::problem::{raise, told};
+use crate::problem::{problem_of, raise};
 
 /// The page to place.
 #[pyclass(frozen, name = "Request", module = "binhop._binhop")]
@@ -77,17 +77,17 @@ impl PyRequest {
     }
 }
 
-type Frames = Vec<(FrameNo, Option<PageId>)>;
+type PoolFrames = Vec<(FrameNo, Option<PageId>)>;
 
 /// The frames to choose from, least recently used first. It is of use during the call only.
 #[pyclass(frozen, name = "Pool", module = "binhop._binhop")]
 pub(crate) struct PyPool {
     /// Taken away when the call is over: then the frames have moved on.
-    frames: Arc<Mutex<Option<Frames>>>,
+    frames: Arc<Mutex<Option<PoolFrames>>>,
 }
 
 impl PyPool {
-    fn with<T>(&self, py: Python<'_>, look: impl FnOnce(&Frames) -> T) -> PyResult<T> {
+    fn with<T>(&self, py: Python<'_>, look: impl FnOnce(&PoolFrames) -> T) -> PyResult<T> {
         let frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
         frames.as_ref().map(look).ok_or_else(|| {
             let rule = "a pool is of use only while choose() runs: its frames have moved on";
@@ -192,7 +192,7 @@ fn failed(
     let problem = if error.is_instance_of::<PyKeyboardInterrupt>(py) {
         Problem::interrupted()
     } else if is_complete(py, &error) {
-        told(py, &error)
+        problem_of(py, &error)
     } else {
         wrap(&error.to_string())
     };
@@ -207,7 +207,7 @@ impl PoolPolicy for PythonPolicy {
 
     fn choose(&mut self, request: &PageRequest, pool: &binhop_os::Pool<'_>, draws: Draws) -> Result<FrameNo> {
         let choose = self.choose.as_ref().map_err(Clone::clone)?;
-        let frames: Frames = pool.iter().collect();
+        let frames: PoolFrames = pool.iter().collect();
         Python::attach(|py| {
             let shared = Arc::new(Mutex::new(Some(frames)));
             let lent = PyPool { frames: Arc::clone(&shared) };

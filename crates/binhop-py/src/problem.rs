@@ -33,7 +33,7 @@ pub(crate) fn raise(py: Python<'_>, problem: &Problem) -> PyErr {
 }
 
 /// The problem that an exception of ours tells; of another one, its words.
-pub(crate) fn told(py: Python<'_>, error: &PyErr) -> Box<Problem> {
+pub(crate) fn problem_of(py: Python<'_>, error: &PyErr) -> Box<Problem> {
     let value = error.value(py);
     let attribute = |name: &str| value.getattr(name).and_then(|text| text.extract::<String>()).ok();
     let ours = (attribute("value"), attribute("place"), attribute("rule"), attribute("remedy"));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use binhop_base::{Problem, Result};
 use binhop_record::schedule::native::{Native, capture, obstacle};
 use binhop_record::schedule::{BuiltIn, Schedule};
-use binhop_record::{Fetch, Merge, Request, Session, Window, exit_code};
+use binhop_record::{FetchRows, Merge, RecordOptions, Session, Window, exit_code};
 use binhop_trace::Source;
 use binhop_trace::write::{Kept, TraceWriter, Written};
 use pyo3::prelude::*;
@@ -21,16 +21,16 @@ use crate::problem::{OrRaise, raise};
 /// The interval at which the interpreter is asked for signals and the callback is called.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// `Progress` tells how far a recording is.
+/// `RecordProgress` tells how far a recording is.
 #[derive(Default)]
-struct Progress {
+struct RecordProgress {
     references: AtomicU64,
     processes: AtomicU64,
     full: AtomicBool,
 }
 
-/// The file that the trace goes to, and the part of it that is kept.
-struct Part {
+/// The file that the trace goes to, and the part of the recording that is kept.
+struct TraceFile {
     output: PathBuf,
     skip: u64,
     limit: Option<u64>,
@@ -61,15 +61,15 @@ pub(crate) fn record(
     threads: usize,
     tell: Py<PyAny>,
 ) -> PyResult<(i32, String, Vec<String>)> {
-    let fetch = if fetch == "instruction" { Fetch::Instruction } else { Fetch::Run };
-    let request = Request { command, valgrind, only, fetch, directory };
-    let part = Part { output, skip, limit, threads };
+    let fetch = if fetch == "instruction" { FetchRows::Instruction } else { FetchRows::Run };
+    let options = RecordOptions { command, valgrind, only, fetch, directory };
+    let file = TraceFile { output, skip, limit, threads };
     let schedule: Box<dyn Schedule> = match schedule {
         Some((text, place)) => Box::new(Native::load(&text, &place).or_raise(py)?),
         None => Box::new(BuiltIn::new(seed, rate)),
     };
     let mut raised = None;
-    let done = py.detach(|| run(&request, part, schedule, &tell, &mut raised));
+    let done = py.detach(|| run(&options, file, schedule, &tell, &mut raised));
     match (raised, done) {
         (Some(error), _) => Err(error),
         (None, Err(problem)) => Err(raise(py, &problem)),
@@ -78,19 +78,19 @@ pub(crate) fn record(
 }
 
 fn run(
-    request: &Request,
-    part: Part,
+    options: &RecordOptions,
+    file: TraceFile,
     schedule: Box<dyn Schedule>,
     tell: &Py<PyAny>,
     raised: &mut Option<PyErr>,
 ) -> Result<(i32, String, Vec<String>)> {
     // The file's place is taken before the program runs: a wrong path costs nothing.
-    let mut writer = TraceWriter::create(&part.output, &binhop_trace::Meta::default(), part.threads)?;
+    let mut writer = TraceWriter::create(&file.output, &binhop_trace::Meta::default(), file.threads)?;
     writer.set_made_by("record");
-    let mut session = Session::start(request)?;
+    let mut session = Session::start(options)?;
     let merge = Merge::new(session.streams(), schedule, session.meta());
-    let mut window = Window::new(merge, part.skip, part.limit);
-    let progress = Progress::default();
+    let mut window = Window::new(merge, file.skip, file.limit);
+    let progress = RecordProgress::default();
     let done = std::thread::scope(|scope| {
         let (sender, receiver) = channel();
         let progress = &progress;
@@ -112,16 +112,16 @@ fn run(
     let mut nothing = false;
     let kept = done.and_then(|(mut writer, mut meta, failed, said)| {
         notes.extend(said);
-        session.name(&mut meta);
+        session.add_catalog(&mut meta);
         writer.set_meta(&meta);
         nothing = writer.totals().rows() == 0;
         match (writer.finish_what_fits(), failed) {
             (Ok(Kept { written, lost: Some(lost) }), _) => {
                 let rule = "the trace cannot grow further".to_owned();
                 let remedy = "make room or set --limit, and record again".to_owned();
-                Err(cut_short(Problem { rule, remedy, ..*lost }, &part.output, &written))
+                Err(cut_short(Problem { rule, remedy, ..*lost }, &file.output, &written))
             }
-            (Ok(Kept { written, .. }), Some(failed)) => Err(cut_short(*failed, &part.output, &written)),
+            (Ok(Kept { written, .. }), Some(failed)) => Err(cut_short(*failed, &file.output, &written)),
             (Ok(Kept { written, .. }), None) => Ok(written),
             // It broke before there was anything to keep: that is what to tell.
             (Err(_), Some(failed)) => {
@@ -135,7 +135,7 @@ fn run(
     // Whatever became of the trace, the program runs to its end; signals are heard meanwhile.
     while !session.is_over() {
         std::thread::sleep(EVERY);
-        if let Err(error) = told(&session, &progress, tell) {
+        if let Err(error) = report_progress(&session, &progress, tell) {
             *raised = Some(error);
             break;
         }
@@ -143,7 +143,7 @@ fn run(
     let status = session.finish()?;
     notes.extend(session.complaints().into_iter().map(|line| format!("valgrind: {line}")));
     let written = match kept {
-        Err(_) if nothing => return Err(nothing_recorded(request, status)),
+        Err(_) if nothing => return Err(nothing_recorded(options, status)),
         kept => kept?,
     };
     let summary = serde_json::json!({
@@ -159,7 +159,7 @@ fn run(
 type Done = Result<(TraceWriter, binhop_trace::Meta, Option<Box<Problem>>, Vec<String>)>;
 
 /// Writes the stream into the file.
-fn drain(window: &mut Window<Merge>, writer: &mut TraceWriter, progress: &Progress) -> Result<()> {
+fn drain(window: &mut Window<Merge>, writer: &mut TraceWriter, progress: &RecordProgress) -> Result<()> {
     while let Some(batch) = window.next_batch()? {
         writer.push(&batch)?;
         progress.references.store(writer.totals().references, Ordering::Relaxed);
@@ -177,8 +177,8 @@ fn cut_short(failed: Problem, output: &Path, written: &Written) -> Box<Problem> 
 }
 
 /// A program that ended before its first instruction was seen: no program, or one that was killed while it started.
-fn nothing_recorded(request: &Request, status: ExitStatus) -> Box<Problem> {
-    let command = request.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+fn nothing_recorded(options: &RecordOptions, status: ExitStatus) -> Box<Problem> {
+    let command = options.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     Problem::request(
         &status.to_string(),
         &command,
@@ -190,7 +190,7 @@ fn nothing_recorded(request: &Request, status: ExitStatus) -> Box<Problem> {
 fn wait(
     receiver: &Receiver<Done>,
     session: &mut Session,
-    progress: &Progress,
+    progress: &RecordProgress,
     tell: &Py<PyAny>,
     raised: &mut Option<PyErr>,
 ) -> Done {
@@ -202,7 +202,7 @@ fn wait(
                 return Err(Problem::run("no answer", "the recording", "its thread is gone", "report this"));
             }
         }
-        match told(session, progress, tell) {
+        match report_progress(session, progress, tell) {
             Ok(false) => {}
             Ok(true) => session.stop(),
             Err(error) => {
@@ -214,7 +214,7 @@ fn wait(
 }
 
 /// Hears signals, tells how far the recording is; whether it is to end.
-fn told(session: &Session, progress: &Progress, tell: &Py<PyAny>) -> PyResult<bool> {
+fn report_progress(session: &Session, progress: &RecordProgress, tell: &Py<PyAny>) -> PyResult<bool> {
     Python::attach(|py| {
         py.check_signals()?;
         let counts = (

@@ -8,29 +8,29 @@ use binhop_sim::{RunOptions, TraceInput};
 use binhop_trace::Source;
 use pyo3::prelude::*;
 
-use crate::machine::Machine;
+use crate::machine::PyMachine;
 use crate::memory::memory;
 use crate::mix::opened;
 use crate::panic::caught;
 use crate::policy::{PythonPolicy, Raised, is_complete};
 use crate::problem::{OrRaise, raise};
 use crate::progress::Progress;
-use crate::source::Stream;
-use crate::table::{LongTable, Table};
+use crate::source::PyStream;
+use crate::table::{PyLongTable, PyTable};
 
 /// The outcome of a run.
-#[pyclass(frozen, get_all, module = "binhop._binhop")]
-pub(crate) struct Outcome {
+#[pyclass(frozen, get_all, name = "Outcome", module = "binhop._binhop")]
+pub(crate) struct PyOutcome {
     /// The tidy table.
-    results: Py<Table>,
+    results: Py<PyTable>,
     /// Per interval.
-    series: Py<LongTable>,
+    series: Py<PyLongTable>,
     /// Per process.
-    processes: Py<LongTable>,
+    processes: Py<PyLongTable>,
     /// Every placement, if asked for.
-    placements: Option<Py<Table>>,
+    placements: Option<Py<PyTable>>,
     /// Repeated misses by page, if asked for.
-    pages: Option<Py<Table>>,
+    pages: Option<Py<PyTable>>,
     /// Notes for the reader.
     notes: Vec<String>,
     /// The machine, resolved, as TOML.
@@ -46,8 +46,8 @@ pub(crate) struct Outcome {
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn simulate(
     py: Python<'_>,
-    machines: Vec<PyRef<'_, Machine>>,
-    stream: &Stream,
+    machines: Vec<PyRef<'_, PyMachine>>,
+    stream: &PyStream,
     workload: String,
     seeds: Vec<u64>,
     threads: usize,
@@ -60,7 +60,7 @@ pub(crate) fn simulate(
     policy: Option<(String, Py<PyAny>)>,
     progress: Option<Py<PyAny>>,
     again: Option<Py<PyAny>>,
-) -> PyResult<Vec<Outcome>> {
+) -> PyResult<Vec<PyOutcome>> {
     let progress = Progress::new(progress, length);
     let raised = Raised::default();
     let source = stream.take().or_raise(py)?;
@@ -102,12 +102,12 @@ pub(crate) fn simulate(
         error
     })?;
     let outcome = |outcome: binhop_sim::Outcome| {
-        Ok(Outcome {
-            results: Py::new(py, Table::new(outcome.results))?,
-            series: Py::new(py, LongTable(outcome.series))?,
-            processes: Py::new(py, LongTable(outcome.processes))?,
-            placements: outcome.placements.map(|table| Py::new(py, Table::new(table))).transpose()?,
-            pages: outcome.pages.map(|table| Py::new(py, Table::new(table))).transpose()?,
+        Ok(PyOutcome {
+            results: Py::new(py, PyTable::new(outcome.results))?,
+            series: Py::new(py, PyLongTable(outcome.series))?,
+            processes: Py::new(py, PyLongTable(outcome.processes))?,
+            placements: outcome.placements.map(|table| Py::new(py, PyTable::new(table))).transpose()?,
+            pages: outcome.pages.map(|table| Py::new(py, PyTable::new(table))).transpose()?,
             notes: outcome.notes,
             machine: outcome.machine,
         })
@@ -122,7 +122,7 @@ pub(crate) fn simulate(
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn explain(
     py: Python<'_>,
-    machines: Vec<PyRef<'_, Machine>>,
+    machines: Vec<PyRef<'_, PyMachine>>,
     names: Vec<String>,
     seeds: Vec<u64>,
     threads: usize,

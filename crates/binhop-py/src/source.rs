@@ -15,35 +15,35 @@ use pyo3::prelude::*;
 use crate::panic::caught;
 use crate::problem::{OrRaise, check_signals};
 use crate::progress::Progress;
-use crate::table::{StreamSource, Table};
+use crate::table::{PyTable, StreamSource};
 
 /// A stream of events, read once, by one reader.
-#[pyclass(frozen, module = "binhop._binhop")]
-pub(crate) struct Stream {
+#[pyclass(frozen, name = "Stream", module = "binhop._binhop")]
+pub(crate) struct PyStream {
     name: String,
     facts: Option<FileFacts>,
     /// Equal for two streams of the same events: a content hash, or which file it is in which state.
     identity: Option<String>,
-    source: Mutex<Option<Reading>>,
+    source: Mutex<Option<OpenSource>>,
 }
 
 /// The source that is being read. An importer has notes at its end.
-enum Reading {
+enum OpenSource {
     Plain(Box<dyn Source>),
     Imported(Box<dyn import::Importer>),
 }
 
-impl Reading {
+impl OpenSource {
     fn source(&mut self) -> &mut dyn Source {
         match self {
-            Reading::Plain(source) => source.as_mut(),
-            Reading::Imported(importer) => importer.as_mut(),
+            OpenSource::Plain(source) => source.as_mut(),
+            OpenSource::Imported(importer) => importer.as_mut(),
         }
     }
 
     /// Returns notes on what an importer skipped or assumed; `kept`: how many references of it, if not all.
     fn notes(&self, kept: Option<u64>) -> Vec<String> {
-        let Reading::Imported(importer) = self else { return Vec::new() };
+        let OpenSource::Imported(importer) = self else { return Vec::new() };
         let mut notes = importer.notes();
         let read = importer.references();
         if let Some(kept) = kept.filter(|&kept| kept < read && !notes.is_empty()) {
@@ -59,20 +59,20 @@ impl Reading {
     fn write_placement(&self, to: PlacementWriter) -> Result<()> {
         let none = Placements::default();
         let placement = match self {
-            Reading::Plain(_) => None,
-            Reading::Imported(importer) => importer.placement(),
+            OpenSource::Plain(_) => None,
+            OpenSource::Imported(importer) => importer.placement(),
         };
         to.write(placement.unwrap_or(&none))
     }
 }
 
-impl Stream {
+impl PyStream {
     pub(crate) fn new(source: Box<dyn Source>, facts: Option<FileFacts>) -> Self {
         let name = source.name().to_string();
-        Self { name, facts, identity: None, source: Mutex::new(Some(Reading::Plain(source))) }
+        Self { name, facts, identity: None, source: Mutex::new(Some(OpenSource::Plain(source))) }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Reading>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<OpenSource>> {
         self.source.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -104,21 +104,21 @@ impl Stream {
     {
         let progress = Progress::new(progress, length.or(self.references()));
         py.detach(|| {
-            let mut reading = self.take_reading()?;
-            let mut head = Head { source: reading.source(), limit: length.map(Limit::new) };
+            let mut source = self.take_source()?;
+            let mut head = LimitedSource { source: source.source(), limit: length.map(Limit::new) };
             // The facts of a file are about the whole of it.
             let facts = self.facts.as_ref().filter(|_| length.is_none());
             let done = caught(|| work(&mut head, facts, &progress))?;
             let kept = length.zip(head.limit).map(|(length, limit)| length - limit.left());
             if let Some(to) = placement {
-                reading.write_placement(to)?;
+                source.write_placement(to)?;
             }
-            Ok((done, reading.notes(kept)))
+            Ok((done, source.notes(kept)))
         })
         .map_err(|problem: Box<Problem>| progress.raise(py, &problem))
     }
 
-    fn take_reading(&self) -> Result<Reading> {
+    fn take_source(&self) -> Result<OpenSource> {
         self.lock().take().ok_or_else(|| {
             let rule = "a stream of events can be read once";
             Problem::request(&self.name, "trace", rule, "open the trace again")
@@ -127,17 +127,17 @@ impl Stream {
 
     /// The events, for the simulator.
     pub(crate) fn take(&self) -> Result<Box<dyn Source>> {
-        Ok(match self.take_reading()? {
-            Reading::Plain(source) => source,
-            Reading::Imported(importer) => Box::new(Plain(importer)),
+        Ok(match self.take_source()? {
+            OpenSource::Plain(source) => source,
+            OpenSource::Imported(importer) => Box::new(WithoutNotes(importer)),
         })
     }
 }
 
 /// An importer as a plain source: its notes are dropped.
-struct Plain(Box<dyn import::Importer>);
+struct WithoutNotes(Box<dyn import::Importer>);
 
-impl Source for Plain {
+impl Source for WithoutNotes {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -151,12 +151,12 @@ impl Source for Plain {
 
 /// As much of another source as a length leaves; and the place where Ctrl-C is noticed when the input ends, so that a
 /// producer killed by the same Ctrl-C does not leave half a trace behind.
-struct Head<'a> {
+struct LimitedSource<'a> {
     source: &'a mut dyn Source,
     limit: Option<Limit>,
 }
 
-impl Source for Head<'_> {
+impl Source for LimitedSource<'_> {
     fn name(&self) -> &str {
         self.source.name()
     }
@@ -181,7 +181,7 @@ impl Source for Head<'_> {
 }
 
 #[pymethods]
-impl Stream {
+impl PyStream {
     /// A trace file of binhop's own schema.
     #[staticmethod]
     fn file(py: Python<'_>, path: &str) -> PyResult<Self> {
@@ -199,7 +199,7 @@ impl Stream {
         let importer = py.detach(|| import::open(path, format)).or_raise(py)?;
         let name = importer.name().to_string();
         let identity = importer.identity();
-        Ok(Self { name, facts: None, identity, source: Mutex::new(Some(Reading::Imported(importer))) })
+        Ok(Self { name, facts: None, identity, source: Mutex::new(Some(OpenSource::Imported(importer))) })
     }
 
     /// A built-in workload. It never ends.
@@ -224,7 +224,7 @@ impl Stream {
     /// Returns what is known about the whole, as JSON; empty once the stream is given away. Of a foreign trace it
     /// is complete once the trace has been read.
     fn meta(&self, py: Python<'_>) -> String {
-        py.detach(|| self.lock().as_mut().map_or_else(String::new, |reading| json(reading.source().meta())))
+        py.detach(|| self.lock().as_mut().map_or_else(String::new, |open| json(open.source().meta())))
     }
 
     /// The identity that two streams of the same events have in common: a content hash, or which file it is in
@@ -247,13 +247,11 @@ impl Stream {
     }
 
     /// The next events, or None at the end.
-    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<PyTable>> {
         let batch = py
-            .detach(|| {
-                caught(|| self.lock().as_mut().map_or(Ok(None), |reading| reading.source().next_batch()))
-            })
+            .detach(|| caught(|| self.lock().as_mut().map_or(Ok(None), |open| open.source().next_batch())))
             .or_raise(py)?;
-        Ok(batch.map(|batch| Table::new(batch.to_record_batch())))
+        Ok(batch.map(|batch| PyTable::new(batch.to_record_batch())))
     }
 
     /// Writes the events (at most `length` references) into a trace file on so many threads,
@@ -365,7 +363,7 @@ impl Stream {
     }
 }
 
-impl Stream {
+impl PyStream {
     fn part(
         &self,
         py: Python<'_>,

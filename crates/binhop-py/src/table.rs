@@ -23,20 +23,20 @@ use crate::problem::{OrRaise, check_signals, raise};
 const STREAM: &CStr = c"arrow_array_stream";
 
 /// A table: anything that reads Arrow (Polars, pyarrow, DuckDB, …) takes it without a copy.
-#[pyclass(frozen, module = "binhop._binhop")]
-pub(crate) struct Table {
+#[pyclass(frozen, name = "Table", module = "binhop._binhop")]
+pub(crate) struct PyTable {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
-impl Table {
+impl PyTable {
     pub(crate) fn new(batch: RecordBatch) -> Self {
         Self { schema: batch.schema(), batches: vec![batch] }
     }
 }
 
 #[pymethods]
-impl Table {
+impl PyTable {
     /// The table as an Arrow C stream.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
@@ -52,11 +52,11 @@ impl Table {
 }
 
 /// A table whose rows are made as they are read, by whatever reads Arrow streams.
-#[pyclass(frozen, module = "binhop._binhop")]
-pub(crate) struct LongTable(pub(crate) binhop_sim::LongTable);
+#[pyclass(frozen, name = "LongTable", module = "binhop._binhop")]
+pub(crate) struct PyLongTable(pub(crate) binhop_sim::LongTable);
 
 #[pymethods]
-impl LongTable {
+impl PyLongTable {
     /// Tables of one kind, one below the other.
     #[staticmethod]
     fn join(first: &Self, others: Vec<PyRef<'_, Self>>) -> Self {
@@ -72,9 +72,9 @@ impl LongTable {
     }
 
     /// The table in pieces of some thousands of rows, in order: at least one, which may be empty.
-    fn batches(&self) -> TableBatches {
+    fn batches(&self) -> PyTableBatches {
         let batches = self.0.batches();
-        TableBatches::new(batches.schema(), Box::new(batches))
+        PyTableBatches::new(batches.schema(), Box::new(batches))
     }
 
     /// The table as an Arrow C stream.
@@ -95,54 +95,54 @@ impl LongTable {
 
 /// The pieces of a table that may be longer than memory holds. Only one of them is in memory, and
 /// Python hears of signals between them.
-#[pyclass(frozen, module = "binhop._binhop")]
-pub(crate) struct TableBatches {
+#[pyclass(frozen, name = "TableBatches", module = "binhop._binhop")]
+pub(crate) struct PyTableBatches {
     schema: SchemaRef,
-    state: Mutex<Pieces>,
+    state: Mutex<BatchState>,
 }
 
-struct Pieces {
+struct BatchState {
     batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
     /// True if no batch was taken yet.
     first: bool,
 }
 
-impl TableBatches {
+impl PyTableBatches {
     fn new(schema: SchemaRef, batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>) -> Self {
-        Self { schema, state: Mutex::new(Pieces { batches, first: true }) }
+        Self { schema, state: Mutex::new(BatchState { batches, first: true }) }
     }
 }
 
 #[pymethods]
-impl TableBatches {
+impl PyTableBatches {
     fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
         this
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyTable>> {
         let next = py.detach(|| {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let first = std::mem::replace(&mut state.first, false);
             let next = caught(|| state.batches.next().transpose())?;
             Ok(next.or_else(|| first.then(|| RecordBatch::new_empty(Arc::clone(&self.schema)))))
         });
-        Ok(next.or_raise(py)?.map(Table::new))
+        Ok(next.or_raise(py)?.map(PyTable::new))
     }
 }
 
 /// The pieces of a table in a Parquet file that `write_tables` or a `LongTable` wrote.
 #[pyfunction]
-pub(crate) fn stored_batches(py: Python<'_>, path: PathBuf) -> PyResult<TableBatches> {
+pub(crate) fn stored_batches(py: Python<'_>, path: PathBuf) -> PyResult<PyTableBatches> {
     let batches = py.detach(|| caught(|| binhop_sim::StoredBatches::open(&path))).or_raise(py)?;
-    Ok(TableBatches::new(batches.schema(), Box::new(batches)))
+    Ok(PyTableBatches::new(batches.schema(), Box::new(batches)))
 }
 
-/// Writes tables that speak Arrow one below the other to a Parquet file, as a [`LongTable`] of the same rows is written. They
+/// Writes tables that speak Arrow one below the other to a Parquet file, as a [`PyLongTable`] of the same rows is written. They
 /// are taken one after the other, the columns from the first. The interpreter is free meanwhile, and a signal ends the
 /// work: a stream may be read on any thread, and a stream that runs Python takes the interpreter itself.
 #[pyfunction]
 pub(crate) fn write_tables(py: Python<'_>, tables: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<()> {
-    let mut tables = Tables { tables: tables.try_iter()?.unbind(), reader: None, raised: None };
+    let mut tables = ChainedTables { tables: tables.try_iter()?.unbind(), reader: None, raised: None };
     let first = tables.advance(py)?;
     let Some(schema) = first.then(|| tables.reader.as_ref().map(RecordBatchReader::schema)).flatten() else {
         let rule = "a file of a table has the columns of the first piece, and there is none";
@@ -156,15 +156,15 @@ pub(crate) fn write_tables(py: Python<'_>, tables: &Bound<'_, PyAny>, path: Path
     }
 }
 
-/// `Tables` reads the batches of one table after the other.
-struct Tables {
+/// `ChainedTables` reads the batches of one table after the other.
+struct ChainedTables {
     tables: Py<PyIterator>,
     reader: Option<RecordBatchStreamReader>,
     /// The error of the iterator, or of a stream.
     raised: Option<PyErr>,
 }
 
-impl Tables {
+impl ChainedTables {
     /// Begins with the next table; `false` if there is none.
     fn advance(&mut self, py: Python<'_>) -> PyResult<bool> {
         self.reader = None; // What was read is dropped before more is made.
@@ -191,7 +191,7 @@ impl Tables {
     }
 }
 
-impl Iterator for Tables {
+impl Iterator for ChainedTables {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {

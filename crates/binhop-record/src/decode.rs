@@ -12,32 +12,32 @@ use binhop_trace::event::{Cause, Op};
 use binhop_trace::import::rows::Rows;
 
 use crate::areas::{Area, Areas};
-use crate::names::Names;
+use crate::catalog::Catalog;
+use crate::code_blocks::{CodeBlocks, FetchRows};
 use crate::piece::Piece;
 use crate::schedule::calls::{Descriptor, waits};
-use crate::stretch::{Fetch, Stretches};
 use crate::wire;
 
 /// A batch of rows is handed on when it has so many.
 const BATCH_ROWS: usize = 1 << 16;
 /// The pages that mappings are counted in. The recorder knows one platform.
 pub(crate) const PAGE: u64 = 4096;
-/// Words to feed at once: one that says that a stretch ran may make thousands of rows.
-pub(crate) const MOST_AT_ONCE: usize = 1 << 10;
+/// Words to feed at once: one that says that a block ran may make thousands of rows.
+pub(crate) const FEED_WORDS: usize = 1 << 10;
 /// No record is longer: a call of 1200 ranges, a path, or a superblock's items.
-const LONGEST_RECORD: u64 = 16 << 10;
+const MAX_RECORD_WORDS: u64 = 16 << 10;
 
 /// Decodes the stream of one process.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    stretches: Stretches,
-    fetch: Fetch,
+    blocks: CodeBlocks,
+    fetch: FetchRows,
     rows: Rows,
     areas: Areas,
-    names: Arc<Mutex<Names>>,
+    catalog: Arc<Mutex<Catalog>>,
     pieces: VecDeque<Piece>,
-    /// What each child knows that was made since [`Decoder::born`] was asked.
-    born: Vec<(u64, Decoder)>,
+    /// What each child knows that was made since [`Decoder::take_children`] was asked.
+    children: Vec<(u64, Decoder)>,
     /// Words of a record or run that the last chunk cut in two.
     rest: Vec<u64>,
     /// The program that runs, and whether its references are wanted; none before it starts.
@@ -50,15 +50,15 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    pub(crate) fn new(fetch: Fetch, names: Arc<Mutex<Names>>) -> Self {
+    pub(crate) fn new(fetch: FetchRows, catalog: Arc<Mutex<Catalog>>) -> Self {
         Self {
-            stretches: Stretches::new(fetch),
+            blocks: CodeBlocks::new(fetch),
             fetch,
             rows: Rows::with_capacity(BATCH_ROWS),
             areas: Areas::default(),
-            names,
+            catalog,
             pieces: VecDeque::new(),
-            born: Vec::new(),
+            children: Vec::new(),
             rest: Vec::new(),
             program: None,
             heap: None,
@@ -68,18 +68,18 @@ impl Decoder {
     }
 
     /// The processes that were made, by their ids, each with the decoder of its stream.
-    pub(crate) fn born(&mut self) -> Vec<(u64, Decoder)> {
-        std::mem::take(&mut self.born)
+    pub(crate) fn take_children(&mut self) -> Vec<(u64, Decoder)> {
+        std::mem::take(&mut self.children)
     }
 
     /// The decoder of a process that this one makes just now: it knows what this one knows.
     fn child(&mut self) -> Self {
         Self {
-            stretches: self.stretches.child(),
+            blocks: self.blocks.child(),
             areas: self.areas.clone(),
             program: self.program.clone(),
             heap: self.heap,
-            ..Self::new(self.fetch, Arc::clone(&self.names))
+            ..Self::new(self.fetch, Arc::clone(&self.catalog))
         }
     }
 
@@ -98,16 +98,16 @@ impl Decoder {
         self.pieces.pop_front()
     }
 
-    /// Another image of the process starts to write: it describes its own stretches.
+    /// Another image of the process starts to write: it describes its own blocks.
     pub(crate) fn new_image(&mut self) {
         self.rest.clear();
-        self.stretches = Stretches::new(self.fetch);
+        self.blocks = CodeBlocks::new(self.fetch);
     }
 
     /// The image writes no more: what is open ends. Words of a record that was cut off are dropped.
     pub(crate) fn image_ends(&mut self) {
         self.rest.clear();
-        self.point();
+        self.end_rows();
     }
 
     /// Takes the next words.
@@ -134,18 +134,18 @@ impl Decoder {
         while let Some(&word) = words.get(at) {
             if wire::tag(word) == wire::RUN {
                 let number = wire::low(word) as usize;
-                let Some(stretch) = self.stretches.stretch(number) else {
-                    return Err(self.wrong(at, &format!("stretch {number} runs before it is described")));
+                let Some(block) = self.blocks.block(number) else {
+                    return Err(self.wrong(at, &format!("block {number} runs before it is described")));
                 };
-                let Some(addresses) = words.get(at + 1..at + 1 + stretch.references) else { break };
-                stretch.run(addresses, &mut self.rows);
+                let Some(addresses) = words.get(at + 1..at + 1 + block.references) else { break };
+                block.run(addresses, &mut self.rows);
                 at += 1 + addresses.len();
                 if self.rows.len() >= BATCH_ROWS {
-                    self.hand_on();
+                    self.flush_rows();
                 }
             } else if wire::tag(word) == wire::RECORD {
                 let length = wire::low(word);
-                if length > LONGEST_RECORD {
+                if length > MAX_RECORD_WORDS {
                     return Err(self.wrong(at, &format!("a record of {length} words")));
                 }
                 let Some(record) = words.get(at + 1..at + 1 + length as usize) else { break };
@@ -163,12 +163,12 @@ impl Decoder {
         format!("word {}: {what}", self.read + at as u64)
     }
 
-    fn names(&self) -> std::sync::MutexGuard<'_, Names> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    fn catalog(&self) -> std::sync::MutexGuard<'_, Catalog> {
+        self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finished rows become a piece.
-    fn hand_on(&mut self) {
+    fn flush_rows(&mut self) {
         if !self.rows.is_empty() {
             let room = if self.rows.len() < BATCH_ROWS { 64 } else { BATCH_ROWS };
             self.pieces.push_back(Piece::Rows(self.rows.take(room)));
@@ -176,13 +176,13 @@ impl Decoder {
     }
 
     /// Everything up to here becomes a piece, so that a point may follow.
-    fn point(&mut self) {
+    fn end_rows(&mut self) {
         self.rows.end_run();
-        self.hand_on();
+        self.flush_rows();
     }
 
     fn push(&mut self, point: Piece) {
-        self.point();
+        self.end_rows();
         self.pieces.push_back(point);
     }
 }
@@ -192,9 +192,9 @@ impl Decoder {
     fn record(&mut self, kind: u64, words: &[u64]) -> Result<(), String> {
         match (kind, words) {
             (wire::START, [_, _, wanted, name @ ..]) => self.starts(text(name)?, *wanted != 0),
-            (wire::STRETCH, [number, items @ ..]) => self.stretches.describe(*number, items)?,
+            (wire::BLOCK, [number, items @ ..]) => self.blocks.describe(*number, items)?,
             (wire::PARTIAL, [struck, run, noted @ ..]) => {
-                self.stretches.partial(wire::low(*run) as usize, *struck, noted, &mut self.rows);
+                self.blocks.partial(wire::low(*run) as usize, *struck, noted, &mut self.rows);
             }
             (wire::ENTER, &[call, time, regular, ref args @ ..]) if args.len() == 6 => {
                 let (tid, number) = thread_and_call(call);
@@ -208,7 +208,9 @@ impl Decoder {
                 self.leaves(call);
             }
             (wire::TIME, &[time]) => self.push(Piece::Time { time }),
-            (wire::FILE, [device, inode, path @ ..]) => self.names().tell((*device, *inode), &text(path)?),
+            (wire::FILE, [device, inode, path @ ..]) => {
+                self.catalog().name_file((*device, *inode), &text(path)?)
+            }
             (wire::MAP, &[start, bytes, flags, device, inode, offset]) => {
                 self.maps(start, bytes, flags, (device, inode), offset)?;
             }
@@ -233,7 +235,7 @@ impl Decoder {
             }
             (wire::FORK, &[child]) => {
                 let decoder = self.child();
-                self.born.push((child, decoder));
+                self.children.push((child, decoder));
                 self.push(Piece::Fork { child });
             }
             (wire::EXIT, &[_, time]) => {
@@ -289,7 +291,7 @@ impl Decoder {
         let longest = ranges.iter().map(|range| range.1).max();
         let main = ranges.iter().position(|range| Some(range.1) == longest);
         let (start, bytes, _) = main.map_or((0, 0, 0), |main| ranges[main]);
-        let file = (inode != 0).then(|| self.names().file((device, inode)));
+        let file = (inode != 0).then(|| self.catalog().file((device, inode)));
         let offset = file.and_then(|_| (offset != u64::MAX).then_some(offset));
         self.event(Op::Syscall, start, bytes, number, [file, offset]);
         for (_, range) in ranges.iter().enumerate().filter(|(index, _)| Some(*index) != main) {
@@ -308,16 +310,16 @@ impl Decoder {
         let end = end_of(start, bytes)?;
         let shared = flags & wire::SHARED != 0;
         let (segment, first) = match flags >> wire::KIND {
-            wire::ANONYMOUS if shared => (Some(self.names().fresh(None, "shared memory")), 0),
+            wire::ANONYMOUS if shared => (Some(self.catalog().new_segment(None, "shared memory")), 0),
             wire::ANONYMOUS => (None, 0),
-            wire::MAPPED_FILE => (Some(self.names().file_segment(file)), offset),
-            wire::STACK => (Some(self.names().fresh(None, "stack")), 0),
+            wire::MAPPED_FILE => (Some(self.catalog().file_segment(file)), offset),
+            wire::STACK => (Some(self.catalog().new_segment(None, "stack")), 0),
             wire::HEAP => {
-                let heap = self.heap.unwrap_or_else(|| (self.names().fresh(None, "heap"), start));
+                let heap = self.heap.unwrap_or_else(|| (self.catalog().new_segment(None, "heap"), start));
                 self.heap = Some(heap);
                 (Some(heap.0), start.wrapping_sub(heap.1))
             }
-            wire::SYSTEM_V => (Some(self.names().shared_memory(file.1)), 0),
+            wire::SYSTEM_V => (Some(self.catalog().shared_memory(file.1)), 0),
             other => return Err(format!("a mapping of kind {other}")),
         };
         let flags = (flags & ((1 << wire::KIND) - 1)) as u32;
@@ -396,13 +398,13 @@ fn pages(start: u64, end: u64) -> u32 {
 /// # Errors
 /// What no recorder writes: which word, and why.
 #[doc(hidden)]
-pub fn read_pipe(bytes: &[u8], fetch: Fetch) -> Result<u64, String> {
+pub fn read_pipe(bytes: &[u8], fetch: FetchRows) -> Result<u64, String> {
     let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
     let mut decoder = Decoder::new(fetch, Arc::default());
     let mut rows = 0;
-    for part in words.chunks(MOST_AT_ONCE) {
+    for part in words.chunks(FEED_WORDS) {
         decoder.feed(part)?;
-        drop(decoder.born());
+        drop(decoder.take_children());
         while let Some(piece) = decoder.piece() {
             rows += if let Piece::Rows(batch) = piece { batch.len() as u64 } else { 0 };
         }

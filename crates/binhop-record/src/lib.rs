@@ -1,27 +1,28 @@
 //! Recordings of real programs: from the recorder's pipes to one trace.
 
 mod areas;
+mod batch_builder;
+mod catalog;
+mod code_blocks;
 mod decode;
-mod member;
+mod live_process;
 pub mod merge;
 pub mod mix;
-mod names;
 pub mod piece;
 mod pipes;
-mod process;
+mod recorded;
 pub mod schedule;
 pub mod session;
 mod spool;
-mod stretch;
-mod weave;
+mod turn;
 mod window;
 mod wire;
 
+pub use code_blocks::FetchRows;
 #[doc(hidden)]
 pub use decode::read_pipe;
 pub use merge::Merge;
-pub use mix::{Ends, Input, Latencies, Mix};
-pub use piece::{Piece, ProcessStream, Streams, Waits};
-pub use session::{Request, Session, exit_code};
-pub use stretch::Fetch;
+pub use mix::{EndsWhen, Latencies, Mix, MixInput};
+pub use piece::{Piece, ProcessStream, ProcessStreams, WaitsFor};
+pub use session::{RecordOptions, Session, exit_code};
 pub use window::Window;

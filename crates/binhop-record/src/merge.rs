@@ -5,7 +5,7 @@
 //!
 //! **Who may run.** Each process has a clock: the recorder's time of its last system call (or time piece) that the
 //! merged stream has passed. A process that returns at time t from a call that brings something from others
-//! ([`Waits::Given`], [`Waits::Child`]), or that waited in one ([`Waits::Room`], longer than [`Merge::patience`]),
+//! ([`WaitsFor::Given`], [`WaitsFor::Child`]), or that waited in one ([`WaitsFor::Room`], longer than [`Merge::wait_threshold`]),
 //! goes on only once every other process has done all it did before t. So nothing is read before it was written, and
 //! nobody sees a child end before it does. A process that waits for a child of which none has ended holds nobody
 //! up, and others do not wait to hear when it returns: where a signal ended its call, it goes on late.
@@ -25,19 +25,20 @@ use binhop_base::{Problem, Result};
 use binhop_trace::event::{Cause, Process};
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
-use crate::member::{Member, Wait};
-use crate::piece::{Piece, ProcessStream, Streams, Waits};
+use crate::batch_builder::BatchBuilder;
+use crate::live_process::{LiveProcess, Wait};
+use crate::piece::{Piece, ProcessStream, ProcessStreams, WaitsFor};
 use crate::schedule::{Ready, Schedule, calls};
-use crate::weave::{Weave, cut};
+use crate::turn::rows_within;
 
 /// The processes of a recording as one stream of events.
 pub struct Merge {
     meta: Meta,
-    streams: Box<dyn Streams>,
+    streams: Box<dyn ProcessStreams>,
     schedule: Box<dyn Schedule>,
-    weave: Weave,
+    batches: BatchBuilder,
     /// The live processes, by address space.
-    members: BTreeMap<u32, Member>,
+    processes: BTreeMap<u32, LiveProcess>,
     /// Who runs; `None` before the start and after the end.
     running: Option<u32>,
     born: u32,
@@ -55,20 +56,20 @@ impl Merge {
     ///
     /// Under the recorder a call that does not wait takes some 5 µs; waking another process takes longer (ours).
     #[must_use]
-    pub const fn patience(result: i64) -> u64 {
+    pub const fn wait_threshold(result: i64) -> u64 {
         20_000 + if result > 0 { result as u64 / 4 } else { 0 }
     }
 
     /// Merges the processes of a recording. Of `meta`, what the merge knows better is replaced: processes, schedule.
     #[must_use]
-    pub fn new(streams: Box<dyn Streams>, schedule: Box<dyn Schedule>, meta: Meta) -> Self {
+    pub fn new(streams: Box<dyn ProcessStreams>, schedule: Box<dyn Schedule>, meta: Meta) -> Self {
         let meta = Meta { processes: BTreeMap::new(), schedule: Some(schedule.name().to_owned()), ..meta };
         Self {
             meta,
             streams,
             schedule,
-            weave: Weave::default(),
-            members: BTreeMap::new(),
+            batches: BatchBuilder::default(),
+            processes: BTreeMap::new(),
             running: None,
             born: 0,
             started: false,
@@ -87,7 +88,7 @@ impl Merge {
     /// How many processes live at this point of the merged stream.
     #[must_use]
     pub fn live(&self) -> usize {
-        self.members.len()
+        self.processes.len()
     }
 
     /// What a user should know of how the processes were put in order, one sentence each.
@@ -96,14 +97,14 @@ impl Merge {
         self.schedule.notes()
     }
 
-    fn member(&mut self, asid: u32) -> &mut Member {
-        self.members.get_mut(&asid).expect("it lives")
+    fn process(&mut self, asid: u32) -> &mut LiveProcess {
+        self.processes.get_mut(&asid).expect("it lives")
     }
 
     fn start(&mut self) -> Result<()> {
         self.started = true;
         if let Some(stream) = self.streams.root()? {
-            let asid = self.admit(stream, None, 0);
+            let asid = self.add_process(stream, None, 0);
             self.schedule.choose(&[Ready { asid, last_turn: 0 }]);
             self.begin_turn(asid);
         }
@@ -111,13 +112,13 @@ impl Merge {
     }
 
     /// A process is born.
-    fn admit(&mut self, stream: Box<dyn ProcessStream>, parent: Option<u32>, clock: u64) -> u32 {
+    fn add_process(&mut self, stream: Box<dyn ProcessStream>, parent: Option<u32>, clock: u64) -> u32 {
         let asid = self.born;
         self.born += 1;
         let command = Some(stream.command().to_owned()).filter(|command| !command.is_empty());
         self.meta.processes.insert(asid, Process { pid: Some(stream.pid()), command, parent });
-        self.members.insert(asid, Member::new(stream, asid, parent, clock));
-        self.schedule.born(asid, parent);
+        self.processes.insert(asid, LiveProcess::new(stream, asid, parent, clock));
+        self.schedule.started(asid, parent);
         asid
     }
 
@@ -127,20 +128,20 @@ impl Merge {
         self.left = self.schedule.turn(asid);
         self.fresh = true;
         if let Some(time) = self.schedule.time() {
-            self.weave.event(Op::Time, time, 0, [None; 2]);
+            self.batches.event(Op::Time, time, 0, [None; 2]);
         }
         let turn = self.turns;
-        self.member(asid).resume(turn);
+        self.process(asid).begin_turn(turn);
     }
 
     /// Takes one piece of whoever runs.
     fn step(&mut self, asid: u32) -> Result<()> {
-        let member = self.member(asid);
-        match member.take()? {
+        let process = self.process(asid);
+        match process.take()? {
             Some(Piece::Rows(rows)) => self.rows(asid, &rows),
             Some(Piece::Enter { tid, number, waits, time }) => {
-                self.hand_over(asid);
-                self.member(asid).enter(tid, number, waits, time);
+                self.switch_thread(asid);
+                self.process(asid).enter(tid, number, waits, time);
                 self.entered(asid, number, waits)
             }
             Some(Piece::Leave { tid, number, time, result }) => {
@@ -149,25 +150,25 @@ impl Merge {
                     self.fork_in_call(asid)?;
                 }
                 if let Some((number, wait)) = self.must_wait(asid, tid, time, result)? {
-                    let member = self.member(asid);
-                    member.hold(Some(Piece::Leave { tid, number, time, result }));
+                    let process = self.process(asid);
+                    process.put_back(Some(Piece::Leave { tid, number, time, result }));
                     return self.wait(asid, number, wait);
                 }
                 self.passed(asid, tid, number, time, result);
                 Ok(())
             }
             Some(Piece::Time { time }) => {
-                member.reached(time);
+                process.advance_clock(time);
                 Ok(())
             }
             Some(Piece::Thread { tid, cause, number }) => {
-                member.hand_over(tid, cause, number);
+                process.switch_thread(tid, cause, number);
                 Ok(())
             }
             Some(Piece::Fork { child }) => self.fork(asid, child),
             Some(Piece::Exec { command }) => {
-                member.exec();
-                self.weave.event(Op::Exec, asid.into(), 0, [None; 2]);
+                process.exec();
+                self.batches.event(Op::Exec, asid.into(), 0, [None; 2]);
                 self.meta.processes.entry(asid).or_default().command = Some(command);
                 Ok(())
             }
@@ -176,50 +177,50 @@ impl Merge {
     }
 
     /// If another thread of the running process goes on: says so.
-    fn hand_over(&mut self, asid: u32) {
-        let member = self.member(asid);
-        if let Some((tid, cause, number)) = member.thread.take() {
-            member.tid = tid;
-            self.weave.switch(asid, tid, cause, number);
+    fn switch_thread(&mut self, asid: u32) {
+        let process = self.process(asid);
+        if let Some((tid, cause, number)) = process.thread.take() {
+            process.tid = tid;
+            self.batches.switch(asid, tid, cause, number);
         }
     }
 
     fn rows(&mut self, asid: u32, rows: &EventBatch) -> Result<()> {
-        self.hand_over(asid);
-        self.member(asid).idle = None;
-        let alone = self.members.len() == 1;
-        let (end, ran) = cut(rows, if alone { u64::MAX } else { self.left }, self.fresh);
+        self.switch_thread(asid);
+        self.process(asid).open_call = None;
+        let alone = self.processes.len() == 1;
+        let (end, ran) = rows_within(rows, if alone { u64::MAX } else { self.left }, self.fresh);
         self.schedule.ran(asid, ran);
         if alone {
-            self.weave.rows(rows.clone());
+            self.batches.rows(rows.clone());
             return Ok(());
         }
         self.fresh &= ran == 0;
         self.left = self.left.saturating_sub(ran);
         if end > 0 {
-            self.weave.rows(rows.slice(0, end));
+            self.batches.rows(rows.slice(0, end));
         }
         if end == rows.len() {
             return Ok(());
         }
-        self.member(asid).hold(Some(Piece::Rows(rows.slice(end, rows.len() - end))));
+        self.process(asid).put_back(Some(Piece::Rows(rows.slice(end, rows.len() - end))));
         self.next_turn(Some(asid), self.schedule.cause(), None)
     }
 
     /// The running process is in a call. It leaves at once if it cannot go past it before others have run, whenever it returns.
-    fn entered(&mut self, asid: u32, number: u32, waits: Waits) -> Result<()> {
-        let member = self.member(asid);
-        let entered = member.clock;
-        let parked = waits == Waits::Child && member.children > 0 && member.ended == 0;
-        let mut others = self.members.values().filter(|member| member.asid != asid);
-        if parked || waits == Waits::Given && others.any(|member| member.is_behind(entered)) {
+    fn entered(&mut self, asid: u32, number: u32, waits: WaitsFor) -> Result<()> {
+        let process = self.process(asid);
+        let entered = process.clock;
+        let parked = waits == WaitsFor::Child && process.children > 0 && process.ended == 0;
+        let mut others = self.processes.values().filter(|process| process.asid != asid);
+        if parked || waits == WaitsFor::Given && others.any(|process| process.is_behind(entered)) {
             self.schedule.entered(asid, number);
-            return self.wait(asid, number, Wait { entered, leave: None, child: waits == Waits::Child });
+            return self.wait(asid, number, Wait { entered, leave: None, child: waits == WaitsFor::Child });
         }
         match self.schedule.entered(asid, number) {
             Some(0) => {
                 self.fork_in_call(asid)?;
-                self.wait(asid, number, Wait { entered, leave: None, child: waits == Waits::Child })
+                self.wait(asid, number, Wait { entered, leave: None, child: waits == WaitsFor::Child })
             }
             Some(left) => {
                 (self.left, self.fresh) = (left, true);
@@ -232,10 +233,10 @@ impl Merge {
     /// If the call that the running process is in makes children: they are born in its turn.
     fn fork_in_call(&mut self, asid: u32) -> Result<()> {
         loop {
-            match self.member(asid).take()? {
+            match self.process(asid).take()? {
                 Some(Piece::Fork { child }) => self.fork(asid, child)?,
                 piece => {
-                    self.member(asid).hold(piece);
+                    self.process(asid).put_back(piece);
                     return Ok(());
                 }
             }
@@ -244,43 +245,43 @@ impl Merge {
 
     /// Whether a call that returns must let others run first; then in which call the process waits.
     fn must_wait(&mut self, asid: u32, tid: u32, time: u64, result: i64) -> Result<Option<(u32, Wait)>> {
-        let member = self.member(asid);
-        let Some((number, entered)) = member.idle else { return Ok(None) };
-        let (time, waits) = (time.max(entered), member.returns(tid));
-        let waited = time - entered > Self::patience(result);
+        let process = self.process(asid);
+        let Some((number, entered)) = process.open_call else { return Ok(None) };
+        let (time, waits) = (time.max(entered), process.returns(tid));
+        let waited = time - entered > Self::wait_threshold(result);
         let wait = match waits {
-            Waits::Nothing => false,
-            Waits::Room => waited,
-            Waits::Given | Waits::Child => waited || self.others_settled_at(asid, time)? < time,
+            WaitsFor::Nothing => false,
+            WaitsFor::Room => waited,
+            WaitsFor::Given | WaitsFor::Child => waited || self.others_done_until_exact(asid, time)? < time,
         };
         Ok(wait.then_some((number, Wait { entered, leave: Some(time), child: false })))
     }
 
     fn passed(&mut self, asid: u32, tid: u32, number: u32, time: u64, result: i64) {
-        self.hand_over(asid);
-        self.member(asid).leave(tid, number, time, result);
+        self.switch_thread(asid);
+        self.process(asid).leave(tid, number, time, result);
     }
 
     fn wait(&mut self, asid: u32, number: u32, wait: Wait) -> Result<()> {
-        self.member(asid).wait = Some(wait);
+        self.process(asid).wait = Some(wait);
         self.next_turn(Some(asid), Cause::SystemCall, Some(number))
     }
 
     /// A child is born; before any row of its own.
     fn fork(&mut self, asid: u32, child: u64) -> Result<()> {
         let Some(stream) = self.streams.child(child)? else { return Ok(()) };
-        let clock = self.member(asid).clock;
-        let born = self.admit(stream, Some(asid), clock);
-        self.member(asid).children += 1;
-        self.weave.event(Op::Fork, born.into(), 0, [Some(asid.into()), None]);
+        let clock = self.process(asid).clock;
+        let born = self.add_process(stream, Some(asid), clock);
+        self.process(asid).children += 1;
+        self.batches.event(Op::Fork, born.into(), 0, [Some(asid.into()), None]);
         Ok(())
     }
 
     fn exit(&mut self, asid: u32) -> Result<()> {
-        self.weave.event(Op::Exit, asid.into(), 0, [None; 2]);
-        let member = self.members.remove(&asid).expect("it lives");
+        self.batches.event(Op::Exit, asid.into(), 0, [None; 2]);
+        let process = self.processes.remove(&asid).expect("it lives");
         self.schedule.ended(asid);
-        if let Some(parent) = member.parent.and_then(|parent| self.members.get_mut(&parent)) {
+        if let Some(parent) = process.parent.and_then(|parent| self.processes.get_mut(&parent)) {
             parent.children -= 1;
             parent.ended += 1;
         }
@@ -296,15 +297,15 @@ impl Merge {
         }
         let next = ready[self.schedule.choose(&ready)].asid;
         if leaving != Some(next) {
-            let member = self.member(next);
-            if let Some((tid, ..)) = member.thread.take() {
-                member.tid = tid;
+            let process = self.process(next);
+            if let Some((tid, ..)) = process.thread.take() {
+                process.tid = tid;
             }
-            let tid = member.tid;
-            self.weave.switch(next, tid, cause, number);
+            let tid = process.tid;
+            self.batches.switch(next, tid, cause, number);
         } else if cause != Cause::Involuntary {
-            let tid = self.member(next).tid;
-            self.weave.switch(next, tid, cause, number);
+            let tid = self.process(next).tid;
+            self.batches.switch(next, tid, cause, number);
         }
         self.begin_turn(next);
         Ok(())
@@ -313,56 +314,59 @@ impl Merge {
     /// Who may run, in order of the address space; asks those that wait until when, where it matters.
     fn ready(&mut self) -> Result<Vec<Ready>> {
         loop {
-            let settled = self.members.values().map(Member::settled).min();
-            let Some(settled) = settled else { return Ok(Vec::new()) };
-            if settled == u64::MAX {
+            let done_until = self.processes.values().map(LiveProcess::done_until).min();
+            let Some(done_until) = done_until else { return Ok(Vec::new()) };
+            if done_until == u64::MAX {
                 // Only parents that wait for children of which nothing is heard: a signal ended their call.
-                self.members
+                self.processes
                     .values_mut()
-                    .filter_map(|member| member.wait.as_mut())
+                    .filter_map(|process| process.wait.as_mut())
                     .for_each(|wait| wait.child = false);
                 continue;
             }
-            if !self.ask_until(None, settled)? {
-                let ready = self.members.values().filter(|member| match member.wait {
-                    Some(wait) => wait.leave.is_some_and(|leave| leave <= settled),
+            if !self.find_return(None, done_until)? {
+                let ready = self.processes.values().filter(|process| match process.wait {
+                    Some(wait) => wait.leave.is_some_and(|leave| leave <= done_until),
                     None => true,
                 });
                 return Ok(ready
-                    .map(|member| Ready { asid: member.asid, last_turn: member.last_turn })
+                    .map(|process| Ready { asid: process.asid, last_turn: process.last_turn })
                     .collect());
             }
         }
     }
 
     /// Up to which time all but one have done everything, as far as is known.
-    fn others_settled(&self, asid: u32) -> u64 {
-        let others = self.members.values().filter(|member| member.asid != asid);
-        others.map(Member::settled).min().unwrap_or(u64::MAX)
+    fn others_done_until(&self, asid: u32) -> u64 {
+        let others = self.processes.values().filter(|process| process.asid != asid);
+        others.map(LiveProcess::done_until).min().unwrap_or(u64::MAX)
     }
 
-    /// As [`Merge::others_settled`], exact below `time`.
-    fn others_settled_at(&mut self, asid: u32, time: u64) -> Result<u64> {
+    /// As [`Merge::others_done_until`], exact below `time`.
+    fn others_done_until_exact(&mut self, asid: u32, time: u64) -> Result<u64> {
         loop {
-            let settled = self.others_settled(asid);
-            if settled >= time || !self.ask_until(Some(asid), settled)? {
-                return Ok(settled);
+            let done_until = self.others_done_until(asid);
+            if done_until >= time || !self.find_return(Some(asid), done_until)? {
+                return Ok(done_until);
             }
         }
     }
 
     /// Asks one of those (but one) that wait since `time` or earlier when they return; `false` if nobody is left to ask.
-    fn ask_until(&mut self, but: Option<u32>, time: u64) -> Result<bool> {
-        let asked = self.members.values().filter(|member| Some(member.asid) != but && member.may_be_asked());
+    fn find_return(&mut self, but: Option<u32>, time: u64) -> Result<bool> {
+        let asked = self
+            .processes
+            .values()
+            .filter(|process| Some(process.asid) != but && process.return_is_unknown());
         let first = asked
-            .filter(|member| member.settled() <= time)
-            .map(|member| (member.settled(), member.asid))
+            .filter(|process| process.done_until() <= time)
+            .map(|process| (process.done_until(), process.asid))
             .min();
         let Some((_, asid)) = first else { return Ok(false) };
         let leave = loop {
-            let member = self.member(asid);
-            match member.take()? {
-                Some(Piece::Thread { tid, cause, number }) => member.hand_over(tid, cause, number),
+            let process = self.process(asid);
+            match process.take()? {
+                Some(Piece::Thread { tid, cause, number }) => process.switch_thread(tid, cause, number),
                 Some(Piece::Time { .. }) => {}
                 Some(Piece::Fork { child }) => self.fork(asid, child)?,
                 piece => {
@@ -370,12 +374,12 @@ impl Merge {
                         Some(Piece::Leave { time, .. } | Piece::Exit { time }) => *time,
                         _ => 0, // another thread runs on, or nothing more is known of it
                     };
-                    member.hold(piece);
+                    process.put_back(piece);
                     break leave;
                 }
             }
         };
-        let wait = self.member(asid).wait.as_mut().expect("it waits");
+        let wait = self.process(asid).wait.as_mut().expect("it waits");
         wait.leave = Some(leave.max(wait.entered));
         Ok(true)
     }
@@ -384,7 +388,7 @@ impl Merge {
         if !self.started {
             self.start()?;
         }
-        while let Some(asid) = self.running.filter(|_| !self.weave.is_ready()) {
+        while let Some(asid) = self.running.filter(|_| !self.batches.is_ready()) {
             self.step(asid)?;
         }
         Ok(())
@@ -401,18 +405,18 @@ impl Source for Merge {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        if !self.weave.is_ready()
+        if !self.batches.is_ready()
             && self.failed.is_none()
             && let Err(problem) = self.run()
         {
             self.failed = Some(problem);
             self.running = None;
         }
-        if let Some(batch) = self.weave.next() {
+        if let Some(batch) = self.batches.next() {
             return Ok(Some(batch));
         }
-        self.weave.flush();
-        match self.weave.next() {
+        self.batches.flush();
+        match self.batches.next() {
             Some(batch) => Ok(Some(batch)),
             None => self.failed.clone().map_or(Ok(None), Err),
         }

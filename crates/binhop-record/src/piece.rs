@@ -19,7 +19,7 @@ pub enum Piece {
         /// The call's number.
         number: u32,
         /// What it may wait for: [`crate::schedule::calls::waits`] tells by number and arguments.
-        waits: Waits,
+        waits: WaitsFor,
         /// Nanoseconds on the recorder's monotonic clock.
         time: u64,
     },
@@ -68,7 +68,7 @@ pub enum Piece {
 
 /// What a system call may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waits {
+pub enum WaitsFor {
     /// It returns as soon as its work is done.
     Nothing,
     /// A child that ends.
@@ -94,7 +94,7 @@ pub trait ProcessStream: Send {
 }
 
 /// The processes of one recording.
-pub trait Streams: Send {
+pub trait ProcessStreams: Send {
     /// The process of the command itself; `None` if it never ran.
     ///
     /// # Errors

@@ -22,9 +22,9 @@ const PIPE_BYTES: usize = 1 << 20;
 const CHUNK_BYTES: usize = 1 << 20;
 /// Process images that may run at once: each takes an open file and a thread, and a process may by default open 1024
 /// files. A program that forks without end is not followed further; it runs on as it would without us.
-pub(crate) const MOST_IMAGES: usize = 900;
+pub(crate) const MAX_IMAGES: usize = 900;
 /// How often a reader that waits looks whether its writer is still there.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const POLL_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Listens to the images of one recording.
 pub(crate) struct Pipes {
@@ -34,11 +34,11 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// Makes the announcing pipe and listens, to at most so many images at once.
+    /// Makes the announcing pipe and listens, to at max_images so many images at once.
     ///
     /// # Errors
     /// The directory cannot hold pipes.
-    pub(crate) fn listen(directory: &Path, spools: Arc<Spools>, most: usize) -> Result<Self> {
+    pub(crate) fn listen(directory: &Path, spools: Arc<Spools>, max_images: usize) -> Result<Self> {
         let path = directory.join(CONTROL);
         let failed = |error: io::Error| {
             let rule = "the recorder's pipes cannot be made there";
@@ -51,7 +51,7 @@ impl Pipes {
         let control = OpenOptions::new().read(true).write(true).open(&path).map_err(failed)?;
         let listener = {
             let (directory, spools) = (directory.to_owned(), Arc::clone(&spools));
-            std::thread::spawn(move || listen(control, &directory, &spools, most))
+            std::thread::spawn(move || listen(control, &directory, &spools, max_images))
         };
         Ok(Self { directory: directory.to_owned(), spools, listener: Some(listener) })
     }
@@ -69,7 +69,7 @@ impl Drop for Pipes {
 }
 
 /// Starts a reader for each image that announces itself.
-fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>, most: usize) {
+fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>, max_images: usize) {
     let mut readers = Vec::new();
     while !spools.is_cancelled() {
         if !ready(&control) {
@@ -85,9 +85,9 @@ fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>, most: usize
         }
         let key = (hello[1], hello[2]);
         let parent = (hello[4] != wire::NO_IMAGE).then_some((hello[3], hello[4]));
-        if spools.images().1 >= most {
+        if spools.images().1 >= max_images {
             let told = "recording ended: the trace is valid up to there, the programs ran on unrecorded";
-            spools.give_up(format!("more than {most} programs ran at once, so the {told}"));
+            spools.give_up(format!("more than {max_images} programs ran at once, so the {told}"));
             break;
         }
         spools.announce(key, parent);
@@ -144,10 +144,10 @@ fn read(mut pipe: File, key: ImageKey, spools: &Spools) -> io::Result<()> {
             return Ok(());
         }
         if !ready(&pipe) {
-            if !hand_on(&mut bytes, key, spools) {
+            if !push_words(&mut bytes, key, spools) {
                 return Ok(());
             }
-            // Once it has written, the pipe itself tells its end. One that went before has at most just connected.
+            // Once it has written, the pipe itself tells its end. One that went before has at max_images just connected.
             if !wrote && is_gone(key.0) && !ready(&pipe) {
                 return Ok(());
             }
@@ -158,7 +158,7 @@ fn read(mut pipe: File, key: ImageKey, spools: &Spools) -> io::Result<()> {
         let got = match pipe.read(&mut bytes[filled..]) {
             Ok(0) => {
                 bytes.truncate(filled);
-                hand_on(&mut bytes, key, spools);
+                push_words(&mut bytes, key, spools);
                 return Ok(());
             }
             Ok(got) => {
@@ -169,14 +169,14 @@ fn read(mut pipe: File, key: ImageKey, spools: &Spools) -> io::Result<()> {
             Err(error) => return Err(error),
         };
         bytes.truncate(filled + got);
-        if bytes.len() > CHUNK_BYTES / 2 && !hand_on(&mut bytes, key, spools) {
+        if bytes.len() > CHUNK_BYTES / 2 && !push_words(&mut bytes, key, spools) {
             return Ok(());
         }
     }
 }
 
 /// Gives whole words to the spool; what is left of one stays. `false` if nobody wants them.
-fn hand_on(bytes: &mut Vec<u8>, key: ImageKey, spools: &Spools) -> bool {
+fn push_words(bytes: &mut Vec<u8>, key: ImageKey, spools: &Spools) -> bool {
     let whole = bytes.len() / 8 * 8;
     if whole == 0 {
         return true;
@@ -193,7 +193,7 @@ fn words(bytes: &[u8]) -> Vec<u64> {
 /// Whether something can be read, or the other side has closed; waits a moment for it.
 fn ready(file: &File) -> bool {
     let mut polled = [PollFd::new(file, PollFlags::IN)];
-    poll(&mut polled, Some(&LOOK)).is_ok_and(|number| number > 0)
+    poll(&mut polled, Some(&POLL_TIMEOUT)).is_ok_and(|number| number > 0)
 }
 
 /// Whether a process is no more, or is only waited for.

@@ -13,17 +13,17 @@ use std::thread::JoinHandle;
 use binhop_base::{Problem, Result};
 use binhop_trace::Meta;
 
+use crate::catalog::Catalog;
+use crate::code_blocks::FetchRows;
 use crate::decode::PAGE;
-use crate::names::Names;
-use crate::piece::Streams;
-use crate::pipes::{MOST_IMAGES, Pipes};
-use crate::process::Recorded;
+use crate::piece::ProcessStreams;
+use crate::pipes::{MAX_IMAGES, Pipes};
+use crate::recorded::RecordedProcesses;
 use crate::spool::Spools;
-use crate::stretch::Fetch;
 
 /// What to record, and with what.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct RecordOptions {
     /// The command and its arguments.
     pub command: Vec<OsString>,
     /// The `valgrind` command. `VALGRIND_LIB` in our environment says where the recorder is, built for it.
@@ -31,7 +31,7 @@ pub struct Request {
     /// The name of the programs whose references are wanted; `None`: all.
     pub only: Option<String>,
     /// What a fetch row is.
-    pub fetch: Fetch,
+    pub fetch: FetchRows,
     /// Where the recording's pipes and temporary files go: a directory of its own, which is removed.
     pub directory: PathBuf,
 }
@@ -41,11 +41,11 @@ pub struct Session {
     directory: PathBuf,
     pipes: Option<Pipes>,
     spools: Arc<Spools>,
-    names: Arc<Mutex<Names>>,
+    catalog: Arc<Mutex<Catalog>>,
     over: Arc<AtomicBool>,
     pid: u32,
     waiter: Option<JoinHandle<std::io::Result<ExitStatus>>>,
-    fetch: Fetch,
+    fetch: FetchRows,
     command: String,
 }
 
@@ -54,15 +54,15 @@ impl Session {
     ///
     /// # Errors
     /// The directory cannot be made, or Valgrind cannot be started.
-    pub fn start(request: &Request) -> Result<Self> {
-        let directory = request.directory.clone();
+    pub fn start(options: &RecordOptions) -> Result<Self> {
+        let directory = options.directory.clone();
         fs::create_dir(&directory).map_err(|error| {
             let remedy = "set TMPDIR to a directory of yours with room";
             Problem::request(&error.to_string(), &directory.display().to_string(), "cannot be made", remedy)
         })?;
         let spools = Arc::new(Spools::new(&directory));
-        let pipes = Pipes::listen(&directory, Arc::clone(&spools), MOST_IMAGES);
-        let child = pipes.and_then(|pipes| Ok((pipes, launch(request)?)));
+        let pipes = Pipes::listen(&directory, Arc::clone(&spools), MAX_IMAGES);
+        let child = pipes.and_then(|pipes| Ok((pipes, launch(options)?)));
         let (pipes, mut child) = child.inspect_err(|_| drop(fs::remove_dir_all(&directory)))?;
         let over = Arc::new(AtomicBool::new(false));
         let pid = child.id();
@@ -70,25 +70,25 @@ impl Session {
             let over = Arc::clone(&over);
             std::thread::spawn(move || wait(&mut child, &over))
         };
-        let words: Vec<_> = request.command.iter().map(|word| word.to_string_lossy()).collect();
+        let words: Vec<_> = options.command.iter().map(|word| word.to_string_lossy()).collect();
         Ok(Self {
             directory,
             pipes: Some(pipes),
             spools,
-            names: Arc::default(),
+            catalog: Arc::default(),
             over,
             pid,
             waiter: Some(waiter),
-            fetch: request.fetch,
+            fetch: options.fetch,
             command: words.join(" "),
         })
     }
 
     /// Its processes. To be asked for once.
     #[must_use]
-    pub fn streams(&self) -> Box<dyn Streams> {
-        let (spools, names) = (Arc::clone(&self.spools), Arc::clone(&self.names));
-        Box::new(Recorded::new(spools, names, self.fetch, Arc::clone(&self.over)))
+    pub fn streams(&self) -> Box<dyn ProcessStreams> {
+        let (spools, catalog) = (Arc::clone(&self.spools), Arc::clone(&self.catalog));
+        Box::new(RecordedProcesses::new(spools, catalog, self.fetch, Arc::clone(&self.over)))
     }
 
     /// What is known of the trace from the start.
@@ -104,8 +104,8 @@ impl Session {
     }
 
     /// Adds the segments and files that the processes named so far.
-    pub fn name(&self, meta: &mut Meta) {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).write(meta);
+    pub fn add_catalog(&self, meta: &mut Meta) {
+        self.catalog.lock().unwrap_or_else(PoisonError::into_inner).write_to(meta);
     }
 
     /// The process id of the command.
@@ -165,8 +165,8 @@ impl Drop for Session {
     }
 }
 
-fn launch(request: &Request) -> Result<Child> {
-    let mut command = Command::new(&request.valgrind);
+fn launch(options: &RecordOptions) -> Result<Child> {
+    let mut command = Command::new(&options.valgrind);
     // This option comes first. It turns off default options from .valgrindrc here and at home, and from
     // VALGRIND_OPTS.
     command.args([
@@ -182,17 +182,17 @@ fn launch(request: &Request) -> Result<Child> {
         word.push(value);
         word
     };
-    command.arg(with("--log-file=", &log_file(&request.directory)));
-    command.arg(with("--to=", &request.directory));
-    if let Some(only) = &request.only {
+    command.arg(with("--log-file=", &log_file(&options.directory)));
+    command.arg(with("--to=", &options.directory));
+    if let Some(only) = &options.only {
         command.arg(format!("--only={only}"));
     }
     // The environment as it is: changed here, it would be sorted, and programs search it in order.
-    command.arg("--").args(&request.command);
+    command.arg("--").args(&options.command);
     command.spawn().map_err(|error| {
         let rule = "Valgrind cannot be started";
         let remedy = "`binhop doctor` says what is missing";
-        Problem::request(&error.to_string(), &request.valgrind.display().to_string(), rule, remedy)
+        Problem::request(&error.to_string(), &options.valgrind.display().to_string(), rule, remedy)
     })
 }
 
@@ -232,8 +232,8 @@ fn complaints(directory: &Path) -> Vec<String> {
             }
         }
     }
-    lines.into_iter().take(MOST_COMPLAINTS).collect()
+    lines.into_iter().take(MAX_COMPLAINTS).collect()
 }
 
 /// More lines than that help nobody.
-const MOST_COMPLAINTS: usize = 20;
+const MAX_COMPLAINTS: usize = 20;

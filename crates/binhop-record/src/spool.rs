@@ -18,7 +18,7 @@ pub(crate) type ImageKey = (u64, u64);
 /// Words in memory beyond which a chunk goes to disk.
 const MEMORY_WORDS: usize = 24 << 20;
 /// How often those who wait look whether a process is still there.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// zstd's fastest level: addresses that repeat shrink well even so.
 const LEVEL: i32 = 1;
 
@@ -170,7 +170,7 @@ impl Spools {
                     }
                     Chunk::Disk { at, bytes, words } => {
                         drop(state);
-                        unspill(File::open(self.file(key)), at, bytes, words).map(Some)
+                        read_back(File::open(self.file(key)), at, bytes, words).map(Some)
                     }
                 };
             }
@@ -190,7 +190,7 @@ impl Spools {
         right: impl Fn(ImageKey, Option<ImageKey>) -> bool,
         hopeless: impl Fn() -> bool,
     ) -> Option<ImageKey> {
-        let mut last_look = false;
+        let mut last_check = false;
         let mut state = self.lock();
         loop {
             let found =
@@ -199,14 +199,15 @@ impl Spools {
                 image.claimed = true;
                 return Some(key);
             }
-            if last_look || state.cancelled {
+            if last_check || state.cancelled {
                 return None;
             }
-            let waited = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
+            let waited =
+                self.changed.wait_timeout(state, CHECK_INTERVAL).unwrap_or_else(PoisonError::into_inner);
             state = waited.0;
             if waited.1.timed_out() {
                 // What it said before it went may still be on its way: once more.
-                last_look = hopeless();
+                last_check = hopeless();
             }
         }
     }
@@ -239,7 +240,7 @@ impl Spools {
     }
 }
 
-fn unspill(file: std::io::Result<File>, at: u64, bytes: usize, words: usize) -> Result<Vec<u64>> {
+fn read_back(file: std::io::Result<File>, at: u64, bytes: usize, words: usize) -> Result<Vec<u64>> {
     let failed = |error: std::io::Error| {
         let remedy = "look at the disk that TMPDIR is on";
         Problem::run(&error.to_string(), "the recording's temporary file", "cannot be read back", remedy)

@@ -17,7 +17,7 @@ wire! {
     RECORD = 0xA2;
     NOT_MADE = 0xA3;
     START = 1;
-    STRETCH = 2;
+    BLOCK = 2;
     PARTIAL = 3;
     ENTER = 4;
     LEAVE = 5;

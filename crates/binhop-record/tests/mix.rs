@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use binhop_base::{Problem, Result};
 use binhop_record::schedule::RoundRobin;
-use binhop_record::{Ends, Input, Latencies, Mix};
+use binhop_record::{EndsWhen, Latencies, Mix, MixInput};
 use binhop_trace::event::{Cause, EventBatch, EventBuilder, Process, Segment};
 use binhop_trace::{Meta, Op, Source, lint};
 use proptest::prelude::*;
@@ -15,13 +15,13 @@ use proptest::prelude::*;
 type Row = (Op, u64, u32, u32, Option<u64>, Option<u64>);
 
 #[derive(Clone, Default)]
-struct Given {
+struct FixedRows {
     rows: Vec<Row>,
     batch: usize,
     meta: Meta,
 }
 
-impl Source for Given {
+impl Source for FixedRows {
     fn name(&self) -> &str {
         "given"
     }
@@ -36,12 +36,12 @@ impl Source for Given {
     }
 }
 
-fn input(name: &str, given: &Given) -> Input {
+fn input(name: &str, given: &FixedRows) -> MixInput {
     let given = given.clone();
-    Input { name: name.into(), open: Box::new(move || Ok(Box::new(given.clone()))), length: None }
+    MixInput { name: name.into(), open: Box::new(move || Ok(Box::new(given.clone()))), length: None }
 }
 
-fn mix(inputs: &[Given], quantum: u64, latency: u64, ends: Ends) -> Mix {
+fn mix(inputs: &[FixedRows], quantum: u64, latency: u64, ends: EndsWhen) -> Mix {
     let inputs = inputs.iter().enumerate().map(|(at, given)| input(&format!("t{at}"), given)).collect();
     Mix::new(inputs, Box::new(RoundRobin::new(quantum)), Latencies::all(latency), ends).unwrap()
 }
@@ -73,8 +73,8 @@ fn exit(asid: u64) -> Row {
     (Op::Exit, asid, 0, 0, None, None)
 }
 
-fn given(rows: Vec<Row>) -> Given {
-    Given { rows, batch: 3, meta: Meta::default() }
+fn given(rows: Vec<Row>) -> FixedRows {
+    FixedRows { rows, batch: 3, meta: Meta::default() }
 }
 
 const READ: Option<u64> = Some(0);
@@ -91,7 +91,7 @@ fn turns_waits_and_ends_of_a_small_mix() {
         fetch(5, 1),
     ]);
     let b = given(vec![switch(9, 33, Cause::Involuntary, None), fetch(10, 10), fetch(11, 10), fetch(12, 1)]);
-    let rows = drain(&mut mix(&[a, b], 10, 20, Ends::All));
+    let rows = drain(&mut mix(&[a, b], 10, 20, EndsWhen::All));
     use Cause::{Exit, Involuntary, SystemCall};
     let expected = vec![
         fetch(0, 4),
@@ -116,7 +116,7 @@ fn turns_waits_and_ends_of_a_small_mix() {
 #[test]
 fn an_idle_processor_is_a_switch_to_oneself() {
     let waiting = given(vec![fetch(0, 1), switch(0, 0, Cause::PageFault, None), fetch(1, 1)]);
-    let rows = drain(&mut mix(&[waiting], 10, 5, Ends::All));
+    let rows = drain(&mut mix(&[waiting], 10, 5, EndsWhen::All));
     assert_eq!(rows, [fetch(0, 1), switch(0, 0, Cause::PageFault, None), fetch(1, 1), exit(0)]);
 }
 
@@ -137,7 +137,7 @@ fn a_trace_of_several_processes_keeps_its_own_order() {
     shell.meta.processes.insert(0, Process { pid: Some(7), command: Some("sh".into()), parent: None });
     shell.meta.processes.insert(1, Process { pid: Some(8), command: Some("ls".into()), parent: Some(0) });
     let other = given(vec![fetch(9, 2), fetch(9, 2)]);
-    let mut mix = mix(&[other, shell], 3, 1, Ends::All);
+    let mut mix = mix(&[other, shell], 3, 1, EndsWhen::All);
     let rows = drain(&mut mix);
     let expected = vec![
         fetch(9, 2),
@@ -185,7 +185,7 @@ fn a_file_is_one_segment_in_all_and_the_rest_stays_apart() {
         given.meta.files.insert(log, "/tmp/log".into());
         given
     };
-    let mut mix = mix(&[of(4, 5, 6), of(1, 2, 3)], 1, 1, Ends::All);
+    let mut mix = mix(&[of(4, 5, 6), of(1, 2, 3)], 1, 1, EndsWhen::All);
     let rows = drain(&mut mix);
     let args = |op| rows.iter().filter(|row| row.0 == op).map(|row| row.4).collect::<Vec<_>>();
     assert_eq!(args(Op::Map), [Some(0), Some(1), None, Some(0), Some(2), None]);
@@ -204,11 +204,11 @@ fn a_mix_ends_when_it_is_told_to() {
         let rows = drain(&mut mix(&[short.clone(), long.clone()], 1, 1, ends));
         rows.iter().filter(|row| row.0 == Op::Fetch).map(|row| row.1).collect::<Vec<_>>()
     };
-    assert_eq!(fetched(Ends::All), [0, 5, 6, 7]);
-    assert_eq!(fetched(Ends::First), [0]);
+    assert_eq!(fetched(EndsWhen::All), [0, 5, 6, 7]);
+    assert_eq!(fetched(EndsWhen::First), [0]);
     // Its second and third life are new processes.
-    assert_eq!(fetched(Ends::Repeat), [0, 5, 0, 6, 0, 7]);
-    let rows = drain(&mut mix(&[short, long], 1, 1, Ends::Repeat));
+    assert_eq!(fetched(EndsWhen::Repeat), [0, 5, 0, 6, 0, 7]);
+    let rows = drain(&mut mix(&[short, long], 1, 1, EndsWhen::Repeat));
     let switches: Vec<u64> = rows.iter().filter(|row| row.0 == Op::Switch).map(|row| row.1).collect();
     assert_eq!(switches, [1, 2, 1, 3, 1]);
 }
@@ -223,7 +223,7 @@ fn nobody_else_runs_inside_the_kernel() {
         (Op::KernelLeave, 0, 0, 0, None, None),
         fetch(2, 1),
     ]);
-    let rows = drain(&mut mix(&[kernel, given(vec![fetch(9, 1)])], 4, 100, Ends::All));
+    let rows = drain(&mut mix(&[kernel, given(vec![fetch(9, 1)])], 4, 100, EndsWhen::All));
     let order: Vec<u64> = rows.iter().filter(|row| row.0 == Op::Fetch).map(|row| row.1).collect();
     assert_eq!(order, [0, 1, 9, 2]);
 }
@@ -231,21 +231,24 @@ fn nobody_else_runs_inside_the_kernel() {
 #[test]
 fn a_length_bounds_each_input() {
     let long = given((0..100).map(|addr| fetch(addr, 2)).collect());
-    let inputs = (0..2).map(|_| Input { length: Some(11), ..input("long", &long) }).collect();
-    let mut mix = Mix::new(inputs, Box::new(RoundRobin::new(4)), Latencies::default(), Ends::All).unwrap();
+    let inputs = (0..2).map(|_| MixInput { length: Some(11), ..input("long", &long) }).collect();
+    let mut mix =
+        Mix::new(inputs, Box::new(RoundRobin::new(4)), Latencies::default(), EndsWhen::All).unwrap();
     let fetched: u32 = drain(&mut mix).iter().filter(|row| row.0 == Op::Fetch).map(|row| row.3).sum();
     assert_eq!(fetched, 20); // 5 runs of 2 instructions each; a sixth would pass 11
 }
 
 #[test]
 fn page_sizes_that_differ_are_refused() {
-    let paged =
-        |page| Given { meta: Meta { page_size: Some(page), ..Meta::default() }, ..given(vec![fetch(0, 1)]) };
+    let paged = |page| FixedRows {
+        meta: Meta { page_size: Some(page), ..Meta::default() },
+        ..given(vec![fetch(0, 1)])
+    };
     let inputs = vec![input("a", &paged(4096)), input("b", &paged(16384))];
     let problem =
-        Mix::new(inputs, Box::new(RoundRobin::new(1)), Latencies::default(), Ends::All).err().unwrap();
+        Mix::new(inputs, Box::new(RoundRobin::new(1)), Latencies::default(), EndsWhen::All).err().unwrap();
     assert_eq!((problem.value.as_str(), problem.place.as_str()), ("pages of 16384 bytes", "b"));
-    let none = Mix::new(Vec::new(), Box::new(RoundRobin::new(1)), Latencies::default(), Ends::All);
+    let none = Mix::new(Vec::new(), Box::new(RoundRobin::new(1)), Latencies::default(), EndsWhen::All);
     assert_eq!(none.err().unwrap().value, "no trace");
 }
 
@@ -256,7 +259,7 @@ fn latencies_are_by_what_is_waited_for() {
         let b = given((0..100).map(|_| fetch(9, 1)).collect());
         let inputs = vec![input("a", &a), input("b", &b)];
         let latencies = Latencies { given: 10, room: 20, fault: 30 };
-        let mut mix = Mix::new(inputs, Box::new(RoundRobin::new(1)), latencies, Ends::All).unwrap();
+        let mut mix = Mix::new(inputs, Box::new(RoundRobin::new(1)), latencies, EndsWhen::All).unwrap();
         let rows = drain(&mut mix);
         rows.iter().filter(|row| row.0 == Op::Fetch).position(|row| row.1 == 1).unwrap() - 1
     };
@@ -346,20 +349,20 @@ proptest! {
         latency in 0u64..300,
         batch in 1usize..50,
     ) {
-        let inputs: Vec<Given> = programs.iter().map(|rows| Given { batch, ..given(rows.clone()) }).collect();
-        let rows = drain(&mut mix(&inputs, quantum, latency, Ends::All));
-        let others: Vec<Given> = programs.iter().map(|rows| Given { batch: 7, ..given(rows.clone()) }).collect();
-        prop_assert_eq!(&rows, &drain(&mut mix(&others, quantum, latency, Ends::All)), "batches matter");
+        let inputs: Vec<FixedRows> = programs.iter().map(|rows| FixedRows { batch, ..given(rows.clone()) }).collect();
+        let rows = drain(&mut mix(&inputs, quantum, latency, EndsWhen::All));
+        let others: Vec<FixedRows> = programs.iter().map(|rows| FixedRows { batch: 7, ..given(rows.clone()) }).collect();
+        prop_assert_eq!(&rows, &drain(&mut mix(&others, quantum, latency, EndsWhen::All)), "batches matter");
 
         prop_assert_eq!(&rows, &model(&programs, quantum, latency));
-        let found = lint::lint(&mut mix(&inputs, quantum, latency, Ends::All), None, &mut |_| Ok(())).unwrap();
+        let found = lint::lint(&mut mix(&inputs, quantum, latency, EndsWhen::All), None, &mut |_| Ok(())).unwrap();
         prop_assert_eq!(found, []);
     }
 }
 
 /// `Breaking` fails at its second batch only.
 #[derive(Clone)]
-struct Breaking(Given, u32);
+struct Breaking(FixedRows, u32);
 
 impl Source for Breaking {
     fn name(&self) -> &str {
@@ -382,9 +385,9 @@ fn the_error_of_an_input_stays() {
     let rows: Vec<Row> = (0..9).map(|at| fetch(at, 4)).collect();
     let breaking = Breaking(given(rows.clone()), 0);
     let open = move || Ok(Box::new(breaking.clone()) as Box<dyn Source>);
-    let broken = Input { name: "broken".into(), open: Box::new(open), length: None };
+    let broken = MixInput { name: "broken".into(), open: Box::new(open), length: None };
     let inputs = vec![broken, input("whole", &given(rows))];
-    let mut mix = Mix::new(inputs, Box::new(RoundRobin::new(8)), Latencies::all(20), Ends::All).unwrap();
+    let mut mix = Mix::new(inputs, Box::new(RoundRobin::new(8)), Latencies::all(20), EndsWhen::All).unwrap();
     let error = loop {
         match mix.next_batch() {
             Ok(batch) => assert!(batch.is_some(), "what is broken has no end"),

@@ -27,7 +27,7 @@ fn run(number: u64, addresses: &[u64]) -> Vec<u64> {
 /// A stream in which every kind of record occurs.
 fn whole() -> Vec<u64> {
     let name = [4, u64::from_le_bytes(*b"prog\0\0\0\0")];
-    let stretch = [
+    let block = [
         instruction(0x40_1000, 4),
         reference(wire::LOAD, 8),
         instruction(0x40_1004, 2),
@@ -39,7 +39,7 @@ fn whole() -> Vec<u64> {
         record(wire::FILE, &[&[8, 77][..], &name].concat()),
         record(wire::MAP, &[0x40_1000, 0x2000, 5 | wire::MAPPED_FILE << wire::KIND, 8, 77, 0x1000]),
         record(wire::MAP, &[0x80_0000, 0x4000, 3 | wire::HEAP << wire::KIND, 0, 0, 0]),
-        record(wire::STRETCH, &[&[0][..], &stretch].concat()),
+        record(wire::BLOCK, &[&[0][..], &block].concat()),
         run(0, &[0x80_0000, 0x80_0100]),
         run(0, &[0x80_0008, wire::NOT_MADE << 56]),
         record(wire::ENTER, &[call, 1000, 1, 3, 0x80_0000, 100, 0, 0, 0]),
@@ -61,7 +61,7 @@ fn whole() -> Vec<u64> {
 }
 
 fn decoder() -> Decoder {
-    Decoder::new(Fetch::Run, Arc::default())
+    Decoder::new(FetchRows::Run, Arc::default())
 }
 
 /// Everything it tells, comparable: rows one by one, since how they are cut into batches says nothing.
@@ -87,7 +87,7 @@ fn a_stream_with_everything_is_understood() {
     decoder.feed(&whole()).unwrap();
     assert!(decoder.ended());
     assert_eq!(decoder.command(), "prog");
-    assert_eq!(decoder.born().len(), 1);
+    assert_eq!(decoder.take_children().len(), 1);
     let lines = told(&mut decoder);
     // A short read of a file: 10 of the 100 bytes that the buffer has, and the file's place.
     let syscall = Op::Syscall as u8;
@@ -122,12 +122,12 @@ fn a_stream_cut_anywhere_tells_a_prefix() {
 /// What length a record claims is believed up to a limit: nothing waits for gigabytes that never come.
 #[test]
 fn a_length_beyond_any_record_is_refused() {
-    for length in [LONGEST_RECORD + 1, u64::from(u32::MAX)] {
+    for length in [MAX_RECORD_WORDS + 1, u64::from(u32::MAX)] {
         let wrong = decoder().feed(&[wire::RECORD << 56 | wire::TIME << 48 | length]).unwrap_err();
         assert_eq!(wrong, format!("word 0: a record of {length} words"));
     }
     let mut decoder = decoder();
-    decoder.feed(&[wire::RECORD << 56 | wire::STRETCH << 48 | LONGEST_RECORD]).unwrap();
+    decoder.feed(&[wire::RECORD << 56 | wire::BLOCK << 48 | MAX_RECORD_WORDS]).unwrap();
     assert!(decoder.rest.capacity() < 1 << 10);
 }
 
@@ -141,8 +141,7 @@ fn memory_does_not_move_beyond_the_addresses() {
 
 /// Words that look like the recorder's more often than chance would have them.
 fn word() -> impl Strategy<Value = u64> {
-    let kind =
-        prop_oneof![Just(wire::STRETCH), Just(wire::LEAVE), Just(wire::MAP), Just(wire::MOVE), 0u64..20];
+    let kind = prop_oneof![Just(wire::BLOCK), Just(wire::LEAVE), Just(wire::MAP), Just(wire::MOVE), 0u64..20];
     prop_oneof![
         any::<u64>(),
         0u64..300,
@@ -158,7 +157,7 @@ fn word() -> impl Strategy<Value = u64> {
 proptest! {
     #[test]
     fn any_words_are_read_or_refused(words in prop::collection::vec(word(), 0..200), single in any::<bool>()) {
-        let fetch = if single { Fetch::Instruction } else { Fetch::Run };
+        let fetch = if single { FetchRows::Instruction } else { FetchRows::Run };
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         if let Err(wrong) = read_pipe(&bytes, fetch) {
             prop_assert!(wrong.starts_with("word "), "{}", wrong);
@@ -173,6 +172,6 @@ proptest! {
             words[place] = word;
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let _ = read_pipe(&bytes, Fetch::Run);
+        let _ = read_pipe(&bytes, FetchRows::Run);
     }
 }

@@ -20,7 +20,7 @@ fn starts(name: &str, wanted: u64) -> Vec<u64> {
     record(wire::START, &words)
 }
 
-fn decoder(fetch: Fetch) -> Decoder {
+fn decoder(fetch: FetchRows) -> Decoder {
     let mut decoder = Decoder::new(fetch, Arc::default());
     decoder.feed(&starts("program", 1)).unwrap();
     decoder
@@ -41,19 +41,19 @@ fn rows(decoder: &mut Decoder) -> Vec<Row> {
     rows
 }
 
-/// An item of a stretch as the test thinks of it.
+/// An item of a block as the test thinks of it.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum BlockItem {
     Instruction { gap: u64, length: u64 },
     Reference { kind: u64, size: u64, guarded: bool },
 }
 
-fn part() -> impl Strategy<Value = Part> {
+fn block_item() -> impl Strategy<Value = BlockItem> {
     prop_oneof![
         3 => (prop_oneof![4 => Just(0), 1 => 1u64..5000], 1u64..16)
-            .prop_map(|(gap, length)| Part::Instruction { gap, length }),
+            .prop_map(|(gap, length)| BlockItem::Instruction { gap, length }),
         2 => (1u64..4, 1u64..600, any::<bool>())
-            .prop_map(|(kind, size, guarded)| Part::Reference { kind, size, guarded }),
+            .prop_map(|(kind, size, guarded)| BlockItem::Reference { kind, size, guarded }),
     ]
 }
 
@@ -73,33 +73,33 @@ fn joined(rows: &[Row]) -> Vec<Row> {
 }
 
 proptest! {
-    /// However the words are cut, the rows are what the stretches say, one after the other.
+    /// However the words are cut, the rows are what the blocks say, one after the other.
     #[test]
     fn stretches_do_what_they_say(
-        stretches in prop::collection::vec(prop::collection::vec(part(), 1..12), 1..6),
+        blocks in prop::collection::vec(prop::collection::vec(block_item(), 1..12), 1..6),
         runs in prop::collection::vec((0usize..6, any::<u64>()), 0..60),
         chunk in 1usize..40,
     ) {
         let (mut words, mut described) = (Vec::new(), Vec::new());
-        for (number, parts) in stretches.iter().enumerate() {
+        for (number, parts) in blocks.iter().enumerate() {
             let mut at = 0x40_0000 + 0x1_0000 * number as u64;
             let (mut items, mut known) = (vec![number as u64], Vec::new());
-            for part in parts {
-                match *part {
-                    Part::Instruction { gap, length } => {
+            for block_item in parts {
+                match *block_item {
+                    BlockItem::Instruction { gap, length } => {
                         at += gap;
                         items.push(at | length << wire::ITEM_LENGTH);
                         known.push((0, at, length as u32, false));
                         at += length;
                     }
-                    Part::Reference { kind, size, guarded } => {
+                    BlockItem::Reference { kind, size, guarded } => {
                         let guard = u64::from(guarded) << wire::ITEM_GUARDED;
                         items.push(1 << wire::ITEM_REFERENCE | kind << wire::ITEM_KIND | guard | size);
                         known.push((kind as u8, 0, size as u32, guarded));
                     }
                 }
             }
-            words.extend(record(wire::STRETCH, &items));
+            words.extend(record(wire::BLOCK, &items));
             described.push(known);
         }
         let mut expected: Vec<Row> = Vec::new();
@@ -121,13 +121,13 @@ proptest! {
                 }
             }
         }
-        for fetch in [Fetch::Instruction, Fetch::Run] {
+        for fetch in [FetchRows::Instruction, FetchRows::Run] {
             let mut decoder = decoder(fetch);
             for piece in words.chunks(chunk) {
                 decoder.feed(piece).unwrap();
             }
             let found = rows(&mut decoder);
-            if fetch == Fetch::Instruction {
+            if fetch == FetchRows::Instruction {
                 prop_assert_eq!(&found, &expected);
             } else {
                 prop_assert_eq!(joined(&found), joined(&expected));
@@ -143,7 +143,7 @@ proptest! {
         (0u64..4).prop_map(|number| wire::RUN << 56 | number),
         0u64..5000,
     ], 0..200)) {
-        let mut decoder = decoder(Fetch::Run);
+        let mut decoder = decoder(FetchRows::Run);
         let _ = decoder.feed(&words);
         let _ = rows(&mut decoder);
     }
@@ -153,12 +153,12 @@ proptest! {
 fn a_signal_cuts_a_stretch_at_the_instruction_it_struck() {
     let load = 1 << wire::ITEM_REFERENCE | wire::LOAD << wire::ITEM_KIND | 8;
     let at = |addr: u64| addr | 4 << wire::ITEM_LENGTH;
-    let stretch = [0, at(0x1000), load, at(0x1004), load, at(0x1008), load];
+    let block = [0, at(0x1000), load, at(0x1004), load, at(0x1008), load];
     let mut noted = vec![0; wire::PARTIAL_WORDS as usize];
     noted[..3].copy_from_slice(&[wire::RUN << 56, 0x2000, 0x3000]);
     let cut = |struck: u64| {
-        let mut decoder = decoder(Fetch::Instruction);
-        decoder.feed(&record(wire::STRETCH, &stretch)).unwrap();
+        let mut decoder = decoder(FetchRows::Instruction);
+        decoder.feed(&record(wire::BLOCK, &block)).unwrap();
         let mut words = vec![struck];
         words.extend(&noted);
         decoder.feed(&record(wire::PARTIAL, &words)).unwrap();
@@ -167,14 +167,14 @@ fn a_signal_cuts_a_stretch_at_the_instruction_it_struck() {
     // The struck one was fetched; its load was not made.
     assert_eq!(cut(0x1004), [(0, 0x1000, 4, 1), (1, 0x2000, 8, 1), (0, 0x1004, 4, 1)]);
     assert_eq!(cut(0x1000), [(0, 0x1000, 4, 1)]);
-    // A signal from outside says nothing of the stretch.
+    // A signal from outside says nothing of the block.
     assert_eq!(cut(0x5000), []);
 }
 
 #[test]
 fn a_call_moves_at_most_its_result() {
     let call = |number: u64, result: i64, ranges: &[u64]| {
-        let mut decoder = decoder(Fetch::Run);
+        let mut decoder = decoder(FetchRows::Run);
         let mut words = vec![1 << 32 | number, 5, result as u64, 0x2000, 3, 7, 4096];
         words.extend_from_slice(ranges);
         decoder.feed(&record(wire::LEAVE, &words)).unwrap();
@@ -204,7 +204,7 @@ fn mappings_are_told_as_they_are() {
     let map = |start: u64, pages: u64, kind: u64, inode: u64, offset: u64| {
         record(wire::MAP, &[start, pages * PAGE, 3 | kind << wire::KIND, 1, inode, offset])
     };
-    let mut decoder = decoder(Fetch::Run);
+    let mut decoder = decoder(FetchRows::Run);
     decoder.feed(&map(0x10_0000, 4, wire::MAPPED_FILE, 9, 0x2000)).unwrap();
     decoder.feed(&map(0x20_0000, 2, wire::HEAP, 0, 0)).unwrap();
     decoder.feed(&map(0x20_2000, 1, wire::HEAP, 0, 0)).unwrap();
@@ -237,7 +237,7 @@ fn mappings_are_told_as_they_are() {
 
 #[test]
 fn what_is_not_wanted_leaves_points_only() {
-    let mut decoder = Decoder::new(Fetch::Run, Arc::default());
+    let mut decoder = Decoder::new(FetchRows::Run, Arc::default());
     decoder.feed(&starts("other", 0)).unwrap();
     decoder.feed(&record(wire::MAP, &[0x1000, PAGE, 3, 0, 0, 0])).unwrap();
     decoder.feed(&record(wire::EXIT, &[0, 17])).unwrap();

@@ -7,25 +7,25 @@ use binhop_trace::event::{Cause, Process};
 use binhop_trace::tool::Limit;
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
-use super::Input;
+use super::MixInput;
 use super::numbers::Numbers;
-use crate::weave::Weave;
+use crate::batch_builder::BatchBuilder;
 
 /// What comes next in a trace.
 #[expect(clippy::large_enum_variant, reason = "one exists at a time, and it is rows")]
-pub(super) enum Step {
-    /// Rows that may go into the mix as they are: as many as have room, and [`Reading::ran`] is told.
+pub(super) enum Next {
+    /// Rows that may go into the mix as they are: as many as have room, and [`InputReader::ran`] is told.
     Rows(EventBatch),
     /// A row that was not, and has been written or left out.
-    Told,
+    Handled,
     /// The trace's processor was idle here.
-    Waits { cause: Cause, number: Option<u32> },
+    Idle { cause: Cause, number: Option<u32> },
     /// The trace has ended.
     End,
 }
 
 /// A trace being read.
-pub(super) struct Reading {
+pub(super) struct InputReader {
     source: Box<dyn Source>,
     /// The batch at hand, and how far it was read.
     batch: Option<EventBatch>,
@@ -63,9 +63,9 @@ const fn bits(ops: &[Op]) -> u32 {
     bits
 }
 
-impl Reading {
+impl InputReader {
     /// Opens a trace.
-    pub(super) fn open(input: &mut Input) -> Result<Self> {
+    pub(super) fn open(input: &mut MixInput) -> Result<Self> {
         Ok(Self {
             source: (input.open)()?,
             batch: None,
@@ -95,7 +95,7 @@ impl Reading {
     /// its own is written.
     pub(super) fn resume(
         &mut self,
-        weave: &mut Weave,
+        batches: &mut BatchBuilder,
         numbers: &mut Numbers,
         cause: Option<(Cause, Option<u32>)>,
     ) -> Result<()> {
@@ -112,25 +112,25 @@ impl Reading {
         }
         let (asid, tid) = (self.space(self.asid, None, numbers), self.tid);
         if let Some((cause, number)) = cause {
-            weave.switch(asid, tid, cause, number);
+            batches.switch(asid, tid, cause, number);
         }
         Ok(())
     }
 
     /// What comes next; a row that is not taken as it is, is written with the mix's numbers.
-    pub(super) fn step(&mut self, weave: &mut Weave, numbers: &mut Numbers) -> Result<Step> {
+    pub(super) fn step(&mut self, batches: &mut BatchBuilder, numbers: &mut Numbers) -> Result<Next> {
         if !self.fill()? {
-            return Ok(Step::End);
+            return Ok(Next::End);
         }
         let batch = self.batch.as_ref().expect("it was filled");
         if self.at < self.special {
-            return Ok(Step::Rows(batch.slice(self.at, self.special - self.at)));
+            return Ok(Next::Rows(batch.slice(self.at, self.special - self.at)));
         }
         let at = self.at;
         let row = (batch.addr()[at], batch.size()[at], batch.count()[at], batch.arg0(at), batch.arg1(at));
         let op = self.op().expect("readers refuse codes without a meaning");
         self.advance(1);
-        Ok(self.tell(op, row, weave, numbers))
+        Ok(self.tell(op, row, batches, numbers))
     }
 
     /// `rows` of those offered went into the mix.
@@ -142,33 +142,33 @@ impl Reading {
         &mut self,
         op: Op,
         (addr, size, count, arg0, arg1): (u64, u32, u32, Option<u64>, Option<u64>),
-        weave: &mut Weave,
+        batches: &mut BatchBuilder,
         numbers: &mut Numbers,
-    ) -> Step {
+    ) -> Next {
         match op {
-            Op::Switch => return self.switch(addr, size, arg0, arg1, weave, numbers),
+            Op::Switch => return self.switch(addr, size, arg0, arg1, batches, numbers),
             Op::Fork => {
                 let parent = self.space(arg0.unwrap_or(self.asid), None, numbers);
                 self.spaces.remove(&addr);
                 let born = self.space(addr, Some(parent), numbers);
-                weave.row(op, born.into(), size, count, [Some(parent.into()), arg1]);
+                batches.row(op, born.into(), size, count, [Some(parent.into()), arg1]);
             }
             Op::Exec => {
                 let asid = self.space(addr, None, numbers);
-                weave.row(op, asid.into(), size, count, [arg0, arg1]);
+                batches.row(op, asid.into(), size, count, [arg0, arg1]);
             }
             Op::Exit => {
                 let asid = self.space(addr, None, numbers);
-                weave.row(op, asid.into(), size, count, [arg0, arg1]);
+                batches.row(op, asid.into(), size, count, [arg0, arg1]);
                 self.spaces.remove(&addr);
             }
             Op::Map => {
                 let segment = arg0.map(|segment| self.segment(segment, numbers));
-                weave.row(op, addr, size, count, [segment, arg1]);
+                batches.row(op, addr, size, count, [segment, arg1]);
             }
             Op::Syscall => {
                 let file = arg0.map(|file| self.file(file, numbers));
-                weave.row(op, addr, size, count, [file, arg1]);
+                batches.row(op, addr, size, count, [file, arg1]);
             }
             Op::Time => {}
             _ => {
@@ -176,10 +176,10 @@ impl Reading {
                     Op::KernelEnter => self.kernel += 1,
                     _ => self.kernel = self.kernel.saturating_sub(1),
                 }
-                weave.row(op, addr, size, count, [arg0, arg1]);
+                batches.row(op, addr, size, count, [arg0, arg1]);
             }
         }
-        Step::Told
+        Next::Handled
     }
 
     /// The trace's own switch: to itself because it waits, or to another process or thread of the trace.
@@ -189,9 +189,9 @@ impl Reading {
         tid: u32,
         cause: Option<u64>,
         number: Option<u64>,
-        weave: &mut Weave,
+        batches: &mut BatchBuilder,
         numbers: &mut Numbers,
-    ) -> Step {
+    ) -> Next {
         let waited =
             [Cause::SystemCall, Cause::PageFault].into_iter().find(|&told| cause == Some(told as u64));
         if let Some(cause) = waited
@@ -199,12 +199,12 @@ impl Reading {
             && (asid, tid) == (self.asid, self.tid)
         {
             let number = number.and_then(|number| u32::try_from(number).ok());
-            return Step::Waits { cause, number };
+            return Next::Idle { cause, number };
         }
         (self.asid, self.tid) = (asid, tid);
         let asid = self.space(asid, None, numbers);
-        weave.row(Op::Switch, asid.into(), tid, 0, [cause, number]);
-        Step::Told
+        batches.row(Op::Switch, asid.into(), tid, 0, [cause, number]);
+        Next::Handled
     }
 
     /// An importer may know its processes only at its end.
@@ -218,10 +218,10 @@ impl Reading {
     }
 
     /// Its processes end with it.
-    pub(super) fn exit(&mut self, weave: &mut Weave) {
-        (0..std::mem::take(&mut self.kernel)).for_each(|_| weave.event(Op::KernelLeave, 0, 0, [None; 2]));
+    pub(super) fn exit(&mut self, batches: &mut BatchBuilder) {
+        (0..std::mem::take(&mut self.kernel)).for_each(|_| batches.event(Op::KernelLeave, 0, 0, [None; 2]));
         for asid in std::mem::take(&mut self.spaces).into_values() {
-            weave.event(Op::Exit, asid.into(), 0, [None; 2]);
+            batches.event(Op::Exit, asid.into(), 0, [None; 2]);
         }
     }
 

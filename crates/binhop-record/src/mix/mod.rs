@@ -10,7 +10,7 @@
 //! that ran last, a switch to itself says so, as in its own trace.
 //! **An input of several processes** takes part as one: its own switches are kept, with their causes, so whatever its
 //! processes say to each other stays in order; its quantum counts their instructions together.
-//! **The end of an input** ends its processes (exit), and the others go on; see [`Ends`].
+//! **The end of an input** ends its processes (exit), and the others go on; see [`EndsWhen`].
 //!
 //! **Numbers.** Address spaces are numbered 0, 1, 2, … in order of their first event in the mix. Segments of one
 //! file are one segment, and files of one path one file, in whichever input they occur; whatever has no file stays apart.
@@ -25,28 +25,29 @@ use binhop_os::scheduler::{Order, Scheduler};
 use binhop_trace::event::Cause;
 use binhop_trace::{EventBatch, Failure, Meta, Source};
 
-use crate::piece::Waits;
+use crate::batch_builder::BatchBuilder;
+use crate::piece::WaitsFor;
 use crate::schedule::{Ready, Schedule, calls};
-use crate::weave::{Weave, cut};
-use input::{Reading, Step};
+use crate::turn::rows_within;
+use input::{InputReader, Next};
 use numbers::Numbers;
 
 /// Opens a trace, from its beginning.
-pub type Open = Box<dyn FnMut() -> Result<Box<dyn Source>> + Send>;
+pub type OpenTrace = Box<dyn FnMut() -> Result<Box<dyn Source>> + Send>;
 
 /// A trace to mix.
-pub struct Input {
+pub struct MixInput {
     /// What errors call it.
     pub name: String,
     /// Opens it, again where it is repeated.
-    pub open: Open,
+    pub open: OpenTrace,
     /// Reads so many references of it; `None`: all.
     pub length: Option<u64>,
 }
 
 /// When the mix ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ends {
+pub enum EndsWhen {
     /// When the last input has ended; those that end before leave the others the processor.
     All,
     /// When the first input has ended.
@@ -58,10 +59,10 @@ pub enum Ends {
 /// How long a process that waits leaves the processor, in instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latencies {
-    /// For another process or a person: pipes, sockets, terminals, locks, children ([`Waits::Given`], [`Waits::Child`]),
+    /// For another process or a person: pipes, sockets, terminals, locks, children ([`WaitsFor::Given`], [`WaitsFor::Child`]),
     /// and calls that are not known.
     pub given: u64,
-    /// For a device, or for time to pass ([`Waits::Room`]).
+    /// For a device, or for time to pass ([`WaitsFor::Room`]).
     pub room: u64,
     /// For a page.
     pub fault: u64,
@@ -85,7 +86,7 @@ impl Latencies {
         let kind = number.map(calls::kind);
         match (cause, kind) {
             (Cause::PageFault, _) => self.fault,
-            (_, Some(Waits::Room)) => self.room,
+            (_, Some(WaitsFor::Room)) => self.room,
             _ => self.given,
         }
     }
@@ -95,11 +96,11 @@ impl Latencies {
 pub struct Mix {
     name: String,
     meta: Meta,
-    inputs: Vec<Part>,
+    inputs: Vec<InputState>,
     schedule: Box<dyn Schedule>,
     latencies: Latencies,
-    ends: Ends,
-    weave: Weave,
+    ends: EndsWhen,
+    batches: BatchBuilder,
     numbers: Numbers,
     /// Who runs, in instructions of all: an input is the task of its place.
     scheduler: Scheduler,
@@ -109,10 +110,10 @@ pub struct Mix {
 }
 
 /// An input in the mix.
-struct Part {
-    input: Input,
+struct InputState {
+    input: MixInput,
     /// `None` before its first turn, and after its end.
-    reading: Option<Reading>,
+    reader: Option<InputReader>,
     /// How often it has ended.
     ended: u32,
 }
@@ -123,10 +124,10 @@ impl Mix {
     /// # Errors
     /// There is no input; one cannot be opened; their page sizes differ.
     pub fn new(
-        inputs: Vec<Input>,
+        inputs: Vec<MixInput>,
         schedule: Box<dyn Schedule>,
         latencies: Latencies,
-        ends: Ends,
+        ends: EndsWhen,
     ) -> Result<Self> {
         if inputs.is_empty() {
             return Err(Problem::request("no trace", "mix", "there must be one", "name two traces or more"));
@@ -134,9 +135,9 @@ impl Mix {
         let mut parts = Vec::with_capacity(inputs.len());
         let mut metas = Vec::with_capacity(inputs.len());
         for mut input in inputs {
-            let reading = Reading::open(&mut input)?;
-            metas.push((input.name.clone(), reading.meta().clone()));
-            parts.push(Part { input, reading: Some(reading), ended: 0 });
+            let reader = InputReader::open(&mut input)?;
+            metas.push((input.name.clone(), reader.meta().clone()));
+            parts.push(InputState { input, reader: Some(reader), ended: 0 });
         }
         let mut scheduler = Scheduler::new(Order::LongestAgo);
         (0..parts.len() as u32).for_each(|part| scheduler.add(part));
@@ -149,7 +150,7 @@ impl Mix {
             schedule,
             latencies,
             ends,
-            weave: Weave::default(),
+            batches: BatchBuilder::default(),
             numbers: Numbers::default(),
             scheduler,
             fresh: true,
@@ -158,23 +159,23 @@ impl Mix {
         })
     }
 
-    fn part(&mut self, at: usize) -> (&mut Reading, &mut Weave, &mut Numbers) {
-        let reading = self.inputs[at].reading.as_mut().expect("it has its turn");
-        (reading, &mut self.weave, &mut self.numbers)
+    fn input(&mut self, at: usize) -> (&mut InputReader, &mut BatchBuilder, &mut Numbers) {
+        let reader = self.inputs[at].reader.as_mut().expect("it has its turn");
+        (reader, &mut self.batches, &mut self.numbers)
     }
 
     /// Runs the part whose turn it is up to the next thing of interest.
     fn step(&mut self, at: usize) -> Result<()> {
         let alone = self.scheduler.len() == 1;
         let (left, fresh) = (self.scheduler.left(), self.fresh);
-        let (reading, weave, numbers) = self.part(at);
-        match reading.step(weave, numbers)? {
-            Step::Rows(rows) => {
-                let limit = if alone || reading.in_kernel() { u64::MAX } else { left };
-                let (end, ran) = cut(&rows, limit, fresh);
-                reading.ran(end);
+        let (reader, batches, numbers) = self.input(at);
+        match reader.step(batches, numbers)? {
+            Next::Rows(rows) => {
+                let limit = if alone || reader.in_kernel() { u64::MAX } else { left };
+                let (end, ran) = rows_within(&rows, limit, fresh);
+                reader.ran(end);
                 if end > 0 {
-                    weave.rows(rows.slice(0, end));
+                    batches.rows(rows.slice(0, end));
                 }
                 self.scheduler.ran(ran);
                 self.fresh &= ran == 0;
@@ -184,34 +185,34 @@ impl Mix {
                 }
                 Ok(())
             }
-            Step::Told => Ok(()),
-            Step::Waits { cause, number } => {
+            Next::Handled => Ok(()),
+            Next::Idle { cause, number } => {
                 self.scheduler.sleep(self.latencies.of(cause, number));
                 self.next_turn(at, cause, number)
             }
-            Step::End => self.end(at),
+            Next::End => self.end(at),
         }
     }
 
     /// An input has ended, and its processes with it.
     fn end(&mut self, at: usize) -> Result<()> {
-        let (reading, weave, _) = self.part(at);
-        reading.exit(weave);
-        let told = self.inputs[at].reading.take().expect("it was read");
+        let (reader, batches, _) = self.input(at);
+        reader.exit(batches);
+        let told = self.inputs[at].reader.take().expect("it was read");
         told.describe(&mut self.numbers);
         self.inputs[at].ended += 1;
         let finished = match self.ends {
-            Ends::First => true,
-            Ends::All => false,
-            Ends::Repeat => self.inputs.iter().all(|part| part.ended > 0),
+            EndsWhen::First => true,
+            EndsWhen::All => false,
+            EndsWhen::Repeat => self.inputs.iter().all(|part| part.ended > 0),
         };
         if finished {
             self.finish();
             return Ok(());
         }
-        if self.ends == Ends::Repeat {
+        if self.ends == EndsWhen::Repeat {
             let part = &mut self.inputs[at];
-            part.reading = Some(Reading::open(&mut part.input)?);
+            part.reader = Some(InputReader::open(&mut part.input)?);
             self.scheduler.preempt();
         } else {
             self.scheduler.exit();
@@ -223,8 +224,8 @@ impl Mix {
     fn finish(&mut self) {
         self.scheduler = Scheduler::new(Order::LongestAgo);
         for part in &mut self.inputs {
-            if let Some(reading) = part.reading.take() {
-                reading.describe(&mut self.numbers);
+            if let Some(reader) = part.reader.take() {
+                reader.describe(&mut self.numbers);
             }
         }
     }
@@ -237,8 +238,8 @@ impl Mix {
         let ready: Vec<Ready> = self.scheduler.ready().map(of).collect();
         let next = ready[self.schedule.choose(&ready)].asid as usize;
         if next != leaving || cause != Cause::Involuntary {
-            let (reading, weave, numbers) = self.part(next);
-            reading.resume(weave, numbers, Some((cause, number)))?;
+            let (reader, batches, numbers) = self.input(next);
+            reader.resume(batches, numbers, Some((cause, number)))?;
         }
         self.begin_turn(next);
         Ok(())
@@ -253,11 +254,11 @@ impl Mix {
     fn run(&mut self) -> Result<()> {
         if !self.started {
             self.started = true;
-            let (reading, weave, numbers) = self.part(0);
-            reading.resume(weave, numbers, None)?;
+            let (reader, batches, numbers) = self.input(0);
+            reader.resume(batches, numbers, None)?;
             self.begin_turn(0);
         }
-        while let Some(at) = self.scheduler.running().filter(|_| !self.weave.is_ready()) {
+        while let Some(at) = self.scheduler.running().filter(|_| !self.batches.is_ready()) {
             self.step(at as usize)?;
         }
         Ok(())
@@ -267,14 +268,14 @@ impl Mix {
 impl Mix {
     /// Mixes on until a batch is ready, or to the end.
     fn advance(&mut self) -> Result<Option<EventBatch>> {
-        if !self.weave.is_ready() {
+        if !self.batches.is_ready() {
             self.run()?;
             if self.scheduler.running().is_none() {
-                self.weave.flush();
+                self.batches.flush();
             }
             self.numbers.tell(&mut self.meta);
         }
-        Ok(self.weave.next())
+        Ok(self.batches.next())
     }
 }
 

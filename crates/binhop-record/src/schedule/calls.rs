@@ -1,6 +1,6 @@
 //! Which system calls may wait, and for what: Linux, x86-64 (`arch/x86/entry/syscalls/syscall_64.tbl`).
 
-use crate::piece::Waits;
+use crate::piece::WaitsFor;
 
 /// What the file behind a call's first argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,11 +13,11 @@ pub enum Descriptor {
 
 /// How a call of the table waits.
 #[derive(Clone, Copy)]
-enum Rule {
+enum WaitRule {
     /// Always as said.
-    Always(Waits),
+    Always(WaitsFor),
     /// As said, unless the first argument is a regular file.
-    UnlessFile(Waits),
+    UnlessFile(WaitsFor),
     /// For a child, unless the argument of this position holds `WNOHANG`.
     Child(usize),
     /// A futex: as its operation (argument 1) says.
@@ -28,11 +28,11 @@ enum Rule {
     Lock,
 }
 
-use Rule::{Always, UnlessFile};
-use Waits::{Given, Room};
+use WaitRule::{Always, UnlessFile};
+use WaitsFor::{Given, Room};
 
 /// Number, name, rule; in order of the number. What is not here does not wait, or for a short time only.
-const CALLS: &[(u32, &str, Rule)] = &[
+const CALLS: &[(u32, &str, WaitRule)] = &[
     (0, "read", UnlessFile(Given)),
     (1, "write", UnlessFile(Room)),
     (7, "poll", Always(Given)),
@@ -47,26 +47,26 @@ const CALLS: &[(u32, &str, Rule)] = &[
     (45, "recvfrom", Always(Given)),
     (46, "sendmsg", Always(Room)),
     (47, "recvmsg", Always(Given)),
-    (56, "clone", Rule::Clone),
+    (56, "clone", WaitRule::Clone),
     (58, "vfork", Always(Room)),
-    (61, "wait4", Rule::Child(2)),
+    (61, "wait4", WaitRule::Child(2)),
     (65, "semop", Always(Given)),
     (69, "msgsnd", Always(Room)),
     (70, "msgrcv", Always(Given)),
-    (72, "fcntl", Rule::Lock),
+    (72, "fcntl", WaitRule::Lock),
     (73, "flock", Always(Room)),
     (74, "fsync", Always(Room)),
     (75, "fdatasync", Always(Room)),
     (128, "rt_sigtimedwait", Always(Given)),
     (130, "rt_sigsuspend", Always(Given)),
-    (202, "futex", Rule::Futex),
+    (202, "futex", WaitRule::Futex),
     (208, "io_getevents", Always(Room)),
     (220, "semtimedop", Always(Given)),
     (230, "clock_nanosleep", Always(Room)),
     (232, "epoll_wait", Always(Given)),
     (242, "mq_timedsend", Always(Room)),
     (243, "mq_timedreceive", Always(Given)),
-    (247, "waitid", Rule::Child(3)),
+    (247, "waitid", WaitRule::Child(3)),
     (270, "pselect6", Always(Given)),
     (271, "ppoll", Always(Given)),
     (275, "splice", UnlessFile(Given)),
@@ -92,28 +92,28 @@ const LOCK_WAITS: [u64; 2] = [7, 38];
 
 /// What a call may wait for, by its number and arguments as the program gave them.
 #[must_use]
-pub fn waits(number: u32, args: [u64; 6], descriptor: Descriptor) -> Waits {
-    let Ok(at) = CALLS.binary_search_by_key(&number, |call| call.0) else { return Waits::Nothing };
-    let when = |waits: bool, what: Waits| if waits { what } else { Waits::Nothing };
+pub fn waits(number: u32, args: [u64; 6], descriptor: Descriptor) -> WaitsFor {
+    let Ok(at) = CALLS.binary_search_by_key(&number, |call| call.0) else { return WaitsFor::Nothing };
+    let when = |waits: bool, what: WaitsFor| if waits { what } else { WaitsFor::Nothing };
     match CALLS[at].2 {
         Always(what) => what,
         UnlessFile(what) => when(descriptor == Descriptor::Other, what),
-        Rule::Child(options) => when(args[options] & WNOHANG == 0, Waits::Child),
-        Rule::Futex => when(FUTEX_WAITS.contains(&(args[1] & FUTEX_OPERATION)), Given),
-        Rule::Clone => when(args[0] & CLONE_VFORK != 0, Room),
-        Rule::Lock => when(LOCK_WAITS.contains(&args[1]), Room),
+        WaitRule::Child(options) => when(args[options] & WNOHANG == 0, WaitsFor::Child),
+        WaitRule::Futex => when(FUTEX_WAITS.contains(&(args[1] & FUTEX_OPERATION)), Given),
+        WaitRule::Clone => when(args[0] & CLONE_VFORK != 0, Room),
+        WaitRule::Lock => when(LOCK_WAITS.contains(&args[1]), Room),
     }
 }
 
 /// What a call may wait for where its arguments are not known: what it waits for if they let it.
 #[must_use]
-pub fn kind(number: u32) -> Waits {
-    let Ok(at) = CALLS.binary_search_by_key(&number, |call| call.0) else { return Waits::Nothing };
+pub fn kind(number: u32) -> WaitsFor {
+    let Ok(at) = CALLS.binary_search_by_key(&number, |call| call.0) else { return WaitsFor::Nothing };
     match CALLS[at].2 {
         Always(what) | UnlessFile(what) => what,
-        Rule::Child(_) => Waits::Child,
-        Rule::Futex => Given,
-        Rule::Clone | Rule::Lock => Room,
+        WaitRule::Child(_) => WaitsFor::Child,
+        WaitRule::Futex => Given,
+        WaitRule::Clone | WaitRule::Lock => Room,
     }
 }
 
@@ -140,25 +140,28 @@ mod tests {
     fn the_table_is_in_order_of_the_numbers() {
         assert!(CALLS.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert_eq!((name(61), name(62)), (Some("wait4"), None));
-        assert_eq!((kind(0), kind(61), kind(74), kind(62)), (Given, Waits::Child, Room, Waits::Nothing));
+        assert_eq!(
+            (kind(0), kind(61), kind(74), kind(62)),
+            (Given, WaitsFor::Child, Room, WaitsFor::Nothing)
+        );
     }
 
     #[test]
     fn arguments_decide_where_the_number_does_not() {
         let told = |number, args| waits(number, args, Descriptor::Other);
-        assert_eq!(waits(0, [3, 0, 0, 0, 0, 0], Descriptor::File), Waits::Nothing);
-        assert_eq!(told(0, [3, 0, 0, 0, 0, 0]), Waits::Given);
-        assert_eq!(told(1, [1, 0, 0, 0, 0, 0]), Waits::Room);
-        assert_eq!(told(61, [u64::MAX, 0, 0, 0, 0, 0]), Waits::Child);
-        assert_eq!(told(61, [u64::MAX, 0, 3, 0, 0, 0]), Waits::Nothing);
-        assert_eq!(told(247, [0, 0, 0, 4, 0, 0]), Waits::Child);
-        assert_eq!(told(247, [0, 0, 0, 5, 0, 0]), Waits::Nothing);
-        assert_eq!(told(202, [0, 128, 0, 0, 0, 0]), Waits::Given); // FUTEX_WAIT_PRIVATE
-        assert_eq!(told(202, [0, 129, 0, 0, 0, 0]), Waits::Nothing); // FUTEX_WAKE_PRIVATE
-        assert_eq!(told(56, [0x4111, 0, 0, 0, 0, 0]), Waits::Room);
-        assert_eq!(told(56, [0x0120_0011, 0, 0, 0, 0, 0]), Waits::Nothing);
-        assert_eq!(told(72, [3, 7, 0, 0, 0, 0]), Waits::Room);
-        assert_eq!(told(72, [3, 6, 0, 0, 0, 0]), Waits::Nothing);
-        assert_eq!(told(5, [3, 0, 0, 0, 0, 0]), Waits::Nothing);
+        assert_eq!(waits(0, [3, 0, 0, 0, 0, 0], Descriptor::File), WaitsFor::Nothing);
+        assert_eq!(told(0, [3, 0, 0, 0, 0, 0]), WaitsFor::Given);
+        assert_eq!(told(1, [1, 0, 0, 0, 0, 0]), WaitsFor::Room);
+        assert_eq!(told(61, [u64::MAX, 0, 0, 0, 0, 0]), WaitsFor::Child);
+        assert_eq!(told(61, [u64::MAX, 0, 3, 0, 0, 0]), WaitsFor::Nothing);
+        assert_eq!(told(247, [0, 0, 0, 4, 0, 0]), WaitsFor::Child);
+        assert_eq!(told(247, [0, 0, 0, 5, 0, 0]), WaitsFor::Nothing);
+        assert_eq!(told(202, [0, 128, 0, 0, 0, 0]), WaitsFor::Given); // FUTEX_WAIT_PRIVATE
+        assert_eq!(told(202, [0, 129, 0, 0, 0, 0]), WaitsFor::Nothing); // FUTEX_WAKE_PRIVATE
+        assert_eq!(told(56, [0x4111, 0, 0, 0, 0, 0]), WaitsFor::Room);
+        assert_eq!(told(56, [0x0120_0011, 0, 0, 0, 0, 0]), WaitsFor::Nothing);
+        assert_eq!(told(72, [3, 7, 0, 0, 0, 0]), WaitsFor::Room);
+        assert_eq!(told(72, [3, 6, 0, 0, 0, 0]), WaitsFor::Nothing);
+        assert_eq!(told(5, [3, 0, 0, 0, 0, 0]), WaitsFor::Nothing);
     }
 }

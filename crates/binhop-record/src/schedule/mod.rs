@@ -35,7 +35,7 @@ pub trait Schedule: Send {
     fn turn(&mut self, asid: u32) -> u64;
 
     /// A process begins; of the command's own, the parent is `None`.
-    fn born(&mut self, _asid: u32, _parent: Option<u32>) {}
+    fn started(&mut self, _asid: u32, _parent: Option<u32>) {}
     /// A process has ended.
     fn ended(&mut self, _asid: u32) {}
     /// The process whose turn it is ran so many instructions.

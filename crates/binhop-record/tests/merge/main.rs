@@ -1,21 +1,21 @@
-//! The merge on made-up worlds: what it must keep, and the slow model it must equal.
+//! The merge on made-up recordings: what it must keep, and the slow model it must equal.
 
 #![allow(clippy::unwrap_used, reason = "in a test, to panic is to fail")]
 
+mod generated;
 mod model;
 mod native;
-mod world;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::channel;
 
 use binhop_base::{Problem, Result};
 use binhop_record::schedule::{BuiltIn, RoundRobin, Schedule};
-use binhop_record::{Merge, Piece, ProcessStream, Streams};
+use binhop_record::{Merge, Piece, ProcessStream, ProcessStreams};
 use binhop_trace::event::{Cause, EventBatch, EventBuilder};
 use binhop_trace::{Meta, Op, Source, lint};
+use generated::{FUTEX, REAPED, RECEIVED, Recording, SENT, Script, ScriptedProcesses, Size, WAIT4, simulate};
 use proptest::prelude::*;
-use world::{FUTEX, Given, REAPED, RECEIVED, SENT, Script, Size, WAIT4, World, play};
 
 /// op, addr, size, count, arg0, arg1.
 type Row = (u8, u64, u32, u32, Option<u64>, Option<u64>);
@@ -35,8 +35,8 @@ fn drain(merge: &mut Merge) -> Vec<Row> {
     rows
 }
 
-fn merged(world: &World, schedule: Box<dyn Schedule>) -> (Vec<Row>, Meta) {
-    let mut merge = Merge::new(Given::new(world), schedule, Meta::default());
+fn merged(recording: &Recording, schedule: Box<dyn Schedule>) -> (Vec<Row>, Meta) {
+    let mut merge = Merge::new(ScriptedProcesses::new(recording), schedule, Meta::default());
     let rows = drain(&mut merge);
     (rows, merge.meta().clone())
 }
@@ -71,16 +71,16 @@ fn own_rows(script: &Script) -> Vec<Row> {
     rows.flatten().collect()
 }
 
-/// What a world is made from: a seed and its size.
-fn worlds(signals: bool) -> impl Strategy<Value = (u64, Size)> {
+/// What a recording is made from: a seed and its size.
+fn recordings(signals: bool) -> impl Strategy<Value = (u64, Size)> {
     let drawn = (any::<u64>(), 1u64..9, 1u64..4, 1u32..60);
-    drawn.prop_map(move |(seed, processes, channels, acts)| {
-        (seed, Size { processes, channels, acts, signals })
+    drawn.prop_map(move |(seed, processes, channels, steps)| {
+        (seed, Size { processes, channels, steps, signals })
     })
 }
 
 /// Every process's rows are all there and in order, and its life is told.
-fn check_lives(world: &World, rows: &[Row], meta: &Meta) {
+fn check_lives(recording: &Recording, rows: &[Row], meta: &Meta) {
     let mut by_asid: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
     let (mut born, mut ended) = (vec![0], Vec::new());
     for (row, &asid) in rows.iter().zip(&owners(rows)) {
@@ -103,9 +103,12 @@ fn check_lives(world: &World, rows: &[Row], meta: &Meta) {
             _ => by_asid.entry(asid).or_default().push(*row),
         }
     }
-    assert_eq!((born.len(), ended.len(), meta.processes.len()), (world.len(), world.len(), world.len()));
+    assert_eq!(
+        (born.len(), ended.len(), meta.processes.len()),
+        (recording.len(), recording.len(), recording.len())
+    );
     for (asid, process) in &meta.processes {
-        let script = &world[&process.pid.unwrap()];
+        let script = &recording[&process.pid.unwrap()];
         assert_eq!(by_asid.remove(asid).unwrap_or_default(), own_rows(script), "address space {asid}");
     }
 }
@@ -133,42 +136,42 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_merge_keeps_every_process_and_every_cause(drawn in worlds(false), seed: u64) {
-        let world = play(drawn.0, drawn.1);
-        let (rows, meta) = merged(&world, short_turns(seed));
+    fn a_merge_keeps_every_process_and_every_cause(drawn in recordings(false), seed: u64) {
+        let recording = simulate(drawn.0, drawn.1);
+        let (rows, meta) = merged(&recording, short_turns(seed));
         prop_assert_eq!(meta.schedule.as_deref(), Some("built-in"));
-        check_lives(&world, &rows, &meta);
+        check_lives(&recording, &rows, &meta);
         check_causes(&rows, &meta);
     }
 
     #[test]
-    fn signals_that_end_a_wait_for_a_child_lose_nobody(drawn in worlds(true), seed: u64) {
-        let world = play(drawn.0, drawn.1);
-        let (rows, meta) = merged(&world, short_turns(seed));
-        check_lives(&world, &rows, &meta);
+    fn signals_that_end_a_wait_for_a_child_lose_nobody(drawn in recordings(true), seed: u64) {
+        let recording = simulate(drawn.0, drawn.1);
+        let (rows, meta) = merged(&recording, short_turns(seed));
+        check_lives(&recording, &rows, &meta);
     }
 
     #[test]
-    fn a_merge_equals_the_slow_model(drawn in worlds(true), seed: u64, quantum in 1u64..3000) {
-        let world = play(drawn.0, drawn.1);
+    fn a_merge_equals_the_slow_model(drawn in recordings(true), seed: u64, quantum in 1u64..3000) {
+        let recording = simulate(drawn.0, drawn.1);
         for schedule in [|seed, _| short_turns(seed), |_, quantum| Box::new(RoundRobin::new(quantum)) as Box<dyn Schedule>] {
-            let (rows, _) = merged(&world, schedule(seed, quantum));
-            let model = model::merge(&world, schedule(seed, quantum).as_mut());
+            let (rows, _) = merged(&recording, schedule(seed, quantum));
+            let model = model::merge(&recording, schedule(seed, quantum).as_mut());
             prop_assert_eq!(rows, model);
         }
     }
 
     #[test]
-    fn lint_finds_nothing(drawn in worlds(false), seed: u64) {
-        let world = play(drawn.0, drawn.1);
-        let mut merge = Merge::new(Given::new(&world), short_turns(seed), Meta::default());
+    fn lint_finds_nothing(drawn in recordings(false), seed: u64) {
+        let recording = simulate(drawn.0, drawn.1);
+        let mut merge = Merge::new(ScriptedProcesses::new(&recording), short_turns(seed), Meta::default());
         prop_assert_eq!(lint::lint(&mut merge, None, &mut |_| Ok(())).unwrap(), []);
     }
 
     #[test]
-    fn a_turn_that_is_over_was_no_longer_than_it_may_be(drawn in worlds(false), quantum in 30u64..3000) {
-        let world = play(drawn.0, drawn.1);
-        let (rows, _) = merged(&world, Box::new(RoundRobin::new(quantum)));
+    fn a_turn_that_is_over_was_no_longer_than_it_may_be(drawn in recordings(false), quantum in 30u64..3000) {
+        let recording = simulate(drawn.0, drawn.1);
+        let (rows, _) = merged(&recording, Box::new(RoundRobin::new(quantum)));
         let mut ran = 0u64;
         for row in &rows {
             if is(row, Op::Switch) {
@@ -189,20 +192,20 @@ proptest! {
 
     /// The recorder writes in the order of time; the merge may not need what comes after what it withholds.
     #[test]
-    fn pieces_that_come_late_make_the_same_rows(drawn in worlds(false), seed: u64, pauses: u8) {
-        let world = play(drawn.0, drawn.1);
-        let (rows, _) = merged(&world, short_turns(seed));
+    fn pieces_that_come_late_make_the_same_rows(drawn in recordings(false), seed: u64, pauses: u8) {
+        let recording = simulate(drawn.0, drawn.1);
+        let (rows, _) = merged(&recording, short_turns(seed));
         let mut all: Vec<(u64, u64, usize)> = Vec::new();
         let (mut senders, mut arriving) = (BTreeMap::new(), BTreeMap::new());
-        for (&pid, script) in &world {
+        for (&pid, script) in &recording {
             let (sender, receiver) = channel();
             senders.insert(pid, sender);
             arriving.insert(pid, receiver);
             all.extend(script.pieces.iter().enumerate().map(|(at, (time, _))| (*time, pid, at)));
         }
         all.sort_by_key(|&(time, pid, at)| (time, at, pid));
-        let given = Given { world: world.clone(), arriving: Some(arriving) };
-        let recorded = world.clone();
+        let given = ScriptedProcesses { recording: recording.clone(), arriving: Some(arriving) };
+        let recorded = recording.clone();
         let recorder = std::thread::spawn(move || {
             for (n, (_, pid, at)) in all.into_iter().enumerate() {
                 if n % 64 == usize::from(pauses % 64) {
@@ -223,9 +226,9 @@ fn switches(rows: &[Row]) -> Vec<(u64, u32, Option<u64>, Option<u64>)> {
 
 #[test]
 fn threads_of_a_process_are_switches_within_it() {
-    let script = world::with_threads();
-    let world = World::from([(100, script)]);
-    let (rows, _) = merged(&world, short_turns(0));
+    let script = generated::with_threads();
+    let recording = Recording::from([(100, script)]);
+    let (rows, _) = merged(&recording, short_turns(0));
     let call = Some(Cause::SystemCall as u64);
     let expected = [(0, 7, call, Some(u64::from(FUTEX))), (0, 100, Some(Cause::Involuntary as u64), None)];
     assert_eq!(switches(&rows), expected);
@@ -235,7 +238,7 @@ fn threads_of_a_process_are_switches_within_it() {
 #[test]
 fn an_idle_processor_is_a_switch_to_oneself() {
     let piece = |time, piece| (time, piece);
-    let waits = binhop_record::Waits::Given;
+    let waits = binhop_record::WaitsFor::Given;
     let pieces = vec![
         piece(0, Piece::Enter { tid: 5, number: 0, waits, time: 0 }),
         piece(20_000, Piece::Leave { tid: 5, number: 0, time: 20_000, result: 0 }),
@@ -243,8 +246,8 @@ fn an_idle_processor_is_a_switch_to_oneself() {
         piece(50_001, Piece::Leave { tid: 5, number: 0, time: 50_001, result: 0 }),
         piece(50_001, Piece::Exit { time: 50_001 }),
     ];
-    let world = World::from([(5, Script { pid: 5, pieces })]);
-    let (rows, _) = merged(&world, short_turns(0));
+    let recording = Recording::from([(5, Script { pid: 5, pieces })]);
+    let (rows, _) = merged(&recording, short_turns(0));
     // The first call took 20 µs, which is no wait yet.
     assert_eq!(switches(&rows), [(0, 5, Some(0), Some(0))]);
 }
@@ -256,11 +259,11 @@ fn a_parent_that_waits_for_a_child_is_not_waited_for() {
     let mut batch = binhop_trace::event::EventBuilder::default();
     (0..100_000u64).for_each(|row| batch.push(Op::Fetch, row, 4, 1));
     let child = vec![(0, Piece::Rows(batch.finish())), (9, Piece::Exit { time: 9 })];
-    let world =
-        World::from([(1, Script { pid: 1, pieces: Vec::new() }), (2, Script { pid: 2, pieces: child })]);
-    let given = Given { world, arriving: Some(BTreeMap::from([(1, receiver)])) };
+    let recording =
+        Recording::from([(1, Script { pid: 1, pieces: Vec::new() }), (2, Script { pid: 2, pieces: child })]);
+    let given = ScriptedProcesses { recording, arriving: Some(BTreeMap::from([(1, receiver)])) };
     sender.send(Piece::Fork { child: 2 }).unwrap();
-    let waits = binhop_record::Waits::Child;
+    let waits = binhop_record::WaitsFor::Child;
     sender.send(Piece::Enter { tid: 1, number: WAIT4, waits, time: 1 }).unwrap();
     let mut merge = Merge::new(Box::new(given), short_turns(0), Meta::default());
     // The parent's stream says nothing more for now, and yet there are rows.
@@ -277,7 +280,7 @@ fn a_parent_that_waits_for_a_child_is_not_waited_for() {
 /// A parent that waits for its child's program to start, and hears of the child when its call returns.
 #[test]
 fn a_child_told_of_after_the_call_ran_since_the_call_began() {
-    let (tid, number, waits) = (1, 58, binhop_record::Waits::Room);
+    let (tid, number, waits) = (1, 58, binhop_record::WaitsFor::Room);
     let parent = vec![
         (0, Piece::Enter { tid, number, waits, time: 10 }),
         (0, Piece::Leave { tid, number, time: 1_000_000, result: 2 }),
@@ -285,8 +288,9 @@ fn a_child_told_of_after_the_call_ran_since_the_call_began() {
         (0, Piece::Exit { time: 1_000_001 }),
     ];
     let child = vec![(0, Piece::Time { time: 999_999 }), (0, Piece::Exit { time: 1_000_000 })];
-    let world = World::from([(1, Script { pid: 1, pieces: parent }), (2, Script { pid: 2, pieces: child })]);
-    let (rows, _) = merged(&world, short_turns(0));
+    let recording =
+        Recording::from([(1, Script { pid: 1, pieces: parent }), (2, Script { pid: 2, pieces: child })]);
+    let (rows, _) = merged(&recording, short_turns(0));
     let rows: Vec<_> = rows.iter().map(|row| (Op::from_code(row.0).unwrap(), row.1, row.4, row.5)).collect();
     let expected = [
         (Op::Fork, 1, Some(0), None),
@@ -300,14 +304,14 @@ fn a_child_told_of_after_the_call_ran_since_the_call_began() {
 
 #[test]
 fn a_recording_of_nothing_is_empty() {
-    let (rows, meta) = merged(&World::new(), short_turns(0));
+    let (rows, meta) = merged(&Recording::new(), short_turns(0));
     assert_eq!((rows, meta.processes.len()), (Vec::new(), 0));
 }
 
 /// `Breaking` is one process whose second piece cannot be read.
 struct Breaking(u32);
 
-impl Streams for Breaking {
+impl ProcessStreams for Breaking {
     fn root(&mut self) -> Result<Option<Box<dyn ProcessStream>>> {
         Ok(Some(Box::new(Self(0))))
     }

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use binhop_record::schedule::{Ready, Schedule};
-use binhop_record::{Merge, Piece, Waits};
+use binhop_record::{Merge, Piece, WaitsFor};
 use binhop_trace::Op;
 use binhop_trace::event::Cause;
 
-use crate::world::{WAIT4, World};
+use crate::generated::{Recording, WAIT4};
 use crate::{Row, is, rows_of};
 
 /// One thing a process does: a row, or what lies between rows.
 #[derive(Clone)]
-enum Act {
+enum Step {
     Row(Row),
-    Enter { number: u32, waits: Waits, time: u64 },
+    Enter { number: u32, waits: WaitsFor, time: u64 },
     Leave { number: u32, time: u64, result: i64 },
     Time(u64),
     Fork(u64),
@@ -22,9 +22,9 @@ enum Act {
     Exit,
 }
 
-struct Process {
+struct ModelProcess {
     pid: u64,
-    acts: Vec<Act>,
+    steps: Vec<Step>,
     at: usize,
     clock: u64,
     parent: Option<usize>,
@@ -36,24 +36,26 @@ struct Process {
     ended: bool,
 }
 
-impl Process {
-    fn born(world: &World, pid: u64, parent: Option<usize>, clock: u64) -> Self {
-        let mut acts = Vec::new();
-        for (_, piece) in &world[&pid].pieces {
+impl ModelProcess {
+    fn new(recording: &Recording, pid: u64, parent: Option<usize>, clock: u64) -> Self {
+        let mut steps = Vec::new();
+        for (_, piece) in &recording[&pid].pieces {
             match piece {
-                Piece::Rows(batch) => acts.extend(rows_of(batch).map(Act::Row)),
-                &Piece::Enter { number, waits, time, .. } => acts.push(Act::Enter { number, waits, time }),
-                &Piece::Leave { number, time, result, .. } => acts.push(Act::Leave { number, time, result }),
-                &Piece::Time { time } => acts.push(Act::Time(time)),
-                &Piece::Fork { child } => acts.push(Act::Fork(child)),
-                Piece::Exec { .. } => acts.push(Act::Exec),
-                Piece::Exit { .. } => acts.push(Act::Exit),
-                Piece::Thread { .. } => unreachable!("worlds have one thread in a process"),
+                Piece::Rows(batch) => steps.extend(rows_of(batch).map(Step::Row)),
+                &Piece::Enter { number, waits, time, .. } => steps.push(Step::Enter { number, waits, time }),
+                &Piece::Leave { number, time, result, .. } => {
+                    steps.push(Step::Leave { number, time, result })
+                }
+                &Piece::Time { time } => steps.push(Step::Time(time)),
+                &Piece::Fork { child } => steps.push(Step::Fork(child)),
+                Piece::Exec { .. } => steps.push(Step::Exec),
+                Piece::Exit { .. } => steps.push(Step::Exit),
+                Piece::Thread { .. } => unreachable!("recordings have one thread in a process"),
             }
         }
         Self {
             pid,
-            acts,
+            steps,
             at: 0,
             clock,
             parent,
@@ -67,18 +69,18 @@ impl Process {
     }
 
     /// Up to when it has done everything, knowing the future.
-    fn settled(&self) -> u64 {
-        match &self.acts[self.at] {
+    fn done_until(&self) -> u64 {
+        match &self.steps[self.at] {
             _ if self.for_child && self.live_children > 0 && self.zombies == 0 => u64::MAX,
-            Act::Leave { time, .. } if self.waits => *time,
+            Step::Leave { time, .. } if self.waits => *time,
             _ => self.clock,
         }
     }
 }
 
 struct Model<'a> {
-    world: &'a World,
-    all: Vec<Process>,
+    recording: &'a Recording,
+    all: Vec<ModelProcess>,
     rows: Vec<Row>,
     running: usize,
     turns: u64,
@@ -86,11 +88,11 @@ struct Model<'a> {
     turn: u64,
 }
 
-/// The merged rows of a world.
-pub(crate) fn merge(world: &World, schedule: &mut dyn Schedule) -> Vec<Row> {
-    let Some(&first) = world.keys().next() else { return Vec::new() };
-    let all = vec![Process::born(world, first, None, 0)];
-    let mut model = Model { world, all, rows: Vec::new(), running: 0, turns: 0, ran: 0, turn: 0 };
+/// The merged rows of a recording.
+pub(crate) fn merge(recording: &Recording, schedule: &mut dyn Schedule) -> Vec<Row> {
+    let Some(&first) = recording.keys().next() else { return Vec::new() };
+    let all = vec![ModelProcess::new(recording, first, None, 0)];
+    let mut model = Model { recording, all, rows: Vec::new(), running: 0, turns: 0, ran: 0, turn: 0 };
     model.begin(0, schedule);
     while !model.all[model.running].ended {
         model.step(schedule);
@@ -109,9 +111,9 @@ impl Model<'_> {
 
     fn step(&mut self, schedule: &mut dyn Schedule) {
         let me = self.running;
-        let act = self.all[me].acts[self.all[me].at].clone();
-        match act {
-            Act::Row(row) => {
+        let step = self.all[me].steps[self.all[me].at].clone();
+        match step {
+            Step::Row(row) => {
                 if is(&row, Op::Fetch) && self.living().count() > 1 {
                     if self.ran > 0 && self.ran + u64::from(row.3) > self.turn {
                         return self.next(Cause::Involuntary, None, schedule);
@@ -120,8 +122,8 @@ impl Model<'_> {
                 }
                 self.rows.push(row);
             }
-            Act::Enter { number, waits, time } => return self.enter(number, waits, time, schedule),
-            Act::Leave { number, time, result } => {
+            Step::Enter { number, waits, time } => return self.enter(number, waits, time, schedule),
+            Step::Leave { number, time, result } => {
                 let me = &mut self.all[me];
                 me.clock = me.clock.max(time);
                 me.waits = false;
@@ -130,16 +132,16 @@ impl Model<'_> {
                     me.zombies = me.zombies.saturating_sub(1);
                 }
             }
-            Act::Time(time) => self.all[me].clock = self.all[me].clock.max(time),
-            Act::Fork(pid) => {
+            Step::Time(time) => self.all[me].clock = self.all[me].clock.max(time),
+            Step::Fork(pid) => {
                 let clock = self.all[me].clock;
                 let born = self.all.len() as u64;
-                self.all.push(Process::born(self.world, pid, Some(me), clock));
+                self.all.push(ModelProcess::new(self.recording, pid, Some(me), clock));
                 self.all[me].live_children += 1;
                 self.rows.push((Op::Fork as u8, born, 0, 0, Some(me as u64), None));
             }
-            Act::Exec => self.rows.push((Op::Exec as u8, me as u64, 0, 0, None, None)),
-            Act::Exit => {
+            Step::Exec => self.rows.push((Op::Exec as u8, me as u64, 0, 0, None, None)),
+            Step::Exit => {
                 self.rows.push((Op::Exit as u8, me as u64, 0, 0, None, None));
                 self.all[me].ended = true;
                 if let Some(parent) = self.all[me].parent {
@@ -153,24 +155,25 @@ impl Model<'_> {
     }
 
     /// A call is judged as a whole when it is entered: the model knows when it returns.
-    fn enter(&mut self, number: u32, waits: Waits, time: u64, schedule: &mut dyn Schedule) {
+    fn enter(&mut self, number: u32, waits: WaitsFor, time: u64, schedule: &mut dyn Schedule) {
         let me = self.running;
         self.all[me].clock = self.all[me].clock.max(time);
         self.all[me].at += 1;
-        let Act::Leave { time: leave, result, .. } = self.all[me].acts[self.all[me].at] else { return };
-        let long = leave - self.all[me].clock > Merge::patience(result);
-        let others = self.living().filter(|&other| other != me).map(|other| self.all[other].settled()).min();
-        let behind = others.is_some_and(|settled| settled < leave);
+        let Step::Leave { time: leave, result, .. } = self.all[me].steps[self.all[me].at] else { return };
+        let long = leave - self.all[me].clock > Merge::wait_threshold(result);
+        let others =
+            self.living().filter(|&other| other != me).map(|other| self.all[other].done_until()).min();
+        let behind = others.is_some_and(|done_until| done_until < leave);
         let no_child_ended = self.all[me].live_children > 0 && self.all[me].zombies == 0;
         let must_wait = match waits {
-            Waits::Nothing => false,
-            Waits::Room => long,
-            Waits::Given => long || behind,
-            Waits::Child => long || behind || no_child_ended,
+            WaitsFor::Nothing => false,
+            WaitsFor::Room => long,
+            WaitsFor::Given => long || behind,
+            WaitsFor::Child => long || behind || no_child_ended,
         };
         if must_wait {
             self.all[me].waits = true;
-            self.all[me].for_child = waits == Waits::Child && no_child_ended;
+            self.all[me].for_child = waits == WaitsFor::Child && no_child_ended;
             self.next(Cause::SystemCall, Some(number.into()), schedule);
         }
     }
@@ -183,14 +186,14 @@ impl Model<'_> {
         if self.living().next().is_none() {
             return;
         }
-        let mut settled: BTreeMap<usize, u64> =
-            self.living().map(|at| (at, self.all[at].settled())).collect();
-        if settled.values().all(|&time| time == u64::MAX) {
+        let mut done_until: BTreeMap<usize, u64> =
+            self.living().map(|at| (at, self.all[at].done_until())).collect();
+        if done_until.values().all(|&time| time == u64::MAX) {
             self.all.iter_mut().for_each(|process| process.for_child = false);
-            settled = self.living().map(|at| (at, self.all[at].settled())).collect();
+            done_until = self.living().map(|at| (at, self.all[at].done_until())).collect();
         }
-        let least = *settled.values().min().expect("somebody lives");
-        let may_run = settled.iter().filter(|&(&at, &time)| !self.all[at].waits || time <= least);
+        let least = *done_until.values().min().expect("somebody lives");
+        let may_run = done_until.iter().filter(|&(&at, &time)| !self.all[at].waits || time <= least);
         let ready: Vec<Ready> =
             may_run.map(|(&at, _)| Ready { asid: at as u32, last_turn: self.all[at].last_turn }).collect();
         let next = ready[schedule.choose(&ready)].asid as usize;

@@ -1,20 +1,22 @@
 //! The merge in the order of a native run: made-up ones, and a real one where that is permitted.
 
 use binhop_record::schedule::Native;
-use binhop_record::schedule::native::{End, Observed, ObservedProcess, Run, capture, obstacle};
+use binhop_record::schedule::native::{
+    ObservedOrder, ObservedProcess, ObservedTurn, TurnEnd, capture, obstacle,
+};
 use binhop_record::{Merge, Piece};
 use binhop_trace::event::Cause;
 use binhop_trace::{Meta, Op, lint};
 use proptest::prelude::*;
 
-use crate::world::{Given, World};
-use crate::{Row, check_causes, check_lives, is, merged, worlds};
+use crate::generated::{Recording, ScriptedProcesses};
+use crate::{Row, check_causes, check_lives, is, merged, recordings};
 
-/// The processes of a world as a native run would have shown them: the same calls, less some.
-fn processes(world: &World, skip: usize) -> Vec<ObservedProcess> {
+/// The processes of a recording as a native run would have shown them: the same calls, less some.
+fn processes(recording: &Recording, skip: usize) -> Vec<ObservedProcess> {
     let parent_of = |child: u64| {
         let made = |piece: &Piece| matches!(piece, Piece::Fork { child: made } if *made == child);
-        world.values().position(|script| script.pieces.iter().any(|(_, piece)| made(piece)))
+        recording.values().position(|script| script.pieces.iter().any(|(_, piece)| made(piece)))
     };
     let calls = |pieces: &[(u64, Piece)]| {
         let numbers = pieces.iter().filter_map(|(_, piece)| match piece {
@@ -23,25 +25,29 @@ fn processes(world: &World, skip: usize) -> Vec<ObservedProcess> {
         });
         numbers.enumerate().filter(|(at, _)| (at + 1) % skip != 0).map(|(_, call)| call).collect()
     };
-    let all = world
+    let all = recording
         .iter()
         .map(|(&pid, script)| ObservedProcess { parent: parent_of(pid), calls: calls(&script.pieces) });
     all.collect()
 }
 
-fn run() -> impl Strategy<Value = (usize, usize, u64, End)> {
-    let end =
-        prop_oneof![Just(End::SystemCall), Just(End::PageFault), Just(End::Involuntary), Just(End::Exit)];
+fn turn() -> impl Strategy<Value = (usize, usize, u64, TurnEnd)> {
+    let end = prop_oneof![
+        Just(TurnEnd::SystemCall),
+        Just(TurnEnd::PageFault),
+        Just(TurnEnd::Involuntary),
+        Just(TurnEnd::Exit)
+    ];
     (0usize..9, 0usize..40, 0u64..20, end)
 }
 
-fn observed(world: &World, runs: &[(usize, usize, u64, End)], skip: usize) -> Observed {
-    let processes = processes(world, skip);
-    let runs = runs.iter().zip(0..).map(|(&(process, calls, ran, end), start)| {
+fn observed(recording: &Recording, turns: &[(usize, usize, u64, TurnEnd)], skip: usize) -> ObservedOrder {
+    let processes = processes(recording, skip);
+    let turns = turns.iter().zip(0..).map(|(&(process, calls, ran, end), start)| {
         let process = process % processes.len();
-        Run { process, start, calls: calls.min(processes[process].calls.len()), ran, end }
+        ObservedTurn { process, start, calls: calls.min(processes[process].calls.len()), ran, end }
     });
-    Observed { command: vec!["made up".into()], runs: runs.collect(), processes, lost: 0 }
+    ObservedOrder { command: vec!["made up".into()], turns: turns.collect(), processes, lost: 0 }
 }
 
 proptest! {
@@ -50,19 +56,19 @@ proptest! {
     /// Whatever order is asked for, every process stays whole and every cause comes first.
     #[test]
     fn any_native_order_keeps_every_process_and_every_cause(
-        drawn in worlds(false),
-        runs in prop::collection::vec(run(), 0..300),
+        drawn in recordings(false),
+        turns in prop::collection::vec(turn(), 0..300),
         skip in 2usize..50,
     ) {
-        let world = crate::world::play(drawn.0, drawn.1);
-        let observed = observed(&world, &runs, skip);
-        let (rows, meta) = merged(&world, Box::new(Native::new(observed.clone())));
+        let recording = crate::generated::simulate(drawn.0, drawn.1);
+        let observed = observed(&recording, &turns, skip);
+        let (rows, meta) = merged(&recording, Box::new(Native::new(observed.clone())));
         prop_assert_eq!(meta.schedule.as_deref(), Some("native"));
         let timeless: Vec<Row> = rows.iter().filter(|row| !is(row, Op::Time)).copied().collect();
-        check_lives(&world, &timeless, &meta);
+        check_lives(&recording, &timeless, &meta);
         check_causes(&timeless, &meta);
         let schedule = Native::load(&Native::save(&observed), "saved").unwrap();
-        let mut merge = Merge::new(Given::new(&world), Box::new(schedule), Meta::default());
+        let mut merge = Merge::new(ScriptedProcesses::new(&recording), Box::new(schedule), Meta::default());
         prop_assert_eq!(lint::lint(&mut merge, None, &mut |_| Ok(())).unwrap(), []);
     }
 }
@@ -75,7 +81,7 @@ fn turns_end_where_they_ended() {
         (0..4000u64).for_each(|row| rows.push(Op::Fetch, row, 4, 1));
         let rows = rows.finish();
         let tid = pid as u32;
-        let waits = binhop_record::Waits::Nothing;
+        let waits = binhop_record::WaitsFor::Nothing;
         let mut pieces = Vec::new();
         pieces.extend(child.map(|child| (0, Piece::Fork { child })));
         for time in [1, 3] {
@@ -86,20 +92,20 @@ fn turns_end_where_they_ended() {
         pieces.push((0, Piece::Exit { time: 4 }));
         (pid, crate::Script { pid, pieces })
     };
-    let world = World::from([script(1, Some(2)), script(2, None)]);
-    let run = |process, start, calls, ran, end| Run { process, start, calls, ran, end };
-    let observed = Observed {
-        processes: processes(&world, 99),
-        runs: vec![
-            run(0, 0, 0, 3, End::Involuntary), // 3 µs: 3000 instructions, at the rate assumed before any is known
-            run(1, 5, 1, 0, End::SystemCall),
-            run(0, 9, 1, 0, End::PageFault),
-            run(1, 20, 2, 0, End::Exit),
-            run(0, 30, 2, 0, End::Exit),
+    let recording = Recording::from([script(1, Some(2)), script(2, None)]);
+    let turn = |process, start, calls, ran, end| ObservedTurn { process, start, calls, ran, end };
+    let observed = ObservedOrder {
+        processes: processes(&recording, 99),
+        turns: vec![
+            turn(0, 0, 0, 3, TurnEnd::Involuntary), // 3 µs: 3000 instructions, at the rate assumed before any is known
+            turn(1, 5, 1, 0, TurnEnd::SystemCall),
+            turn(0, 9, 1, 0, TurnEnd::PageFault),
+            turn(1, 20, 2, 0, TurnEnd::Exit),
+            turn(0, 30, 2, 0, TurnEnd::Exit),
         ],
-        ..Observed::default()
+        ..ObservedOrder::default()
     };
-    let (rows, _) = merged(&world, Box::new(Native::new(observed)));
+    let (rows, _) = merged(&recording, Box::new(Native::new(observed)));
     let mut told = Vec::new();
     let mut instructions = 0;
     for row in &rows {
@@ -153,11 +159,11 @@ fn a_real_native_run_is_observed() {
         observed.processes[process].calls.iter().filter(|call| call.0 == number).count()
     };
     assert!(calls(0, 61) >= 3, "the shell waits for three children");
-    let exits = observed.runs.iter().filter(|run| run.end == End::Exit).count();
+    let exits = observed.turns.iter().filter(|turn| turn.end == TurnEnd::Exit).count();
     assert!(exits >= 3 && observed.lost == 0, "{exits} exits, {} lost", observed.lost);
     // The pipe is smaller than what head writes: somebody waited in a read or a write.
-    assert!(observed.runs.iter().any(|run| run.end == End::SystemCall));
-    assert!(observed.runs.windows(2).all(|pair| pair[0].start <= pair[1].start));
+    assert!(observed.turns.iter().any(|turn| turn.end == TurnEnd::SystemCall));
+    assert!(observed.turns.windows(2).all(|pair| pair[0].start <= pair[1].start));
     let (_, status) = capture(&["false".to_owned()], drop).unwrap();
     assert_eq!(status.code(), Some(1));
 }

@@ -12,7 +12,7 @@ const AHEAD: usize = 64;
 
 /// A process's place in its native calls.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct CallPosition {
     /// Native calls passed.
     pub(super) at: usize,
     /// Recorded calls that were native ones.
@@ -21,7 +21,7 @@ pub(super) struct Place {
     strays: Vec<u32>,
 }
 
-impl Place {
+impl CallPosition {
     /// The process makes a call: whether it is one of the native run.
     pub(super) fn enters(&mut self, number: u32, native: &[(u32, u64)]) -> bool {
         if native.get(self.at).is_some_and(|&(next, _)| next == number) {
@@ -53,11 +53,11 @@ mod tests {
 
     fn follow(native: &[u32], recorded: &[u32]) -> (usize, u64) {
         let native: Vec<(u32, u64)> = native.iter().map(|&number| (number, 0)).collect();
-        let mut place = Place::default();
+        let mut position = CallPosition::default();
         recorded.iter().for_each(|&number| {
-            place.enters(number, &native);
+            position.enters(number, &native);
         });
-        (place.at, place.matched)
+        (position.at, position.matched)
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use binhop_base::{Problem, Result};
 
-use super::observed::{Follower, Observed};
+use super::observed::{ObservedOrder, TraceParser};
 
 /// Where the kernel's tracing is mounted.
 const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -51,7 +51,7 @@ pub fn obstacle() -> Option<String> {
 ///
 /// # Errors
 /// Tracing is not permitted; the command cannot be started.
-pub fn capture(command: &[String], started: impl FnOnce(u32)) -> Result<(Observed, ExitStatus)> {
+pub fn capture(command: &[String], started: impl FnOnce(u32)) -> Result<(ObservedOrder, ExitStatus)> {
     let refused = |what: &str| {
         let remedy = "be root, with tracefs mounted; or leave the order to --schedule built-in";
         Problem::request(what, "--schedule native", "the command is observed by the kernel's tracing", remedy)
@@ -76,8 +76,8 @@ pub fn capture(command: &[String], started: impl FnOnce(u32)) -> Result<(Observe
 }
 
 /// Reads the kernel's lines until there is none and the run is over.
-fn follow(pipe: File, over: &AtomicBool) -> Follower {
-    let (mut follower, mut lines, mut line) = (Follower::default(), BufReader::new(pipe), Vec::new());
+fn follow(pipe: File, over: &AtomicBool) -> TraceParser {
+    let (mut follower, mut lines, mut line) = (TraceParser::default(), BufReader::new(pipe), Vec::new());
     loop {
         let last = over.load(Ordering::Acquire);
         match lines.read_until(b'\n', &mut line) {

@@ -19,9 +19,9 @@ use binhop_base::{Problem, Result};
 use binhop_trace::event::Cause;
 
 use super::{BuiltIn, Ready, Schedule, longest_ago};
-use align::Place;
+use align::CallPosition;
 pub use capture::{capture, obstacle};
-pub use observed::{End, Observed, ObservedProcess, Run};
+pub use observed::{ObservedOrder, ObservedProcess, ObservedTurn, TurnEnd};
 
 /// Turns that are looked at.
 const AHEAD: usize = 256;
@@ -30,22 +30,22 @@ const UNKNOWN: u64 = 1000;
 
 /// A schedule that follows an observed one.
 pub struct Native {
-    observed: Observed,
-    runs: VecDeque<Run>,
+    observed: ObservedOrder,
+    turns: VecDeque<ObservedTurn>,
     total: usize,
     followed: u64,
     /// The observed process behind an address space, and its children so far.
     known: HashMap<u32, (usize, u32)>,
-    places: Vec<Progress>,
+    processes: Vec<ProcessProgress>,
     /// The turn that is followed now.
-    current: Option<Run>,
+    current: Option<ObservedTurn>,
     time: u64,
 }
 
 /// How far an observed process got in the recording.
 #[derive(Clone, Debug, Default)]
-struct Progress {
-    place: Place,
+struct ProcessProgress {
+    position: CallPosition,
     /// Its address space, while it lives.
     asid: Option<u32>,
     /// Instructions it had run at its last call of the native run.
@@ -56,7 +56,7 @@ struct Progress {
     now: u64,
 }
 
-impl Progress {
+impl ProcessProgress {
     /// Instructions in so many microseconds.
     fn instructions_in(&self, us: u64) -> u64 {
         let (instructions, micros) = self.between;
@@ -66,14 +66,14 @@ impl Progress {
     }
 
     /// Whether it got past a turn.
-    fn is_past(&self, run: &Run) -> bool {
+    fn is_past(&self, turn: &ObservedTurn) -> bool {
         let ran = self.now - self.instructions;
-        match run.end {
-            End::SystemCall => self.place.at >= run.calls,
-            End::Exit => false,
+        match turn.end {
+            TurnEnd::SystemCall => self.position.at >= turn.calls,
+            TurnEnd::Exit => false,
             _ => {
-                self.place.at > run.calls
-                    || self.place.at == run.calls && ran >= self.instructions_in(run.ran)
+                self.position.at > turn.calls
+                    || self.position.at == turn.calls && ran >= self.instructions_in(turn.ran)
             }
         }
     }
@@ -82,11 +82,11 @@ impl Progress {
 impl Native {
     /// Follows what was observed.
     #[must_use]
-    pub fn new(observed: Observed) -> Self {
-        let runs: VecDeque<Run> = observed.runs.iter().cloned().collect();
-        let places = vec![Progress::default(); observed.processes.len()];
-        let total = runs.len();
-        Self { observed, runs, total, followed: 0, known: HashMap::new(), places, current: None, time: 0 }
+    pub fn new(observed: ObservedOrder) -> Self {
+        let turns: VecDeque<ObservedTurn> = observed.turns.iter().cloned().collect();
+        let processes = vec![ProcessProgress::default(); observed.processes.len()];
+        let total = turns.len();
+        Self { observed, turns, total, followed: 0, known: HashMap::new(), processes, current: None, time: 0 }
     }
 
     /// Reads what was saved with [`Native::save`].
@@ -98,10 +98,11 @@ impl Native {
             let rule = "a schedule is what `binhop record --observe FILE` wrote";
             Problem::request(what, place, rule, "observe the command again: --schedule native")
         };
-        let observed: Observed = serde_json::from_str(text).map_err(|error| broken(&error.to_string()))?;
+        let observed: ObservedOrder =
+            serde_json::from_str(text).map_err(|error| broken(&error.to_string()))?;
         let processes = observed.processes.len();
-        if let Some(run) = observed.runs.iter().find(|run| run.process >= processes) {
-            return Err(broken(&format!("process {} of {processes}", run.process)));
+        if let Some(turn) = observed.turns.iter().find(|turn| turn.process >= processes) {
+            return Err(broken(&format!("process {} of {processes}", turn.process)));
         }
         let ordered =
             observed.processes.iter().enumerate().all(|(at, process)| process.parent.is_none_or(|p| p < at));
@@ -113,7 +114,7 @@ impl Native {
 
     /// What was observed, as JSON.
     #[must_use]
-    pub fn save(observed: &Observed) -> String {
+    pub fn save(observed: &ObservedOrder) -> String {
         serde_json::to_string(observed).expect("plain data becomes JSON")
     }
 
@@ -124,9 +125,9 @@ impl Native {
         children.map(|(at, _)| at).nth(nth as usize)
     }
 
-    fn progress(&mut self, asid: u32) -> Option<&mut Progress> {
+    fn progress(&mut self, asid: u32) -> Option<&mut ProcessProgress> {
         let &(at, _) = self.known.get(&asid)?;
-        Some(&mut self.places[at])
+        Some(&mut self.processes[at])
     }
 }
 
@@ -136,32 +137,32 @@ impl Schedule for Native {
     }
 
     fn choose(&mut self, ready: &[Ready]) -> usize {
-        while self.runs.front().is_some_and(|run| self.places[run.process].is_past(run)) {
-            self.runs.pop_front();
+        while self.turns.front().is_some_and(|turn| self.processes[turn.process].is_past(turn)) {
+            self.turns.pop_front();
         }
-        let may = |run: &Run| {
-            let progress = &self.places[run.process];
+        let may = |turn: &ObservedTurn| {
+            let progress = &self.processes[turn.process];
             let place = ready.iter().position(|ready| Some(ready.asid) == progress.asid)?;
-            Some(place).filter(|_| !progress.is_past(run))
+            Some(place).filter(|_| !progress.is_past(turn))
         };
-        let found = self.runs.iter().take(AHEAD).enumerate().find_map(|(at, run)| Some((at, may(run)?)));
-        self.current = found.and_then(|(at, _)| self.runs.remove(at));
+        let found = self.turns.iter().take(AHEAD).enumerate().find_map(|(at, turn)| Some((at, may(turn)?)));
+        self.current = found.and_then(|(at, _)| self.turns.remove(at));
         self.followed += u64::from(self.current.is_some());
         found.map_or_else(|| longest_ago(ready), |(_, place)| place)
     }
 
     fn turn(&mut self, asid: u32) -> u64 {
-        let Some(run) = &self.current else { return UNKNOWN * BuiltIn::RATE };
-        self.time = self.time.max(run.start * 1000);
+        let Some(turn) = &self.current else { return UNKNOWN * BuiltIn::RATE };
+        self.time = self.time.max(turn.start * 1000);
         let Some(&(at, _)) = self.known.get(&asid) else { return UNKNOWN * BuiltIn::RATE };
-        let progress = &self.places[at];
-        if progress.place.at < run.calls || run.end == End::Exit {
+        let progress = &self.processes[at];
+        if progress.position.at < turn.calls || turn.end == TurnEnd::Exit {
             return u64::MAX;
         }
-        progress.instructions_in(run.ran).saturating_sub(progress.now - progress.instructions).max(1)
+        progress.instructions_in(turn.ran).saturating_sub(progress.now - progress.instructions).max(1)
     }
 
-    fn born(&mut self, asid: u32, parent: Option<u32>) {
+    fn started(&mut self, asid: u32, parent: Option<u32>) {
         let at = match parent.map(|parent| self.known.get_mut(&parent)) {
             None => Some(0),
             Some(None) => None,
@@ -171,9 +172,9 @@ impl Schedule for Native {
                 self.child(parent, nth)
             }
         };
-        if let Some(at) = at.filter(|&at| at < self.places.len()) {
+        if let Some(at) = at.filter(|&at| at < self.processes.len()) {
             self.known.insert(asid, (at, 0));
-            self.places[at].asid = Some(asid);
+            self.processes[at].asid = Some(asid);
         }
     }
 
@@ -191,29 +192,29 @@ impl Schedule for Native {
 
     fn entered(&mut self, asid: u32, number: u32) -> Option<u64> {
         let &(at, _) = self.known.get(&asid)?;
-        let (progress, native) = (&mut self.places[at], &self.observed.processes[at].calls);
-        let before = progress.place.at;
-        if !progress.place.enters(number, native) {
+        let (progress, native) = (&mut self.processes[at], &self.observed.processes[at].calls);
+        let before = progress.position.at;
+        if !progress.position.enters(number, native) {
             return None;
         }
-        if progress.place.at == before + 1 {
+        if progress.position.at == before + 1 {
             progress.between.0 += progress.now - progress.instructions;
             progress.between.1 += native[before].1;
         }
         progress.instructions = progress.now;
-        let run = self.current.as_ref().filter(|run| run.process == at)?;
-        match run.end {
-            _ if progress.place.at > run.calls => Some(1), // it got past the turn's end
-            _ if progress.place.at < run.calls => None,
-            End::SystemCall => Some(0),
-            End::Exit => None,
-            End::PageFault | End::Involuntary => Some(progress.instructions_in(run.ran)),
+        let turn = self.current.as_ref().filter(|turn| turn.process == at)?;
+        match turn.end {
+            _ if progress.position.at > turn.calls => Some(1), // it got past the turn's end
+            _ if progress.position.at < turn.calls => None,
+            TurnEnd::SystemCall => Some(0),
+            TurnEnd::Exit => None,
+            TurnEnd::PageFault | TurnEnd::Involuntary => Some(progress.instructions_in(turn.ran)),
         }
     }
 
     fn cause(&self) -> Cause {
-        match self.current.as_ref().map(|run| run.end) {
-            Some(End::PageFault) => Cause::PageFault,
+        match self.current.as_ref().map(|turn| turn.end) {
+            Some(TurnEnd::PageFault) => Cause::PageFault,
             _ => Cause::Involuntary,
         }
     }
@@ -224,7 +225,7 @@ impl Schedule for Native {
 
     fn notes(&self) -> Vec<String> {
         let calls: u64 = self.observed.processes.iter().map(|process| process.calls.len() as u64).sum();
-        let matched: u64 = self.places.iter().map(|progress| progress.place.matched).sum();
+        let matched: u64 = self.processes.iter().map(|progress| progress.position.matched).sum();
         let mut notes = vec![format!(
             "the order is that of a native run: {matched} of its {calls} system calls were found in the recording, {} of its {} turns followed",
             self.followed, self.total

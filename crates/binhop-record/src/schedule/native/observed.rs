@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 
 /// The order in which the processes of a command ran on one processor, without a recorder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Observed {
+pub struct ObservedOrder {
     /// The command.
     pub command: Vec<String>,
     /// Its processes, the command's own first, in order of birth.
     pub processes: Vec<ObservedProcess>,
     /// Who ran, in order of time.
-    pub runs: Vec<Run>,
+    #[serde(rename = "runs")]
+    pub turns: Vec<ObservedTurn>,
     /// Events that the kernel lost.
     pub lost: u64,
 }
@@ -29,7 +30,7 @@ pub struct ObservedProcess {
 
 /// A process had the processor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct ObservedTurn {
     /// Its place in the list of processes.
     pub process: usize,
     /// Microseconds since the command began.
@@ -39,13 +40,13 @@ pub struct Run {
     /// Microseconds it had run since the last of them returned; 0 inside it.
     pub ran: u64,
     /// Why it left.
-    pub end: End,
+    pub end: TurnEnd,
 }
 
 /// Why a process left the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum End {
+pub enum TurnEnd {
     /// It waited in the last call it entered.
     SystemCall,
     /// It waited outside of a call: for a page.
@@ -56,7 +57,7 @@ pub enum End {
     Exit,
 }
 
-impl End {
+impl TurnEnd {
     /// As a trace tells it.
     #[must_use]
     pub const fn cause(self) -> Cause {
@@ -78,14 +79,14 @@ struct Thread {
 
 /// Follows the lines of the kernel's trace (`Documentation/trace/ftrace.rst`) of one processor.
 #[derive(Default)]
-pub(super) struct Follower {
+pub(super) struct TraceParser {
     threads: HashMap<u32, Thread>,
-    observed: Observed,
+    observed: ObservedOrder,
     /// When the command's own program began, in microseconds.
     began: Option<u64>,
     /// Who runs, since when it ran outside of a call, and what of that lies before the last switch.
     running: Option<u32>,
-    run_start: u64,
+    turn_start: u64,
     since: u64,
     /// Microseconds each process ran since its last call returned.
     ran: Vec<u64>,
@@ -94,7 +95,7 @@ pub(super) struct Follower {
 /// `CLONE_THREAD` (`linux/sched.h`).
 const CLONE_THREAD: u64 = 0x1_0000;
 
-impl Follower {
+impl TraceParser {
     pub(super) fn line(&mut self, line: &str) {
         if let Some(lost) = line.trim_start().strip_prefix("CPU:") {
             let number = lost.split_once("[LOST ").and_then(|(_, rest)| rest.split(' ').next());
@@ -112,7 +113,7 @@ impl Follower {
                 self.observed.processes.push(ObservedProcess::default());
                 self.ran.push(0);
                 self.threads.insert(pid, Thread { process: 0, in_call: true });
-                (self.running, self.run_start, self.since) = (Some(pid), time, time);
+                (self.running, self.turn_start, self.since) = (Some(pid), time, time);
             }
             return;
         }
@@ -166,7 +167,7 @@ impl Follower {
             self.left(time, thread, field("prev_state=").unwrap_or("R"));
         }
         self.running = number("next_pid=").filter(|pid| self.threads.contains_key(pid));
-        (self.run_start, self.since) = (time, time);
+        (self.turn_start, self.since) = (time, time);
     }
 
     fn left(&mut self, time: u64, thread: Thread, state: &str) {
@@ -175,29 +176,29 @@ impl Follower {
             self.ran[process] += time.saturating_sub(self.since);
         }
         let end = match state.as_bytes().first() {
-            Some(b'R') => End::Involuntary,
-            Some(b'X' | b'Z') => End::Exit,
-            _ if in_call => End::SystemCall,
-            _ => End::PageFault,
+            Some(b'R') => TurnEnd::Involuntary,
+            Some(b'X' | b'Z') => TurnEnd::Exit,
+            _ if in_call => TurnEnd::SystemCall,
+            _ => TurnEnd::PageFault,
         };
-        let run = Run {
+        let turn = ObservedTurn {
             process,
-            start: self.run_start - self.began.unwrap_or(0).min(self.run_start),
+            start: self.turn_start - self.began.unwrap_or(0).min(self.turn_start),
             calls: self.observed.processes[process].calls.len(),
             ran: if in_call { 0 } else { self.ran[process] },
             end,
         };
         // Somebody from outside had the processor for a while: that is no switch of the command's.
-        match self.observed.runs.last_mut() {
-            Some(last) if last.process == process && last.end == End::Involuntary => {
-                *last = Run { start: last.start, ..run };
+        match self.observed.turns.last_mut() {
+            Some(last) if last.process == process && last.end == TurnEnd::Involuntary => {
+                *last = ObservedTurn { start: last.start, ..turn };
             }
-            _ => self.observed.runs.push(run),
+            _ => self.observed.turns.push(turn),
         }
     }
 
-    pub(super) fn finish(self, command: Vec<String>) -> Observed {
-        Observed { command, ..self.observed }
+    pub(super) fn finish(self, command: Vec<String>) -> ObservedOrder {
+        ObservedOrder { command, ..self.observed }
     }
 }
 
@@ -249,7 +250,7 @@ CPU:1 [LOST 12 EVENTS]
 
     #[test]
     fn the_kernels_lines_become_runs() {
-        let mut follower = Follower::default();
+        let mut follower = TraceParser::default();
         LINES.lines().for_each(|line| follower.line(line));
         let observed = follower.finish(vec!["sh".into()]);
         assert_eq!(observed.lost, 12);
@@ -258,25 +259,25 @@ CPU:1 [LOST 12 EVENTS]
             (observed.processes[1].parent, &observed.processes[1].calls[..]),
             (Some(0), &[(231, 25)][..])
         );
-        let run = |process, start, calls, ran, end| Run { process, start, calls, ran, end };
+        let turn = |process, start, calls, ran, end| ObservedTurn { process, start, calls, ran, end };
         let expected = [
-            run(0, 0, 2, 0, End::SystemCall), // another program's turn in between does not show
-            run(1, 230, 0, 20, End::PageFault),
-            run(1, 300, 1, 0, End::Exit),
-            run(0, 310, 2, 10, End::Involuntary),
+            turn(0, 0, 2, 0, TurnEnd::SystemCall), // another program's turn in between does not show
+            turn(1, 230, 0, 20, TurnEnd::PageFault),
+            turn(1, 300, 1, 0, TurnEnd::Exit),
+            turn(0, 310, 2, 10, TurnEnd::Involuntary),
         ];
-        assert_eq!(observed.runs, expected);
+        assert_eq!(observed.turns, expected);
     }
 
     #[test]
     fn lines_that_are_none_of_ours_are_passed_over() {
-        let mut follower = Follower::default();
+        let mut follower = TraceParser::default();
         for line in
             ["", "# tracer: nop", "x-1 [001", "x-1 [001] d 1.2: a: b", "CPU:0 [LOST EVENTS]", "-[000] "]
         {
             follower.line(line);
         }
         let observed = follower.finish(Vec::new());
-        assert_eq!((observed.runs.len(), observed.lost), (0, 1));
+        assert_eq!((observed.turns.len(), observed.lost), (0, 1));
     }
 }

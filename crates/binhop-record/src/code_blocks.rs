@@ -1,4 +1,7 @@
-//! Stretches: what straight-line code does each time it runs, known before it runs.
+//! Straight-line blocks of code, as the recorder describes them.
+//!
+//! A straight-line block has no way out in its middle, so each run of it makes the same fetches and as many data references.
+//! The recorder describes a block once; of each run it writes only the block's number and the addresses of the data.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -9,9 +12,9 @@ use binhop_trace::import::rows::{LONGEST_RUN, Rows};
 
 use crate::wire;
 
-/// Whether a fetch row stands for a run of instructions or for one.
+/// `FetchRows` says what one fetch row of the trace stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fetch {
+pub enum FetchRows {
     /// Instructions in sequence are one row, which ends at a data reference.
     #[default]
     Run,
@@ -19,108 +22,108 @@ pub enum Fetch {
     Instruction,
 }
 
-/// What a stretch does, in order.
+/// An `Item` is one thing that a block does. A block's items are in program order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Item {
-    /// Instructions: first byte, first byte of the last, bytes, how many.
+    /// Instructions in sequence: the first one's address, the last one's address, their bytes, their number.
     Fetch { addr: u64, last: u64, size: u32, count: u32 },
-    /// A reference whose address comes with each run.
+    /// A data reference; each run of the block brings its address. A guarded reference depends on a condition.
     Reference { op: Op, size: u32, guarded: bool },
 }
 
-/// Where a stretch's items lie, and the addresses that each run brings.
+/// `ItemRange` says where a block's items lie, and how many addresses a run of the block brings.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ItemRange {
     first: u32,
     items: u32,
     references: u32,
 }
 
-/// Stretches in flat lists, so that running one looks at two places only.
+/// `BlockTable` holds blocks in flat lists, so that a run looks into two lists only.
 #[derive(Clone, Debug, Default)]
-struct Table {
-    places: Vec<Place>,
+struct BlockTable {
+    ranges: Vec<ItemRange>,
     items: Vec<Item>,
-    /// As they were described, for those that a signal cuts short.
+    /// The words of the descriptions, for runs that a signal cuts short.
     described: Vec<u64>,
-    /// By number: where in `described`, and how many words.
-    described_at: Vec<(u32, u32)>,
+    /// For each block, by its number: the place in `described`, and the number of words.
+    description_ranges: Vec<(u32, u32)>,
 }
 
-impl Table {
-    fn append(&mut self, mut further: Table) {
-        self.places.append(&mut further.places);
+impl BlockTable {
+    fn append(&mut self, mut further: BlockTable) {
+        self.ranges.append(&mut further.ranges);
         self.items.append(&mut further.items);
         self.described.append(&mut further.described);
-        self.described_at.append(&mut further.described_at);
+        self.description_ranges.append(&mut further.description_ranges);
     }
 }
 
-/// Every stretch that a program image described, by number.
+/// `CodeBlocks` holds every block that a process image described, by number.
 ///
-/// A process shares with its parent what that one knew when it was made, so that a fork costs little however much is known. Code
-/// that is translated again and described word for word as before is kept once.
+/// A process shares the blocks that its parent knew at the fork, so that a fork costs little however many blocks there are.
+/// A block that is translated again and described word for word as before is kept once.
 #[derive(Debug, Default)]
-pub(crate) struct Stretches {
-    fetch: Fetch,
-    /// What a parent knew, or children know.
-    shared: Arc<Table>,
-    /// Stretches and items in it: at hand, since each run asks.
-    shared_places: usize,
+pub(crate) struct CodeBlocks {
+    fetch: FetchRows,
+    /// The blocks that a parent knew, or that children know.
+    shared: Arc<BlockTable>,
+    /// The number of blocks and of items in `shared`, at hand because every run asks for them.
+    shared_blocks: usize,
     shared_items: usize,
-    /// What came after it. Places count items and words from the beginning of what is shared.
-    own: Table,
-    /// The number that came last with each description, by its hash. Of a parent's nothing is in it: what a child describes
-    /// again is kept once more, and once only.
+    /// The blocks that came after `shared`. Places of items and words count from the beginning of `shared`.
+    own: BlockTable,
+    /// The number that came last with each description, by the description's hash. The descriptions of a parent are left out:
+    /// a block that a child describes again is kept once more, and only once.
     numbers: HashMap<u64, u32>,
 }
 
-/// So many stretches of its own are copied at a fork; where there are more, they are put with what is shared. Few in tests,
-/// which look at what happens then.
+/// The most blocks of its own that a process copies at a fork. If it has more, they move to the shared blocks. The number is
+/// small in tests, so that tests reach this case.
 const COPIED: usize = if cfg!(test) { 4 } else { 512 };
 
-impl Stretches {
-    pub(crate) fn new(fetch: Fetch) -> Self {
+impl CodeBlocks {
+    pub(crate) fn new(fetch: FetchRows) -> Self {
         Self { fetch, ..Self::default() }
     }
 
-    /// What a process knows that is made now.
+    /// Returns the blocks of a process that is forked now.
     pub(crate) fn child(&mut self) -> Self {
-        if self.own.places.len() > COPIED {
-            // Where a child still has it, all that is shared is copied here: once for so many new stretches.
+        if self.own.ranges.len() > COPIED {
+            // If a child still holds the shared blocks, all of them are copied here: once for `COPIED` new blocks.
             Arc::make_mut(&mut self.shared).append(std::mem::take(&mut self.own));
-            self.shared_places = self.shared.places.len();
+            self.shared_blocks = self.shared.ranges.len();
             self.shared_items = self.shared.items.len();
         }
         Self { shared: Arc::clone(&self.shared), own: self.own.clone(), numbers: HashMap::new(), ..*self }
     }
 
     fn len(&self) -> usize {
-        self.shared_places + self.own.places.len()
+        self.shared_blocks + self.own.ranges.len()
     }
 
     #[inline]
-    fn place(&self, number: usize) -> Option<Place> {
-        match number.checked_sub(self.shared_places) {
-            Some(own) => self.own.places.get(own).copied(),
-            None => Some(self.shared.places[number]),
+    fn range(&self, number: usize) -> Option<ItemRange> {
+        match number.checked_sub(self.shared_blocks) {
+            Some(own) => self.own.ranges.get(own).copied(),
+            None => Some(self.shared.ranges[number]),
         }
     }
 
     #[inline]
-    fn items(&self, place: Place) -> &[Item] {
-        let (first, items) = (place.first as usize, place.items as usize);
+    fn items(&self, range: ItemRange) -> &[Item] {
+        let (first, items) = (range.first as usize, range.items as usize);
         match first.checked_sub(self.shared_items) {
             Some(first) => &self.own.items[first..first + items],
             None => &self.shared.items[first..first + items],
         }
     }
 
-    /// Where a stretch's description begins, and its words.
+    /// Returns the place at which a block's description begins, and the words of the description.
     fn described(&self, number: usize) -> Option<(u32, &[u64])> {
-        let &(begins, words) = match number.checked_sub(self.shared_places) {
-            Some(own) => self.own.described_at.get(own)?,
-            None => &self.shared.described_at[number],
+        let &(begins, words) = match number.checked_sub(self.shared_blocks) {
+            Some(own) => self.own.description_ranges.get(own)?,
+            None => &self.shared.description_ranges[number],
         };
         let (first, words) = (begins as usize, words as usize);
         let described = match first.checked_sub(self.shared.described.len()) {
@@ -130,49 +133,49 @@ impl Stretches {
         Some((begins, described))
     }
 
-    /// Takes the description of the next one; its number must follow the last.
+    /// Adds the description of the next block. Its number must follow the last one.
     pub(crate) fn describe(&mut self, number: u64, described: &[u64]) -> Result<(), String> {
         if number != self.len() as u64 {
-            return Err(format!("stretch {number} is described after {} others", self.len()));
+            return Err(format!("block {number} is described after {} others", self.len()));
         }
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(described);
         let before = self.numbers.get(&hash).map(|&before| before as usize);
         let same = before.and_then(|before| {
             let (begins, words) = self.described(before)?;
-            (words == described).then_some((self.place(before)?, begins))
+            (words == described).then_some((self.range(before)?, begins))
         });
-        let (place, begins) = match same {
+        let (range, begins) = match same {
             Some(same) => same,
-            None => self.understand(described)?,
+            None => self.parse(described)?,
         };
-        self.own.places.push(place);
-        self.own.described_at.push((begins, described.len() as u32));
+        self.own.ranges.push(range);
+        self.own.description_ranges.push((begins, described.len() as u32));
         self.numbers.insert(hash, number as u32);
         Ok(())
     }
 
-    /// Keeps a description: where its items lie, and where it begins.
-    fn understand(&mut self, described: &[u64]) -> Result<(Place, u32), String> {
+    /// Stores a description. Returns where its items lie, and where it begins.
+    fn parse(&mut self, described: &[u64]) -> Result<(ItemRange, u32), String> {
         let first = self.own.items.len();
         let mut references = 0;
         for &word in described {
-            let item = item(word).ok_or_else(|| format!("{word:#018x} is no item of a stretch"))?;
+            let item = item(word).ok_or_else(|| format!("{word:#018x} is no item of a block"))?;
             references += u32::from(matches!(item, Item::Reference { .. }));
             self.add(item, first);
         }
-        let place = Place {
+        let range = ItemRange {
             first: (self.shared_items + first) as u32,
             items: (self.own.items.len() - first) as u32,
             references,
         };
         let begins = self.shared.described.len() + self.own.described.len();
         self.own.described.extend_from_slice(described);
-        Ok((place, begins as u32))
+        Ok((range, begins as u32))
     }
 
-    /// Appends an item; a fetch may join the one before it in the same stretch.
+    /// Appends an item. A fetch may join the fetch before it in the same block.
     fn add(&mut self, item: Item, first: usize) {
-        if let (Fetch::Run, Item::Fetch { addr, size, .. }) = (self.fetch, item)
+        if let (FetchRows::Run, Item::Fetch { addr, size, .. }) = (self.fetch, item)
             && let Some(Item::Fetch { addr: start, last, size: bytes, count }) =
                 self.own.items[first..].last_mut()
             && start.wrapping_add(u64::from(*bytes)) == addr
@@ -186,16 +189,20 @@ impl Stretches {
         self.own.items.push(item);
     }
 
-    /// A stretch to run, if there is one of this number.
+    /// Returns the block of this number, if there is one.
     #[inline]
-    pub(crate) fn stretch(&self, number: usize) -> Option<Stretch<'_>> {
-        let place = self.place(number)?;
-        let each = self.fetch == Fetch::Instruction;
-        Some(Stretch { items: self.items(place), references: place.references as usize, each })
+    pub(crate) fn block(&self, number: usize) -> Option<CodeBlock<'_>> {
+        let range = self.range(number)?;
+        let row_per_instruction = self.fetch == FetchRows::Instruction;
+        Some(CodeBlock {
+            items: self.items(range),
+            references: range.references as usize,
+            row_per_instruction,
+        })
     }
 
-    /// A run that a signal cut short at the instruction at `struck`: what came before it ran, and it was fetched.
-    /// Nothing if no such instruction is in the stretch: then the signal came from outside.
+    /// Adds the rows of a run that a signal cut short at the instruction at `struck`. The instructions before `struck` ran, and
+    /// `struck` itself was fetched. No rows are added if the block has no such instruction: the signal came from outside.
     pub(crate) fn partial(&self, number: usize, struck: u64, noted: &[u64], rows: &mut Rows) {
         let Some((_, described)) = self.described(number) else { return };
         let is_struck = |word: &u64| matches!(item(*word), Some(Item::Fetch { addr, .. }) if addr == struck);
@@ -205,7 +212,7 @@ impl Stretches {
             match item {
                 Item::Fetch { addr, size, .. } => {
                     rows.fetch(addr, size);
-                    if self.fetch == Fetch::Instruction {
+                    if self.fetch == FetchRows::Instruction {
                         rows.end_run();
                     }
                 }
@@ -220,18 +227,18 @@ impl Stretches {
     }
 }
 
-/// A stretch that is known.
+/// A `CodeBlock` is a block that was described.
 #[derive(Clone, Copy)]
-pub(crate) struct Stretch<'a> {
+pub(crate) struct CodeBlock<'a> {
     items: &'a [Item],
-    /// The addresses that a run of it brings.
+    /// The number of addresses that a run of the block brings.
     pub(crate) references: usize,
-    /// Each instruction is a row.
-    each: bool,
+    /// Whether each instruction is a row of its own.
+    row_per_instruction: bool,
 }
 
-impl Stretch<'_> {
-    /// A run, with its addresses.
+impl CodeBlock<'_> {
+    /// Adds the rows of a run that brought these addresses.
     #[inline]
     pub(crate) fn run(self, addresses: &[u64], rows: &mut Rows) {
         let mut addresses = addresses.iter();
@@ -239,7 +246,7 @@ impl Stretch<'_> {
             match *item {
                 Item::Fetch { addr, last, size, count } => {
                     rows.fetch_run(addr, last, size, count);
-                    if self.each {
+                    if self.row_per_instruction {
                         rows.end_run();
                     }
                 }
@@ -254,7 +261,7 @@ impl Stretch<'_> {
     }
 }
 
-/// What a word of a description says.
+/// Returns the item that a word of a description stands for; `None` if it stands for none.
 fn item(word: u64) -> Option<Item> {
     if word >> wire::ITEM_REFERENCE == 0 {
         let addr = word & ((1 << wire::ITEM_LENGTH) - 1);
@@ -278,17 +285,17 @@ mod tests {
 
     use super::*;
 
-    /// What happens to one of the processes there are.
+    /// An `Action` happens to one of the processes.
     #[derive(Clone, Debug)]
-    enum Step {
-        /// It describes its next stretch.
+    enum Action {
+        /// The process describes its next block.
         Describe(Vec<u64>),
         Fork,
-        /// It runs one of those it knows.
+        /// The process runs a block that it knows.
         Run(prop::sample::Index),
     }
 
-    /// Descriptions so few that they come again and again.
+    /// Few descriptions, so that each comes again and again.
     fn description() -> impl Strategy<Value = Vec<u64>> {
         let word = prop_oneof![
             (0u64..3).prop_map(|number| (0x1000 + 4 * number) | (4 << wire::ITEM_LENGTH)),
@@ -297,23 +304,23 @@ mod tests {
         prop::collection::vec(word, 0..3)
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn action() -> impl Strategy<Value = Action> {
         prop_oneof![
-            4 => description().prop_map(Step::Describe),
-            1 => Just(Step::Fork),
-            3 => any::<prop::sample::Index>().prop_map(Step::Run),
+            4 => description().prop_map(Action::Describe),
+            1 => Just(Action::Fork),
+            3 => any::<prop::sample::Index>().prop_map(Action::Run),
         ]
     }
 
-    /// All rows of one run: what it is made of, in plain words.
-    fn plain(described: &[u64], addresses: &[u64], each: bool) -> Rows {
+    /// The slow model of a run: goes through the description word by word.
+    fn plain(described: &[u64], addresses: &[u64], row_per_instruction: bool) -> Rows {
         let mut rows = Rows::with_capacity(8);
         let mut addresses = addresses.iter();
         for &word in described {
             match item(word).unwrap() {
                 Item::Fetch { addr, size, .. } => {
                     rows.fetch(addr, size);
-                    if each {
+                    if row_per_instruction {
                         rows.end_run();
                     }
                 }
@@ -332,49 +339,49 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever shares what: each process runs what it was told itself, or knows from its parent.
+        /// Whatever is shared, each process runs the blocks that it described, or that its parent knew.
         #[test]
         fn as_a_list_of_descriptions_for_each_process(
-            steps in prop::collection::vec((any::<prop::sample::Index>(), step()), 0..120),
-            each in any::<bool>(),
+            actions in prop::collection::vec((any::<prop::sample::Index>(), action()), 0..120),
+            row_per_instruction in any::<bool>(),
         ) {
-            let fetch = if each { Fetch::Instruction } else { Fetch::Run };
-            let mut processes = vec![(Stretches::new(fetch), Vec::<Vec<u64>>::new())];
-            for (who, step) in steps {
+            let fetch = if row_per_instruction { FetchRows::Instruction } else { FetchRows::Run };
+            let mut processes = vec![(CodeBlocks::new(fetch), Vec::<Vec<u64>>::new())];
+            for (who, action) in actions {
                 let who = who.index(processes.len());
-                let (stretches, known) = &mut processes[who];
-                match step {
-                    Step::Describe(words) => {
-                        stretches.describe(known.len() as u64, &words).unwrap();
-                        prop_assert!(stretches.describe(known.len() as u64, &words).is_err());
+                let (blocks, known) = &mut processes[who];
+                match action {
+                    Action::Describe(words) => {
+                        blocks.describe(known.len() as u64, &words).unwrap();
+                        prop_assert!(blocks.describe(known.len() as u64, &words).is_err());
                         known.push(words);
                     }
-                    Step::Fork => {
-                        let child = (stretches.child(), known.clone());
+                    Action::Fork => {
+                        let child = (blocks.child(), known.clone());
                         processes.push(child);
                     }
-                    Step::Run(number) => {
-                        prop_assert!(stretches.stretch(known.len()).is_none());
+                    Action::Run(number) => {
+                        prop_assert!(blocks.block(known.len()).is_none());
                         if known.is_empty() {
                             continue;
                         }
                         let number = number.index(known.len());
-                        let stretch = stretches.stretch(number).unwrap();
-                        let addresses: Vec<u64> = (0..stretch.references as u64).map(|n| 0x9000 + 64 * n).collect();
+                        let block = blocks.block(number).unwrap();
+                        let addresses: Vec<u64> = (0..block.references as u64).map(|n| 0x9000 + 64 * n).collect();
                         let mut rows = Rows::with_capacity(8);
-                        stretch.run(&addresses, &mut rows);
-                        prop_assert_eq!(told(rows), told(plain(&known[number], &addresses, each)));
+                        block.run(&addresses, &mut rows);
+                        prop_assert_eq!(told(rows), told(plain(&known[number], &addresses, row_per_instruction)));
                     }
                 }
             }
         }
     }
 
-    /// Code that is thrown away and translated again, and children that change nothing: neither costs memory anew.
+    /// Code that is translated again takes no further memory, and neither does a child that describes nothing new.
     #[test]
-    fn what_is_known_is_kept_once() {
+    fn each_description_is_kept_once() {
         let described = |number: u64| [(0x1000 + 16 * number) | (4 << wire::ITEM_LENGTH)];
-        let mut parent = Stretches::new(Fetch::Run);
+        let mut parent = CodeBlocks::new(FetchRows::Run);
         for number in 0..100 {
             parent.describe(number, &described(number % 10)).unwrap();
         }
@@ -385,11 +392,11 @@ mod tests {
             child.describe(number, &described(number % 20)).unwrap();
         }
         assert_eq!((child.len(), child.own.items.len(), parent.len()), (200, 20, 100));
-        // Of few that came after what is shared, the next child has a copy; of many, a part in what is shared.
+        // A child copies a few blocks that are not shared; many blocks are shared with it.
         parent.describe(100, &described(50)).unwrap();
-        assert_eq!(parent.child().own.places.len(), 1);
+        assert_eq!(parent.child().own.ranges.len(), 1);
         (101..110).for_each(|number| parent.describe(number, &described(50)).unwrap());
         let next = parent.child();
-        assert_eq!((next.own.places.len(), next.len(), child.shared.places.len()), (0, 110, 100));
+        assert_eq!((next.own.ranges.len(), next.len(), child.shared.ranges.len()), (0, 110, 100));
     }
 }

@@ -16,7 +16,7 @@ pub(crate) type FileKey = (u64, u64);
 
 /// Numbers of segments and files, and what is known of them.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct Catalog {
     segments: BTreeMap<FileKey, u64>,
     shared_memory: BTreeMap<u64, u64>,
     files: BTreeMap<FileKey, u64>,
@@ -25,9 +25,9 @@ pub(crate) struct Names {
     next_segment: u64,
 }
 
-impl Names {
+impl Catalog {
     /// A file's path, told before it is used.
-    pub(crate) fn tell(&mut self, file: FileKey, path: &str) {
+    pub(crate) fn name_file(&mut self, file: FileKey, path: &str) {
         let before = self.paths.insert(file, path.to_owned());
         if before.is_some_and(|before| before != path) {
             // The inode is another file's now.
@@ -44,12 +44,12 @@ impl Names {
         let path = self.paths.get(&file).cloned();
         // Valgrind's own page of code for programs: where it is kept is nobody's business.
         if path.as_deref().is_some_and(|path| path.ends_with(RECORDER)) {
-            let segment = self.fresh(None, "valgrind");
+            let segment = self.new_segment(None, "valgrind");
             self.segments.insert(file, segment);
             return segment;
         }
         let kind = path.as_deref().map_or("file", kind_of);
-        let segment = self.fresh(path, kind);
+        let segment = self.new_segment(path, kind);
         self.segments.insert(file, segment);
         segment
     }
@@ -59,13 +59,13 @@ impl Names {
         if let Some(&segment) = self.shared_memory.get(&id) {
             return segment;
         }
-        let segment = self.fresh(None, "shared memory");
+        let segment = self.new_segment(None, "shared memory");
         self.shared_memory.insert(id, segment);
         segment
     }
 
     /// A segment of its own.
-    pub(crate) fn fresh(&mut self, file: Option<String>, kind: &str) -> u64 {
+    pub(crate) fn new_segment(&mut self, file: Option<String>, kind: &str) -> u64 {
         self.next_segment += 1;
         let what = Segment { file, kind: Some(kind.to_owned()) };
         self.meta.segments.insert(self.next_segment, what);
@@ -84,7 +84,7 @@ impl Names {
     }
 
     /// Writes what is known into a trace's metadata.
-    pub(crate) fn write(&self, meta: &mut Meta) {
+    pub(crate) fn write_to(&self, meta: &mut Meta) {
         meta.segments.clone_from(&self.meta.segments);
         meta.files.clone_from(&self.meta.files);
     }

@@ -6,42 +6,42 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use binhop_base::{Problem, Result};
 
-use crate::decode::{Decoder, MOST_AT_ONCE};
-use crate::names::Names;
-use crate::piece::{Piece, ProcessStream, Streams};
+use crate::catalog::Catalog;
+use crate::code_blocks::FetchRows;
+use crate::decode::{Decoder, FEED_WORDS};
+use crate::piece::{Piece, ProcessStream, ProcessStreams};
 use crate::pipes::is_gone;
 use crate::spool::{ImageKey, Spools};
-use crate::stretch::Fetch;
 
 /// What a process that was just made knows: its parent's decoder at that point, by its pid.
-type Births = Arc<Mutex<BTreeMap<u64, VecDeque<Decoder>>>>;
+type PendingChildren = Arc<Mutex<BTreeMap<u64, VecDeque<Decoder>>>>;
 
 /// The processes that the recorder's pipes bring.
-pub(crate) struct Recorded {
+pub(crate) struct RecordedProcesses {
     spools: Arc<Spools>,
-    births: Births,
-    names: Arc<Mutex<Names>>,
-    fetch: Fetch,
+    pending_children: PendingChildren,
+    catalog: Arc<Mutex<Catalog>>,
+    fetch: FetchRows,
     /// The command itself has ended.
     over: Arc<AtomicBool>,
 }
 
-impl Recorded {
+impl RecordedProcesses {
     pub(crate) fn new(
         spools: Arc<Spools>,
-        names: Arc<Mutex<Names>>,
-        fetch: Fetch,
+        catalog: Arc<Mutex<Catalog>>,
+        fetch: FetchRows,
         over: Arc<AtomicBool>,
     ) -> Self {
-        Self { spools, births: Births::default(), names, fetch, over }
+        Self { spools, pending_children: PendingChildren::default(), catalog, fetch, over }
     }
 
     fn process(&self, key: ImageKey, decoder: Decoder) -> Result<Option<Box<dyn ProcessStream>>> {
-        let mut process = Process {
+        let mut process = RecordedProcess {
             key,
             decoder,
             spools: Arc::clone(&self.spools),
-            births: Arc::clone(&self.births),
+            pending_children: Arc::clone(&self.pending_children),
             words: Vec::new(),
             taken: 0,
             first: None,
@@ -55,21 +55,21 @@ impl Recorded {
     }
 }
 
-impl Streams for Recorded {
+impl ProcessStreams for RecordedProcesses {
     fn root(&mut self) -> Result<Option<Box<dyn ProcessStream>>> {
         let over = || self.over.load(Ordering::Acquire);
         match self.spools.claim(|_, parent| parent.is_none(), over) {
-            Some(key) => self.process(key, Decoder::new(self.fetch, Arc::clone(&self.names))),
+            Some(key) => self.process(key, Decoder::new(self.fetch, Arc::clone(&self.catalog))),
             None => Ok(None),
         }
     }
 
     fn child(&mut self, pid: u64) -> Result<Option<Box<dyn ProcessStream>>> {
-        let born = {
-            let mut births = self.births.lock().unwrap_or_else(PoisonError::into_inner);
-            births.get_mut(&pid).and_then(VecDeque::pop_front)
+        let decoder = {
+            let mut pending_children = self.pending_children.lock().unwrap_or_else(PoisonError::into_inner);
+            pending_children.get_mut(&pid).and_then(VecDeque::pop_front)
         };
-        let Some(decoder) = born else { return Ok(None) };
+        let Some(decoder) = decoder else { return Ok(None) };
         let right = |key: ImageKey, parent: Option<ImageKey>| key.0 == pid && parent.is_some();
         match self.spools.claim(right, || is_gone(pid)) {
             Some(key) => self.process(key, decoder),
@@ -79,11 +79,11 @@ impl Streams for Recorded {
 }
 
 /// One process, over all its images.
-struct Process {
+struct RecordedProcess {
     key: ImageKey,
     decoder: Decoder,
     spools: Arc<Spools>,
-    births: Births,
+    pending_children: PendingChildren,
     /// What the pipe brought last, and how much of it is decoded.
     words: Vec<u64>,
     taken: usize,
@@ -93,7 +93,7 @@ struct Process {
     over: bool,
 }
 
-impl Process {
+impl RecordedProcess {
     fn advance(&mut self) -> Result<Option<Piece>> {
         loop {
             if let Some(piece) = self.decoder.piece() {
@@ -124,15 +124,15 @@ impl Process {
     }
 
     fn decode_some(&mut self) -> Result<()> {
-        let end = self.words.len().min(self.taken + MOST_AT_ONCE);
+        let end = self.words.len().min(self.taken + FEED_WORDS);
         let part = self.taken..end;
         self.taken = end;
         self.decoder.feed(&self.words[part]).map_err(|what| self.wrong(&what))?;
-        let born = self.decoder.born();
-        if !born.is_empty() {
-            let mut births = self.births.lock().unwrap_or_else(PoisonError::into_inner);
-            for (child, decoder) in born {
-                births.entry(child).or_default().push_back(decoder);
+        let children = self.decoder.take_children();
+        if !children.is_empty() {
+            let mut pending_children = self.pending_children.lock().unwrap_or_else(PoisonError::into_inner);
+            for (child, decoder) in children {
+                pending_children.entry(child).or_default().push_back(decoder);
             }
         }
         Ok(())
@@ -161,7 +161,7 @@ impl Process {
     }
 }
 
-impl ProcessStream for Process {
+impl ProcessStream for RecordedProcess {
     fn pid(&self) -> u64 {
         self.key.0
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use binhop_base::Result;
 use binhop_trace::event::Cause;
 
-use crate::piece::{Piece, ProcessStream, Waits};
+use crate::piece::{Piece, ProcessStream, WaitsFor};
 
 /// `wait4`: returns the process id of a child that ended, or 0.
 const WAIT4: u32 = 61;
@@ -13,7 +13,7 @@ const WAIT4: u32 = 61;
 const WAITID: u32 = 247;
 
 /// A live process.
-pub(crate) struct Member {
+pub(crate) struct LiveProcess {
     pub(crate) asid: u32,
     pub(crate) parent: Option<u32>,
     /// The thread that runs when the process does.
@@ -30,12 +30,12 @@ pub(crate) struct Member {
     /// Children that ended and have not been waited for.
     pub(crate) ended: u32,
     /// The call that the running thread entered last, if nothing ran since: number and time.
-    pub(crate) idle: Option<(u32, u64)>,
+    pub(crate) open_call: Option<(u32, u64)>,
     /// Open calls, by thread.
-    calls: BTreeMap<u32, Waits>,
+    calls: BTreeMap<u32, WaitsFor>,
     stream: Box<dyn ProcessStream>,
     /// What was looked at and not taken, the next one last; `None`: the stream's end.
-    held: Vec<Option<Piece>>,
+    peeked: Vec<Option<Piece>>,
 }
 
 /// Why a process does not run although its turn is not over.
@@ -49,7 +49,7 @@ pub(crate) struct Wait {
     pub(crate) child: bool,
 }
 
-impl Member {
+impl LiveProcess {
     pub(crate) fn new(stream: Box<dyn ProcessStream>, asid: u32, parent: Option<u32>, clock: u64) -> Self {
         Self {
             asid,
@@ -61,45 +61,45 @@ impl Member {
             last_turn: 0,
             children: 0,
             ended: 0,
-            idle: None,
+            open_call: None,
             calls: BTreeMap::new(),
             stream,
-            held: Vec::new(),
+            peeked: Vec::new(),
         }
     }
 
     /// The next piece; waits for it.
     pub(crate) fn take(&mut self) -> Result<Option<Piece>> {
-        match self.held.pop() {
-            Some(held) => Ok(held),
+        match self.peeked.pop() {
+            Some(peeked) => Ok(peeked),
             None => self.stream.next_piece(),
         }
     }
 
     /// Puts back what was taken last.
-    pub(crate) fn hold(&mut self, piece: Option<Piece>) {
-        self.held.push(piece);
+    pub(crate) fn put_back(&mut self, piece: Option<Piece>) {
+        self.peeked.push(piece);
     }
 
-    pub(crate) fn enter(&mut self, tid: u32, number: u32, waits: Waits, time: u64) {
-        self.reached(time);
+    pub(crate) fn enter(&mut self, tid: u32, number: u32, waits: WaitsFor, time: u64) {
+        self.advance_clock(time);
         self.tid = tid;
-        self.idle = Some((number, self.clock));
+        self.open_call = Some((number, self.clock));
         self.calls.insert(tid, waits);
     }
 
     /// A call returned to a thread: what it may have waited for.
-    pub(crate) fn returns(&self, tid: u32) -> Waits {
-        self.calls.get(&tid).copied().unwrap_or(Waits::Nothing)
+    pub(crate) fn returns(&self, tid: u32) -> WaitsFor {
+        self.calls.get(&tid).copied().unwrap_or(WaitsFor::Nothing)
     }
 
     pub(crate) fn leave(&mut self, tid: u32, number: u32, time: u64, result: i64) {
-        self.reached(time);
+        self.advance_clock(time);
         let waits = self.calls.remove(&tid);
-        self.idle = None;
+        self.open_call = None;
         let reaped = match number {
             WAIT4 => result > 0,
-            WAITID => result == 0 && waits == Some(Waits::Child),
+            WAITID => result == 0 && waits == Some(WaitsFor::Child),
             _ => false,
         };
         if reaped {
@@ -107,42 +107,42 @@ impl Member {
         }
     }
 
-    pub(crate) fn reached(&mut self, time: u64) {
+    pub(crate) fn advance_clock(&mut self, time: u64) {
         self.clock = self.clock.max(time);
     }
 
     /// Its turn begins.
-    pub(crate) fn resume(&mut self, turn: u64) {
+    pub(crate) fn begin_turn(&mut self, turn: u64) {
         self.last_turn = turn;
         if self.wait.take().is_some() {
-            self.idle = None; // it has waited: the call returns
+            self.open_call = None; // it has waited: the call returns
         }
     }
 
     /// Another program: its threads and their calls are gone.
     pub(crate) fn exec(&mut self) {
         self.calls.clear();
-        self.idle = None;
+        self.open_call = None;
         self.thread = None;
     }
 
     /// Another thread goes on. Only the last one does, if none of the others did anything.
-    pub(crate) fn hand_over(&mut self, tid: u32, cause: Cause, number: Option<u32>) {
+    pub(crate) fn switch_thread(&mut self, tid: u32, cause: Cause, number: Option<u32>) {
         let (_, cause, number) = self.thread.unwrap_or((tid, cause, number));
         self.thread = Some((tid, cause, number)).filter(|_| tid != self.tid);
     }
 
     /// Whether it waits for a child while none has ended.
-    pub(crate) fn is_parked(&self) -> bool {
+    pub(crate) fn waits_for_child(&self) -> bool {
         self.wait.is_some_and(|wait| wait.child && wait.leave.is_none())
             && self.children > 0
             && self.ended == 0
     }
 
     /// Up to which time nothing more is to come from it, as far as is known.
-    pub(crate) fn settled(&self) -> u64 {
+    pub(crate) fn done_until(&self) -> u64 {
         match self.wait {
-            _ if self.is_parked() => u64::MAX,
+            _ if self.waits_for_child() => u64::MAX,
             Some(wait) => wait.leave.unwrap_or(wait.entered),
             None => self.clock,
         }
@@ -150,11 +150,11 @@ impl Member {
 
     /// Whether more is surely to come from it that it did before `time`.
     pub(crate) fn is_behind(&self, time: u64) -> bool {
-        self.settled() < time && !self.may_be_asked()
+        self.done_until() < time && !self.return_is_unknown()
     }
 
     /// Whether it waits until a time that is not known but could be asked for.
-    pub(crate) fn may_be_asked(&self) -> bool {
-        self.wait.is_some_and(|wait| wait.leave.is_none()) && !self.is_parked()
+    pub(crate) fn return_is_unknown(&self) -> bool {
+        self.wait.is_some_and(|wait| wait.leave.is_none()) && !self.waits_for_child()
     }
 }

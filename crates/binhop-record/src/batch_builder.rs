@@ -1,25 +1,23 @@
-//! The stream of the one processor as it grows: rows of whoever runs, and the rows that say who runs.
+//! The batch builder: it collects the rows of the process that runs, and the rows that say which process runs.
 
 use std::collections::VecDeque;
 
 use binhop_trace::event::{Cause, EventBuilder};
 use binhop_trace::{EventBatch, Op};
 
-/// A batch of this many rows goes through as it is; shorter ones are gathered.
+/// A batch of this many rows passes as it is; the rows of shorter batches are gathered.
 const PASSES: usize = 1 << 12;
 /// Rows gathered into one batch.
 const GATHERED: usize = 1 << 15;
-/// Rows summed up before the sum is looked at.
-const STRIDE: usize = 1 << 10;
 
-/// Rows on their way out, in order.
+/// `BatchBuilder` puts rows into batches, in the order in which they come.
 #[derive(Default)]
-pub(crate) struct Weave {
+pub(crate) struct BatchBuilder {
     done: VecDeque<EventBatch>,
     gathering: EventBuilder,
 }
 
-impl Weave {
+impl BatchBuilder {
     /// Appends rows of whoever runs.
     pub(crate) fn rows(&mut self, batch: EventBatch) {
         if batch.len() >= PASSES {
@@ -76,36 +74,6 @@ impl Weave {
     }
 }
 
-/// How many rows of a batch may run within `left` instructions, and the instructions they are. A run ends before a
-/// fetch, so that an instruction stays together with its data; a fetch of several instructions is not split. Where
-/// nothing ran yet (`fresh`), the first fetch runs however long it is.
-pub(crate) fn cut(batch: &EventBatch, left: u64, fresh: bool) -> (usize, u64) {
-    let (op, count) = (batch.op(), batch.count());
-    let (mut row, mut ran, mut fresh) = (0, 0, fresh);
-    while row < op.len() {
-        let end = (row + STRIDE).min(op.len());
-        let rows = op[row..end].iter().zip(&count[row..end]);
-        let more: u64 = rows.map(|(&op, &n)| if op == Op::Fetch as u8 { u64::from(n) } else { 0 }).sum();
-        if ran + more <= left {
-            fresh &= more == 0;
-            ran += more;
-            row = end;
-            continue;
-        }
-        for at in row..end {
-            if op[at] == Op::Fetch as u8 {
-                if !fresh && ran + u64::from(count[at]) > left {
-                    return (at, ran);
-                }
-                ran += u64::from(count[at]);
-                fresh = false;
-            }
-        }
-        row = end;
-    }
-    (row, ran)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,29 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_cut_before_the_fetch_that_would_pass_its_length() {
-        let rows = batch(&[3, 3, 3]);
-        assert_eq!(cut(&rows, 9, true), (6, 9));
-        assert_eq!(cut(&rows, 8, true), (4, 6));
-        assert_eq!(cut(&rows, 6, false), (4, 6));
-        assert_eq!(cut(&rows, 2, false), (0, 0));
-        assert_eq!(cut(&rows, 2, true), (2, 3)); // one longer than the whole run is not split
-        assert_eq!(cut(&rows.slice(1, 5), 0, false), (1, 0)); // the data of the instruction before
-        let long = batch(&[1; 5000]);
-        assert_eq!(cut(&long, 1500, false), (3000, 1500));
-        assert_eq!(cut(&long, 5000, false), (10_000, 5000));
-        assert_eq!(cut(&long, 0, true), (2, 1));
-    }
-
-    #[test]
     fn long_batches_pass_and_short_ones_are_gathered_in_order() {
-        let mut weave = Weave::default();
-        weave.rows(batch(&[1, 2]));
-        weave.switch(3, 4, Cause::SystemCall, Some(0));
-        weave.event(Op::Exit, 3, 0, [None; 2]);
-        assert!(!weave.is_ready());
-        weave.rows(batch(&[1; 4000]));
-        let rows: Vec<EventBatch> = std::iter::from_fn(|| weave.next()).collect();
+        let mut batches = BatchBuilder::default();
+        batches.rows(batch(&[1, 2]));
+        batches.switch(3, 4, Cause::SystemCall, Some(0));
+        batches.event(Op::Exit, 3, 0, [None; 2]);
+        assert!(!batches.is_ready());
+        batches.rows(batch(&[1; 4000]));
+        let rows: Vec<EventBatch> = std::iter::from_fn(|| batches.next()).collect();
         assert_eq!(rows.iter().map(EventBatch::len).collect::<Vec<_>>(), [6, 8000]);
         assert_eq!(rows[0].op(), [0, 1, 0, 1, Op::Switch as u8, Op::Exit as u8]);
         assert_eq!((rows[0].addr()[4], rows[0].size()[4], rows[0].count()[4]), (3, 4, 0));

@@ -1,10 +1,10 @@
-//! A small world of processes that compute, talk through channels, fork, wait and end, each on a processor of its
-//! own: what a recorder would have written of it, with true times.
+//! Generated recordings: processes that compute, talk through channels, fork, wait and end, each on a processor of its
+//! own. A generated recording holds what a recorder would have written of them, with true times.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use binhop_base::{Domain, Result, Rng, Stream};
-use binhop_record::{Piece, ProcessStream, Streams, Waits};
+use binhop_record::{Piece, ProcessStream, ProcessStreams, WaitsFor};
 use binhop_trace::Op;
 use binhop_trace::event::{Cause, EventBuilder};
 
@@ -29,7 +29,7 @@ pub(crate) struct Script {
 }
 
 /// What was recorded, by process id; the first is the command's.
-pub(crate) type World = BTreeMap<u64, Script>;
+pub(crate) type Recording = BTreeMap<u64, Script>;
 
 enum State {
     Runs,
@@ -38,7 +38,7 @@ enum State {
     Ended,
 }
 
-struct Actor {
+struct SimulatedProcess {
     script: Script,
     state: State,
     time: u64,
@@ -50,8 +50,8 @@ struct Actor {
     entered: u64,
 }
 
-impl Actor {
-    fn born(pid: u64, parent: Option<usize>, time: u64, left: u32) -> Self {
+impl SimulatedProcess {
+    fn new(pid: u64, parent: Option<usize>, time: u64, left: u32) -> Self {
         let script = Script { pid, pieces: Vec::new() };
         Self {
             script,
@@ -85,7 +85,7 @@ impl Actor {
         self.time += runs * 200;
     }
 
-    fn enter(&mut self, number: u32, waits: Waits) {
+    fn enter(&mut self, number: u32, waits: WaitsFor) {
         self.entered = self.time;
         let (tid, time) = (self.script.pid as u32, self.time);
         self.piece(Piece::Enter { tid, number, waits, time });
@@ -108,88 +108,88 @@ impl Actor {
     }
 }
 
-/// What the draws of a world are asked for.
-struct Dice {
+/// What the draws of a recording are asked for.
+struct Draws {
     rng: Rng,
     next: u64,
 }
 
-impl Dice {
+impl Draws {
     fn below(&mut self, n: u64) -> u64 {
         self.next += 1;
         self.rng.below(Stream::new(Domain::Test, 1), self.next, n)
     }
 }
 
-/// How large a world is.
+/// How large a recording is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) processes: u64,
     pub(crate) channels: u64,
-    pub(crate) acts: u32,
+    pub(crate) steps: u32,
     /// Whether waits for a child may be ended by a signal, too.
     pub(crate) signals: bool,
 }
 
-struct Play {
-    actors: Vec<Actor>,
+struct Simulation {
+    processes: Vec<SimulatedProcess>,
     /// Messages sent and not received: when they arrive.
     channels: Vec<VecDeque<u64>>,
     received: Vec<u64>,
     sent: Vec<u64>,
-    dice: Dice,
+    draws: Draws,
     size: Size,
 }
 
-/// Plays a world.
-pub(crate) fn play(seed: u64, size: Size) -> World {
+/// Generates a recording.
+pub(crate) fn simulate(seed: u64, size: Size) -> Recording {
     let channels = size.channels as usize;
-    let mut play = Play {
-        actors: vec![Actor::born(100, None, 1000, size.acts)],
+    let mut simulation = Simulation {
+        processes: vec![SimulatedProcess::new(100, None, 1000, size.steps)],
         channels: vec![VecDeque::new(); channels],
         received: vec![0; channels],
         sent: vec![0; channels],
-        dice: Dice { rng: Rng::new(seed), next: 0 },
+        draws: Draws { rng: Rng::new(seed), next: 0 },
         size,
     };
     loop {
-        let runs = |actor: &Actor| matches!(actor.state, State::Runs);
-        let first = (0..play.actors.len())
-            .filter(|&at| runs(&play.actors[at]))
-            .min_by_key(|&at| play.actors[at].time);
+        let runs = |process: &SimulatedProcess| matches!(process.state, State::Runs);
+        let first = (0..simulation.processes.len())
+            .filter(|&at| runs(&simulation.processes[at]))
+            .min_by_key(|&at| simulation.processes[at].time);
         match first {
-            Some(at) => play.act(at),
-            None if play.interrupt() => {}
+            Some(at) => simulation.step(at),
+            None if simulation.interrupt() => {}
             None => break,
         }
     }
-    play.actors.into_iter().map(|actor| (actor.script.pid, actor.script)).collect()
+    simulation.processes.into_iter().map(|process| (process.script.pid, process.script)).collect()
 }
 
-impl Play {
-    fn act(&mut self, at: usize) {
-        let (runs, length) = (1 + self.dice.below(40), self.dice.below(100) as u32);
-        self.actors[at].compute(runs, length);
-        if self.actors[at].left == 0 {
+impl Simulation {
+    fn step(&mut self, at: usize) {
+        let (runs, length) = (1 + self.draws.below(40), self.draws.below(100) as u32);
+        self.processes[at].compute(runs, length);
+        if self.processes[at].left == 0 {
             return self.end(at);
         }
-        self.actors[at].left -= 1;
-        let channel = self.dice.below(self.size.channels) as usize;
-        match self.dice.below(12) {
+        self.processes[at].left -= 1;
+        let channel = self.draws.below(self.size.channels) as usize;
+        match self.draws.below(12) {
             0..=2 => self.send(at, channel),
             3..=5 => self.receive(at, channel),
-            6 if (self.actors.len() as u64) < self.size.processes => self.fork(at),
-            7 if self.actors[at].children > 0 => self.wait(at),
+            6 if (self.processes.len() as u64) < self.size.processes => self.fork(at),
+            7 if self.processes[at].children > 0 => self.wait(at),
             8 => {
-                let time = self.actors[at].time;
-                self.actors[at].piece(Piece::Time { time });
+                let time = self.processes[at].time;
+                self.processes[at].piece(Piece::Time { time });
             }
-            9 => self.actors[at].piece(Piece::Exec { command: format!("program{runs}") }),
+            9 => self.processes[at].piece(Piece::Exec { command: format!("program{runs}") }),
             10 => self.sleep(at),
             _ => {
-                let actor = &mut self.actors[at];
-                actor.enter(GETPID, Waits::Nothing);
-                actor.leave(GETPID, actor.time + 300, 7, 0);
+                let process = &mut self.processes[at];
+                process.enter(GETPID, WaitsFor::Nothing);
+                process.leave(GETPID, process.time + 300, 7, 0);
             }
         }
     }
@@ -198,20 +198,20 @@ impl Play {
         // What is sent was made before the call: the receiver may run while the sender is still in it.
         let row = SENT | (channel as u64) << 32 | self.sent[channel];
         self.sent[channel] += 1;
-        let actor = &mut self.actors[at];
-        actor.mark(row);
-        actor.enter(WRITE, Waits::Room);
-        self.channels[channel].push_back(actor.time + 1000);
-        actor.leave(WRITE, actor.time + 2000, 8, 0);
-        let reads = |actor: &Actor| matches!(actor.state, State::Reads(c) if c == channel);
-        if let Some(reader) = (0..self.actors.len()).find(|&reader| reads(&self.actors[reader])) {
+        let process = &mut self.processes[at];
+        process.mark(row);
+        process.enter(WRITE, WaitsFor::Room);
+        self.channels[channel].push_back(process.time + 1000);
+        process.leave(WRITE, process.time + 2000, 8, 0);
+        let reads = |process: &SimulatedProcess| matches!(process.state, State::Reads(c) if c == channel);
+        if let Some(reader) = (0..self.processes.len()).find(|&reader| reads(&self.processes[reader])) {
             self.deliver(reader, channel);
         }
     }
 
     fn receive(&mut self, at: usize, channel: usize) {
-        self.actors[at].enter(READ, Waits::Given);
-        self.actors[at].state = State::Reads(channel);
+        self.processes[at].enter(READ, WaitsFor::Given);
+        self.processes[at].state = State::Reads(channel);
         if !self.channels[channel].is_empty() {
             self.deliver(at, channel);
         }
@@ -221,51 +221,51 @@ impl Play {
         let arrives = self.channels[channel].pop_front().expect("there is a message");
         let row = RECEIVED | (channel as u64) << 32 | self.received[channel];
         self.received[channel] += 1;
-        let actor = &mut self.actors[reader];
-        actor.leave(READ, arrives.max(actor.entered) + 500, 8, row);
+        let process = &mut self.processes[reader];
+        process.leave(READ, arrives.max(process.entered) + 500, 8, row);
     }
 
     fn fork(&mut self, at: usize) {
-        let pid = 100 + self.actors.len() as u64;
-        let left = self.dice.below(u64::from(self.size.acts)) as u32;
-        let actor = &mut self.actors[at];
-        actor.enter(CLONE, Waits::Nothing);
-        actor.piece(Piece::Fork { child: pid });
-        actor.children += 1;
-        let time = actor.time + 5000;
-        actor.leave(CLONE, actor.time + 50_000, pid as i64, 0);
-        self.actors.push(Actor::born(pid, Some(at), time, left));
+        let pid = 100 + self.processes.len() as u64;
+        let left = self.draws.below(u64::from(self.size.steps)) as u32;
+        let process = &mut self.processes[at];
+        process.enter(CLONE, WaitsFor::Nothing);
+        process.piece(Piece::Fork { child: pid });
+        process.children += 1;
+        let time = process.time + 5000;
+        process.leave(CLONE, process.time + 50_000, pid as i64, 0);
+        self.processes.push(SimulatedProcess::new(pid, Some(at), time, left));
     }
 
     fn wait(&mut self, at: usize) {
-        self.actors[at].enter(WAIT4, Waits::Child);
-        self.actors[at].state = State::WaitsForChild;
+        self.processes[at].enter(WAIT4, WaitsFor::Child);
+        self.processes[at].state = State::WaitsForChild;
         self.reap(at);
     }
 
     fn reap(&mut self, at: usize) {
-        let actor = &mut self.actors[at];
-        if let Some((pid, time)) = actor.zombies.pop_front() {
-            actor.children -= 1;
-            actor.leave(WAIT4, time.max(actor.entered) + 700, pid as i64, REAPED | pid);
+        let process = &mut self.processes[at];
+        if let Some((pid, time)) = process.zombies.pop_front() {
+            process.children -= 1;
+            process.leave(WAIT4, time.max(process.entered) + 700, pid as i64, REAPED | pid);
         }
     }
 
     fn sleep(&mut self, at: usize) {
-        let long = self.dice.below(200_000);
-        let actor = &mut self.actors[at];
-        actor.enter(FUTEX, Waits::Given);
-        actor.leave(FUTEX, actor.time + long, 0, 0);
+        let long = self.draws.below(200_000);
+        let process = &mut self.processes[at];
+        process.enter(FUTEX, WaitsFor::Given);
+        process.leave(FUTEX, process.time + long, 0, 0);
     }
 
     fn end(&mut self, at: usize) {
-        let actor = &mut self.actors[at];
-        let (pid, time) = (actor.script.pid, actor.time);
-        actor.piece(Piece::Exit { time });
-        actor.state = State::Ended;
-        if let Some(parent) = actor.parent {
-            self.actors[parent].zombies.push_back((pid, time));
-            if matches!(self.actors[parent].state, State::WaitsForChild) {
+        let process = &mut self.processes[at];
+        let (pid, time) = (process.script.pid, process.time);
+        process.piece(Piece::Exit { time });
+        process.state = State::Ended;
+        if let Some(parent) = process.parent {
+            self.processes[parent].zombies.push_back((pid, time));
+            if matches!(self.processes[parent].state, State::WaitsForChild) {
                 self.reap(parent);
             }
         }
@@ -273,12 +273,12 @@ impl Play {
 
     /// Everybody waits: a signal ends one call. `false` if all have ended.
     fn interrupt(&mut self) -> bool {
-        let now = self.actors.iter().map(|actor| actor.time).max().unwrap_or(0) + 30_000;
+        let now = self.processes.iter().map(|process| process.time).max().unwrap_or(0) + 30_000;
         let signals = self.size.signals;
-        for actor in &mut self.actors {
-            match actor.state {
-                State::Reads(_) => actor.leave(READ, now, -4, 0),
-                State::WaitsForChild if signals => actor.leave(WAIT4, now, -4, 0),
+        for process in &mut self.processes {
+            match process.state {
+                State::Reads(_) => process.leave(READ, now, -4, 0),
+                State::WaitsForChild if signals => process.leave(WAIT4, now, -4, 0),
                 _ => continue,
             }
             return true;
@@ -289,41 +289,41 @@ impl Play {
 
 /// A process with two threads that hand the processor to each other in calls.
 pub(crate) fn with_threads() -> Script {
-    let mut actor = Actor::born(100, None, 1000, 0);
-    actor.compute(3, 5);
-    actor.enter(FUTEX, Waits::Given);
-    actor.piece(Piece::Thread { tid: 7, cause: Cause::SystemCall, number: Some(FUTEX) });
-    actor.compute(3, 5);
-    actor.piece(Piece::Thread { tid: 100, cause: Cause::Involuntary, number: None });
-    actor.leave(FUTEX, actor.time, 0, 0);
-    actor.compute(3, 5);
-    actor.piece(Piece::Exit { time: actor.time });
-    actor.script
+    let mut process = SimulatedProcess::new(100, None, 1000, 0);
+    process.compute(3, 5);
+    process.enter(FUTEX, WaitsFor::Given);
+    process.piece(Piece::Thread { tid: 7, cause: Cause::SystemCall, number: Some(FUTEX) });
+    process.compute(3, 5);
+    process.piece(Piece::Thread { tid: 100, cause: Cause::Involuntary, number: None });
+    process.leave(FUTEX, process.time, 0, 0);
+    process.compute(3, 5);
+    process.piece(Piece::Exit { time: process.time });
+    process.script
 }
 
-/// The streams of a world: as they are, or as they come.
-pub(crate) struct Given {
-    pub(crate) world: World,
+/// The streams of a recording: as they are, or as they come.
+pub(crate) struct ScriptedProcesses {
+    pub(crate) recording: Recording,
     /// Pieces that come later, from a thread that plays the recorder.
     pub(crate) arriving: Option<BTreeMap<u64, std::sync::mpsc::Receiver<Piece>>>,
 }
 
-impl Given {
-    pub(crate) fn new(world: &World) -> Box<Self> {
-        Box::new(Self { world: world.clone(), arriving: None })
+impl ScriptedProcesses {
+    pub(crate) fn new(recording: &Recording) -> Box<Self> {
+        Box::new(Self { recording: recording.clone(), arriving: None })
     }
 
     fn open(&mut self, pid: u64) -> Option<Box<dyn ProcessStream>> {
-        let script = self.world.remove(&pid)?;
+        let script = self.recording.remove(&pid)?;
         let arriving = self.arriving.as_mut().and_then(|arriving| arriving.remove(&pid));
         let pieces = script.pieces.into_iter().map(|(_, piece)| piece).collect();
-        Some(Box::new(GivenStream { pid, pieces, arriving }))
+        Some(Box::new(ScriptedProcess { pid, pieces, arriving }))
     }
 }
 
-impl Streams for Given {
+impl ProcessStreams for ScriptedProcesses {
     fn root(&mut self) -> Result<Option<Box<dyn ProcessStream>>> {
-        let first = self.world.keys().next().copied();
+        let first = self.recording.keys().next().copied();
         Ok(first.and_then(|pid| self.open(pid)))
     }
 
@@ -332,13 +332,13 @@ impl Streams for Given {
     }
 }
 
-struct GivenStream {
+struct ScriptedProcess {
     pid: u64,
     pieces: VecDeque<Piece>,
     arriving: Option<std::sync::mpsc::Receiver<Piece>>,
 }
 
-impl ProcessStream for GivenStream {
+impl ProcessStream for ScriptedProcess {
     fn pid(&self) -> u64 {
         self.pid
     }
