@@ -135,7 +135,7 @@ struct Pages {
 
 impl Pages {
     fn map(&mut self, start: u64, pages: u32, segment: Option<u64>) {
-        if let (crate::space::TEXT, Some(segment)) = (start, segment) {
+        if let (crate::address_space::TEXT, Some(segment)) = (start, segment) {
             let first = start / 4096;
             self.text.insert(self.space, (first, first + u64::from(pages), segment));
             self.last = [u64::MAX; 4];

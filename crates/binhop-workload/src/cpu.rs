@@ -3,90 +3,17 @@
 //! Counting rules. An instruction is 4 bytes. A fetch row is a run of instructions in sequence; it ends at
 //! the instruction that makes a data reference (that reference is the next row) and at a taken branch. A
 //! load or store moves 4 or 8 bytes, aligned. Nothing here decides *what* is referenced: programs do.
-//!
-//! Cost: two array writes of 17 bytes per data reference. The arrays have a constant size and are
-//! addressed modulo it, so that no bound is checked per row; [`Cpu::settle`] checks once per step.
 
-use binhop_base::{Rng, Stream};
 use binhop_trace::Op;
 
-use crate::space::Space;
-
-/// Rows one step of a program should emit at most.
-pub(crate) const STEP_ROWS: usize = 1 << 15;
-/// Room for steps that go over the bound by a large datum (a long expression, say).
-const ROWS: usize = 4 * STEP_ROWS;
-
-/// Rows of the step that runs, in the columns of the event schema.
-pub(crate) struct Rows {
-    op: Box<[u8; ROWS]>,
-    addr: Box<[u64; ROWS]>,
-    size: Box<[u32; ROWS]>,
-    count: Box<[u32; ROWS]>,
-    /// (row, arguments) of the rows that have any, in order of their rows.
-    args: Vec<(usize, [Option<u64>; 2])>,
-    len: usize,
-}
-
-fn column<T: Copy + Default>() -> Box<[T; ROWS]> {
-    vec![T::default(); ROWS].into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("ROWS elements"))
-}
-
-impl Rows {
-    pub(crate) fn new() -> Self {
-        Self { op: column(), addr: column(), size: column(), count: column(), args: Vec::new(), len: 0 }
-    }
-
-    #[inline(always)]
-    fn push(&mut self, op: Op, addr: u64, size: u32, count: u32) {
-        let at = self.len & (ROWS - 1);
-        self.op[at] = op as u8;
-        self.addr[at] = addr;
-        self.size[at] = size;
-        self.count[at] = count;
-        self.len += 1;
-    }
-
-    pub(crate) fn push_args(&mut self, op: Op, addr: u64, size: u32, count: u32, args: [Option<u64>; 2]) {
-        self.args.push((self.len, args));
-        self.push(op, addr, size, count);
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(crate) fn op(&self) -> &[u8] {
-        &self.op[..self.len]
-    }
-
-    pub(crate) fn addr(&self) -> &[u64] {
-        &self.addr[..self.len]
-    }
-
-    pub(crate) fn size(&self) -> &[u32] {
-        &self.size[..self.len]
-    }
-
-    pub(crate) fn count(&self) -> &[u32] {
-        &self.count[..self.len]
-    }
-
-    pub(crate) fn args(&self) -> &[(usize, [Option<u64>; 2])] {
-        &self.args
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.len = 0;
-        self.args.clear();
-    }
-}
+use crate::address_space::AddressSpace;
+use crate::rows::StepRows;
 
 /// The state of the processor that belongs to one process, and the rows of the step that runs.
 pub(crate) struct Cpu {
-    pub(crate) rows: Rows,
+    pub(crate) rows: StepRows,
     /// Address space: where text, data, heap and stack lie.
-    pub(crate) space: Space,
+    pub(crate) space: AddressSpace,
     /// First instruction of the run under way.
     start: u64,
     /// Instructions in it so far.
@@ -100,9 +27,9 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    pub(crate) fn new(space: Space) -> Self {
+    pub(crate) fn new(space: AddressSpace) -> Self {
         let sp = space.stack_top();
-        Self { rows: Rows::new(), space, start: 0, run: 0, sp, returns: Vec::new(), instructions: 0 }
+        Self { rows: StepRows::new(), space, start: 0, run: 0, sp, returns: Vec::new(), instructions: 0 }
     }
 
     /// Ends the run under way, if there is one.
@@ -118,7 +45,7 @@ impl Cpu {
 
     /// Execution goes on at `pc` (a taken branch, or a jump).
     #[inline(always)]
-    pub(crate) fn at(&mut self, pc: u64) {
+    pub(crate) fn jump(&mut self, pc: u64) {
         self.flush();
         self.start = pc;
     }
@@ -182,7 +109,7 @@ impl Cpu {
         self.run(2);
         let sp = self.returns.pop().expect("a return follows a call");
         let back = self.returns.pop().expect("a return follows a call");
-        self.at(back);
+        self.jump(back);
         self.sp = sp;
     }
 
@@ -221,44 +148,12 @@ impl Cpu {
     pub(crate) fn load_image(&mut self) {
         self.flush();
         self.space.map_image(&mut self.rows);
-        self.start = crate::space::TEXT;
+        self.start = crate::address_space::TEXT;
     }
 
-    /// Closes a step: nothing is left in the pipeline, and the rows fit.
-    pub(crate) fn settle(&mut self) {
+    /// Ends a step: the run under way becomes a row, and the number of rows is checked.
+    pub(crate) fn finish_step(&mut self) {
         self.flush();
-        assert!(self.rows.len <= ROWS, "a step emitted {} rows, more than {ROWS}", self.rows.len);
-    }
-}
-
-/// A cheap generator for the data programs work on: xorshift64*, seeded by the one generator.
-#[derive(Clone, Debug)]
-pub(crate) struct Draws(u64);
-
-impl Draws {
-    /// The generator of process or purpose `number`.
-    pub(crate) fn new(seed: u64, number: u64) -> Self {
-        Self(Rng::new(seed).draw(Stream::new(binhop_base::Domain::Workload, number), 0) | 1)
-    }
-
-    /// 64 bits.
-    #[inline(always)]
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    /// Uniform below `n` (n ≥ 1).
-    #[inline(always)]
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
-    }
-
-    /// Uniform in [0, 1).
-    #[inline(always)]
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        self.rows.check_length();
     }
 }

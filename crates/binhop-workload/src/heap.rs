@@ -14,7 +14,7 @@ const FORWARD: u32 = 1 << 31;
 
 /// Code of the run-time system: allocation, then the collector.
 #[derive(Clone, Copy)]
-pub(crate) struct Code {
+pub(crate) struct HeapCode {
     pub(crate) allocate: u64,
     pub(crate) collect: u64,
 }
@@ -29,12 +29,12 @@ pub(crate) struct Heap {
     space: u32,
     free: u32,
     scan: u32,
-    code: Code,
+    code: HeapCode,
 }
 
 impl Heap {
     /// A heap of two semispaces of `half` bytes each.
-    pub(crate) fn new(cpu: &mut Cpu, half: u64, code: Code) -> Self {
+    pub(crate) fn new(cpu: &mut Cpu, half: u64, code: HeapCode) -> Self {
         let base = cpu.sbrk(2 * half);
         let half = (half / 4) as u32;
         Self { words: vec![0; 2 * half as usize], base, half, space: 0, free: OBJECT, scan: 0, code }
@@ -108,7 +108,7 @@ impl Heap {
         self.free = self.space + OBJECT;
         self.scan = self.free;
         for (at, root) in roots.iter_mut().enumerate() {
-            cpu.at(self.code.collect);
+            cpu.jump(self.code.collect);
             cpu.run(5);
             cpu.load(table + 4 * at as u64, 4);
             *root = self.copy(cpu, *root);
@@ -121,7 +121,7 @@ impl Heap {
         if object == 0 {
             return 0;
         }
-        cpu.at(self.code.collect + 0x100);
+        cpu.jump(self.code.collect + 0x100);
         cpu.run(4);
         cpu.load(self.address(object), 4);
         cpu.run(4);
@@ -151,13 +151,13 @@ impl Heap {
             if self.scan == self.free {
                 return true;
             }
-            cpu.at(self.code.collect + 0x40);
+            cpu.jump(self.code.collect + 0x40);
             cpu.run(5);
             cpu.load(self.address(self.scan), 4);
             cpu.run(4);
             if self.words[self.scan as usize] == NODE {
                 for field in 1..OBJECT {
-                    cpu.at(self.code.collect + 0x60);
+                    cpu.jump(self.code.collect + 0x60);
                     cpu.run(3);
                     cpu.load(self.address(self.scan + field), 4);
                     let moved = self.copy(cpu, self.words[(self.scan + field) as usize]);

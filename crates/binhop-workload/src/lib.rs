@@ -8,15 +8,17 @@
 //! They stand in for traces that no longer exist (KH90 §4.1, LF91 Table 1); [`calibration`] says how close
 //! they come, `docs/workloads.md` records it.
 
+mod address_space;
 pub mod calibration;
 mod cpu;
+mod data_rng;
 mod heap;
 mod lin;
 mod mult;
 mod program;
+mod rows;
 mod sched;
 mod sor;
-mod space;
 mod stream;
 mod tree;
 mod tv;
@@ -25,15 +27,16 @@ use binhop_base::{Problem, Result};
 use binhop_trace::event::{Process, Segment};
 use binhop_trace::{EventBatch, Meta, Source};
 
-use crate::cpu::{Cpu, Draws};
-use crate::program::{Begin, Command, Program};
-use crate::sched::Mix;
-use crate::space::{Image, Space};
+use crate::address_space::{AddressSpace, Image};
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
+use crate::program::{Command, Program, SeededStart};
+use crate::sched::ProcessMix;
 use crate::stream::{BATCH_ROWS, Columns};
 
 /// What a user can know of a workload without running it.
 #[derive(Clone, Copy, Debug)]
-pub struct Info {
+pub struct WorkloadInfo {
     /// Its name on the command line.
     pub name: &'static str,
     /// What it computes.
@@ -42,74 +45,74 @@ pub struct Info {
     pub stands_for: &'static str,
     /// Whether it consists of many processes, with switches.
     pub multiprogrammed: bool,
-    kind: Kind,
+    composition: Composition,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum Composition {
     /// One program: its image and how it starts.
-    Single(Image, Begin),
+    Single(Image, SeededStart),
     /// A mix: how it starts, and the quantum in instructions.
     Mix(fn(u64) -> Vec<Command>, u64),
 }
 
 /// Every workload, in the order of KH90's Table 2.
-pub const WORKLOADS: &[Info] = &[
-    Info {
+pub const WORKLOADS: &[WorkloadInfo] = &[
+    WorkloadInfo {
         name: "mult1",
         what: "mult2 with a linker and a Scheme program",
         stands_for: "Mult1 (KH90), mult (LF91)",
         multiprogrammed: true,
-        kind: Kind::Mix(mult::with_linker_and_scheme, mult::QUANTUM_MULT1),
+        composition: Composition::Mix(mult::with_linker_and_scheme, mult::QUANTUM_MULT1),
     },
-    Info {
+    WorkloadInfo {
         name: "mult1.2",
         what: "mult1 with longer quanta",
         stands_for: "Mult1.2 (KH90)",
         multiprogrammed: true,
-        kind: Kind::Mix(mult::with_linker_and_scheme, mult::QUANTUM_MULT1_2),
+        composition: Composition::Mix(mult::with_linker_and_scheme, mult::QUANTUM_MULT1_2),
     },
-    Info {
+    WorkloadInfo {
         name: "mult2",
         what: "compiles, a maze router, a design-rule checker and shell commands at once; short quanta",
         stands_for: "Mult2 (KH90)",
         multiprogrammed: true,
-        kind: Kind::Mix(mult::without_linker_and_scheme, mult::QUANTUM_MULT2),
+        composition: Composition::Mix(mult::without_linker_and_scheme, mult::QUANTUM_MULT2),
     },
-    Info {
+    WorkloadInfo {
         name: "mult2.2",
         what: "mult2 with longer quanta",
         stands_for: "Mult2.2 (KH90)",
         multiprogrammed: true,
-        kind: Kind::Mix(mult::without_linker_and_scheme, mult::QUANTUM_MULT2_2),
+        composition: Composition::Mix(mult::without_linker_and_scheme, mult::QUANTUM_MULT2_2),
     },
-    Info {
+    WorkloadInfo {
         name: "tv",
         what: "a timing verifier: longest paths over a large netlist, case by case",
         stands_for: "Tv (KH90, LF91)",
         multiprogrammed: false,
-        kind: Kind::Single(tv::IMAGE, tv::start),
+        composition: Composition::Single(tv::IMAGE, tv::start),
     },
-    Info {
+    WorkloadInfo {
         name: "sor",
         what: "nonlinear successive over-relaxation on a very large sparse system",
         stands_for: "Sor (KH90, LF91)",
         multiprogrammed: false,
-        kind: Kind::Single(sor::IMAGE, sor::start),
+        composition: Composition::Single(sor::IMAGE, sor::start),
     },
-    Info {
+    WorkloadInfo {
         name: "tree",
         what: "building large trees and searching them, in a Lisp heap with a copying collector",
         stands_for: "Tree (KH90, LF91)",
         multiprogrammed: false,
-        kind: Kind::Single(tree::IMAGE, tree::start),
+        composition: Composition::Single(tree::IMAGE, tree::start),
     },
-    Info {
+    WorkloadInfo {
         name: "lin",
         what: "sparse LU, once a time step, of the supply net of a register file",
         stands_for: "Lin (KH90, LF91)",
         multiprogrammed: false,
-        kind: Kind::Single(lin::IMAGE, lin::start),
+        composition: Composition::Single(lin::IMAGE, lin::start),
     },
 ];
 
@@ -128,38 +131,40 @@ pub fn open(name: &str, seed: u64) -> Result<Workload> {
         let remedy = format!("the built-in workloads are {}", names().join(", "));
         Problem::request(name, "workload", "there is no built-in workload of this name", &remedy)
     })?;
-    let engine = match info.kind {
-        Kind::Single(image, start) => {
-            let mut cpu = Cpu::new(Space::new(image, 0));
+    let engine = match info.composition {
+        Composition::Single(image, start) => {
+            let mut cpu = Cpu::new(AddressSpace::new(image, 0));
             cpu.load_image();
-            let program = start(Draws::new(seed, 0), &mut cpu);
-            cpu.settle();
+            let program = start(DataRng::new(seed, 0), &mut cpu);
+            cpu.finish_step();
             Engine::Single { cpu: Box::new(cpu), program }
         }
-        Kind::Mix(commands, quantum) => Engine::Mix(Box::new(Mix::new(quantum, commands(seed)))),
+        Composition::Mix(commands, quantum) => {
+            Engine::Mix(Box::new(ProcessMix::new(quantum, commands(seed))))
+        }
     };
     Ok(Workload { info, meta: meta(info, seed), engine, columns: Columns::default() })
 }
 
-fn meta(info: &Info, seed: u64) -> Meta {
+fn meta(info: &WorkloadInfo, seed: u64) -> Meta {
     let mut meta = Meta {
-        page_size: Some(space::PAGE),
+        page_size: Some(address_space::PAGE),
         recorder: Some(concat!("binhop-workload ", env!("CARGO_PKG_VERSION")).to_owned()),
         command: Some(format!("{} (seed {seed})", info.name)),
         sizes: Some("exact".to_owned()),
         ..Meta::default()
     };
-    let images: &[Image] = match &info.kind {
-        Kind::Single(image, _) => {
+    let images: &[Image] = match &info.composition {
+        Composition::Single(image, _) => {
             let process = Process { command: Some(image.name.to_owned()), ..Process::default() };
             meta.processes.insert(0, process);
             for (kind, name) in ["data", "heap", "stack"].into_iter().enumerate() {
                 let segment = Segment { file: None, kind: Some(name.to_owned()) };
-                meta.segments.insert(Space::segment(0, kind as u64), segment);
+                meta.segments.insert(AddressSpace::segment(0, kind as u64), segment);
             }
             std::slice::from_ref(image)
         }
-        Kind::Mix(..) => mult::IMAGES,
+        Composition::Mix(..) => mult::IMAGES,
     };
     for image in images {
         let segment = Segment { file: Some(image.name.to_owned()), kind: Some("text".to_owned()) };
@@ -170,12 +175,12 @@ fn meta(info: &Info, seed: u64) -> Meta {
 
 enum Engine {
     Single { cpu: Box<Cpu>, program: Box<dyn Program> },
-    Mix(Box<Mix>),
+    Mix(Box<ProcessMix>),
 }
 
 /// A built-in workload at work: an endless source of events.
 pub struct Workload {
-    info: &'static Info,
+    info: &'static WorkloadInfo,
     meta: Meta,
     engine: Engine,
     columns: Columns,
@@ -197,7 +202,7 @@ impl Source for Workload {
                     self.columns.take(&cpu.rows, 0, cpu.rows.len());
                     cpu.rows.clear();
                     program.step(cpu);
-                    cpu.settle();
+                    cpu.finish_step();
                 }
                 Engine::Mix(mix) => mix.turn(&mut self.columns),
             }

@@ -11,9 +11,10 @@
 //! 2 and 4 MB); device records of 1 MB; waveforms of 14 KB a step up to 8 MB. The address space is 57 MB.
 //! When the waveforms are full, the next analysis, with another program for the register file, overwrites them.
 
-use crate::cpu::{Cpu, Draws};
+use crate::address_space::{DATA, Image, TEXT};
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
 use crate::program::{Program, Status};
-use crate::space::{DATA, Image, TEXT};
 
 /// The program: reader, device models, sparse package, output.
 pub(crate) const IMAGE: Image = Image { name: "lin", segment: 3, text: 192 << 10, data: 64 << 10 };
@@ -33,13 +34,13 @@ const ELEMENT: u64 = 32;
 const WAVEFORMS: u64 = 8 << 20;
 const ADDRESS_SPACE: u64 = 57 << 20;
 
-pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     let lin = Lin::new(draws, cpu, WIDTH, LENGTH);
     cpu.sbrk(ADDRESS_SPACE - (lin.waves - DATA) - WAVEFORMS);
     Box::new(lin)
 }
 
-enum Phase {
+enum LinPhase {
     Read,
     Eliminate,
     Solve,
@@ -47,10 +48,10 @@ enum Phase {
 }
 
 struct Lin {
-    draws: Draws,
+    draws: DataRng,
     width: usize,
     nodes: usize,
-    phase: Phase,
+    phase: LinPhase,
     at: usize,
     /// Element (i, j) at `index(i, j)`.
     values: Vec<f64>,
@@ -68,7 +69,7 @@ struct Lin {
 }
 
 impl Lin {
-    fn new(draws: Draws, cpu: &mut Cpu, width: usize, length: usize) -> Self {
+    fn new(draws: DataRng, cpu: &mut Cpu, width: usize, length: usize) -> Self {
         let nodes = width * length;
         let n = nodes as u64;
         let per_node = (2 * width + 1) as u64;
@@ -80,7 +81,7 @@ impl Lin {
             draws,
             width,
             nodes,
-            phase: Phase::Read,
+            phase: LinPhase::Read,
             at: 0,
             values: vec![0.0; per_node as usize * nodes],
             grid: vec![[0.0; 2]; nodes],
@@ -115,14 +116,14 @@ impl Lin {
             let record = self.devices + DEVICE * (6 * k as u64 + device);
             // Names and numbers are as long as they are.
             for character in 0..34 + self.draws.below(13) {
-                cpu.at(READ + 0x80 * (character % 5));
+                cpu.jump(READ + 0x80 * (character % 5));
                 cpu.run(3);
                 cpu.load(LINE + (40 * (6 * k as u64 + device) + character) % 8192 / 4 * 4, 4);
                 cpu.run(7);
                 cpu.store_local(1);
             }
             for word in 0..DEVICE / 4 {
-                cpu.at(READ + 0x400);
+                cpu.jump(READ + 0x400);
                 cpu.run(3);
                 cpu.store(record + 4 * word, 4);
             }
@@ -154,7 +155,7 @@ impl Lin {
     fn assemble(&mut self, cpu: &mut Cpu, k: usize) {
         for j in k.saturating_sub(self.width)..=k {
             for (r, c) in [(k, j), (j, k)] {
-                cpu.at(ASSEMBLE);
+                cpu.jump(ASSEMBLE);
                 cpu.run(3);
                 cpu.store(self.element(r, c) + 8, 8);
                 cpu.run(2);
@@ -172,7 +173,7 @@ impl Lin {
             self.right[k] += 10.0;
         }
         for (other, g) in self.neighbours(k) {
-            cpu.at(ASSEMBLE + 0x80);
+            cpu.jump(ASSEMBLE + 0x80);
             cpu.run(6);
             cpu.load(self.devices + DEVICE * (6 * k.min(other) as u64 + 1) + 16, 8);
             cpu.run(5);
@@ -208,13 +209,13 @@ impl Lin {
     /// Eliminates pivot `k` from the rows below, and from the right-hand side.
     fn eliminate(&mut self, cpu: &mut Cpu, k: usize) {
         let last = (k + self.width).min(self.nodes - 1);
-        cpu.at(ELIMINATE);
+        cpu.jump(ELIMINATE);
         cpu.run(8);
         cpu.load(self.element(k, k) + 8, 8);
         cpu.run(14);
         let pivot = 1.0 / self.values[self.index(k, k)];
         for i in k + 1..=last {
-            cpu.at(ELIMINATE + 0x60);
+            cpu.jump(ELIMINATE + 0x60);
             cpu.run(3);
             cpu.load(self.element(i, k) + 8, 8);
             cpu.run(4);
@@ -228,7 +229,7 @@ impl Lin {
             cpu.store(self.vectors + 16 * self.nodes as u64 + 8 * i as u64, 8);
         }
         for j in k + 1..=last {
-            cpu.at(ELIMINATE + 0x100);
+            cpu.jump(ELIMINATE + 0x100);
             cpu.run(5);
             cpu.load(self.element(k, j) + 8, 8);
             cpu.run(3);
@@ -237,7 +238,7 @@ impl Lin {
             let upper = self.values[self.index(k, j)];
             for i in k + 1..=last {
                 let (source, target) = (self.element(i, k), self.element(i, j));
-                cpu.at(ELIMINATE + 0x140);
+                cpu.jump(ELIMINATE + 0x140);
                 cpu.run(1);
                 cpu.load(source, 4);
                 cpu.run(1);
@@ -261,12 +262,12 @@ impl Lin {
     /// The voltage of node `k`, those behind it being known.
     fn solve(&mut self, cpu: &mut Cpu, k: usize) {
         let right = self.vectors + 16 * self.nodes as u64;
-        cpu.at(SOLVE);
+        cpu.jump(SOLVE);
         cpu.run(6);
         cpu.load(right + 8 * k as u64, 8);
         let mut sum = self.right[k];
         for j in k + 1..=(k + self.width).min(self.nodes - 1) {
-            cpu.at(SOLVE + 0x40);
+            cpu.jump(SOLVE + 0x40);
             cpu.run(2);
             cpu.load(self.element(k, j) + 8, 8);
             cpu.run(3);
@@ -276,7 +277,7 @@ impl Lin {
             cpu.run(3);
             sum -= self.values[self.index(k, j)] * self.voltage[j];
         }
-        cpu.at(SOLVE + 0x80);
+        cpu.jump(SOLVE + 0x80);
         cpu.run(3);
         cpu.load(self.element(k, k) + 8, 8);
         cpu.run(12);
@@ -286,7 +287,7 @@ impl Lin {
 
     /// Appends the voltage of node `k` to its waveform.
     fn store(&mut self, cpu: &mut Cpu, k: usize) {
-        cpu.at(STORE);
+        cpu.jump(STORE);
         cpu.run(5);
         cpu.load(self.vectors + 8 * k as u64, 8);
         cpu.run(6);
@@ -303,25 +304,25 @@ impl Program for Lin {
         let end = (self.at + 4).min(self.nodes);
         for k in self.at..end {
             match self.phase {
-                Phase::Read => self.read(cpu, k),
-                Phase::Eliminate => {
+                LinPhase::Read => self.read(cpu, k),
+                LinPhase::Eliminate => {
                     let ahead = k + self.width;
                     for node in if k == 0 { 0 } else { ahead }..(ahead + 1).min(self.nodes) {
                         self.assemble(cpu, node);
                     }
                     self.eliminate(cpu, k);
                 }
-                Phase::Solve => self.solve(cpu, self.nodes - 1 - k),
-                Phase::Store => self.store(cpu, k),
+                LinPhase::Solve => self.solve(cpu, self.nodes - 1 - k),
+                LinPhase::Store => self.store(cpu, k),
             }
         }
         self.at = end;
         if end == self.nodes {
             self.at = 0;
             self.phase = match self.phase {
-                Phase::Read | Phase::Store => Phase::Eliminate,
-                Phase::Eliminate => Phase::Solve,
-                Phase::Solve => Phase::Store,
+                LinPhase::Read | LinPhase::Store => LinPhase::Eliminate,
+                LinPhase::Eliminate => LinPhase::Solve,
+                LinPhase::Solve => LinPhase::Store,
             };
         }
         Status::Ready
@@ -331,25 +332,25 @@ impl Program for Lin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Space;
+    use crate::address_space::AddressSpace;
 
     #[test]
     fn the_voltages_obey_kirchhoff() {
-        let mut cpu = Cpu::new(Space::new(IMAGE, 0));
-        let mut lin = Lin::new(Draws::new(2, 0), &mut cpu, 5, 12);
+        let mut cpu = Cpu::new(AddressSpace::new(IMAGE, 0));
+        let mut lin = Lin::new(DataRng::new(2, 0), &mut cpu, 5, 12);
         let mut before = lin.voltage.clone();
         let (mut checked, mut currents) = (0, Vec::new());
         while checked < 3 {
-            let storing = matches!(lin.phase, Phase::Store);
-            if matches!(lin.phase, Phase::Solve) && lin.at == 0 {
+            let storing = matches!(lin.phase, LinPhase::Store);
+            if matches!(lin.phase, LinPhase::Solve) && lin.at == 0 {
                 before.clone_from(&lin.voltage);
                 // The next state's bit was shifted into the top of the register.
                 currents = lin.state.iter().map(|s| if s >> 63 == 1 { 0.3 } else { 0.01 }).collect();
             }
             lin.step(&mut cpu);
-            cpu.settle();
+            cpu.finish_step();
             cpu.rows.clear();
-            if storing || !matches!(lin.phase, Phase::Store) {
+            if storing || !matches!(lin.phase, LinPhase::Store) {
                 continue;
             }
             for k in 0..lin.nodes {

@@ -1,13 +1,14 @@
 //! What a program is to the processor and the scheduler: something that does a bounded piece of work.
 
-use crate::cpu::{Cpu, Draws};
-use crate::space::Image;
+use crate::address_space::Image;
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
 
 /// Builds a program in a process of its own: it gets the processor after its image is mapped.
 pub(crate) type Start = Box<dyn FnOnce(&mut Cpu) -> Box<dyn Program> + Send>;
 
 /// How a program starts from its draws alone: what the lists of workloads and commands hold.
-pub(crate) type Begin = fn(Draws, &mut Cpu) -> Box<dyn Program>;
+pub(crate) type SeededStart = fn(DataRng, &mut Cpu) -> Box<dyn Program>;
 
 /// A program to run, with its image.
 pub(crate) struct Command {
@@ -31,7 +32,7 @@ pub(crate) enum Status {
 
 /// A program at work.
 pub(crate) trait Program: Send {
-    /// Does a piece of work: at most [`crate::cpu::STEP_ROWS`] rows. A program whose work is done starts
+    /// Does a piece of work: at most [`crate::rows::STEP_ROWS`] rows. A program whose work is done starts
     /// over on new data, unless it is one of a mix, where it ends.
     fn step(&mut self, cpu: &mut Cpu) -> Status;
 }

@@ -12,12 +12,13 @@ use binhop_os::scheduler::{Order, Scheduler};
 use binhop_trace::Op;
 use binhop_trace::event::Cause;
 
-use crate::cpu::{Cpu, Rows};
+use crate::address_space::AddressSpace;
+use crate::cpu::Cpu;
 use crate::program::{Command, Program, Status, call};
-use crate::space::Space;
+use crate::rows::StepRows;
 use crate::stream::{BATCH_ROWS, Columns};
 
-struct Process {
+struct MixProcess {
     asid: u64,
     parent: Option<u64>,
     cpu: Cpu,
@@ -32,22 +33,22 @@ struct Process {
 }
 
 /// A mix of processes on one processor.
-pub(crate) struct Mix {
+pub(crate) struct ProcessMix {
     quantum: u64,
     /// Who runs, in instructions executed by all. A process is the task of its address space number.
     scheduler: Scheduler,
     /// By address space number, without the process that runs.
-    processes: BTreeMap<u64, Process>,
+    processes: BTreeMap<u64, MixProcess>,
     next_asid: u64,
     /// The process whose quantum is under way: batches end inside quanta.
-    running: Option<Process>,
+    running: Option<MixProcess>,
     /// Why the last process left: cause, system call.
     left: Option<(Cause, Option<u32>)>,
     /// A row buffer that lies idle, for the next process.
-    spare: Vec<Rows>,
+    spare: Vec<StepRows>,
 }
 
-impl Mix {
+impl ProcessMix {
     /// A mix of these programs. `quantum` in instructions.
     pub(crate) fn new(quantum: u64, commands: Vec<Command>) -> Self {
         let mut mix = Self {
@@ -67,21 +68,21 @@ impl Mix {
     }
 
     /// A new process joins the end of the queue.
-    fn join(&mut self, process: Process) {
+    fn join(&mut self, process: MixProcess) {
         self.scheduler.add(task(process.asid));
         self.processes.insert(process.asid, process);
     }
 
-    fn spawn(&mut self, command: Command, parent: Option<&Process>) -> Process {
+    fn spawn(&mut self, command: Command, parent: Option<&MixProcess>) -> MixProcess {
         let asid = self.next_asid;
         self.next_asid += 1;
-        let mut cpu = Cpu::new(Space::new(command.image, asid));
+        let mut cpu = Cpu::new(AddressSpace::new(command.image, asid));
         if let Some(rows) = self.spare.pop() {
             cpu.rows = rows;
         }
         if let Some(parent) = parent {
             let (pc, sp) = parent.cpu.state();
-            cpu.at(pc);
+            cpu.jump(pc);
             cpu.run(5);
             cpu.load(sp, 4);
             cpu.run(3);
@@ -92,8 +93,8 @@ impl Mix {
         }
         cpu.load_image();
         let program = (command.start)(&mut cpu);
-        cpu.settle();
-        Process {
+        cpu.finish_step();
+        MixProcess {
             asid,
             parent: parent.map(|p| p.asid),
             cpu,
@@ -117,7 +118,7 @@ impl Mix {
             let left = self.scheduler.left();
             let (upto, instructions) = match process.fresh.take() {
                 Some(all) if all <= left => (process.cpu.rows.len(), all),
-                _ => cut(&process.cpu.rows, process.next, left),
+                _ => rows_within(&process.cpu.rows, process.next, left),
             };
             out.take(&process.cpu.rows, process.next, upto);
             self.scheduler.ran(instructions);
@@ -158,13 +159,13 @@ impl Mix {
             }
             let before = process.cpu.instructions();
             process.then = process.program.step(&mut process.cpu);
-            process.cpu.settle();
+            process.cpu.finish_step();
             process.fresh = Some(process.cpu.instructions() - before);
         }
     }
 
     /// Switches to the process that runs next; its quantum begins.
-    fn next_turn(&mut self, out: &mut Columns) -> Process {
+    fn next_turn(&mut self, out: &mut Columns) -> MixProcess {
         let asid = self.scheduler.next_turn(self.quantum).expect("somebody is ready or asleep");
         let process = self.processes.remove(&asid.into()).expect("every task is a process");
         let (cause, number) =
@@ -173,7 +174,7 @@ impl Mix {
         process
     }
 
-    fn exit(&mut self, mut process: Process, out: &mut Columns) {
+    fn exit(&mut self, mut process: MixProcess, out: &mut Columns) {
         out.push(Op::Exit, process.asid, 0, [None; 2]);
         self.left = Some((Cause::Exit, None));
         self.scheduler.exit();
@@ -194,7 +195,7 @@ fn task(asid: u64) -> u32 {
 
 /// Where rows from `from` on must be cut so that about `instructions` are executed before: behind the row in
 /// which the last of them lies and the data references of that row. Returns that row and the instructions.
-fn cut(rows: &Rows, from: usize, instructions: u64) -> (usize, u64) {
+fn rows_within(rows: &StepRows, from: usize, instructions: u64) -> (usize, u64) {
     let (ops, counts) = (&rows.op()[from..], &rows.count()[from..]);
     let mut done = 0u64;
     for (row, (&op, &count)) in ops.iter().zip(counts).enumerate() {

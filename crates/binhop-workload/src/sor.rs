@@ -12,9 +12,10 @@
 //! then stay at a sweep over some 42 MB.
 //! When a system is solved (the residual has fallen by 10⁻⁶) it is loaded with another right-hand side.
 
-use crate::cpu::{Cpu, Draws};
+use crate::address_space::{Image, TEXT};
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
 use crate::program::{Program, Status};
-use crate::space::{Image, TEXT};
 
 /// The program: Fortran main, the sweep, the characteristic, the run-time library's part in use.
 pub(crate) const IMAGE: Image = Image { name: "sor", segment: 1, text: 64 << 10, data: 64 << 10 };
@@ -30,19 +31,19 @@ const RELAXATION: f64 = 1.3;
 /// Knots of the characteristic between −8 and 8.
 const KNOTS: usize = 256;
 
-pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     Box::new(Sor::new(draws, cpu, UNKNOWNS))
 }
 
-enum Phase {
+enum SorPhase {
     Assemble,
     Relax,
     Load,
 }
 
 struct Sor {
-    draws: Draws,
-    phase: Phase,
+    draws: DataRng,
+    phase: SorPhase,
     row: usize,
     // The system.
     u: Vec<f64>,
@@ -72,7 +73,7 @@ struct Addresses {
 }
 
 impl Sor {
-    fn new(draws: Draws, cpu: &mut Cpu, unknowns: usize) -> Self {
+    fn new(draws: DataRng, cpu: &mut Cpu, unknowns: usize) -> Self {
         let n = unknowns as u64;
         // Fortran arrays are declared for the largest case: five couplings a row.
         let at = Addresses {
@@ -82,7 +83,7 @@ impl Sor {
             first: cpu.sbrk(4 * (n + 1)),
             column: cpu.sbrk(4 * 4 * n),
             value: cpu.sbrk(8 * 4 * n),
-            knots: crate::space::DATA + 0x1000,
+            knots: crate::address_space::DATA + 0x1000,
         };
         // g(v) = v + v³/64: monotone, so that the relaxation converges.
         let knots = (0..=KNOTS)
@@ -93,7 +94,7 @@ impl Sor {
             .collect();
         Self {
             draws,
-            phase: Phase::Assemble,
+            phase: SorPhase::Assemble,
             row: 0,
             u: vec![0.0; unknowns],
             b: vec![0.0; unknowns],
@@ -111,7 +112,7 @@ impl Sor {
 
     /// Makes row `i`: couplings to random nodes, a diagonal, a source.
     fn assemble(&mut self, cpu: &mut Cpu, i: usize) {
-        cpu.at(ASSEMBLE);
+        cpu.jump(ASSEMBLE);
         cpu.run(18);
         let couplings = 2 + self.draws.below(3) as usize + usize::from(self.draws.below(5) == 0);
         for _ in 0..couplings {
@@ -119,7 +120,7 @@ impl Sor {
             let c = 0.2 + 0.8 * self.draws.unit();
             let k = self.column.len() as u64;
             // Reads the coupling (buffered, formatted input), checks it, appends it.
-            cpu.at(ASSEMBLE + 0x80);
+            cpu.jump(ASSEMBLE + 0x80);
             for word in 0..6 {
                 cpu.run(3);
                 cpu.load(self.at.knots + 0x2000 + (k % 512) * 24 + 4 * word, 4);
@@ -133,7 +134,7 @@ impl Sor {
             self.column.push(j);
             self.value.push(c);
         }
-        cpu.at(ASSEMBLE + 0x1c0);
+        cpu.jump(ASSEMBLE + 0x1c0);
         self.d[i] = 0.5 + self.draws.unit();
         self.b[i] = 4.0 * self.draws.unit() - 2.0;
         self.first.push(self.column.len() as u32);
@@ -160,11 +161,11 @@ impl Sor {
         let x = ((v + 8.0) * (KNOTS as f64 / 16.0)).clamp(0.0, KNOTS as f64 - 1e-9);
         let k = x as usize;
         if v.abs() > 8.0 {
-            cpu.at(CHARACTERISTIC + 0x400);
+            cpu.jump(CHARACTERISTIC + 0x400);
             cpu.run(3);
         }
         let at = self.at.knots + 16 * k as u64;
-        cpu.at(SPLINE);
+        cpu.jump(SPLINE);
         cpu.run(3);
         cpu.load(at, 8);
         cpu.run(2);
@@ -192,7 +193,7 @@ impl Sor {
     #[inline(always)]
     fn relax(&mut self, cpu: &mut Cpu, i: usize) {
         let n = i as u64;
-        cpu.at(SWEEP);
+        cpu.jump(SWEEP);
         cpu.run(3);
         cpu.load(self.at.u + 8 * n, 8);
         cpu.run(2);
@@ -205,7 +206,7 @@ impl Sor {
         let ui = self.u[i];
         let (mut sum, mut slope) = (self.d[i] * ui - self.b[i], self.d[i]);
         for k in self.first[i] as usize..self.first[i + 1] as usize {
-            cpu.at(SWEEP + 0x60);
+            cpu.jump(SWEEP + 0x60);
             cpu.run(2);
             cpu.load(self.at.column + 4 * k as u64, 4);
             cpu.run(2);
@@ -223,7 +224,7 @@ impl Sor {
             sum += self.value[k] * g;
             slope += self.value[k] * dg;
         }
-        cpu.at(SWEEP + 0x140);
+        cpu.jump(SWEEP + 0x140);
         let step = RELAXATION * sum / slope;
         self.u[i] = ui - step;
         self.residual += step * step;
@@ -241,13 +242,13 @@ impl Sor {
         }
         self.sweeps += 1;
         let solved = self.residual <= 1e-12 * self.initial;
-        self.phase = if solved { Phase::Load } else { Phase::Relax };
+        self.phase = if solved { SorPhase::Load } else { SorPhase::Relax };
         self.residual = 0.0;
     }
 
     /// Another right-hand side for row `i`.
     fn load(&mut self, cpu: &mut Cpu, i: usize) {
-        cpu.at(LOAD);
+        cpu.jump(LOAD);
         cpu.run(14);
         cpu.load_local(3);
         cpu.run(4);
@@ -262,20 +263,20 @@ impl Program for Sor {
         let last = (self.row + 128).min(self.u.len());
         for i in self.row..last {
             match self.phase {
-                Phase::Assemble => self.assemble(cpu, i),
-                Phase::Relax => self.relax(cpu, i),
-                Phase::Load => self.load(cpu, i),
+                SorPhase::Assemble => self.assemble(cpu, i),
+                SorPhase::Relax => self.relax(cpu, i),
+                SorPhase::Load => self.load(cpu, i),
             }
         }
         self.row = last;
         if last == self.u.len() {
             self.row = 0;
             match self.phase {
-                Phase::Assemble => self.phase = Phase::Relax,
-                Phase::Relax => self.sweep_done(),
-                Phase::Load => {
+                SorPhase::Assemble => self.phase = SorPhase::Relax,
+                SorPhase::Relax => self.sweep_done(),
+                SorPhase::Load => {
                     self.sweeps = 0;
-                    self.phase = Phase::Relax;
+                    self.phase = SorPhase::Relax;
                 }
             }
         }
@@ -286,18 +287,18 @@ impl Program for Sor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Space;
+    use crate::address_space::AddressSpace;
 
     #[test]
     fn the_residual_falls_and_the_solution_solves() {
-        let mut cpu = Cpu::new(Space::new(IMAGE, 0));
-        let mut sor = Sor::new(Draws::new(3, 0), &mut cpu, 2_000);
+        let mut cpu = Cpu::new(AddressSpace::new(IMAGE, 0));
+        let mut sor = Sor::new(DataRng::new(3, 0), &mut cpu, 2_000);
         let mut last = f64::INFINITY;
         let mut falls = 0;
-        while !matches!(sor.phase, Phase::Load) {
+        while !matches!(sor.phase, SorPhase::Load) {
             let (residual, row) = (sor.residual, sor.row);
             sor.step(&mut cpu);
-            cpu.settle();
+            cpu.finish_step();
             cpu.rows.clear();
             if sor.row == 0 && row > 0 && residual > 0.0 {
                 falls += u32::from(residual < last);

@@ -6,9 +6,9 @@ use arrow::array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
 use binhop_base::Result;
 use binhop_trace::{EventBatch, Op};
 
-use crate::cpu::Rows;
+use crate::rows::StepRows;
 
-/// Rows a batch holds at least.
+/// StepRows a batch holds at least.
 pub(crate) const BATCH_ROWS: usize = 1 << 16;
 
 /// Columns under way to a batch.
@@ -27,7 +27,7 @@ impl Columns {
     }
 
     /// Takes the rows of a step between `from` and `to`.
-    pub(crate) fn take(&mut self, rows: &Rows, from: usize, to: usize) {
+    pub(crate) fn take(&mut self, rows: &StepRows, from: usize, to: usize) {
         if self.op.capacity() == 0 {
             let room = 2 * BATCH_ROWS;
             self.op.reserve(room);

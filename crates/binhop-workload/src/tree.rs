@@ -11,10 +11,11 @@
 //! says the same of the original: almost all faults are gone from 2 MB on, so what it walks over and over lies
 //! between 1 and 2 MB. It never ends: the next tree is always another.
 
-use crate::cpu::{Cpu, Draws};
-use crate::heap::{Code, Heap};
+use crate::address_space::{DATA, Image, TEXT};
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
+use crate::heap::{Heap, HeapCode};
 use crate::program::{Program, Status};
-use crate::space::{DATA, Image, TEXT};
 
 /// The program as a workload of its own.
 pub(crate) const IMAGE: Image = Image { name: "tree", segment: 2, text: 128 << 10, data: 64 << 10 };
@@ -22,13 +23,13 @@ pub(crate) const IMAGE: Image = Image { name: "tree", segment: 2, text: 128 << 1
 const MAKE: u64 = TEXT + 0x2000;
 const SEARCH: u64 = TEXT + 0x3100;
 const COMPARE: u64 = TEXT + 0x4a00;
-const CODE: Code = Code { allocate: TEXT + 0x8000, collect: TEXT + 0x9000 };
+const CODE: HeapCode = HeapCode { allocate: TEXT + 0x8000, collect: TEXT + 0x9000 };
 /// The forest: a Scheme vector of roots.
 const ROOTS: u64 = DATA + 0x1800;
 
 /// How large, and how the walks are shared out.
 #[derive(Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct TreeShape {
     /// Bytes of a semispace.
     pub(crate) half: u64,
     /// Nodes of a tree.
@@ -41,13 +42,13 @@ pub(crate) struct Shape {
     pub(crate) older: u64,
 }
 
-const SHAPE: Shape = Shape { half: 32 << 20, nodes: 48_000, forest: 6, walks: 16, older: 7 };
+const SHAPE: TreeShape = TreeShape { half: 32 << 20, nodes: 48_000, forest: 6, walks: 16, older: 7 };
 
-pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     Box::new(Tree::new(draws, cpu, SHAPE))
 }
 
-enum Phase {
+enum TreePhase {
     Build,
     Walk,
     Collect,
@@ -55,7 +56,7 @@ enum Phase {
 
 /// A call under way: of `make` (nodes left to make, then subtrees) or of `search` (the node).
 #[derive(Clone, Copy, Default)]
-struct Frame {
+struct TreeFrame {
     node: u32,
     count: u32,
     stage: u8,
@@ -66,12 +67,12 @@ struct Frame {
 
 /// The program at work.
 pub(crate) struct Tree {
-    draws: Draws,
-    shape: Shape,
+    draws: DataRng,
+    shape: TreeShape,
     heap: Heap,
-    phase: Phase,
+    phase: TreePhase,
     forest: Vec<u32>,
-    frames: Vec<Frame>,
+    frames: Vec<TreeFrame>,
     /// What the last call returned.
     tree: u32,
     largest: f64,
@@ -79,13 +80,13 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(draws: Draws, cpu: &mut Cpu, shape: Shape) -> Self {
+    pub(crate) fn new(draws: DataRng, cpu: &mut Cpu, shape: TreeShape) -> Self {
         let heap = Heap::new(cpu, shape.half, CODE);
         let mut tree = Self {
             draws,
             shape,
             heap,
-            phase: Phase::Build,
+            phase: TreePhase::Build,
             forest: Vec::new(),
             frames: Vec::new(),
             tree: 0,
@@ -97,8 +98,8 @@ impl Tree {
     }
 
     fn begin_build(&mut self) {
-        self.phase = Phase::Build;
-        self.frames.push(Frame { count: self.shape.nodes, ..Frame::default() });
+        self.phase = TreePhase::Build;
+        self.frames.push(TreeFrame { count: self.shape.nodes, ..TreeFrame::default() });
     }
 
     /// One stage of (make n): the key, the left subtree, the right subtree, the node.
@@ -121,18 +122,18 @@ impl Tree {
                 let left = rest / 3 + self.draws.below(u64::from(rest / 3) + 1) as u32;
                 self.frames[top].count = rest - left;
                 self.frames[top].stage = 1;
-                self.frames.push(Frame { count: left, ..Frame::default() });
+                self.frames.push(TreeFrame { count: left, ..TreeFrame::default() });
             }
             1 => {
-                cpu.at(MAKE + 0x80);
+                cpu.jump(MAKE + 0x80);
                 cpu.run(5);
                 cpu.store_local(0);
                 self.frames[top].left = self.tree;
                 self.frames[top].stage = 2;
-                self.frames.push(Frame { count: frame.count, ..Frame::default() });
+                self.frames.push(TreeFrame { count: frame.count, ..TreeFrame::default() });
             }
             _ => {
-                cpu.at(MAKE + 0xa0);
+                cpu.jump(MAKE + 0xa0);
                 cpu.run(3);
                 cpu.load_local(0);
                 let node = self.heap.node(cpu, frame.key, frame.left, self.tree);
@@ -171,13 +172,13 @@ impl Tree {
                 let left = self.heap.field(cpu, frame.node, 1);
                 cpu.run(4);
                 self.frames[top].stage = 1;
-                self.frames.push(Frame { node: left, ..Frame::default() });
+                self.frames.push(TreeFrame { node: left, ..TreeFrame::default() });
             }
             1 => {
                 self.compare(cpu, top);
                 let right = self.heap.field(cpu, frame.node, 2);
                 self.frames[top].stage = 2;
-                self.frames.push(Frame { node: right, ..Frame::default() });
+                self.frames.push(TreeFrame { node: right, ..TreeFrame::default() });
             }
             _ => {
                 self.compare(cpu, top);
@@ -191,7 +192,7 @@ impl Tree {
     /// The generic comparison of two numbers; the larger stays.
     #[inline(always)]
     fn compare(&mut self, cpu: &mut Cpu, top: usize) {
-        cpu.at(SEARCH + 0x90);
+        cpu.jump(SEARCH + 0x90);
         cpu.run(7);
         if self.largest == f64::NEG_INFINITY {
             return;
@@ -205,35 +206,35 @@ impl Tree {
     }
 
     fn begin_walk(&mut self, cpu: &mut Cpu) {
-        self.phase = Phase::Walk;
+        self.phase = TreePhase::Walk;
         let newest = self.forest.len() - 1;
         let which = if self.draws.below(self.shape.older) == 0 {
             self.draws.below(newest as u64 + 1) as usize
         } else {
             newest
         };
-        cpu.at(TEXT + 0x1000);
+        cpu.jump(TEXT + 0x1000);
         cpu.run(12);
         cpu.load(ROOTS + 4 * which as u64, 4);
-        self.frames.push(Frame { node: self.forest[which], ..Frame::default() });
+        self.frames.push(TreeFrame { node: self.forest[which], ..TreeFrame::default() });
     }
 
     /// What follows when the frames are empty.
     fn next(&mut self, cpu: &mut Cpu) {
-        if matches!(self.phase, Phase::Build) {
+        if matches!(self.phase, TreePhase::Build) {
             if self.forest.len() == self.shape.forest {
                 self.forest.remove(0);
             }
             self.forest.push(self.tree);
             cpu.store(ROOTS + 4 * (self.forest.len() as u64 - 1), 4);
             self.walks = 0;
-        } else if matches!(self.phase, Phase::Walk) {
+        } else if matches!(self.phase, TreePhase::Walk) {
             self.walks += 1;
         }
         if self.walks < self.shape.walks {
             self.begin_walk(cpu);
         } else if self.heap.room() < 32 * (u64::from(self.shape.nodes) + 1) {
-            self.phase = Phase::Collect;
+            self.phase = TreePhase::Collect;
             self.heap.begin_collection(cpu, &mut self.forest, ROOTS);
         } else {
             self.begin_build();
@@ -245,14 +246,14 @@ impl Program for Tree {
     fn step(&mut self, cpu: &mut Cpu) -> Status {
         for _ in 0..400 {
             match self.phase {
-                Phase::Collect => {
+                TreePhase::Collect => {
                     if self.heap.collect(cpu, 4) {
                         self.begin_build();
                     }
                 }
                 _ if self.frames.is_empty() => self.next(cpu),
-                Phase::Build => self.build(cpu),
-                Phase::Walk => self.walk(cpu),
+                TreePhase::Build => self.build(cpu),
+                TreePhase::Walk => self.walk(cpu),
             }
         }
         Status::Ready
@@ -262,7 +263,7 @@ impl Program for Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Space;
+    use crate::address_space::AddressSpace;
 
     fn keys(heap: &Heap, node: u32, into: &mut Vec<f64>) {
         if node != 0 {
@@ -282,16 +283,16 @@ mod tests {
 
     #[test]
     fn searches_find_the_largest_and_collections_keep_every_tree() {
-        let mut cpu = Cpu::new(Space::new(IMAGE, 0));
-        let shape = Shape { half: 64 << 10, nodes: 300, forest: 3, walks: 2, older: 2 };
-        let mut tree = Tree::new(Draws::new(9, 0), &mut cpu, shape);
+        let mut cpu = Cpu::new(AddressSpace::new(IMAGE, 0));
+        let shape = TreeShape { half: 64 << 10, nodes: 300, forest: 3, walks: 2, older: 2 };
+        let mut tree = Tree::new(DataRng::new(9, 0), &mut cpu, shape);
         let (mut collections, mut searches) = (0, 0);
         let mut before: Vec<Vec<f64>> = Vec::new();
         for _ in 0..3_000_000 {
-            let was_collecting = matches!(tree.phase, Phase::Collect);
+            let was_collecting = matches!(tree.phase, TreePhase::Collect);
             let root = tree.frames.first().map(|f| f.node);
             match tree.phase {
-                Phase::Collect => {
+                TreePhase::Collect => {
                     if tree.heap.collect(&mut cpu, 1) {
                         tree.begin_build();
                     }
@@ -300,18 +301,18 @@ mod tests {
                     before = tree.forest.iter().map(|&root| sorted(&tree.heap, root)).collect();
                     tree.next(&mut cpu);
                 }
-                Phase::Build => tree.build(&mut cpu),
-                Phase::Walk => tree.walk(&mut cpu),
+                TreePhase::Build => tree.build(&mut cpu),
+                TreePhase::Walk => tree.walk(&mut cpu),
             }
-            cpu.settle();
+            cpu.finish_step();
             cpu.rows.clear();
-            if was_collecting && !matches!(tree.phase, Phase::Collect) {
+            if was_collecting && !matches!(tree.phase, TreePhase::Collect) {
                 let after: Vec<_> = tree.forest.iter().map(|&root| sorted(&tree.heap, root)).collect();
                 assert_eq!(before, after);
                 assert_eq!(after.last().unwrap().len(), 300);
                 collections += 1;
             }
-            if matches!(tree.phase, Phase::Walk) && tree.frames.is_empty() && !was_collecting {
+            if matches!(tree.phase, TreePhase::Walk) && tree.frames.is_empty() && !was_collecting {
                 assert_eq!(sorted(&tree.heap, root.unwrap()).last(), Some(&tree.largest));
                 searches += 1;
             }

@@ -11,9 +11,10 @@
 //! seven is a global net that reaches back up to 40,000 gates. LF91's Table 4 says of the original: some fourteen
 //! passes over something between 8 and 16 MB. The heap is 96 MB. After 64 cases another chip is read in its place.
 
-use crate::cpu::{Cpu, Draws};
+use crate::address_space::{DATA, Image, TEXT};
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
 use crate::program::{Program, Status};
-use crate::space::{DATA, Image, TEXT};
 
 /// The program: reader, case analysis, delay model, report, Pascal run-time.
 pub(crate) const IMAGE: Image = Image { name: "tv", segment: 4, text: 256 << 10, data: 64 << 10 };
@@ -36,7 +37,7 @@ const CASES: u32 = 64;
 /// How far a global net reaches back, in gates.
 const GLOBAL: u64 = 40_000;
 
-pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     Box::new(Tv::new(draws, cpu, GATES, HEAP))
 }
 
@@ -55,19 +56,19 @@ struct Gate {
 }
 
 #[derive(Clone, Copy)]
-struct Frame {
+struct VisitFrame {
     gate: u32,
     cell: u32,
     latest: f32,
 }
 
 struct Tv {
-    draws: Draws,
+    draws: DataRng,
     gates: Vec<Gate>,
     /// (driving gate, resistance) of each fan-in.
     cells: Vec<(u32, f32)>,
     count: usize,
-    frames: Vec<Frame>,
+    frames: Vec<VisitFrame>,
     /// The gate that is read next, or the root that is visited next.
     next: usize,
     /// Case under way; 0 while the netlist is read.
@@ -78,7 +79,7 @@ struct Tv {
 }
 
 impl Tv {
-    fn new(draws: Draws, cpu: &mut Cpu, count: usize, size: u64) -> Self {
+    fn new(draws: DataRng, cpu: &mut Cpu, count: usize, size: u64) -> Self {
         let heap = cpu.sbrk(size);
         Self {
             draws,
@@ -112,14 +113,14 @@ impl Tv {
     fn read(&mut self, cpu: &mut Cpu, i: usize) {
         let at = self.new_record(cpu, GATE);
         for character in 0..36u64 {
-            cpu.at(READ + 0x60 * (character % 7));
+            cpu.jump(READ + 0x60 * (character % 7));
             cpu.run(4);
             cpu.load(LINE + (36 * i as u64 + character) % 8192 / 4 * 4, 4);
             cpu.run(5);
             cpu.store_local(1);
         }
         for word in 0..GATE / 4 {
-            cpu.at(READ + 0x400);
+            cpu.jump(READ + 0x400);
             cpu.run(2);
             cpu.store(self.heap + at + 4 * word, 4);
         }
@@ -130,7 +131,7 @@ impl Tv {
             let reach = if self.draws.below(7) == 0 { GLOBAL } else { 60 };
             let driver = i as u64 - 1 - self.draws.below(reach.min(i as u64));
             let cell = self.new_record(cpu, CELL);
-            cpu.at(READ + 0x480);
+            cpu.jump(READ + 0x480);
             cpu.run(6);
             cpu.load(self.heap + u64::from(self.gates[driver as usize].at) + 8, 4);
             for word in 0..CELL / 4 {
@@ -164,7 +165,7 @@ impl Tv {
         cpu.store(at + 20, 4);
         self.gates[gate as usize].case = self.case;
         let cell = self.gates[gate as usize].fan_in;
-        self.frames.push(Frame { gate, cell, latest: 0.0 });
+        self.frames.push(VisitFrame { gate, cell, latest: 0.0 });
     }
 
     /// Delay of a connection: a driver of some resistance into the gate's load, by a table of slopes.
@@ -191,7 +192,7 @@ impl Tv {
         cpu.run(10);
         cpu.ret(3, 6);
         for word in 0..5 {
-            cpu.at(DELAY + 0x180);
+            cpu.jump(DELAY + 0x180);
             cpu.run(2);
             cpu.load_local(word);
             cpu.run(2);
@@ -207,7 +208,7 @@ impl Tv {
         let top = self.frames.len() - 1;
         let frame = self.frames[top];
         let end = self.gates.get(frame.gate as usize + 1).map_or(self.cells.len() as u32, |g| g.fan_in);
-        cpu.at(VISIT + 0x140);
+        cpu.jump(VISIT + 0x140);
         cpu.run(4);
         if frame.cell == end {
             self.leave(cpu, frame);
@@ -221,7 +222,7 @@ impl Tv {
         cpu.run(5);
         let (driver, _) = self.cells[frame.cell as usize];
         if self.cut(frame.cell) {
-            cpu.at(VISIT + 0x200);
+            cpu.jump(VISIT + 0x200);
             cpu.run(3);
             self.frames[top].cell += 1;
             return;
@@ -236,16 +237,16 @@ impl Tv {
         cpu.run(2);
         let arrival = self.gates[driver as usize].arrival;
         let after = arrival + self.delay(cpu, frame.gate, frame.cell, arrival);
-        cpu.at(VISIT + 0x280);
+        cpu.jump(VISIT + 0x280);
         cpu.run(6);
         self.frames[top].latest = frame.latest.max(after);
         self.frames[top].cell += 1;
     }
 
     /// A gate's arrival is known: stores it, compares it with the worst so far.
-    fn leave(&mut self, cpu: &mut Cpu, frame: Frame) {
+    fn leave(&mut self, cpu: &mut Cpu, frame: VisitFrame) {
         let at = self.gate(frame.gate);
-        cpu.at(VISIT + 0x300);
+        cpu.jump(VISIT + 0x300);
         cpu.run(5);
         cpu.store(at + 24, 4);
         cpu.run(4);
@@ -260,7 +261,7 @@ impl Tv {
         }
         if frame.latest > worst || self.case == 1 {
             let event = self.new_record(cpu, EVENT);
-            cpu.at(RECORD);
+            cpu.jump(RECORD);
             for word in 0..EVENT / 4 {
                 cpu.run(4);
                 cpu.store(self.heap + event + 4 * word, 4);
@@ -277,7 +278,7 @@ impl Tv {
 
     /// The next root, the next case, or the next chip.
     fn root(&mut self, cpu: &mut Cpu) {
-        cpu.at(TEXT + 0x1000);
+        cpu.jump(TEXT + 0x1000);
         cpu.run(5);
         cpu.load(TABLE - 0x80, 4);
         if self.next < self.count {
@@ -332,15 +333,15 @@ impl Program for Tv {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Space;
+    use crate::address_space::AddressSpace;
 
     #[test]
     fn arrivals_are_the_longest_paths() {
-        let mut cpu = Cpu::new(Space::new(IMAGE, 0));
-        let mut tv = Tv::new(Draws::new(4, 0), &mut cpu, 1_500, 1 << 20);
+        let mut cpu = Cpu::new(AddressSpace::new(IMAGE, 0));
+        let mut tv = Tv::new(DataRng::new(4, 0), &mut cpu, 1_500, 1 << 20);
         while tv.case == 0 {
             tv.step(&mut cpu);
-            cpu.settle();
+            cpu.finish_step();
             cpu.rows.clear();
         }
         for case in 1..=4 {
@@ -350,7 +351,7 @@ mod tests {
                 } else {
                     tv.visit(&mut cpu);
                 }
-                cpu.settle();
+                cpu.finish_step();
                 cpu.rows.clear();
             }
             // In order of their numbers every driver comes before what it drives.
@@ -365,7 +366,7 @@ mod tests {
                         arrival[gate] = arrival[gate].max(after);
                     }
                 }
-                cpu.settle();
+                cpu.finish_step();
                 cpu.rows.clear();
             }
             let found: Vec<f32> = tv.gates.iter().map(|g| g.arrival).collect();

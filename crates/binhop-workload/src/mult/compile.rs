@@ -7,21 +7,22 @@
 use super::ccom::{self, Ccom};
 use super::libc::{CLASSES, Libc, waits};
 use super::source::hash;
-use crate::cpu::{Cpu, Draws};
+use crate::address_space::{DATA, Image, TEXT};
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
 use crate::program::{Command, Program, Status, call};
-use crate::space::{DATA, Image, TEXT};
 
 pub(crate) const MAKE: Image = Image { name: "make", segment: 15, text: 80 << 10, data: 24 << 10 };
 pub(crate) const AS: Image = Image { name: "as", segment: 17, text: 128 << 10, data: 48 << 10 };
 
-pub(crate) fn start_make(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start_make(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     let graph = cpu.sbrk(160 << 10);
     Box::new(Make { draws, graph, file: 0, step: 0 })
 }
 
 /// make: a walk over the dependency graph of each target, then its commands.
 struct Make {
-    draws: Draws,
+    draws: DataRng,
     graph: u64,
     file: u64,
     step: u32,
@@ -36,7 +37,7 @@ impl Program for Make {
                 for dependency in 0..12 + self.draws.below(20) {
                     let mut node = (self.file * 7 + dependency * 13) % 1600;
                     for _ in 0..6 {
-                        cpu.at(TEXT + 0x2000 + 0x100 * (node % 24));
+                        cpu.jump(TEXT + 0x2000 + 0x100 * (node % 24));
                         cpu.run(11);
                         cpu.load(self.graph + 96 * node, 4);
                         cpu.run(8);
@@ -52,7 +53,7 @@ impl Program for Make {
             }
             2 => {
                 cpu.syscall(call::FORK, 0, 0, None);
-                let draws = Draws::new(self.draws.next(), self.file);
+                let draws = DataRng::new(self.draws.next(), self.file);
                 Status::Fork(Command {
                     image: ccom::IMAGE,
                     start: Box::new(move |cpu| Box::new(Ccom::new(draws, cpu))),
@@ -60,7 +61,7 @@ impl Program for Make {
             }
             4 => {
                 cpu.syscall(call::FORK, 0, 0, None);
-                let draws = Draws::new(self.draws.next(), self.file);
+                let draws = DataRng::new(self.draws.next(), self.file);
                 self.file += 1;
                 Status::Fork(Command { image: AS, start: Box::new(move |cpu| Box::new(As::new(draws, cpu))) })
             }
@@ -86,7 +87,7 @@ const ENCODE: u64 = TEXT + 0x4000;
 
 /// The assembler at work on one file.
 struct As {
-    draws: Draws,
+    draws: DataRng,
     begun: bool,
     lines: Vec<Line>,
     read: usize,
@@ -98,7 +99,7 @@ struct As {
 }
 
 impl As {
-    fn new(mut draws: Draws, cpu: &mut Cpu) -> Self {
+    fn new(mut draws: DataRng, cpu: &mut Cpu) -> Self {
         let count = 1_500 + draws.below(6_000) as usize;
         let name = |number: u64| hash(&number.to_le_bytes());
         let lines = (0..count as u64)
@@ -117,7 +118,7 @@ impl As {
     fn slot(&self, cpu: &mut Cpu, name: u64) -> usize {
         let mut slot = name as usize % TABLE;
         loop {
-            cpu.at(TEXT + 0x3000);
+            cpu.jump(TEXT + 0x3000);
             cpu.run(5);
             cpu.load(self.address[0] + 8 * slot as u64, 4);
             cpu.run(4);
@@ -132,11 +133,11 @@ impl As {
     fn scan(&mut self, cpu: &mut Cpu, at: usize) {
         let line = self.lines[at];
         for word in 0..6 {
-            cpu.at(TEXT + 0x2000 + 0x80 * word);
+            cpu.jump(TEXT + 0x2000 + 0x80 * word);
             cpu.run(3);
             cpu.load(DATA + 0x1000 + (at as u64 * 24 + 4 * word) % 8192, 4);
             for byte in 0..4 {
-                cpu.at(TEXT + 0x2400);
+                cpu.jump(TEXT + 0x2400);
                 cpu.run(3);
                 cpu.load(CLASSES + 4 * ((line.mnemonic * 7 + word + byte) % 64), 4);
                 cpu.run(2);
@@ -153,7 +154,7 @@ impl As {
             cpu.store(self.address[0] + 8 * slot as u64, 4);
             cpu.store(self.address[0] + 8 * slot as u64 + 4, 4);
         }
-        cpu.at(TEXT + 0x3400);
+        cpu.jump(TEXT + 0x3400);
         for word in 0..5 {
             cpu.run(3);
             cpu.store(self.address[1] + 32 * at as u64 + 4 * word, 4);
@@ -217,14 +218,14 @@ impl Program for As {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Space;
+    use crate::address_space::AddressSpace;
 
     #[test]
     fn every_reference_to_a_label_is_resolved_to_its_line() {
-        let mut cpu = Cpu::new(Space::new(AS, 1));
-        let mut assembler = As::new(Draws::new(5, 1), &mut cpu);
+        let mut cpu = Cpu::new(AddressSpace::new(AS, 1));
+        let mut assembler = As::new(DataRng::new(5, 1), &mut cpu);
         while !matches!(assembler.step(&mut cpu), Status::Exit) {
-            cpu.settle();
+            cpu.finish_step();
             cpu.rows.clear();
         }
         let mut resolved = 0;

@@ -6,9 +6,10 @@
 //! changes something, and it is checked again. 230,000 tiles of 40 bytes: 9 MB.
 
 use super::libc::Libc;
-use crate::cpu::{Cpu, Draws};
+use crate::address_space::{DATA, Image, TEXT};
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
 use crate::program::{Program, Status, call};
-use crate::space::{DATA, Image, TEXT};
 
 pub(crate) const IMAGE: Image = Image { name: "magic", segment: 19, text: 384 << 10, data: 128 << 10 };
 
@@ -28,7 +29,7 @@ const COLUMNS: usize = 960;
 /// An area is so many rows by so many tiles.
 const AREA: (usize, usize) = (12, 48);
 
-pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     Box::new(Drc::new(draws, cpu, ROWS, COLUMNS))
 }
 
@@ -42,7 +43,7 @@ struct Tile {
     above: u32,
 }
 
-enum Phase {
+enum DrcPhase {
     Begin,
     Read,
     Check,
@@ -50,10 +51,10 @@ enum Phase {
 }
 
 struct Drc {
-    draws: Draws,
+    draws: DataRng,
     rows: usize,
     columns: usize,
-    phase: Phase,
+    phase: DrcPhase,
     tiles: Vec<Tile>,
     at: usize,
     violations: u64,
@@ -61,9 +62,9 @@ struct Drc {
 }
 
 impl Drc {
-    fn new(draws: Draws, cpu: &mut Cpu, rows: usize, columns: usize) -> Self {
+    fn new(draws: DataRng, cpu: &mut Cpu, rows: usize, columns: usize) -> Self {
         let plane = cpu.sbrk(TILE * (rows * columns) as u64);
-        Self { draws, rows, columns, phase: Phase::Begin, tiles: Vec::new(), at: 0, violations: 0, plane }
+        Self { draws, rows, columns, phase: DrcPhase::Begin, tiles: Vec::new(), at: 0, violations: 0, plane }
     }
 
     fn tile(&self, index: usize) -> u64 {
@@ -82,7 +83,7 @@ impl Drc {
         let x = if first { 0 } else { self.tiles[index - 1].x + 2 + self.draws.below(30) as u32 };
         let mut tile = Tile { x, kind: self.draws.below(TYPES) as u8, below: 0, above: 0 };
         for word in 0..6 {
-            cpu.at(READ + 0x80 * word);
+            cpu.jump(READ + 0x80 * word);
             cpu.run(4);
             cpu.load_local(word);
             cpu.run(5);
@@ -97,7 +98,7 @@ impl Drc {
             let start = if first { index - self.columns } else { self.tiles[index - 1].below as usize };
             let mut below = start;
             while self.end(below) <= x {
-                cpu.at(READ + 0x400);
+                cpu.jump(READ + 0x400);
                 cpu.run(4);
                 cpu.load(self.tile(below) + 16, 4);
                 // The tile above this one's right corner begins at or before its end.
@@ -132,13 +133,13 @@ impl Drc {
         let (a, b) = (self.tiles[index].kind, self.tiles[other].kind);
         let pair = u64::from(a) * TYPES + u64::from(b);
         let code = CHECK + CHECK_BYTES * u64::from(a) + 0x400;
-        cpu.at(code);
+        cpu.jump(code);
         cpu.run(3);
         cpu.load(self.tile(other) + 8, 4);
         cpu.run(2);
         cpu.load(self.tile(other), 4);
         for rule in 0..5 {
-            cpu.at(code + 0x80 + 0x180 * (u64::from(b) % 8) + 0x20 * (rule % 3));
+            cpu.jump(code + 0x80 + 0x180 * (u64::from(b) % 8) + 0x20 * (rule % 3));
             cpu.run(4);
             cpu.load(RULES + 256 * pair + 32 * rule, 4);
             cpu.run(3);
@@ -153,7 +154,7 @@ impl Drc {
         }
         if Self::forbidden(a, b) {
             self.violations += 1;
-            cpu.at(PAINT + 0x2000);
+            cpu.jump(PAINT + 0x2000);
             cpu.run(20);
             cpu.store(DATA + 0x4000 + 4 * (self.violations % 512), 4);
         }
@@ -175,7 +176,7 @@ impl Drc {
         if index + self.columns < self.tiles.len() {
             let mut above = tile.above as usize;
             loop {
-                cpu.at(CHECK + CHECK_BYTES * u64::from(tile.kind) + 0x200);
+                cpu.jump(CHECK + CHECK_BYTES * u64::from(tile.kind) + 0x200);
                 cpu.run(4);
                 cpu.load(self.tile(above) + 12, 4);
                 cpu.run(3);
@@ -202,7 +203,7 @@ impl Drc {
     fn paint(&mut self, cpu: &mut Cpu) {
         let around = self.draws.below(self.tiles.len() as u64 - 64) as usize;
         for index in around..around + 64 {
-            cpu.at(PAINT);
+            cpu.jump(PAINT);
             cpu.run(30);
             cpu.load(self.tile(index) + 8, 4);
             cpu.run(12);
@@ -216,25 +217,25 @@ impl Program for Drc {
     fn step(&mut self, cpu: &mut Cpu) -> Status {
         let all = self.rows * self.columns;
         match self.phase {
-            Phase::Begin => {
+            DrcPhase::Begin => {
                 LIBC.startup(cpu);
-                self.phase = Phase::Read;
+                self.phase = DrcPhase::Read;
             }
-            Phase::Read => {
+            DrcPhase::Read => {
                 for _ in 0..300.min(all - self.tiles.len()) {
                     self.read(cpu);
                 }
                 LIBC.fill(cpu, DATA + 0x2000, 7200, (8, 24 * self.tiles.len() as u64));
                 if self.tiles.len() == all {
-                    self.phase = Phase::Check;
+                    self.phase = DrcPhase::Check;
                 }
                 return if self.draws.below(4) == 0 { super::libc::waits(call::READ) } else { Status::Ready };
             }
-            Phase::Check => {
+            DrcPhase::Check => {
                 let end = (self.at + 40).min(all);
                 for at in self.at..end {
                     let index = self.ordered(at);
-                    cpu.at(SEARCH);
+                    cpu.jump(SEARCH);
                     cpu.run(9);
                     cpu.load(self.tile(index) + 16, 4);
                     cpu.run(6);
@@ -243,13 +244,13 @@ impl Program for Drc {
                 self.at = end;
                 if end == all {
                     self.at = 0;
-                    self.phase = Phase::Paint;
+                    self.phase = DrcPhase::Paint;
                 }
             }
-            Phase::Paint => {
+            DrcPhase::Paint => {
                 self.paint(cpu);
                 self.violations = 0;
-                self.phase = Phase::Check;
+                self.phase = DrcPhase::Check;
                 LIBC.print(cpu, DATA + 0x900, DATA + 0x3000, 3);
                 cpu.syscall(call::READ, DATA + 0x1000, 16, Some((0, 0)));
                 return super::libc::waits(call::READ);
@@ -262,16 +263,16 @@ impl Program for Drc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Space;
+    use crate::address_space::AddressSpace;
 
     #[test]
     fn violations_are_those_of_all_pairs_that_touch() {
-        let mut cpu = Cpu::new(Space::new(IMAGE, 1));
+        let mut cpu = Cpu::new(AddressSpace::new(IMAGE, 1));
         let (rows, columns) = (24, 96);
-        let mut drc = Drc::new(Draws::new(8, 0), &mut cpu, rows, columns);
-        while !matches!(drc.phase, Phase::Paint) {
+        let mut drc = Drc::new(DataRng::new(8, 0), &mut cpu, rows, columns);
+        while !matches!(drc.phase, DrcPhase::Paint) {
             drc.step(&mut cpu);
-            cpu.settle();
+            cpu.finish_step();
             cpu.rows.clear();
         }
         let mut expected = 0;

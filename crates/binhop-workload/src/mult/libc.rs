@@ -3,9 +3,9 @@
 //! Statically linked, at the end of each program's text (there were no shared libraries), with its static
 //! data (buffers' descriptors, character classes) at the start of the data segment.
 
+use crate::address_space::DATA;
 use crate::cpu::Cpu;
 use crate::program::{Status, call};
-use crate::space::DATA;
 
 /// Static data: character class table, then stream descriptors.
 pub(crate) const CLASSES: u64 = DATA + 0x200;
@@ -36,9 +36,9 @@ impl Libc {
     /// What runs before main: environment, descriptors, locale of the day.
     pub(crate) fn startup(self, cpu: &mut Cpu) {
         for block in 0..24u64 {
-            cpu.at(self.text + START + block * 0xe0);
+            cpu.jump(self.text + START + block * 0xe0);
             cpu.run(17 + (block % 5) as u32);
-            cpu.load(crate::space::STACK_END - 0x400 + 16 * block, 4);
+            cpu.load(crate::address_space::STACK_END - 0x400 + 16 * block, 4);
             cpu.run(9);
             cpu.store(DATA + 32 * block, 4);
             cpu.run(6);
@@ -74,24 +74,24 @@ impl Libc {
         cpu.call(self.text + PRINTF, 8, 24);
         for field in 0..fields {
             for word in 0..2u64 {
-                cpu.at(self.text + PRINTF + 0x60);
+                cpu.jump(self.text + PRINTF + 0x60);
                 cpu.run(5);
                 cpu.load(format + 8 * u64::from(field) + 4 * word, 4);
                 cpu.run(8);
                 cpu.store(out, 4);
                 out += 4;
             }
-            cpu.at(self.text + PRINTF + 0x200 + 0x90 * u64::from(field % 7));
+            cpu.jump(self.text + PRINTF + 0x200 + 0x90 * u64::from(field % 7));
             cpu.run(12);
             cpu.call(self.text + NUMBER, 2, 6);
             for digit in 0..4 {
-                cpu.at(self.text + NUMBER + 0x40);
+                cpu.jump(self.text + NUMBER + 0x40);
                 cpu.run(13);
                 cpu.store_local(digit);
             }
             cpu.ret(2, 6);
             for _ in 0..2 {
-                cpu.at(self.text + PRINTF + 0x180);
+                cpu.jump(self.text + PRINTF + 0x180);
                 cpu.run(6);
                 cpu.load_local(3);
                 cpu.run(2);

@@ -7,9 +7,10 @@
 
 use super::libc::{Libc, waits};
 use super::source::hash;
-use crate::cpu::{Cpu, Draws};
+use crate::address_space::{DATA, Image, TEXT};
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
 use crate::program::{Program, Status, call};
-use crate::space::{DATA, Image, TEXT};
 
 pub(crate) const IMAGE: Image = Image { name: "xld", segment: 20, text: 128 << 10, data: 48 << 10 };
 
@@ -29,12 +30,12 @@ const SYMBOL: u64 = 40;
 /// Instructions others execute before the next link.
 const PAUSE: u64 = 120_000_000;
 
-pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     Box::new(Linker::new(draws, cpu, OBJECTS))
 }
 
 #[derive(Clone, Copy)]
-struct Symbol {
+struct LinkSymbol {
     name: u64,
     value: u32,
     next: u32,
@@ -42,7 +43,7 @@ struct Symbol {
 
 const NONE: u32 = u32::MAX;
 
-enum Phase {
+enum LinkPhase {
     Begin,
     Enter,
     Copy,
@@ -50,13 +51,13 @@ enum Phase {
 }
 
 struct Linker {
-    draws: Draws,
+    draws: DataRng,
     objects: usize,
-    phase: Phase,
+    phase: LinkPhase,
     object: usize,
     block: usize,
     buckets: Vec<u32>,
-    symbols: Vec<Symbol>,
+    symbols: Vec<LinkSymbol>,
     output: Vec<u32>,
     table: u64,
     entries: u64,
@@ -64,11 +65,11 @@ struct Linker {
 }
 
 impl Linker {
-    fn new(draws: Draws, cpu: &mut Cpu, objects: usize) -> Self {
+    fn new(draws: DataRng, cpu: &mut Cpu, objects: usize) -> Self {
         Self {
             draws,
             objects,
-            phase: Phase::Begin,
+            phase: LinkPhase::Begin,
             object: 0,
             block: 0,
             buckets: vec![NONE; BUCKETS],
@@ -89,7 +90,7 @@ impl Linker {
     fn find(&self, cpu: &mut Cpu, name: u64) -> Option<usize> {
         let bucket = name as usize % BUCKETS;
         for character in 0..3 {
-            cpu.at(HASH);
+            cpu.jump(HASH);
             cpu.run(3);
             cpu.load(BUFFER + (name + 4 * character) % 8192 / 4 * 4, 4);
             cpu.run(3);
@@ -100,7 +101,7 @@ impl Linker {
         cpu.load(self.table + 4 * bucket as u64, 4);
         let mut at = self.buckets[bucket];
         while at != NONE {
-            cpu.at(HASH + 0x80);
+            cpu.jump(HASH + 0x80);
             cpu.run(3);
             cpu.load(self.entries + SYMBOL * u64::from(at), 4);
             cpu.run(3);
@@ -121,7 +122,7 @@ impl Linker {
             let at = self.symbols.len() as u32;
             let bucket = name as usize % BUCKETS;
             let value = (self.object * WORDS * 4) as u32 + 4 * self.draws.below(WORDS as u64) as u32;
-            self.symbols.push(Symbol { name, value, next: self.buckets[bucket] });
+            self.symbols.push(LinkSymbol { name, value, next: self.buckets[bucket] });
             self.buckets[bucket] = at;
             for word in 0..SYMBOL / 4 {
                 cpu.run(3);
@@ -149,7 +150,7 @@ impl Linker {
         for at in words {
             let (content, refers) = Self::word(self.object, at);
             let out = self.object * WORDS + at;
-            cpu.at(COPY);
+            cpu.jump(COPY);
             cpu.run(2);
             cpu.load(BUFFER + 4 * (at as u64 % 2048), 4);
             cpu.run(2);
@@ -176,7 +177,7 @@ impl Linker {
         }
     }
 
-    fn next_object(&mut self, then: Phase) {
+    fn next_object(&mut self, then: LinkPhase) {
         self.block = 0;
         self.object += 1;
         if self.object == self.objects {
@@ -189,34 +190,34 @@ impl Linker {
 impl Program for Linker {
     fn step(&mut self, cpu: &mut Cpu) -> Status {
         match self.phase {
-            Phase::Begin => {
+            LinkPhase::Begin => {
                 LIBC.startup(cpu);
-                self.phase = Phase::Enter;
+                self.phase = LinkPhase::Enter;
                 Status::Ready
             }
-            Phase::Enter => {
+            LinkPhase::Enter => {
                 LIBC.fill(cpu, BUFFER, 8192, (self.object as u64, (4 * WORDS) as u64));
                 for number in 0..SYMBOLS {
                     self.enter(cpu, number);
                 }
-                self.next_object(Phase::Copy);
+                self.next_object(LinkPhase::Copy);
                 waits(call::READ)
             }
-            Phase::Copy => {
+            LinkPhase::Copy => {
                 let first = self.block * 2048;
                 LIBC.fill(cpu, BUFFER, 8192, (self.object as u64, 4 * first as u64));
                 self.copy(cpu, first..first + 2048);
                 self.block += 1;
                 if self.block * 2048 == WORDS {
-                    self.next_object(Phase::Write);
+                    self.next_object(LinkPhase::Write);
                 }
                 waits(call::READ)
             }
-            Phase::Write => {
+            LinkPhase::Write => {
                 let section = (4 * self.object * WORDS) as u64;
                 LIBC.drain(cpu, self.image + section, 4 * WORDS as u32, (900, section));
-                self.next_object(Phase::Enter);
-                if matches!(self.phase, Phase::Write) {
+                self.next_object(LinkPhase::Enter);
+                if matches!(self.phase, LinkPhase::Write) {
                     return waits(call::WRITE);
                 }
                 self.buckets.fill(NONE);
@@ -230,15 +231,15 @@ impl Program for Linker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Space;
+    use crate::address_space::AddressSpace;
 
     #[test]
     fn every_word_is_its_content_plus_its_symbol() {
-        let mut cpu = Cpu::new(Space::new(IMAGE, 1));
-        let mut linker = Linker::new(Draws::new(3, 0), &mut cpu, 3);
-        while !matches!(linker.phase, Phase::Write) {
+        let mut cpu = Cpu::new(AddressSpace::new(IMAGE, 1));
+        let mut linker = Linker::new(DataRng::new(3, 0), &mut cpu, 3);
+        while !matches!(linker.phase, LinkPhase::Write) {
             linker.step(&mut cpu);
-            cpu.settle();
+            cpu.finish_step();
             cpu.rows.clear();
         }
         let mut relocated = 0;

@@ -9,7 +9,6 @@
 mod ccom;
 mod compile;
 mod drc;
-mod generate;
 mod libc;
 mod link;
 mod router;
@@ -17,10 +16,10 @@ mod shell;
 mod source;
 mod unix;
 
-use crate::cpu::Draws;
-use crate::program::{Begin, Command};
-use crate::space::Image;
-use crate::tree::{Shape, Tree};
+use crate::address_space::Image;
+use crate::data_rng::DataRng;
+use crate::program::{Command, SeededStart};
+use crate::tree::{Tree, TreeShape};
 
 /// Quanta in instructions, such that the mean interval between switches, calls included, is the document's
 /// (138,000 for mult1, 195,000 for mult1.2, 134,000 for mult2, 214,000 for mult2.2).
@@ -31,7 +30,7 @@ pub(crate) const QUANTUM_MULT2_2: u64 = 285_000;
 
 /// The Scheme program of mult1: tree, on a smaller problem (MB90 Table 1: 12 MB).
 const SCHEME: Image = Image { name: "scheme", segment: 21, text: 128 << 10, data: 64 << 10 };
-const SMALL_TREES: Shape = Shape { half: 6 << 20, nodes: 4_000, forest: 8, walks: 14, older: 4 };
+const SMALL_TREES: TreeShape = TreeShape { half: 6 << 20, nodes: 4_000, forest: 8, walks: 14, older: 4 };
 
 /// Every program of the mixes.
 pub(crate) const IMAGES: &[Image] = &[
@@ -49,8 +48,8 @@ pub(crate) const IMAGES: &[Image] = &[
     unix::WC,
 ];
 
-fn command(image: Image, seed: u64, number: u64, start: Begin) -> Command {
-    let draws = Draws::new(seed, number);
+fn command(image: Image, seed: u64, number: u64, start: SeededStart) -> Command {
+    let draws = DataRng::new(seed, number);
     Command { image, start: Box::new(move |cpu| start(draws, cpu)) }
 }
 

@@ -6,9 +6,10 @@
 //! each, is 6.5 MB; the wave's queue 256 KB. When the board is routed the next one is loaded.
 
 use super::libc::Libc;
-use crate::cpu::{Cpu, Draws};
+use crate::address_space::{DATA, Image, TEXT};
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
 use crate::program::{Program, Status, call};
-use crate::space::{DATA, Image, TEXT};
 
 pub(crate) const IMAGE: Image = Image { name: "grr", segment: 18, text: 160 << 10, data: 64 << 10 };
 
@@ -28,11 +29,11 @@ const QUEUE: u64 = 64 << 10;
 
 const OBSTACLE: u32 = 1 << 31;
 
-pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     Box::new(Router::new(draws, cpu, SIDE, NETS, 70))
 }
 
-enum Phase {
+enum RouterPhase {
     Begin,
     Clear(usize),
     Pick,
@@ -41,11 +42,11 @@ enum Phase {
 }
 
 struct Router {
-    draws: Draws,
+    draws: DataRng,
     side: usize,
     nets: u32,
     reach: u64,
-    phase: Phase,
+    phase: RouterPhase,
     /// Per cell: obstacle, or net number << 3 | direction the wave came from.
     cells: Vec<u32>,
     queue: std::collections::VecDeque<u32>,
@@ -62,14 +63,14 @@ struct Router {
 }
 
 impl Router {
-    fn new(draws: Draws, cpu: &mut Cpu, side: usize, nets: u32, reach: u64) -> Self {
+    fn new(draws: DataRng, cpu: &mut Cpu, side: usize, nets: u32, reach: u64) -> Self {
         let cells = 2 * side * side;
         Self {
             draws,
             side,
             nets,
             reach,
-            phase: Phase::Begin,
+            phase: RouterPhase::Begin,
             cells: vec![0; cells],
             queue: std::collections::VecDeque::new(),
             pushed: 0,
@@ -109,7 +110,7 @@ impl Router {
     /// Chooses the next net's pins and starts the wave.
     fn pick(&mut self, cpu: &mut Cpu) -> bool {
         self.net += 1;
-        cpu.at(PICK);
+        cpu.jump(PICK);
         let entry = self.list + 32 * u64::from(self.net % self.nets);
         for word in 0..6 {
             cpu.run(7);
@@ -117,10 +118,10 @@ impl Router {
             cpu.run(4);
         }
         let side = self.side as u64;
-        let pin = |draws: &mut Draws, around: Option<(u64, u64)>, reach: u64| match around {
+        let pin = |draws: &mut DataRng, around: Option<(u64, u64)>, reach: u64| match around {
             None => (draws.below(side), draws.below(side)),
             Some((x, y)) => {
-                let near = |c: u64, draws: &mut Draws| {
+                let near = |c: u64, draws: &mut DataRng| {
                     (c + draws.below(2 * reach)).saturating_sub(reach).min(side - 1)
                 };
                 (near(x, draws), near(y, draws))
@@ -164,7 +165,7 @@ impl Router {
     #[inline(always)]
     fn expand(&mut self, cpu: &mut Cpu) -> Option<bool> {
         let index = self.queue.pop_front().filter(|_| self.reached < LIMIT)?;
-        cpu.at(EXPAND);
+        cpu.jump(EXPAND);
         cpu.run(4);
         cpu.load(self.ring + 4 * (self.popped % QUEUE), 4);
         self.popped += 1;
@@ -173,7 +174,7 @@ impl Router {
         cpu.run(3);
         cpu.load_local(3);
         for direction in 0..5 {
-            cpu.at(EXPAND + 0x60 + 0x70 * u64::from(direction));
+            cpu.jump(EXPAND + 0x60 + 0x70 * u64::from(direction));
             cpu.run(2);
             cpu.load_local(4 + u64::from(direction));
             cpu.run(2);
@@ -196,9 +197,9 @@ impl Router {
     }
 
     /// One cell back along the path; it becomes an obstacle.
-    fn trace(&mut self, cpu: &mut Cpu, index: u32) -> Phase {
+    fn trace(&mut self, cpu: &mut Cpu, index: u32) -> RouterPhase {
         let direction = self.cells[index as usize] & 7;
-        cpu.at(TRACE);
+        cpu.jump(TRACE);
         cpu.run(9);
         cpu.load(self.cell(index), 4);
         cpu.run(8);
@@ -206,48 +207,48 @@ impl Router {
         self.cells[index as usize] = OBSTACLE | direction;
         if direction == 7 {
             self.routed += 1;
-            return Phase::Pick;
+            return RouterPhase::Pick;
         }
         let back = if direction == 4 { 4 } else { direction ^ 1 };
-        self.neighbour(index, back).map_or(Phase::Pick, Phase::Trace)
+        self.neighbour(index, back).map_or(RouterPhase::Pick, RouterPhase::Trace)
     }
 
-    fn advance(&mut self, cpu: &mut Cpu) -> Phase {
+    fn advance(&mut self, cpu: &mut Cpu) -> RouterPhase {
         match self.phase {
-            Phase::Begin => {
+            RouterPhase::Begin => {
                 LIBC.startup(cpu);
-                Phase::Clear(0)
+                RouterPhase::Clear(0)
             }
-            Phase::Clear(from) => {
+            RouterPhase::Clear(from) => {
                 let to = (from + 256).min(self.cells.len());
                 for index in (from..to).step_by(2) {
-                    cpu.at(CLEAR);
+                    cpu.jump(CLEAR);
                     cpu.run(2);
                     cpu.store(self.cell(index as u32), 4);
                     cpu.store(self.cell(index as u32 + 1), 4);
                     cpu.run(3);
                 }
                 self.cells[from..to].fill(0);
-                if to < self.cells.len() { Phase::Clear(to) } else { Phase::Pick }
+                if to < self.cells.len() { RouterPhase::Clear(to) } else { RouterPhase::Pick }
             }
-            Phase::Pick if self.net == self.nets => {
+            RouterPhase::Pick if self.net == self.nets => {
                 self.net = 0;
                 LIBC.drain(cpu, DATA + 0x3000, 8192, (7, 0));
-                Phase::Clear(0)
+                RouterPhase::Clear(0)
             }
-            Phase::Pick => {
+            RouterPhase::Pick => {
                 if self.pick(cpu) {
-                    Phase::Expand
+                    RouterPhase::Expand
                 } else {
-                    Phase::Pick
+                    RouterPhase::Pick
                 }
             }
-            Phase::Expand => match self.expand(cpu) {
-                None => Phase::Pick,
-                Some(true) => Phase::Trace(self.to),
-                Some(false) => Phase::Expand,
+            RouterPhase::Expand => match self.expand(cpu) {
+                None => RouterPhase::Pick,
+                Some(true) => RouterPhase::Trace(self.to),
+                Some(false) => RouterPhase::Expand,
             },
-            Phase::Trace(index) => self.trace(cpu, index),
+            RouterPhase::Trace(index) => self.trace(cpu, index),
         }
     }
 }
@@ -256,7 +257,7 @@ impl Program for Router {
     fn step(&mut self, cpu: &mut Cpu) -> Status {
         for _ in 0..200 {
             self.phase = self.advance(cpu);
-            if matches!(self.phase, Phase::Clear(0)) {
+            if matches!(self.phase, RouterPhase::Clear(0)) {
                 LIBC.fill(cpu, DATA + 0x3000, 8192, (6, 0));
                 return super::libc::waits(call::READ);
             }
@@ -268,7 +269,7 @@ impl Program for Router {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Space;
+    use crate::address_space::AddressSpace;
 
     /// Distance by a plain breadth-first search over cells that are no obstacles.
     fn distance(router: &Router) -> Option<u32> {
@@ -291,21 +292,21 @@ mod tests {
 
     #[test]
     fn paths_are_shortest_and_connect_the_pins() {
-        let mut cpu = Cpu::new(Space::new(IMAGE, 1));
-        let mut router = Router::new(Draws::new(6, 0), &mut cpu, 40, 60, 30);
+        let mut cpu = Cpu::new(AddressSpace::new(IMAGE, 1));
+        let mut router = Router::new(DataRng::new(6, 0), &mut cpu, 40, 60, 30);
         let (mut length, mut shortest, mut checked) = (0, None, 0);
         while router.net < 60 {
-            let started = matches!(router.phase, Phase::Pick);
+            let started = matches!(router.phase, RouterPhase::Pick);
             router.phase = router.advance(&mut cpu);
-            cpu.settle();
+            cpu.finish_step();
             cpu.rows.clear();
             match router.phase {
-                Phase::Expand if started => {
+                RouterPhase::Expand if started => {
                     shortest = distance(&router);
                     length = 0;
                 }
-                Phase::Trace(_) => length += 1,
-                Phase::Pick if length > 0 => {
+                RouterPhase::Trace(_) => length += 1,
+                RouterPhase::Pick if length > 0 => {
                     // The pin itself was traced last: cells on the path, ends included, are length.
                     assert_eq!(Some(length - 1), shortest, "net {}", router.net);
                     assert!(router.cells[router.from as usize] & OBSTACLE != 0);

@@ -4,9 +4,10 @@
 //! from the terminal that gives up the processor. Small: a parser, a table of names, a hash of commands.
 
 use super::{libc::Libc, unix};
-use crate::cpu::{Cpu, Draws};
-use crate::program::{Begin, Command, Program, Status, call};
-use crate::space::{DATA, Image, TEXT};
+use crate::address_space::{DATA, Image, TEXT};
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
+use crate::program::{Command, Program, SeededStart, Status, call};
 
 pub(crate) const IMAGE: Image = Image { name: "sh", segment: 10, text: 96 << 10, data: 16 << 10 };
 
@@ -17,7 +18,7 @@ const LIBC: Libc = Libc::at(TEXT + 0x1_2000);
 /// Instructions others execute while the user thinks, at least; at most three times as many.
 const THINK: u64 = 6_000_000;
 
-pub(crate) fn start(draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     let names = cpu.sbrk(48 << 10);
     Box::new(Shell { draws, names, line: 0, state: State::Begin, typed: Vec::new() })
 }
@@ -30,7 +31,7 @@ enum State {
 }
 
 struct Shell {
-    draws: Draws,
+    draws: DataRng,
     /// Address of the variables' and commands' names.
     names: u64,
     line: u64,
@@ -44,7 +45,7 @@ impl Shell {
         let mut hash = 0u64;
         let mut words = 0;
         for (at, &byte) in self.typed.iter().enumerate() {
-            cpu.at(PARSE + 0x40 * u64::from(byte & 0x0f));
+            cpu.jump(PARSE + 0x40 * u64::from(byte & 0x0f));
             cpu.run(7);
             cpu.load(DATA + 0x2000 + (at as u64 & !3), 4);
             cpu.run(4);
@@ -56,7 +57,7 @@ impl Shell {
                 cpu.call(EXPAND + 0x300 * (words % 8), 4, 6);
                 let mut probe = hash % 1024;
                 for _ in 0..6 {
-                    cpu.at(EXPAND + 0x2000);
+                    cpu.jump(EXPAND + 0x2000);
                     cpu.run(8);
                     cpu.load(self.names + 48 * probe, 4);
                     cpu.run(5);
@@ -67,7 +68,7 @@ impl Shell {
             }
             hash = hash.wrapping_mul(31).wrapping_add(u64::from(byte));
         }
-        cpu.at(HASH);
+        cpu.jump(HASH);
         cpu.run(12);
         cpu.load(self.names + 48 * (hash % 1024), 4);
         cpu.run(4);
@@ -76,8 +77,8 @@ impl Shell {
     }
 
     fn command(&mut self) -> Command {
-        let draws = Draws::new(self.draws.next(), self.line);
-        let (image, start): (Image, Begin) = match self.draws.below(8) {
+        let draws = DataRng::new(self.draws.next(), self.line);
+        let (image, start): (Image, SeededStart) = match self.draws.below(8) {
             0..=2 => (unix::LS, unix::start_ls),
             3..=5 => (unix::GREP, unix::start_grep),
             6 => (unix::SORT, unix::start_sort),

@@ -1,6 +1,6 @@
 //! Source text for the compiler, and its lexer: a small C with declarations, assignments, if, while, calls.
 
-use crate::cpu::Draws;
+use crate::data_rng::DataRng;
 
 /// A token: a punctuation or operator byte, a word (its hash), or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +39,13 @@ pub(crate) fn token(text: &[u8], mut at: usize) -> (Token, usize) {
 /// Writes source text as a programmer would: names recur, most expressions are short.
 #[derive(Clone, Debug)]
 pub(crate) struct Author {
-    draws: Draws,
+    draws: DataRng,
     /// Names declared in headers so far.
     names: u64,
 }
 
 impl Author {
-    pub(crate) fn new(draws: Draws) -> Self {
+    pub(crate) fn new(draws: DataRng) -> Self {
         Self { draws, names: 0 }
     }
 

@@ -4,9 +4,10 @@
 //! does what its name says, and writes through a buffer. Small processes: 100 to 400 KB.
 
 use super::libc::{CLASSES, Libc, waits};
-use crate::cpu::{Cpu, Draws};
+use crate::address_space::{DATA, Image, TEXT};
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
 use crate::program::{Program, Status, call};
-use crate::space::{DATA, Image, TEXT};
 
 pub(crate) const LS: Image = Image { name: "ls", segment: 11, text: 64 << 10, data: 24 << 10 };
 pub(crate) const GREP: Image = Image { name: "grep", segment: 12, text: 48 << 10, data: 24 << 10 };
@@ -20,7 +21,7 @@ const OUTPUT: u64 = DATA + 0x3000;
 const BLOCK: usize = 8192;
 
 /// A text of `words` words in lines of up to eleven.
-fn text(draws: &mut Draws, words: u64) -> Vec<u8> {
+fn text(draws: &mut DataRng, words: u64) -> Vec<u8> {
     let mut text = Vec::with_capacity(words as usize * 7);
     for word in 0..words {
         let length = 1 + draws.below(9);
@@ -39,12 +40,12 @@ fn text(draws: &mut Draws, words: u64) -> Vec<u8> {
 
 /// Output through a buffer that is written when full.
 #[derive(Default)]
-struct Output {
+struct TextOutput {
     used: u64,
     written: u64,
 }
 
-impl Output {
+impl TextOutput {
     fn put(&mut self, cpu: &mut Cpu, bytes: u64) {
         self.used += bytes;
         if self.used >= BLOCK as u64 {
@@ -64,14 +65,14 @@ impl Output {
 }
 
 /// Input read block by block: true when a block was read, false at the end.
-struct Input {
+struct TextInput {
     text: Vec<u8>,
     read: usize,
     file: u64,
 }
 
-impl Input {
-    fn new(draws: &mut Draws, words: u64) -> Self {
+impl TextInput {
+    fn new(draws: &mut DataRng, words: u64) -> Self {
         let file = 100 + draws.below(400);
         Self { text: text(draws, words), read: 0, file }
     }
@@ -120,23 +121,23 @@ fn begin<T: Work + 'static>(work: T) -> Box<dyn Program> {
 }
 
 /// Whether this block had to come from the disk: one in three.
-fn after_read(draws: &mut Draws) -> Status {
+fn after_read(draws: &mut DataRng) -> Status {
     if draws.below(3) == 0 { waits(call::READ) } else { Status::Ready }
 }
 
 /// wc: counts characters, words and lines.
 struct Wc {
-    draws: Draws,
-    input: Input,
+    draws: DataRng,
+    input: TextInput,
     block: Option<std::ops::Range<usize>>,
     words: u64,
     lines: u64,
     inside: bool,
 }
 
-pub(crate) fn start_wc(mut draws: Draws, _: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start_wc(mut draws: DataRng, _: &mut Cpu) -> Box<dyn Program> {
     let words = 3_000 + draws.below(20_000);
-    let input = Input::new(&mut draws, words);
+    let input = TextInput::new(&mut draws, words);
     begin(Wc { draws, input, block: None, words: 0, lines: 0, inside: false })
 }
 
@@ -152,7 +153,7 @@ impl Work for Wc {
         // The block in pieces of 2 KB: a step stays within its rows.
         let end = (block.start + 2048).min(block.end);
         for at in block.start..end {
-            cpu.at(MAIN + 0x40);
+            cpu.jump(MAIN + 0x40);
             cpu.run(3);
             cpu.load(INPUT + (at % BLOCK) as u64 / 4 * 4, 4);
             let byte = self.input.text[at];
@@ -162,13 +163,13 @@ impl Work for Wc {
             cpu.load(CLASSES + (u64::from(byte) & !3), 4);
             cpu.run(3);
             if byte == b'\n' {
-                cpu.at(MAIN + 0xa0);
+                cpu.jump(MAIN + 0xa0);
                 cpu.run(2);
                 self.lines += 1;
             }
             let word = byte > b' ';
             if word && !self.inside {
-                cpu.at(MAIN + 0xc0);
+                cpu.jump(MAIN + 0xc0);
                 cpu.run(3);
                 self.words += 1;
             }
@@ -181,30 +182,30 @@ impl Work for Wc {
 
 /// grep: finds a word with Horspool's search, prints the lines it is in.
 struct Grep {
-    draws: Draws,
-    input: Input,
+    draws: DataRng,
+    input: TextInput,
     pattern: Vec<u8>,
     skip: [u8; 256],
     at: usize,
     found: u64,
-    output: Output,
+    output: TextOutput,
 }
 
-pub(crate) fn start_grep(mut draws: Draws, _: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start_grep(mut draws: DataRng, _: &mut Cpu) -> Box<dyn Program> {
     let words = 6_000 + draws.below(60_000);
-    let input = Input::new(&mut draws, words);
+    let input = TextInput::new(&mut draws, words);
     let from = draws.below(input.text.len() as u64 - 8) as usize;
     let pattern = input.text[from..from + 4].to_vec();
     begin(Grep::new(draws, input, pattern))
 }
 
 impl Grep {
-    fn new(draws: Draws, input: Input, pattern: Vec<u8>) -> Self {
+    fn new(draws: DataRng, input: TextInput, pattern: Vec<u8>) -> Self {
         let mut skip = [pattern.len() as u8; 256];
         for (at, &byte) in pattern[..pattern.len() - 1].iter().enumerate() {
             skip[byte as usize] = (pattern.len() - 1 - at) as u8;
         }
-        Self { draws, input, pattern, skip, at: 0, found: 0, output: Output::default() }
+        Self { draws, input, pattern, skip, at: 0, found: 0, output: TextOutput::default() }
     }
 }
 
@@ -220,7 +221,7 @@ impl Work for Grep {
             return Some(after_read(&mut self.draws));
         }
         while self.at + last < end {
-            cpu.at(MAIN + 0x200);
+            cpu.jump(MAIN + 0x200);
             cpu.run(4);
             cpu.load(INPUT + ((self.at + last) % BLOCK) as u64 / 4 * 4, 4);
             let byte = self.input.text[self.at + last];
@@ -232,7 +233,7 @@ impl Work for Grep {
             while matched <= last && self.input.text[self.at + last - matched] == self.pattern[last - matched]
             {
                 matched += 1;
-                cpu.at(MAIN + 0x260);
+                cpu.jump(MAIN + 0x260);
                 cpu.run(5);
                 cpu.load(INPUT + ((self.at + last - matched.min(last)) % BLOCK) as u64 / 4 * 4, 4);
                 cpu.run(3);
@@ -249,7 +250,7 @@ impl Work for Grep {
 }
 
 /// A range to be sorted: partitioned as far as `at`, with the smaller lines up to `last`.
-struct Range {
+struct SortRange {
     low: usize,
     high: usize,
     at: usize,
@@ -258,29 +259,29 @@ struct Range {
 
 /// sort: reads all lines, sorts pointers to them (quicksort, an explicit stack of ranges), writes them.
 struct Sort {
-    draws: Draws,
-    input: Input,
+    draws: DataRng,
+    input: TextInput,
     text: u64,
     pointers: u64,
     /// (first byte, length) of each line.
     lines: Vec<(u32, u32)>,
-    ranges: Vec<Range>,
+    ranges: Vec<SortRange>,
     split: bool,
     next: usize,
-    output: Output,
+    output: TextOutput,
 }
 
-pub(crate) fn start_sort(mut draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start_sort(mut draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     let words = 3_000 + draws.below(22_000);
-    let input = Input::new(&mut draws, words);
+    let input = TextInput::new(&mut draws, words);
     begin(Sort::new(draws, input, cpu))
 }
 
 impl Sort {
-    fn new(draws: Draws, input: Input, cpu: &mut Cpu) -> Self {
+    fn new(draws: DataRng, input: TextInput, cpu: &mut Cpu) -> Self {
         let text = cpu.sbrk(input.text.len() as u64 + 8);
         let pointers = cpu.sbrk(4 * input.text.iter().filter(|&&b| b == b'\n').count() as u64 + 8);
-        let output = Output::default();
+        let output = TextOutput::default();
         Self {
             draws,
             input,
@@ -298,7 +299,7 @@ impl Sort {
     fn scan(&mut self, cpu: &mut Cpu, block: std::ops::Range<usize>) {
         let mut first = self.lines.last().map_or(0, |l| l.0 + l.1 + 1);
         for at in (block.start & !3..block.end).step_by(4) {
-            cpu.at(MAIN + 0x400);
+            cpu.jump(MAIN + 0x400);
             cpu.run(4);
             cpu.load(self.text + at as u64, 4);
             cpu.run(3);
@@ -308,7 +309,7 @@ impl Sort {
             cpu.run(3);
             for byte in at.max(block.start)..(at + 4).min(block.end) {
                 if self.input.text[byte] == b'\n' {
-                    cpu.at(MAIN + 0x480);
+                    cpu.jump(MAIN + 0x480);
                     cpu.run(6);
                     cpu.store(self.pointers + 4 * self.lines.len() as u64, 4);
                     self.lines.push((first, byte as u32 - first));
@@ -332,7 +333,7 @@ impl Sort {
         let (x, y) = (self.line(a), self.line(b));
         let same = x.iter().zip(y).take_while(|(p, q)| p == q).count();
         for at in (0..=same).step_by(4) {
-            cpu.at(MAIN + 0x820);
+            cpu.jump(MAIN + 0x820);
             cpu.run(3);
             cpu.load(self.text + (u64::from(self.lines[a].0) + at as u64) / 4 * 4, 4);
             cpu.run(3);
@@ -348,21 +349,21 @@ impl Sort {
     /// Exchanges two pointers.
     fn swap(&mut self, cpu: &mut Cpu, a: usize, b: usize) {
         self.lines.swap(a, b);
-        cpu.at(MAIN + 0x700);
+        cpu.jump(MAIN + 0x700);
         cpu.run(4);
         cpu.store(self.pointers + 4 * a as u64, 4);
         cpu.store(self.pointers + 4 * b as u64, 4);
     }
 
     /// Goes on partitioning a range around its middle line: up to 200 comparisons.
-    fn partition(&mut self, cpu: &mut Cpu, mut range: Range) {
+    fn partition(&mut self, cpu: &mut Cpu, mut range: SortRange) {
         if range.at == range.low {
             self.swap(cpu, range.low, range.low + (range.high - range.low) / 2);
             range.at += 1;
         }
         let end = (range.at + 200).min(range.high);
         for at in range.at..end {
-            cpu.at(MAIN + 0x600);
+            cpu.jump(MAIN + 0x600);
             cpu.run(6);
             if self.before(cpu, at, range.low) {
                 range.last += 1;
@@ -377,7 +378,7 @@ impl Sort {
         self.swap(cpu, range.low, range.last);
         for (low, high) in [(range.low, range.last), (range.last + 1, range.high)] {
             if high > low + 1 {
-                self.ranges.push(Range { low, high, at: low, last: low });
+                self.ranges.push(SortRange { low, high, at: low, last: low });
             }
         }
     }
@@ -391,7 +392,7 @@ impl Work for Sort {
         }
         if !self.split {
             self.split = true;
-            self.ranges.push(Range { low: 0, high: self.lines.len(), at: 0, last: 0 });
+            self.ranges.push(SortRange { low: 0, high: self.lines.len(), at: 0, last: 0 });
         }
         if let Some(range) = self.ranges.pop() {
             self.partition(cpu, range);
@@ -399,12 +400,12 @@ impl Work for Sort {
         }
         let end = (self.next + 200).min(self.lines.len());
         for line in self.next..end {
-            cpu.at(MAIN + 0x900);
+            cpu.jump(MAIN + 0x900);
             cpu.run(5);
             cpu.load(self.pointers + 4 * line as u64, 4);
             let (first, length) = self.lines[line];
             for word in 0..=u64::from(length) / 4 {
-                cpu.at(MAIN + 0x920);
+                cpu.jump(MAIN + 0x920);
                 cpu.run(3);
                 cpu.load((self.text + u64::from(first)) / 4 * 4 + 4 * word, 4);
                 cpu.run(2);
@@ -423,20 +424,20 @@ impl Work for Sort {
 
 /// ls -l: reads a directory, asks the system about each entry, sorts the names, prints them.
 struct Ls {
-    draws: Draws,
+    draws: DataRng,
     names: Vec<u64>,
     entries: u64,
     asked: usize,
     sorted: usize,
     printed: usize,
-    output: Output,
+    output: TextOutput,
 }
 
-pub(crate) fn start_ls(mut draws: Draws, cpu: &mut Cpu) -> Box<dyn Program> {
+pub(crate) fn start_ls(mut draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     let count = 20 + draws.below(150);
     let names = (0..count).map(|_| draws.next()).collect();
     let entries = cpu.sbrk(count * 96);
-    begin(Ls { draws, names, entries, asked: 0, sorted: 1, printed: 0, output: Output::default() })
+    begin(Ls { draws, names, entries, asked: 0, sorted: 1, printed: 0, output: TextOutput::default() })
 }
 
 impl Work for Ls {
@@ -444,7 +445,7 @@ impl Work for Ls {
         let entry = |index: usize| self.entries + 96 * index as u64;
         if self.asked < self.names.len() {
             let at = entry(self.asked);
-            cpu.at(MAIN + 0x100);
+            cpu.jump(MAIN + 0x100);
             for word in 0..8 {
                 cpu.run(6);
                 cpu.load(INPUT + 32 * (self.asked as u64 % 250) + 4 * (word % 8), 4);
@@ -459,7 +460,7 @@ impl Work for Ls {
             // Insertion of one name.
             let mut at = self.sorted;
             while at > 0 && self.names[at - 1] > self.names[at] {
-                cpu.at(MAIN + 0x300);
+                cpu.jump(MAIN + 0x300);
                 cpu.run(7);
                 cpu.load(entry(at - 1), 4);
                 cpu.run(4);
@@ -473,7 +474,7 @@ impl Work for Ls {
             return Some(Status::Ready);
         }
         if self.printed < self.names.len() {
-            cpu.at(MAIN + 0x500);
+            cpu.jump(MAIN + 0x500);
             cpu.run(9);
             cpu.load(entry(self.printed), 4);
             let out = self.output.at();

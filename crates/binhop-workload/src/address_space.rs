@@ -8,7 +8,7 @@
 use binhop_trace::Op;
 use binhop_trace::event::map_flags;
 
-use crate::cpu::Rows;
+use crate::rows::StepRows;
 
 /// First address of the text.
 pub(crate) const TEXT: u64 = 0x0040_0000;
@@ -36,7 +36,7 @@ pub(crate) struct Image {
 
 /// An address space with its break.
 #[derive(Clone, Debug)]
-pub(crate) struct Space {
+pub(crate) struct AddressSpace {
     image: Image,
     asid: u64,
     heap: u64,
@@ -48,7 +48,7 @@ fn grain(bytes: u64) -> u64 {
     bytes.div_ceil(GRAIN) * GRAIN
 }
 
-impl Space {
+impl AddressSpace {
     pub(crate) fn new(image: Image, asid: u64) -> Self {
         let heap = DATA + grain(image.data);
         Self { image, asid, heap, end: heap, mapped: heap }
@@ -64,7 +64,7 @@ impl Space {
         STACK_END - 0x480
     }
 
-    pub(crate) fn map_image(&self, rows: &mut Rows) {
+    pub(crate) fn map_image(&self, rows: &mut StepRows) {
         let image = self.image;
         let mut map = |start: u64, bytes: u64, flags: u32, segment: u64| {
             rows.push_args(Op::Map, start, flags, (bytes / PAGE) as u32, [Some(segment), Some(0)]);
@@ -83,7 +83,7 @@ impl Space {
         self.end + bytes > self.mapped
     }
 
-    pub(crate) fn sbrk(&mut self, bytes: u64, rows: &mut Rows) -> u64 {
+    pub(crate) fn sbrk(&mut self, bytes: u64, rows: &mut StepRows) -> u64 {
         let start = self.end;
         self.end += bytes.div_ceil(8) * 8;
         if self.end > self.mapped {

@@ -5,12 +5,15 @@
 //! generates (`generate.rs`) runs on a stack machine in the tests. 0.6 to 1 MB: text 448 KB, symbols and trees 200 to 400 KB.
 //! A file is 2 to 20 million instructions.
 
-use super::generate::Code;
+mod generate;
+
 use super::libc::{CLASSES, Libc, waits};
 use super::source::{Author, Token, hash, token};
-use crate::cpu::{Cpu, Draws};
+use crate::address_space::{DATA, Image, TEXT};
+use crate::cpu::Cpu;
+use crate::data_rng::DataRng;
 use crate::program::{Program, Status, call};
-use crate::space::{DATA, Image, TEXT};
+use generate::Instruction;
 
 pub(crate) const IMAGE: Image = Image { name: "ccom", segment: 16, text: 448 << 10, data: 96 << 10 };
 
@@ -18,13 +21,13 @@ const LEX: u64 = TEXT + 0x1000;
 const LOOKUP: u64 = TEXT + 0x2000;
 const PARSE: u64 = TEXT + 0x3000;
 const LIBC: Libc = Libc::at(TEXT + 0x6_8000);
-pub(super) const TEMPLATES: u64 = DATA + 0x4000;
+const TEMPLATES: u64 = DATA + 0x4000;
 const SOURCE: u64 = DATA + 0x1000;
-pub(super) const ASSEMBLY: u64 = DATA + 0x1_5000;
+const ASSEMBLY: u64 = DATA + 0x1_5000;
 
 /// What a node of the tree is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NodeKind {
+enum NodeKind {
     Name,
     Number,
     Call,
@@ -38,7 +41,7 @@ pub(super) enum NodeKind {
 
 impl NodeKind {
     /// The number by which the code generator's cases are laid out.
-    pub(super) fn number(self) -> u64 {
+    fn number(self) -> u64 {
         match self {
             Self::Name => 0,
             Self::Number => 1,
@@ -54,57 +57,57 @@ impl NodeKind {
 }
 
 /// No node, or no symbol.
-pub(super) const NONE: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 /// A node of the tree; operands by number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
-    pub(super) kind: NodeKind,
-    pub(super) left: u32,
-    pub(super) right: u32,
-    pub(super) value: u32,
+struct Node {
+    kind: NodeKind,
+    left: u32,
+    right: u32,
+    value: u32,
 }
 
 #[derive(Clone, Copy)]
-struct Symbol {
+struct CcomSymbol {
     hash: u64,
     next: u32,
 }
 
 /// The compiler at work on one file.
 pub(crate) struct Ccom {
-    draws: Draws,
+    draws: DataRng,
     author: Author,
     begun: bool,
     headers: u64,
     functions: u64,
-    pub(super) text: Vec<u8>,
+    text: Vec<u8>,
     at: usize,
     current: Token,
-    pub(super) nodes: Vec<Node>,
-    pub(super) code: Vec<Code>,
+    nodes: Vec<Node>,
+    code: Vec<Instruction>,
     buckets: Vec<u32>,
-    symbols: Vec<Symbol>,
+    symbols: Vec<CcomSymbol>,
     statements: u64,
     consumed: u64,
-    pub(super) emitted: u64,
-    pub(super) address: CcomAddresses,
+    emitted: u64,
+    address: CcomAddresses,
 }
 
 /// Where the compiler's tables lie.
-pub(super) struct CcomAddresses {
+struct CcomAddresses {
     buckets: u64,
     symbols: u64,
-    pub(super) nodes: u64,
+    nodes: u64,
 }
 
 const BUCKETS: usize = 1024;
 const SYMBOL: u64 = 56;
-pub(super) const NODE: u64 = 40;
+const NODE: u64 = 40;
 
 impl Ccom {
-    pub(crate) fn new(mut draws: Draws, cpu: &mut Cpu) -> Self {
-        let author = Author::new(Draws::new(draws.next(), 0));
+    pub(crate) fn new(mut draws: DataRng, cpu: &mut Cpu) -> Self {
+        let author = Author::new(DataRng::new(draws.next(), 0));
         let headers = 600 + draws.below(3_400);
         let address = CcomAddresses {
             buckets: cpu.sbrk(4 * BUCKETS as u64),
@@ -134,11 +137,11 @@ impl Ccom {
     /// Reads the next token: a look at every character, and for a word one into the symbol table.
     fn advance(&mut self, cpu: &mut Cpu) {
         let (next, end) = token(&self.text, self.at);
-        cpu.at(LEX);
+        cpu.jump(LEX);
         cpu.run(6);
         for at in self.at..end {
             let byte = self.text[at];
-            cpu.at(LEX + 0x40 + 0x60 * u64::from(byte >> 4));
+            cpu.jump(LEX + 0x40 + 0x60 * u64::from(byte >> 4));
             cpu.run(3);
             cpu.load(SOURCE + (self.consumed + at as u64) % 8192 / 4 * 4, 4);
             cpu.run(2);
@@ -154,7 +157,7 @@ impl Ccom {
     }
 
     /// The number of the symbol with this name, made if it is new.
-    pub(super) fn lookup(&mut self, cpu: &mut Cpu, hash: u64) -> u32 {
+    fn lookup(&mut self, cpu: &mut Cpu, hash: u64) -> u32 {
         cpu.call(LOOKUP, 3, 1);
         let bucket = (hash % BUCKETS as u64) as usize;
         cpu.run(9);
@@ -162,7 +165,7 @@ impl Ccom {
         let mut at = self.buckets[bucket];
         while at != NONE && self.symbols[at as usize].hash != hash {
             let symbol = self.address.symbols + SYMBOL * u64::from(at);
-            cpu.at(LOOKUP + 0x60);
+            cpu.jump(LOOKUP + 0x60);
             cpu.run(3);
             cpu.load(symbol, 4);
             cpu.run(3);
@@ -172,10 +175,10 @@ impl Ccom {
         }
         if at == NONE {
             at = self.symbols.len() as u32;
-            self.symbols.push(Symbol { hash, next: self.buckets[bucket] });
+            self.symbols.push(CcomSymbol { hash, next: self.buckets[bucket] });
             self.buckets[bucket] = at;
             let symbol = self.address.symbols + SYMBOL * u64::from(at);
-            cpu.at(LOOKUP + 0xc0);
+            cpu.jump(LOOKUP + 0xc0);
             for word in 0..10 {
                 cpu.run(2);
                 cpu.store(symbol + 4 * word, 4);
@@ -184,7 +187,7 @@ impl Ccom {
             cpu.store(self.address.buckets + 4 * bucket as u64, 4);
         } else {
             let symbol = self.address.symbols + SYMBOL * u64::from(at);
-            cpu.at(LOOKUP + 0x140);
+            cpu.jump(LOOKUP + 0x140);
             cpu.run(3);
             cpu.load(symbol + 12, 4);
             cpu.run(2);
@@ -196,7 +199,7 @@ impl Ccom {
 
     fn node(&mut self, cpu: &mut Cpu, kind: NodeKind, left: u32, right: u32, value: u32) -> u32 {
         let at = self.address.nodes + NODE * (self.nodes.len() as u64 % 4096);
-        cpu.at(PARSE + 0x4000);
+        cpu.jump(PARSE + 0x4000);
         cpu.run(7);
         for word in 0..6 {
             cpu.run(2);
@@ -205,7 +208,7 @@ impl Ccom {
         // Types of the operands decide the type of the node.
         for operand in [left, right] {
             if operand != NONE {
-                cpu.at(PARSE + 0x4200 + 0x180 * kind.number());
+                cpu.jump(PARSE + 0x4200 + 0x180 * kind.number());
                 cpu.run(5);
                 cpu.load(self.address.nodes + NODE * (u64::from(operand) % 4096) + 8, 4);
                 cpu.run(4);
@@ -272,7 +275,7 @@ impl Ccom {
                 b'|' => 1,
                 _ => 0,
             };
-            cpu.at(PARSE + 0x900);
+            cpu.jump(PARSE + 0x900);
             cpu.run(7);
             cpu.load(TEMPLATES + 4 * u64::from(op & 0x7f), 4);
             cpu.run(3);
@@ -328,7 +331,7 @@ impl Ccom {
     }
 
     /// Compiles the statement in `text` to the end of `code`.
-    pub(super) fn compile(&mut self, cpu: &mut Cpu) {
+    fn compile(&mut self, cpu: &mut Cpu) {
         self.at = 0;
         self.advance(cpu);
         while self.current != Token::End {
@@ -345,7 +348,7 @@ impl Ccom {
             if let Token::Word(name) = self.current {
                 self.lookup(cpu, name);
             }
-            cpu.at(PARSE + 0x6000);
+            cpu.jump(PARSE + 0x6000);
             cpu.run(14);
             self.advance(cpu);
         }

@@ -3,9 +3,9 @@
 //! Every kind of node has eight cases by the shapes of its operands, 2 KB of code each, as template matchers
 //! had. The instructions are those of a stack machine, so that the tests can run them.
 
-use super::ccom::{ASSEMBLY, Ccom, NODE, NONE, NodeKind, TEMPLATES};
+use super::{ASSEMBLY, Ccom, NODE, NONE, NodeKind, TEMPLATES};
+use crate::address_space::{DATA, TEXT};
 use crate::cpu::Cpu;
-use crate::space::{DATA, TEXT};
 
 /// Each kind of node has eight variants of 2 KB: which registers are free, what the operands are.
 const GENERATE: u64 = TEXT + 0x1_0000;
@@ -15,7 +15,7 @@ const EMIT: u64 = TEXT + 0x6_4000;
 
 /// What the compiler generates: code for a stack machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Code {
+pub(super) enum Instruction {
     Push(u32),
     Load(u32),
     Store(u32),
@@ -28,7 +28,7 @@ pub(super) enum Code {
 
 impl Ccom {
     /// Appends an instruction: chooses registers, writes its text.
-    fn emit(&mut self, cpu: &mut Cpu, code: Code) {
+    fn emit(&mut self, cpu: &mut Cpu, code: Instruction) {
         let out = ASSEMBLY + self.emitted * 20 % 8192 / 4 * 4;
         cpu.call(ALLOCATE + 0x300 * (self.emitted % 13), 4, 4);
         for register in 0..6 {
@@ -67,7 +67,7 @@ impl Ccom {
         let address = self.address.nodes + NODE * (u64::from(at) % 4096);
         cpu.call(case, 6, 4);
         for block in 0..4 {
-            cpu.at(case + 0x40 + 0x60 * block);
+            cpu.jump(case + 0x40 + 0x60 * block);
             cpu.run(5);
             cpu.load(address + 8 * block, 4);
             cpu.run(3);
@@ -83,21 +83,21 @@ impl Ccom {
                 let head = self.code.len() as u32;
                 self.generate(cpu, node.left);
                 let hole = self.code.len();
-                self.emit(cpu, Code::Unless(0));
+                self.emit(cpu, Instruction::Unless(0));
                 self.generate(cpu, node.right);
                 if node.kind == NodeKind::While {
-                    self.emit(cpu, Code::Jump(head));
+                    self.emit(cpu, Instruction::Jump(head));
                 }
-                self.code[hole] = Code::Unless(self.code.len() as u32);
+                self.code[hole] = Instruction::Unless(self.code.len() as u32);
             }
             kind => {
                 self.generate(cpu, node.left);
                 self.generate(cpu, node.right);
                 match kind {
-                    NodeKind::Number => self.emit(cpu, Code::Push(node.value)),
-                    NodeKind::Name => self.emit(cpu, Code::Load(node.value)),
-                    NodeKind::Assign => self.emit(cpu, Code::Store(node.value)),
-                    NodeKind::Binary(op) => self.emit(cpu, Code::Binary(op)),
+                    NodeKind::Number => self.emit(cpu, Instruction::Push(node.value)),
+                    NodeKind::Name => self.emit(cpu, Instruction::Load(node.value)),
+                    NodeKind::Assign => self.emit(cpu, Instruction::Store(node.value)),
+                    NodeKind::Binary(op) => self.emit(cpu, Instruction::Binary(op)),
                     NodeKind::Call => {
                         let mut count = 0;
                         let mut argument = node.left;
@@ -105,13 +105,13 @@ impl Ccom {
                             count += 1;
                             argument = self.nodes[argument as usize].left;
                         }
-                        self.emit(cpu, Code::Call(node.value, count));
+                        self.emit(cpu, Instruction::Call(node.value, count));
                     }
                     _ => {}
                 }
             }
         }
-        cpu.at(case + 0x400);
+        cpu.jump(case + 0x400);
         cpu.run(6);
         cpu.ret(6, 4);
     }
@@ -119,26 +119,26 @@ impl Ccom {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ccom::IMAGE;
-    use super::super::source::hash;
+    use super::super::IMAGE;
     use super::*;
-    use crate::cpu::Draws;
-    use crate::space::Space;
+    use crate::address_space::AddressSpace;
+    use crate::data_rng::DataRng;
+    use crate::mult::source::hash;
     use std::collections::BTreeMap;
 
     /// Runs generated code: values are 32-bit, a call returns the sum of its arguments.
-    fn run(code: &[Code]) -> BTreeMap<u32, u32> {
+    fn run(code: &[Instruction]) -> BTreeMap<u32, u32> {
         let (mut stack, mut names, mut at) = (Vec::new(), BTreeMap::new(), 0);
         while at < code.len() {
             at += 1;
             match code[at - 1] {
-                Code::Push(n) => stack.push(n),
-                Code::Load(s) => stack.push(names.get(&s).copied().unwrap_or(0)),
-                Code::Store(s) => {
+                Instruction::Push(n) => stack.push(n),
+                Instruction::Load(s) => stack.push(names.get(&s).copied().unwrap_or(0)),
+                Instruction::Store(s) => {
                     let value = stack.pop().unwrap();
                     names.insert(s, value);
                 }
-                Code::Binary(op) => {
+                Instruction::Binary(op) => {
                     let (b, a): (u32, u32) = (stack.pop().unwrap(), stack.pop().unwrap());
                     stack.push(match op {
                         b'+' => a.wrapping_add(b),
@@ -148,14 +148,14 @@ mod tests {
                         _ => panic!("{op}"),
                     });
                 }
-                Code::Call(_, count) => {
+                Instruction::Call(_, count) => {
                     let from = stack.len() - count as usize;
                     let sum = stack.drain(from..).sum();
                     stack.push(sum);
                 }
-                Code::Unless(to) if stack.pop() == Some(0) => at = to as usize,
-                Code::Unless(_) => {}
-                Code::Jump(to) => at = to as usize,
+                Instruction::Unless(to) if stack.pop() == Some(0) => at = to as usize,
+                Instruction::Unless(_) => {}
+                Instruction::Jump(to) => at = to as usize,
             }
         }
         names
@@ -163,8 +163,8 @@ mod tests {
 
     #[test]
     fn compiled_code_computes_what_the_source_says() {
-        let mut cpu = Cpu::new(Space::new(IMAGE, 1));
-        let mut ccom = Ccom::new(Draws::new(1, 1), &mut cpu);
+        let mut cpu = Cpu::new(AddressSpace::new(IMAGE, 1));
+        let mut ccom = Ccom::new(DataRng::new(1, 1), &mut cpu);
         ccom.text = b"s = 0; i = 1;\nwhile (i < 11) {\n s = s + i * (i - 1);\n i = i + 1;\n}\n\
             if (i < 5) { s = 0; } t = f(s, 2 * 3, 1) + 1;"
             .to_vec();
