@@ -1,8 +1,9 @@
-//! What a recorded process has mapped, so that what moves, changes and ends is told exactly.
+//! The mapped ranges of a recorded process. The decoder needs them to report moves, changes and unmaps
+//! exactly.
 
 use std::collections::BTreeMap;
 
-/// A mapped range: where it ends, its segment, the first byte in it, its flags.
+/// `Area` is a mapped range: its end, its segment, the offset of its first byte in the segment, its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Area {
     pub(crate) end: u64,
@@ -11,19 +12,19 @@ pub(crate) struct Area {
     pub(crate) flags: u32,
 }
 
-/// Disjoint mapped ranges, by where they start.
+/// `Areas` holds disjoint mapped ranges, by their first address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Areas(BTreeMap<u64, Area>);
 
 impl Areas {
-    /// Adds a range where nothing is mapped.
+    /// Adds a range. Nothing may be mapped there; an empty range is ignored.
     pub(crate) fn insert(&mut self, start: u64, area: Area) {
         if start < area.end {
             self.0.insert(start, area);
         }
     }
 
-    /// The parts of ranges that lie in `start..end`, in order of their addresses.
+    /// Returns the parts of ranges that lie in `start..end`, in order of their addresses.
     pub(crate) fn parts(&self, start: u64, end: u64) -> Vec<(u64, Area)> {
         let inside = |(&from, area): (&u64, &Area)| {
             let (low, high) = (from.max(start), area.end.min(end));
@@ -35,7 +36,7 @@ impl Areas {
         parts
     }
 
-    /// Takes `start..end` out; what was there.
+    /// Removes `start..end` and returns the ranges that were there.
     pub(crate) fn cut(&mut self, start: u64, end: u64) -> Vec<(u64, Area)> {
         let parts = self.parts(start, end);
         let whole: Vec<(u64, Area)> =
@@ -51,7 +52,7 @@ impl Areas {
         parts
     }
 
-    /// Ranges that overlap `start..end`, the highest first.
+    /// Returns the ranges that overlap `start..end`, the highest first.
     fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = (&u64, &Area)> {
         self.0.range(..end).rev().take_while(move |(_, area)| area.end > start)
     }
@@ -64,9 +65,9 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against one entry for each page.
+        /// The slow model has one entry for each page.
         #[test]
-        fn as_a_table_of_pages(edits in prop::collection::vec((0u64..30, 1u64..12, prop::option::of(0u64..5)), 1..40)) {
+        fn areas_equal_a_table_of_pages(edits in prop::collection::vec((0u64..30, 1u64..12, prop::option::of(0u64..5)), 1..40)) {
             let (mut areas, mut pages) = (Areas::default(), BTreeMap::new());
             for (index, (start, length, segment)) in edits.into_iter().enumerate() {
                 let end = start + length;

@@ -1,4 +1,5 @@
-//! The batch builder: it collects the rows of the process that runs, and the rows that say which process runs.
+//! The batch builder: it collects the rows of the process that runs, and the rows that say which process
+//! runs.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,7 @@ use binhop_trace::{EventBatch, Op};
 
 /// A batch of this many rows passes as it is; the rows of shorter batches are gathered.
 const PASSES: usize = 1 << 12;
-/// Rows gathered into one batch.
+/// The number of rows that are gathered into one batch.
 const GATHERED: usize = 1 << 15;
 
 /// `BatchBuilder` puts rows into batches, in the order in which they come.
@@ -18,7 +19,7 @@ pub(crate) struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// Appends rows of whoever runs.
+    /// Appends rows of the process that runs.
     pub(crate) fn rows(&mut self, batch: EventBatch) {
         if batch.len() >= PASSES {
             self.flush();
@@ -29,8 +30,8 @@ impl BatchBuilder {
         }
     }
 
-    /// Appends a switch: `tid` of `asid` runs from here, since the one before left for `cause`, in the system call
-    /// `number` if in one.
+    /// Appends a switch: from here thread `tid` of `asid` runs. The thread before it left the processor for
+    /// `cause`, in the system call `number` if it was in a call.
     pub(crate) fn switch(&mut self, asid: u32, tid: u32, cause: Cause, number: Option<u32>) {
         self.event(Op::Switch, asid.into(), tid, [Some(cause as u64), number.map(u64::from)]);
     }
@@ -40,7 +41,7 @@ impl BatchBuilder {
         self.row(op, addr, size, 0, args);
     }
 
-    /// Appends any one row.
+    /// Appends a row of any kind.
     pub(crate) fn row(&mut self, op: Op, addr: u64, size: u32, count: u32, args: [Option<u64>; 2]) {
         if args == [None; 2] {
             self.gathering.push(op, addr, size, count);
@@ -50,7 +51,7 @@ impl BatchBuilder {
         self.flush_if_full();
     }
 
-    /// Whether there is a batch to hand out.
+    /// Returns whether a batch is closed.
     pub(crate) fn is_ready(&self) -> bool {
         !self.done.is_empty()
     }
@@ -62,7 +63,7 @@ impl BatchBuilder {
         }
     }
 
-    /// The next batch that is closed.
+    /// Takes the next closed batch.
     pub(crate) fn next(&mut self) -> Option<EventBatch> {
         self.done.pop_front()
     }

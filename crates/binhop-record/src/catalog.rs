@@ -1,20 +1,21 @@
-//! What the processes of one recording share: the numbers of segments and files.
+//! The catalog of a recording: the numbers of segments and files, which all processes share.
 //!
-//! A segment that maps a file is one number for every process, so that a library's text is one set of pages. Numbers are
-//! given in the order in which the merge meets them, so that they do not depend on the order in which pipes are read.
+//! A segment that maps a file has one number for every process, so that a library's text is one set of pages.
+//! Numbers are given in the order in which the merge meets the segments, so that they do not depend on the
+//! order in which pipes are read.
 
 use std::collections::BTreeMap;
 
 use binhop_trace::Meta;
 use binhop_trace::event::Segment;
 
-/// The file of the recorder.
+/// The end of the recorder's path.
 const RECORDER: &str = "/binhop-amd64-linux";
 
-/// A file: device and inode.
+/// A file is identified by its device and inode.
 pub(crate) type FileKey = (u64, u64);
 
-/// Numbers of segments and files, and what is known of them.
+/// `Catalog` holds the numbers of segments and files, and what is known of them.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     segments: BTreeMap<FileKey, u64>,
@@ -26,23 +27,24 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// A file's path, told before it is used.
+    /// Sets a file's path. The recorder names a file before it uses the file.
     pub(crate) fn name_file(&mut self, file: FileKey, path: &str) {
         let before = self.paths.insert(file, path.to_owned());
         if before.is_some_and(|before| before != path) {
-            // The inode is another file's now.
+            // The inode belongs to another file now.
             self.segments.remove(&file);
             self.files.remove(&file);
         }
     }
 
-    /// The segment that maps a file.
+    /// Returns the segment that maps a file.
     pub(crate) fn file_segment(&mut self, file: FileKey) -> u64 {
         if let Some(&segment) = self.segments.get(&file) {
             return segment;
         }
         let path = self.paths.get(&file).cloned();
-        // Valgrind's own page of code for programs: where it is kept is nobody's business.
+        // Valgrind maps a page of its own code into programs. The trace does not hold the path of the
+        // recorder's file.
         if path.as_deref().is_some_and(|path| path.ends_with(RECORDER)) {
             let segment = self.new_segment(None, "valgrind");
             self.segments.insert(file, segment);
@@ -54,7 +56,7 @@ impl Catalog {
         segment
     }
 
-    /// The segment of a System V shared memory, by its identifier.
+    /// Returns the segment of a System V shared memory, by its identifier.
     pub(crate) fn shared_memory(&mut self, id: u64) -> u64 {
         if let Some(&segment) = self.shared_memory.get(&id) {
             return segment;
@@ -64,7 +66,7 @@ impl Catalog {
         segment
     }
 
-    /// A segment of its own.
+    /// Makes a new segment.
     pub(crate) fn new_segment(&mut self, file: Option<String>, kind: &str) -> u64 {
         self.next_segment += 1;
         let what = Segment { file, kind: Some(kind.to_owned()) };
@@ -72,7 +74,7 @@ impl Catalog {
         self.next_segment
     }
 
-    /// The number of a file that system calls move bytes of.
+    /// Returns the number of a file whose bytes a system call moves.
     pub(crate) fn file(&mut self, file: FileKey) -> u64 {
         if let Some(&id) = self.files.get(&file) {
             return id;
@@ -83,14 +85,14 @@ impl Catalog {
         id
     }
 
-    /// Writes what is known into a trace's metadata.
+    /// Writes the segments and files into a trace's metadata.
     pub(crate) fn write_to(&self, meta: &mut Meta) {
         meta.segments.clone_from(&self.meta.segments);
         meta.files.clone_from(&self.meta.files);
     }
 }
 
-/// What a mapped file is, by its name.
+/// Returns the kind of a mapped file, by its name.
 fn kind_of(path: &str) -> &'static str {
     let name = path.rsplit('/').next().unwrap_or(path);
     if name.ends_with(".so") || name.contains(".so.") { "library" } else { "file" }

@@ -1,7 +1,8 @@
 //! Straight-line blocks of code, as the recorder describes them.
 //!
-//! A straight-line block has no way out in its middle, so each run of it makes the same fetches and as many data references.
-//! The recorder describes a block once; of each run it writes only the block's number and the addresses of the data.
+//! A straight-line block has no way out in its middle, so each run of it makes the same fetches and as many
+//! data references. The recorder describes a block once; of each run it writes only the block's number and
+//! the addresses of the data.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -27,7 +28,8 @@ pub enum FetchRows {
 enum Item {
     /// Instructions in sequence: the first one's address, the last one's address, their bytes, their number.
     Fetch { addr: u64, last: u64, size: u32, count: u32 },
-    /// A data reference; each run of the block brings its address. A guarded reference depends on a condition.
+    /// A data reference; each run of the block brings its address. A guarded reference depends on a
+    /// condition.
     Reference { op: Op, size: u32, guarded: bool },
 }
 
@@ -61,8 +63,8 @@ impl BlockTable {
 
 /// `CodeBlocks` holds every block that a process image described, by number.
 ///
-/// A process shares the blocks that its parent knew at the fork, so that a fork costs little however many blocks there are.
-/// A block that is translated again and described word for word as before is kept once.
+/// A process shares the blocks that its parent knew at the fork, so that a fork costs little however many
+/// blocks there are. A block that is translated again and described word for word as before is kept once.
 #[derive(Debug, Default)]
 pub(crate) struct CodeBlocks {
     fetch: FetchRows,
@@ -73,13 +75,13 @@ pub(crate) struct CodeBlocks {
     shared_items: usize,
     /// The blocks that came after `shared`. Places of items and words count from the beginning of `shared`.
     own: BlockTable,
-    /// The number that came last with each description, by the description's hash. The descriptions of a parent are left out:
-    /// a block that a child describes again is kept once more, and only once.
+    /// The number that came last with each description, by the description's hash. The descriptions of a
+    /// parent are left out: a block that a child describes again is kept once more, and only once.
     numbers: HashMap<u64, u32>,
 }
 
-/// The most blocks of its own that a process copies at a fork. If it has more, they move to the shared blocks. The number is
-/// small in tests, so that tests reach this case.
+/// The most blocks of its own that a process copies at a fork. If it has more, they move to the shared
+/// blocks. The number is small in tests, so that tests reach this case.
 const COPIED: usize = if cfg!(test) { 4 } else { 512 };
 
 impl CodeBlocks {
@@ -90,7 +92,8 @@ impl CodeBlocks {
     /// Returns the blocks of a process that is forked now.
     pub(crate) fn child(&mut self) -> Self {
         if self.own.ranges.len() > COPIED {
-            // If a child still holds the shared blocks, all of them are copied here: once for `COPIED` new blocks.
+            // If a child still holds the shared blocks, all of them are copied here: once for `COPIED` new
+            // blocks.
             Arc::make_mut(&mut self.shared).append(std::mem::take(&mut self.own));
             self.shared_blocks = self.shared.ranges.len();
             self.shared_items = self.shared.items.len();
@@ -201,8 +204,9 @@ impl CodeBlocks {
         })
     }
 
-    /// Adds the rows of a run that a signal cut short at the instruction at `struck`. The instructions before `struck` ran, and
-    /// `struck` itself was fetched. No rows are added if the block has no such instruction: the signal came from outside.
+    /// Adds the rows of a run that a signal cut short at the instruction at `struck`. The instructions before
+    /// `struck` ran, and `struck` itself was fetched. No rows are added if the block has no such instruction:
+    /// the signal came from outside.
     pub(crate) fn partial(&self, number: usize, struck: u64, noted: &[u64], rows: &mut Rows) {
         let Some((_, described)) = self.described(number) else { return };
         let is_struck = |word: &u64| matches!(item(*word), Some(Item::Fetch { addr, .. }) if addr == struck);
@@ -377,7 +381,8 @@ mod tests {
         }
     }
 
-    /// Code that is translated again takes no further memory, and neither does a child that describes nothing new.
+    /// Code that is translated again takes no further memory, and neither does a child that describes nothing
+    /// new.
     #[test]
     fn each_description_is_kept_once() {
         let described = |number: u64| [(0x1000 + 16 * number) | (4 << wire::ITEM_LENGTH)];

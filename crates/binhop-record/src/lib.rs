@@ -1,4 +1,5 @@
-//! Recordings of real programs: from the recorder's pipes to one trace.
+//! Recordings of real programs: the recorder's pipes are decoded and merged into one trace. Mixes of finished
+//! traces, too.
 
 mod areas;
 mod batch_builder;

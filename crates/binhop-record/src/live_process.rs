@@ -1,4 +1,4 @@
-//! A process in the merge: where it stands in its own stream, and what it waits for.
+//! A live process in the merge: its position in its own stream, and what it waits for.
 
 use std::collections::BTreeMap;
 
@@ -7,45 +7,48 @@ use binhop_trace::event::Cause;
 
 use crate::piece::{Piece, ProcessStream, WaitsFor};
 
-/// `wait4`: returns the process id of a child that ended, or 0.
+/// `wait4` returns the process id of a child that ended, or 0.
 const WAIT4: u32 = 61;
-/// `waitid`: returns 0, with a child that ended if it waited for one.
+/// `waitid` returns 0; a child has ended if the call waited for one.
 const WAITID: u32 = 247;
 
-/// A live process.
+/// `LiveProcess` is a process that has not ended.
 pub(crate) struct LiveProcess {
     pub(crate) asid: u32,
     pub(crate) parent: Option<u32>,
-    /// The thread that runs when the process does.
+    /// The thread that runs when the process runs.
     pub(crate) tid: u32,
-    /// All it did up to now was done by this time, and all further is later: recorder's nanoseconds.
+    /// The time on the recorder's clock, in nanoseconds: everything that the process did so far was done by
+    /// then, and everything that it does next is later.
     pub(crate) clock: u64,
-    /// What it waits for, while it does not run.
+    /// The reason why the process waits, while it waits.
     pub(crate) wait: Option<Wait>,
-    /// The thread that goes on when the process does, unless it is the one that ran.
+    /// The thread that runs when the process goes on, if that is not the thread that ran last.
     pub(crate) thread: Option<(u32, Cause, Option<u32>)>,
+    /// The number of the process's last turn; 0 if it had none.
     pub(crate) last_turn: u64,
-    /// Live children.
+    /// The number of live children.
     pub(crate) children: u32,
-    /// Children that ended and have not been waited for.
+    /// The number of children that have ended and were not waited for yet.
     pub(crate) ended: u32,
-    /// The call that the running thread entered last, if nothing ran since: number and time.
+    /// The call that the running thread entered last, if nothing ran since: its number, and the time.
     pub(crate) open_call: Option<(u32, u64)>,
-    /// Open calls, by thread.
+    /// The open calls, by thread: what each may wait for.
     calls: BTreeMap<u32, WaitsFor>,
     stream: Box<dyn ProcessStream>,
-    /// What was looked at and not taken, the next one last; `None`: the stream's end.
+    /// The pieces that were read ahead and put back, the next piece last. `None` is the stream's end.
     peeked: Vec<Option<Piece>>,
 }
 
-/// Why a process does not run although its turn is not over.
+/// `Wait` says why a process waits although its turn is not over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
-    /// When it entered the call.
+    /// The time at which the process entered the call.
     pub(crate) entered: u64,
-    /// When the call returned, once that is known.
+    /// The time at which the call returned, once it is known.
     pub(crate) leave: Option<u64>,
-    /// It waits for a child: nobody asks when it returns before one has ended.
+    /// Whether the process waits for a child. The merge does not look for the call's return before a child
+    /// has ended.
     pub(crate) child: bool,
 }
 
@@ -68,7 +71,7 @@ impl LiveProcess {
         }
     }
 
-    /// The next piece; waits for it.
+    /// Takes the next piece, and waits until there is one.
     pub(crate) fn take(&mut self) -> Result<Option<Piece>> {
         match self.peeked.pop() {
             Some(peeked) => Ok(peeked),
@@ -76,11 +79,12 @@ impl LiveProcess {
         }
     }
 
-    /// Puts back what was taken last.
+    /// Puts back the piece that was taken last.
     pub(crate) fn put_back(&mut self, piece: Option<Piece>) {
         self.peeked.push(piece);
     }
 
+    /// A thread enters a system call.
     pub(crate) fn enter(&mut self, tid: u32, number: u32, waits: WaitsFor, time: u64) {
         self.advance_clock(time);
         self.tid = tid;
@@ -88,11 +92,12 @@ impl LiveProcess {
         self.calls.insert(tid, waits);
     }
 
-    /// A call returned to a thread: what it may have waited for.
+    /// Returns what the open call of a thread may wait for.
     pub(crate) fn returns(&self, tid: u32) -> WaitsFor {
         self.calls.get(&tid).copied().unwrap_or(WaitsFor::Nothing)
     }
 
+    /// A system call returns to a thread.
     pub(crate) fn leave(&mut self, tid: u32, number: u32, time: u64, result: i64) {
         self.advance_clock(time);
         let waits = self.calls.remove(&tid);
@@ -107,39 +112,41 @@ impl LiveProcess {
         }
     }
 
+    /// Sets the clock to `time`, if that is later.
     pub(crate) fn advance_clock(&mut self, time: u64) {
         self.clock = self.clock.max(time);
     }
 
-    /// Its turn begins.
+    /// Begins a turn of the process. A wait is over.
     pub(crate) fn begin_turn(&mut self, turn: u64) {
         self.last_turn = turn;
         if self.wait.take().is_some() {
-            self.open_call = None; // it has waited: the call returns
+            self.open_call = None; // the process has waited: its call returns
         }
     }
 
-    /// Another program: its threads and their calls are gone.
+    /// Another program replaces the old one: the old threads and their calls are gone.
     pub(crate) fn exec(&mut self) {
         self.calls.clear();
         self.open_call = None;
         self.thread = None;
     }
 
-    /// Another thread goes on. Only the last one does, if none of the others did anything.
+    /// Another thread goes on. If several threads follow each other without doing anything, only the last one
+    /// counts.
     pub(crate) fn switch_thread(&mut self, tid: u32, cause: Cause, number: Option<u32>) {
         let (_, cause, number) = self.thread.unwrap_or((tid, cause, number));
         self.thread = Some((tid, cause, number)).filter(|_| tid != self.tid);
     }
 
-    /// Whether it waits for a child while none has ended.
+    /// Returns whether the process waits for a child while none has ended.
     pub(crate) fn waits_for_child(&self) -> bool {
         self.wait.is_some_and(|wait| wait.child && wait.leave.is_none())
             && self.children > 0
             && self.ended == 0
     }
 
-    /// Up to which time nothing more is to come from it, as far as is known.
+    /// Returns the time before which the process does nothing more, as far as is known.
     pub(crate) fn done_until(&self) -> u64 {
         match self.wait {
             _ if self.waits_for_child() => u64::MAX,
@@ -148,12 +155,12 @@ impl LiveProcess {
         }
     }
 
-    /// Whether more is surely to come from it that it did before `time`.
+    /// Returns whether the process surely has more to do before `time`.
     pub(crate) fn is_behind(&self, time: u64) -> bool {
         self.done_until() < time && !self.return_is_unknown()
     }
 
-    /// Whether it waits until a time that is not known but could be asked for.
+    /// Returns whether the process waits for a return whose time is unknown, but can be found in its stream.
     pub(crate) fn return_is_unknown(&self) -> bool {
         self.wait.is_some_and(|wait| wait.leave.is_none()) && !self.waits_for_child()
     }

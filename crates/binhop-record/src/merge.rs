@@ -1,23 +1,25 @@
-//! One stream out of many processes: as one processor would have run them.
+//! The merge puts the processes of a recording into one stream, as one processor would have run them.
 //!
-//! **Numbers.** The command's own process is address space 0, and the stream starts with it, without a switch. Each
-//! process that is forked gets the next number, also where its process id was used before.
+//! **Numbers.** The command's own process is address space 0, and the stream starts with it, without a
+//! switch. Each forked process gets the next number, even if its process id was used before.
 //!
-//! **Who may run.** Each process has a clock: the recorder's time of its last system call (or time piece) that the
-//! merged stream has passed. A process that returns at time t from a call that brings something from others
-//! ([`WaitsFor::Given`], [`WaitsFor::Child`]), or that waited in one ([`WaitsFor::Room`], longer than [`Merge::wait_threshold`]),
-//! goes on only once every other process has done all it did before t. So nothing is read before it was written, and
-//! nobody sees a child end before it does. A process that waits for a child of which none has ended holds nobody
-//! up, and others do not wait to hear when it returns: where a signal ended its call, it goes on late.
-//! Since the one that returns first waits for nobody, somebody may always run.
+//! **Who may run.** Each process has a clock: the recorder's time of its last system call (or time piece)
+//! that the merged stream has passed. Two kinds of return at a time t must wait: a return from a call that
+//! brings something from another process ([`WaitsFor::Given`], [`WaitsFor::Child`]), and a return from a call
+//! that waited ([`WaitsFor::Room`], longer than [`Merge::wait_threshold`]). The process goes on only once
+//! every other process has done everything that it did before t. So no process reads anything before it was
+//! written, or sees a child end before the child ends. A process that waits for a child while no child has
+//! ended delays no other process, and the merge does not look for its return. If a signal ended its call, it
+//! goes on late. The process that returns first waits for no other, so some process may always run.
 //!
-//! **Switches.** A process leaves the processor when it must wait (cause: system call, with its number), when its turn is over
-//! and another may run (involuntary), and when it ends (exit). Where it waited and nobody else may run, the processor
-//! was idle: a switch from the process to itself says so.
+//! **Switches.** A process leaves the processor when it must wait (cause: system call, with its number), when
+//! its turn is over and another process may run (involuntary), and when it ends (exit). If it waited and no
+//! other process may run, the processor was idle, and a switch from the process to itself marks this.
 //!
-//! **Timing.** What comes out is a function of the pieces and the schedule, not of when pieces arrive. The merge reads
-//! on only as far as it must: a piece that is not there yet is waited for, and never one that needs another
-//! process to be read first, since the program runs on by itself.
+//! **Timing.** The merged stream depends on the pieces and the schedule, and not on the time at which pieces
+//! arrive. The merge reads only as far as it must, and waits for a piece that is not there yet. It never
+//! waits for a piece that needs another process to be read first, because the pipes are read independently of
+//! the merge.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +33,7 @@ use crate::piece::{Piece, ProcessStream, ProcessStreams, WaitsFor};
 use crate::schedule::{Ready, Schedule, calls};
 use crate::turn::rows_within;
 
-/// The processes of a recording as one stream of events.
+/// `Merge` is a source: the processes of a recording as one stream of events.
 pub struct Merge {
     meta: Meta,
     streams: Box<dyn ProcessStreams>,
@@ -39,28 +41,31 @@ pub struct Merge {
     batches: BatchBuilder,
     /// The live processes, by address space.
     processes: BTreeMap<u32, LiveProcess>,
-    /// Who runs; `None` before the start and after the end.
+    /// The process that runs; `None` before the start and after the end.
     running: Option<u32>,
-    born: u32,
+    /// The number of processes so far: the next address space.
+    started_processes: u32,
     started: bool,
     turns: u64,
-    /// Instructions left of the turn, and whether none of it ran yet.
+    /// The instructions left in the turn, and whether the turn has run none yet.
     left: u64,
     fresh: bool,
-    /// An error that waits until the rows before it are handed out.
+    /// An error that is returned after the rows before it.
     failed: Option<Box<Problem>>,
 }
 
 impl Merge {
-    /// How long a call may take before it counts as one that waited: 20 µs, and 1 ns for each 4 bytes it moved.
+    /// Returns the time in nanoseconds beyond which a call counts as waiting: 20 µs, and 1 ns for each 4
+    /// bytes it moved.
     ///
-    /// Under the recorder a call that does not wait takes some 5 µs; waking another process takes longer (ours).
+    /// Under the recorder a call that does not wait takes about 5 µs; waking another process takes longer
+    /// (our figures).
     #[must_use]
     pub const fn wait_threshold(result: i64) -> u64 {
         20_000 + if result > 0 { result as u64 / 4 } else { 0 }
     }
 
-    /// Merges the processes of a recording. Of `meta`, what the merge knows better is replaced: processes, schedule.
+    /// Merges the processes of a recording. The processes and the schedule in `meta` are replaced.
     #[must_use]
     pub fn new(streams: Box<dyn ProcessStreams>, schedule: Box<dyn Schedule>, meta: Meta) -> Self {
         let meta = Meta { processes: BTreeMap::new(), schedule: Some(schedule.name().to_owned()), ..meta };
@@ -71,7 +76,7 @@ impl Merge {
             batches: BatchBuilder::default(),
             processes: BTreeMap::new(),
             running: None,
-            born: 0,
+            started_processes: 0,
             started: false,
             turns: 0,
             left: 0,
@@ -80,25 +85,25 @@ impl Merge {
         }
     }
 
-    /// What is known about the whole, to add to: segments and files become known on the way.
+    /// Returns the metadata, so that segments and files can be added as they become known.
     pub fn meta_mut(&mut self) -> &mut Meta {
         &mut self.meta
     }
 
-    /// How many processes live at this point of the merged stream.
+    /// Returns the number of live processes at this point of the merged stream.
     #[must_use]
     pub fn live(&self) -> usize {
         self.processes.len()
     }
 
-    /// What a user should know of how the processes were put in order, one sentence each.
+    /// Returns notes for the user on the order of the processes, one sentence each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         self.schedule.notes()
     }
 
     fn process(&mut self, asid: u32) -> &mut LiveProcess {
-        self.processes.get_mut(&asid).expect("it lives")
+        self.processes.get_mut(&asid).expect("the process lives")
     }
 
     fn start(&mut self) -> Result<()> {
@@ -111,10 +116,10 @@ impl Merge {
         Ok(())
     }
 
-    /// A process is born.
+    /// Adds a process, and returns its address space.
     fn add_process(&mut self, stream: Box<dyn ProcessStream>, parent: Option<u32>, clock: u64) -> u32 {
-        let asid = self.born;
-        self.born += 1;
+        let asid = self.started_processes;
+        self.started_processes += 1;
         let command = Some(stream.command().to_owned()).filter(|command| !command.is_empty());
         self.meta.processes.insert(asid, Process { pid: Some(stream.pid()), command, parent });
         self.processes.insert(asid, LiveProcess::new(stream, asid, parent, clock));
@@ -134,7 +139,7 @@ impl Merge {
         self.process(asid).begin_turn(turn);
     }
 
-    /// Takes one piece of whoever runs.
+    /// Handles one piece of the process that runs.
     fn step(&mut self, asid: u32) -> Result<()> {
         let process = self.process(asid);
         match process.take()? {
@@ -146,7 +151,8 @@ impl Merge {
             }
             Some(Piece::Leave { tid, number, time, result }) => {
                 if calls::makes_children(number) {
-                    // Recorders may tell of the child after the call, but it ran since the call began.
+                    // The recorder may report the child after the call, but the child ran since the call
+                    // began.
                     self.fork_in_call(asid)?;
                 }
                 if let Some((number, wait)) = self.must_wait(asid, tid, time, result)? {
@@ -176,7 +182,7 @@ impl Merge {
         }
     }
 
-    /// If another thread of the running process goes on: says so.
+    /// Appends a switch if another thread of the running process goes on.
     fn switch_thread(&mut self, asid: u32) {
         let process = self.process(asid);
         if let Some((tid, cause, number)) = process.thread.take() {
@@ -207,7 +213,8 @@ impl Merge {
         self.next_turn(Some(asid), self.schedule.cause(), None)
     }
 
-    /// The running process is in a call. It leaves at once if it cannot go past it before others have run, whenever it returns.
+    /// The running process is in a call. It leaves the processor at once if other processes must run before
+    /// the call can return, whatever the time of the return.
     fn entered(&mut self, asid: u32, number: u32, waits: WaitsFor) -> Result<()> {
         let process = self.process(asid);
         let entered = process.clock;
@@ -230,7 +237,7 @@ impl Merge {
         }
     }
 
-    /// If the call that the running process is in makes children: they are born in its turn.
+    /// Adds the children that the running process forks in its open call: they start in this turn.
     fn fork_in_call(&mut self, asid: u32) -> Result<()> {
         loop {
             match self.process(asid).take()? {
@@ -243,7 +250,8 @@ impl Merge {
         }
     }
 
-    /// Whether a call that returns must let others run first; then in which call the process waits.
+    /// Decides whether other processes must run before a call returns. If so, returns the call's number and
+    /// the wait.
     fn must_wait(&mut self, asid: u32, tid: u32, time: u64, result: i64) -> Result<Option<(u32, Wait)>> {
         let process = self.process(asid);
         let Some((number, entered)) = process.open_call else { return Ok(None) };
@@ -257,6 +265,7 @@ impl Merge {
         Ok(wait.then_some((number, Wait { entered, leave: Some(time), child: false })))
     }
 
+    /// The stream passes the return of a call.
     fn passed(&mut self, asid: u32, tid: u32, number: u32, time: u64, result: i64) {
         self.switch_thread(asid);
         self.process(asid).leave(tid, number, time, result);
@@ -267,7 +276,7 @@ impl Merge {
         self.next_turn(Some(asid), Cause::SystemCall, Some(number))
     }
 
-    /// A child is born; before any row of its own.
+    /// Adds a forked child. The fork's row comes before every row of the child.
     fn fork(&mut self, asid: u32, child: u64) -> Result<()> {
         let Some(stream) = self.streams.child(child)? else { return Ok(()) };
         let clock = self.process(asid).clock;
@@ -279,7 +288,7 @@ impl Merge {
 
     fn exit(&mut self, asid: u32) -> Result<()> {
         self.batches.event(Op::Exit, asid.into(), 0, [None; 2]);
-        let process = self.processes.remove(&asid).expect("it lives");
+        let process = self.processes.remove(&asid).expect("the process lives");
         self.schedule.ended(asid);
         if let Some(parent) = process.parent.and_then(|parent| self.processes.get_mut(&parent)) {
             parent.children -= 1;
@@ -288,7 +297,8 @@ impl Merge {
         self.next_turn(None, Cause::Exit, None)
     }
 
-    /// Whoever runs leaves, or would, for `cause`: the next one's turn. `None`: it ended.
+    /// Ends the turn of process `leaving` for `cause` and begins the next turn, which may be the same
+    /// process's. `leaving` is `None` if the process has ended.
     fn next_turn(&mut self, leaving: Option<u32>, cause: Cause, number: Option<u32>) -> Result<()> {
         self.running = None;
         let ready = self.ready()?;
@@ -311,13 +321,14 @@ impl Merge {
         Ok(())
     }
 
-    /// Who may run, in order of the address space; asks those that wait until when, where it matters.
+    /// Returns the processes that may run, in order of the address space. Looks for the return of waiting
+    /// processes where the return's time decides.
     fn ready(&mut self) -> Result<Vec<Ready>> {
         loop {
             let done_until = self.processes.values().map(LiveProcess::done_until).min();
             let Some(done_until) = done_until else { return Ok(Vec::new()) };
             if done_until == u64::MAX {
-                // Only parents that wait for children of which nothing is heard: a signal ended their call.
+                // Every process waits for a child, and no child will end. So a signal ended each call.
                 self.processes
                     .values_mut()
                     .filter_map(|process| process.wait.as_mut())
@@ -336,13 +347,13 @@ impl Merge {
         }
     }
 
-    /// Up to which time all but one have done everything, as far as is known.
+    /// Returns the time before which all other processes have done everything, as far as is known.
     fn others_done_until(&self, asid: u32) -> u64 {
         let others = self.processes.values().filter(|process| process.asid != asid);
         others.map(LiveProcess::done_until).min().unwrap_or(u64::MAX)
     }
 
-    /// As [`Merge::others_done_until`], exact below `time`.
+    /// Returns the same time as [`Merge::others_done_until`], exact if it lies below `time`.
     fn others_done_until_exact(&mut self, asid: u32, time: u64) -> Result<u64> {
         loop {
             let done_until = self.others_done_until(asid);
@@ -352,7 +363,8 @@ impl Merge {
         }
     }
 
-    /// Asks one of those (but one) that wait since `time` or earlier when they return; `false` if nobody is left to ask.
+    /// Finds the return of one waiting process, other than `but`, that has waited since `time` or earlier.
+    /// Returns `false` if no such process is left.
     fn find_return(&mut self, but: Option<u32>, time: u64) -> Result<bool> {
         let asked = self
             .processes
@@ -372,14 +384,14 @@ impl Merge {
                 piece => {
                     let leave = match &piece {
                         Some(Piece::Leave { time, .. } | Piece::Exit { time }) => *time,
-                        _ => 0, // another thread runs on, or nothing more is known of it
+                        _ => 0, // another thread runs on, or the stream has ended
                     };
                     process.put_back(piece);
                     break leave;
                 }
             }
         };
-        let wait = self.process(asid).wait.as_mut().expect("it waits");
+        let wait = self.process(asid).wait.as_mut().expect("the process waits");
         wait.leave = Some(leave.max(wait.entered));
         Ok(true)
     }

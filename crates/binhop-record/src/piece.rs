@@ -1,16 +1,16 @@
-//! What a recorded process is made of, as the merge sees it: rows in program order, and the points where
-//! another process may run.
+//! The pieces of a recorded process's stream, as the merge reads them: rows in program order, and between
+//! them the events at which another process may run.
 
 use binhop_base::Result;
 use binhop_trace::EventBatch;
 use binhop_trace::event::Cause;
 
-/// A piece of a process's stream, in the order in which its threads ran.
+/// `Piece` is a piece of a process's stream. The pieces are in the order in which the process's threads ran.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "most pieces are rows, and few pieces exist at a time")]
 pub enum Piece {
-    /// Rows in final form: references, system calls with their ranges, mappings of the running thread. Never a
-    /// switch, fork, exec or exit: those are the merge's.
+    /// Rows in final form: references, system calls with their ranges, and mappings of the running thread.
+    /// Switches, forks, execs and exits are not among them: the merge makes these rows.
     Rows(EventBatch),
     /// The running thread enters a system call.
     Enter {
@@ -18,12 +18,12 @@ pub enum Piece {
         tid: u32,
         /// The call's number.
         number: u32,
-        /// What it may wait for: [`crate::schedule::calls::waits`] tells by number and arguments.
+        /// What the call may wait for; [`crate::schedule::calls::waits`] decides by number and arguments.
         waits: WaitsFor,
         /// Nanoseconds on the recorder's monotonic clock.
         time: u64,
     },
-    /// A thread's system call returns to it. What it moved and mapped follows in rows.
+    /// A system call returns to its thread. Rows follow for the memory that the call moved and mapped.
     Leave {
         /// The thread.
         tid: u32,
@@ -31,11 +31,12 @@ pub enum Piece {
         number: u32,
         /// Nanoseconds on the recorder's monotonic clock.
         time: u64,
-        /// What the call returned; negative: an error's number.
+        /// The call's result; a negative result is an error's number.
         result: i64,
     },
-    /// All before here was done by this time, and nothing after it was before. Wanted now and then in a long
-    /// stretch without a system call, so that others need not wait for its end; may be left out.
+    /// Everything before this piece was done by this time, and everything after it later. In a long span
+    /// without a system call such pieces let other processes go on before the span ends. They may be left
+    /// out.
     Time {
         /// Nanoseconds on the recorder's monotonic clock.
         time: u64,
@@ -44,17 +45,17 @@ pub enum Piece {
     Thread {
         /// The thread.
         tid: u32,
-        /// Why the one before it left the processor.
+        /// Why the thread before it left the processor.
         cause: Cause,
-        /// The number of the call it left in, if it left in one.
+        /// The number of the call in which the thread before it left, if it left in a call.
         number: Option<u32>,
     },
-    /// A child process was made.
+    /// A child process was forked.
     Fork {
         /// Its process id.
         child: u64,
     },
-    /// From here another program runs in this process: all its mappings have ended.
+    /// From here another program runs in this process. All mappings of the old program have ended.
     Exec {
         /// The program's name.
         command: String,
@@ -66,41 +67,42 @@ pub enum Piece {
     },
 }
 
-/// What a system call may wait for.
+/// `WaitsFor` says what a system call may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
-    /// It returns as soon as its work is done.
+    /// The call returns as soon as its work is done.
     Nothing,
     /// A child that ends.
     Child,
-    /// Something that another process gives: bytes in a pipe, a connection, a signal, a lock. Even where it returns at
-    /// once, what it returns was given before.
+    /// Something that another process gives: bytes in a pipe, a connection, a signal, a lock. Even if the
+    /// call returns at once, the other process gave it before.
     Given,
-    /// Room in a pipe, a program that starts, a device: it waited if it took long.
+    /// Room in a pipe, a program that starts, or a device. The call waited if it took long.
     Room,
 }
 
-/// The stream of one process, over every program it runs.
+/// `ProcessStream` is the stream of one process, over every program that the process runs.
 pub trait ProcessStream: Send {
-    /// Its process id.
+    /// Returns the process id.
     fn pid(&self) -> u64;
-    /// The program it runs now.
+    /// Returns the name of the program that runs now.
     fn command(&self) -> &str;
-    /// The next piece; waits until there is one. `None` once the process has ended, or was lost.
+    /// Returns the next piece, and waits until there is one. `None` once the process has ended, or was lost.
     ///
     /// # Errors
-    /// What the recorder wrote cannot be understood or read.
+    /// The recorder's words cannot be read or decoded.
     fn next_piece(&mut self) -> Result<Option<Piece>>;
 }
 
-/// The processes of one recording.
+/// `ProcessStreams` gives the streams of a recording's processes.
 pub trait ProcessStreams: Send {
-    /// The process of the command itself; `None` if it never ran.
+    /// Returns the stream of the command's own process; `None` if the command never ran.
     ///
     /// # Errors
     /// The recording cannot be read.
     fn root(&mut self) -> Result<Option<Box<dyn ProcessStream>>>;
-    /// The process that a fork made; waits until it is there. `None` if it never wrote anything.
+    /// Returns the stream of a forked process, and waits until there is one. `None` if the process never
+    /// wrote anything.
     ///
     /// # Errors
     /// The recording cannot be read.

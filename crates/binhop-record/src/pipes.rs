@@ -1,4 +1,4 @@
-//! The recorder's pipes: one that announces process images, and one for each of them.
+//! The recorder's pipes: a control pipe that announces process images, and a pipe for each image.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -14,19 +14,20 @@ use rustix::fs::{Mode, OFlags};
 use crate::spool::{ImageKey, Spools};
 use crate::wire;
 
-/// The announcing pipe's name in the recording's directory.
+/// The name of the control pipe in the recording's directory.
 const CONTROL: &str = "control";
-/// What a pipe holds where the system allows it: few wakings of reader and writer.
+/// The size of a pipe, where the system allows it. A large pipe wakes its reader and writer seldom.
 const PIPE_BYTES: usize = 1 << 20;
-/// Words are handed on in pieces of up to so many bytes.
+/// The most bytes that go to the spool at once.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Process images that may run at once: each takes an open file and a thread, and a process may by default open 1024
-/// files. A program that forks without end is not followed further; it runs on as it would without us.
+/// The most process images that may run at once. Each takes an open file and a thread, and a process may by
+/// default open 1024 files. If a program forks without end, the recording ends, and the program runs on
+/// unrecorded.
 pub(crate) const MAX_IMAGES: usize = 900;
-/// How often a reader that waits looks whether its writer is still there.
+/// The time after which a waiting reader checks whether its writer still exists.
 const POLL_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Listens to the images of one recording.
+/// `Pipes` reads the pipes of one recording.
 pub(crate) struct Pipes {
     directory: PathBuf,
     spools: Arc<Spools>,
@@ -34,7 +35,7 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// Makes the announcing pipe and listens, to at max_images so many images at once.
+    /// Makes the control pipe and listens to at most `max_images` images at once.
     ///
     /// # Errors
     /// The directory cannot hold pipes.
@@ -47,7 +48,7 @@ impl Pipes {
         };
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
             .map_err(|error| failed(error.into()))?;
-        // For writing, too: so it does not end when no image holds it.
+        // Open for writing, too, so that the pipe does not end when no image holds it.
         let control = OpenOptions::new().read(true).write(true).open(&path).map_err(failed)?;
         let listener = {
             let (directory, spools) = (directory.to_owned(), Arc::clone(&spools));
@@ -58,7 +59,7 @@ impl Pipes {
 }
 
 impl Drop for Pipes {
-    /// An image that finds no announcing pipe runs on unrecorded; one whose pipe is closed, too.
+    /// Ends the recording. An image that finds no control pipe, or whose pipe is closed, runs on unrecorded.
     fn drop(&mut self) {
         let _ = fs::remove_file(self.directory.join(CONTROL));
         self.spools.cancel();
@@ -81,7 +82,7 @@ fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>, max_images:
         }
         let hello: Vec<u64> = words(&bytes);
         if hello[0] != wire::HELLO << 56 | wire::VERSION {
-            break; // nobody else writes here
+            break; // no recorder of this version wrote this
         }
         let key = (hello[1], hello[2]);
         let parent = (hello[4] != wire::NO_IMAGE).then_some((hello[3], hello[4]));
@@ -109,17 +110,17 @@ fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>, max_images:
 fn start_reader(path: PathBuf, key: ImageKey, spools: Arc<Spools>) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().spawn(move || {
         match open(&path) {
-            // Whatever is wrong with its pipe, the image has ended for us.
+            // An image whose pipe cannot be read has ended, whatever the reason.
             Ok(pipe) => drop(read(pipe, key, &spools)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => give_up(&spools, &error),
         }
-        // The pipe's name stays: it keeps the next image of the process from taking this one's number.
+        // The pipe's name stays, so that the next image of the process does not take the same number.
         spools.close(key);
     })
 }
 
-/// This process has come to a limit of the system: of open files, of threads.
+/// Ends the recording because this process has reached a limit of the system: of open files or of threads.
 fn give_up(spools: &Spools, error: &io::Error) {
     let running = spools.images().1;
     spools.give_up(format!(
@@ -133,9 +134,9 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// Reads one image's pipe to its end.
+/// Reads the pipe of one image to its end.
 fn read(mut pipe: File, key: ImageKey, spools: &Spools) -> io::Result<()> {
-    // Beyond the user's share of pipe memory it stays as it is: slower, not wrong.
+    // If the user's share of pipe memory is used up, the pipe keeps its size. Reading is slower then.
     let _ = rustix::pipe::fcntl_setpipe_size(&pipe, PIPE_BYTES);
     let mut bytes = Vec::with_capacity(CHUNK_BYTES);
     let mut wrote = false;
@@ -147,7 +148,8 @@ fn read(mut pipe: File, key: ImageKey, spools: &Spools) -> io::Result<()> {
             if !push_words(&mut bytes, key, spools) {
                 return Ok(());
             }
-            // Once it has written, the pipe itself tells its end. One that went before has at max_images just connected.
+            // An image that has written ends by closing its pipe. An image that was killed before it wrote is
+            // noticed here.
             if !wrote && is_gone(key.0) && !ready(&pipe) {
                 return Ok(());
             }
@@ -175,7 +177,8 @@ fn read(mut pipe: File, key: ImageKey, spools: &Spools) -> io::Result<()> {
     }
 }
 
-/// Gives whole words to the spool; what is left of one stays. `false` if nobody wants them.
+/// Gives complete words to the spool; the bytes of an incomplete word stay. Returns `false` if the recording
+/// is over.
 fn push_words(bytes: &mut Vec<u8>, key: ImageKey, spools: &Spools) -> bool {
     let whole = bytes.len() / 8 * 8;
     if whole == 0 {
@@ -190,13 +193,14 @@ fn words(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))).collect()
 }
 
-/// Whether something can be read, or the other side has closed; waits a moment for it.
+/// Waits up to [`POLL_TIMEOUT`]. Returns whether there is something to read, or the writer has closed the
+/// pipe.
 fn ready(file: &File) -> bool {
     let mut polled = [PollFd::new(file, PollFlags::IN)];
     poll(&mut polled, Some(&POLL_TIMEOUT)).is_ok_and(|number| number > 0)
 }
 
-/// Whether a process is no more, or is only waited for.
+/// Returns whether a process has ended, including a process that its parent has not waited for yet.
 pub(crate) fn is_gone(pid: u64) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
     // The name stands in parentheses and may hold any character; the state follows it.
@@ -204,7 +208,7 @@ pub(crate) fn is_gone(pid: u64) -> bool {
     if !matches!(state, None | Some('Z' | 'X')) {
         return false;
     }
-    // A first thread that has ended looks so, too, while others run on.
+    // The state is the same if only the first thread has ended and other threads run on.
     fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) <= 1
 }
 
@@ -214,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    /// An image as the recorder makes one: its pipe, its announcement. What it writes goes into the pipe.
+    /// Makes an image's pipe and announces the image, as the recorder does. Returns the path of the pipe.
     fn image(directory: &Path, (pid, number): ImageKey) -> PathBuf {
         let path = directory.join(format!("{pid}.{number}"));
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
@@ -226,14 +230,14 @@ mod tests {
         path
     }
 
-    /// A program that forks and forks: beyond the limit nobody listens, and what came before is there.
+    /// Beyond the limit the recording ends. The words that came before are kept.
     #[test]
-    fn more_images_than_are_followed_end_the_recording() {
+    fn too_many_images_end_the_recording() {
         let directory = std::env::temp_dir().join(format!("binhop-pipes-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let spools = Arc::new(Spools::new(&directory));
         let pipes = Pipes::listen(&directory, Arc::clone(&spools), 3).unwrap();
-        // This process stands for all of them: the reader sees that it lives.
+        // All images have the id of this process, so that the readers see a live process.
         let pid = u64::from(std::process::id());
         let mut writers = Vec::new();
         for number in 0..3 {
@@ -256,7 +260,7 @@ mod tests {
         }
         assert!(first.is_empty());
         drop(pipes);
-        // Nobody reads what they write on: that is an error to them, which they take for what it is.
+        // The pipes have no readers any more, so a write fails.
         for mut writer in writers {
             assert_eq!(writer.write(&[0; 8]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         }

@@ -1,4 +1,4 @@
-//! The processes of a recording as streams of pieces.
+//! Recorded processes: each is a stream of pieces, decoded from the words of its pipes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,16 +13,16 @@ use crate::piece::{Piece, ProcessStream, ProcessStreams};
 use crate::pipes::is_gone;
 use crate::spool::{ImageKey, Spools};
 
-/// What a process that was just made knows: its parent's decoder at that point, by its pid.
+/// The decoders of forked children whose streams were not opened yet, by process id.
 type PendingChildren = Arc<Mutex<BTreeMap<u64, VecDeque<Decoder>>>>;
 
-/// The processes that the recorder's pipes bring.
+/// `RecordedProcesses` opens the streams of the processes that write into the recorder's pipes.
 pub(crate) struct RecordedProcesses {
     spools: Arc<Spools>,
     pending_children: PendingChildren,
     catalog: Arc<Mutex<Catalog>>,
     fetch: FetchRows,
-    /// The command itself has ended.
+    /// Whether the command's own process has ended.
     over: Arc<AtomicBool>,
 }
 
@@ -48,7 +48,7 @@ impl RecordedProcesses {
             leader: None,
             over: false,
         };
-        // The first piece brings the program's name.
+        // The words before the first piece hold the program's name.
         process.first = process.advance()?;
         let wrote = process.first.is_some();
         Ok(wrote.then(|| Box::new(process) as Box<dyn ProcessStream>))
@@ -78,17 +78,17 @@ impl ProcessStreams for RecordedProcesses {
     }
 }
 
-/// One process, over all its images.
+/// `RecordedProcess` is the stream of one process, over all its images.
 struct RecordedProcess {
     key: ImageKey,
     decoder: Decoder,
     spools: Arc<Spools>,
     pending_children: PendingChildren,
-    /// What the pipe brought last, and how much of it is decoded.
+    /// The last words of the pipe, and how many of them are decoded.
     words: Vec<u64>,
     taken: usize,
     first: Option<Piece>,
-    /// The recorder's number of the thread that ran first: the one that has the process's own id.
+    /// The recorder's number of the thread that ran first. This thread has the process's own id.
     leader: Option<u32>,
     over: bool,
 }
@@ -113,8 +113,8 @@ impl RecordedProcess {
         }
     }
 
-    /// Threads as the system numbers them, as far as is known: the first has the process's id; the recorder counts the
-    /// others from there.
+    /// Replaces the recorder's thread numbers by the system's, as far as they are known. The first thread has
+    /// the process's id; the recorder counts the other threads from there.
     fn numbered(&mut self, mut piece: Piece) -> Piece {
         if let Piece::Enter { tid, .. } | Piece::Leave { tid, .. } | Piece::Thread { tid, .. } = &mut piece {
             let leader = *self.leader.get_or_insert(*tid);
@@ -138,7 +138,8 @@ impl RecordedProcess {
         Ok(())
     }
 
-    /// The next image goes on where this one ends: after exec. A process that was killed has none.
+    /// Ends an image. After an exec the next image continues the process; a process that was killed has no
+    /// next image.
     fn image_ends(&mut self) {
         self.decoder.image_ends();
         if !self.decoder.ended() {
@@ -156,8 +157,8 @@ impl RecordedProcess {
 
     fn wrong(&self, what: &str) -> Box<Problem> {
         let place = format!("recorder's pipe of process {}, image {}", self.key.0, self.key.1);
-        let rule = "this is not what the recorder writes";
-        Problem::run(what, &place, rule, "report this, with the command: it is an error of the recorder")
+        let rule = "the recorder does not write this";
+        Problem::run(what, &place, rule, "report this with the command: it is an error of the recorder")
     }
 }
 

@@ -1,4 +1,5 @@
-//! A recording: the command runs under the recorder, and its processes are streams while it runs.
+//! A recording session: a command runs under the recorder, and its processes can be read as streams while it
+//! runs.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,22 +22,24 @@ use crate::pipes::{MAX_IMAGES, Pipes};
 use crate::recorded::RecordedProcesses;
 use crate::spool::Spools;
 
-/// What to record, and with what.
+/// `RecordOptions` says what to record, and how.
 #[derive(Clone, Debug)]
 pub struct RecordOptions {
     /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// The `valgrind` command. `VALGRIND_LIB` in our environment says where the recorder is, built for it.
+    /// The `valgrind` command. `VALGRIND_LIB` in this process's environment names the directory of the
+    /// recorder.
     pub valgrind: PathBuf,
-    /// The name of the programs whose references are wanted; `None`: all.
+    /// The name of the programs whose references are recorded; `None`: all programs.
     pub only: Option<String>,
-    /// What a fetch row is.
+    /// What a fetch row stands for.
     pub fetch: FetchRows,
-    /// Where the recording's pipes and temporary files go: a directory of its own, which is removed.
+    /// The directory for the recording's pipes and temporary files. The session makes it, and removes it at
+    /// the end.
     pub directory: PathBuf,
 }
 
-/// A command that runs under the recorder.
+/// `Session` is a command that runs under the recorder.
 pub struct Session {
     directory: PathBuf,
     pipes: Option<Pipes>,
@@ -84,14 +87,14 @@ impl Session {
         })
     }
 
-    /// Its processes. To be asked for once.
+    /// Returns the streams of the command's processes. Call it once.
     #[must_use]
     pub fn streams(&self) -> Box<dyn ProcessStreams> {
         let (spools, catalog) = (Arc::clone(&self.spools), Arc::clone(&self.catalog));
         Box::new(RecordedProcesses::new(spools, catalog, self.fetch, Arc::clone(&self.over)))
     }
 
-    /// What is known of the trace from the start.
+    /// Returns the metadata that are known at the start.
     #[must_use]
     pub fn meta(&self) -> Meta {
         Meta {
@@ -103,30 +106,31 @@ impl Session {
         }
     }
 
-    /// Adds the segments and files that the processes named so far.
+    /// Adds the segments and files that the processes have named so far.
     pub fn add_catalog(&self, meta: &mut Meta) {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner).write_to(meta);
     }
 
-    /// The process id of the command.
+    /// Returns the process id of the command.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Whether the command has ended. Processes it left behind may still run.
+    /// Returns whether the command has ended. Processes that it left behind may still run.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Process images so far, and how many still write.
+    /// Returns the number of process images so far, and the number of images that still write.
     #[must_use]
     pub fn images(&self) -> (usize, usize) {
         self.spools.images()
     }
 
-    /// Why the recording ended before the programs did, if it was given up; they run on unrecorded.
+    /// Returns why the recording ended before the programs did, if it was given up. The programs run on
+    /// unrecorded.
     #[must_use]
     pub fn gave_up(&self) -> Option<String> {
         self.spools.gave_up()
@@ -137,10 +141,10 @@ impl Session {
         self.pipes = None;
     }
 
-    /// Waits for the command's end, unrecorded if it goes on, and says how it ended. To be asked once.
+    /// Ends the recording, waits for the command's end, and returns how the command ended. Call it once.
     ///
     /// # Errors
-    /// The system does not tell how it ended.
+    /// The system does not say how the command ended.
     pub fn finish(&mut self) -> Result<ExitStatus> {
         self.stop();
         let waiter = self.waiter.take().expect("a session is finished once");
@@ -151,7 +155,7 @@ impl Session {
         })
     }
 
-    /// What Valgrind said of the programs, a line each, without its marks: instructions it does not know, and the like.
+    /// Returns Valgrind's messages about the programs, without its marks: unknown instructions, for example.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         complaints(&self.directory)
@@ -187,7 +191,7 @@ fn launch(options: &RecordOptions) -> Result<Child> {
     if let Some(only) = &options.only {
         command.arg(format!("--only={only}"));
     }
-    // The environment as it is: changed here, it would be sorted, and programs search it in order.
+    // The environment stays as it is. `Command` would sort a changed one, and programs search it in order.
     command.arg("--").args(&options.command);
     command.spawn().map_err(|error| {
         let rule = "Valgrind cannot be started";
@@ -212,7 +216,7 @@ fn wait(child: &mut Child, over: &AtomicBool) -> std::io::Result<ExitStatus> {
     status
 }
 
-/// As a shell tells it: the status, or 128 and the number of the signal.
+/// Returns the exit code as a shell reports it: the status, or 128 plus the number of the signal.
 #[must_use]
 pub fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
@@ -235,5 +239,5 @@ fn complaints(directory: &Path) -> Vec<String> {
     lines.into_iter().take(MAX_COMPLAINTS).collect()
 }
 
-/// More lines than that help nobody.
+/// The most lines of messages that are reported.
 const MAX_COMPLAINTS: usize = 20;

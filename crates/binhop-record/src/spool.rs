@@ -1,7 +1,9 @@
-//! What the recorder's pipes brought and nobody has asked for yet: in memory, and beyond a limit compressed on disk.
+//! The spool holds words that were read from the recorder's pipes and that the merge has not read yet. Beyond
+//! a limit of memory, words are compressed and written to disk.
 //!
-//! Programs that wait for each other must never wait for the merge: one whose words nobody reads now is spooled without
-//! bound. The one that the merge is reading may be held back instead, as a full pipe would.
+//! Programs that wait for each other must never wait for the merge. So an image that the merge does not read
+//! now is spooled without a bound. Only the image that the merge is reading may be held back, as a full pipe
+//! would hold it back.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -12,14 +14,14 @@ use std::time::Duration;
 
 use binhop_base::{Problem, Result};
 
-/// A process image: process id, and which of those with this id.
+/// A process image is identified by its process id, and by its number among the images with this id.
 pub(crate) type ImageKey = (u64, u64);
 
-/// Words in memory beyond which a chunk goes to disk.
+/// The number of words in memory beyond which further words go to disk.
 const MEMORY_WORDS: usize = 24 << 20;
-/// How often those who wait look whether a process is still there.
+/// The time after which a waiting reader checks whether a process still exists.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// zstd's fastest level: addresses that repeat shrink well even so.
+/// zstd's fastest level compresses repeated addresses well enough.
 const LEVEL: i32 = 1;
 
 #[derive(Debug)]
@@ -28,15 +30,16 @@ enum Chunk {
     Disk { at: u64, bytes: usize, words: usize },
 }
 
-/// One image's words.
+/// `Image` holds the words of one image.
 #[derive(Debug)]
 struct Image {
     chunks: VecDeque<Chunk>,
     closed: bool,
-    /// The image it was forked from, if it was.
+    /// The image of the parent, if a recorded process forked this one.
     parent: Option<ImageKey>,
     claimed: bool,
-    /// Bytes in its file, which is open only while it is written or read: there may be thousands of images.
+    /// The bytes in the image's file. The file is open only while it is written or read, because there may be
+    /// thousands of images.
     spilled: u64,
 }
 
@@ -51,13 +54,13 @@ struct State {
 }
 
 impl State {
-    /// Whether the merge is reading an image, and has words of it before it.
+    /// Returns whether the merge is reading this image, and the image has words that the merge can read.
     fn is_busy_with(&self, key: ImageKey) -> bool {
         self.reading == Some(key) && self.images.get(&key).is_some_and(|image| !image.chunks.is_empty())
     }
 }
 
-/// The words of every image of a recording.
+/// `Spools` holds the words of every image of a recording.
 #[derive(Debug)]
 pub(crate) struct Spools {
     directory: PathBuf,
@@ -74,17 +77,18 @@ impl Spools {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An image said that it will write.
+    /// Adds an image that announced itself.
     pub(crate) fn announce(&self, key: ImageKey, parent: Option<ImageKey>) {
         let image = Image { chunks: VecDeque::new(), closed: false, parent, claimed: false, spilled: 0 };
         self.lock().images.insert(key, image);
         self.changed.notify_all();
     }
 
-    /// Appends words; `false` if nobody wants any.
+    /// Appends words. Returns `false` if the recording is over.
     pub(crate) fn push(&self, key: ImageKey, words: Vec<u64>) -> bool {
         let mut state = self.lock();
-        // Held back only while the merge has something of this image to do: never while it waits for more.
+        // The writer waits only while the merge has words of this image to read, never while the merge waits
+        // for words.
         while state.words > MEMORY_WORDS && state.is_busy_with(key) && !state.cancelled {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -112,12 +116,12 @@ impl Spools {
         true
     }
 
-    /// Puts words on disk. Only the image's own reader does this.
+    /// Writes words to disk. Only the thread that reads the image's pipe does this.
     fn spill(&self, key: ImageKey, words: &[u64]) -> Result<Chunk> {
         let path = self.file(key);
         let failed = |error: std::io::Error| {
-            let rule = "the recording waits on disk for its turn, and there it cannot be written";
-            let remedy = "make room, or set TMPDIR to a directory that has";
+            let rule = "words that wait for the merge are kept on disk, and they cannot be written there";
+            let remedy = "make room, or set TMPDIR to a directory with room";
             Problem::request(&error.to_string(), &path.display().to_string(), rule, remedy)
         };
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -137,7 +141,7 @@ impl Spools {
         self.directory.join(format!("{}.{}.spool", key.0, key.1))
     }
 
-    /// An image writes no more.
+    /// Marks an image as closed: it writes no more.
     pub(crate) fn close(&self, key: ImageKey) {
         if let Some(image) = self.lock().images.get_mut(&key) {
             image.closed = true;
@@ -145,7 +149,8 @@ impl Spools {
         self.changed.notify_all();
     }
 
-    /// The next words of an image; waits for them. `None` once it is closed and empty, or reading was cancelled.
+    /// Returns the next words of an image, and waits for them. `None` once the image is closed and empty, or
+    /// the recording is cancelled.
     ///
     /// # Errors
     /// The disk failed.
@@ -184,7 +189,8 @@ impl Spools {
         }
     }
 
-    /// The first image that is right, claimed; waits until there is one, or `hopeless` says that none will come.
+    /// Claims the first image that `right` accepts, and returns its key. Waits until there is such an image,
+    /// or `hopeless` says that none will come.
     pub(crate) fn claim(
         &self,
         right: impl Fn(ImageKey, Option<ImageKey>) -> bool,
@@ -206,25 +212,26 @@ impl Spools {
                 self.changed.wait_timeout(state, CHECK_INTERVAL).unwrap_or_else(PoisonError::into_inner);
             state = waited.0;
             if waited.1.timed_out() {
-                // What it said before it went may still be on its way: once more.
+                // The announcement of a process that has ended may still be in the control pipe, so check
+                // once more.
                 last_check = hopeless();
             }
         }
     }
 
-    /// Nobody will read on: what is there is dropped where it was not yet asked for, and writers are told.
+    /// Ends the recording: writers stop, and readers get only the words that are already there.
     pub(crate) fn cancel(&self) {
         self.lock().cancelled = true;
         self.changed.notify_all();
     }
 
-    /// As [`Spools::cancel`], for a reason that the user is told.
+    /// Ends the recording as [`Spools::cancel`] does, for a reason that is reported to the user.
     pub(crate) fn give_up(&self, why: String) {
         self.lock().gave_up.get_or_insert(why);
         self.cancel();
     }
 
-    /// Why the recording was given up, if it was.
+    /// Returns why the recording was given up, if it was.
     pub(crate) fn gave_up(&self) -> Option<String> {
         self.lock().gave_up.clone()
     }
@@ -233,7 +240,7 @@ impl Spools {
         self.lock().cancelled
     }
 
-    /// Images announced, and those that still write.
+    /// Returns the number of announced images, and the number of images that still write.
     pub(crate) fn images(&self) -> (usize, usize) {
         let state = self.lock();
         (state.images.len(), state.images.values().filter(|image| !image.closed).count())
@@ -257,9 +264,9 @@ mod tests {
 
     use super::*;
 
-    /// What nobody reads goes to disk and comes back; what is read is held back instead.
+    /// Words of an idle image go to disk and come back. The writer of a busy image waits instead.
     #[test]
-    fn words_come_back_in_order_wherever_they_waited() {
+    fn words_come_back_in_order_from_memory_and_disk() {
         let directory = std::env::temp_dir().join(format!("binhop-spool-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let spools = Arc::new(Spools::new(&directory));

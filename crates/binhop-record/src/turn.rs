@@ -1,13 +1,13 @@
-//! The end of a turn within a batch of rows. A turn ends before a fetch, so that an instruction stays together with its
-//! data; a fetch of several instructions is not split.
+//! The end of a turn within a batch of rows. A turn ends before a fetch, so that an instruction stays
+//! together with its data; a fetch of several instructions is not split.
 
 use binhop_trace::{EventBatch, Op};
 
 /// The number of rows that are summed up before the sum is compared.
 const STRIDE: usize = 1 << 10;
 
-/// Returns how many rows of a batch run within the `left` instructions of a turn, and how many instructions these rows
-/// are. If the turn has run nothing yet (`fresh`), its first fetch runs however long it is.
+/// Returns how many rows of a batch run within the `left` instructions of a turn, and how many instructions
+/// these rows are. If the turn has run nothing yet (`fresh`), its first fetch runs however long it is.
 pub(crate) fn rows_within(batch: &EventBatch, left: u64, fresh: bool) -> (usize, u64) {
     let (op, count) = (batch.op(), batch.count());
     let (mut row, mut ran, mut fresh) = (0, 0, fresh);

@@ -1,13 +1,14 @@
-//! A part of a stream by its references: some are passed over at the start, and after some it ends.
+//! A window of a stream: it skips a number of references at the start, and ends after a number of references.
 //!
-//! What is passed over leaves its state: mappings, forks, switches stay, so that the rest finds the address spaces
-//! as they were. System calls, whose ranges speak of what happened then, go with the references.
+//! The skipped part keeps its state. Mappings, forks and switches stay, so that the rest finds the address
+//! spaces as they were. System calls are skipped like references, because their ranges belong to the skipped
+//! time.
 
 use binhop_base::Result;
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
-/// A source without its first references, and without those behind a limit.
+/// `Window` is a source without its first references, and without the references beyond a limit.
 pub struct Window<S> {
     source: S,
     skip: u64,
@@ -15,24 +16,25 @@ pub struct Window<S> {
 }
 
 impl<S: Source> Window<S> {
-    /// Passes over `skip` references (to the row in which they end), then lets through at most `limit`.
+    /// Skips `skip` references, to the end of the row in which the last one lies. Then passes at most `limit`
+    /// references.
     pub fn new(source: S, skip: u64, limit: Option<u64>) -> Self {
         Self { source, skip, left: limit }
     }
 
-    /// Whether the limit was reached.
+    /// Returns whether the limit was reached.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.left == Some(0)
     }
 
-    /// The source.
+    /// Returns the source.
     pub fn source(&self) -> &S {
         &self.source
     }
 
-    /// The rows of a batch that remain when references are passed over, from its start.
-    fn passed_over(&mut self, batch: &EventBatch) -> EventBatch {
+    /// Skips references from the start of a batch, and returns the rows that remain.
+    fn without_skipped(&mut self, batch: &EventBatch) -> EventBatch {
         let mut kept = EventBuilder::default();
         let mut row = 0;
         while row < batch.len() && self.skip > 0 {
@@ -48,7 +50,7 @@ impl<S: Source> Window<S> {
         kept.finish()
     }
 
-    /// The rows of a batch before the limit.
+    /// Returns the rows of a batch before the limit.
     fn before_limit(&mut self, batch: EventBatch) -> EventBatch {
         let Some(left) = &mut self.left else { return batch };
         for row in 0..batch.len() {
@@ -87,7 +89,7 @@ impl<S: Source> Source for Window<S> {
             }
             let Some(mut batch) = self.source.next_batch()? else { return Ok(None) };
             if self.skip > 0 {
-                batch = self.passed_over(&batch);
+                batch = self.without_skipped(&batch);
             }
             let batch = self.before_limit(batch);
             if !batch.is_empty() {
@@ -101,7 +103,7 @@ impl<S: Source> Source for Window<S> {
 mod tests {
     use super::*;
 
-    /// Batches of a fixed stream.
+    /// `Fixed` is a source of given batches.
     struct Fixed(Vec<EventBatch>, Meta);
 
     impl Source for Fixed {
@@ -139,13 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn state_stays_references_go() {
+    fn skipped_references_leave_their_state() {
         let (map, fetch, load, switch, store) = (7, 0, 1, 4, 2);
         for batch_rows in 1..8 {
             assert_eq!(rows(0, None, batch_rows).len(), 7);
             let rest = [(map, 0x1000), (switch, 1), (store, 0x3000), (fetch, 0x100c)];
             assert_eq!(rows(4, None, batch_rows), rest);
-            // A row in which the passed over end is passed over whole.
+            // The row in which the skipped references end is skipped completely.
             assert_eq!(
                 rows(1, Some(2), batch_rows),
                 [(map, 0x1000), (5, 0x2000), (load, 0x2000), (switch, 1), (store, 0x3000)]

@@ -1,11 +1,12 @@
-//! The numbers of the recorder's pipe. What they mean stands in `recorder/wire.h`, which the tests compare.
+//! The numbers of the recorder's pipe. `recorder/wire.h` says what they mean; a test compares this list with
+//! the header.
 
 macro_rules! wire {
     ($($name:ident = $value:literal;)*) => {
         $(#[doc = concat!("`WIRE_", stringify!($name), "` of `recorder/wire.h`.")]
-        #[cfg_attr(not(test), allow(dead_code, reason = "the list is the header's, whole"))]
+        #[cfg_attr(not(test), allow(dead_code, reason = "the list is complete, as the header is"))]
         pub(crate) const $name: u64 = $value;)*
-        /// Every number, by its name.
+        /// Every number with its name, in the header's order.
         #[cfg(test)]
         const ALL: &[(&str, u64)] = &[$((stringify!($name), $name),)*];
     };
@@ -58,12 +59,19 @@ wire! {
     NO_IMAGE = 0xFFFF_FFFF;
 }
 
-/// The top byte of a word.
+/// The kinds of records: name and number, in the header's order.
+#[cfg(test)]
+pub(crate) fn record_kinds() -> impl Iterator<Item = (&'static str, u64)> {
+    let from_start = ALL.iter().copied().skip_while(|&(name, _)| name != "START");
+    from_start.take_while(|&(name, _)| name != "PARTIAL_WORDS")
+}
+
+/// Returns the top byte of a word.
 pub(crate) const fn tag(word: u64) -> u64 {
     word >> 56
 }
 
-/// The low half of a word.
+/// Returns the low half of a word.
 pub(crate) const fn low(word: u64) -> u64 {
     word & 0xffff_ffff
 }
@@ -75,9 +83,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_are_the_recorders() {
+    fn the_numbers_are_those_of_the_header() {
         let header = include_str!("../../../recorder/wire.h");
-        let mut said = Vec::new();
+        let mut header_numbers = Vec::new();
         for line in header.lines() {
             let mut words = line.split_whitespace();
             if words.next() != Some("#define") {
@@ -89,13 +97,13 @@ mod tests {
                 Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
                 None => value.parse().unwrap(),
             };
-            said.push((name, value));
+            header_numbers.push((name, value));
         }
-        assert_eq!(said, ALL);
+        assert_eq!(header_numbers, ALL);
     }
 
     #[test]
-    fn flags_of_a_mapping_are_those_of_map_events() {
+    fn flags_of_a_mapping_equal_those_of_map_events() {
         let ours = [READ, WRITE, EXEC, SHARED, GROWS].map(|flag| u32::try_from(flag).unwrap());
         use map_flags::{EXEC as X, GROWS as G, READ as R, SHARED as S, WRITE as W};
         assert_eq!(ours, [R, W, X, S, G]);

@@ -1,4 +1,4 @@
-//! Traces made apart, mixed: the rows of a small mix, and what every mix keeps.
+//! Mixes of traces: the rows of small mixes, and the properties that every mix keeps.
 
 #![allow(clippy::unwrap_used, reason = "in a test, to panic is to fail")]
 
@@ -85,7 +85,7 @@ fn turns_waits_and_ends_of_a_small_mix() {
         fetch(0, 4),
         load(1),
         fetch(2, 4),
-        fetch(3, 4), // the quantum of 10 ends before this one
+        fetch(3, 4), // the quantum of 10 ends before this fetch
         load(4),
         switch(0, 0, Cause::SystemCall, READ), // waits for 20 instructions
         fetch(5, 1),
@@ -104,7 +104,7 @@ fn turns_waits_and_ends_of_a_small_mix() {
         load(4),
         switch(1, 33, SystemCall, READ),
         fetch(11, 10),
-        fetch(12, 1), // its turn was over, but nobody else was ready
+        fetch(12, 1), // its turn was over, but no other input was ready
         exit(1),
         switch(0, 0, Exit, None),
         fetch(5, 1),
@@ -142,7 +142,7 @@ fn a_trace_of_several_processes_keeps_its_own_order() {
     let expected = vec![
         fetch(9, 2),
         switch(1, 7, Cause::Involuntary, None),
-        fetch(0, 4), // longer than the quantum, and not split
+        fetch(0, 4), // a fetch longer than the quantum is not split
         (Op::Fork, 2, 0, 0, Some(1), None),
         switch(2, 8, Cause::SystemCall, Some(61)),
         (Op::Exec, 2, 0, 0, None, None),
@@ -160,14 +160,17 @@ fn a_trace_of_several_processes_keeps_its_own_order() {
     ];
     assert_eq!(rows, expected);
     let processes = &mix.meta().processes;
-    let told = |asid| processes[&asid].command.clone().map(|command| (processes[&asid].parent, command));
-    assert_eq!((told(0), told(1), told(2)), (None, Some((None, "sh".into())), Some((Some(1), "ls".into()))));
+    let known = |asid| processes[&asid].command.clone().map(|command| (processes[&asid].parent, command));
+    assert_eq!(
+        (known(0), known(1), known(2)),
+        (None, Some((None, "sh".into())), Some((Some(1), "ls".into())))
+    );
     assert_eq!(mix.meta().schedule.as_deref(), Some("round-robin, quantum 3"));
 }
 
-/// Two recordings with libc and a stack each, and a log that both write.
+/// Two recordings have libc and a stack each, and both write to one log.
 #[test]
-fn a_file_is_one_segment_in_all_and_the_rest_stays_apart() {
+fn a_file_is_one_segment_in_all_inputs_and_other_segments_stay_separate() {
     let of = |libc: u64, stack: u64, log: u64| {
         let mut given = given(vec![
             (Op::Map, 0x1000, 5, 1, Some(libc), Some(4096)),
@@ -197,7 +200,7 @@ fn a_file_is_one_segment_in_all_and_the_rest_stays_apart() {
 }
 
 #[test]
-fn a_mix_ends_when_it_is_told_to() {
+fn a_mix_ends_as_it_was_asked_to() {
     let short = given(vec![fetch(0, 1)]);
     let long = given(vec![fetch(5, 1), fetch(6, 1), fetch(7, 1)]);
     let fetched = |ends| {
@@ -206,7 +209,7 @@ fn a_mix_ends_when_it_is_told_to() {
     };
     assert_eq!(fetched(EndsWhen::All), [0, 5, 6, 7]);
     assert_eq!(fetched(EndsWhen::First), [0]);
-    // Its second and third life are new processes.
+    // The repeated input begins again as new processes.
     assert_eq!(fetched(EndsWhen::Repeat), [0, 5, 0, 6, 0, 7]);
     let rows = drain(&mut mix(&[short, long], 1, 1, EndsWhen::Repeat));
     let switches: Vec<u64> = rows.iter().filter(|row| row.0 == Op::Switch).map(|row| row.1).collect();
@@ -214,7 +217,7 @@ fn a_mix_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn nobody_else_runs_inside_the_kernel() {
+fn no_other_input_runs_inside_the_kernel() {
     let kernel = given(vec![
         (Op::KernelEnter, 0, 0, 1, None, None),
         fetch(0, 8),
@@ -253,7 +256,7 @@ fn page_sizes_that_differ_are_refused() {
 }
 
 #[test]
-fn latencies_are_by_what_is_waited_for() {
+fn latencies_depend_on_what_the_process_waits_for() {
     let waits = |cause, number| {
         let a = given(vec![fetch(0, 1), switch(0, 0, cause, number), fetch(1, 1)]);
         let b = given((0..100).map(|_| fetch(9, 1)).collect());
@@ -269,7 +272,7 @@ fn latencies_are_by_what_is_waited_for() {
     assert_eq!(waits(Cause::PageFault, None), 30);
 }
 
-/// Rows of a program that sometimes waits.
+/// The rows of a program that sometimes waits.
 fn programs() -> impl Strategy<Value = Vec<Row>> {
     let row = prop_oneof![
         8 => (0u64..1000, 1u32..30).prop_map(|(addr, count)| fetch(addr, count)),
@@ -281,7 +284,7 @@ fn programs() -> impl Strategy<Value = Vec<Row>> {
     prop::collection::vec(row, 1..200)
 }
 
-/// The slow model, for inputs of one process: row by row, everybody asked anew.
+/// The slow model, for inputs of one process: it goes row by row, and every decision looks at every input.
 fn model(programs: &[Vec<Row>], quantum: u64, latency: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     let n = programs.len();
@@ -330,7 +333,7 @@ fn model(programs: &[Vec<Row>], quantum: u64, latency: u64) -> Vec<Row> {
         let known = numbers.iter().flatten().count() as u64;
         let asid = *numbers[next].get_or_insert(known);
         if next != me || cause != Cause::Involuntary {
-            // A first event that says who runs is the switch itself.
+            // If the first event is a switch, it is this switch.
             if at[next] == 0 && programs[next][0].0 == Op::Switch {
                 at[next] = 1;
             }
@@ -390,7 +393,7 @@ fn the_error_of_an_input_stays() {
     let mut mix = Mix::new(inputs, Box::new(RoundRobin::new(8)), Latencies::all(20), EndsWhen::All).unwrap();
     let error = loop {
         match mix.next_batch() {
-            Ok(batch) => assert!(batch.is_some(), "what is broken has no end"),
+            Ok(batch) => assert!(batch.is_some(), "the source fails before it ends"),
             Err(error) => break error.to_string(),
         }
     };

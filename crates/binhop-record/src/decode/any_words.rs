@@ -1,4 +1,4 @@
-//! Any words at all: cut, damaged, made up, they are read or refused, and no length is believed.
+//! Arbitrary words: streams that are cut, damaged or random are read or refused, and no length is trusted.
 
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn run(number: u64, addresses: &[u64]) -> Vec<u64> {
 }
 
 /// A stream in which every kind of record occurs.
-fn whole() -> Vec<u64> {
+fn every_kind() -> Vec<u64> {
     let name = [4, u64::from_le_bytes(*b"prog\0\0\0\0")];
     let block = [
         instruction(0x40_1000, 4),
@@ -64,8 +64,8 @@ fn decoder() -> Decoder {
     Decoder::new(FetchRows::Run, Arc::default())
 }
 
-/// Everything it tells, comparable: rows one by one, since how they are cut into batches says nothing.
-fn told(decoder: &mut Decoder) -> Vec<String> {
+/// Every piece as text, and rows one by one: the cuts between batches do not count.
+fn pieces_as_text(decoder: &mut Decoder) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(piece) = decoder.piece() {
         match piece {
@@ -82,26 +82,40 @@ fn told(decoder: &mut Decoder) -> Vec<String> {
 }
 
 #[test]
-fn a_stream_with_everything_is_understood() {
+fn a_stream_with_every_kind_is_decoded() {
     let mut decoder = decoder();
-    decoder.feed(&whole()).unwrap();
+    decoder.feed(&every_kind()).unwrap();
     assert!(decoder.ended());
     assert_eq!(decoder.command(), "prog");
     assert_eq!(decoder.take_children().len(), 1);
-    let lines = told(&mut decoder);
-    // A short read of a file: 10 of the 100 bytes that the buffer has, and the file's place.
+    let lines = pieces_as_text(&mut decoder);
+    // A short read of a file: 10 bytes of a buffer of 100, with the file's offset.
     let syscall = Op::Syscall as u8;
     assert!(lines.iter().any(|line| line.starts_with(&format!("{syscall} 0x800000 10 0 "))), "{lines:#?}");
     assert_eq!(lines.iter().filter(|line| line.contains("0x401000")).count(), 5, "{lines:#?}");
 }
 
-/// A pipe may end anywhere: what came before is there, whatever the chunks it came in.
+/// A kind that is added to the header needs a record in `every_kind`, and a meaning in the decoder.
 #[test]
-fn a_stream_cut_anywhere_tells_a_prefix() {
-    let words = whole();
+fn every_kind_of_record_occurs() {
+    let words = every_kind();
+    for (name, kind) in wire::record_kinds() {
+        let starts = |&word: &u64| wire::tag(word) == wire::RECORD && word >> 48 & 0xff == kind;
+        assert!(
+            words.iter().any(starts),
+            "{}: every_kind() has no record WIRE_{name}: add one, and its meaning to `Decoder::record`",
+            file!()
+        );
+    }
+}
+
+/// A pipe may end anywhere. The pieces before the end are complete, whatever the chunks were.
+#[test]
+fn a_stream_cut_anywhere_gives_a_prefix() {
+    let words = every_kind();
     let mut all = decoder();
     all.feed(&words).unwrap();
-    let all = told(&mut all);
+    let all = pieces_as_text(&mut all);
     for end in 0..=words.len() {
         for chunk in [1, 3, 1000] {
             let mut cut = decoder();
@@ -109,8 +123,8 @@ fn a_stream_cut_anywhere_tells_a_prefix() {
                 cut.feed(part).unwrap();
             }
             cut.image_ends();
-            let mut lines = told(&mut cut);
-            // A row of instructions that the end cut short may be longer in the whole.
+            let mut lines = pieces_as_text(&mut cut);
+            // The last fetch row may be longer in the complete stream.
             if lines.last().is_some_and(|line| line.starts_with("0 ")) && !all.starts_with(&lines) {
                 lines.pop();
             }
@@ -119,7 +133,7 @@ fn a_stream_cut_anywhere_tells_a_prefix() {
     }
 }
 
-/// What length a record claims is believed up to a limit: nothing waits for gigabytes that never come.
+/// A record's length is trusted up to a limit: the decoder does not wait for gigabytes that never come.
 #[test]
 fn a_length_beyond_any_record_is_refused() {
     for length in [MAX_RECORD_WORDS + 1, u64::from(u32::MAX)] {
@@ -139,7 +153,7 @@ fn memory_does_not_move_beyond_the_addresses() {
     assert!(wrong.starts_with("word 7: 8192 bytes at"), "{wrong}");
 }
 
-/// Words that look like the recorder's more often than chance would have them.
+/// Words that resemble those of a recorder more often than random words do.
 fn word() -> impl Strategy<Value = u64> {
     let kind = prop_oneof![Just(wire::BLOCK), Just(wire::LEAVE), Just(wire::MAP), Just(wire::MOVE), 0u64..20];
     prop_oneof![
@@ -166,7 +180,7 @@ proptest! {
 
     #[test]
     fn a_damaged_stream_is_read_or_refused(hits in prop::collection::vec((any::<prop::sample::Index>(), word()), 1..4)) {
-        let mut words = whole();
+        let mut words = every_kind();
         for (place, word) in hits {
             let place = place.index(words.len());
             words[place] = word;

@@ -1,4 +1,5 @@
-//! The decoder against what the words say, item by item, and the rules of calls and mappings.
+//! The decoder is compared with the descriptions of blocks, item by item. Further tests state the rules of
+//! calls and mappings.
 
 use proptest::prelude::*;
 
@@ -26,7 +27,7 @@ fn decoder(fetch: FetchRows) -> Decoder {
     decoder
 }
 
-/// All rows there are, points left out; at the end what is open ends.
+/// Ends the image and returns all rows, without the other pieces.
 fn rows(decoder: &mut Decoder) -> Vec<Row> {
     decoder.image_ends();
     let mut rows = Vec::new();
@@ -41,7 +42,7 @@ fn rows(decoder: &mut Decoder) -> Vec<Row> {
     rows
 }
 
-/// An item of a block as the test thinks of it.
+/// `BlockItem` is one item of a generated block.
 #[derive(Clone, Copy, Debug)]
 enum BlockItem {
     Instruction { gap: u64, length: u64 },
@@ -57,7 +58,7 @@ fn block_item() -> impl Strategy<Value = BlockItem> {
     ]
 }
 
-/// Fetches that follow each other without a gap, joined: a run's inner boundaries are not kept.
+/// Joins fetches that follow each other without a gap, because a run does not keep its inner boundaries.
 fn joined(rows: &[Row]) -> Vec<Row> {
     let mut all: Vec<Row> = Vec::new();
     for &(op, addr, size, count) in rows {
@@ -73,9 +74,9 @@ fn joined(rows: &[Row]) -> Vec<Row> {
 }
 
 proptest! {
-    /// However the words are cut, the rows are what the blocks say, one after the other.
+    /// However the words are cut into chunks, the rows are the items of the blocks that ran, in order.
     #[test]
-    fn stretches_do_what_they_say(
+    fn runs_of_blocks_become_the_rows_of_their_items(
         blocks in prop::collection::vec(prop::collection::vec(block_item(), 1..12), 1..6),
         runs in prop::collection::vec((0usize..6, any::<u64>()), 0..60),
         chunk in 1usize..40,
@@ -135,9 +136,9 @@ proptest! {
         }
     }
 
-    /// Words that no recorder writes are refused, never more.
+    /// Words that no recorder writes are refused without a panic.
     #[test]
-    fn any_words_at_all(words in prop::collection::vec(prop_oneof![
+    fn arbitrary_words_are_read_or_refused(words in prop::collection::vec(prop_oneof![
         any::<u64>(),
         (0u64..16, 0u64..20).prop_map(|(kind, length)| wire::RECORD << 56 | kind << 48 | length),
         (0u64..4).prop_map(|number| wire::RUN << 56 | number),
@@ -150,7 +151,7 @@ proptest! {
 }
 
 #[test]
-fn a_signal_cuts_a_stretch_at_the_instruction_it_struck() {
+fn a_signal_cuts_a_block_at_the_instruction_it_struck() {
     let load = 1 << wire::ITEM_REFERENCE | wire::LOAD << wire::ITEM_KIND | 8;
     let at = |addr: u64| addr | 4 << wire::ITEM_LENGTH;
     let block = [0, at(0x1000), load, at(0x1004), load, at(0x1008), load];
@@ -164,10 +165,10 @@ fn a_signal_cuts_a_stretch_at_the_instruction_it_struck() {
         decoder.feed(&record(wire::PARTIAL, &words)).unwrap();
         rows(&mut decoder)
     };
-    // The struck one was fetched; its load was not made.
+    // The instruction that the signal struck was fetched; its load was not made.
     assert_eq!(cut(0x1004), [(0, 0x1000, 4, 1), (1, 0x2000, 8, 1), (0, 0x1004, 4, 1)]);
     assert_eq!(cut(0x1000), [(0, 0x1000, 4, 1)]);
-    // A signal from outside says nothing of the block.
+    // A signal from outside struck no instruction of the block.
     assert_eq!(cut(0x5000), []);
 }
 
@@ -181,18 +182,18 @@ fn a_call_moves_at_most_its_result() {
         rows(&mut decoder)
     };
     let (syscall, range, by_kernel) = (5, 6, 1 << wire::BY_KERNEL);
-    // recvfrom reports the whole buffer, and the sender's address apart.
+    // recvfrom reports the whole buffer, and the sender's address as a range of its own.
     let ranges = [0x2000, 4096 | by_kernel, 0x3000, 16 | by_kernel];
     assert_eq!(call(45, 100, &ranges), [(syscall, 0x2000, 100, 45), (range, 0x3000, 16, 2)]);
-    // A write that was short, and one that failed.
+    // A short write, and a write that failed.
     assert_eq!(call(1, 10, &[0x2000, 4096]), [(syscall, 0x2000, 10, 1)]);
     assert_eq!(call(1, -11, &[0x2000, 4096]), [(syscall, 0, 0, 1)]);
-    // Of a list of buffers, the list is read whole, and the buffers up to the result.
+    // writev reads its list of buffers completely, and the buffers up to the result.
     let list = [0x8000, 32, 0x2000, 4096, 0x9000, 4096];
     let expected = [(syscall, 0x2000, 4096, 20), (range, 0x8000, 32, 1), (range, 0x9000, 904, 1)];
     assert_eq!(call(20, 5000, &list), expected);
     assert_eq!(call(20, -11, &list), [(syscall, 0x8000, 32, 20)]);
-    // A path is read even where the call fails; the longest range is the main one.
+    // The kernel reads a path even if the call fails. The longest range is the main range.
     assert_eq!(call(257, -2, &[0x2000, 12]), [(syscall, 0x2000, 12, 257)]);
     let vectors = [0x4000, 32, 0x5000, 100 | by_kernel, 0x6000, 200 | by_kernel];
     let expected = [(syscall, 0x6000, 200, 19), (range, 0x4000, 32, 1), (range, 0x5000, 100, 2)];
@@ -200,7 +201,7 @@ fn a_call_moves_at_most_its_result() {
 }
 
 #[test]
-fn mappings_are_told_as_they_are() {
+fn mappings_keep_their_segments_and_offsets() {
     let map = |start: u64, pages: u64, kind: u64, inode: u64, offset: u64| {
         record(wire::MAP, &[start, pages * PAGE, 3 | kind << wire::KIND, 1, inode, offset])
     };
@@ -210,7 +211,7 @@ fn mappings_are_told_as_they_are() {
     decoder.feed(&map(0x20_2000, 1, wire::HEAP, 0, 0)).unwrap();
     decoder.feed(&record(wire::PROTECT, &[0x10_1000, PAGE, 1])).unwrap();
     decoder.feed(&record(wire::MOVE, &[0x10_2000, 0x30_0000, 2 * PAGE])).unwrap();
-    // More is named than is mapped.
+    // The range of this unmap is larger than what is mapped.
     decoder.feed(&record(wire::UNMAP, &[0x0f_f000, 3 * PAGE])).unwrap();
     decoder.image_ends();
     let mut found = Vec::new();
@@ -236,7 +237,7 @@ fn mappings_are_told_as_they_are() {
 }
 
 #[test]
-fn what_is_not_wanted_leaves_points_only() {
+fn a_program_that_is_not_wanted_leaves_no_rows() {
     let mut decoder = Decoder::new(FetchRows::Run, Arc::default());
     decoder.feed(&starts("other", 0)).unwrap();
     decoder.feed(&record(wire::MAP, &[0x1000, PAGE, 3, 0, 0, 0])).unwrap();

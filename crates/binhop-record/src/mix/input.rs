@@ -1,4 +1,5 @@
-//! One trace of a mix as it is read: its numbers become the mix's, and where it waited is seen.
+//! Reads one trace of a mix. The reader replaces the trace's numbers by the mix's, and reports where the
+//! trace's processor was idle.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +12,13 @@ use super::MixInput;
 use super::numbers::Numbers;
 use crate::batch_builder::BatchBuilder;
 
-/// What comes next in a trace.
+/// `Next` is what comes next in a trace.
 #[expect(clippy::large_enum_variant, reason = "one exists at a time, and it is rows")]
 pub(super) enum Next {
-    /// Rows that may go into the mix as they are: as many as have room, and [`InputReader::ran`] is told.
+    /// Rows that may go into the mix as they are. The mix takes as many as fit, and calls
+    /// [`InputReader::ran`].
     Rows(EventBatch),
-    /// A row that was not, and has been written or left out.
+    /// A row that was not taken as it is. The reader has written it with the mix's numbers, or left it out.
     Handled,
     /// The trace's processor was idle here.
     Idle { cause: Cause, number: Option<u32> },
@@ -24,30 +26,31 @@ pub(super) enum Next {
     End,
 }
 
-/// A trace being read.
+/// `InputReader` reads a trace.
 pub(super) struct InputReader {
     source: Box<dyn Source>,
-    /// The batch at hand, and how far it was read.
+    /// The current batch, and the position of the next row in it.
     batch: Option<EventBatch>,
     at: usize,
-    /// The first row at or after `at` that does not go through as it is.
+    /// The first row at or after `at` that is not taken as it is.
     special: usize,
     /// The limit on the references that may still be read, if there is one.
     limit: Option<Limit>,
-    /// Who runs, in the trace's own number; and its thread.
+    /// The process that runs, by the trace's own number, and its thread.
     asid: u64,
     tid: u32,
-    /// Whether anything of it is in the mix.
+    /// Whether the trace had its first turn.
     begun: bool,
+    /// The number of kernel entries without a leave.
     kernel: u32,
-    /// The live address spaces, and all there ever were.
+    /// The mix's numbers of the live address spaces, and of all address spaces so far.
     spaces: BTreeMap<u64, u32>,
     born: Vec<(u64, u32)>,
     segments: BTreeMap<u64, u64>,
     files: BTreeMap<u64, u64>,
 }
 
-/// Whether a row is looked at, one by one.
+/// Returns whether rows of this kind are handled one by one.
 fn is_special(op: u8) -> bool {
     use Op::{Exec, Exit, Fork, KernelEnter, KernelLeave, Map, Switch, Syscall, Time};
     const SPECIAL: u32 = bits(&[Switch, Syscall, Map, Fork, Exec, Exit, Time, KernelEnter, KernelLeave]);
@@ -91,8 +94,8 @@ impl InputReader {
         self.kernel > 0
     }
 
-    /// Its turn: a switch to the process of it that runs. Without a cause, the mix begins with it, and only a switch of
-    /// its own is written.
+    /// Begins a turn of the trace: writes a switch to its running process. `cause` is `None` at the beginning
+    /// of the mix, where no switch is written.
     pub(super) fn resume(
         &mut self,
         batches: &mut BatchBuilder,
@@ -101,9 +104,9 @@ impl InputReader {
     ) -> Result<()> {
         if !self.begun {
             self.begun = true;
-            // Which process begins is said by its first event, if that is a switch.
+            // If the first event is a switch, it names the process that begins.
             if self.fill()? && self.op() == Some(Op::Switch) {
-                let batch = self.batch.as_ref().expect("it was filled");
+                let batch = self.batch.as_ref().expect("a batch was read");
                 (self.asid, self.tid) = (batch.addr()[self.at], batch.size()[self.at]);
                 self.advance(1);
             } else {
@@ -117,12 +120,12 @@ impl InputReader {
         Ok(())
     }
 
-    /// What comes next; a row that is not taken as it is, is written with the mix's numbers.
+    /// Returns what comes next. A row that is not taken as it is, is written with the mix's numbers.
     pub(super) fn step(&mut self, batches: &mut BatchBuilder, numbers: &mut Numbers) -> Result<Next> {
         if !self.fill()? {
             return Ok(Next::End);
         }
-        let batch = self.batch.as_ref().expect("it was filled");
+        let batch = self.batch.as_ref().expect("a batch was read");
         if self.at < self.special {
             return Ok(Next::Rows(batch.slice(self.at, self.special - self.at)));
         }
@@ -130,15 +133,15 @@ impl InputReader {
         let row = (batch.addr()[at], batch.size()[at], batch.count()[at], batch.arg0(at), batch.arg1(at));
         let op = self.op().expect("readers refuse codes without a meaning");
         self.advance(1);
-        Ok(self.tell(op, row, batches, numbers))
+        Ok(self.handle(op, row, batches, numbers))
     }
 
-    /// `rows` of those offered went into the mix.
+    /// `rows` of the rows offered went into the mix.
     pub(super) fn ran(&mut self, rows: usize) {
         self.at += rows;
     }
 
-    fn tell(
+    fn handle(
         &mut self,
         op: Op,
         (addr, size, count, arg0, arg1): (u64, u32, u32, Option<u64>, Option<u64>),
@@ -182,7 +185,8 @@ impl InputReader {
         Next::Handled
     }
 
-    /// The trace's own switch: to itself because it waits, or to another process or thread of the trace.
+    /// Handles a switch of the trace. A switch to itself after a wait means an idle processor; other switches
+    /// are written.
     fn switch(
         &mut self,
         asid: u64,
@@ -207,7 +211,7 @@ impl InputReader {
         Next::Handled
     }
 
-    /// An importer may know its processes only at its end.
+    /// Describes the trace's processes to the mix. An importer may know them only at its end.
     pub(super) fn describe(self, numbers: &mut Numbers) {
         let processes = &self.source.meta().processes;
         for (asid, born) in self.born {
@@ -217,7 +221,7 @@ impl InputReader {
         }
     }
 
-    /// Its processes end with it.
+    /// Writes the exits of the trace's live processes.
     pub(super) fn exit(&mut self, batches: &mut BatchBuilder) {
         (0..std::mem::take(&mut self.kernel)).for_each(|_| batches.event(Op::KernelLeave, 0, 0, [None; 2]));
         for asid in std::mem::take(&mut self.spaces).into_values() {
@@ -225,7 +229,7 @@ impl InputReader {
         }
     }
 
-    /// The process id of an address space, as a thread's: 0 if it is not known.
+    /// Returns the process id of an address space, as a thread id; 0 if it is not known.
     fn pid(&self, asid: u64) -> u32 {
         let told = u32::try_from(asid).ok().and_then(|asid| self.meta().processes.get(&asid));
         told.and_then(|process| process.pid).and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0)
@@ -256,7 +260,7 @@ impl InputReader {
         self.batch.as_ref().and_then(|batch| Op::from_code(batch.op()[self.at]))
     }
 
-    /// Whether there is a row at hand; reads on if there is none.
+    /// Reads the next batch if the current one is used up. Returns whether there is a row.
     fn fill(&mut self) -> Result<bool> {
         loop {
             if self.batch.as_ref().is_some_and(|batch| self.at < batch.len()) {

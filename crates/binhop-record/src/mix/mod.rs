@@ -1,21 +1,23 @@
-//! Traces made apart, as one processor would have run their programs side by side.
+//! A mix puts traces that were made separately into one stream, as one processor would have run their
+//! programs side by side.
 //!
-//! **Turns.** Each input runs for a quantum of instructions, then the one whose last turn is longest ago (cause:
-//! involuntary). A turn ends before a fetch; a fetch of several instructions is not split, so a turn is never longer
-//! than the quantum, unless a single fetch is. Between kernel-enter and kernel-leave nobody else gets a turn. With nobody else
-//! ready, the next turn is the same input's, and no switch is written.
-//! **Waiting.** Where a trace says that its processor was idle (a switch from a process to itself, because of a system
-//! call or a page fault), the input leaves the processor for [`Latencies`], counted in instructions of all, and joins
-//! those that may run when that has passed. If everybody waits, time passes until the first may run; if that is the one
-//! that ran last, a switch to itself says so, as in its own trace.
-//! **An input of several processes** takes part as one: its own switches are kept, with their causes, so whatever its
-//! processes say to each other stays in order; its quantum counts their instructions together.
-//! **The end of an input** ends its processes (exit), and the others go on; see [`EndsWhen`].
+//! **Turns.** Each input runs for a quantum of instructions. Then the input whose last turn is longest ago
+//! runs (cause: involuntary). A turn ends before a fetch, and a fetch of several instructions is not split.
+//! So a turn is longer than the quantum only if a single fetch is. Between kernel-enter and kernel-leave no
+//! other input gets a turn. If no other input is ready, the next turn is the same input's, and no switch is
+//! written.
+//! **Waiting.** A trace marks an idle processor by a switch from a process to itself, with a system call or a
+//! page fault as its cause. There the input leaves the processor for [`Latencies`], counted in instructions
+//! of all inputs, and is ready again afterwards. If every input waits, time passes until the first is ready.
+//! If that is the input that ran last, a switch to itself is written, as in its own trace.
+//! **An input of several processes** takes part as one input. Its own switches are kept with their causes, so
+//! its processes stay in their order. Its quantum counts their instructions together.
+//! **The end of an input** ends its processes (exit), and the other inputs go on; see [`EndsWhen`].
 //!
-//! **Numbers.** Address spaces are numbered 0, 1, 2, … in order of their first event in the mix. Segments of one
-//! file are one segment, and files of one path one file, in whichever input they occur; whatever has no file stays apart.
-//! Time events are left out: those of different traces do not tell of one clock. What is told of the inputs as a
-//! whole holds for the mix where they agree.
+//! **Numbers.** Address spaces are numbered 0, 1, 2, … in order of their first event in the mix. Segments of
+//! one file are one segment in all inputs, and files of one path are one file. Segments without a file stay
+//! separate. Time events are left out, because different traces have different clocks. Metadata of the inputs
+//! are the mix's metadata where all inputs agree.
 
 mod input;
 mod numbers;
@@ -32,51 +34,54 @@ use crate::turn::rows_within;
 use input::{InputReader, Next};
 use numbers::Numbers;
 
-/// Opens a trace, from its beginning.
+/// `OpenTrace` opens a trace at its beginning.
 pub type OpenTrace = Box<dyn FnMut() -> Result<Box<dyn Source>> + Send>;
 
-/// A trace to mix.
+/// `MixInput` is a trace to mix.
 pub struct MixInput {
-    /// What errors call it.
+    /// The name under which errors report the trace.
     pub name: String,
-    /// Opens it, again where it is repeated.
+    /// Opens the trace; called again if the trace is repeated.
     pub open: OpenTrace,
-    /// Reads so many references of it; `None`: all.
+    /// The number of references to read; `None`: all.
     pub length: Option<u64>,
 }
 
-/// When the mix ends.
+/// `EndsWhen` says when the mix ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndsWhen {
-    /// When the last input has ended; those that end before leave the others the processor.
+    /// The mix ends when the last input has ended. An input that ends before leaves the processor to the
+    /// others.
     All,
-    /// When the first input has ended.
+    /// The mix ends when the first input has ended.
     First,
-    /// When every input has ended once; those that end before begin again, as new processes.
+    /// The mix ends when every input has ended once. An input that ends before begins again, as new
+    /// processes.
     Repeat,
 }
 
-/// How long a process that waits leaves the processor, in instructions.
+/// `Latencies` says for how many instructions a waiting process leaves the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latencies {
-    /// For another process or a person: pipes, sockets, terminals, locks, children ([`WaitsFor::Given`], [`WaitsFor::Child`]),
-    /// and calls that are not known.
+    /// The wait for another process or a person: pipes, sockets, terminals, locks, children
+    /// ([`WaitsFor::Given`], [`WaitsFor::Child`]). Unknown calls wait as long.
     pub given: u64,
-    /// For a device, or for time to pass ([`WaitsFor::Room`]).
+    /// The wait for a device, or for time to pass ([`WaitsFor::Room`]).
     pub room: u64,
-    /// For a page.
+    /// The wait for a page.
     pub fault: u64,
 }
 
 impl Default for Latencies {
-    /// 100 µs for another process, 1 ms for a device or a page, at 1000 instructions a microsecond (ours).
+    /// 100 µs for another process and 1 ms for a device or a page, at 1000 instructions a microsecond (our
+    /// choice).
     fn default() -> Self {
         Self { given: 100_000, room: 1_000_000, fault: 1_000_000 }
     }
 }
 
 impl Latencies {
-    /// The same for all.
+    /// Returns latencies that are all the same.
     #[must_use]
     pub const fn all(instructions: u64) -> Self {
         Self { given: instructions, room: instructions, fault: instructions }
@@ -92,7 +97,7 @@ impl Latencies {
     }
 }
 
-/// A mix of traces.
+/// `Mix` is a source: a mix of traces.
 pub struct Mix {
     name: String,
     meta: Meta,
@@ -102,27 +107,28 @@ pub struct Mix {
     ends: EndsWhen,
     batches: BatchBuilder,
     numbers: Numbers,
-    /// Who runs, in instructions of all: an input is the task of its place.
+    /// The scheduler of the inputs; its time is counted in instructions of all inputs. A task is an input's
+    /// place in the list.
     scheduler: Scheduler,
     fresh: bool,
     started: bool,
     failed: Failure,
 }
 
-/// An input in the mix.
+/// `InputState` is the state of an input in the mix.
 struct InputState {
     input: MixInput,
     /// `None` before its first turn, and after its end.
     reader: Option<InputReader>,
-    /// How often it has ended.
+    /// The number of times that the input has ended.
     ended: u32,
 }
 
 impl Mix {
-    /// Mixes traces. All are opened at once, to see what they tell of themselves.
+    /// Mixes traces. All traces are opened at once, because their metadata must agree.
     ///
     /// # Errors
-    /// There is no input; one cannot be opened; their page sizes differ.
+    /// There is no input; an input cannot be opened; the inputs' page sizes differ.
     pub fn new(
         inputs: Vec<MixInput>,
         schedule: Box<dyn Schedule>,
@@ -132,21 +138,21 @@ impl Mix {
         if inputs.is_empty() {
             return Err(Problem::request("no trace", "mix", "there must be one", "name two traces or more"));
         }
-        let mut parts = Vec::with_capacity(inputs.len());
+        let mut states = Vec::with_capacity(inputs.len());
         let mut metas = Vec::with_capacity(inputs.len());
         for mut input in inputs {
             let reader = InputReader::open(&mut input)?;
             metas.push((input.name.clone(), reader.meta().clone()));
-            parts.push(InputState { input, reader: Some(reader), ended: 0 });
+            states.push(InputState { input, reader: Some(reader), ended: 0 });
         }
         let mut scheduler = Scheduler::new(Order::LongestAgo);
-        (0..parts.len() as u32).for_each(|part| scheduler.add(part));
+        (0..states.len() as u32).for_each(|input| scheduler.add(input));
         let meta = Meta { schedule: Some(schedule.name().to_owned()), ..common(&metas)? };
         let name = metas.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" + ");
         Ok(Self {
             name,
             meta,
-            inputs: parts,
+            inputs: states,
             schedule,
             latencies,
             ends,
@@ -160,11 +166,11 @@ impl Mix {
     }
 
     fn input(&mut self, at: usize) -> (&mut InputReader, &mut BatchBuilder, &mut Numbers) {
-        let reader = self.inputs[at].reader.as_mut().expect("it has its turn");
+        let reader = self.inputs[at].reader.as_mut().expect("an input that has its turn is open");
         (reader, &mut self.batches, &mut self.numbers)
     }
 
-    /// Runs the part whose turn it is up to the next thing of interest.
+    /// Runs the input whose turn it is, up to its next row that is handled by itself.
     fn step(&mut self, at: usize) -> Result<()> {
         let alone = self.scheduler.len() == 1;
         let (left, fresh) = (self.scheduler.left(), self.fresh);
@@ -194,25 +200,25 @@ impl Mix {
         }
     }
 
-    /// An input has ended, and its processes with it.
+    /// Ends an input and its processes.
     fn end(&mut self, at: usize) -> Result<()> {
         let (reader, batches, _) = self.input(at);
         reader.exit(batches);
-        let told = self.inputs[at].reader.take().expect("it was read");
-        told.describe(&mut self.numbers);
+        let reader = self.inputs[at].reader.take().expect("an input that ends was open");
+        reader.describe(&mut self.numbers);
         self.inputs[at].ended += 1;
         let finished = match self.ends {
             EndsWhen::First => true,
             EndsWhen::All => false,
-            EndsWhen::Repeat => self.inputs.iter().all(|part| part.ended > 0),
+            EndsWhen::Repeat => self.inputs.iter().all(|input| input.ended > 0),
         };
         if finished {
             self.finish();
             return Ok(());
         }
         if self.ends == EndsWhen::Repeat {
-            let part = &mut self.inputs[at];
-            part.reader = Some(InputReader::open(&mut part.input)?);
+            let input = &mut self.inputs[at];
+            input.reader = Some(InputReader::open(&mut input.input)?);
             self.scheduler.preempt();
         } else {
             self.scheduler.exit();
@@ -220,11 +226,11 @@ impl Mix {
         self.next_turn(at, Cause::Exit, None)
     }
 
-    /// The mix is over: whoever still lives is let go without an exit.
+    /// Ends the mix. Processes that still live get no exit.
     fn finish(&mut self) {
         self.scheduler = Scheduler::new(Order::LongestAgo);
-        for part in &mut self.inputs {
-            if let Some(reader) = part.reader.take() {
+        for input in &mut self.inputs {
+            if let Some(reader) = input.reader.take() {
                 reader.describe(&mut self.numbers);
             }
         }
@@ -266,14 +272,14 @@ impl Mix {
 }
 
 impl Mix {
-    /// Mixes on until a batch is ready, or to the end.
+    /// Mixes until a batch is ready, or to the end.
     fn advance(&mut self) -> Result<Option<EventBatch>> {
         if !self.batches.is_ready() {
             self.run()?;
             if self.scheduler.running().is_none() {
                 self.batches.flush();
             }
-            self.numbers.tell(&mut self.meta);
+            self.numbers.write_to(&mut self.meta);
         }
         Ok(self.batches.next())
     }
@@ -293,7 +299,7 @@ impl Source for Mix {
     }
 }
 
-/// What holds for all inputs.
+/// Returns the metadata in which all inputs agree.
 fn common(metas: &[(String, Meta)]) -> Result<Meta> {
     let mut pages = metas.iter().filter_map(|(name, meta)| meta.page_size.map(|page| (name, page)));
     let first = pages.next();

@@ -1,11 +1,12 @@
-//! The numbers of a mix: address spaces, segments and files of traces that each have their own.
+//! The numbers of a mix: each trace has its own numbers for address spaces, segments and files, and the mix
+//! numbers them anew.
 
 use std::collections::{BTreeMap, HashMap};
 
 use binhop_trace::Meta;
 use binhop_trace::event::{Process, Segment};
 
-/// Hands out the mix's numbers, and remembers what they stand for.
+/// `Numbers` gives the mix's numbers, and keeps what they stand for.
 #[derive(Default)]
 pub(super) struct Numbers {
     spaces: u32,
@@ -16,12 +17,12 @@ pub(super) struct Numbers {
     processes: BTreeMap<u32, Process>,
     described: BTreeMap<u64, Segment>,
     paths: BTreeMap<u64, String>,
-    /// Whether anything was added since it was told.
+    /// Whether anything was added since the last [`Numbers::write_to`].
     changed: bool,
 }
 
 impl Numbers {
-    /// A new address space.
+    /// Numbers a new address space.
     pub(super) fn space(&mut self, process: Process) -> u32 {
         let asid = self.spaces;
         self.spaces += 1;
@@ -30,14 +31,14 @@ impl Numbers {
         asid
     }
 
-    /// What has become known of an address space's process.
+    /// Sets what is known of an address space's process; its parent stays.
     pub(super) fn describe(&mut self, asid: u32, process: &Process) {
         let known = self.processes.entry(asid).or_default();
         *known = Process { parent: known.parent, ..process.clone() };
         self.changed = true;
     }
 
-    /// The segment that is described so: the same for the same file, else a new one.
+    /// Returns the number of a segment: the same number for the same file, else a new one.
     pub(super) fn segment(&mut self, described: Option<&Segment>) -> u64 {
         let file = described.and_then(|segment| segment.file.as_ref());
         if let Some(&known) = file.and_then(|file| self.segment_of_file.get(file)) {
@@ -55,7 +56,7 @@ impl Numbers {
         segment
     }
 
-    /// The file of this path: the same for the same path, else a new one.
+    /// Returns the number of a file: the same number for the same path, else a new one.
     pub(super) fn file(&mut self, path: Option<&String>) -> u64 {
         if let Some(&known) = path.and_then(|path| self.file_of_path.get(path)) {
             return known;
@@ -71,7 +72,7 @@ impl Numbers {
     }
 
     /// Writes what the numbers stand for into the mix's metadata.
-    pub(super) fn tell(&mut self, meta: &mut Meta) {
+    pub(super) fn write_to(&mut self, meta: &mut Meta) {
         if std::mem::take(&mut self.changed) {
             meta.processes.clone_from(&self.processes);
             meta.segments.clone_from(&self.described);

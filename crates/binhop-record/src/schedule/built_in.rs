@@ -1,22 +1,24 @@
-//! The order between processes where none was observed: turns as long as real ones are.
+//! The built-in schedule: an order where none was observed. Its turns are as long as real turns.
 //!
-//! **What is drawn.** Only how long a process runs until it is preempted, from the quantiles in [`PREEMPTED`]. Where it
-//! gives up the processor itself (it waits in a system call, it ends) is the recording's own and never drawn.
-//! **Between the quantiles** the logarithm of the length is linear in the probability; below the first and above the
-//! last the neighbouring line goes on (ours). Instructions are microseconds times a stated rate.
-//! **Who is next**: the one whose last turn is longest ago.
+//! **The draw** decides only how long a process runs until it is preempted; it follows the quantiles in
+//! [`PREEMPTED`]. The recording itself says where a process gives up the processor (it waits in a system
+//! call, or it ends).
+//! **Between the quantiles** the logarithm of the length is linear in the probability. Below the first
+//! quantile and above the last, the neighbouring line is continued (our choice). Microseconds become
+//! instructions at a stated rate.
+//! **The next process** is the process whose last turn is longest ago.
 //!
-//! Source of the quantiles: a compilation, a sort and two processes that pass bytes to each other, side by side on
-//! Linux 6.18 with 250 ticks a second, observed with the kernel's own tracing.
+//! Source of the quantiles: a compilation, a sort and two processes that pass bytes to each other, side by
+//! side on Linux 6.18 with 250 ticks a second, observed with the kernel's tracing.
 
 use binhop_base::{Domain, Rng, Stream};
 
 use super::{Ready, Schedule, longest_ago};
 
-/// How long processes ran that were then preempted: (probability in percent, microseconds).
+/// How long processes ran until they were preempted: (probability in percent, microseconds).
 pub const PREEMPTED: [(u32, u32); 4] = [(10, 4), (50, 1220), (90, 4054), (99, 8672)];
 
-/// Turns drawn from the lengths of real ones.
+/// `BuiltIn` draws turns from the lengths of real turns.
 #[derive(Clone, Debug)]
 pub struct BuiltIn {
     rng: Rng,
@@ -25,13 +27,14 @@ pub struct BuiltIn {
 }
 
 impl BuiltIn {
-    /// Instructions in a microsecond, unless said otherwise: one a nanosecond.
+    /// The default number of instructions in a microsecond: one a nanosecond.
     pub const RATE: u64 = 1000;
 
-    /// Draws of a seed; a process runs `instructions_per_us` (1 or more) instructions in a microsecond.
+    /// Makes the schedule of a seed. A process runs `instructions_per_us` (1 or more) instructions in a
+    /// microsecond.
     #[must_use]
     pub fn new(seed: u64, instructions_per_us: u64) -> Self {
-        assert!(instructions_per_us > 0, "time passes while a process runs");
+        assert!(instructions_per_us > 0, "a process runs at least one instruction in a microsecond");
         Self { rng: Rng::new(seed), instructions_per_us, turns: 0 }
     }
 }
@@ -58,16 +61,17 @@ impl Schedule for BuiltIn {
     }
 }
 
-/// The length at a probability of `draw` / 2⁶⁴, in microseconds.
+/// Returns the length at a probability of `draw` / 2⁶⁴, in microseconds.
 ///
-/// Interpolated by halving, with square roots for the middle of logarithms: IEEE 754 rounds those alike on every
-/// machine, as it does not demand of logarithms and powers.
+/// The function interpolates by halving, and takes the middle of two logarithms by a square root. IEEE 754
+/// defines how square roots are rounded, so every machine gives the same result; it does not define this for
+/// logarithms and powers.
 fn microseconds(draw: u64) -> f64 {
     let percent = draw as f64 / 2f64.powi(64) * 100.0;
     let line = PREEMPTED.windows(2).find(|pair| percent < f64::from(pair[1].0)).unwrap_or(&PREEMPTED[2..]);
     let [(mut low, mut short), (mut high, mut long)] =
         [line[0], line[1]].map(|(percent, us)| (f64::from(percent), f64::from(us)));
-    // Outside of the line's ends: reflect the whole line, as often as needed, until it holds the place.
+    // Outside the line's ends, reflect the line as often as needed, until it contains the probability.
     while percent < low {
         (low, short, high, long) = (2.0 * low - high, short * short / long, low, short);
     }
@@ -85,7 +89,7 @@ fn microseconds(draw: u64) -> f64 {
     short
 }
 
-/// Enough for a length that is exact to one in 2⁴⁰ of the line.
+/// The number of halvings. The length is then exact to 2⁻⁴⁰ of the line.
 const HALVINGS: u32 = 40;
 
 #[cfg(test)]
@@ -99,7 +103,7 @@ mod tests {
             let found = at(f64::from(percent));
             assert!((found / f64::from(us) - 1.0).abs() < 1e-6, "{percent}%: {found}");
         }
-        // Halfway between two quantiles lies their geometric mean; the outer lines go on.
+        // The length halfway between two quantiles is their geometric mean. The outer lines are continued.
         assert!((at(70.0) / (1220f64 * 4054.0).sqrt() - 1.0).abs() < 1e-6);
         assert!((at(30.0) / (4f64 * 1220.0).sqrt() - 1.0).abs() < 1e-6);
         assert!((at(0.0) / (4.0 * (4f64 / 1220.0).powf(0.25)) - 1.0).abs() < 1e-6);
@@ -112,7 +116,7 @@ mod tests {
         let mut turns: Vec<u64> = (0..100_000).map(|_| schedule.turn(0)).collect();
         turns.sort_unstable();
         for (percent, us) in PREEMPTED {
-            // The share of turns below a quantile is within 5 standard deviations of what it should be.
+            // The share of turns below a quantile is within 5 standard deviations of the stated share.
             let (share, turn) = (f64::from(percent) / 100.0, u64::from(us) * 1000);
             let below = turns.partition_point(|&t| t < turn) as f64 / 1e5;
             assert!(

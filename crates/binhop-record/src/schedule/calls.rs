@@ -1,37 +1,38 @@
-//! Which system calls may wait, and for what: Linux, x86-64 (`arch/x86/entry/syscalls/syscall_64.tbl`).
+//! The system calls that may wait, and what they wait for: Linux, x86-64
+//! (`arch/x86/entry/syscalls/syscall_64.tbl`).
 
 use crate::piece::WaitsFor;
 
-/// What the file behind a call's first argument is.
+/// `Descriptor` is the kind of file behind a call's first argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descriptor {
-    /// A regular file or directory: its reads and writes do not wait for another process.
+    /// A regular file or a directory: reads and writes do not wait for another process.
     File,
-    /// A pipe, a socket, a terminal, an event: or it is not known.
+    /// A pipe, a socket, a terminal, an event, or an unknown file.
     Other,
 }
 
-/// How a call of the table waits.
+/// `WaitRule` says how a call of the table waits.
 #[derive(Clone, Copy)]
 enum WaitRule {
-    /// Always as said.
+    /// The call always may wait.
     Always(WaitsFor),
-    /// As said, unless the first argument is a regular file.
+    /// The call may wait unless its first argument is a regular file.
     UnlessFile(WaitsFor),
-    /// For a child, unless the argument of this position holds `WNOHANG`.
+    /// The call waits for a child unless the argument at this position holds `WNOHANG`.
     Child(usize),
-    /// A futex: as its operation (argument 1) says.
+    /// A futex waits if its operation (argument 1) waits.
     Futex,
-    /// `clone`: the parent waits if argument 0 holds `CLONE_VFORK`.
+    /// The parent waits in `clone` if argument 0 holds `CLONE_VFORK`.
     Clone,
-    /// `fcntl`: waits for a lock where argument 1 is one of the waiting commands.
+    /// `fcntl` waits for a lock if argument 1 is a waiting command.
     Lock,
 }
 
 use WaitRule::{Always, UnlessFile};
 use WaitsFor::{Given, Room};
 
-/// Number, name, rule; in order of the number. What is not here does not wait, or for a short time only.
+/// Number, name and rule, in order of the numbers. Other calls do not wait, or only for a short time.
 const CALLS: &[(u32, &str, WaitRule)] = &[
     (0, "read", UnlessFile(Given)),
     (1, "write", UnlessFile(Room)),
@@ -90,7 +91,7 @@ const FUTEX_WAITS: [u64; 5] = [0, 6, 9, 11, 13];
 /// `F_SETLKW` and `F_OFD_SETLKW` (`linux/fcntl.h`).
 const LOCK_WAITS: [u64; 2] = [7, 38];
 
-/// What a call may wait for, by its number and arguments as the program gave them.
+/// Returns what a call may wait for, by its number and the program's arguments.
 #[must_use]
 pub fn waits(number: u32, args: [u64; 6], descriptor: Descriptor) -> WaitsFor {
     let Ok(at) = CALLS.binary_search_by_key(&number, |call| call.0) else { return WaitsFor::Nothing };
@@ -105,7 +106,7 @@ pub fn waits(number: u32, args: [u64; 6], descriptor: Descriptor) -> WaitsFor {
     }
 }
 
-/// What a call may wait for where its arguments are not known: what it waits for if they let it.
+/// Returns what a call may wait for if its arguments are unknown: with some arguments it waits for this.
 #[must_use]
 pub fn kind(number: u32) -> WaitsFor {
     let Ok(at) = CALLS.binary_search_by_key(&number, |call| call.0) else { return WaitsFor::Nothing };
@@ -120,13 +121,13 @@ pub fn kind(number: u32) -> WaitsFor {
 /// `clone`, `fork`, `vfork`, `clone3`.
 const MAKE_CHILDREN: [u32; 4] = [56, 57, 58, 435];
 
-/// Whether a call may make a process.
+/// Returns whether a call may make a process.
 #[must_use]
 pub fn makes_children(number: u32) -> bool {
     MAKE_CHILDREN.contains(&number)
 }
 
-/// The name of a call that may wait.
+/// Returns the name of a call that may wait.
 #[must_use]
 pub fn name(number: u32) -> Option<&'static str> {
     CALLS.binary_search_by_key(&number, |call| call.0).ok().map(|at| CALLS[at].1)
@@ -148,20 +149,20 @@ mod tests {
 
     #[test]
     fn arguments_decide_where_the_number_does_not() {
-        let told = |number, args| waits(number, args, Descriptor::Other);
+        let of = |number, args| waits(number, args, Descriptor::Other);
         assert_eq!(waits(0, [3, 0, 0, 0, 0, 0], Descriptor::File), WaitsFor::Nothing);
-        assert_eq!(told(0, [3, 0, 0, 0, 0, 0]), WaitsFor::Given);
-        assert_eq!(told(1, [1, 0, 0, 0, 0, 0]), WaitsFor::Room);
-        assert_eq!(told(61, [u64::MAX, 0, 0, 0, 0, 0]), WaitsFor::Child);
-        assert_eq!(told(61, [u64::MAX, 0, 3, 0, 0, 0]), WaitsFor::Nothing);
-        assert_eq!(told(247, [0, 0, 0, 4, 0, 0]), WaitsFor::Child);
-        assert_eq!(told(247, [0, 0, 0, 5, 0, 0]), WaitsFor::Nothing);
-        assert_eq!(told(202, [0, 128, 0, 0, 0, 0]), WaitsFor::Given); // FUTEX_WAIT_PRIVATE
-        assert_eq!(told(202, [0, 129, 0, 0, 0, 0]), WaitsFor::Nothing); // FUTEX_WAKE_PRIVATE
-        assert_eq!(told(56, [0x4111, 0, 0, 0, 0, 0]), WaitsFor::Room);
-        assert_eq!(told(56, [0x0120_0011, 0, 0, 0, 0, 0]), WaitsFor::Nothing);
-        assert_eq!(told(72, [3, 7, 0, 0, 0, 0]), WaitsFor::Room);
-        assert_eq!(told(72, [3, 6, 0, 0, 0, 0]), WaitsFor::Nothing);
-        assert_eq!(told(5, [3, 0, 0, 0, 0, 0]), WaitsFor::Nothing);
+        assert_eq!(of(0, [3, 0, 0, 0, 0, 0]), WaitsFor::Given);
+        assert_eq!(of(1, [1, 0, 0, 0, 0, 0]), WaitsFor::Room);
+        assert_eq!(of(61, [u64::MAX, 0, 0, 0, 0, 0]), WaitsFor::Child);
+        assert_eq!(of(61, [u64::MAX, 0, 3, 0, 0, 0]), WaitsFor::Nothing);
+        assert_eq!(of(247, [0, 0, 0, 4, 0, 0]), WaitsFor::Child);
+        assert_eq!(of(247, [0, 0, 0, 5, 0, 0]), WaitsFor::Nothing);
+        assert_eq!(of(202, [0, 128, 0, 0, 0, 0]), WaitsFor::Given); // FUTEX_WAIT_PRIVATE
+        assert_eq!(of(202, [0, 129, 0, 0, 0, 0]), WaitsFor::Nothing); // FUTEX_WAKE_PRIVATE
+        assert_eq!(of(56, [0x4111, 0, 0, 0, 0, 0]), WaitsFor::Room);
+        assert_eq!(of(56, [0x0120_0011, 0, 0, 0, 0, 0]), WaitsFor::Nothing);
+        assert_eq!(of(72, [3, 7, 0, 0, 0, 0]), WaitsFor::Room);
+        assert_eq!(of(72, [3, 6, 0, 0, 0, 0]), WaitsFor::Nothing);
+        assert_eq!(of(5, [3, 0, 0, 0, 0, 0]), WaitsFor::Nothing);
     }
 }

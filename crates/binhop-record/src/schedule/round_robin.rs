@@ -1,8 +1,8 @@
-//! Equal turns, one after the other.
+//! Round robin: equal turns, one after the other.
 
 use super::{Ready, Schedule, longest_ago};
 
-/// Each process in turn for the same number of instructions.
+/// `RoundRobin` gives each process in turn the same number of instructions.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     quantum: u64,
@@ -10,7 +10,7 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// Turns of `quantum` instructions (1 or more).
+    /// Makes turns of `quantum` instructions (1 or more).
     #[must_use]
     pub fn new(quantum: u64) -> Self {
         assert!(quantum > 0, "a turn has at least one instruction");

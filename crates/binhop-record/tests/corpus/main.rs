@@ -1,4 +1,5 @@
-//! Words of the recorder's pipe that the decoder once fell over, and small sound ones that fuzzing starts from.
+//! The corpus of the recorder's pipe: words on which the decoder once failed, and small valid streams from
+//! which fuzzing starts.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod reader;

@@ -1,9 +1,9 @@
-//! The recorder's pipe as a function of bytes: it is understood, or refused with a reason. The fuzz target `pipe` calls this,
-//! and so does the test that walks the corpus.
+//! Reads the recorder's pipe from bytes: they are decoded, or refused with a reason. The fuzz target `pipe`
+//! and the test of the corpus call this function.
 
 use binhop_record::{FetchRows, read_pipe};
 
-/// Reads what one process image wrote, both ways.
+/// Reads the words of one process image with both kinds of fetch rows.
 pub fn read(bytes: &[u8]) {
     let run = read_pipe(bytes, FetchRows::Run);
     let instruction = read_pipe(bytes, FetchRows::Instruction);

@@ -1,5 +1,6 @@
-//! Generated recordings: processes that compute, talk through channels, fork, wait and end, each on a processor of its
-//! own. A generated recording holds what a recorder would have written of them, with true times.
+//! Generated recordings: processes that compute, talk through channels, fork, wait and end, each on a
+//! processor of its own. A generated recording holds what a recorder would have written of them, with true
+//! times.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,20 +16,20 @@ pub(crate) const CLONE: u32 = 56;
 pub(crate) const WAIT4: u32 = 61;
 pub(crate) const FUTEX: u32 = 202;
 
-/// A message's rows have this in the upper half of their address, then the channel, then its number.
+/// The row of a message that is sent: this bit, then the channel, then the message's number.
 pub(crate) const SENT: u64 = 1 << 40;
 pub(crate) const RECEIVED: u64 = 2 << 40;
-/// The row of a `wait4` that returned with a child: its process id in the lower half.
+/// The row of a `wait4` that returned with a child: this bit, and the child's process id in the lower half.
 pub(crate) const REAPED: u64 = 3 << 40;
 
-/// A process's pieces as they were recorded, and when each was.
+/// `Script` holds the pieces of a process as they were recorded, each with its time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
     pub(crate) pid: u64,
     pub(crate) pieces: Vec<(u64, Piece)>,
 }
 
-/// What was recorded, by process id; the first is the command's.
+/// The scripts of a recording, by process id. The first process is the command's.
 pub(crate) type Recording = BTreeMap<u64, Script>;
 
 enum State {
@@ -70,7 +71,7 @@ impl SimulatedProcess {
         self.script.pieces.push((self.time, piece));
     }
 
-    /// Some instructions, some with data; addresses never come twice in one process.
+    /// Adds instructions, some of them with data. An address never occurs twice in one process.
     fn compute(&mut self, runs: u64, length: u32) {
         let mut rows = EventBuilder::default();
         for run in 0..runs {
@@ -99,7 +100,7 @@ impl SimulatedProcess {
         self.state = State::Runs;
     }
 
-    /// A row that is known again.
+    /// Adds a row that the checks recognize.
     fn mark(&mut self, row: u64) {
         let mut rows = EventBuilder::default();
         rows.push(Op::Syscall, row, 8, 0);
@@ -108,7 +109,7 @@ impl SimulatedProcess {
     }
 }
 
-/// What the draws of a recording are asked for.
+/// `Draws` gives the random numbers of a recording.
 struct Draws {
     rng: Rng,
     next: u64,
@@ -121,19 +122,19 @@ impl Draws {
     }
 }
 
-/// How large a recording is.
+/// `Size` says how large a recording is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) processes: u64,
     pub(crate) channels: u64,
     pub(crate) steps: u32,
-    /// Whether waits for a child may be ended by a signal, too.
+    /// Whether a signal may also end a wait for a child.
     pub(crate) signals: bool,
 }
 
 struct Simulation {
     processes: Vec<SimulatedProcess>,
-    /// Messages sent and not received: when they arrive.
+    /// For each channel, the arrival times of the messages that were sent and not received.
     channels: Vec<VecDeque<u64>>,
     received: Vec<u64>,
     sent: Vec<u64>,
@@ -195,7 +196,8 @@ impl Simulation {
     }
 
     fn send(&mut self, at: usize, channel: usize) {
-        // What is sent was made before the call: the receiver may run while the sender is still in it.
+        // The message's row stands before the call, because the receiver may run while the sender is still in
+        // the call.
         let row = SENT | (channel as u64) << 32 | self.sent[channel];
         self.sent[channel] += 1;
         let process = &mut self.processes[at];
@@ -218,7 +220,7 @@ impl Simulation {
     }
 
     fn deliver(&mut self, reader: usize, channel: usize) {
-        let arrives = self.channels[channel].pop_front().expect("there is a message");
+        let arrives = self.channels[channel].pop_front().expect("the channel has a message");
         let row = RECEIVED | (channel as u64) << 32 | self.received[channel];
         self.received[channel] += 1;
         let process = &mut self.processes[reader];
@@ -271,7 +273,8 @@ impl Simulation {
         }
     }
 
-    /// Everybody waits: a signal ends one call. `false` if all have ended.
+    /// A signal ends the call of a process, because every process waits. Returns `false` if all processes
+    /// have ended.
     fn interrupt(&mut self) -> bool {
         let now = self.processes.iter().map(|process| process.time).max().unwrap_or(0) + 30_000;
         let signals = self.size.signals;
@@ -287,7 +290,7 @@ impl Simulation {
     }
 }
 
-/// A process with two threads that hand the processor to each other in calls.
+/// A process with two threads. The first leaves the processor in a call, the second involuntarily.
 pub(crate) fn with_threads() -> Script {
     let mut process = SimulatedProcess::new(100, None, 1000, 0);
     process.compute(3, 5);
@@ -301,10 +304,10 @@ pub(crate) fn with_threads() -> Script {
     process.script
 }
 
-/// The streams of a recording: as they are, or as they come.
+/// `ScriptedProcesses` gives the streams of a recording: complete, or as their pieces arrive.
 pub(crate) struct ScriptedProcesses {
     pub(crate) recording: Recording,
-    /// Pieces that come later, from a thread that plays the recorder.
+    /// The pieces that arrive later, from a thread in the recorder's place.
     pub(crate) arriving: Option<BTreeMap<u64, std::sync::mpsc::Receiver<Piece>>>,
 }
 

@@ -1,4 +1,4 @@
-//! The merge on made-up recordings: what it must keep, and the slow model it must equal.
+//! The merge of generated recordings: what it must keep, and the slow model that it must equal.
 
 #![allow(clippy::unwrap_used, reason = "in a test, to panic is to fail")]
 
@@ -50,7 +50,7 @@ fn is(row: &Row, op: Op) -> bool {
     row.0 == op as u8
 }
 
-/// Who made each row that is no switch.
+/// The process that made each row, switches aside.
 fn owners(rows: &[Row]) -> Vec<u32> {
     let mut running = 0;
     rows.iter()
@@ -71,7 +71,7 @@ fn own_rows(script: &Script) -> Vec<Row> {
     rows.flatten().collect()
 }
 
-/// What a recording is made from: a seed and its size.
+/// A generated recording is drawn from a seed and a size.
 fn recordings(signals: bool) -> impl Strategy<Value = (u64, Size)> {
     let drawn = (any::<u64>(), 1u64..9, 1u64..4, 1u32..60);
     drawn.prop_map(move |(seed, processes, channels, steps)| {
@@ -79,7 +79,7 @@ fn recordings(signals: bool) -> impl Strategy<Value = (u64, Size)> {
     })
 }
 
-/// Every process's rows are all there and in order, and its life is told.
+/// Checks that every process's rows are complete and in order, and that its fork and exit are there.
 fn check_lives(recording: &Recording, rows: &[Row], meta: &Meta) {
     let mut by_asid: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
     let (mut born, mut ended) = (vec![0], Vec::new());
@@ -113,7 +113,7 @@ fn check_lives(recording: &Recording, rows: &[Row], meta: &Meta) {
     }
 }
 
-/// Nothing is received before it is sent, and no child is waited for before it ended.
+/// Checks that nothing is received before it is sent, and that no wait returns before the child has ended.
 fn check_causes(rows: &[Row], meta: &Meta) {
     let asids: HashMap<u64, u64> =
         meta.processes.iter().map(|(&asid, process)| (process.pid.unwrap(), asid.into())).collect();
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn signals_that_end_a_wait_for_a_child_lose_nobody(drawn in recordings(true), seed: u64) {
+    fn signals_that_end_a_wait_for_a_child_lose_no_process(drawn in recordings(true), seed: u64) {
         let recording = simulate(drawn.0, drawn.1);
         let (rows, meta) = merged(&recording, short_turns(seed));
         check_lives(&recording, &rows, &meta);
@@ -169,13 +169,13 @@ proptest! {
     }
 
     #[test]
-    fn a_turn_that_is_over_was_no_longer_than_it_may_be(drawn in recordings(false), quantum in 30u64..3000) {
+    fn a_preempted_turn_used_up_its_quantum(drawn in recordings(false), quantum in 30u64..3000) {
         let recording = simulate(drawn.0, drawn.1);
         let (rows, _) = merged(&recording, Box::new(RoundRobin::new(quantum)));
         let mut ran = 0u64;
         for row in &rows {
             if is(row, Op::Switch) {
-                // A process that found nobody else at the end of its turn had another one.
+                // A process that was alone at the end of its turn had another turn.
                 if row.4 == Some(Cause::Involuntary as u64) {
                     prop_assert!(ran > quantum - 23, "{} of {}", ran, quantum);
                 }
@@ -190,7 +190,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
 
-    /// The recorder writes in the order of time; the merge may not need what comes after what it withholds.
+    /// The recorder writes in the order of time. The merge must not wait for a piece that comes after the
+    /// pieces it has not read.
     #[test]
     fn pieces_that_come_late_make_the_same_rows(drawn in recordings(false), seed: u64, pauses: u8) {
         let recording = simulate(drawn.0, drawn.1);
@@ -234,7 +235,7 @@ fn threads_of_a_process_are_switches_within_it() {
     assert_eq!(switches(&rows), expected);
 }
 
-/// Alone, a process that waits leaves the processor to nobody: a switch to itself.
+/// While the only process waits, the processor is idle: a switch to itself.
 #[test]
 fn an_idle_processor_is_a_switch_to_oneself() {
     let piece = |time, piece| (time, piece);
@@ -248,11 +249,12 @@ fn an_idle_processor_is_a_switch_to_oneself() {
     ];
     let recording = Recording::from([(5, Script { pid: 5, pieces })]);
     let (rows, _) = merged(&recording, short_turns(0));
-    // The first call took 20 µs, which is no wait yet.
+    // The first call took 20 µs, which does not count as a wait.
     assert_eq!(switches(&rows), [(0, 5, Some(0), Some(0))]);
 }
 
-/// A parent that waits for its child does not hold it up: the child's rows come before the parent's call returns.
+/// A parent that waits for its child does not delay the child: the child's rows come before the parent's call
+/// returns.
 #[test]
 fn a_parent_that_waits_for_a_child_is_not_waited_for() {
     let (sender, receiver) = channel::<Piece>();
@@ -266,7 +268,7 @@ fn a_parent_that_waits_for_a_child_is_not_waited_for() {
     let waits = binhop_record::WaitsFor::Child;
     sender.send(Piece::Enter { tid: 1, number: WAIT4, waits, time: 1 }).unwrap();
     let mut merge = Merge::new(Box::new(given), short_turns(0), Meta::default());
-    // The parent's stream says nothing more for now, and yet there are rows.
+    // The parent's stream has no further pieces yet, and the child's rows come nevertheless.
     let mut seen = 0;
     while seen < 90_000 {
         seen += merge.next_batch().unwrap().unwrap().len();
@@ -277,9 +279,10 @@ fn a_parent_that_waits_for_a_child_is_not_waited_for() {
     assert_eq!(rows.last().map(|row| (row.0, row.1)), Some((Op::Exit as u8, 0)));
 }
 
-/// A parent that waits for its child's program to start, and hears of the child when its call returns.
+/// A parent waits for its child's program to start, and its stream names the child only after the call's
+/// return.
 #[test]
-fn a_child_told_of_after_the_call_ran_since_the_call_began() {
+fn a_child_named_after_the_call_ran_since_the_call_began() {
     let (tid, number, waits) = (1, 58, binhop_record::WaitsFor::Room);
     let parent = vec![
         (0, Piece::Enter { tid, number, waits, time: 10 }),
@@ -347,7 +350,7 @@ fn the_error_of_a_process_follows_its_rows_and_stays() {
     let mut rows = Vec::new();
     let error = loop {
         match merge.next_batch() {
-            Ok(batch) => rows.extend(rows_of(&batch.expect("what is broken has no end"))),
+            Ok(batch) => rows.extend(rows_of(&batch.expect("the source fails before it ends"))),
             Err(error) => break error.to_string(),
         }
     };

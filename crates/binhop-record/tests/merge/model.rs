@@ -1,4 +1,5 @@
-//! The slow model: all pieces in memory, every time known, every question asked anew of everybody.
+//! The slow model of the merge: all pieces are in memory, every time is known, and every decision looks at
+//! every process.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use binhop_trace::event::Cause;
 use crate::generated::{Recording, WAIT4};
 use crate::{Row, is, rows_of};
 
-/// One thing a process does: a row, or what lies between rows.
+/// `Step` is one step of a process: a row, or an event between rows.
 #[derive(Clone)]
 enum Step {
     Row(Row),
@@ -44,7 +45,7 @@ impl ModelProcess {
                 Piece::Rows(batch) => steps.extend(rows_of(batch).map(Step::Row)),
                 &Piece::Enter { number, waits, time, .. } => steps.push(Step::Enter { number, waits, time }),
                 &Piece::Leave { number, time, result, .. } => {
-                    steps.push(Step::Leave { number, time, result })
+                    steps.push(Step::Leave { number, time, result });
                 }
                 &Piece::Time { time } => steps.push(Step::Time(time)),
                 &Piece::Fork { child } => steps.push(Step::Fork(child)),
@@ -68,7 +69,7 @@ impl ModelProcess {
         }
     }
 
-    /// Up to when it has done everything, knowing the future.
+    /// Returns the time before which the process does nothing more. The model knows the future.
     fn done_until(&self) -> u64 {
         match &self.steps[self.at] {
             _ if self.for_child && self.live_children > 0 && self.zombies == 0 => u64::MAX,
@@ -88,7 +89,7 @@ struct Model<'a> {
     turn: u64,
 }
 
-/// The merged rows of a recording.
+/// Returns the merged rows of a recording.
 pub(crate) fn merge(recording: &Recording, schedule: &mut dyn Schedule) -> Vec<Row> {
     let Some(&first) = recording.keys().next() else { return Vec::new() };
     let all = vec![ModelProcess::new(recording, first, None, 0)];
@@ -154,7 +155,7 @@ impl Model<'_> {
         self.all[me].at += 1;
     }
 
-    /// A call is judged as a whole when it is entered: the model knows when it returns.
+    /// Decides on a call when the process enters it, because the model knows when the call returns.
     fn enter(&mut self, number: u32, waits: WaitsFor, time: u64, schedule: &mut dyn Schedule) {
         let me = self.running;
         self.all[me].clock = self.all[me].clock.max(time);
@@ -192,7 +193,7 @@ impl Model<'_> {
             self.all.iter_mut().for_each(|process| process.for_child = false);
             done_until = self.living().map(|at| (at, self.all[at].done_until())).collect();
         }
-        let least = *done_until.values().min().expect("somebody lives");
+        let least = *done_until.values().min().expect("a process lives");
         let may_run = done_until.iter().filter(|&(&at, &time)| !self.all[at].waits || time <= least);
         let ready: Vec<Ready> =
             may_run.map(|(&at, _)| Ready { asid: at as u32, last_turn: self.all[at].last_turn }).collect();

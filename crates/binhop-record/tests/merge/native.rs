@@ -1,4 +1,4 @@
-//! The merge in the order of a native run: made-up ones, and a real one where that is permitted.
+//! The merge in the order of a native run: generated orders, and a real order where tracing is permitted.
 
 use binhop_record::schedule::Native;
 use binhop_record::schedule::native::{
@@ -12,7 +12,8 @@ use proptest::prelude::*;
 use crate::generated::{Recording, ScriptedProcesses};
 use crate::{Row, check_causes, check_lives, is, merged, recordings};
 
-/// The processes of a recording as a native run would have shown them: the same calls, less some.
+/// The processes of a recording as a native run would have shown them: the same calls, without every
+/// `skip`-th.
 fn processes(recording: &Recording, skip: usize) -> Vec<ObservedProcess> {
     let parent_of = |child: u64| {
         let made = |piece: &Piece| matches!(piece, Piece::Fork { child: made } if *made == child);
@@ -53,7 +54,7 @@ fn observed(recording: &Recording, turns: &[(usize, usize, u64, TurnEnd)], skip:
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever order is asked for, every process stays whole and every cause comes first.
+    /// In any native order every process is complete, and every cause comes before its effect.
     #[test]
     fn any_native_order_keeps_every_process_and_every_cause(
         drawn in recordings(false),
@@ -73,9 +74,9 @@ proptest! {
     }
 }
 
-/// Two processes that only compute and ask for their number are put in just the order that was observed.
+/// Two processes that only compute and call `getpid` get exactly the observed order.
 #[test]
-fn turns_end_where_they_ended() {
+fn turns_end_where_the_native_turns_ended() {
     let script = |pid: u64, child: Option<u64>| {
         let mut rows = binhop_trace::event::EventBuilder::default();
         (0..4000u64).for_each(|row| rows.push(Op::Fetch, row, 4, 1));
@@ -106,11 +107,11 @@ fn turns_end_where_they_ended() {
         ..ObservedOrder::default()
     };
     let (rows, _) = merged(&recording, Box::new(Native::new(observed)));
-    let mut told = Vec::new();
+    let mut switches = Vec::new();
     let mut instructions = 0;
     for row in &rows {
         if is(row, Op::Switch) {
-            told.push((instructions, row.1, row.4.unwrap()));
+            switches.push((instructions, row.1, row.4.unwrap()));
         }
         if is(row, Op::Fetch) {
             instructions += row.3;
@@ -118,14 +119,15 @@ fn turns_end_where_they_ended() {
     }
     let [call, fault, involuntary, exit] =
         [Cause::SystemCall, Cause::PageFault, Cause::Involuntary, Cause::Exit].map(|c| c as u64);
-    // After its call the first runs one instruction more: a turn that ends at a call ends before the next fetch but one.
-    assert_eq!(told, [(3000, 1, involuntary), (7000, 0, call), (8001, 1, fault), (12_001, 0, exit)]);
+    // The first process runs one more instruction after its call: such a turn ends before the second fetch
+    // after the call.
+    assert_eq!(switches, [(3000, 1, involuntary), (7000, 0, call), (8001, 1, fault), (12_001, 0, exit)]);
     let times: Vec<u64> = rows.iter().filter(|row| is(row, Op::Time)).map(|row| row.1).collect();
     assert_eq!(times, [0, 5000, 9000, 20_000, 30_000]);
 }
 
 #[test]
-fn a_schedule_that_is_none_is_refused() {
+fn a_text_that_is_not_a_schedule_is_refused() {
     for (text, value) in [
         ("{", "EOF while parsing an object at line 1 column 1"),
         (
@@ -149,10 +151,10 @@ fn a_real_native_run_is_observed() {
         return;
     }
     let command = ["sh", "-c", "head -c 300000 /dev/zero | sort | wc -c > /dev/null; true"].map(String::from);
-    let mut told = Vec::new();
-    let (observed, status) = capture(&command, |pid| told.push(pid)).unwrap();
+    let mut started = Vec::new();
+    let (observed, status) = capture(&command, |pid| started.push(pid)).unwrap();
     assert!(status.success());
-    assert_eq!(told.len(), 1, "the command's process, to pass signals on to");
+    assert_eq!(started.len(), 1, "the command's process gets the signals");
     assert_eq!(observed.processes.len(), 4, "sh, head, sort, wc");
     assert!(observed.processes.iter().skip(1).all(|process| process.parent == Some(0)));
     let calls = |process: usize, number| {
@@ -161,7 +163,7 @@ fn a_real_native_run_is_observed() {
     assert!(calls(0, 61) >= 3, "the shell waits for three children");
     let exits = observed.turns.iter().filter(|turn| turn.end == TurnEnd::Exit).count();
     assert!(exits >= 3 && observed.lost == 0, "{exits} exits, {} lost", observed.lost);
-    // The pipe is smaller than what head writes: somebody waited in a read or a write.
+    // `head` writes more than the pipe holds, so a process waited in a read or a write.
     assert!(observed.turns.iter().any(|turn| turn.end == TurnEnd::SystemCall));
     assert!(observed.turns.windows(2).all(|pair| pair[0].start <= pair[1].start));
     let (_, status) = capture(&["false".to_owned()], drop).unwrap();

@@ -1,28 +1,29 @@
-//! Where a recorded process is in its native run, told by the system calls it makes.
+//! Aligns a recorded process with its native run by the system calls that it makes.
 //!
-//! A recorded process makes the calls of its native run, and some more (no vDSO: the time is a call; another path
-//! of a loader). So each recorded call is the native one that comes next, or none. If three recorded calls in a row are
-//! no next ones, but stand in a row a little further on in the native run, the native run made calls that were not
-//! recorded, and is followed from there.
+//! A recorded process makes the calls of its native run, and some more (without a vDSO, reading the clock is
+//! a call; a loader may take another path). So a recorded call is the next native call, or it is a call of
+//! the recording alone. Sometimes three recorded calls in a row are not the next native calls, but occur in a
+//! row a little later in the native run. Then the native run made calls that were not recorded, and the
+//! position moves past them.
 
-/// Recorded calls that must agree in a row before native ones are passed over.
+/// The number of recorded calls that must agree in a row before native calls are skipped.
 const AGREE: usize = 3;
-/// Native calls that are looked at.
+/// The number of native calls that are searched.
 const AHEAD: usize = 64;
 
-/// A process's place in its native calls.
+/// `CallPosition` is a process's position in its native calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallPosition {
-    /// Native calls passed.
+    /// The number of native calls passed.
     pub(super) at: usize,
-    /// Recorded calls that were native ones.
+    /// The number of recorded calls that were native calls.
     pub(super) matched: u64,
-    /// The recorded calls since the last that was.
+    /// The last recorded calls that were not native calls.
     strays: Vec<u32>,
 }
 
 impl CallPosition {
-    /// The process makes a call: whether it is one of the native run.
+    /// Handles a call of the process. Returns whether it is a call of the native run.
     pub(super) fn enters(&mut self, number: u32, native: &[(u32, u64)]) -> bool {
         if native.get(self.at).is_some_and(|&(next, _)| next == number) {
             self.at += 1;
@@ -61,13 +62,13 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_only_the_recording_has_are_passed_over() {
+    fn calls_of_the_recording_alone_are_skipped() {
         assert_eq!(follow(&[1, 2, 3, 4], &[1, 2, 3, 4]), (4, 4));
         assert_eq!(follow(&[1, 2, 3, 4], &[9, 1, 228, 2, 228, 228, 3, 4]), (4, 4));
     }
 
     #[test]
-    fn calls_that_only_the_native_run_has_are_passed_over_once_three_agree() {
+    fn calls_of_the_native_run_alone_are_skipped_once_three_agree() {
         assert_eq!(follow(&[1, 7, 2, 3, 4, 5], &[1, 2, 3]), (1, 1));
         assert_eq!(follow(&[1, 7, 2, 3, 4, 5], &[1, 2, 3, 4, 5]), (6, 5));
         assert_eq!(follow(&[1, 7, 2, 3], &[1, 2, 5, 3, 6, 2, 3]), (1, 1));

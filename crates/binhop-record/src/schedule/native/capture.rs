@@ -1,4 +1,5 @@
-//! A run of the command under the kernel's own tracing (`Documentation/trace/ftrace.rst`), on one processor.
+//! Captures a run of the command with the kernel's tracing (`Documentation/trace/ftrace.rst`), on one
+//! processor.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -15,9 +16,9 @@ use binhop_base::{Problem, Result};
 
 use super::observed::{ObservedOrder, TraceParser};
 
-/// Where the kernel's tracing is mounted.
+/// The directories at which the kernel's tracing may be mounted.
 const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// What must be seen; the last where the machine has it.
+/// The events that are traced.
 const EVENTS: [&str; 5] = [
     "sched/sched_switch",
     "sched/sched_process_exec",
@@ -25,14 +26,14 @@ const EVENTS: [&str; 5] = [
     "raw_syscalls/sys_enter",
     "raw_syscalls/sys_exit",
 ];
-/// `O_NONBLOCK` of Linux (`asm-generic/fcntl.h`): the kernel's pipe has no end to wait for.
+/// `O_NONBLOCK` of Linux (`asm-generic/fcntl.h`). The kernel's pipe never ends, so a read must not wait.
 const O_NONBLOCK: i32 = 0o4000;
-/// Between two looks at a pipe that was empty: the buffer holds what a processor does in that time many times over.
+/// The pause after the pipe was empty. The buffer holds many times what a processor does in this time.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Room for events that have not been read yet: some 300,000.
+/// The size of the buffer: room for about 300,000 unread events.
 const BUFFER_KIB: &str = "32768";
 
-/// Why a native schedule cannot be observed here; `None`: it can.
+/// Returns why a native schedule cannot be observed here; `None` if it can.
 #[must_use]
 pub fn obstacle() -> Option<String> {
     let Some(tracing) = mounted() else {
@@ -46,8 +47,9 @@ pub fn obstacle() -> Option<String> {
     }
 }
 
-/// Runs a command natively, on one processor, and observes who of its processes runs when. Its input and output are
-/// ours. `started` is told its process id once it runs: requests to end are passed on to it.
+/// Runs a command natively, on one processor, and observes which of its processes runs when. The command's
+/// input and output are this process's. `started` gets the command's process id once the command runs, so
+/// that signals can be passed on.
 ///
 /// # Errors
 /// Tracing is not permitted; the command cannot be started.
@@ -65,35 +67,35 @@ pub fn capture(command: &[String], started: impl FnOnce(u32)) -> Result<(Observe
     let pipe = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(pipe).map_err(failed)?;
     let over = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&over);
-    let follow = thread::spawn(move || follow(pipe, &seen));
+    let reader = thread::spawn(move || read_trace(pipe, &seen));
     let ended = run(command, processor, &instance.path, started);
     let off = instance.write("tracing_on", "0");
     over.store(true, Ordering::Release);
     off.map_err(failed)?;
-    let follower = follow.join().expect("lines are read without a panic");
+    let parser = reader.join().expect("the reader does not panic");
     let status = ended.map_err(failed)?;
-    Ok((follower.finish(command.to_vec()), status))
+    Ok((parser.finish(command.to_vec()), status))
 }
 
-/// Reads the kernel's lines until there is none and the run is over.
-fn follow(pipe: File, over: &AtomicBool) -> TraceParser {
-    let (mut follower, mut lines, mut line) = (TraceParser::default(), BufReader::new(pipe), Vec::new());
+/// Reads the kernel's lines until the run is over and no line is left.
+fn read_trace(pipe: File, over: &AtomicBool) -> TraceParser {
+    let (mut parser, mut lines, mut line) = (TraceParser::default(), BufReader::new(pipe), Vec::new());
     loop {
         let last = over.load(Ordering::Acquire);
         match lines.read_until(b'\n', &mut line) {
             Ok(bytes) if bytes > 0 => {
-                // A program's name need not be text.
-                follower.line(String::from_utf8_lossy(&line).trim_end());
+                // A program's name may hold any bytes.
+                parser.line(String::from_utf8_lossy(&line).trim_end());
                 line.clear();
             }
-            _ if last => return follower,
-            _ => thread::sleep(PAUSE), // nothing was traced lately
+            _ if last => return parser,
+            _ => thread::sleep(PAUSE), // the pipe is empty
         }
     }
 }
 
-/// Runs the command on one processor. The shell that becomes the command says whom to trace, and starts it, so that
-/// nothing before is seen.
+/// Runs the command on one processor. A shell sets its own process as the process to trace, starts the
+/// tracing, and becomes the command, so that nothing before the command is traced.
 fn run(
     command: &[String],
     processor: u32,
@@ -104,7 +106,7 @@ fn run(
     let mut child = Command::new("taskset");
     child.args(["-c", &processor.to_string(), "sh", "-c", script, "sh"]).arg(instance).args(command);
     let mut child = child.spawn()?;
-    started(child.id()); // taskset and the shell become the command: its id stays
+    started(child.id()); // taskset and the shell become the command, and the id stays
     child.wait()
 }
 
@@ -112,7 +114,7 @@ fn mounted() -> Option<PathBuf> {
     TRACING.iter().map(PathBuf::from).find(|path| path.join("instances").is_dir())
 }
 
-/// The last processor this process may run on.
+/// Returns the last processor on which this process may run.
 fn processor() -> std::io::Result<u32> {
     let status = fs::read_to_string("/proc/self/status")?;
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
@@ -120,7 +122,7 @@ fn processor() -> std::io::Result<u32> {
     Ok(last.unwrap_or(0))
 }
 
-/// A trace of our own beside whatever else is traced; removed in the end.
+/// `Instance` is a separate instance of the kernel's tracing. It is removed at the end.
 struct Instance {
     path: PathBuf,
 }
@@ -150,7 +152,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // What is left behind when it cannot be removed is an empty buffer.
+        // If the instance cannot be removed, an empty buffer stays behind.
         let _ = fs::remove_dir(&self.path);
     }
 }

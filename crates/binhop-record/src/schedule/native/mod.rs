@@ -1,13 +1,16 @@
-//! The order between processes as it was in a run without a recorder.
+//! The native schedule: the order between processes as it was in a run without the recorder.
 //!
-//! The native run is a list of turns: which process, up to which of its system calls and how long after it, why it left.
-//! **Processes** are the same if they descend from the command in the same way: the second child of the first child.
-//! **A turn's end** is found in the recording by the system call; what lies after it is time, which becomes instructions at the rate
-//! at which the process ran so far, in instructions recorded a microsecond observed, and starts afresh at each call.
-//! **The next turn** is the first in the list that is not over yet and whose process may run; one whose process
-//! must wait for something in the recording is passed over for as long, and lost if the process gets past it
-//! otherwise. Where none of the next `AHEAD` can be followed, the one whose turn is longest ago runs for
-//! a millisecond.
+//! The native run is a list of turns. A turn names its process, the last system call that the process
+//! entered, how long the process ran after this call, and why it left.
+//! **Processes** correspond if they descend from the command in the same way: the second child of the first
+//! child, for example.
+//! **A turn's end** is found in the recording by the system call. The time after the call becomes
+//! instructions, at the rate of the process so far: instructions recorded for each microsecond observed. The
+//! count starts anew at each call.
+//! **The next turn** is the first turn in the list that is not over and whose process may run. A turn is
+//! skipped while its process must wait in the recording, and dropped if the process gets past it in the
+//! meantime. If none of the next `AHEAD` turns can be followed, the process whose last turn is longest ago
+//! runs for a millisecond.
 
 mod align;
 mod capture;
@@ -23,41 +26,41 @@ use align::CallPosition;
 pub use capture::{capture, obstacle};
 pub use observed::{ObservedOrder, ObservedProcess, ObservedTurn, TurnEnd};
 
-/// Turns that are looked at.
+/// The number of turns that are searched.
 const AHEAD: usize = 256;
-/// A turn where none was observed, in microseconds.
+/// The length of a turn that was not observed, in microseconds.
 const UNKNOWN: u64 = 1000;
 
-/// A schedule that follows an observed one.
+/// `Native` is a schedule that follows an observed order.
 pub struct Native {
     observed: ObservedOrder,
     turns: VecDeque<ObservedTurn>,
     total: usize,
     followed: u64,
-    /// The observed process behind an address space, and its children so far.
+    /// For each address space, its observed process and the number of its children so far.
     known: HashMap<u32, (usize, u32)>,
     processes: Vec<ProcessProgress>,
-    /// The turn that is followed now.
+    /// The turn that is followed now; `None` if no turn can be followed.
     current: Option<ObservedTurn>,
     time: u64,
 }
 
-/// How far an observed process got in the recording.
+/// `ProcessProgress` says how far an observed process has come in the recording.
 #[derive(Clone, Debug, Default)]
 struct ProcessProgress {
     position: CallPosition,
-    /// Its address space, while it lives.
+    /// The address space, while the process lives.
     asid: Option<u32>,
-    /// Instructions it had run at its last call of the native run.
+    /// The instructions that the process had run at its last native call.
     instructions: u64,
-    /// Instructions and microseconds between calls of both runs so far.
+    /// The instructions recorded and the microseconds observed between native calls, so far.
     between: (u64, u64),
-    /// Instructions it ran in turns since.
+    /// The instructions that the process has run so far.
     now: u64,
 }
 
 impl ProcessProgress {
-    /// Instructions in so many microseconds.
+    /// Returns the number of instructions in `us` microseconds.
     fn instructions_in(&self, us: u64) -> u64 {
         let (instructions, micros) = self.between;
         let rate =
@@ -65,7 +68,7 @@ impl ProcessProgress {
         u64::try_from(u128::from(us) * rate.max(1)).unwrap_or(u64::MAX).max(1)
     }
 
-    /// Whether it got past a turn.
+    /// Returns whether the process has passed the end of a turn.
     fn is_past(&self, turn: &ObservedTurn) -> bool {
         let ran = self.now - self.instructions;
         match turn.end {
@@ -80,7 +83,7 @@ impl ProcessProgress {
 }
 
 impl Native {
-    /// Follows what was observed.
+    /// Makes a schedule that follows an observed order.
     #[must_use]
     pub fn new(observed: ObservedOrder) -> Self {
         let turns: VecDeque<ObservedTurn> = observed.turns.iter().cloned().collect();
@@ -89,7 +92,7 @@ impl Native {
         Self { observed, turns, total, followed: 0, known: HashMap::new(), processes, current: None, time: 0 }
     }
 
-    /// Reads what was saved with [`Native::save`].
+    /// Reads the text that [`Native::save`] wrote.
     ///
     /// # Errors
     /// The text is not a schedule.
@@ -112,16 +115,16 @@ impl Native {
         Ok(Self::new(observed))
     }
 
-    /// What was observed, as JSON.
+    /// Returns an observed order as JSON.
     #[must_use]
     pub fn save(observed: &ObservedOrder) -> String {
         serde_json::to_string(observed).expect("plain data becomes JSON")
     }
 
-    /// The child of an observed process that was born as its `nth`.
+    /// Returns the `nth` child of an observed process.
     fn child(&self, parent: usize, nth: u32) -> Option<usize> {
         let children =
-            self.observed.processes.iter().enumerate().filter(|(_, one)| one.parent == Some(parent));
+            self.observed.processes.iter().enumerate().filter(|(_, process)| process.parent == Some(parent));
         children.map(|(at, _)| at).nth(nth as usize)
     }
 
@@ -204,7 +207,7 @@ impl Schedule for Native {
         progress.instructions = progress.now;
         let turn = self.current.as_ref().filter(|turn| turn.process == at)?;
         match turn.end {
-            _ if progress.position.at > turn.calls => Some(1), // it got past the turn's end
+            _ if progress.position.at > turn.calls => Some(1), // the process has passed the turn's end
             _ if progress.position.at < turn.calls => None,
             TurnEnd::SystemCall => Some(0),
             TurnEnd::Exit => None,

@@ -1,64 +1,65 @@
-//! What a native run showed, and how it is read out of the kernel's lines.
+//! The observed order of a native run, and the parser that reads it from the kernel's trace.
 
 use std::collections::HashMap;
 
 use binhop_trace::event::Cause;
 use serde::{Deserialize, Serialize};
 
-/// The order in which the processes of a command ran on one processor, without a recorder.
+/// `ObservedOrder` is the order in which the processes of a command ran on one processor, without a recorder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedOrder {
     /// The command.
     pub command: Vec<String>,
-    /// Its processes, the command's own first, in order of birth.
+    /// The processes, the command's own first, in the order in which they were made.
     pub processes: Vec<ObservedProcess>,
-    /// Who ran, in order of time.
+    /// The turns, in order of time.
     #[serde(rename = "runs")]
     pub turns: Vec<ObservedTurn>,
-    /// Events that the kernel lost.
+    /// The number of events that the kernel lost.
     pub lost: u64,
 }
 
-/// A process of the native run.
+/// `ObservedProcess` is a process of the native run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedProcess {
-    /// Its parent's place in the list.
+    /// The parent's place in the list of processes.
     pub parent: Option<usize>,
-    /// The system calls it made, in order: number, and microseconds it ran since the call before returned.
+    /// The system calls, in order: the number, and the microseconds that the process ran since the call
+    /// before returned.
     pub calls: Vec<(u32, u64)>,
 }
 
-/// A process had the processor.
+/// `ObservedTurn` is a time in which one process had the processor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedTurn {
-    /// Its place in the list of processes.
+    /// The process's place in the list of processes.
     pub process: usize,
-    /// Microseconds since the command began.
+    /// The turn's start, in microseconds since the command began.
     pub start: u64,
-    /// The system calls it had entered when it left.
+    /// The number of system calls that the process had entered when it left.
     pub calls: usize,
-    /// Microseconds it had run since the last of them returned; 0 inside it.
+    /// The microseconds that the process had run since its last call returned; 0 if it left inside the call.
     pub ran: u64,
-    /// Why it left.
+    /// Why the process left the processor.
     pub end: TurnEnd,
 }
 
-/// Why a process left the processor.
+/// `TurnEnd` says why a process left the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TurnEnd {
-    /// It waited in the last call it entered.
+    /// The process waited in the last call that it entered.
     SystemCall,
-    /// It waited outside of a call: for a page.
+    /// The process waited outside a call, for a page.
     PageFault,
-    /// It could have run on.
+    /// The process could have run on.
     Involuntary,
-    /// It ended.
+    /// The process ended.
     Exit,
 }
 
 impl TurnEnd {
-    /// As a trace tells it.
+    /// Returns the cause that a trace's switch has.
     #[must_use]
     pub const fn cause(self) -> Cause {
         match self {
@@ -70,25 +71,25 @@ impl TurnEnd {
     }
 }
 
-/// A thread that is followed.
+/// `Thread` is a thread of the command.
 #[derive(Clone, Copy)]
 struct Thread {
     process: usize,
     in_call: bool,
 }
 
-/// Follows the lines of the kernel's trace (`Documentation/trace/ftrace.rst`) of one processor.
+/// `TraceParser` reads the lines of the kernel's trace (`Documentation/trace/ftrace.rst`) of one processor.
 #[derive(Default)]
 pub(super) struct TraceParser {
     threads: HashMap<u32, Thread>,
     observed: ObservedOrder,
-    /// When the command's own program began, in microseconds.
+    /// The time at which the command's own program began, in microseconds.
     began: Option<u64>,
-    /// Who runs, since when it ran outside of a call, and what of that lies before the last switch.
+    /// The thread that runs, the start of its turn, and the time from which its run outside calls is counted.
     running: Option<u32>,
     turn_start: u64,
     since: u64,
-    /// Microseconds each process ran since its last call returned.
+    /// The microseconds that each process ran since its last call returned, without the time since `since`.
     ran: Vec<u64>,
 }
 
@@ -107,7 +108,7 @@ impl TraceParser {
 
     fn event(&mut self, pid: u32, time: u64, event: &str, rest: &str) {
         if self.began.is_none() {
-            // Before the command's own program begins there is only what starts it.
+            // The events before the command's own program belong to the shell that starts it.
             if event == "sched_process_exec" {
                 self.began = Some(time);
                 self.observed.processes.push(ObservedProcess::default());
@@ -154,7 +155,7 @@ impl TraceParser {
         } else {
             parent
         };
-        // It begins inside the call that made it.
+        // The trace may show the return from the call that made it.
         self.threads.insert(born, Thread { process, in_call: false });
     }
 
@@ -188,7 +189,7 @@ impl TraceParser {
             ran: if in_call { 0 } else { self.ran[process] },
             end,
         };
-        // Somebody from outside had the processor for a while: that is no switch of the command's.
+        // If a foreign process had the processor in between, the turn goes on.
         match self.observed.turns.last_mut() {
             Some(last) if last.process == process && last.end == TurnEnd::Involuntary => {
                 *last = ObservedTurn { start: last.start, ..turn };
@@ -202,15 +203,17 @@ impl TraceParser {
     }
 }
 
-/// Thread, microseconds, event and its text of a line such as `  cc1-77  [001] d..2.  4728.026911: sys_exit: NR 3 = 0`.
+/// Returns the thread, the microseconds, the event and its text of a line such as
+/// `  cc1-77  [001] d..2.  4728.026911: sys_exit: NR 3 = 0`.
 fn split(line: &str) -> Option<(u32, u64, &str, &str)> {
-    // A program's name may hold anything; the thread's number is the one before the processor's.
+    // A program's name may hold any character. The thread's number stands before the processor's number.
     let (pid, rest) = line.match_indices(" [").find_map(|(at, _)| {
         let (task, rest) = line.split_at(at);
         let processor = rest.get(2..6)?;
-        let is_one = processor.ends_with(']') && processor[..3].bytes().all(|byte| byte.is_ascii_digit());
+        let is_processor =
+            processor.ends_with(']') && processor[..3].bytes().all(|byte| byte.is_ascii_digit());
         let pid = task.trim_end().rsplit_once('-')?.1.parse().ok()?;
-        is_one.then_some((pid, rest))
+        is_processor.then_some((pid, rest))
     })?;
     let (_, rest) = rest.split_once("] ")?;
     let mut words = rest.trim_start().splitn(2, ' ');
@@ -249,10 +252,10 @@ CPU:1 [LOST 12 EVENTS]
 ";
 
     #[test]
-    fn the_kernels_lines_become_runs() {
-        let mut follower = TraceParser::default();
-        LINES.lines().for_each(|line| follower.line(line));
-        let observed = follower.finish(vec!["sh".into()]);
+    fn the_kernels_lines_become_turns() {
+        let mut parser = TraceParser::default();
+        LINES.lines().for_each(|line| parser.line(line));
+        let observed = parser.finish(vec!["sh".into()]);
         assert_eq!(observed.lost, 12);
         assert_eq!(observed.processes[0].calls, [(56, 40), (61, 50)]);
         assert_eq!(
@@ -261,7 +264,7 @@ CPU:1 [LOST 12 EVENTS]
         );
         let turn = |process, start, calls, ran, end| ObservedTurn { process, start, calls, ran, end };
         let expected = [
-            turn(0, 0, 2, 0, TurnEnd::SystemCall), // another program's turn in between does not show
+            turn(0, 0, 2, 0, TurnEnd::SystemCall), // a foreign program's turn in between is not shown
             turn(1, 230, 0, 20, TurnEnd::PageFault),
             turn(1, 300, 1, 0, TurnEnd::Exit),
             turn(0, 310, 2, 10, TurnEnd::Involuntary),
@@ -270,14 +273,14 @@ CPU:1 [LOST 12 EVENTS]
     }
 
     #[test]
-    fn lines_that_are_none_of_ours_are_passed_over() {
-        let mut follower = TraceParser::default();
+    fn lines_of_another_form_are_ignored() {
+        let mut parser = TraceParser::default();
         for line in
             ["", "# tracer: nop", "x-1 [001", "x-1 [001] d 1.2: a: b", "CPU:0 [LOST EVENTS]", "-[000] "]
         {
-            follower.line(line);
+            parser.line(line);
         }
-        let observed = follower.finish(Vec::new());
+        let observed = parser.finish(Vec::new());
         assert_eq!((observed.turns.len(), observed.lost), (0, 1));
     }
 }

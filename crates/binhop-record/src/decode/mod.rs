@@ -1,9 +1,10 @@
-//! Words of the recorder's pipe become pieces of a process's stream.
+//! The decoder: it turns the words of a recorder's pipe into pieces of a process's stream.
 //!
-//! **Counting rules** are the recorder's (`recorder/instrument.c`). A system call's main range is its longest; the
-//! others follow as range rows, `count` 1 where the kernel read and 2 where it wrote. What a call reports beyond its
-//! result (the whole buffer of a short receive) is cut to the result. A call that fails moved nothing, though the kernel may
-//! have read what it was given. Messages come cut: only the recorder knows which of their ranges are buffers.
+//! **Counting rules.** Those of instructions and data stand in `recorder/instrument.c`. The longest range of
+//! a system call is its main range. The other ranges follow as range rows: `count` is 1 where the kernel read
+//! and 2 where it wrote. A range that is longer than the call's result (the whole buffer of a short receive)
+//! is cut to the result. A call that fails moved nothing, though the kernel may have read its arguments. The
+//! recorder itself cuts the ranges of messages, because only the recorder knows which of them are buffers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,16 +19,17 @@ use crate::piece::Piece;
 use crate::schedule::calls::{Descriptor, waits};
 use crate::wire;
 
-/// A batch of rows is handed on when it has so many.
+/// A batch of rows becomes a piece when it has so many rows.
 const BATCH_ROWS: usize = 1 << 16;
-/// The pages that mappings are counted in. The recorder knows one platform.
+/// The size of the pages in which mappings are counted. The recorder supports one platform.
 pub(crate) const PAGE: u64 = 4096;
-/// Words to feed at once: one that says that a block ran may make thousands of rows.
+/// The number of words to feed at once. One word, which says that a block ran, may make thousands of rows.
 pub(crate) const FEED_WORDS: usize = 1 << 10;
-/// No record is longer: a call of 1200 ranges, a path, or a superblock's items.
+/// The most words of a record. The longest records are a call of 1200 ranges, a path, and a superblock's
+/// items.
 const MAX_RECORD_WORDS: u64 = 16 << 10;
 
-/// Decodes the stream of one process.
+/// `Decoder` decodes the stream of one process.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     blocks: CodeBlocks,
@@ -36,16 +38,16 @@ pub(crate) struct Decoder {
     areas: Areas,
     catalog: Arc<Mutex<Catalog>>,
     pieces: VecDeque<Piece>,
-    /// What each child knows that was made since [`Decoder::take_children`] was asked.
+    /// The children that were forked since the last [`Decoder::take_children`]: process id and decoder.
     children: Vec<(u64, Decoder)>,
-    /// Words of a record or run that the last chunk cut in two.
+    /// The first words of a record or run whose other words come with the next chunk.
     rest: Vec<u64>,
-    /// The program that runs, and whether its references are wanted; none before it starts.
+    /// The program that runs, and whether its references are wanted. `None` before it starts.
     program: Option<(String, bool)>,
-    /// The segment of the heap and where it starts, once there is one.
+    /// The segment of the heap and the heap's first address, once there is a heap.
     heap: Option<(u64, u64)>,
     ended: bool,
-    /// Words read before, for errors.
+    /// The number of words decoded so far, for errors.
     read: u64,
 }
 
@@ -67,12 +69,14 @@ impl Decoder {
         }
     }
 
-    /// The processes that were made, by their ids, each with the decoder of its stream.
+    /// Takes the children that were forked since the last call: process id, and the decoder of the child's
+    /// stream.
     pub(crate) fn take_children(&mut self) -> Vec<(u64, Decoder)> {
         std::mem::take(&mut self.children)
     }
 
-    /// The decoder of a process that this one makes just now: it knows what this one knows.
+    /// Returns the decoder of a child that is forked now: it knows the blocks, mappings and program of its
+    /// parent.
     fn child(&mut self) -> Self {
         Self {
             blocks: self.blocks.child(),
@@ -83,37 +87,38 @@ impl Decoder {
         }
     }
 
-    /// The program that runs.
+    /// Returns the name of the program that runs.
     pub(crate) fn command(&self) -> &str {
         self.program.as_ref().map_or("", |(name, _)| name)
     }
 
-    /// The process said that it ended.
+    /// Returns whether the process said that it ended.
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// The next piece that is complete.
+    /// Takes the next complete piece.
     pub(crate) fn piece(&mut self) -> Option<Piece> {
         self.pieces.pop_front()
     }
 
-    /// Another image of the process starts to write: it describes its own blocks.
+    /// Prepares for another image of the process. A new image describes its own blocks.
     pub(crate) fn new_image(&mut self) {
         self.rest.clear();
         self.blocks = CodeBlocks::new(self.fetch);
     }
 
-    /// The image writes no more: what is open ends. Words of a record that was cut off are dropped.
+    /// Ends an image that writes no more. Open rows become a piece; the words of an incomplete record are
+    /// dropped.
     pub(crate) fn image_ends(&mut self) {
         self.rest.clear();
         self.end_rows();
     }
 
-    /// Takes the next words.
+    /// Decodes the next words.
     ///
     /// # Errors
-    /// What no recorder writes: which word, and why.
+    /// A word is none that a recorder writes: the error says which word, and why.
     pub(crate) fn feed(&mut self, words: &[u64]) -> Result<(), String> {
         if self.rest.is_empty() {
             let taken = self.decode(words)?;
@@ -128,7 +133,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes whole runs and records; how many words they were.
+    /// Decodes complete runs and records. Returns the number of their words.
     fn decode(&mut self, words: &[u64]) -> Result<usize, String> {
         let mut at = 0;
         while let Some(&word) = words.get(at) {
@@ -167,7 +172,7 @@ impl Decoder {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finished rows become a piece.
+    /// Makes a piece of the finished rows.
     fn flush_rows(&mut self) {
         if !self.rows.is_empty() {
             let room = if self.rows.len() < BATCH_ROWS { 64 } else { BATCH_ROWS };
@@ -175,19 +180,20 @@ impl Decoder {
         }
     }
 
-    /// Everything up to here becomes a piece, so that a point may follow.
+    /// Makes a piece of all rows so far, so that a piece of another kind may follow.
     fn end_rows(&mut self) {
         self.rows.end_run();
         self.flush_rows();
     }
 
-    fn push(&mut self, point: Piece) {
+    /// Appends a piece that is not rows.
+    fn push(&mut self, piece: Piece) {
         self.end_rows();
-        self.pieces.push_back(point);
+        self.pieces.push_back(piece);
     }
 }
 
-/// Records, by their kind. An error says what is wrong with one.
+/// The decoding of records, by their kind. An error says what is wrong with the record.
 impl Decoder {
     fn record(&mut self, kind: u64, words: &[u64]) -> Result<(), String> {
         match (kind, words) {
@@ -209,7 +215,7 @@ impl Decoder {
             }
             (wire::TIME, &[time]) => self.push(Piece::Time { time }),
             (wire::FILE, [device, inode, path @ ..]) => {
-                self.catalog().name_file((*device, *inode), &text(path)?)
+                self.catalog().name_file((*device, *inode), &text(path)?);
             }
             (wire::MAP, &[start, bytes, flags, device, inode, offset]) => {
                 self.maps(start, bytes, flags, (device, inode), offset)?;
@@ -247,7 +253,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// A program starts: after another one, it takes its place.
+    /// Starts a program. If another program ran before, the new program replaces it (exec).
     fn starts(&mut self, command: String, wanted: bool) {
         if self.program.replace((command.clone(), wanted)).is_some() {
             self.areas = Areas::default();
@@ -256,7 +262,7 @@ impl Decoder {
         }
     }
 
-    /// A row that is no reference, if the program's are wanted.
+    /// Adds a row that is not a reference, if the program's rows are wanted.
     fn event(&mut self, op: Op, addr: u64, size: u32, count: u32, args: [Option<u64>; 2]) {
         if self.program.as_ref().is_none_or(|(_, wanted)| *wanted) {
             self.rows.event(op, addr, size, count, args);
@@ -268,7 +274,8 @@ impl Decoder {
         let result = words[2] as i64;
         self.push(Piece::Leave { tid, number, time: words[1], result });
         let (buffer, device, inode, offset) = (words[3], words[4], words[5], words[6]);
-        // Of vectors the first range is the list of them; they are read in order, up to the result.
+        // The first range of a vectored call is the list of its buffers. The buffers are read in order, up to
+        // the result.
         let is_vector = READS_VECTORS.contains(&number);
         let mut left = u64::try_from(result).unwrap_or(0);
         let mut listed = false;
@@ -337,7 +344,7 @@ impl Decoder {
         self.event(Op::Map, start, area.flags, pages(start, area.end), args);
     }
 
-    /// Only what is mapped is unmapped: a program may name more.
+    /// Unmaps only what is mapped: a program may name a larger range.
     fn unmaps(&mut self, start: u64, end: u64) {
         for (from, area) in self.areas.cut(start, end) {
             self.event(Op::Unmap, from, 0, pages(from, area.end), [None, None]);
@@ -353,8 +360,9 @@ impl Decoder {
         }
     }
 
-    /// The pages of a segment keep their identity where they move; anonymous memory is new there. A segment of its own would not
-    /// help: what was written in a private mapping is the space's own page at its address, and no event moves that.
+    /// Moves mappings. The pages of a segment keep their identity when they move; anonymous memory counts as
+    /// new at its new place. A segment for anonymous memory would not help: a page that was written in a
+    /// private mapping belongs to the address space at its address, and no event moves such a page.
     fn moves(&mut self, from: u64, end: u64, to: u64) {
         for (start, area) in self.areas.parts(from, end) {
             let place = to.wrapping_add(start - from);
@@ -363,25 +371,26 @@ impl Decoder {
     }
 }
 
-/// Words of a call's record before its ranges.
+/// The number of words in a call's record before the ranges.
 const CALL_WORDS: usize = 7;
 
-/// `count` of a range row: what the kernel did there.
+/// `count` of a range row: the kernel read the range, or wrote it.
 const READ: u32 = 1;
 const WRITTEN: u32 = 2;
 
-/// Calls that move at most their result's bytes of the buffer in their second argument, by their numbers on x86-64: read,
-/// write, pread64, pwrite64, sendto, recvfrom.
+/// The calls that move at most as many bytes as their result, of the buffer in their second argument. Numbers
+/// of x86-64: read, write, pread64, pwrite64, sendto, recvfrom.
 const MOVES_A_BUFFER: [u32; 6] = [0, 1, 17, 18, 44, 45];
 
-/// Calls that read at most their result's bytes of a list of buffers: writev, pwritev, pwritev2.
+/// The calls that read at most as many bytes as their result, of a list of buffers: writev, pwritev,
+/// pwritev2.
 const READS_VECTORS: [u32; 3] = [20, 296, 328];
 
 fn thread_and_call(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, wire::low(word) as u32)
 }
 
-/// The end of a range of whole pages below 2^63: a user's.
+/// Returns the end of a range. The range must be whole pages of a user's addresses, which lie below 2^63.
 fn end_of(start: u64, bytes: u64) -> Result<u64, String> {
     let whole =
         start.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE) && bytes / PAGE <= u64::from(u32::MAX);
@@ -393,10 +402,10 @@ fn pages(start: u64, end: u64) -> u32 {
     ((end - start) / PAGE) as u32
 }
 
-/// Reads the bytes of one image's pipe, whatever they are: how many rows they make. For tests.
+/// Decodes arbitrary bytes as one image's pipe and returns the number of rows. For tests.
 ///
 /// # Errors
-/// What no recorder writes: which word, and why.
+/// A word is none that a recorder writes: the error says which word, and why.
 #[doc(hidden)]
 pub fn read_pipe(bytes: &[u8], fetch: FetchRows) -> Result<u64, String> {
     let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
@@ -412,7 +421,7 @@ pub fn read_pipe(bytes: &[u8], fetch: FetchRows) -> Result<u64, String> {
     Ok(rows)
 }
 
-/// A string: its length in bytes, its bytes.
+/// Returns the string of these words: its length in bytes, then its bytes.
 fn text(words: &[u64]) -> Result<String, String> {
     let (length, words) = words.split_first().ok_or("a text without a length")?;
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
