@@ -1,9 +1,10 @@
-/* What ran: each superblock is cut into straight-line blocks at its ways out, each block is described once, and generated code
-   notes that it ran and at which addresses it referred to data.
+/* The instrumentation: it cuts each superblock into straight-line blocks at its exits, and describes each block once.
+   Generated code stores a word when a block runs, and the address of each data reference.
 
-   Counting rules. An instruction is one fetch each time it starts (each iteration of a repeated string instruction
-   starts it again). Loads and stores are the program's, of their full size; a load and a store of the same bytes by one instruction,
-   next to each other, are one modify. A reference that depends on a condition counts when it holds.
+   Counting rules. An instruction is one fetch each time it starts; each iteration of a repeated string instruction starts
+   it again. Loads and stores are the program's, with their full size. If an instruction loads and then stores the same
+   bytes, with no reference in between, they are one modify. A reference that depends on a condition counts if the condition
+   holds.
 
    This file is part of binhop's recorder. SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pub_tool_basics.h"
@@ -12,7 +13,7 @@
 #include "pub_tool_tooliface.h"
 #include "recorder.h"
 
-/* More items than a superblock can have: 60 or so instructions of a few references each. */
+/* A superblock has fewer items: about 60 instructions with a few references each. */
 #define MOST_ITEMS 4096
 
 Bool BH_(wanted) = True;
@@ -22,17 +23,17 @@ UInt BH_(blocks) = 0;
 typedef struct {
    IRSB *out;
    IRTypeEnv *types;
-   /* The cursor when the superblock started; generated code stores relative to it. */
+   /* The cursor at the start of the superblock. Generated code stores relative to it. */
    IRTemp base;
    Bool started;
-   /* Words noted so far, and when the cursor was last stored. */
+   /* The number of words stored so far, and their number when the cursor was last updated. */
    UInt words, stored;
-   /* The open block: its items, whether there is one. */
+   /* Whether a block is open, its number and its items. */
    Bool open;
    UInt number;
    UInt items;
    ULong item[MOST_ITEMS];
-   /* The address of the last item, if that is a load: it may become a modify. */
+   /* The address of the last item if the item is a load, which may become a modify. */
    IRExpr *load_address;
 } Superblock;
 
@@ -47,7 +48,7 @@ static IRExpr *assign(Superblock *sb, IRType type, IRExpr *value)
 
 static IRExpr *number(ULong value) { return IRExpr_Const(IRConst_U64(value)); }
 
-/* The place of the word with this index. */
+/* Returns the address of the word with this index. */
 static IRExpr *place(Superblock *sb, UInt word)
 {
    IRExpr *base = IRExpr_RdTmp(sb->base);
@@ -60,7 +61,7 @@ static void note(Superblock *sb, IRExpr *value)
    sb->words++;
 }
 
-/* Room for all the superblock may note, then the cursor. */
+/* Starts a superblock: generated code empties the buffer if it is nearly full, then reads the cursor. */
 static void start(Superblock *sb)
 {
    IRExpr *cursor = number((ULong)&BH_(cursor));
@@ -85,7 +86,7 @@ static void open_block(Superblock *sb)
    note(sb, number((ULong)WIRE_RUN << 56 | sb->number));
 }
 
-/* What was noted counts from here, whatever way the superblock is left. */
+/* Describes the open block and updates the cursor, so that the stored words count, whichever exit is taken. */
 static void close_block(Superblock *sb)
 {
    if (sb->open) {
@@ -109,7 +110,7 @@ static void add_item(Superblock *sb, ULong item)
 
 static void instruction(Superblock *sb, Addr address, UInt length)
 {
-   /* What cannot be decoded has length 0: it is fetched all the same. */
+   /* An instruction that Valgrind cannot decode has length 0. It counts as a fetch of one byte. */
    add_item(sb, (address & 0xFFFFFFFFFFFFULL) | (ULong)(length == 0 ? 1 : length) << WIRE_ITEM_LENGTH);
    sb->load_address = NULL;
 }
@@ -144,7 +145,7 @@ static void dirty(Superblock *sb, const IRDirty *call)
    if (call->mFx == Ifx_Write || call->mFx == Ifx_Modify) reference(sb, WIRE_STORE, call->mSize, call->mAddr, guard);
 }
 
-/* The references that a statement makes. */
+/* Adds the references of a statement. */
 static void references(Superblock *sb, const IRStmt *statement)
 {
    switch (statement->tag) {
@@ -193,7 +194,7 @@ static void references(Superblock *sb, const IRStmt *statement)
 IRSB *BH_(instrument)(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout, const VexGuestExtents *extents,
                       const VexArchInfo *host, IRType guest_word, IRType host_word)
 {
-   static Superblock sb; /* too large for a stack; instrumenting is never interrupted by itself */
+   static Superblock sb; /* too large for a stack; instrumentation does not nest */
    (void)closure, (void)layout, (void)extents, (void)host, (void)guest_word, (void)host_word;
    if (BH_(silent) || !BH_(wanted)) return in;
    sb.out = deepCopyIRSBExceptStmts(in);
@@ -202,7 +203,7 @@ IRSB *BH_(instrument)(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout
    sb.words = sb.stored = 0;
 
    Int i = 0;
-   /* What stands before the first instruction is the core's. */
+   /* The statements before the first instruction belong to Valgrind's core. */
    while (i < in->stmts_used && in->stmts[i]->tag != Ist_IMark) emit(&sb, in->stmts[i++]);
    for (; i < in->stmts_used; i++) {
       IRStmt *statement = in->stmts[i];
@@ -224,8 +225,8 @@ IRSB *BH_(instrument)(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout
    return sb.out;
 }
 
-/* Behind the cursor stands what the running superblock has noted and not yet made count. The reader knows the block
-   and takes the references of the instructions before the one that was struck. */
+/* The words behind the cursor were stored by the running superblock and do not count yet. They go into a record. The reader
+   knows the block, and uses the references of the instructions before the instruction that the signal struck. */
 void BH_(cut_short)(Addr at)
 {
    ULong noted[WIRE_PARTIAL_WORDS];

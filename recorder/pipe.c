@@ -11,17 +11,17 @@
 #include "pub_tool_vki.h"
 #include "recorder.h"
 
-/* Of the core, not of the tools' interface: moves a descriptor out of the program's reach, takes a pending signal, says
-   whether code may be thrown away now. */
+/* These functions belong to Valgrind's core, not to the tools' interface. They move a descriptor out of the program's reach,
+   say whether translations may be discarded now, and take a pending signal. */
 extern Int VG_(safe_fd)(Int oldfd);
 extern Bool VG_(ok_to_discard_translations);
 extern Int VG_(fcntl)(Int fd, Int cmd, Addr arg);
 extern Int VG_(sigtimedwait_zero)(const vki_sigset_t *set, vki_siginfo_t *info);
 
-/* Of poll, which Valgrind's headers leave out: the other end is closed. */
+/* Valgrind's headers leave out this value of poll: the other end is closed. */
 #define POLLERR 8
 
-/* A pipe takes a MiB at once where the reader made it that large. */
+/* The buffer fits into the pipe, which holds a MiB if the reader could make it so large. */
 #define BUFFER_WORDS (96 * 1024)
 
 static ULong buffer[BUFFER_WORDS + BH_SLACK];
@@ -32,7 +32,7 @@ Bool BH_(silent) = False;
 static const HChar *directory;
 static Int pipe_fd = -1;
 static UInt image = 0;
-/* Nobody reads, and yet there is code that notes. */
+/* True while no process reads the pipe, but translated code still stores words. */
 static Bool noting = False;
 
 ULong BH_(now)(void)
@@ -42,7 +42,8 @@ ULong BH_(now)(void)
    return (ULong)time.tv_sec * 1000000000ULL + (ULong)time.tv_nsec;
 }
 
-/* Writing to a pipe that nobody reads raises SIGPIPE in this thread. It is ours, not the program's: taken away. */
+/* A write to a pipe without a reader raises SIGPIPE in this thread. The signal is the recorder's, so it is taken before the
+   program sees it. */
 static void take_sigpipe(void)
 {
    vki_sigset_t set;
@@ -52,7 +53,7 @@ static void take_sigpipe(void)
    VG_(sigtimedwait_zero)(&set, &info);
 }
 
-/* From here the program runs on unrecorded, at the speed of translation alone. */
+/* Ends the recording of this image: the program runs on under Valgrind without instrumentation. */
 static void fall_silent(void)
 {
    BH_(silent) = True;
@@ -62,7 +63,8 @@ static void fall_silent(void)
    noting = True;
 }
 
-/* Code that still notes what it does is translated anew, without notes, once the core allows it: between superblocks. */
+/* Discards the instrumented translations, so that the code is translated anew without instrumentation. The core allows this
+   between superblocks. */
 void BH_(stop_noting)(void)
 {
    if (!noting || !VG_(ok_to_discard_translations)) return;
@@ -97,7 +99,7 @@ void BH_(record)(UInt kind, UInt words)
    BH_(put)((ULong)WIRE_RECORD << 56 | (ULong)kind << 48 | words);
 }
 
-/* Paths are at most 4096 bytes; what is longer is cut. */
+/* A path has at most 4096 bytes. Longer strings are cut. */
 static SizeT string_bytes(const HChar *text)
 {
    SizeT length = VG_(strlen)(text);
@@ -115,8 +117,8 @@ void BH_(put_string)(const HChar *text)
    BH_(cursor) += (length + 7) / 8;
 }
 
-/* The name is made with the first number that is free, so that an image after exec, or a process that got the number
-   of one that has ended, has a pipe of its own. */
+/* Makes this image's pipe and announces the image. The pipe's name contains the first free number. So an image after exec has
+   a pipe of its own, and so has a process that got the id of a process that has ended. */
 static void connect(UInt parent, UInt parent_image, UInt blocks)
 {
    HChar path[4096];
@@ -133,7 +135,7 @@ static void connect(UInt parent, UInt parent_image, UInt blocks)
    ULong hello[WIRE_HELLO_WORDS] = {(ULong)WIRE_HELLO << 56 | WIRE_VERSION, pid, image, parent, parent_image, blocks};
    HChar control[4096];
    VG_(snprintf)(control, sizeof control, "%s/control", directory);
-   /* Without waiting: where nobody reads the control pipe, nobody records. */
+   /* The open does not wait: if no process reads the control pipe, the recording is over. */
    Int fd = VG_(fd_open)(control, VKI_O_WRONLY | VKI_O_NONBLOCK, 0);
    if (fd < 0 || VG_(write)(fd, hello, sizeof hello) != sizeof hello) {
       if (fd >= 0) VG_(close)(fd);
@@ -142,7 +144,7 @@ static void connect(UInt parent, UInt parent_image, UInt blocks)
       BH_(silent) = True;
       return;
    }
-   /* The reader opens its end when it has read the message. If it has gone, however, nobody reads the control pipe. */
+   /* The reader opens its end when it has read the message. If the reader has ended, the control pipe has no reader. */
    struct vki_pollfd told = {.fd = fd, .events = 0, .revents = 0};
    while ((fd = VG_(fd_open)(path, VKI_O_WRONLY | VKI_O_NONBLOCK, 0)) < 0) {
       VG_(poll)(&told, 1, 1);
@@ -155,7 +157,7 @@ static void connect(UInt parent, UInt parent_image, UInt blocks)
       return;
    }
    pipe_fd = VG_(safe_fd)(fd);
-   VG_(fcntl)(pipe_fd, VKI_F_SETFL, VKI_O_WRONLY); /* from here a full pipe is waited for */
+   VG_(fcntl)(pipe_fd, VKI_F_SETFL, VKI_O_WRONLY); /* from here a write waits if the pipe is full */
 }
 
 void BH_(open_pipe)(const HChar *in)

@@ -1,4 +1,4 @@
-/* What the recorder's files know of each other.
+/* Declarations that the recorder's files share.
 
    This file is part of binhop's recorder. SPDX-License-Identifier: GPL-2.0-or-later */
 #ifndef BINHOP_RECORDER_H
@@ -10,53 +10,54 @@
 
 #define BH_(name) binhop_##name
 
-/* pipe.c: where the words go. */
+/* pipe.c: the buffer of words and the pipe. */
 
 /* The next free word. Generated code stores through it. */
 extern ULong *BH_(cursor);
-/* Generated code asks for room when the cursor has come this far; behind it there is room for BH_SLACK words. */
+/* Generated code empties the buffer when the cursor has reached this limit. BH_SLACK words fit behind the limit. */
 extern ULong *const BH_(limit);
 #define BH_SLACK 16384
 
-/* Empties the buffer into the pipe. Called by generated code, too. */
+/* Empties the buffer into the pipe. Generated code calls it, too. */
 void BH_(flush)(void);
-/* Starts a record of so many words; they follow by BH_(put). */
+/* Starts a record. Its words follow by BH_(put); `words` is their number. */
 void BH_(record)(UInt kind, UInt words);
 void BH_(put)(ULong word);
-/* The words a string takes, and the string itself. */
+/* Returns the number of words that a string takes. BH_(put_string) writes the string. */
 UInt BH_(string_words)(const HChar *text);
 void BH_(put_string)(const HChar *text);
-/* Opens this image's pipe in a directory. In a forked child: a new pipe, the old buffer forgotten. */
+/* Opens this image's pipe in a directory. BH_(reopen_in_child) opens a new pipe in a forked child and drops the parent's
+   buffer. */
 void BH_(open_pipe)(const HChar *directory);
 void BH_(reopen_in_child)(void);
-/* Nobody reads any more: what is written is dropped, and code is translated as it is. */
+/* True once no process reads the pipe. Words are dropped then, and code is translated without instrumentation. */
 extern Bool BH_(silent);
 void BH_(stop_noting)(void);
 ULong BH_(now)(void);
 
-/* instrument.c: what ran. */
+/* instrument.c: the instructions and references of the program. */
 
-/* Whether this image's references are wanted. */
+/* True if this image's references are wanted. */
 extern Bool BH_(wanted);
 extern UInt BH_(blocks);
 IRSB *BH_(instrument)(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout, const VexGuestExtents *extents,
                       const VexArchInfo *host, IRType guest_word, IRType host_word);
-/* A signal interrupts the program at this instruction: says how far its block came. */
+/* Writes how far the running block came when a signal interrupts the program at this instruction. */
 void BH_(cut_short)(Addr at);
 
-/* memory.c: what is mapped. */
+/* memory.c: mappings. */
 void BH_(track_memory)(void);
-/* The arguments of the call that the running thread is in; NULL outside of one. */
+/* Returns the arguments of the system call that the thread is in, and its number; NULL outside a call. */
 const UWord *BH_(call_arguments)(ThreadId tid, UInt *number);
 
-/* Before an image's first instruction: gives it always the same random bytes. */
+/* Gives an image the same random bytes in every run. Called before its first instruction. */
 void BH_(settle_random)(ThreadId tid);
 
 /* calls.c: system calls, threads, processes. */
 void BH_(track_calls)(void);
-/* Once the number of threads there may be is known. */
+/* Allocates the table of threads. Called once the largest number of threads is known. */
 void BH_(prepare_threads)(void);
-/* Names a file once. */
+/* Writes a file's path, if it was not written lately. */
 void BH_(name_file)(ULong device, ULong inode, const HChar *path);
 
 #endif

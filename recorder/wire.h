@@ -1,14 +1,14 @@
-/* What the recorder writes into its pipe: 64-bit little-endian words. crates/binhop-record/src/wire.rs reads them,
-   and its tests read the numbers in this file.
+/* The format of the recorder's pipe: 64-bit little-endian words. crates/binhop-record/src/wire.rs holds the same numbers,
+   and its test reads this file.
 
-   A word whose top byte is WIRE_RUN says that a *straight-line block* ran: instructions without a way out
-   in their middle. Its low 32 bits are the block's number; as many words follow as the block makes data references,
-   each an address (or WIRE_NOT_MADE, where the reference depends on a condition that did not hold). What a block is made
-   of was said once before, in a WIRE_BLOCK record: so the pipe carries one word for each run of a block and one for each
-   data reference, not one for each instruction.
+   A word whose top byte is WIRE_RUN says that a *straight-line block* ran: instructions without an exit between them.
+   The word's low 32 bits are the block's number. One word follows for each data reference of the block: its address, or
+   WIRE_NOT_MADE if the reference depends on a condition that did not hold. A WIRE_BLOCK record has described the block
+   before, once. So the pipe carries one word for each run of a block and one for each data reference, not one for each
+   instruction.
 
-   A word whose top byte is WIRE_RECORD starts a record: its kind in bits 48 to 55, the number of words that follow in
-   the low 32 bits. No address of a user's program has such a top byte. A string is its length in bytes, then its bytes,
+   A word whose top byte is WIRE_RECORD starts a record. Bits 48 to 55 are the record's kind, the low 32 bits the number of
+   words that follow. No address of a user's program has such a top byte. A string is its length in bytes, then its bytes,
    padded to whole words. Times are nanoseconds of CLOCK_MONOTONIC.
 
    This file is part of binhop's recorder. SPDX-License-Identifier: GPL-2.0-or-later */
@@ -25,8 +25,8 @@
 /* Kinds of records, and their words. */
 #define WIRE_START 1    /* pid, parent pid, 1 if its references are wanted, string: the program */
 #define WIRE_BLOCK 2    /* number, items */
-#define WIRE_PARTIAL 3  /* address of the instruction that a signal struck, then what the running block had noted: its
-                           WIRE_RUN word, addresses, and whatever stood behind them, WIRE_PARTIAL_WORDS in all */
+#define WIRE_PARTIAL 3  /* address of the instruction that a signal struck, then the words that the running block had
+                           stored: its WIRE_RUN word, addresses, and any words behind them; WIRE_PARTIAL_WORDS in all */
 #define WIRE_ENTER 4    /* thread << 32 | call, time, 1 if its first argument is a regular file, 6 arguments */
 #define WIRE_LEAVE 5    /* thread << 32 | call, time, result (negative: error), second argument, device, inode, offset,
                            then pairs: start, bytes | WIRE_BY_KERNEL if the kernel wrote them */
@@ -35,10 +35,10 @@
 #define WIRE_UNMAP 8    /* start, bytes */
 #define WIRE_PROTECT 9  /* start, bytes, flags */
 #define WIRE_MOVE 10    /* from, to, bytes */
-#define WIRE_THREAD 11  /* thread, why the one before left (WIRE_LEFT_*), its call */
+#define WIRE_THREAD 11  /* thread, why the thread before it left (WIRE_LEFT_*), the call of the thread before it */
 #define WIRE_FORK 12    /* pid of the child */
 #define WIRE_EXIT 13    /* status, time */
-#define WIRE_TIME 14    /* time: what stands before was done by then. With every bufferful */
+#define WIRE_TIME 14    /* time: all words before this record were done by then. Written with every bufferful */
 
 #define WIRE_PARTIAL_WORDS 256
 
@@ -54,13 +54,13 @@
 
 #define WIRE_BY_KERNEL 63
 
-/* Flags of a mapping: those of binhop's map events, then what it is. */
+/* Flags of a mapping: the flags of binhop's map events, then the kind of the mapping. */
 #define WIRE_READ 1
 #define WIRE_WRITE 2
 #define WIRE_EXEC 4
 #define WIRE_SHARED 8
 #define WIRE_GROWS 16
-#define WIRE_KIND 8 /* the kind's place */
+#define WIRE_KIND 8 /* the kind's position */
 #define WIRE_ANONYMOUS 0
 #define WIRE_MAPPED_FILE 1
 #define WIRE_STACK 2
@@ -72,9 +72,9 @@
 #define WIRE_LEFT_INVOLUNTARY 2
 #define WIRE_LEFT_EXIT 3
 
-/* What a process image says in the control pipe before it opens its own, one atomic write of these words:
-   WIRE_HELLO | version, pid, number of the image, parent's pid, parent's image (or WIRE_NO_IMAGE: not forked from a recorded
-   one), blocks known. Its own pipe is DIRECTORY/PID.NUMBER. */
+/* A process image writes these words into the control pipe, in one atomic write, before it opens its own pipe:
+   WIRE_HELLO | version, pid, number of the image, parent's pid, parent's image (or WIRE_NO_IMAGE if no recorded image forked
+   this one), number of blocks known. The image's own pipe is DIRECTORY/PID.NUMBER. */
 #define WIRE_HELLO 0xA4
 #define WIRE_HELLO_WORDS 6
 #define WIRE_NO_IMAGE 0xFFFFFFFF
