@@ -1,8 +1,8 @@
-//! Where a process's segments lie, and the map rows that make them appear.
+//! The segments of a process's address space, and the map rows that map them.
 //!
 //! Text at 4 MiB, static data at 256 MiB with the heap behind it, the stack below 2 GiB: the layout of a
-//! MIPS Unix, the same in every process (commonly used virtual addresses coincide, which is what KH90 §4.2
-//! finds equal page coloring to suffer from). Segments start and end at multiples of 64 KiB, so that a
+//! MIPS Unix. It is the same in every process, so commonly used virtual addresses coincide; KH90 §4.2 finds
+//! that equal page coloring suffers from this. Segments start and end at multiples of 64 KiB, so that a
 //! machine page of up to 64 KiB lies in one segment.
 
 use binhop_trace::Op;
@@ -21,12 +21,12 @@ const STACK_BYTES: u64 = 256 << 10;
 pub(crate) const PAGE: u64 = 4096;
 const GRAIN: u64 = 64 << 10;
 
-/// A program as the linker left it: what processes that run it share.
+/// `Image` is a program as the linker left it. Processes that run the program share its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// Its command.
+    /// The command.
     pub(crate) name: &'static str,
-    /// Number of its text segment.
+    /// The number of the text segment.
     pub(crate) segment: u64,
     /// Bytes of text.
     pub(crate) text: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Image {
     pub(crate) data: u64,
 }
 
-/// An address space with its break.
+/// `AddressSpace` holds the segments of one process, and its break.
 #[derive(Clone, Debug)]
 pub(crate) struct AddressSpace {
     image: Image,
@@ -54,12 +54,13 @@ impl AddressSpace {
         Self { image, asid, heap, end: heap, mapped: heap }
     }
 
-    /// Number of a private segment of this space (0 data, 1 heap, 2 stack). Images' texts have numbers below 1000.
+    /// Returns the number of a private segment of an address space (0 data, 1 heap, 2 stack). Text segments
+    /// have numbers below 1000.
     pub(crate) fn segment(asid: u64, kind: u64) -> u64 {
         1000 + 4 * asid + kind
     }
 
-    /// Where the stack pointer starts: below the arguments and the environment.
+    /// Returns the first stack pointer: below the arguments and the environment.
     pub(crate) fn stack_top(&self) -> u64 {
         STACK_END - 0x480
     }
@@ -78,7 +79,7 @@ impl AddressSpace {
         map(STACK_END - STACK_BYTES, STACK_BYTES, stack, Self::segment(self.asid, 2));
     }
 
-    /// Whether an allocation of `bytes` needs further pages.
+    /// Returns whether an allocation of `bytes` needs further pages.
     pub(crate) fn must_grow(&self, bytes: u64) -> bool {
         self.end + bytes > self.mapped
     }

@@ -1,5 +1,5 @@
-//! How close the built-in workloads come to the traces they stand for: the documents' figures, and the
-//! structure of a stream, measured.
+//! Calibration: the documents' figures for the traces that the built-in workloads represent, and a
+//! measurement of a stream's structure to compare with them.
 
 use std::collections::HashSet;
 
@@ -7,17 +7,17 @@ use binhop_base::Result;
 use binhop_trace::event::Cause;
 use binhop_trace::{Op, Source};
 
-/// The documents' figures for one workload.
+/// `Target` holds the documents' figures for one workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
     /// The workload.
     pub workload: &'static str,
-    /// Pages of 4 KiB touched, and after how many references (LF91 Tables 1 to 6); Mult stands for mult1.
+    /// The number of references, and the pages of 4 KiB touched by then (LF91 Tables 1 to 6; Mult is mult1).
     pub pages: Option<(u64, u64)>,
     /// Mean instructions between switches (KH90 §4.1.1).
     pub switch_interval: Option<u64>,
-    /// Level-2 misses per 1000 instructions under random placement (KH90 Appendix A): for 1 way and 4 ways,
-    /// at 1, 4 and 16 MiB. To be compared at 3 G instructions.
+    /// Level-2 misses per 1000 instructions under random placement (KH90 Appendix A), for 1 way and 4 ways,
+    /// at 1, 4 and 16 MiB. Compare them at 3 G instructions.
     pub mpi1000: [[f64; 3]; 2],
 }
 
@@ -45,7 +45,7 @@ const fn target(
     Target { workload, pages, switch_interval, mpi1000 }
 }
 
-/// What a stream is made of.
+/// `Structure` counts what a stream consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Structure {
     /// Instructions executed.
@@ -54,9 +54,9 @@ pub struct Structure {
     pub loads: u64,
     /// Stores.
     pub stores: u64,
-    /// Pages of 4 KiB touched: (address space, page), with pages of shared text counted once per segment.
+    /// Pages of 4 KiB touched: (address space, page). A page of shared text counts once per segment.
     pub pages: u64,
-    /// Switches, the first dispatch not counted.
+    /// Switches, without the first dispatch.
     pub switches: u64,
     /// Switches by cause: system call, page fault, involuntary, exit.
     pub causes: [u64; 4],
@@ -65,14 +65,15 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// Instructions and data references.
+    /// Returns the number of references: instructions, loads and stores.
     #[must_use]
     pub fn references(&self) -> u64 {
         self.instructions + self.loads + self.stores
     }
 }
 
-/// Measures a stream over its first `references` references (to the end of the row in which the last lies).
+/// Measures a stream over its first `references` references, to the end of the row in which the last one
+/// lies.
 ///
 /// # Errors
 /// The source fails.
@@ -121,7 +122,7 @@ pub fn measure(source: &mut dyn Source, references: u64) -> Result<Structure> {
     Ok(structure)
 }
 
-/// Pages touched. Text is told apart by its segment, everything else by its address space.
+/// `Pages` collects the pages touched. Text pages are distinguished by segment, other pages by address space.
 #[derive(Default)]
 struct Pages {
     space: u64,

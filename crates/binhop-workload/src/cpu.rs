@@ -1,24 +1,24 @@
-//! The instrumented processor: what a program's execution leaves behind as events.
+//! The instrumented processor: it turns a program's execution into rows.
 //!
 //! Counting rules. An instruction is 4 bytes. A fetch row is a run of instructions in sequence; it ends at
 //! the instruction that makes a data reference (that reference is the next row) and at a taken branch. A
-//! load or store moves 4 or 8 bytes, aligned. Nothing here decides *what* is referenced: programs do.
+//! load or store moves 4 or 8 bytes, aligned. The programs decide *what* is referenced.
 
 use binhop_trace::Op;
 
 use crate::address_space::AddressSpace;
 use crate::rows::StepRows;
 
-/// The state of the processor that belongs to one process, and the rows of the step that runs.
+/// `Cpu` holds the processor's state for one process, and the rows of the current step.
 pub(crate) struct Cpu {
     pub(crate) rows: StepRows,
-    /// Address space: where text, data, heap and stack lie.
+    /// The address space: text, data, heap and stack.
     pub(crate) space: AddressSpace,
-    /// First instruction of the run under way.
+    /// The address of the first instruction of the current run.
     start: u64,
-    /// Instructions in it so far.
+    /// The number of instructions in the current run so far.
     run: u32,
-    /// Stack pointer.
+    /// The stack pointer.
     sp: u64,
     /// Return addresses, as the stack frames hold them.
     returns: Vec<u64>,
@@ -32,7 +32,7 @@ impl Cpu {
         Self { rows: StepRows::new(), space, start: 0, run: 0, sp, returns: Vec::new(), instructions: 0 }
     }
 
-    /// Ends the run under way, if there is one.
+    /// Ends the current run, if there is one.
     #[inline(always)]
     fn flush(&mut self) {
         if self.run > 0 {
@@ -43,20 +43,20 @@ impl Cpu {
         }
     }
 
-    /// Execution goes on at `pc` (a taken branch, or a jump).
+    /// Continues at `pc`: a taken branch, or a jump.
     #[inline(always)]
     pub(crate) fn jump(&mut self, pc: u64) {
         self.flush();
         self.start = pc;
     }
 
-    /// `n` instructions that touch no data.
+    /// Executes `n` instructions that touch no data.
     #[inline(always)]
     pub(crate) fn run(&mut self, n: u32) {
         self.run += n;
     }
 
-    /// A load of `size` bytes.
+    /// Executes a load of `size` bytes.
     #[inline(always)]
     pub(crate) fn load(&mut self, addr: u64, size: u32) {
         self.run += 1;
@@ -64,7 +64,7 @@ impl Cpu {
         self.rows.push(Op::Load, addr, size, 1);
     }
 
-    /// A store of `size` bytes.
+    /// Executes a store of `size` bytes.
     #[inline(always)]
     pub(crate) fn store(&mut self, addr: u64, size: u32) {
         self.run += 1;
@@ -72,20 +72,20 @@ impl Cpu {
         self.rows.push(Op::Store, addr, size, 1);
     }
 
-    /// A load from the current frame.
+    /// Executes a load from the current stack frame.
     #[inline(always)]
     pub(crate) fn load_local(&mut self, slot: u64) {
         self.load(self.sp + 4 * slot, 4);
     }
 
-    /// A store into the current frame.
+    /// Executes a store into the current stack frame.
     #[inline(always)]
     pub(crate) fn store_local(&mut self, slot: u64) {
         self.store(self.sp + 4 * slot, 4);
     }
 
-    /// Calls the function at `pc`: jump and delay slot, then a frame of `locals` words in which the return
-    /// address and `saves` registers are saved.
+    /// Calls the function at `pc`: a jump and its delay slot, then the function makes a stack frame of
+    /// `locals` words and saves the return address and `saves` registers.
     #[inline(always)]
     pub(crate) fn call(&mut self, pc: u64, saves: u64, locals: u64) {
         self.run(2);
@@ -113,23 +113,23 @@ impl Cpu {
         self.sp = sp;
     }
 
-    /// Instructions executed since the process began.
+    /// Returns the number of instructions executed since the process began.
     pub(crate) fn instructions(&self) -> u64 {
         self.instructions
     }
 
-    /// Where execution stands and the stack pointer, for a child that starts as a copy.
+    /// Returns the program counter and the stack pointer, for a child that starts as a copy.
     pub(crate) fn state(&self) -> (u64, u64) {
         (self.start + 4 * u64::from(self.run), self.sp)
     }
 
-    /// How many calls are open.
+    /// Returns the number of open calls.
     #[cfg(test)]
     pub(crate) fn depth(&self) -> usize {
         self.returns.len() / 2
     }
 
-    /// A system call: its row, after the instructions that enter the kernel.
+    /// Makes a system call: the instructions that enter the kernel, then the call's row.
     pub(crate) fn syscall(&mut self, number: u32, buffer: u64, bytes: u32, file: Option<(u64, u64)>) {
         self.run(4);
         self.flush();
@@ -144,7 +144,7 @@ impl Cpu {
         self.space.sbrk(bytes, &mut self.rows)
     }
 
-    /// Maps text, data and stack, and goes to the entry point: the state right after the program is loaded.
+    /// Loads the program: maps text, data and stack, and continues at the entry point.
     pub(crate) fn load_image(&mut self) {
         self.flush();
         self.space.map_image(&mut self.rows);

@@ -2,17 +2,17 @@
 
 use binhop_base::{Rng, Stream};
 
-/// A cheap generator for the data programs work on: xorshift64*, seeded by the one generator.
+/// `DataRng` is a cheap generator: xorshift64*, seeded by binhop's generator.
 #[derive(Clone, Debug)]
 pub(crate) struct DataRng(u64);
 
 impl DataRng {
-    /// The generator of process or purpose `number`.
+    /// Makes the generator of process or purpose `number`.
     pub(crate) fn new(seed: u64, number: u64) -> Self {
         Self(Rng::new(seed).draw(Stream::new(binhop_base::Domain::Workload, number), 0) | 1)
     }
 
-    /// 64 bits.
+    /// Returns 64 random bits.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
@@ -21,13 +21,13 @@ impl DataRng {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// Uniform below `n` (n ≥ 1).
+    /// Returns a uniform number below `n` (n ≥ 1).
     #[inline(always)]
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Uniform in [0, 1).
+    /// Returns a uniform number in [0, 1).
     #[inline(always)]
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64

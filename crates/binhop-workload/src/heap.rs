@@ -6,26 +6,26 @@
 
 use crate::cpu::Cpu;
 
-/// Words of an object.
+/// The words of an object.
 pub(crate) const OBJECT: u32 = 4;
 const NODE: u32 = 1;
 const FLOAT: u32 = 2;
 const FORWARD: u32 = 1 << 31;
 
-/// Code of the run-time system: allocation, then the collector.
+/// `HeapCode` holds the code addresses of the run-time system: allocation and the collector.
 #[derive(Clone, Copy)]
 pub(crate) struct HeapCode {
     pub(crate) allocate: u64,
     pub(crate) collect: u64,
 }
 
-/// The heap.
+/// `Heap` is a Lisp heap of two semispaces.
 pub(crate) struct Heap {
     words: Vec<u32>,
     /// Address of word 0.
     base: u64,
     half: u32,
-    /// Where the space in use starts, and where allocation stands.
+    /// The start of the semispace in use, and the place of the next allocation.
     space: u32,
     free: u32,
     scan: u32,
@@ -33,14 +33,14 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    /// A heap of two semispaces of `half` bytes each.
+    /// Makes a heap of two semispaces of `half` bytes each.
     pub(crate) fn new(cpu: &mut Cpu, half: u64, code: HeapCode) -> Self {
         let base = cpu.sbrk(2 * half);
         let half = (half / 4) as u32;
         Self { words: vec![0; 2 * half as usize], base, half, space: 0, free: OBJECT, scan: 0, code }
     }
 
-    /// Bytes that can be allocated before a collection.
+    /// Returns the bytes that can be allocated before a collection.
     pub(crate) fn room(&self) -> u64 {
         4 * u64::from(self.space + self.half - self.free)
     }
@@ -54,7 +54,7 @@ impl Heap {
     fn allocate(&mut self, cpu: &mut Cpu, kind: u32, fields: [u32; 3]) -> u32 {
         let object = self.free;
         self.free += OBJECT;
-        assert!(self.free <= self.space + self.half, "the heap is full: the program collects before");
+        assert!(self.free <= self.space + self.half, "the heap is full: the program must collect before");
         cpu.call(self.code.allocate, 1, 0);
         cpu.run(9);
         cpu.store(self.address(object), 4);
@@ -78,7 +78,7 @@ impl Heap {
         self.allocate(cpu, NODE, [key, left, right])
     }
 
-    /// Field `which` of a node (0 key, 1 left, 2 right), with its load.
+    /// Loads field `which` of a node (0 key, 1 left, 2 right).
     #[inline(always)]
     pub(crate) fn field(&self, cpu: &mut Cpu, node: u32, which: u32) -> u32 {
         cpu.load(self.address(node + 1 + which), 4);
@@ -92,7 +92,7 @@ impl Heap {
         cpu.run(3);
     }
 
-    /// The value of a boxed number.
+    /// Loads the value of a boxed number.
     #[inline(always)]
     pub(crate) fn value(&self, cpu: &mut Cpu, float: u32) -> f64 {
         cpu.load(self.address(float) + 4, 4);
@@ -102,7 +102,7 @@ impl Heap {
         f64::from_bits(u64::from(self.words[at + 2]) << 32 | u64::from(self.words[at + 1]))
     }
 
-    /// Begins a collection: the roots are copied into the other space.
+    /// Begins a collection: copies the roots into the other semispace.
     pub(crate) fn begin_collection(&mut self, cpu: &mut Cpu, roots: &mut [u32], table: u64) {
         self.space = if self.space == 0 { self.half } else { 0 };
         self.free = self.space + OBJECT;
@@ -116,7 +116,7 @@ impl Heap {
         }
     }
 
-    /// Where an object of the old space is now, copied if it was not.
+    /// Returns the new place of an object of the old semispace. Copies the object if it was not copied yet.
     fn copy(&mut self, cpu: &mut Cpu, object: u32) -> u32 {
         if object == 0 {
             return 0;
@@ -145,7 +145,7 @@ impl Heap {
         to
     }
 
-    /// Scans up to `objects` objects of the new space; true when none is left.
+    /// Scans up to `objects` objects of the new semispace. Returns true if no object is left.
     pub(crate) fn collect(&mut self, cpu: &mut Cpu, objects: u32) -> bool {
         for _ in 0..objects {
             if self.scan == self.free {

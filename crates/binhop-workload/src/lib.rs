@@ -1,12 +1,13 @@
 //! Built-in workloads: real algorithms that run on instrumented memory.
 //!
 //! Each program is written in Rust, does its work, and emits the references that its execution makes on a
-//! 32-bit RISC machine (4-byte instructions, like the Titan of the documents): code laid out in functions
-//! and basic blocks, stack, heap, static data. Any length, any seed, no files. The same name and seed give
-//! the same stream to the bit. A stream never ends: what a program does when its work is done, its file says.
+//! 32-bit RISC machine (4-byte instructions, like the Titan of the documents): code laid out in functions and
+//! basic blocks, stack, heap, static data. Any length, any seed, no files. The same name and seed give the
+//! same stream to the bit. A stream never ends: each program's file says what the program does when its work
+//! is done.
 //!
-//! They stand in for traces that no longer exist (KH90 §4.1, LF91 Table 1); [`calibration`] says how close
-//! they come, `docs/workloads.md` records it.
+//! The workloads represent traces that no longer exist (KH90 §4.1, LF91 Table 1). [`calibration`] measures
+//! how close they come, and `docs/workloads.md` records the figures.
 
 mod address_space;
 pub mod calibration;
@@ -34,25 +35,25 @@ use crate::program::{Command, Program, SeededStart};
 use crate::sched::ProcessMix;
 use crate::stream::{BATCH_ROWS, Columns};
 
-/// What a user can know of a workload without running it.
+/// `WorkloadInfo` describes a workload to a user.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkloadInfo {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it computes.
+    /// What the workload computes.
     pub what: &'static str,
-    /// The trace of the documents it stands for.
+    /// The trace of the documents that the workload represents.
     pub stands_for: &'static str,
-    /// Whether it consists of many processes, with switches.
+    /// Whether the workload consists of many processes, with switches.
     pub multiprogrammed: bool,
     composition: Composition,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Composition {
-    /// One program: its image and how it starts.
+    /// One program: its image, and the function that starts it.
     Single(Image, SeededStart),
-    /// A mix: how it starts, and the quantum in instructions.
+    /// A mix: the function that gives its commands, and the quantum in instructions.
     Mix(fn(u64) -> Vec<Command>, u64),
 }
 
@@ -116,7 +117,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
     },
 ];
 
-/// The names of all workloads.
+/// Returns the names of all workloads.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     WORKLOADS.iter().map(|info| info.name).collect()
@@ -178,7 +179,7 @@ enum Engine {
     Mix(Box<ProcessMix>),
 }
 
-/// A built-in workload at work: an endless source of events.
+/// `Workload` is a source: the endless events of a built-in workload.
 pub struct Workload {
     info: &'static WorkloadInfo,
     meta: Meta,

@@ -1,22 +1,25 @@
-//! lin: the supply net of a register file, analyzed by sparse LU. Stands for Lin (KH90 §4.1.1: "a power supply
-//! analyzer working on a register file with sparse matrices"; LF91 Table 1: a circuit analysis program).
+//! lin analyzes the supply net of a register file by sparse LU. It represents Lin (KH90 §4.1.1: "a power
+//! supply analyzer working on a register file with sparse matrices"; LF91 Table 1: a circuit analysis
+//! program).
 //!
-//! Computes: node voltages of a resistor grid (21 cells wide, 81 long) whose cells draw currents that
-//! change from one time step to the next. Cells' conductances depend on the voltage, so every step assembles and
-//! factors the matrix anew: row and column k + 21 are assembled, then pivot k is eliminated (as frontal
-//! solvers do), the right-hand side with it; a pass backward gives the voltages, which are stored as waveforms.
-//! Elements are list elements of 32 bytes, allocated with the fill-in: in the order of elimination.
+//! It computes the node voltages of a resistor grid (21 cells wide, 81 long) whose cells draw currents that
+//! change from one time step to the next. Cells' conductances depend on the voltage, so every step assembles
+//! and factors the matrix anew: row and column k + 21 are assembled, then pivot k is eliminated (as frontal
+//! solvers do), together with the right-hand side. A backward pass gives the voltages, which are stored as
+//! waveforms. Elements are list elements of 32 bytes, allocated with the fill-in, in the order of
+//! elimination.
 //!
 //! Sizes: 1,701 nodes, 73,000 elements: 2.3 MB are swept at every step (LF91's Table 5: faults vanish between
 //! 2 and 4 MB); device records of 1 MB; waveforms of 14 KB a step up to 8 MB. The address space is 57 MB.
-//! When the waveforms are full, the next analysis, with another program for the register file, overwrites them.
+//! When the waveforms are full, the next analysis, with another program for the register file, overwrites
+//! them.
 
 use crate::address_space::{DATA, Image, TEXT};
 use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 use crate::program::{Program, Status};
 
-/// The program: reader, device models, sparse package, output.
+/// The program's image: reader, device models, sparse package, output.
 pub(crate) const IMAGE: Image = Image { name: "lin", segment: 3, text: 192 << 10, data: 64 << 10 };
 
 const READ: u64 = TEXT + 0x2000;
@@ -53,9 +56,9 @@ struct Lin {
     nodes: usize,
     phase: LinPhase,
     at: usize,
-    /// Element (i, j) at `index(i, j)`.
+    /// The elements; element (i, j) is at `index(i, j)`.
     values: Vec<f64>,
-    /// Conductance to the right-hand and to the lower neighbour.
+    /// For each node, the conductance to the right and to the lower neighbour.
     grid: Vec<[f64; 2]>,
     state: Vec<u64>,
     right: Vec<f64>,
@@ -96,7 +99,8 @@ impl Lin {
         }
     }
 
-    /// Elements are allocated hook by hook: row m up to the diagonal, then column m above it.
+    /// Returns an element's index. Elements are allocated hook by hook: row m up to the diagonal, then column
+    /// m above it.
     #[inline(always)]
     fn index(&self, i: usize, j: usize) -> usize {
         let hook = 2 * self.width + 1;
@@ -108,13 +112,13 @@ impl Lin {
         self.elements + ELEMENT * self.index(i, j) as u64
     }
 
-    /// Reads the devices at node `k`: characters into numbers, numbers into records.
+    /// Reads the devices at node `k`: characters become numbers, and numbers become records.
     fn read(&mut self, cpu: &mut Cpu, k: usize) {
         self.grid[k] = [0.5 + self.draws.unit(), 0.5 + self.draws.unit()];
         self.state[k] = self.draws.next();
         for device in 0..6u64 {
             let record = self.devices + DEVICE * (6 * k as u64 + device);
-            // Names and numbers are as long as they are.
+            // Names and numbers vary in length.
             for character in 0..34 + self.draws.below(13) {
                 cpu.jump(READ + 0x80 * (character % 5));
                 cpu.run(3);
@@ -130,7 +134,7 @@ impl Lin {
         }
     }
 
-    /// The current and conductance of the cell at node `k` now.
+    /// Returns the present current and conductance of the cell at node `k`.
     fn model(&mut self, cpu: &mut Cpu, k: usize) -> (f64, f64) {
         cpu.call(MODEL, 4, 4);
         let record = self.devices + DEVICE * 6 * k as u64;
@@ -140,7 +144,7 @@ impl Lin {
         }
         cpu.run(12);
         cpu.load(self.vectors + 8 * k as u64, 8);
-        // The cell switches by its own shift register: taps of a maximal 64-bit sequence.
+        // A shift register switches the cell; its taps give a maximal 64-bit sequence.
         let s = self.state[k];
         let bit = (s ^ (s >> 1) ^ (s >> 3) ^ (s >> 4)) & 1;
         self.state[k] = s >> 1 | bit << 63;
@@ -151,7 +155,7 @@ impl Lin {
         (if bit == 1 { 0.3 } else { 0.01 }, conductance)
     }
 
-    /// Clears row and column `k` up to the diagonal and enters what is connected to node `k` from before.
+    /// Clears row and column `k` up to the diagonal, and enters the connections of node `k` to earlier nodes.
     fn assemble(&mut self, cpu: &mut Cpu, k: usize) {
         for j in k.saturating_sub(self.width)..=k {
             for (r, c) in [(k, j), (j, k)] {
@@ -167,7 +171,7 @@ impl Lin {
         let (current, conductance) = self.model(cpu, k);
         self.right[k] = -current;
         let mut diagonal = conductance;
-        // Supply pads at every fourth node of the first column.
+        // Every fourth node of the first column has a supply pad.
         if k.is_multiple_of(4 * self.width) {
             diagonal += 10.0;
             self.right[k] += 10.0;
@@ -195,7 +199,7 @@ impl Lin {
         cpu.store(self.vectors + 16 * self.nodes as u64 + 8 * k as u64, 8);
     }
 
-    /// Nodes connected with `k`, with the conductance between.
+    /// Returns the nodes connected to `k`, each with the conductance between them.
     fn neighbours(&self, k: usize) -> impl Iterator<Item = (usize, f64)> + use<> {
         let (width, nodes) = (self.width, self.nodes);
         let column = k % width;
@@ -259,7 +263,7 @@ impl Lin {
         }
     }
 
-    /// The voltage of node `k`, those behind it being known.
+    /// Computes the voltage of node `k`. The voltages of later nodes are known.
     fn solve(&mut self, cpu: &mut Cpu, k: usize) {
         let right = self.vectors + 16 * self.nodes as u64;
         cpu.jump(SOLVE);

@@ -1,43 +1,46 @@
-//! What a program is to the processor and the scheduler: something that does a bounded piece of work.
+//! A program as the processor and the scheduler see it: it does its work in steps of a bounded size.
 
 use crate::address_space::Image;
 use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 
-/// Builds a program in a process of its own: it gets the processor after its image is mapped.
+/// `Start` builds a program in a process of its own. It gets the processor after the program's image is
+/// mapped.
 pub(crate) type Start = Box<dyn FnOnce(&mut Cpu) -> Box<dyn Program> + Send>;
 
-/// How a program starts from its draws alone: what the lists of workloads and commands hold.
+/// `SeededStart` builds a program from random numbers. The lists of workloads and commands hold these
+/// functions.
 pub(crate) type SeededStart = fn(DataRng, &mut Cpu) -> Box<dyn Program>;
 
-/// A program to run, with its image.
+/// `Command` is a program to run, with its image.
 pub(crate) struct Command {
     pub(crate) image: Image,
     pub(crate) start: Start,
 }
 
-/// How a step ended.
+/// `Status` says how a step ended.
 pub(crate) enum Status {
-    /// There is more to do.
+    /// The program has more to do.
     Ready,
-    /// In a system call that gives up the processor until `latency` instructions have been executed by others.
+    /// The program is in a system call, and gives up the processor until other processes have executed
+    /// `latency` instructions.
     Blocked { call: u32, latency: u64 },
-    /// It asked for a child process.
+    /// The program forked a child.
     Fork(Command),
-    /// In the call that waits until all children have ended.
+    /// The program is in the call that waits until all children have ended.
     Wait,
-    /// It is done.
+    /// The program has ended.
     Exit,
 }
 
-/// A program at work.
+/// `Program` is a program that runs.
 pub(crate) trait Program: Send {
-    /// Does a piece of work: at most [`crate::rows::STEP_ROWS`] rows. A program whose work is done starts
-    /// over on new data, unless it is one of a mix, where it ends.
+    /// Does one step of the work: at most [`crate::rows::STEP_ROWS`] rows. A program whose work is done
+    /// starts over on new data; a short program of a mix ends.
     fn step(&mut self, cpu: &mut Cpu) -> Status;
 }
 
-/// Numbers of the system calls (4.3BSD, as Ultrix numbers them).
+/// The numbers of the system calls (4.3BSD, as Ultrix numbers them).
 pub(crate) mod call {
     pub(crate) const EXIT: u32 = 1;
     pub(crate) const FORK: u32 = 2;

@@ -1,22 +1,22 @@
 //! The rows of one step of a program, before they are put into batches.
 //!
-//! Cost: two array writes of 17 bytes per data reference. The arrays have a constant size and are
-//! addressed modulo it, so that no bound is checked per row; [`crate::cpu::Cpu::finish_step`] checks once per step.
+//! Cost: two array writes of 17 bytes per data reference. The arrays have a constant size and are addressed
+//! modulo it, so that no bound is checked per row; [`crate::cpu::Cpu::finish_step`] checks once per step.
 
 use binhop_trace::Op;
 
-/// Rows one step of a program should emit at most.
+/// The most rows that one step of a program should emit.
 pub(crate) const STEP_ROWS: usize = 1 << 15;
-/// Room for steps that go over the bound by a large datum (a long expression, say).
+/// The room for rows. A step exceeds its bound if its data are large: a long expression, for example.
 const ROWS: usize = 4 * STEP_ROWS;
 
-/// Rows of the step that runs, in the columns of the event schema.
+/// `StepRows` holds the rows of the current step, in the columns of the event schema.
 pub(crate) struct StepRows {
     op: Box<[u8; ROWS]>,
     addr: Box<[u64; ROWS]>,
     size: Box<[u32; ROWS]>,
     count: Box<[u32; ROWS]>,
-    /// (row, arguments) of the rows that have any, in order of their rows.
+    /// The rows that have arguments, in order: (row, arguments).
     args: Vec<(usize, [Option<u64>; 2])>,
     len: usize,
 }

@@ -1,10 +1,10 @@
-//! The scheduler of the multiprogrammed workloads: round robin, one processor.
+//! The scheduler of the multiprogrammed workloads: round robin on one processor.
 //!
-//! A process runs until its quantum of instructions is used up, or until it gives up the processor in a
-//! system call, or ends. A quantum ends at the first instruction boundary that is also a row boundary.
-//! Time is counted in instructions executed by all. A process blocked in a call becomes ready after the
-//! call's latency; if nobody is ready, time passes until somebody is. A new process gets a fresh address
-//! space number, begins as a copy of its parent between fork and exec, and joins the end of the queue.
+//! A process runs until its quantum of instructions is used up, until it gives up the processor in a system
+//! call, or until it ends. A quantum ends at the first instruction boundary that is also a row boundary. Time
+//! is counted in instructions executed by all processes. A process that is blocked in a call becomes ready
+//! after the call's latency. If no process is ready, time passes until one is. A new process gets a new
+//! address space number, is a copy of its parent between fork and exec, and joins the end of the queue.
 
 use std::collections::BTreeMap;
 
@@ -23,33 +23,34 @@ struct MixProcess {
     parent: Option<u64>,
     cpu: Cpu,
     program: Box<dyn Program>,
-    /// First row of `cpu.rows` that was not handed out yet.
+    /// The first row of `cpu.rows` that is not in a batch yet.
     next: usize,
-    /// What the step that made those rows ended with.
+    /// The status of the step that made these rows.
     then: Status,
     children: u32,
-    /// Instructions in the rows from `next` on, if no row was handed out yet.
+    /// The instructions in the rows from `next` on, if no row of the step is in a batch yet.
     fresh: Option<u64>,
 }
 
-/// A mix of processes on one processor.
+/// `ProcessMix` runs a mix of processes on one processor.
 pub(crate) struct ProcessMix {
     quantum: u64,
-    /// Who runs, in instructions executed by all. A process is the task of its address space number.
+    /// The scheduler; its time is counted in instructions executed by all processes. A task is an address
+    /// space number.
     scheduler: Scheduler,
-    /// By address space number, without the process that runs.
+    /// The processes by address space number, without the process that runs.
     processes: BTreeMap<u64, MixProcess>,
     next_asid: u64,
     /// The process whose quantum is under way: batches end inside quanta.
     running: Option<MixProcess>,
-    /// Why the last process left: cause, system call.
+    /// Why the last process left the processor: cause and system call.
     left: Option<(Cause, Option<u32>)>,
-    /// A row buffer that lies idle, for the next process.
+    /// Unused row buffers, for the next processes.
     spare: Vec<StepRows>,
 }
 
 impl ProcessMix {
-    /// A mix of these programs. `quantum` in instructions.
+    /// Makes a mix of these programs. `quantum` is a number of instructions.
     pub(crate) fn new(quantum: u64, commands: Vec<Command>) -> Self {
         let mut mix = Self {
             quantum,
@@ -67,7 +68,7 @@ impl ProcessMix {
         mix
     }
 
-    /// A new process joins the end of the queue.
+    /// Adds a new process to the end of the queue.
     fn join(&mut self, process: MixProcess) {
         self.scheduler.add(task(process.asid));
         self.processes.insert(process.asid, process);
@@ -166,7 +167,7 @@ impl ProcessMix {
 
     /// Switches to the process that runs next; its quantum begins.
     fn next_turn(&mut self, out: &mut Columns) -> MixProcess {
-        let asid = self.scheduler.next_turn(self.quantum).expect("somebody is ready or asleep");
+        let asid = self.scheduler.next_turn(self.quantum).expect("a process is ready or asleep");
         let process = self.processes.remove(&asid.into()).expect("every task is a process");
         let (cause, number) =
             self.left.take().map_or((None, None), |(c, n)| (Some(c as u64), n.map(u64::from)));
@@ -188,13 +189,14 @@ impl ProcessMix {
     }
 }
 
-/// The task of an address space number.
+/// Returns the task of an address space number.
 fn task(asid: u64) -> u32 {
     u32::try_from(asid).expect("a mix makes fewer processes than numbers of 32 bits")
 }
 
-/// Where rows from `from` on must be cut so that about `instructions` are executed before: behind the row in
-/// which the last of them lies and the data references of that row. Returns that row and the instructions.
+/// Returns the end of the rows from `from` on that run within `instructions`, and how many instructions they
+/// are. The rows end after the fetch in which the last instruction lies and the data references of this
+/// fetch.
 fn rows_within(rows: &StepRows, from: usize, instructions: u64) -> (usize, u64) {
     let (ops, counts) = (&rows.op()[from..], &rows.count()[from..]);
     let mut done = 0u64;

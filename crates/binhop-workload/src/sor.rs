@@ -1,23 +1,24 @@
-//! sor: successive over-relaxation of a very large sparse nonlinear system. Stands for Sor (KH90 §4.1.1: "very
-//! large, sparse matrices"; LF91 Table 1: a Fortran implementation).
+//! sor solves a very large sparse nonlinear system by successive over-relaxation. It represents Sor (KH90
+//! §4.1.1: "very large, sparse matrices"; LF91 Table 1: a Fortran implementation).
 //!
-//! Computes: node potentials u of a random network of conductors, Σⱼ g(uᵢ − uⱼ)·cᵢⱼ + dᵢ uᵢ = bᵢ, where the
-//! characteristic g is a monotone cubic spline in a table. One relaxation of row i evaluates g for every
+//! It computes the node potentials u of a random network of conductors, Σⱼ g(uᵢ − uⱼ)·cᵢⱼ + dᵢ uᵢ = bᵢ, where
+//! the characteristic g is a monotone cubic spline in a table. One relaxation of row i evaluates g for every
 //! neighbour (a Fortran call: arguments by reference, through the stack), then takes an over-relaxed Newton
 //! step. Rows are swept in order; couplings go to nodes anywhere in the network.
 //!
 //! Sizes: 775,000 unknowns (u, b and d of 6.2 MB each; every sweep gathers from all of u), 2 to 5 couplings a
-//! row in compressed rows (30 MB), declared with room to spare: 62 MB in all, 48 MB touched.
-//! LF91's Table 2 says the same of the original: faults fall in a straight line up to 6.2 MB (a uniform gather),
-//! then stay at a sweep over some 42 MB.
-//! When a system is solved (the residual has fallen by 10⁻⁶) it is loaded with another right-hand side.
+//! row in compressed rows (30 MB), declared with room to spare: 62 MB in all, 48 MB touched. LF91's Table 2
+//! shows the same for the original: faults fall in a straight line up to 6.2 MB (a uniform gather), then stay
+//! constant (a sweep over some 42 MB). When the system is solved (the residual has fallen by 10⁻⁶), another
+//! right-hand side is loaded.
 
 use crate::address_space::{Image, TEXT};
 use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 use crate::program::{Program, Status};
 
-/// The program: Fortran main, the sweep, the characteristic, the run-time library's part in use.
+/// The program's image: Fortran main, the sweep, the characteristic, and the used part of the run-time
+/// library.
 pub(crate) const IMAGE: Image = Image { name: "sor", segment: 1, text: 64 << 10, data: 64 << 10 };
 
 const ASSEMBLE: u64 = TEXT + 0x1000;
@@ -52,13 +53,13 @@ struct Sor {
     first: Vec<u32>,
     column: Vec<u32>,
     value: Vec<f64>,
-    /// g at each knot, then its slope.
+    /// g and its slope at each knot.
     knots: Vec<[f64; 2]>,
-    // Residuals (sum of squared corrections) of the sweep under way and of the first one.
+    // The residuals (sums of squared corrections) of the current sweep and of the first sweep.
     residual: f64,
     initial: f64,
     sweeps: u32,
-    // Addresses of the same arrays.
+    // The addresses of these arrays.
     at: Addresses,
 }
 
@@ -110,7 +111,7 @@ impl Sor {
         }
     }
 
-    /// Makes row `i`: couplings to random nodes, a diagonal, a source.
+    /// Assembles row `i`: couplings to random nodes, a diagonal, a source.
     fn assemble(&mut self, cpu: &mut Cpu, i: usize) {
         cpu.jump(ASSEMBLE);
         cpu.run(18);
@@ -149,7 +150,7 @@ impl Sor {
         cpu.store(self.at.first + 4 * (n + 1), 4);
     }
 
-    /// g and its slope at v, with the references of the call.
+    /// Calls the characteristic: returns g and its slope at v.
     #[inline(always)]
     fn characteristic(&self, cpu: &mut Cpu, v: f64) -> (f64, f64) {
         cpu.call(CHARACTERISTIC, 3, 6);
@@ -235,7 +236,7 @@ impl Sor {
         cpu.run(3);
     }
 
-    /// A sweep is over: converged, or on to the next.
+    /// Ends a sweep: the system has converged, or the next sweep begins.
     fn sweep_done(&mut self) {
         if self.sweeps == 0 {
             self.initial = self.residual;
@@ -246,7 +247,7 @@ impl Sor {
         self.residual = 0.0;
     }
 
-    /// Another right-hand side for row `i`.
+    /// Loads another right-hand side for row `i`.
     fn load(&mut self, cpu: &mut Cpu, i: usize) {
         cpu.jump(LOAD);
         cpu.run(14);

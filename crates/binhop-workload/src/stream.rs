@@ -1,4 +1,4 @@
-//! From steps to batches: programs' rows put together in program order, and handed out by the batch.
+//! Batches of events: the rows of programs' steps are put together in program order.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use binhop_trace::{EventBatch, Op};
 
 use crate::rows::StepRows;
 
-/// StepRows a batch holds at least.
+/// The least number of rows in a batch.
 pub(crate) const BATCH_ROWS: usize = 1 << 16;
 
-/// Columns under way to a batch.
+/// `Columns` holds the columns of the next batch.
 #[derive(Default)]
 pub(crate) struct Columns {
     op: Vec<u8>,
@@ -26,7 +26,7 @@ impl Columns {
         self.op.len()
     }
 
-    /// Takes the rows of a step between `from` and `to`.
+    /// Appends the rows of a step between `from` and `to`.
     pub(crate) fn take(&mut self, rows: &StepRows, from: usize, to: usize) {
         if self.op.capacity() == 0 {
             let room = 2 * BATCH_ROWS;
@@ -47,7 +47,7 @@ impl Columns {
         self.count.extend_from_slice(&rows.count()[from..to]);
     }
 
-    /// Appends the scheduler's own event.
+    /// Appends an event of the scheduler.
     pub(crate) fn push(&mut self, op: Op, addr: u64, size: u32, args: [Option<u64>; 2]) {
         if args != [None; 2] {
             self.args.push((self.op.len(), args));
@@ -58,7 +58,7 @@ impl Columns {
         self.count.push(0);
     }
 
-    /// Everything so far as a batch.
+    /// Returns all rows so far as a batch.
     pub(crate) fn batch(&mut self, name: &str) -> Result<EventBatch> {
         let columns = std::mem::take(self);
         let rows = columns.op.len();

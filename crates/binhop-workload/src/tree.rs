@@ -1,15 +1,15 @@
-//! tree: building trees and searching them for the largest element, in compiled Scheme. Stands for Tree (KH90
+//! tree builds trees and searches them for the largest element, in compiled Scheme. It represents Tree (KH90
 //! §4.1.1: "searches a large tree data structure (64 megabytes)"; LF91 Table 1: "building trees and searching
 //! for the largest element").
 //!
-//! Computes: builds a random binary tree of boxed numbers, recursively, so that a subtree is contiguous;
-//! searches the newest tree again and again by a full recursive walk, now and then one of the older trees of
-//! the forest; then builds the next. The forest keeps the last few trees. When the next tree might not fit, the
-//! heap is collected (Cheney: breadth first, into the other semispace).
+//! It builds a random binary tree of boxed numbers recursively, so that a subtree is contiguous. It searches
+//! the newest tree again and again by a full recursive walk, and sometimes an older tree of the forest. Then
+//! it builds the next tree. The forest keeps the last few trees. When the next tree might not fit, the heap
+//! is collected (Cheney: breadth first, into the other semispace).
 //!
 //! Sizes: two semispaces of 32 MB; 48,000 nodes of 32 bytes with their numbers a tree: 1.5 MB. LF91's Table 3
-//! says the same of the original: almost all faults are gone from 2 MB on, so what it walks over and over lies
-//! between 1 and 2 MB. It never ends: the next tree is always another.
+//! shows the same for the original: from 2 MB on there are almost no faults, so the data that it walks
+//! repeatedly are between 1 and 2 MB. The program never ends: it always builds another tree.
 
 use crate::address_space::{DATA, Image, TEXT};
 use crate::cpu::Cpu;
@@ -27,7 +27,7 @@ const CODE: HeapCode = HeapCode { allocate: TEXT + 0x8000, collect: TEXT + 0x900
 /// The forest: a Scheme vector of roots.
 const ROOTS: u64 = DATA + 0x1800;
 
-/// How large, and how the walks are shared out.
+/// `TreeShape` says how large the trees and the heap are, and which trees are walked.
 #[derive(Clone, Copy)]
 pub(crate) struct TreeShape {
     /// Bytes of a semispace.
@@ -38,7 +38,7 @@ pub(crate) struct TreeShape {
     pub(crate) forest: usize,
     /// Walks of the newest tree before the next is built.
     pub(crate) walks: u32,
-    /// One walk in so many is of an older tree.
+    /// One of `older` walks goes through a tree of the whole forest.
     pub(crate) older: u64,
 }
 
@@ -54,7 +54,7 @@ enum TreePhase {
     Collect,
 }
 
-/// A call under way: of `make` (nodes left to make, then subtrees) or of `search` (the node).
+/// `TreeFrame` is an open call: of `make` (nodes left to make, then subtrees) or of `search` (the node).
 #[derive(Clone, Copy, Default)]
 struct TreeFrame {
     node: u32,
@@ -65,7 +65,7 @@ struct TreeFrame {
     best: f64,
 }
 
-/// The program at work.
+/// `Tree` is the running program.
 pub(crate) struct Tree {
     draws: DataRng,
     shape: TreeShape,
@@ -73,7 +73,7 @@ pub(crate) struct Tree {
     phase: TreePhase,
     forest: Vec<u32>,
     frames: Vec<TreeFrame>,
-    /// What the last call returned.
+    /// The results of the last call.
     tree: u32,
     largest: f64,
     walks: u32,
@@ -102,7 +102,7 @@ impl Tree {
         self.frames.push(TreeFrame { count: self.shape.nodes, ..TreeFrame::default() });
     }
 
-    /// One stage of (make n): the key, the left subtree, the right subtree, the node.
+    /// Runs one stage of (make n): the key and the left subtree, the right subtree, the node.
     fn build(&mut self, cpu: &mut Cpu) {
         let top = self.frames.len() - 1;
         let frame = self.frames[top];
@@ -148,7 +148,7 @@ impl Tree {
         self.frames.pop();
     }
 
-    /// One stage of (largest tree): the node, its left subtree, its right subtree.
+    /// Runs one stage of (largest tree): the node and its left subtree, its right subtree, the result.
     #[inline(always)]
     fn walk(&mut self, cpu: &mut Cpu) {
         let top = self.frames.len() - 1;
@@ -189,7 +189,7 @@ impl Tree {
         }
     }
 
-    /// The generic comparison of two numbers; the larger stays.
+    /// Compares two numbers generically and keeps the larger.
     #[inline(always)]
     fn compare(&mut self, cpu: &mut Cpu, top: usize) {
         cpu.jump(SEARCH + 0x90);
@@ -219,7 +219,7 @@ impl Tree {
         self.frames.push(TreeFrame { node: self.forest[which], ..TreeFrame::default() });
     }
 
-    /// What follows when the frames are empty.
+    /// Starts the next walk, tree or collection when no call is open.
     fn next(&mut self, cpu: &mut Cpu) {
         if matches!(self.phase, TreePhase::Build) {
             if self.forest.len() == self.shape.forest {

@@ -1,22 +1,23 @@
-//! tv: a timing verifier, longest paths over a large netlist. Stands for Tv (KH90 §4.1.1: "a VLSI timing
-//! verifier"; LF91 Table 1: a Pascal timing verifier analyzing the MultiTitan CPU).
+//! tv is a timing verifier: it finds longest paths in a large netlist. It represents Tv (KH90 §4.1.1: "a VLSI
+//! timing verifier"; LF91 Table 1: a Pascal timing verifier analyzing the MultiTitan CPU).
 //!
-//! Computes: reads a netlist of 135,000 gates; then, case by case (a setting of the chip's mode inputs, which
-//! cuts some connections), the latest arrival at every gate: depth first from each gate through its fan-in, every
-//! gate once per case, the delay of a connection by a table of slopes. Where a case is worse than all before, an
-//! event is recorded behind the gate; every visit compares with the gate's last event.
+//! It reads a netlist of 135,000 gates. Then it computes the latest arrival at every gate, case by case. A
+//! case is a setting of the chip's mode inputs, which cuts some connections. The search goes depth first from
+//! each gate through its fan-in, and visits every gate once per case. A table of slopes gives the delay of a
+//! connection. If a case is worse than all cases before, an event is recorded for the gate; every visit
+//! compares with the gate's last event.
 //!
-//! Sizes: a gate is a record of 64 bytes and a list cell of 16 per fan-in, allocated as read: 14 MB. Events of 24
-//! bytes, never disposed of: another 10 MB in a dozen cases. Most connections are short (tens of gates), one in
-//! seven is a global net that reaches back up to 40,000 gates. LF91's Table 4 says of the original: some fourteen
-//! passes over something between 8 and 16 MB. The heap is 96 MB. After 64 cases another chip is read in its place.
+//! Sizes: a gate is a record of 64 bytes and a list cell of 16 per fan-in, allocated as read: 14 MB. Events
+//! of 24 bytes are never freed: another 10 MB in a dozen cases. Most connections are short (tens of gates);
+//! one in seven is a global net that reaches back up to 40,000 gates. LF91's Table 4 shows for the original
+//! some fourteen passes over 8 to 16 MB. The heap is 96 MB. After 64 cases another chip is read in its place.
 
 use crate::address_space::{DATA, Image, TEXT};
 use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 use crate::program::{Program, Status};
 
-/// The program: reader, case analysis, delay model, report, Pascal run-time.
+/// The program's image: reader, case analysis, delay model, report, Pascal run-time system.
 pub(crate) const IMAGE: Image = Image { name: "tv", segment: 4, text: 256 << 10, data: 64 << 10 };
 
 const READ: u64 = TEXT + 0x2000;
@@ -34,7 +35,7 @@ const CELL: u64 = 16;
 const EVENT: u64 = 24;
 const HEAP: u64 = 96 << 20;
 const CASES: u32 = 64;
-/// How far a global net reaches back, in gates.
+/// The largest distance that a global net reaches back, in gates.
 const GLOBAL: u64 = 40_000;
 
 pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
@@ -43,14 +44,14 @@ pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
 
 #[derive(Clone, Copy, Default)]
 struct Gate {
-    /// First fan-in cell; the gate's end where the next one's begin.
+    /// The first fan-in cell. The gate's cells end where the next gate's cells begin.
     fan_in: u32,
-    /// Record's place in the heap.
+    /// The record's place in the heap.
     at: u32,
-    /// Case in which it was visited last.
+    /// The case in which the gate was visited last.
     case: u32,
     arrival: f32,
-    /// Worst arrival of all cases, and where its event lies.
+    /// The worst arrival of all cases, and the place of its event.
     worst: f32,
     event: u32,
 }
@@ -65,13 +66,13 @@ struct VisitFrame {
 struct Tv {
     draws: DataRng,
     gates: Vec<Gate>,
-    /// (driving gate, resistance) of each fan-in.
+    /// The driving gate and the resistance of each fan-in.
     cells: Vec<(u32, f32)>,
     count: usize,
     frames: Vec<VisitFrame>,
     /// The gate that is read next, or the root that is visited next.
     next: usize,
-    /// Case under way; 0 while the netlist is read.
+    /// The current case; 0 while the netlist is read.
     case: u32,
     heap: u64,
     free: u64,
@@ -95,7 +96,7 @@ impl Tv {
         }
     }
 
-    /// Pascal's new: bumps the heap pointer, clears nothing.
+    /// Allocates a record as Pascal's new does: moves the heap pointer and clears nothing.
     fn new_record(&mut self, cpu: &mut Cpu, bytes: u64) -> u64 {
         cpu.call(NEW, 1, 0);
         cpu.run(7);
@@ -147,7 +148,7 @@ impl Tv {
         self.heap + u64::from(self.gates[i as usize].at)
     }
 
-    /// Whether this case cuts connection `cell`.
+    /// Returns whether this case cuts connection `cell`.
     fn cut(&self, cell: u32) -> bool {
         (u64::from(cell) * 0x9E37_79B9 + u64::from(self.case) * 0x85EB_CA77) % 1009 < 60
     }
@@ -168,7 +169,7 @@ impl Tv {
         self.frames.push(VisitFrame { gate, cell, latest: 0.0 });
     }
 
-    /// Delay of a connection: a driver of some resistance into the gate's load, by a table of slopes.
+    /// Returns the delay of a connection from the driver's resistance and a table of slopes.
     fn delay(&self, cpu: &mut Cpu, gate: u32, cell: u32, arrival: f32) -> f32 {
         cpu.call(DELAY, 5, 10);
         let at = self.gate(gate);
@@ -203,7 +204,7 @@ impl Tv {
         resistance * (1.0 + 0.01 * (entry % 48) as f32)
     }
 
-    /// Goes on with the gate on top: its next fan-in, or its end.
+    /// Continues with the top gate: its next fan-in, or its end.
     fn visit(&mut self, cpu: &mut Cpu) {
         let top = self.frames.len() - 1;
         let frame = self.frames[top];
@@ -243,7 +244,7 @@ impl Tv {
         self.frames[top].cell += 1;
     }
 
-    /// A gate's arrival is known: stores it, compares it with the worst so far.
+    /// Ends a gate's visit: stores its arrival and compares the arrival with the worst so far.
     fn leave(&mut self, cpu: &mut Cpu, frame: VisitFrame) {
         let at = self.gate(frame.gate);
         cpu.jump(VISIT + 0x300);
@@ -276,7 +277,7 @@ impl Tv {
         cpu.ret(6, 8);
     }
 
-    /// The next root, the next case, or the next chip.
+    /// Begins the next root, the next case, or the next chip.
     fn root(&mut self, cpu: &mut Cpu) {
         cpu.jump(TEXT + 0x1000);
         cpu.run(5);
@@ -354,7 +355,7 @@ mod tests {
                 cpu.finish_step();
                 cpu.rows.clear();
             }
-            // In order of their numbers every driver comes before what it drives.
+            // Every driver has a smaller number than the gate that it drives.
             let mut arrival = vec![0f32; tv.count];
             for gate in 0..tv.count {
                 let end = tv.gates.get(gate + 1).map_or(tv.cells.len() as u32, |g| g.fan_in);

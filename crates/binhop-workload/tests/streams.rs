@@ -1,5 +1,6 @@
-//! What holds of every workload's stream: it is the same for the same seed, every reference lies in a mapped
-//! region, fetch runs and data references alternate as the event schema says, processes live and die in order.
+//! The properties of every workload's stream. It is the same for the same seed. Every reference lies in a
+//! mapped region. Fetch runs and data references alternate as the event schema says. Processes start and end
+//! in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +12,7 @@ use binhop_trace::{EventBatch, Op, Source};
 use binhop_workload::calibration::{TARGETS, measure};
 use binhop_workload::{WORKLOADS, names, open};
 
-/// Calls `with` for the first `rows` rows: (batch, row).
+/// Calls `with` for each of the first `rows` rows, with its batch and its position in the batch.
 fn walk(source: &mut dyn Source, rows: usize, mut with: impl FnMut(&EventBatch, usize)) {
     let mut done = 0;
     while done < rows {
@@ -23,7 +24,7 @@ fn walk(source: &mut dyn Source, rows: usize, mut with: impl FnMut(&EventBatch, 
     }
 }
 
-/// A hash over all columns of the first `rows` rows; it knows nothing of batches.
+/// Returns a hash over all columns of the first `rows` rows. The cuts between batches do not matter.
 fn fingerprint(name: &str, seed: u64, rows: usize) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut mix = |value: u64| hash = (hash ^ value).wrapping_mul(0x100_0000_01b3).rotate_left(29);
@@ -38,7 +39,7 @@ fn fingerprint(name: &str, seed: u64, rows: usize) -> u64 {
     hash
 }
 
-/// A change of these numbers is a change of every result made with the workload: CHANGELOG.md must say so.
+/// If one of these numbers changes, every result of the workload changes, and CHANGELOG.md must say so.
 const FINGERPRINTS: &[(&str, u64)] = &[
     ("mult1", 18312376120431001008),
     ("mult1.2", 1277592339687077054),
@@ -59,7 +60,7 @@ fn place_of(file: &str, list: &str) -> String {
 }
 
 #[test]
-fn streams_are_the_same_to_the_bit() {
+fn each_stream_has_its_fingerprint() {
     let place = place_of("tests/streams.rs", "const FINGERPRINTS");
     for name in names() {
         let found = fingerprint(name, 0, 5_000_000);
@@ -99,7 +100,7 @@ fn every_workload_has_targets() {
     assert_eq!(targets, names(), "{place} has the order of WORKLOADS");
 }
 
-/// A mapping of one address space.
+/// `Region` is a mapping of one address space.
 #[derive(Clone, Copy)]
 struct Region {
     start: u64,
@@ -107,7 +108,7 @@ struct Region {
     flags: u32,
 }
 
-/// Follows a stream and checks every row.
+/// `Checker` checks every row of a stream.
 #[derive(Default)]
 struct Checker {
     name: &'static str,
@@ -120,7 +121,7 @@ struct Checker {
 
 impl Checker {
     fn region(&self, addr: u64, bytes: u32) -> Region {
-        let current = self.current.expect("somebody runs");
+        let current = self.current.expect("a process runs");
         let inside = |r: &&Region| r.start <= addr && addr + u64::from(bytes) <= r.end;
         *self.spaces[&current].iter().find(inside).unwrap_or_else(|| {
             panic!("{}: space {current} has nothing mapped at {addr:#x}, {bytes} bytes", self.name)
@@ -150,7 +151,7 @@ impl Checker {
             Op::Fork => {
                 assert_eq!(batch.arg0(row), self.current);
                 assert!(!self.spaces.contains_key(&addr) && !self.dead.contains(&addr), "a fresh number");
-                let copy = self.spaces[&self.current.expect("somebody runs")].clone();
+                let copy = self.spaces[&self.current.expect("a process runs")].clone();
                 self.spaces.insert(addr, copy);
             }
             Op::Exec => {
@@ -187,10 +188,10 @@ impl Checker {
     fn map(&mut self, start: u64, bytes: u64, flags: u32, segment: Option<u64>) {
         assert!(
             start.is_multiple_of(64 << 10) && bytes.is_multiple_of(64 << 10),
-            "congruent for large pages"
+            "mappings start and end at multiples of 64 KiB"
         );
         assert_eq!(flags & !map_flags::ALL, 0);
-        let space = self.spaces.entry(self.current.expect("somebody runs")).or_default();
+        let space = self.spaces.entry(self.current.expect("a process runs")).or_default();
         assert!(
             space.iter().all(|r| start + bytes <= r.start || r.end <= start),
             "{}: mapped twice",
@@ -205,7 +206,7 @@ impl Checker {
 }
 
 #[test]
-fn every_reference_lies_where_it_may() {
+fn every_reference_lies_in_a_mapping_that_permits_it() {
     for info in WORKLOADS {
         let current = (!info.multiprogrammed).then_some(0);
         let mut checker = Checker { name: info.name, current, ..Checker::default() };

@@ -1,8 +1,8 @@
 //! make and the assembler: a series of compiles.
 //!
-//! `make` walks its dependency graph and starts the compiler and then the assembler for one file after the
-//! other, for ever. The assembler reads mnemonics and operands, enters labels in a table, and on a second pass
-//! encodes; 0.3 to 0.7 MB.
+//! `make` walks its dependency graph, and starts the compiler and then the assembler for one file after the
+//! other, without end. The assembler reads mnemonics and operands, enters labels in a table, and encodes in a
+//! second pass. It has 0.3 to 0.7 MB.
 
 use super::ccom::{self, Ccom};
 use super::libc::{CLASSES, Libc, waits};
@@ -20,7 +20,7 @@ pub(crate) fn start_make(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     Box::new(Make { draws, graph, file: 0, step: 0 })
 }
 
-/// make: a walk over the dependency graph of each target, then its commands.
+/// `Make` walks the dependency graph of each target, and then runs the target's commands.
 struct Make {
     draws: DataRng,
     graph: u64,
@@ -73,7 +73,7 @@ impl Program for Make {
     }
 }
 
-/// One line: a label before it (or none), a mnemonic, the label it refers to (or none).
+/// `Line` is a line of assembly: an optional label, a mnemonic, and the label that it refers to, if any.
 #[derive(Clone, Copy)]
 struct Line {
     label: Option<u64>,
@@ -85,14 +85,14 @@ const TABLE: usize = 4096;
 const AS_LIBC: Libc = Libc::at(TEXT + 0x1_8000);
 const ENCODE: u64 = TEXT + 0x4000;
 
-/// The assembler at work on one file.
+/// `As` is the assembler while it assembles one file.
 struct As {
     draws: DataRng,
     begun: bool,
     lines: Vec<Line>,
     read: usize,
     encoded: usize,
-    /// Open addressing: name of a label and the line it stands before.
+    /// The table of labels with open addressing: a label's name and its line.
     table: Vec<(u64, u32)>,
     output: Vec<u32>,
     address: [u64; 3],
@@ -114,7 +114,7 @@ impl As {
         Self { draws, begun: false, lines, read: 0, encoded: 0, table, output: Vec::new(), address }
     }
 
-    /// Where the label with this name stands in the table, or would.
+    /// Returns the slot of a label in the table, or the empty slot for it.
     fn slot(&self, cpu: &mut Cpu, name: u64) -> usize {
         let mut slot = name as usize % TABLE;
         loop {

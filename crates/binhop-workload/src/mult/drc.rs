@@ -1,9 +1,9 @@
 //! A design-rule checker for VLSI layout (magic in the documents' mixes): corner-stitched tiles.
 //!
-//! Computes: the layout is a plane of tiles in rows (cells of a standard height), each tile with the four
-//! stitches of corner stitching. The check goes through the plane area by area; at every tile it walks the right
-//! and the top edge by the stitches, and looks up each pair of types that meets in the rules. Then the designer
-//! changes something, and it is checked again. 230,000 tiles of 40 bytes: 9 MB.
+//! The layout is a plane of tiles in rows (cells of a standard height). Each tile has the four stitches of
+//! corner stitching. The check goes through the plane area by area. At every tile it walks the right and the
+//! top edge by the stitches, and looks up the rules for each pair of types that meets. Then the designer
+//! changes some tiles, and the plane is checked again. 230,000 tiles of 40 bytes are 9 MB.
 
 use super::libc::Libc;
 use crate::address_space::{DATA, Image, TEXT};
@@ -15,7 +15,7 @@ pub(crate) const IMAGE: Image = Image { name: "magic", segment: 19, text: 384 <<
 
 const READ: u64 = TEXT + 0x4000;
 const SEARCH: u64 = TEXT + 0x8000;
-/// The checks of each type are a function of their own.
+/// Each type has a function for its checks.
 const CHECK: u64 = TEXT + 0xa000;
 const CHECK_BYTES: u64 = 0x1800;
 const PAINT: u64 = TEXT + 0x4_0000;
@@ -26,7 +26,7 @@ const TILE: u64 = 40;
 const TYPES: u64 = 8;
 const ROWS: usize = 240;
 const COLUMNS: usize = 960;
-/// An area is so many rows by so many tiles.
+/// The size of an area: rows and tiles in a row.
 const AREA: (usize, usize) = (12, 48);
 
 pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
@@ -37,8 +37,8 @@ pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
 struct Tile {
     x: u32,
     kind: u8,
-    /// Tile below at the left corner, tile above at the right corner: stitches lb and rt. The others, bl and
-    /// tr, are the neighbours in the row.
+    /// The tile below the left corner and the tile above the right corner: the stitches lb and rt. The other
+    /// stitches, bl and tr, are the neighbours in the row.
     below: u32,
     above: u32,
 }
@@ -71,12 +71,12 @@ impl Drc {
         self.plane + TILE * index as u64
     }
 
-    /// Right end of a tile: where the next begins; the last tile of a row goes on without end.
+    /// Returns the right end of a tile: the start of the next tile. The last tile of a row has no end.
     fn end(&self, index: usize) -> u32 {
         if (index + 1).is_multiple_of(self.columns) { u32::MAX } else { self.tiles[index + 1].x }
     }
 
-    /// Reads the next tile of the file, and stitches it to the row below.
+    /// Reads the next tile of the file and stitches it to the row below.
     fn read(&mut self, cpu: &mut Cpu) {
         let index = self.tiles.len();
         let first = index.is_multiple_of(self.columns);
@@ -94,7 +94,7 @@ impl Drc {
             cpu.store(self.tile(index) + 4 * word, 4);
         }
         if index >= self.columns {
-            // From the left neighbour's stitch on, or from the row's first tile, to the right.
+            // Search to the right, from the left neighbour's stitch or from the row's first tile.
             let start = if first { index - self.columns } else { self.tiles[index - 1].below as usize };
             let mut below = start;
             while self.end(below) <= x {
@@ -123,12 +123,12 @@ impl Drc {
         }
     }
 
-    /// Whether two types may not touch.
+    /// Returns whether two types must not touch.
     fn forbidden(a: u8, b: u8) -> bool {
         (a ^ b) == 5 || (a == 2 && b == 3)
     }
 
-    /// Looks up a pair of types that meets.
+    /// Looks up the rules for a pair of tiles that meet.
     fn rule(&mut self, cpu: &mut Cpu, index: usize, other: usize) {
         let (a, b) = (self.tiles[index].kind, self.tiles[other].kind);
         let pair = u64::from(a) * TYPES + u64::from(b);
@@ -160,7 +160,7 @@ impl Drc {
         }
     }
 
-    /// Checks a tile against what lies at its right and along its top.
+    /// Checks a tile against the tiles at its right and along its top.
     fn check(&mut self, cpu: &mut Cpu, index: usize) {
         let tile = self.tiles[index];
         cpu.call(CHECK + CHECK_BYTES * u64::from(tile.kind), 7, 8);
@@ -190,7 +190,7 @@ impl Drc {
         cpu.ret(7, 8);
     }
 
-    /// The tile that is checked `at`-th: areas of a few rows by a few dozen tiles, one after the other.
+    /// Returns the tile that is checked `at`-th. The order is area by area.
     fn ordered(&self, at: usize) -> usize {
         let (height, width) = (AREA.0.min(self.rows), AREA.1.min(self.columns));
         let (area, inside) = (at / (height * width), at % (height * width));
@@ -199,7 +199,7 @@ impl Drc {
         row * self.columns + column
     }
 
-    /// The designer changes the types of tiles around a place.
+    /// Changes the types of tiles in one place, as the designer does.
     fn paint(&mut self, cpu: &mut Cpu) {
         let around = self.draws.below(self.tiles.len() as u64 - 64) as usize;
         for index in around..around + 64 {

@@ -1,39 +1,39 @@
-//! The C library as every program has it linked in: buffered input and output, formatted output, start-up.
+//! The C library that is linked into every program: buffered input and output, formatted output, start-up.
 //!
-//! Statically linked, at the end of each program's text (there were no shared libraries), with its static
-//! data (buffers' descriptors, character classes) at the start of the data segment.
+//! The library is linked statically at the end of each program's text, because there were no shared
+//! libraries. Its static data (buffers' descriptors, character classes) are at the start of the data segment.
 
 use crate::address_space::DATA;
 use crate::cpu::Cpu;
 use crate::program::{Status, call};
 
-/// Static data: character class table, then stream descriptors.
+/// The library's static data: the table of character classes, then the stream descriptors.
 pub(crate) const CLASSES: u64 = DATA + 0x200;
 const STREAMS: u64 = DATA + 0x400;
 
-/// Offsets of the functions in the library's text.
+/// The offsets of the functions in the library's text.
 const START: u64 = 0;
 const FILBUF: u64 = 0x1800;
 const PRINTF: u64 = 0x2000;
 const NUMBER: u64 = 0x2a00;
 
-/// The library as linked into one program.
+/// `Libc` is the library as it is linked into one program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Libc {
     text: u64,
 }
 
-/// Latency of a read or write that waits for the disk, in instructions (a disk access of some 20 ms on a
-/// machine of 20 MIPS), and of one that finds its block in the buffer cache (none: it does not wait).
+/// The latency of a read or write that waits for the disk, in instructions: a disk access of some 20 ms on a
+/// machine of 20 MIPS. A call that finds its block in the buffer cache does not wait.
 pub(crate) const DISK: u64 = 400_000;
 
 impl Libc {
-    /// The library at this place in the text.
+    /// Returns the library at this address of the text.
     pub(crate) const fn at(text: u64) -> Self {
         Self { text }
     }
 
-    /// What runs before main: environment, descriptors, locale of the day.
+    /// Runs the start-up code before main: environment, descriptors, locale.
     pub(crate) fn startup(self, cpu: &mut Cpu) {
         for block in 0..24u64 {
             cpu.jump(self.text + START + block * 0xe0);
@@ -45,7 +45,7 @@ impl Libc {
         }
     }
 
-    /// Fills a stream's buffer of `bytes` at `buffer`: the read call behind getc.
+    /// Fills a stream's buffer of `bytes` at `buffer`, by the read call of getc.
     pub(crate) fn fill(self, cpu: &mut Cpu, buffer: u64, bytes: u32, file: (u64, u64)) {
         cpu.call(self.text + FILBUF, 3, 4);
         cpu.load(STREAMS + 16 * (file.0 % 8), 4);
@@ -58,7 +58,7 @@ impl Libc {
         cpu.ret(3, 4);
     }
 
-    /// Hands a full output buffer to the system.
+    /// Writes a full output buffer to the system.
     pub(crate) fn drain(self, cpu: &mut Cpu, buffer: u64, bytes: u32, file: (u64, u64)) {
         cpu.call(self.text + FILBUF + 0x400, 3, 4);
         cpu.load(STREAMS + 16 * (file.0 % 8), 4);
@@ -69,7 +69,7 @@ impl Libc {
         cpu.ret(3, 4);
     }
 
-    /// printf of a line with `fields` conversions into `out`: returns where it ended.
+    /// Prints a line with `fields` conversions into `out`, as printf does. Returns the line's end.
     pub(crate) fn print(self, cpu: &mut Cpu, format: u64, mut out: u64, fields: u32) -> u64 {
         cpu.call(self.text + PRINTF, 8, 24);
         for field in 0..fields {
@@ -104,7 +104,7 @@ impl Libc {
     }
 }
 
-/// A read or write that waited for the disk.
+/// Returns the status of a call that waits for the disk.
 pub(crate) fn waits(number: u32) -> Status {
     Status::Blocked { call: number, latency: DISK }
 }

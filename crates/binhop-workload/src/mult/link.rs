@@ -1,9 +1,9 @@
-//! The linker (xld in the documents' mixes; mult1 only): one large program out of 160 object files.
+//! The linker (xld in the documents' mixes; only in mult1): it makes one large program of 160 object files.
 //!
-//! Computes: pass 1 enters every object's symbols in a hash table and gives each section its place; pass 2
-//! copies each section to its place in the output and adds the addresses of symbols to the words that refer to
-//! them. Then the output is written. Output 5 MB, table and symbols 0.4 MB. Between one link and the next the
-//! programmer thinks; the next overwrites the same memory.
+//! Pass 1 enters every object's symbols in a hash table and gives each section its place. Pass 2 copies each
+//! section to its place in the output, and adds the addresses of symbols to the words that refer to them.
+//! Then the output is written. The output has 5 MB, the table and the symbols 0.4 MB. The programmer thinks
+//! between two links; the next link overwrites the same memory.
 
 use super::libc::{Libc, waits};
 use super::source::hash;
@@ -22,12 +22,12 @@ const LIBC: Libc = Libc::at(TEXT + 0x1_4000);
 const BUFFER: u64 = DATA + 0x2000;
 
 const OBJECTS: usize = 160;
-/// Words of a section: 32 KB.
+/// The words of a section: 32 KB.
 const WORDS: usize = 8 << 10;
 const SYMBOLS: u64 = 60;
 const BUCKETS: usize = 8 << 10;
 const SYMBOL: u64 = 40;
-/// Instructions others execute before the next link.
+/// The instructions that other processes execute before the next link.
 const PAUSE: u64 = 120_000_000;
 
 pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
@@ -81,12 +81,12 @@ impl Linker {
         }
     }
 
-    /// The name of symbol `number` of an object.
+    /// Returns the name of symbol `number` of an object.
     fn name(object: usize, number: u64) -> u64 {
         hash(&(object as u64 * SYMBOLS + number).to_le_bytes())
     }
 
-    /// Finds a symbol, with the references of the search; `None` if it is not there.
+    /// Finds a symbol; `None` if the table does not hold it.
     fn find(&self, cpu: &mut Cpu, name: u64) -> Option<usize> {
         let bucket = name as usize % BUCKETS;
         for character in 0..3 {
@@ -114,7 +114,7 @@ impl Linker {
         None
     }
 
-    /// Enters one symbol of the object under way.
+    /// Enters one symbol of the current object.
     fn enter(&mut self, cpu: &mut Cpu, number: u64) {
         let name = Self::name(self.object, number);
         cpu.call(ENTER, 4, 2);
@@ -134,18 +134,18 @@ impl Linker {
         cpu.ret(4, 2);
     }
 
-    /// What the object file holds at a word, and the symbol that word refers to.
+    /// Returns a word of an object file, and the symbol to which the word refers.
     fn word(object: usize, at: usize) -> (u32, Option<u64>) {
         let mixed =
             (object as u64 * 0x9E37_79B9 + at as u64 * 0x85EB_CA77).wrapping_mul(0xC2B2_AE3D_27D4_EB4F) >> 20;
-        // Every other reference is to the object's own symbols.
+        // Half of the references are to the object's own symbols.
         let target =
             if mixed & 1 << 29 == 0 { object } else { ((mixed >> 30) % (object as u64 + 1)) as usize };
         let refers = mixed.is_multiple_of(9).then(|| Self::name(target, mixed % SYMBOLS));
         (mixed as u32 & 0xffff, refers)
     }
 
-    /// Copies and relocates a block of the section under way.
+    /// Copies and relocates a block of the current section.
     fn copy(&mut self, cpu: &mut Cpu, words: std::ops::Range<usize>) {
         for at in words {
             let (content, refers) = Self::word(self.object, at);

@@ -1,10 +1,11 @@
-//! mult1, mult1.2, mult2, mult2.2: a machine in daily use. Stand for the multiprogramming traces of KH90 §4.1.1:
-//! a series of compiles, a printed-circuit router, a VLSI design-rule checker and a series of simple commands,
-//! all at once (mult2, 40 MB active); mult1 adds the linker and a Scheme program (75 MB active).
+//! mult1, mult1.2, mult2 and mult2.2 are a machine in daily use. They represent the multiprogramming traces
+//! of KH90 §4.1.1: a series of compiles, a printed-circuit router, a VLSI design-rule checker and a series of
+//! simple commands, all at once (mult2, 40 MB active). mult1 adds the linker and a Scheme program (75 MB
+//! active).
 //!
-//! Processes come and go: `make` and the shells start compilers, assemblers and commands, which read their
-//! input in system calls that give up the processor, and end. Processes that run the same program share its
-//! text. The long-running programs start over on new data when they are done.
+//! `make` and the shells start compilers, assemblers and commands. These read their input in system calls
+//! that give up the processor, and end. Processes that run the same program share its text. The long-running
+//! programs start over on new data when they are done.
 
 mod ccom;
 mod compile;
@@ -21,18 +22,18 @@ use crate::data_rng::DataRng;
 use crate::program::{Command, SeededStart};
 use crate::tree::{Tree, TreeShape};
 
-/// Quanta in instructions, such that the mean interval between switches, calls included, is the document's
-/// (138,000 for mult1, 195,000 for mult1.2, 134,000 for mult2, 214,000 for mult2.2).
+/// The quanta in instructions. They make the mean interval between switches, calls included, equal to the
+/// document's (138,000 for mult1, 195,000 for mult1.2, 134,000 for mult2, 214,000 for mult2.2).
 pub(crate) const QUANTUM_MULT1: u64 = 180_000;
 pub(crate) const QUANTUM_MULT1_2: u64 = 265_000;
 pub(crate) const QUANTUM_MULT2: u64 = 150_000;
 pub(crate) const QUANTUM_MULT2_2: u64 = 285_000;
 
-/// The Scheme program of mult1: tree, on a smaller problem (MB90 Table 1: 12 MB).
+/// The Scheme program of mult1 is tree on a smaller problem (MB90 Table 1: 12 MB).
 const SCHEME: Image = Image { name: "scheme", segment: 21, text: 128 << 10, data: 64 << 10 };
 const SMALL_TREES: TreeShape = TreeShape { half: 6 << 20, nodes: 4_000, forest: 8, walks: 14, older: 4 };
 
-/// Every program of the mixes.
+/// The images of every program of the mixes.
 pub(crate) const IMAGES: &[Image] = &[
     shell::IMAGE,
     compile::MAKE,
@@ -53,7 +54,7 @@ fn command(image: Image, seed: u64, number: u64, start: SeededStart) -> Command 
     Command { image, start: Box::new(move |cpu| start(draws, cpu)) }
 }
 
-/// mult2 and mult2.2.
+/// Returns the programs of mult2 and mult2.2.
 pub(crate) fn without_linker_and_scheme(seed: u64) -> Vec<Command> {
     vec![
         command(shell::IMAGE, seed, 1, shell::start),
@@ -64,7 +65,7 @@ pub(crate) fn without_linker_and_scheme(seed: u64) -> Vec<Command> {
     ]
 }
 
-/// mult1 and mult1.2.
+/// Returns the programs of mult1 and mult1.2.
 pub(crate) fn with_linker_and_scheme(seed: u64) -> Vec<Command> {
     let mut commands = without_linker_and_scheme(seed);
     commands.push(command(link::IMAGE, seed, 6, link::start));

@@ -1,9 +1,10 @@
 //! A maze router for printed circuits (grr in the documents' mixes): Lee's algorithm on two layers.
 //!
-//! Computes: for one net after the other, the shortest path between two pins through free cells, by a wave
-//! that spreads from the first pin and leaves in each cell where it came from; the path is traced back and
-//! becomes an obstacle. Nets are short against the board. A board of 900 × 900 cells in two layers, 4 bytes
-//! each, is 6.5 MB; the wave's queue 256 KB. When the board is routed the next one is loaded.
+//! For one net after the other, it computes the shortest path between two pins through free cells. A wave
+//! spreads from the first pin, and stores in each cell the direction from which it came. The path is traced
+//! back and becomes an obstacle. Nets are short compared with the board. A board of 900 × 900 cells in two
+//! layers, 4 bytes each, has 6.5 MB; the wave's queue has 256 KB. When the board is routed, the next board is
+//! loaded.
 
 use super::libc::Libc;
 use crate::address_space::{DATA, Image, TEXT};
@@ -21,9 +22,9 @@ const LIBC: Libc = Libc::at(TEXT + 0x1_8000);
 
 const SIDE: usize = 900;
 const NETS: u32 = 2_400;
-/// Cells a wave may reach before the net is given up.
+/// The cells that a wave may reach before the net is given up.
 const LIMIT: u32 = 24_000;
-/// Costs of a step by direction and column, as the board's maker set them.
+/// The table of a step's costs by direction and column.
 const COSTS: u64 = DATA + 0x6000;
 const QUEUE: u64 = 64 << 10;
 
@@ -47,7 +48,7 @@ struct Router {
     nets: u32,
     reach: u64,
     phase: RouterPhase,
-    /// Per cell: obstacle, or net number << 3 | direction the wave came from.
+    /// For each cell: an obstacle, or net number << 3 | the direction from which the wave came.
     cells: Vec<u32>,
     queue: std::collections::VecDeque<u32>,
     pushed: u64,
@@ -91,7 +92,7 @@ impl Router {
         self.grid + 4 * u64::from(index)
     }
 
-    /// The cell in direction 0 to 4 (left, right, up, down, other layer), if it is on the board.
+    /// Returns the cell in direction 0 to 4 (left, right, up, down, other layer), if it is on the board.
     #[inline(always)]
     fn neighbour(&self, index: u32, direction: u32) -> Option<u32> {
         let side = self.side as u32;
@@ -107,7 +108,7 @@ impl Router {
         }
     }
 
-    /// Chooses the next net's pins and starts the wave.
+    /// Chooses the next net's pins and starts the wave. Returns false if the net cannot be routed.
     fn pick(&mut self, cpu: &mut Cpu) -> bool {
         self.net += 1;
         cpu.jump(PICK);
@@ -146,7 +147,7 @@ impl Router {
         true
     }
 
-    /// The wave reaches a cell.
+    /// Marks a cell that the wave reaches.
     #[inline(always)]
     fn mark(&mut self, cpu: &mut Cpu, index: u32, direction: u32) {
         self.cells[index as usize] = self.net << 3 | direction;
@@ -161,7 +162,8 @@ impl Router {
         self.pushed += 1;
     }
 
-    /// Spreads the wave from one cell. False when there is none or the net is given up.
+    /// Spreads the wave from one cell. Returns true if the wave reached the second pin, and `None` if no cell
+    /// is left or the net is given up.
     #[inline(always)]
     fn expand(&mut self, cpu: &mut Cpu) -> Option<bool> {
         let index = self.queue.pop_front().filter(|_| self.reached < LIMIT)?;
@@ -196,7 +198,7 @@ impl Router {
         Some(false)
     }
 
-    /// One cell back along the path; it becomes an obstacle.
+    /// Makes a cell of the path an obstacle and goes one cell back.
     fn trace(&mut self, cpu: &mut Cpu, index: u32) -> RouterPhase {
         let direction = self.cells[index as usize] & 7;
         cpu.jump(TRACE);
@@ -271,7 +273,7 @@ mod tests {
     use super::*;
     use crate::address_space::AddressSpace;
 
-    /// Distance by a plain breadth-first search over cells that are no obstacles.
+    /// Returns the distance by a plain breadth-first search over free cells.
     fn distance(router: &Router) -> Option<u32> {
         let mut seen = vec![u32::MAX; router.cells.len()];
         let mut queue = std::collections::VecDeque::from([router.from]);
@@ -307,7 +309,7 @@ mod tests {
                 }
                 RouterPhase::Trace(_) => length += 1,
                 RouterPhase::Pick if length > 0 => {
-                    // The pin itself was traced last: cells on the path, ends included, are length.
+                    // `length` counts the cells on the path, both pins included.
                     assert_eq!(Some(length - 1), shortest, "net {}", router.net);
                     assert!(router.cells[router.from as usize] & OBSTACLE != 0);
                     length = 0;

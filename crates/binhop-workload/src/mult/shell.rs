@@ -1,7 +1,9 @@
-//! A shell with somebody typing: parses a line, forks a command, waits for it, types on.
+//! A shell with a user who types. The shell parses a line, forks a command, waits for it, and reads the next
+//! line.
 //!
-//! Commands are ls, grep, sort and wc in the proportion of a working day. The pause for thought is a read
-//! from the terminal that gives up the processor. Small: a parser, a table of names, a hash of commands.
+//! The commands are ls, grep, sort and wc in the proportion of a working day. While the user thinks, a read
+//! from the terminal gives up the processor. The shell is small: a parser, a table of names, a hash of
+//! commands.
 
 use super::{libc::Libc, unix};
 use crate::address_space::{DATA, Image, TEXT};
@@ -15,7 +17,8 @@ const PARSE: u64 = TEXT + 0x2000;
 const EXPAND: u64 = TEXT + 0x5000;
 const HASH: u64 = TEXT + 0x7000;
 const LIBC: Libc = Libc::at(TEXT + 0x1_2000);
-/// Instructions others execute while the user thinks, at least; at most three times as many.
+/// The least number of instructions that other processes execute while the user thinks; the most is three
+/// times this.
 const THINK: u64 = 6_000_000;
 
 pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
@@ -32,7 +35,7 @@ enum State {
 
 struct Shell {
     draws: DataRng,
-    /// Address of the variables' and commands' names.
+    /// The address of the variables' and commands' names.
     names: u64,
     line: u64,
     state: State,

@@ -1,8 +1,9 @@
-//! Source text for the compiler, and its lexer: a small C with declarations, assignments, if, while, calls.
+//! The compiler's source text and its lexer. The language is a small C with declarations, assignments, if,
+//! while and calls.
 
 use crate::data_rng::DataRng;
 
-/// A token: a punctuation or operator byte, a word (its hash), or a number.
+/// `Token` is a punctuation or operator byte, a word (its hash), or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Mark(u8),
@@ -11,12 +12,12 @@ pub(crate) enum Token {
     End,
 }
 
-/// FNV-1a, which is what the compiler's symbol table hashes with.
+/// Returns the FNV-1a hash, with which the compiler's symbol table hashes.
 pub(crate) fn hash(word: &[u8]) -> u64 {
     word.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// The next token at `at`, and where it ends.
+/// Returns the next token at `at`, and its end.
 pub(crate) fn token(text: &[u8], mut at: usize) -> (Token, usize) {
     while text.get(at).is_some_and(u8::is_ascii_whitespace) {
         at += 1;
@@ -36,11 +37,11 @@ pub(crate) fn token(text: &[u8], mut at: usize) -> (Token, usize) {
     (Token::Mark(first), at + 1)
 }
 
-/// Writes source text as a programmer would: names recur, most expressions are short.
+/// `Author` writes source text as a programmer would: names recur, and most expressions are short.
 #[derive(Clone, Debug)]
 pub(crate) struct Author {
     draws: DataRng,
-    /// Names declared in headers so far.
+    /// The number of names declared in headers so far.
     names: u64,
 }
 
@@ -50,13 +51,13 @@ impl Author {
     }
 
     fn name(&mut self, text: &mut Vec<u8>) {
-        // Half of all uses are of a dozen local names, the rest reach into the headers.
+        // Half of all uses are of a dozen local names; the others are of names in the headers.
         let below = if self.draws.below(2) == 0 { 12 } else { self.names.max(1) };
         let number = self.draws.below(below);
         word(number, text);
     }
 
-    /// A declaration, as headers are full of.
+    /// Writes a declaration of a header.
     pub(crate) fn declaration(&mut self, text: &mut Vec<u8>) {
         text.extend_from_slice(b"extern int ");
         word(self.names, text);
@@ -68,7 +69,7 @@ impl Author {
         text.extend_from_slice(b");\n");
     }
 
-    /// A statement, with blocks nested at most `depth` deep.
+    /// Writes a statement, with blocks nested at most `depth` deep.
     pub(crate) fn statement(&mut self, text: &mut Vec<u8>, depth: u32) {
         match self.draws.below(10) {
             0 | 1 if depth > 0 => {
@@ -127,7 +128,7 @@ impl Author {
     }
 }
 
-/// The name with this number.
+/// Writes the name with this number.
 fn word(mut number: u64, text: &mut Vec<u8>) {
     text.push(b'a' + (number % 26) as u8);
     number /= 26;

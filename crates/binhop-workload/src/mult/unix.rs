@@ -1,7 +1,8 @@
-//! The simple commands: ls, grep, sort, wc, on files of words.
+//! The simple commands ls, grep, sort and wc, on files of words.
 //!
-//! Each reads its input in blocks of 8 KB (a block that is not in the system's cache costs the processor),
-//! does what its name says, and writes through a buffer. Small processes: 100 to 400 KB.
+//! Each command reads its input in blocks of 8 KB, does its work, and writes through a buffer. A block that
+//! is not in the system's cache makes the command give up the processor. The processes are small: 100 to 400
+//! KB.
 
 use super::libc::{CLASSES, Libc, waits};
 use crate::address_space::{DATA, Image, TEXT};
@@ -20,7 +21,7 @@ const INPUT: u64 = DATA + 0x1000;
 const OUTPUT: u64 = DATA + 0x3000;
 const BLOCK: usize = 8192;
 
-/// A text of `words` words in lines of up to eleven.
+/// Makes a text of `words` words in lines of up to seven words.
 fn text(draws: &mut DataRng, words: u64) -> Vec<u8> {
     let mut text = Vec::with_capacity(words as usize * 7);
     for word in 0..words {
@@ -38,7 +39,7 @@ fn text(draws: &mut DataRng, words: u64) -> Vec<u8> {
     text
 }
 
-/// Output through a buffer that is written when full.
+/// `TextOutput` writes through a buffer, which is written when it is full.
 #[derive(Default)]
 struct TextOutput {
     used: u64,
@@ -64,7 +65,7 @@ impl TextOutput {
     }
 }
 
-/// Input read block by block: true when a block was read, false at the end.
+/// `TextInput` reads a text block by block.
 struct TextInput {
     text: Vec<u8>,
     read: usize,
@@ -77,7 +78,7 @@ impl TextInput {
         Self { text: text(draws, words), read: 0, file }
     }
 
-    /// Reads the next block to `buffer`; the range of the text that is there now.
+    /// Reads the next block into `buffer`. Returns the block's range of the text; `None` at the end.
     fn fill(&mut self, cpu: &mut Cpu, buffer: u64) -> Option<std::ops::Range<usize>> {
         if self.read == self.text.len() {
             return None;
@@ -90,14 +91,14 @@ impl TextInput {
     }
 }
 
-/// What the commands have in common: a start, then pieces of work, then exit.
+/// `Running` is a running command: it starts, does its work in pieces, and exits.
 struct Running<T> {
     begun: bool,
     work: T,
 }
 
 trait Work: Send {
-    /// One block's worth. `None` when all is done.
+    /// Does one piece of the work. Returns `None` when the work is done.
     fn piece(&mut self, cpu: &mut Cpu) -> Option<Status>;
 }
 
@@ -120,12 +121,12 @@ fn begin<T: Work + 'static>(work: T) -> Box<dyn Program> {
     Box::new(Running { begun: false, work })
 }
 
-/// Whether this block had to come from the disk: one in three.
+/// Returns the status after a read: one block in three comes from the disk.
 fn after_read(draws: &mut DataRng) -> Status {
     if draws.below(3) == 0 { waits(call::READ) } else { Status::Ready }
 }
 
-/// wc: counts characters, words and lines.
+/// `Wc` counts characters, words and lines.
 struct Wc {
     draws: DataRng,
     input: TextInput,
@@ -150,7 +151,7 @@ impl Work for Wc {
             })?);
             return Some(after_read(&mut self.draws));
         };
-        // The block in pieces of 2 KB: a step stays within its rows.
+        // The block is handled in pieces of 2 KB, so that a step stays within its rows.
         let end = (block.start + 2048).min(block.end);
         for at in block.start..end {
             cpu.jump(MAIN + 0x40);
@@ -180,7 +181,7 @@ impl Work for Wc {
     }
 }
 
-/// grep: finds a word with Horspool's search, prints the lines it is in.
+/// `Grep` finds a word with Horspool's search, and prints the lines that contain it.
 struct Grep {
     draws: DataRng,
     input: TextInput,
@@ -249,7 +250,7 @@ impl Work for Grep {
     }
 }
 
-/// A range to be sorted: partitioned as far as `at`, with the smaller lines up to `last`.
+/// `SortRange` is a range to sort. It is partitioned up to `at`; the smaller lines are up to `last`.
 struct SortRange {
     low: usize,
     high: usize,
@@ -257,13 +258,14 @@ struct SortRange {
     last: usize,
 }
 
-/// sort: reads all lines, sorts pointers to them (quicksort, an explicit stack of ranges), writes them.
+/// `Sort` reads all lines, sorts pointers to them (quicksort with an explicit stack of ranges), and writes
+/// them.
 struct Sort {
     draws: DataRng,
     input: TextInput,
     text: u64,
     pointers: u64,
-    /// (first byte, length) of each line.
+    /// The first byte and the length of each line.
     lines: Vec<(u32, u32)>,
     ranges: Vec<SortRange>,
     split: bool,
@@ -295,7 +297,7 @@ impl Sort {
         }
     }
 
-    /// Finds the line ends of the block that was read.
+    /// Finds the ends of lines in the block that was read.
     fn scan(&mut self, cpu: &mut Cpu, block: std::ops::Range<usize>) {
         let mut first = self.lines.last().map_or(0, |l| l.0 + l.1 + 1);
         for at in (block.start & !3..block.end).step_by(4) {
@@ -324,7 +326,7 @@ impl Sort {
         &self.input.text[first as usize..(first + length) as usize]
     }
 
-    /// Whether line `a` comes before line `b`, with the references of strcmp.
+    /// Returns whether line `a` comes before line `b`, with the references of strcmp.
     fn before(&self, cpu: &mut Cpu, a: usize, b: usize) -> bool {
         cpu.load(self.pointers + 4 * a as u64, 4);
         cpu.run(2);
@@ -355,7 +357,7 @@ impl Sort {
         cpu.store(self.pointers + 4 * b as u64, 4);
     }
 
-    /// Goes on partitioning a range around its middle line: up to 200 comparisons.
+    /// Continues to partition a range around its middle line, by up to 200 comparisons.
     fn partition(&mut self, cpu: &mut Cpu, mut range: SortRange) {
         if range.at == range.low {
             self.swap(cpu, range.low, range.low + (range.high - range.low) / 2);
@@ -422,7 +424,7 @@ impl Work for Sort {
     }
 }
 
-/// ls -l: reads a directory, asks the system about each entry, sorts the names, prints them.
+/// `Ls` is ls -l: it reads a directory, calls stat for each entry, sorts the names and prints them.
 struct Ls {
     draws: DataRng,
     names: Vec<u64>,
@@ -457,7 +459,7 @@ impl Work for Ls {
             return Some(if self.draws.below(12) == 0 { waits(call::STAT) } else { Status::Ready });
         }
         if self.sorted < self.names.len() {
-            // Insertion of one name.
+            // Insert one name.
             let mut at = self.sorted;
             while at > 0 && self.names[at - 1] > self.names[at] {
                 cpu.jump(MAIN + 0x300);

@@ -1,19 +1,19 @@
-//! The compiler's code generator: walks the tree, chooses registers, writes instructions.
+//! The compiler's code generator: it walks the tree, chooses registers and writes instructions.
 //!
-//! Every kind of node has eight cases by the shapes of its operands, 2 KB of code each, as template matchers
-//! had. The instructions are those of a stack machine, so that the tests can run them.
+//! Every kind of node has eight cases, one for each shape of its operands, with 2 KB of code each, as
+//! template matchers had. The instructions are for a stack machine, so that the tests can run them.
 
 use super::{ASSEMBLY, Ccom, NODE, NONE, NodeKind, TEMPLATES};
 use crate::address_space::{DATA, TEXT};
 use crate::cpu::Cpu;
 
-/// Each kind of node has eight variants of 2 KB: which registers are free, what the operands are.
+/// The code of the cases. Each kind of node has eight variants of 2 KB, for free registers and operands.
 const GENERATE: u64 = TEXT + 0x1_0000;
 const VARIANT: u64 = 0x800;
 const ALLOCATE: u64 = TEXT + 0x5_8000;
 const EMIT: u64 = TEXT + 0x6_4000;
 
-/// What the compiler generates: code for a stack machine.
+/// `Instruction` is a generated instruction of a stack machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Instruction {
     Push(u32),
@@ -21,13 +21,13 @@ pub(super) enum Instruction {
     Store(u32),
     Binary(u8),
     Call(u32, u32),
-    /// To the code at this index if the top is 0.
+    /// Jumps to the code at this index if the top of the stack is 0.
     Unless(u32),
     Jump(u32),
 }
 
 impl Ccom {
-    /// Appends an instruction: chooses registers, writes its text.
+    /// Appends an instruction: chooses registers and writes the instruction's text.
     fn emit(&mut self, cpu: &mut Cpu, code: Instruction) {
         let out = ASSEMBLY + self.emitted * 20 % 8192 / 4 * 4;
         cpu.call(ALLOCATE + 0x300 * (self.emitted % 13), 4, 4);
@@ -126,7 +126,7 @@ mod tests {
     use crate::mult::source::hash;
     use std::collections::BTreeMap;
 
-    /// Runs generated code: values are 32-bit, a call returns the sum of its arguments.
+    /// Runs generated code. Values have 32 bits; a call returns the sum of its arguments.
     fn run(code: &[Instruction]) -> BTreeMap<u32, u32> {
         let (mut stack, mut names, mut at) = (Vec::new(), BTreeMap::new(), 0);
         while at < code.len() {

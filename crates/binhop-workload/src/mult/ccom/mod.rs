@@ -1,9 +1,10 @@
-//! The C compiler: headers into a symbol table, functions through lexer, parser and code generator.
+//! The C compiler: it enters headers in a symbol table, and takes functions through lexer, parser and code
+//! generator.
 //!
-//! Lexes every character, parses into a tree (precedence climbing), walks the tree for code; every kind of
-//! node has cases of its own, by what its operands are, which is what makes a compiler large. What it
-//! generates (`generate.rs`) runs on a stack machine in the tests. 0.6 to 1 MB: text 448 KB, symbols and trees 200 to 400 KB.
-//! A file is 2 to 20 million instructions.
+//! It lexes every character, parses into a tree (precedence climbing), and walks the tree to generate code.
+//! Every kind of node has cases of its own for its operands, which makes a compiler large. The generated code
+//! (`generate.rs`) runs on a stack machine in the tests. The process has 0.6 to 1 MB: text 448 KB, symbols
+//! and trees 200 to 400 KB. A file takes 2 to 20 million instructions.
 
 mod generate;
 
@@ -25,7 +26,7 @@ const TEMPLATES: u64 = DATA + 0x4000;
 const SOURCE: u64 = DATA + 0x1000;
 const ASSEMBLY: u64 = DATA + 0x1_5000;
 
-/// What a node of the tree is.
+/// `NodeKind` is the kind of a node of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NodeKind {
     Name,
@@ -40,7 +41,7 @@ enum NodeKind {
 }
 
 impl NodeKind {
-    /// The number by which the code generator's cases are laid out.
+    /// Returns the number of the kind in the layout of the code generator's cases.
     fn number(self) -> u64 {
         match self {
             Self::Name => 0,
@@ -56,10 +57,10 @@ impl NodeKind {
     }
 }
 
-/// No node, or no symbol.
+/// The number that stands for no node or no symbol.
 const NONE: u32 = u32::MAX;
 
-/// A node of the tree; operands by number.
+/// `Node` is a node of the tree. Operands are nodes' numbers.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     kind: NodeKind,
@@ -74,7 +75,7 @@ struct CcomSymbol {
     next: u32,
 }
 
-/// The compiler at work on one file.
+/// `Ccom` is the compiler while it compiles one file.
 pub(crate) struct Ccom {
     draws: DataRng,
     author: Author,
@@ -94,7 +95,7 @@ pub(crate) struct Ccom {
     address: CcomAddresses,
 }
 
-/// Where the compiler's tables lie.
+/// `CcomAddresses` holds the addresses of the compiler's tables.
 struct CcomAddresses {
     buckets: u64,
     symbols: u64,
@@ -134,7 +135,7 @@ impl Ccom {
         }
     }
 
-    /// Reads the next token: a look at every character, and for a word one into the symbol table.
+    /// Reads the next token, character by character.
     fn advance(&mut self, cpu: &mut Cpu) {
         let (next, end) = token(&self.text, self.at);
         cpu.jump(LEX);
@@ -156,7 +157,7 @@ impl Ccom {
         self.current = next;
     }
 
-    /// The number of the symbol with this name, made if it is new.
+    /// Returns the number of the symbol with this name, and adds the symbol if it is new.
     fn lookup(&mut self, cpu: &mut Cpu, hash: u64) -> u32 {
         cpu.call(LOOKUP, 3, 1);
         let bucket = (hash % BUCKETS as u64) as usize;
@@ -205,7 +206,7 @@ impl Ccom {
             cpu.run(2);
             cpu.store(at + 4 * word, 4);
         }
-        // Types of the operands decide the type of the node.
+        // The types of the operands decide the type of the node.
         for operand in [left, right] {
             if operand != NONE {
                 cpu.jump(PARSE + 0x4200 + 0x180 * kind.number());
@@ -220,7 +221,7 @@ impl Ccom {
         self.nodes.len() as u32 - 1
     }
 
-    /// A primary expression.
+    /// Parses a primary expression.
     fn primary(&mut self, cpu: &mut Cpu) -> u32 {
         cpu.call(PARSE + 0x200, 4, 3);
         let node = match self.current {
@@ -262,7 +263,7 @@ impl Ccom {
         self.node(cpu, NodeKind::Call, list, NONE, symbol)
     }
 
-    /// Precedence climbing.
+    /// Parses an expression by precedence climbing.
     fn expression(&mut self, cpu: &mut Cpu, above: u32) -> u32 {
         cpu.call(PARSE + 0x800, 5, 3);
         let mut left = self.primary(cpu);
@@ -355,7 +356,7 @@ impl Ccom {
         self.consumed += self.text.len() as u64;
     }
 
-    /// Reads on when the lexer has passed a block's end.
+    /// Reads the next block if the lexer has passed a block's end.
     fn read(&mut self, cpu: &mut Cpu, before: u64) -> Status {
         if before / 8192 == self.consumed / 8192 {
             return Status::Ready;
