@@ -1,4 +1,5 @@
-//! Hands the recorder's sources to the wheel (pyproject.toml, `include`): an installed binhop builds it from them.
+//! Copies the recorder's sources into the wheel (pyproject.toml, `include`), because an installed binhop
+//! builds the recorder.
 
 use std::path::Path;
 use std::{env, fs, io};

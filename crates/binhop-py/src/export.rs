@@ -1,4 +1,4 @@
-//! Export of the accesses that reach a machine's memory.
+//! The export of the accesses that reach a machine's memory.
 
 use std::path::PathBuf;
 
@@ -14,8 +14,8 @@ use crate::problem::OrRaise;
 use crate::progress::Progress;
 use crate::source::PyStream;
 
-/// Simulates a stream on a machine under one placement, and exports what reaches memory; how many lines were read and
-/// written, and the file's size, as JSON.
+/// Simulates a stream on a machine under one placement, and exports the accesses that reach memory. Returns
+/// the numbers of lines read and written and the file's size, as JSON.
 #[pyfunction]
 #[pyo3(signature = (machine, stream, path, to, *, seed, threads, length=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
@@ -51,7 +51,7 @@ pub(crate) fn export_memory(
                 lines[1] += writes;
                 writer.put(accesses)?;
                 gone = writer.is_gone();
-                // A reader that has gone ends the run.
+                // The run ends if the reader of the file has gone.
                 if gone { Err(Problem::interrupted()) } else { Ok(()) }
             };
             let mut tell = |now: &binhop_sim::Progress| progress.tell_of(now.references, now.of.or(known));

@@ -1,5 +1,6 @@
-//! The Python extension `binhop._binhop`: a thin cover over the other crates, and the only one that knows
-//! Python. What users see is the package `python/binhop`, which covers this one.
+//! The Python extension `binhop._binhop`: a thin layer over the other crates, and the only crate that knows
+//! Python. Users see the package `python/binhop`, which wraps this extension. A class of the extension is
+//! called `Py…` in Rust.
 
 mod checks;
 mod export;
@@ -19,7 +20,7 @@ mod table;
 
 use pyo3::pymodule;
 
-/// Batches go from thread to thread and live for a moment: see the note beside the dependency.
+/// Batches go from thread to thread and live only a moment: see the note at the dependency in `Cargo.toml`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

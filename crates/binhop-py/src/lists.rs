@@ -1,5 +1,6 @@
-//! Lists of what there is: machines, keys, workloads, policies, counters, formats, events, lint rules. Each list
-//! is kept where the thing is; here it only crosses the language border, as (name, column, …) rows.
+//! Lists of everything that binhop offers: machines, keys, workloads, policies, counters, formats, events.
+//! Each list is kept in the crate of its subject. Here it is only passed to Python, as rows of (name, column,
+//! …).
 
 use binhop_base::Kind;
 use binhop_base::escape::STEERING;
@@ -23,7 +24,7 @@ pub(crate) fn machine_keys() -> Vec<(&'static str, &'static str, String, &'stati
     keys().map(|k| (k.section, k.name, (k.form)(), k.default, k.meaning)).collect()
 }
 
-/// (name, what it is, what it stands for) of each built-in workload.
+/// (name, what it computes, the trace that it represents) of each built-in workload.
 #[pyfunction]
 pub(crate) fn workloads() -> Vec<(&'static str, &'static str, &'static str)> {
     WORKLOADS.iter().map(|w| (w.name, w.what, w.stands_for)).collect()
@@ -38,7 +39,6 @@ pub(crate) fn policies() -> Vec<(&'static str, &'static str, &'static str, &'sta
 /// (name, whether a miss counts in MPI, meaning) of each kind of access that caches and memory count.
 #[pyfunction]
 pub(crate) fn kinds() -> Vec<(&'static str, bool, &'static str)> {
-    // No cache is asked for the others yet, so no metric has them.
     Kind::ALL.iter().map(|k| (k.name(), k.is_demand(), k.meaning())).collect()
 }
 
@@ -72,7 +72,8 @@ pub(crate) fn packings() -> Vec<(&'static str, &'static str)> {
     binhop_trace::input::PACKINGS.to_vec()
 }
 
-/// (name, what it is, what is lost or assumed, whether it takes what reaches memory) of each format for export.
+/// (name, what it is, what is lost or assumed, whether it takes what reaches memory) of each format for
+/// export.
 #[pyfunction]
 pub(crate) fn exporters() -> Vec<(&'static str, &'static str, &'static str, bool)> {
     EXPORTERS.iter().map(|e| (e.name, e.what, e.lost, matches!(e.writes, Writes::Physical(_)))).collect()

@@ -1,4 +1,4 @@
-//! Machine descriptions: checked when they are made, never changed afterwards.
+//! Machines as Python sees them. A machine is checked when it is made, and never changes afterwards.
 
 use binhop_sim::Machine;
 use pyo3::prelude::*;
@@ -11,21 +11,22 @@ pub(crate) struct PyMachine(pub(crate) Machine);
 
 #[pymethods]
 impl PyMachine {
-    /// A bundled machine by name, or a TOML file by its path; `settings` are "cache.l2.size=4MiB" and the like.
+    /// Loads a bundled machine by name, or a TOML file by its path. `settings` change keys, as in
+    /// "cache.l2.size=4MiB".
     #[staticmethod]
     #[pyo3(signature = (name_or_path, settings=Vec::new()))]
     fn load(py: Python<'_>, name_or_path: &str, settings: Vec<String>) -> PyResult<Self> {
         py.detach(|| Machine::load(name_or_path, &settings)).map(Self).or_raise(py)
     }
 
-    /// A machine from TOML text; `place` is what errors call the text.
+    /// Makes a machine from TOML text. `place` is the name of the text in errors.
     #[staticmethod]
     #[pyo3(signature = (toml, place="machine", settings=Vec::new()))]
     fn parse(py: Python<'_>, toml: &str, place: &str, settings: Vec<String>) -> PyResult<Self> {
         py.detach(|| Machine::parse(toml, place, &settings)).map(Self).or_raise(py)
     }
 
-    /// The same machine with other settings.
+    /// Returns the same machine with other settings.
     #[pyo3(signature = (*settings))]
     fn with_settings(&self, py: Python<'_>, settings: Vec<String>) -> PyResult<Self> {
         py.detach(|| Machine::parse(&self.0.resolved(), self.0.name(), &settings)).map(Self).or_raise(py)
@@ -55,13 +56,13 @@ impl PyMachine {
         self.0.tree().config().caches.iter().map(|cache| cache.name.clone()).collect()
     }
 
-    /// The last cache before memory; the largest, where several are.
+    /// The last cache before memory. If there are several, the largest of them.
     #[getter]
     fn last_level(&self) -> &str {
         &self.0.tree().config().caches[self.0.last_level()].name
     }
 
-    /// The complete description as TOML, defaults filled in.
+    /// Returns the complete description as TOML, with its defaults.
     fn resolved(&self) -> String {
         self.0.resolved()
     }

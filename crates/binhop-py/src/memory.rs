@@ -1,15 +1,15 @@
-//! The memory that a run may take: what this system has, or what the user says.
+//! The memory that a run may take: the system's available memory, or the user's figure.
 
 use binhop_base::{Bytes, Result};
 use binhop_sim::MemoryLimit;
 
-/// The variable in which a user says it.
+/// The environment variable of the user's figure.
 const VARIABLE: &str = "BINHOP_MEMORY";
 
 /// Returns the memory that a run that starts now may take.
 ///
 /// # Errors
-/// The user's figure is none.
+/// The user's figure is not a size.
 pub(crate) fn memory() -> Result<Option<MemoryLimit>> {
     match std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) {
         None => Ok(MemoryLimit::available()),

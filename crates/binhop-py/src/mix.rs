@@ -1,4 +1,4 @@
-//! Traces made apart, mixed.
+//! Mixes of traces.
 
 use binhop_base::{Problem, Result};
 use binhop_record::schedule::RoundRobin;
@@ -9,8 +9,9 @@ use pyo3::prelude::*;
 use crate::problem::{OrRaise, problem_of};
 use crate::source::PyStream;
 
-/// One stream out of several. Each input: its name, what opens it as a stream, how many references to read of it.
-/// `quantum` and `latency` (None: by what is waited for) are instructions, `ends` one of all, first and repeat.
+/// Mixes several traces into one stream. An input is a name, a callable that opens the trace as a stream, and
+/// the number of references to read. `quantum` and `latency` are instructions; without a latency, the reason
+/// of a wait decides. `ends` is all, first or repeat.
 #[pyfunction]
 #[pyo3(signature = (inputs, quantum, latency, ends))]
 pub(crate) fn mix(
@@ -41,7 +42,7 @@ pub(crate) fn mix(
     Ok(PyStream::new(Box::new(mixed), None))
 }
 
-/// A stream that a Python callable opens.
+/// Opens a stream by a Python callable.
 pub(crate) fn opened(py: Python<'_>, open: &Py<PyAny>) -> Result<Box<dyn Source>> {
     let stream = open.call0(py).map_err(|error| problem_of(py, &error))?;
     let stream = stream.bind(py).cast::<PyStream>().map_err(|error| problem_of(py, &error.into()))?;

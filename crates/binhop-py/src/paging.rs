@@ -1,4 +1,4 @@
-//! Page faults of many memories in one pass.
+//! The page faults of many memory sizes in one pass.
 
 use std::sync::Arc;
 

@@ -1,14 +1,17 @@
-//! An assertion that fails is an error of binhop, told like any other problem and not as a panic of a thread.
+//! Panics become problems: an assertion that fails is an error of binhop, and is reported like any other
+//! problem.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::{Mutex, PoisonError};
 
 use binhop_base::{Problem, Result};
 
-/// The place and the reason of the last panic. The hook runs on the thread that panics, which may be a worker.
+/// The place and the reason of the last panic. The hook runs on the thread that panics, which may be a
+/// worker.
 static LAST: Mutex<Option<(String, String)>> = Mutex::new(None);
 
-/// Keeps panics off standard error; with `BINHOP_TRACEBACK` they are printed as usual, for us.
+/// Keeps panics off standard error. With `BINHOP_TRACEBACK` they are printed as usual, for binhop's
+/// developers.
 pub(crate) fn install() {
     let usual = std::panic::take_hook();
     set_hook(Box::new(move |info| {
@@ -24,7 +27,7 @@ pub(crate) fn install() {
     }));
 }
 
-/// Runs work of a library that panics at wrong input; `None` if it does.
+/// Runs work of a library that panics at wrong input. Returns `None` if it panics.
 pub(crate) fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).inspect_err(|_| drop(last())).ok()
 }
@@ -33,7 +36,7 @@ fn last() -> (String, String) {
     LAST.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
 }
 
-/// Runs work; a panic becomes a problem of the run.
+/// Runs work. A panic becomes a problem of the run.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let (message, place) = last();

@@ -1,4 +1,4 @@
-//! A placement policy written in Python: called only when a page is placed, so its speed hardly matters.
+//! Placement policies in Python. A policy is called only when a page is placed, so its speed hardly matters.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,31 +30,33 @@ impl PyRequest {
         self.request.asid.0
     }
 
-    /// Its virtual page number there.
+    /// The virtual page number in this address space.
     #[getter]
     fn page_no(&self) -> u64 {
         self.request.page_no.0
     }
 
-    /// The segment it lies in: what it shares with other pages of one mapping.
+    /// The segment of the page, which it shares with other pages of one mapping.
     #[getter]
     fn segment(&self) -> u32 {
         self.request.segment.0
     }
 
-    /// All segments that the address space can have pages in, in increasing order; that one among them.
+    /// All segments in which the address space can have pages, in increasing order. The page's own segment is
+    /// among them.
     #[getter]
     fn segments(&self) -> Vec<u32> {
         self.request.segments.iter().map(|segment| segment.0).collect()
     }
 
-    /// The number of pages that were placed before it.
+    /// The number of pages that were placed before this page.
     #[getter]
     fn ordinal(&self) -> u64 {
         self.draws.fault()
     }
 
-    /// A random number from 0 to n-1: the same for the same seed, ordinal and `sub`, whatever else is drawn.
+    /// Draws a random number from 0 to n-1. The same seed, ordinal and `sub` give the same number, whatever
+    /// else is drawn.
     #[pyo3(signature = (n, sub=0))]
     fn draw(&self, py: Python<'_>, n: u64, sub: u64) -> PyResult<u64> {
         if n == 0 {
@@ -82,7 +84,8 @@ type PoolFrames = Vec<(FrameNo, Option<PageId>)>;
 /// The frames to choose from, least recently used first. It is of use during the call only.
 #[pyclass(frozen, name = "Pool", module = "binhop._binhop")]
 pub(crate) struct PyPool {
-    /// Taken away when the call is over: then the frames have moved on.
+    /// The frames of this moment. They are removed when the call is over, because the list of frames changes
+    /// then.
     frames: Arc<Mutex<Option<PoolFrames>>>,
 }
 
@@ -112,17 +115,17 @@ impl PyPool {
         self.with(py, Vec::len)
     }
 
-    /// The frame of this rank; 0 is the least recently used.
+    /// Returns the frame of this rank; rank 0 is the least recently used frame.
     fn __getitem__(&self, py: Python<'_>, rank: isize) -> PyResult<u64> {
         Ok(self.at(py, rank)?.0.0)
     }
 
-    /// The page that the frame of this rank still holds; None if it is free.
+    /// Returns the page that the frame of this rank still holds; None if the frame is free.
     fn holds(&self, py: Python<'_>, rank: isize) -> PyResult<Option<u32>> {
         Ok(self.at(py, rank)?.1.map(|page| page.0))
     }
 
-    /// Every frame, least recently used first.
+    /// Returns every frame, the least recently used first.
     fn frames(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
         self.with(py, |frames| frames.iter().map(|(frame, _)| frame.0).collect())
     }
@@ -135,7 +138,8 @@ impl PyPool {
 /// The exception that a Python policy raised, kept to be the cause of the exception that ends the run.
 pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
 
-/// One placement's policy: what the front made for it, or the reason why it made none, told at its first use.
+/// `PythonPolicy` is the policy of one placement. If the policy could not be made, its first use returns the
+/// reason.
 pub(crate) struct PythonPolicy {
     name: String,
     choose: Result<Py<PyAny>>,
@@ -143,7 +147,7 @@ pub(crate) struct PythonPolicy {
 }
 
 impl PythonPolicy {
-    /// A policy of its own for one placement: `make`, of `binhop.policy.Policies`, returns its `choose`.
+    /// Makes a policy for one placement. `make`, of `binhop.policy.Policies`, returns the policy's `choose`.
     pub(crate) fn new(name: &str, make: &Py<PyAny>, raised: &Raised) -> Self {
         let choose = Python::attach(|py| {
             make.call0(py).map_err(|error| {
@@ -176,13 +180,13 @@ impl PythonPolicy {
     }
 }
 
-/// Returns whether an exception says all there is to say: `binhop.policy.PolicyError` marks itself so.
+/// Returns whether an exception's message is complete. `binhop.policy.PolicyError` marks itself as complete.
 pub(crate) fn is_complete(py: Python<'_>, error: &PyErr) -> bool {
     error.value(py).hasattr("complete").unwrap_or(false)
 }
 
-/// Returns the problem that ends a run whose policy raised: Ctrl-C, a problem that says everything itself, or the
-/// problem that `wrap` makes of its words.
+/// Returns the problem that ends a run whose policy raised an exception: an interruption, the exception's own
+/// complete problem, or the problem that `wrap` makes of the exception's message.
 fn failed(
     py: Python<'_>,
     error: PyErr,

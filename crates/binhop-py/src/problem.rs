@@ -1,4 +1,4 @@
-//! Problems as Python exceptions: the classes of `binhop.errors`, with their four attributes.
+//! Problems as Python exceptions: the classes of `binhop.errors`, with the four attributes of a problem.
 
 use std::cell::RefCell;
 
@@ -9,11 +9,12 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 thread_local! {
-    /// The exception that a signal handler raised, until it is raised again where Python waits.
+    /// The exception that a signal handler raised. It is kept until control returns to Python, and raised
+    /// again there.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// The exception that tells this problem: of an interruption, what the signal's handler raised.
+/// Returns the exception of a problem. The exception of an interruption is what the signal's handler raised.
 pub(crate) fn raise(py: Python<'_>, problem: &Problem) -> PyErr {
     static REQUEST: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static RUN: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -32,7 +33,8 @@ pub(crate) fn raise(py: Python<'_>, problem: &Problem) -> PyErr {
     }
 }
 
-/// The problem that an exception of ours tells; of another one, its words.
+/// Returns the problem of an exception: of a binhop exception its own problem, of another exception a problem
+/// with its message.
 pub(crate) fn problem_of(py: Python<'_>, error: &PyErr) -> Box<Problem> {
     let value = error.value(py);
     let attribute = |name: &str| value.getattr(name).and_then(|text| text.extract::<String>()).ok();
@@ -43,9 +45,9 @@ pub(crate) fn problem_of(py: Python<'_>, error: &PyErr) -> Box<Problem> {
     Problem::request(&error.to_string(), "trace", "it cannot be opened", "open it by itself to see more")
 }
 
-/// `?` for results of the other crates.
+/// `OrRaise` lets `?` pass on results of the other crates.
 pub(crate) trait OrRaise<T> {
-    /// The value, or the problem as an exception.
+    /// Returns the value, or the problem as an exception.
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
 }
 
@@ -55,10 +57,10 @@ impl<T> OrRaise<T> for Result<T> {
     }
 }
 
-/// Stops the work if a signal has come in since the last call. Other threads may run Python meanwhile, so
-/// it may be asked often.
+/// Stops the work if a signal has come in since the last call. It may be called often, because other threads
+/// may run Python meanwhile.
 pub(crate) fn check_signals() -> Result<()> {
-    // A method's name cannot stand for the closure: it is of one lifetime only.
+    // The method's path cannot replace the closure, because the path has one lifetime only.
     #[expect(clippy::redundant_closure_for_method_calls, reason = "it does not compile without")]
     let checked = Python::attach(|py| py.check_signals());
     checked.map_err(|raised| {
@@ -67,7 +69,8 @@ pub(crate) fn check_signals() -> Result<()> {
     })
 }
 
-/// Reads a text that a person wrote, a study: bounded, and a wait for it hears of signals.
+/// Reads a text that a person wrote, such as a study. The size is bounded, and signals are handled while the
+/// read waits.
 #[pyfunction]
 pub(crate) fn read_text(py: Python<'_>, path: &str, what: &str, remedy: &str) -> PyResult<String> {
     py.detach(|| binhop_trace::wait::read_text(path, what, remedy)).or_raise(py)

@@ -1,4 +1,4 @@
-//! Progress from the simulator's thread to a Python callback, and signals the other way.
+//! Progress: a Python callback hears how far the work is, and the work hears of signals.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,11 +8,12 @@ use pyo3::prelude::*;
 
 use crate::problem::raise;
 
-/// The interval at which the interpreter is asked for signals and the callback is called: short enough for Ctrl-C
-/// and a moving bar, too long to cost anything.
+/// The interval at which signals are checked and the callback is called. It is short enough for Ctrl-C and a
+/// moving bar, and long enough to cost nothing.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Tells a Python callable `progress(references, of)`; stops the work on a signal or when the callable raises.
+/// `Progress` calls a Python callable `progress(references, of)`. It stops the work on a signal, or if the
+/// callable raises an exception.
 pub(crate) struct Progress {
     callback: Option<Py<PyAny>>,
     of: Option<u64>,
@@ -29,12 +30,12 @@ impl Progress {
         Self { callback, of, state: Mutex::new(State { next: Instant::now(), raised: None }) }
     }
 
-    /// So many references are done. Call it on the thread that called from Python.
+    /// Reports the number of references done. Call it on the thread that called from Python.
     pub(crate) fn tell(&self, references: u64) -> Result<()> {
         self.tell_of(references, self.of)
     }
 
-    /// The same, where the total is known to the caller only.
+    /// Reports the number of references done, with a total that only the caller knows.
     pub(crate) fn tell_of(&self, references: u64, of: Option<u64>) -> Result<()> {
         let now = Instant::now();
         let mut state = self.state();
@@ -55,7 +56,8 @@ impl Progress {
         })
     }
 
-    /// The exception to raise for a problem: what the callback or a signal handler raised, if that is why.
+    /// Returns the exception of a problem. If the callback or a signal handler raised one, it is that
+    /// exception.
     pub(crate) fn raise(&self, py: Python<'_>, problem: &Problem) -> PyErr {
         let raised = self.state().raised.take().filter(|_| problem.class == Class::Interrupted);
         raised.unwrap_or_else(|| raise(py, problem))

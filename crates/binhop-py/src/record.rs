@@ -1,4 +1,5 @@
-//! Recording a command: the merge and the file on a thread of their own, signals and progress on the caller's.
+//! Records a command. The merge and the file have a thread of their own; the caller's thread handles signals
+//! and progress.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,10 @@ use pyo3::prelude::*;
 use crate::panic::caught;
 use crate::problem::{OrRaise, raise};
 
-/// The interval at which the interpreter is asked for signals and the callback is called.
+/// The interval at which signals are checked and the callback is called.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// `RecordProgress` tells how far a recording is.
+/// `RecordProgress` says how far a recording is.
 #[derive(Default)]
 struct RecordProgress {
     references: AtomicU64,
@@ -29,7 +30,7 @@ struct RecordProgress {
     full: AtomicBool,
 }
 
-/// The file that the trace goes to, and the part of the recording that is kept.
+/// `TraceFile` is the file to write, and the part of the recording that the file keeps.
 struct TraceFile {
     output: PathBuf,
     skip: u64,
@@ -37,11 +38,12 @@ struct TraceFile {
     threads: usize,
 }
 
-/// Records a command into a trace file. `tell(pid, references, processes, over, writing)` is called ten times a second
-/// (`over`: the command has ended; `writing`: process images that still run); what it returns ends the recording if true.
+/// Records a command into a trace file. `tell(pid, references, processes, over, writing)` is called ten times
+/// a second: `over` says whether the command has ended, `writing` is the number of process images that still
+/// run. If it returns true, the recording ends.
 ///
-/// `schedule`: the text of an observed order between processes, and where it is from; None: the built-in one.
-/// Returns the command's exit code, the totals as JSON, notes.
+/// `schedule` is the text of an observed order between processes, and its source; without it the built-in
+/// schedule is used. Returns the command's exit code, the totals as JSON, and notes.
 #[pyfunction]
 #[pyo3(signature = (command, output, *, valgrind, directory, only, fetch, schedule, seed, rate, skip, limit, threads, tell))]
 #[expect(clippy::too_many_arguments, reason = "they are the command line's options")]
@@ -84,7 +86,7 @@ fn run(
     tell: &Py<PyAny>,
     raised: &mut Option<PyErr>,
 ) -> Result<(i32, String, Vec<String>)> {
-    // The file's place is taken before the program runs: a wrong path costs nothing.
+    // The file is created before the program runs, so that a wrong path costs nothing.
     let mut writer = TraceWriter::create(&file.output, &binhop_trace::Meta::default(), file.threads)?;
     writer.set_made_by("record");
     let mut session = Session::start(options)?;
@@ -123,7 +125,7 @@ fn run(
             }
             (Ok(Kept { written, .. }), Some(failed)) => Err(cut_short(*failed, &file.output, &written)),
             (Ok(Kept { written, .. }), None) => Ok(written),
-            // It broke before there was anything to keep: that is what to tell.
+            // The recording failed before there was anything to keep. This failure is the one to report.
             (Err(_), Some(failed)) => {
                 nothing = false;
                 Err(failed)
@@ -132,7 +134,7 @@ fn run(
         }
     });
     notes.extend(session.gave_up());
-    // Whatever became of the trace, the program runs to its end; signals are heard meanwhile.
+    // The program runs to its end whatever became of the trace. Signals are handled meanwhile.
     while !session.is_over() {
         std::thread::sleep(EVERY);
         if let Err(error) = report_progress(&session, &progress, tell) {
@@ -154,8 +156,8 @@ fn run(
     Ok((exit_code(status), summary.to_string(), notes))
 }
 
-/// The result of the thread that reads and writes: the file so far, what is known of it, the reason why there is
-/// no more, and notes on the order.
+/// The result of the thread that reads and writes: the file so far, its metadata, the failure that ended it,
+/// and notes on the order.
 type Done = Result<(TraceWriter, binhop_trace::Meta, Option<Box<Problem>>, Vec<String>)>;
 
 /// Writes the stream into the file.
@@ -168,7 +170,8 @@ fn drain(window: &mut Window<Merge>, writer: &mut TraceWriter, progress: &Record
     Ok(())
 }
 
-/// A recording that could not go on, though the trace up to there is good: says what is there.
+/// Returns the problem of a recording that failed although the trace so far is valid. It says what the trace
+/// holds.
 fn cut_short(failed: Problem, output: &Path, written: &Written) -> Box<Problem> {
     let (references, bytes) = (written.totals.references, written.bytes);
     let kept =
@@ -176,7 +179,8 @@ fn cut_short(failed: Problem, output: &Path, written: &Written) -> Box<Problem> 
     Box::new(Problem { rule: format!("{}, so the recording ended; {kept}", failed.rule), ..failed })
 }
 
-/// A program that ended before its first instruction was seen: no program, or one that was killed while it started.
+/// Returns the problem of a program that ended before its first instruction was recorded: the command is no
+/// program, or it was killed while it started.
 fn nothing_recorded(options: &RecordOptions, status: ExitStatus) -> Box<Problem> {
     let command = options.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     Problem::request(
@@ -213,7 +217,7 @@ fn wait(
     }
 }
 
-/// Hears signals, tells how far the recording is; whether it is to end.
+/// Checks signals and reports how far the recording is. Returns whether the recording must end.
 fn report_progress(session: &Session, progress: &RecordProgress, tell: &Py<PyAny>) -> PyResult<bool> {
     Python::attach(|py| {
         py.check_signals()?;
@@ -234,15 +238,16 @@ pub(crate) fn tracing_refused() -> Option<String> {
     obstacle()
 }
 
-/// Runs a command natively, once, and observes the order between its processes: as text for `record`, and its exit code.
-/// `started(pid)` is called once it runs; signals are heard meanwhile, and what a handler raises is raised in the end.
+/// Runs a command natively, once, and observes the order between its processes. Returns the order as text for
+/// `record`, and the exit code. `started(pid)` is called once the command runs. Signals are handled
+/// meanwhile; an exception of a handler is raised at the end.
 #[pyfunction]
 pub(crate) fn observe(py: Python<'_>, command: Vec<String>, started: Py<PyAny>) -> PyResult<(String, i32)> {
     let mut raised = None;
     let done = py.detach(|| {
         std::thread::scope(|scope| {
             let (sender, receiver) = channel();
-            // The sender lives as long as the run, which is over when it is gone.
+            // The sender lives as long as the run. When it is dropped, the run is over.
             let run = scope.spawn(move || caught(|| capture(&command, |pid| _ = sender.send(pid))));
             loop {
                 let pid = match receiver.recv_timeout(EVERY) {

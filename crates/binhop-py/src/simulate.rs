@@ -1,4 +1,4 @@
-//! One machine, one trace, many placements.
+//! Simulates a trace on machines under many placements, and explains the plan of a run.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -23,24 +23,24 @@ use crate::table::{PyLongTable, PyTable};
 pub(crate) struct PyOutcome {
     /// The tidy table.
     results: Py<PyTable>,
-    /// Per interval.
+    /// The series: a row per interval.
     series: Py<PyLongTable>,
-    /// Per process.
+    /// A row per process.
     processes: Py<PyLongTable>,
-    /// Every placement, if asked for.
+    /// Every placement, if it was asked for.
     placements: Option<Py<PyTable>>,
-    /// Repeated misses by page, if asked for.
+    /// Repeated misses by page, if they were asked for.
     pages: Option<Py<PyTable>>,
     /// Notes for the reader.
     notes: Vec<String>,
-    /// The machine, resolved, as TOML.
+    /// The resolved machine, as TOML.
     machine: String,
 }
 
-/// Simulates a trace on several machines, one placement for each seed; stages in which machines agree are
-/// done once. The interpreter is free meanwhile. `again` opens the stream anew, where seeds that do not fit into memory at
-/// once are done in rounds; None: it can be read only once. `policy`: the name of a policy in Python, and what makes the `choose` of
-/// one placement.
+/// Simulates a trace on several machines, one placement for each seed. Stages in which machines agree are
+/// done once. The interpreter is free meanwhile. `again` opens the stream anew if seeds that do not fit into
+/// memory at once are done in rounds; without it the stream can be read only once. `policy` is the name of a
+/// policy in Python, and the callable that makes the `choose` of one placement.
 #[pyfunction]
 #[pyo3(signature = (machines, stream, *, workload, seeds, threads, length, instructions, warmup, interval, log=false, watch=None, policy=None, progress=None, again=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
@@ -115,8 +115,9 @@ pub(crate) fn simulate(
     outcomes.into_iter().map(outcome).collect()
 }
 
-/// The plan of a run that [`simulate`] makes of the same arguments: what is shared, what is not and why, a line each.
-/// `names`: the machines' names for the reader. `policy`: the name of a policy in Python.
+/// Returns the plan of a run that [`simulate`] makes of the same arguments, line by line: what is shared, and
+/// why other stages are not shared. `names` are the machines' names for the reader. `policy` is the name of a
+/// policy in Python.
 #[pyfunction]
 #[pyo3(signature = (machines, *, names, seeds, threads, length, instructions, warmup, interval, policy=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
@@ -151,7 +152,7 @@ fn take(raised: &Mutex<Option<PyErr>>) -> Option<PyErr> {
     raised.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// The problem of an unknown name, with the nearest known one.
+/// Returns the exception of an unknown name, with the nearest known name.
 #[pyfunction]
 pub(crate) fn unknown(
     py: Python<'_>,

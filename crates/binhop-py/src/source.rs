@@ -1,4 +1,5 @@
-//! Events on their way: a stream that is read once, and what can be done with one.
+//! Streams of events: a stream is read once. It can be simulated, checked, written, exported, or cut into
+//! parts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -22,12 +23,12 @@ use crate::table::{PyTable, StreamSource};
 pub(crate) struct PyStream {
     name: String,
     facts: Option<FileFacts>,
-    /// Equal for two streams of the same events: a content hash, or which file it is in which state.
+    /// A text that is equal for two streams of the same events: a content hash, or a file and its state.
     identity: Option<String>,
     source: Mutex<Option<OpenSource>>,
 }
 
-/// The source that is being read. An importer has notes at its end.
+/// `OpenSource` is the source of a stream. An importer has notes when it has been read.
 enum OpenSource {
     Plain(Box<dyn Source>),
     Imported(Box<dyn import::Importer>),
@@ -41,7 +42,8 @@ impl OpenSource {
         }
     }
 
-    /// Returns notes on what an importer skipped or assumed; `kept`: how many references of it, if not all.
+    /// Returns notes on what an importer skipped or assumed. `kept` is the number of references kept, if not
+    /// all were.
     fn notes(&self, kept: Option<u64>) -> Vec<String> {
         let OpenSource::Imported(importer) = self else { return Vec::new() };
         let mut notes = importer.notes();
@@ -55,7 +57,7 @@ impl OpenSource {
         notes
     }
 
-    /// Writes the frames that pages had when they were recorded.
+    /// Writes the frames that the pages had when the trace was recorded.
     fn write_placement(&self, to: PlacementWriter) -> Result<()> {
         let none = Placements::default();
         let placement = match self {
@@ -76,7 +78,7 @@ impl PyStream {
         self.source.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Reads the stream (at most `length` references), telling of progress and stopping for signals.
+    /// Reads the stream (at most `length` references), reports progress, and stops on a signal.
     pub(crate) fn read<T>(
         &self,
         py: Python<'_>,
@@ -90,7 +92,7 @@ impl PyStream {
         self.read_whole(py, length, progress, work, None)
     }
 
-    /// As `read`; then the frames that pages had go to `placement`, if that is given.
+    /// Reads as `read` does. Then it writes the pages' frames to `placement`, if that is given.
     fn read_whole<T>(
         &self,
         py: Python<'_>,
@@ -106,7 +108,7 @@ impl PyStream {
         py.detach(|| {
             let mut source = self.take_source()?;
             let mut head = LimitedSource { source: source.source(), limit: length.map(Limit::new) };
-            // The facts of a file are about the whole of it.
+            // The facts of a file hold for the complete file.
             let facts = self.facts.as_ref().filter(|_| length.is_none());
             let done = caught(|| work(&mut head, facts, &progress))?;
             let kept = length.zip(head.limit).map(|(length, limit)| length - limit.left());
@@ -134,7 +136,7 @@ impl PyStream {
     }
 }
 
-/// An importer as a plain source: its notes are dropped.
+/// `WithoutNotes` is an importer as a plain source; the importer's notes are dropped.
 struct WithoutNotes(Box<dyn import::Importer>);
 
 impl Source for WithoutNotes {
@@ -149,8 +151,8 @@ impl Source for WithoutNotes {
     }
 }
 
-/// As much of another source as a length leaves; and the place where Ctrl-C is noticed when the input ends, so that a
-/// producer killed by the same Ctrl-C does not leave half a trace behind.
+/// `LimitedSource` is another source up to a limit of references. At the input's end it checks for Ctrl-C. So
+/// a producer that was killed by the same Ctrl-C does not leave half a trace behind.
 struct LimitedSource<'a> {
     source: &'a mut dyn Source,
     limit: Option<Limit>,
@@ -182,7 +184,7 @@ impl Source for LimitedSource<'_> {
 
 #[pymethods]
 impl PyStream {
-    /// A trace file of binhop's own schema.
+    /// Opens a trace file of binhop's own schema.
     #[staticmethod]
     fn file(py: Python<'_>, path: &str) -> PyResult<Self> {
         let reader = py.detach(|| TraceReader::open(Path::new(path))).or_raise(py)?;
@@ -192,7 +194,7 @@ impl PyStream {
         Ok(Self { identity, ..Self::new(Box::new(reader), Some(facts)) })
     }
 
-    /// A foreign trace: format None means that the name tells it; "-" is the standard input.
+    /// Opens a foreign trace. Without a format, the file's name decides; "-" is the standard input.
     #[staticmethod]
     #[pyo3(signature = (path, format=None))]
     fn foreign(py: Python<'_>, path: &str, format: Option<&str>) -> PyResult<Self> {
@@ -202,14 +204,14 @@ impl PyStream {
         Ok(Self { name, facts: None, identity, source: Mutex::new(Some(OpenSource::Imported(importer))) })
     }
 
-    /// A built-in workload. It never ends.
+    /// Opens a built-in workload. It never ends.
     #[staticmethod]
     fn workload(py: Python<'_>, name: &str, seed: u64) -> PyResult<Self> {
         let workload = binhop_workload::open(name, seed).or_raise(py)?;
         Ok(Self::new(Box::new(workload), None))
     }
 
-    /// Any object with `__arrow_c_stream__`.
+    /// Opens any object with `__arrow_c_stream__`.
     #[staticmethod]
     fn arrow(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
         Ok(Self::new(Box::new(StreamSource::new(object, name)?), None))
@@ -221,14 +223,14 @@ impl PyStream {
         &self.name
     }
 
-    /// Returns what is known about the whole, as JSON; empty once the stream is given away. Of a foreign trace it
-    /// is complete once the trace has been read.
+    /// Returns the metadata as JSON; empty once the stream has been taken. The metadata of a foreign trace
+    /// are complete once the trace has been read.
     fn meta(&self, py: Python<'_>) -> String {
         py.detach(|| self.lock().as_mut().map_or_else(String::new, |open| json(open.source().meta())))
     }
 
-    /// The identity that two streams of the same events have in common: a content hash, or which file it is in
-    /// which state ("device:inode:size:time"); None of a pipe, a workload, a table.
+    /// The identity that two streams of the same events have in common: a content hash, or which file it is
+    /// in which state ("device:inode:size:time"); None of a pipe, a workload, a table.
     #[getter]
     fn identity(&self) -> Option<&str> {
         self.identity.as_deref()
@@ -246,7 +248,7 @@ impl PyStream {
         self.facts.as_ref()?.checks.as_ref().map(|checks| checks.totals.references)
     }
 
-    /// The next events, or None at the end.
+    /// Returns the next events, or None at the end.
     fn next_batch(&self, py: Python<'_>) -> PyResult<Option<PyTable>> {
         let batch = py
             .detach(|| caught(|| self.lock().as_mut().map_or(Ok(None), |open| open.source().next_batch())))
@@ -254,9 +256,9 @@ impl PyStream {
         Ok(batch.map(|batch| PyTable::new(batch.to_record_batch())))
     }
 
-    /// Writes the events (at most `length` references) into a trace file on so many threads,
-    /// complete or not at all. Returns the totals and the hash as JSON, and the importer's notes. The frames that
-    /// its pages had go to `placement`. The files say which command made them, if one did.
+    /// Writes the events (at most `length` references) into a trace file on so many threads, complete or not
+    /// at all. Returns the totals and the hash as JSON, and the importer's notes. The frames that its pages
+    /// had go to `placement`. The files say which command made them, if one did.
     #[pyo3(signature = (path, length=None, threads=1, progress=None, placement=None, made_by=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
     fn write(
@@ -284,38 +286,40 @@ impl PyStream {
         self.read_whole(py, length, progress, work, placement)
     }
 
-    // Parts of streams: each takes the stream over, and is a stream itself.
+    // The following methods take the stream, and return a part of it as a new stream.
 
-    /// The first rows, of any kind.
+    /// Returns the first rows, of any kind.
     fn first_rows(&self, py: Python<'_>, rows: u64) -> PyResult<Self> {
         self.part(py, |source| Ok(tool::first_rows(source, rows)))
     }
 
-    /// The first references: what a length keeps.
+    /// Returns the first references, as a length keeps them.
     fn first_references(&self, py: Python<'_>, references: u64) -> PyResult<Self> {
         self.part(py, |source| Ok(tool::head(source, Some(references))))
     }
 
-    /// The references from one position up to another (None: to the end), and the state they find.
+    /// Returns the references from one position up to another (None: to the end), with the state that they
+    /// find.
     #[pyo3(signature = (start, stop=None))]
     fn slice(&self, py: Python<'_>, start: u64, stop: Option<u64>) -> PyResult<Self> {
         self.part(py, |source| tool::slice(source, start, stop))
     }
 
-    /// A window in every stretch of references, at its beginning or where the seed draws it, and the state it finds.
+    /// Returns a window of every `every` references, at the start of each span or where the seed draws it,
+    /// with the state that the window finds.
     #[pyo3(signature = (every, window, seed=None))]
     fn sample(&self, py: Python<'_>, every: u64, window: u64, seed: Option<u64>) -> PyResult<Self> {
         self.part(py, |source| Ok(tool::sample(source, Windows::new(every, window, seed)?)))
     }
 
-    /// The rows that pass a selection, which is JSON, and the state they find.
+    /// Returns the rows that pass a selection, which is JSON, with the state that they find.
     fn select(&self, py: Python<'_>, selection: &str) -> PyResult<Self> {
         let selection: Selection =
             serde_json::from_str(selection).expect("a selection is made by Trace.filter");
         self.part(py, |source| tool::select(source, &selection))
     }
 
-    /// Streams one after the other.
+    /// Returns streams one after the other.
     #[staticmethod]
     fn joined(py: Python<'_>, streams: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let sources: Result<Vec<_>> = streams.iter().map(|stream| stream.take()).collect();
@@ -323,7 +327,7 @@ impl PyStream {
         Ok(Self::new(Box::new(joined), None))
     }
 
-    /// Writes the events to the standard output, a line each: text, or JSON; and what is known about the whole.
+    /// Writes the events to the standard output, one line each, as text or JSON. `meta` adds the metadata.
     fn print(&self, py: Python<'_>, json: bool, meta: bool) -> PyResult<()> {
         let lines = if json { Lines::Json } else { Lines::Text };
         self.read(py, None, None, |source, _, progress| {
@@ -337,7 +341,8 @@ impl PyStream {
         .map(|_| ())
     }
 
-    /// Exports the events (at most `length` references) under the format's name; what is read, written and left out as JSON.
+    /// Exports the events (at most `length` references) under the format's name; what is read, written and
+    /// left out as JSON.
     #[pyo3(signature = (path, to, length=None, progress=None))]
     fn export(
         &self,
@@ -374,13 +379,13 @@ impl PyStream {
     }
 }
 
-/// The name of the importer that reads such a path, if one does.
+/// Returns the name of the importer that reads this path, if there is one.
 #[pyfunction]
 pub(crate) fn format_of_path(path: &str) -> Option<&'static str> {
     import::format_of_path(path).map(|format| format.name)
 }
 
-/// Plain data as JSON text.
+/// Returns plain data as JSON text.
 pub(crate) fn json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("plain data becomes JSON")
 }

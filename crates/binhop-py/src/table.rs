@@ -1,7 +1,7 @@
 //! Record batches across the language border, without a copy: the Arrow `PyCapsule` interface
-//! (<https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>). It is written out here,
-//! in one file, because the libraries that do it either need another version of Arrow than ours or need
-//! pyarrow, which a user of Polars does not have.
+//! (<https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>). It is implemented here,
+//! in one file, because the libraries for it need either another version of Arrow than binhop's, or pyarrow,
+//! which a user of Polars does not have.
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::problem::{OrRaise, check_signals, raise};
 
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// A table: anything that reads Arrow (Polars, pyarrow, DuckDB, …) takes it without a copy.
+/// A table. Any library that reads Arrow (Polars, pyarrow, DuckDB, …) takes it without a copy.
 #[pyclass(frozen, name = "Table", module = "binhop._binhop")]
 pub(crate) struct PyTable {
     schema: SchemaRef,
@@ -51,13 +51,13 @@ impl PyTable {
     }
 }
 
-/// A table whose rows are made as they are read, by whatever reads Arrow streams.
+/// A table whose rows are made as they are read. Any library that reads Arrow streams can read it.
 #[pyclass(frozen, name = "LongTable", module = "binhop._binhop")]
 pub(crate) struct PyLongTable(pub(crate) binhop_sim::LongTable);
 
 #[pymethods]
 impl PyLongTable {
-    /// Tables of one kind, one below the other.
+    /// Joins tables of one kind, one below the other.
     #[staticmethod]
     fn join(first: &Self, others: Vec<PyRef<'_, Self>>) -> Self {
         let mut whole = first.0.clone();
@@ -65,13 +65,14 @@ impl PyLongTable {
         Self(whole)
     }
 
-    /// Writes the table to a Parquet file, some thousands of rows at a time. The interpreter is free meanwhile, and a
-    /// signal ends the work.
+    /// Writes the table to a Parquet file, some thousands of rows at a time. The interpreter is free
+    /// meanwhile, and a signal ends the work.
     fn write_parquet(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         written(py, py.detach(|| caught(|| self.0.write_parquet(&path, &check_signals))))
     }
 
-    /// The table in pieces of some thousands of rows, in order: at least one, which may be empty.
+    /// Returns the table in pieces of some thousands of rows, in order. There is at least one piece, which
+    /// may be empty.
     fn batches(&self) -> PyTableBatches {
         let batches = self.0.batches();
         PyTableBatches::new(batches.schema(), Box::new(batches))
@@ -84,7 +85,7 @@ impl PyLongTable {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        drop(requested_schema); // As above.
+        drop(requested_schema); // The interface lets the producer answer with its own schema.
         let batches = self.0.batches();
         let schema = batches.schema();
         let batches =
@@ -93,8 +94,8 @@ impl PyLongTable {
     }
 }
 
-/// The pieces of a table that may be longer than memory holds. Only one of them is in memory, and
-/// Python hears of signals between them.
+/// The pieces of a table that may be larger than memory. Only one piece is in memory, and Python handles
+/// signals between pieces.
 #[pyclass(frozen, name = "TableBatches", module = "binhop._binhop")]
 pub(crate) struct PyTableBatches {
     schema: SchemaRef,
@@ -137,9 +138,10 @@ pub(crate) fn stored_batches(py: Python<'_>, path: PathBuf) -> PyResult<PyTableB
     Ok(PyTableBatches::new(batches.schema(), Box::new(batches)))
 }
 
-/// Writes tables that speak Arrow one below the other to a Parquet file, as a [`PyLongTable`] of the same rows is written. They
-/// are taken one after the other, the columns from the first. The interpreter is free meanwhile, and a signal ends the
-/// work: a stream may be read on any thread, and a stream that runs Python takes the interpreter itself.
+/// Writes tables that speak Arrow one below the other to a Parquet file, as a [`PyLongTable`] of the same
+/// rows is written. They are taken one after the other, the columns from the first. The interpreter is free
+/// meanwhile, and a signal ends the work: a stream may be read on any thread, and a stream that runs Python
+/// takes the interpreter itself.
 #[pyfunction]
 pub(crate) fn write_tables(py: Python<'_>, tables: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<()> {
     let mut tables = ChainedTables { tables: tables.try_iter()?.unbind(), reader: None, raised: None };
@@ -160,14 +162,14 @@ pub(crate) fn write_tables(py: Python<'_>, tables: &Bound<'_, PyAny>, path: Path
 struct ChainedTables {
     tables: Py<PyIterator>,
     reader: Option<RecordBatchStreamReader>,
-    /// The error of the iterator, or of a stream.
+    /// The exception of the iterator or of a stream.
     raised: Option<PyErr>,
 }
 
 impl ChainedTables {
-    /// Begins with the next table; `false` if there is none.
+    /// Begins the next table. Returns `false` if there is none.
     fn advance(&mut self, py: Python<'_>) -> PyResult<bool> {
-        self.reader = None; // What was read is dropped before more is made.
+        self.reader = None; // the table that was read is dropped before the next is made
         let next = self.tables.bind(py).clone().next().transpose()?;
         self.reader = next.map(|table| stream_of(&table, "table")).transpose()?;
         Ok(self.reader.is_some())
@@ -204,7 +206,8 @@ impl Iterator for ChainedTables {
     }
 }
 
-/// A file that cannot be written is an `OSError`, as where Python writes: its caller knows what was asked for.
+/// A file that cannot be written raises an `OSError`, as Python's own writes do. The caller makes the message
+/// for the user.
 fn written(py: Python<'_>, result: Result<()>) -> PyResult<()> {
     match result {
         Err(problem) if problem.class == Class::Request => Err(PyOSError::new_err(problem.value)),
@@ -216,17 +219,17 @@ fn export(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
 }
 
-/// True while Python runs. Streams of Python's are read on threads that may outlive a run which ended early, and a
-/// thread that calls Python while the interpreter ends takes the whole process down.
+/// True while Python runs. Python's streams are read on threads that may outlive a run which ended early. A
+/// thread that calls Python while the interpreter ends crashes the process.
 static PYTHON_RUNS: RwLock<bool> = RwLock::new(true);
 
-/// Called when the interpreter begins to end: waits for reads that are under way, and forbids others.
+/// Waits for current reads and forbids further reads. Python calls it when the interpreter begins to end.
 #[pyfunction]
 fn close(py: Python<'_>) {
     py.detach(|| *PYTHON_RUNS.write().unwrap_or_else(PoisonError::into_inner) = false);
 }
 
-/// Has Python call [`close`] at its end.
+/// Makes Python call [`close`] at its end.
 pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(close, py)?,)).map(drop)
 }
@@ -235,10 +238,10 @@ fn python_runs() -> RwLockReadGuard<'static, bool> {
     PYTHON_RUNS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Events out of any object that speaks `__arrow_c_stream__`.
+/// `StreamSource` reads events from any object that has `__arrow_c_stream__`.
 pub(crate) struct StreamSource {
     name: String,
-    /// There until the end.
+    /// The reader; `None` at the end.
     reader: Option<RecordBatchStreamReader>,
     meta: Meta,
     empty: bool,
@@ -246,7 +249,8 @@ pub(crate) struct StreamSource {
 }
 
 impl StreamSource {
-    /// Takes the object's stream. A Polars frame starts a new one each time, a pyarrow reader has only one.
+    /// Takes the object's stream. A Polars frame starts a new stream each time; a pyarrow reader has only one
+    /// stream.
     pub(crate) fn new(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
         let reader = stream_of(object, name)?;
         let (name, reader) = (name.to_string(), Some(reader));
@@ -254,7 +258,7 @@ impl StreamSource {
     }
 }
 
-/// The stream of an object that speaks `__arrow_c_stream__`.
+/// Returns the stream of an object that has `__arrow_c_stream__`.
 fn stream_of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<RecordBatchStreamReader> {
     let py = object.py();
     let refuse = |rule: &str| {
@@ -270,7 +274,7 @@ fn stream_of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<RecordBatchStrea
         capsule.cast::<PyCapsule>().map_err(|_| refuse("__arrow_c_stream__ must return a capsule"))?;
     let pointer = capsule.pointer_checked(Some(STREAM))?;
     // SAFETY: the interface promises that a capsule of this name holds an initialised C stream, which
-    // the consumer moves out; what stays behind is marked as released.
+    // the consumer moves out. The stream that stays behind is marked as released.
     unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast()) }
         .map_err(|error| refuse(&format!("the Arrow stream does not start: {error}")))
 }
@@ -288,7 +292,7 @@ impl Drop for StreamSource {
 impl StreamSource {
     /// Takes the next batch from its producer.
     fn advance(&mut self) -> Result<Option<EventBatch>> {
-        // Arrow asserts that a batch has as many columns as the schema says.
+        // Arrow panics if a batch has another number of columns than the schema.
         let runs = python_runs();
         let Some(reader) = self.reader.as_mut().filter(|_| *runs) else { return Ok(None) };
         let Some(next) = unless_it_panics(|| reader.next()) else {
@@ -298,7 +302,7 @@ impl StreamSource {
             return Err(Problem::request("a batch of another schema", &self.name, rule, remedy));
         };
         match next {
-            // A reader that was read before answers with an empty stream.
+            // A reader that was read before gives an empty stream.
             None if self.empty => Err(Problem::request(
                 "no events",
                 &self.name,
@@ -334,7 +338,7 @@ impl Source for StreamSource {
     }
 }
 
-/// Returns what the producer said of an error, without the traceback and the words that Arrow puts around it.
+/// Returns the producer's message of an error, without the traceback and without Arrow's additions.
 fn producers_words(error: &str) -> &str {
     let said = error.split_once("Producer error: ").map_or(error, |(_, said)| said);
     let said = said.split_once(". Detail: ").map_or(said, |(said, _)| said);
