@@ -141,8 +141,8 @@ SILENT = [("lint", TRACE), ("lint", TRACE, "--json", "-"), ("trace", "head", TRA
 
 
 def run(place: Path, *arguments: str, code: int = 0) -> str:
-    done = subprocess.run([COMMAND, *arguments], cwd=place, capture_output=True, timeout=120, check=False)
-    said = (done.stdout + done.stderr).decode()
+    done = Command(place)(*arguments)
+    said = done.stdout + done.stderr
     assert done.returncode == code, said
     assert "an error of binhop itself" not in said
     return said

@@ -11,13 +11,14 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+import vl_convert
 
 from binhop import kept, output
 from binhop.reproduce import kh90
 from binhop.reproduce.lf91 import study as lf91
 from tests.cli.test_interrupt import SEVERAL, THREE
 from tests.cli.test_output import COMMANDS, STUDY
-from tests.conftest import COMMAND
+from tests.conftest import COMMAND, long
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,10 +176,19 @@ def test_a_reader_that_has_gone_hides_no_error(command: Command) -> None:
     assert done.stderr == f"binhop: --json: /dev/full: {FULL}\n"
 
 
+@pytest.fixture(scope="module")
+def model_table() -> pl.DataFrame:
+    """Returns the model's table of LF91, which takes seconds and depends on no program."""
+    return lf91.model_table()
+
+
 @pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Makes the reproduction of papers take seconds."""
+def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model_table: pl.DataFrame) -> None:
+    """Makes the reproduction of papers take seconds, with empty pictures. Other tests draw them."""
     monkeypatch.setitem(lf91.LENGTHS, "smoke", dict.fromkeys(lf91.REFERENCES, 20_000))
+    monkeypatch.setattr(lf91, "model_table", lambda: model_table)
+    monkeypatch.setattr(vl_convert, "vegalite_to_png", lambda *_, **__: b"")
+    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda *_, **__: "")
     text = re.sub(r'^length = ".*"$', 'length = "20k"', kh90.STUDY.read_text(), flags=re.MULTILINE)
     (tmp_path / "kh90.toml").write_text(re.sub(r"^seeds = \d+", "seeds = 3", text, flags=re.MULTILINE))
     monkeypatch.setattr(kh90, "STUDY", tmp_path / "kh90.toml")
@@ -189,7 +199,7 @@ FIRST = {"lf91": "binhop.reproduce.lf91.study.write_parquet", "kh90": "binhop.st
 
 
 @pytest.mark.usefixtures("short")
-@pytest.mark.parametrize(("paper", "quiet"), [("lf91", []), ("lf91", ["-q"]), ("kh90", ["-q"])])
+@pytest.mark.parametrize(("paper", "quiet"), [("lf91", []), long("lf91", ["-q"]), ("kh90", ["-q"])])
 def test_the_claims_are_shown_where_a_reproduction_cannot_be_written(
     command: Command, monkeypatch: pytest.MonkeyPatch, paper: str, quiet: list[str]
 ) -> None:
