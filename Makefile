@@ -19,6 +19,8 @@ BIN := $(VENV)/bin
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
+# The tests start the command hundreds of times; without its bytecode each start compiles binhop again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Python tests cover the extension; Rust tests cover the other crates.
 CRATES := --workspace --exclude binhop-py
@@ -44,13 +46,13 @@ demo: build
 test: rust-test python-test
 
 # Rust tests use the extension's profile, so that the dependencies of both are compiled once. binhop's own crates
-# check their arithmetic.
-CHECKS := debug-assertions overflow-checks
-CHECKED := $(foreach crate,$(notdir $(wildcard crates/*)),\
-  $(foreach check,$(CHECKS),--config profile.release.package.$(crate).$(check)=true))
+# check their arithmetic, and are optimised less: to compile them takes ten times as long as to run their tests.
+SETTINGS := debug-assertions=true overflow-checks=true opt-level=1 codegen-units=16
+TESTED := $(foreach crate,$(notdir $(wildcard crates/*)),\
+  $(foreach setting,$(SETTINGS),--config profile.release.package.$(crate).$(setting)))
 
 rust-test:
-	cargo test --release --locked --quiet $(CRATES) $(CHECKED)
+	cargo test --release --locked --quiet $(CRATES) $(TESTED)
 
 # Tests run on all processors. `loadscope` keeps the tests of a file or class together, so that their fixtures are
 # made once.
@@ -59,6 +61,7 @@ python-test: build
 
 test-long: build
 	$(BIN)/python -m pytest -q -rA -m long
+	cargo test --release --locked --quiet -p binhop-sim --test integration $(TESTED) -- --ignored
 
 lint: build
 	@# `cargo fmt` does not see modules that a macro declares (the placement policies), so rustfmt gets every file.

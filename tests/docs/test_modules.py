@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+
 import pytest
 
 from tests.conftest import ROOT
@@ -22,6 +25,20 @@ def test_no_two_modules_use_each_other(crate: Crate) -> None:
 def test_a_type_name_is_defined_once(crate: Crate) -> None:
     twice = {name: places for name, places in crate.types().items() if len(places) > 1}
     assert not twice, "a reader of the crate looks for one type of a name"
+
+
+@pytest.mark.parametrize("crate", crates(), ids=lambda crate: crate.name)
+def test_every_file_of_rust_tests_is_compiled(crate: Crate) -> None:
+    """Some crates list their test programs, and `integration.rs` lists its modules."""
+    tests = ROOT / "crates" / crate.name / "tests"
+    manifest = tomllib.loads((ROOT / "crates" / crate.name / "Cargo.toml").read_text())
+    if manifest["package"].get("autotests", True):
+        return
+    compiled = {program["name"] for program in manifest["test"]}
+    modules = re.findall(r"^mod (\w+);", (tests / "integration.rs").read_text(), re.MULTILINE)
+    present = {path.stem if path.suffix == ".rs" else path.name for path in tests.iterdir()}
+    missing = present - compiled - {*modules}
+    assert not missing, f"list these in {tests / 'integration.rs'} (as modules) or Cargo.toml (as programs)"
 
 
 def test_a_cycle_and_a_second_definition_are_found(tmp_path: object) -> None:

@@ -1,13 +1,11 @@
 //! Tests of cachegrind's rules: small cases by hand, then random caches and references against the oracle.
 
-mod common;
-
+use crate::common::{World, plain, tree};
 use binhop_base::{Kind, LineAddr, PerKind, Rng};
 use binhop_hw::{
     Access, Back, CacheConfig, CacheCounters, Computer, CostRule, Front, Next, Rules, Tree, TreeConfig,
 };
 use binhop_oracle::cachegrind::{Cachegrind, Level};
-use common::{World, plain, tree};
 use proptest::prelude::*;
 
 const PAGE: u64 = 256;

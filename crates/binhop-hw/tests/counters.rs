@@ -1,11 +1,9 @@
 //! Every counter is counted somewhere on the general path, under random trees, accesses and agents.
 
-mod common;
-
 use std::collections::BTreeMap;
 
+use crate::common::{Pair, SHAPES, build, events, raw, world};
 use binhop_hw::{AgentCounters, AgentMemoryCounters, CacheCounters, CounterInfo, MemoryCounters, TreeConfig};
-use common::{Pair, SHAPES, build, events, raw, world};
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
 #[test]
@@ -15,7 +13,7 @@ fn the_general_path_counts_every_counter() {
     for _ in 0..200 {
         let draw = (0..SHAPES.len(), prop::collection::vec(raw(), 5), world(), events(true));
         let (shape, raw, world, events) = draw.new_tree(&mut runner).expect("nothing is refused").current();
-        let config = TreeConfig { agents: common::everyone(), ..build(shape, &raw, false, true) };
+        let config = TreeConfig { agents: crate::common::everyone(), ..build(shape, &raw, false, true) };
         let mut pair = Pair::new(config, world, 0);
         events.into_iter().for_each(|event| pair.step(event));
         let mut add = |list, info: &CounterInfo, value| *sums.entry((list, info.name)).or_default() += value;

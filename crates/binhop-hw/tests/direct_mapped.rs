@@ -1,11 +1,9 @@
 //! Tests of the replay behind a `DirectMappedFilter`: its packed counts do not overflow.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{World, plain, tree};
 use binhop_base::{Agent, Kind, LineAddr, Rng};
 use binhop_hw::{Back, DirectMappedFilter, Next, Origin, Request, Tree};
-use common::{World, plain, tree};
 
 const PAGE: u64 = 4096;
 const LINE: u64 = 64;

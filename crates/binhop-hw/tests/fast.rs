@@ -4,15 +4,13 @@
 //! records its requests. The tested path then replays the requests.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{World, plain, power, resize, tree};
 use binhop_base::{Agent, Kind, LineAddr, PageId, PerKind, Rng};
 use binhop_hw::{
     Back, CacheConfig, Computer, CostRule, Counted, DirectMappedFilter, FastPath, FastPathSet, FastPaths,
     Front, IndexBy, KnownHitFilter, LruStack, LruStackShape, Next, Replacement, Request, TagBy, Tree,
     TreeConfig, WritebackOrder,
 };
-use common::{World, plain, power, resize, tree};
 use proptest::prelude::*;
 
 /// Bytes of a page, and the number of pages.

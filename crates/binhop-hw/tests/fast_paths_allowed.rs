@@ -1,14 +1,12 @@
 //! Tests of the list of fast paths: what each path says of itself, and which trees it refuses.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{plain, resize, tree};
 use binhop_base::{Agent, Agents};
 use binhop_hw::{
     FastPath, FastPathSet, IndexBy, Next, Replacement, Rules, TagBy, Tree, TreeConfig, WriteBufferConfig,
     WritePolicy,
 };
-use common::{plain, resize, tree};
 
 /// Bytes of a page.
 const PAGE: u64 = 256;

@@ -2,14 +2,12 @@
 //! cycles after every few requests.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{World, plain, power, tree};
 use binhop_base::{Agent, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{
     Back, CacheConfig, IndexBy, KnownHitFilter, MEMORY, Next, Origin, PART, Replacement, Request, TagBy,
     Tree, TreeConfig, WritePolicy,
 };
-use common::{World, plain, power, tree};
 use proptest::prelude::*;
 
 const PAGE: u64 = 512;

@@ -1,12 +1,10 @@
 //! Property tests of random trees and references: the fast model equals the oracle in every count, cycle and line.
 
-mod common;
-
+use crate::common::{ByUser, Event, Pair, SHAPES, build, events, raw, world};
 use binhop_base::{Agent, Bytes, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{
     Back, Computer, Front, IndexBy, Next, Replacement, Request, TagBy, Tree, TreeConfig, WritePolicy,
 };
-use common::{ByUser, Event, Pair, SHAPES, build, events, raw, world};
 use proptest::prelude::*;
 
 proptest! {
@@ -17,7 +15,7 @@ proptest! {
         shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5), add_costs: bool, seed in 0u64..8,
         world in world(), events in events(true),
     ) {
-        let config = TreeConfig { agents: common::everyone(), ..build(shape, &raw, add_costs, true) };
+        let config = TreeConfig { agents: crate::common::everyone(), ..build(shape, &raw, add_costs, true) };
         let mut pair = Pair::new(config, world, seed);
         for event in events {
             pair.step(event);
@@ -167,7 +165,7 @@ proptest! {
     #[test]
     fn a_flush_removes_the_page_and_nothing_else(
         shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5),
-        world in world(), events in events(false), page in 0..common::PAGES,
+        world in world(), events in events(false), page in 0..crate::common::PAGES,
     ) {
         let mut pair = Pair::new(build(shape, &raw, false, true), world, 0);
         events.into_iter().for_each(|event| pair.step(event));

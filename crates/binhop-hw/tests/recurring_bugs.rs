@@ -1,11 +1,9 @@
 //! One test for each bug that recurs in cache simulators, by the issue trackers of ChampSim, drcachesim, gem5, Sniper,
 //! pycachesim and others.
 
-mod common;
-
+use crate::common::{ByUser, World, plain, tree};
 use binhop_base::{Agent, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{CacheConfig, Computer, IndexBy, Next, Replacement, TagBy, Tree, TreeConfig, WritePolicy};
-use common::{ByUser, World, plain, tree};
 
 fn computer(config: TreeConfig) -> Computer {
     Computer::new(&Tree::new(config), Rng::new(0))
@@ -182,7 +180,7 @@ fn addresses_above_32_bits_are_not_cut() {
 fn page_numbers_in_the_millions_do_not_collide() {
     // 2^22 pages of 512 lines: keys beyond 2^31.
     let cache = plain("l1", 16 << 10, 16, 1024, Next::Memory);
-    let config = TreeConfig { page: common::power(8192), ..tree(vec![cache], 8192, 0, 0) };
+    let config = TreeConfig { page: crate::common::power(8192), ..tree(vec![cache], 8192, 0, 0) };
     let mut computer = computer(config);
     let pages = 1u32 << 22;
     let world = World {

@@ -1,13 +1,11 @@
 //! Small tests of the counting rules: order of transactions, inclusion, costs, and the write buffer.
 
-mod common;
-
+use crate::common::{ByUser, World, plain, power, tree};
 use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, Rng};
 use binhop_hw::{
     CacheConfig, Computer, CostRule, DirtyData, Front, IndexBy, Invalidation, Level, MEMORY, Next, Request,
     TagBy, Tree, TreeConfig, WriteBufferConfig, WritePolicy, WritebackOrder,
 };
-use common::{ByUser, World, plain, power, tree};
 
 fn line(id: u32, line: u32) -> LineAddr {
     LineAddr { id, line }

@@ -2,14 +2,12 @@
 //! requests.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{World, plain, tree};
 use binhop_base::{Agent, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{
     Back, CacheConfig, CostRule, Counted, LruStack, LruStackShape, MEMORY, Next, Origin, PART, Replacement,
     Request, Tree, TreeConfig,
 };
-use common::{World, plain, tree};
 use proptest::prelude::*;
 
 const PAGE: u64 = 512;

@@ -1,11 +1,9 @@
 //! Tests of the replacement policies as textbook tables: one access per line, the expected victim, and the contents
 //! of the set after the access.
 
-mod common;
-
+use crate::common::{ByUser, World, plain, tree};
 use binhop_base::{Agent, Kind, LineAddr, Rng};
 use binhop_hw::{CacheConfig, Computer, Next, Replacement, Tree};
-use common::{ByUser, World, plain, tree};
 
 /// One set of `ways` lines of 16 bytes. Line X of the tables is line 0 of page X − 'A'.
 struct OneSet {

@@ -1,14 +1,12 @@
 //! Bounds on the cost of one row of a trace: references have a largest size, and errors name the row.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::Fixed;
 use binhop_base::{Bytes, Problem};
 use binhop_sim::paging::{PagingOptions, paging};
 use binhop_sim::{Machine, RunOptions, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
-use common::Fixed;
 
 const MACHINE: &str = r#"
 memory = { page = "4KiB", size = "1MiB" }

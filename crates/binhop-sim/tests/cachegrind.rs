@@ -2,15 +2,13 @@
 //! are tested.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{Event, SMALL, batch, event, reference, run};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Float64Type;
 use binhop_oracle::cachegrind::{Cachegrind, Level};
 use binhop_sim::{Machine, Outcome, RunOptions};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
-use common::{Event, SMALL, batch, event, reference, run};
 use proptest::prelude::*;
 
 /// Returns cachegrind's nine counts as metrics, in the order in which cachegrind prints them.

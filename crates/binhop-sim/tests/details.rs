@@ -1,16 +1,14 @@
 //! Details of a run by page: placements, repeated misses, and the pages of a process in conflict.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::common::{SMALL, batch, event, machine, run};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
 use binhop_sim::{Machine, Outcome, RunOptions};
 use binhop_trace::event::{EventBuilder, map_flags};
 use binhop_trace::{EventBatch, Op};
-use common::{SMALL, batch, event, machine, run};
 use proptest::prelude::*;
 
 fn longs(table: &RecordBatch, column: &str) -> Vec<Option<u64>> {

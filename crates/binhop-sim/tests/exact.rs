@@ -2,8 +2,7 @@
 //! seeds, skipping sure hits, threads, batches, running seeds together or alone.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Float64Type, UInt64Type};
@@ -12,7 +11,6 @@ use binhop_base::Bytes;
 use binhop_hw::{FastPath, FastPathSet};
 use binhop_sim::{Machine, Outcome, RunOptions, explain, simulate_all};
 use binhop_trace::Op;
-use common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};
 use proptest::prelude::*;
 
 fn options(seeds: std::ops::Range<u64>) -> RunOptions {

@@ -1,17 +1,15 @@
 //! A stopped run ends before every lane has gone through a batch. The tests count placements, not seconds.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::common::Fixed;
 use binhop_base::{Class, FrameNo, Problem, Result};
 use binhop_os::{Draws, PageRequest, Pool, PoolPolicy};
 use binhop_sim::{Machine, RunOptions, simulate};
 use binhop_trace::Op;
 use binhop_trace::event::EventBuilder;
-use common::Fixed;
 
 const LANES: u64 = 64;
 const PAGES: u64 = 64;

@@ -1,13 +1,11 @@
 //! Tests of machine descriptions: the accepted and the refused ones, the refusals, and the effect of every key.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::SMALL;
 use binhop_base::{Class, Problem};
 use binhop_os::placement::POLICIES;
 use binhop_sim::Machine;
 use binhop_sim::machine::{BUNDLED, keys};
-use common::SMALL;
 
 const BASE: &str = r#"
 name = "base"

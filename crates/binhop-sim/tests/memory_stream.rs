@@ -2,8 +2,7 @@
 //! each is the expected access.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{Event, Fixed, SMALL, batch, event, machine, run};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Float64Type;
 use binhop_base::Kind;
@@ -12,7 +11,6 @@ use binhop_sim::{Machine, Outcome, RunOptions, memory_stream};
 use binhop_trace::Op;
 use binhop_trace::event::{EventBatch, EventBuilder};
 use binhop_trace::export::MemoryAccess;
-use common::{Event, Fixed, SMALL, batch, event, machine, run};
 use proptest::prelude::*;
 
 fn stream(machine: &Machine, events: &EventBatch, options: &RunOptions) -> (Vec<MemoryAccess>, Outcome) {

@@ -1,12 +1,11 @@
 //! Series and processes that do not fit into the memory kept for them during a run.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::common::run;
 use arrow::array::{Array, AsArray, LargeStringArray, RecordBatch, StringArray};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, UInt32Type, UInt64Type};
@@ -14,7 +13,6 @@ use binhop_base::{Class, Problem};
 use binhop_sim::{Machine, Outcome, RunOptions, write_table};
 use binhop_trace::Op;
 use binhop_trace::event::EventBuilder;
-use common::run;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 const TOML: &str = r#"

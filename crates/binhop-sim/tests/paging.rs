@@ -2,8 +2,7 @@
 //! memory at a time.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{Event, Fixed, batch, event, reference};
 use arrow::array::AsArray;
 use arrow::datatypes::Float64Type;
 use binhop_base::{Asid, Bytes, PageId, PageNo};
@@ -14,7 +13,6 @@ use binhop_sim::paging::{Paging, PagingOptions, paging, utilization};
 use binhop_sim::{RunOptions, simulate};
 use binhop_trace::event::map_flags;
 use binhop_trace::{EventBatch, Op, Source};
-use common::{Event, Fixed, batch, event, reference};
 use proptest::prelude::*;
 
 const PAGE: u64 = 4096;

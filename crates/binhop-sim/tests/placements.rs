@@ -2,13 +2,11 @@
 //! leave its results as they are.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{Event, Fixed, SMALL, batch, event, machine, reference, run};
 use binhop_base::{Class, Result};
 use binhop_os::placement::{POLICIES, Policy, policy};
 use binhop_sim::{Machine, RunOptions, simulate_all};
 use binhop_trace::Op;
-use common::{Event, Fixed, SMALL, batch, event, machine, reference, run};
 use proptest::prelude::*;
 
 /// Returns the policies that need no file. `tests/recorded.rs` tests the policy that needs a file.

@@ -1,13 +1,11 @@
 //! A placement that was dumped and is replayed gives the same counts, whatever was evicted in between.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
+use crate::common::{Event, SMALL, batch, event, machine, reference, run};
 use arrow::array::RecordBatch;
 use binhop_sim::{Machine, Outcome, RunOptions};
-use common::{Event, SMALL, batch, event, machine, reference, run};
 use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
 
@@ -82,7 +80,7 @@ fn a_recording_that_does_not_fit_is_refused() {
     let problem = replaying(&machine, Path::new("/no/such.parquet")).unwrap_err();
     assert!(problem.place.contains("placement.file") && problem.value == "/no/such.parquet", "{problem}");
     let replay = replaying(&machine, &path).unwrap();
-    let source = Box::new(common::Fixed::new(batch(&touches(6)), 500));
+    let source = Box::new(crate::common::Fixed::new(batch(&touches(6)), 500));
     let problem =
         binhop_sim::simulate(&replay, source, &RunOptions::default(), None, &mut |_| Ok(())).unwrap_err();
     assert!(

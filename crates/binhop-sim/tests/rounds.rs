@@ -1,10 +1,9 @@
 //! Seeds that do not fit into memory at once are simulated in rounds, with equal results.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
 use std::cell::Cell;
 
+use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine};
 use arrow::array::RecordBatch;
 use binhop_base::{Class, Problem, Result};
 use binhop_sim::{
@@ -12,7 +11,6 @@ use binhop_sim::{
     simulate_in_rounds,
 };
 use binhop_trace::{EventBatch, Op, Source};
-use common::{Event, Fixed, SMALL, batch, event, inclusive, machine};
 use proptest::prelude::*;
 
 /// The assumptions about a trace before it is read.
@@ -106,7 +104,7 @@ proptest! {
     fn machines_that_share_stages_are_done_in_rounds_too(
         machine in inclusive(), number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..600),
     ) {
-        let (machines, events) = ([machine, common::machine(number), common::machine(0)], warm(&events));
+        let (machines, events) = ([machine, crate::common::machine(number), crate::common::machine(0)], warm(&events));
         let options = options(4);
         let (outcomes, read) = in_rounds(&machines, &events, &limited(&machines, &options, 2)).unwrap();
         // More processes than were guessed may take more rounds.

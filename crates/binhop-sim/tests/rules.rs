@@ -1,14 +1,12 @@
 //! The counting rules of preparation, one small trace for each, with exact integers.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{Fixed, run};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Float64Type, UInt64Type};
 use binhop_sim::{Machine, Outcome, Prepared, RunOptions, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
-use common::{Fixed, run};
 
 /// A direct-mapped level 1 of 1 KiB with 32-byte lines; physical = virtual.
 const PLAIN: &str = r#"

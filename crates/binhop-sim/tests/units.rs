@@ -1,10 +1,9 @@
 //! Tests of units check one rule at a time, in exact integers.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
+use crate::common::{Event, Fixed, batch, machine, run};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
 use binhop_base::{Agent, Class, Kind, Problem, Result};
@@ -15,7 +14,6 @@ use binhop_sim::unit::{Injector, Unit, Units};
 use binhop_sim::{Machine, Outcome, RunOptions, explain, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
-use common::{Event, Fixed, batch, machine, run};
 
 /// `Always` is a unit that does the same at every occasion. The function gets the seed of its lane.
 struct Always<F>(u64, F);
@@ -379,7 +377,8 @@ fn features_that_units_do_not_support_are_refused_by_name() {
             |_, _, _| Ok(()),
         )
     };
-    let cachegrind = (0..common::SMALL.len()).find(|&n| common::SMALL[n].1.contains("cachegrind")).unwrap();
+    let cachegrind =
+        (0..crate::common::SMALL.len()).find(|&n| crate::common::SMALL[n].1.contains("cachegrind")).unwrap();
     let problem = refusal(&machine(cachegrind), &batch(&[load(0, 0)]), watch(0));
     assert_eq!((problem.class, &*problem.value), (Class::Request, "cachegrind"));
     // A device's event is refused unless a unit asks for devices.

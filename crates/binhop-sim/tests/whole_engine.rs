@@ -2,20 +2,16 @@
 //! plain list at every access, every line of every cache, event by event.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-/// The tests of the caches know how to give a tree to the oracle.
-#[path = "../../binhop-hw/tests/common/mod.rs"]
-mod caches;
-mod common;
-
 use std::collections::BTreeMap;
 
+use crate::caches;
+use crate::common::{SMALL, batch, event, machine, reference, run};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Float64Type;
 use binhop_base::{Agent, Asid, Domain, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Stream, Translation};
 use binhop_oracle::{cache_tree::CacheTree, frames::Frames, spaces::Spaces};
 use binhop_sim::{Machine, Outcome, RunOptions};
 use binhop_trace::{EventBatch, Op, event::map_flags};
-use common::{SMALL, batch, event, machine, reference, run};
 use proptest::prelude::*;
 
 /// `World` answers the slow caches. It is filled while pages are touched and placed.
@@ -208,7 +204,7 @@ fn counts(outcome: &Outcome, seed: usize, seeds: usize) -> BTreeMap<String, f64>
         .collect()
 }
 
-fn compare(number: usize, events: &[common::Event]) {
+fn compare(number: usize, events: &[crate::common::Event]) {
     let machine = machine(number);
     if machine.memory().frames.is_none() {
         return;

@@ -1,7 +1,7 @@
 //! Helpers of the cache tests: a translation, random trees and events, and the fast model beside the oracle.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
-mod for_oracle;
+pub mod for_oracle;
 
 use binhop_base::{
     Agent, Agents, Bytes, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Translation,

@@ -14,9 +14,9 @@ use binhop_sim::unit::{Unit, Units};
 use binhop_sim::{Machine, Outcome, RunOptions};
 use binhop_trace::{EventBatch, Op};
 
+use super::synthetic::{LOOK, Log, OWNED, PAGE, Seen, Synthetic};
+use crate::caches::for_oracle;
 use crate::common::{Event, batch, run};
-use crate::common_counts;
-use crate::synthetic::{LOOK, Log, OWNED, PAGE, Seen, Synthetic};
 
 /// Returns the events of a batch in the oracle's form.
 pub fn events_of(batch: &EventBatch) -> Vec<oracle::Event> {
@@ -58,7 +58,7 @@ pub fn events_of(batch: &EventBatch) -> Vec<oracle::Event> {
 pub fn oracle_machine(machine: &Machine) -> oracle::Machine {
     let config = machine.tree().config();
     oracle::Machine {
-        caches: common_counts::configs(config),
+        caches: for_oracle::configs(config),
         serving: [config.fetch, config.data],
         page: PAGE,
         frames: machine.memory().frames,

@@ -9,8 +9,8 @@ use binhop_sim::occasion::{Lines, OccasionKind, Subscription, TouchedLines};
 use binhop_trace::Op;
 use proptest::prelude::*;
 
+use super::synthetic::{OWNED, PAGE};
 use crate::common::{Event, event};
-use crate::synthetic::{OWNED, PAGE};
 
 /// `Raw` holds drawn choices, from which [`build`] makes a cache that fits into its tree.
 #[derive(Clone, Debug)]

@@ -6,18 +6,14 @@
 //! nor blocks.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../../../binhop-hw/tests/common/for_oracle.rs"]
-mod common_counts;
 mod compare;
 mod drawn;
 mod synthetic;
 
+use crate::common::{Event, Fixed, SMALL, batch, reference};
 use binhop_hw::Rules;
 use binhop_sim::occasion::Subscription;
 use binhop_sim::{Machine, RunOptions, simulate_all};
-use common::{Event, Fixed, SMALL, batch, reference};
 use compare::{Logs, assert_same_logs, compare, run_with};
 use drawn::{any_event, behind, far, machine, near, occasion, sharing, subscription};
 use proptest::prelude::*;
@@ -85,7 +81,7 @@ fn a_great_many_cases() {
 
 /// Returns machines of one placement that differ behind level 1, and an unrelated machine.
 fn together_or_alone(number: usize, subscription: &Subscription, events: &[Event]) {
-    let base = common::machine(number);
+    let base = crate::common::machine(number);
     let whole = |machine: &Machine| machine.tree().config().rules == Rules::Cachegrind;
     let changed = ["cache.l2.ways=4", "cache.l2.ways=8", "cache.l2.line=128B", "cache.l2.replacement=random"];
     let change = |change: &&str| {
@@ -93,7 +89,7 @@ fn together_or_alone(number: usize, subscription: &Subscription, events: &[Event
         Machine::parse(&base.resolved(), change, &settings).ok()
     };
     let mut machines: Vec<Machine> = changed.iter().filter_map(change).collect();
-    machines.extend([base.clone(), common::machine((number + 1) % SMALL.len())]);
+    machines.extend([base.clone(), crate::common::machine((number + 1) % SMALL.len())]);
     machines.retain(|machine| !whole(machine));
     let events = batch(events);
     let logs = Logs::default();

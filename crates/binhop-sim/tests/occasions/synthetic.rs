@@ -10,7 +10,7 @@ use binhop_oracle::machine as oracle;
 use binhop_sim::occasion::{Lines, Occasion, OccasionKind, Port, Subscription, TouchedLines};
 use binhop_sim::unit::{Injector, Unit};
 
-use crate::common_counts;
+use crate::caches::for_oracle;
 
 pub const PAGE: u64 = 4096;
 /// The number of pages that the synthetic unit owns.
@@ -197,7 +197,7 @@ impl Hands for Fast<'_, '_> {
         let caches = self.1.config().caches.iter().enumerate();
         let of = |(number, cache): (usize, &binhop_hw::CacheConfig)| {
             let ways = self.0.contents(number).unwrap().into_iter().flatten();
-            ways.map(|way| way.map(|line| common_counts::line(cache, line))).collect()
+            ways.map(|way| way.map(|line| for_oracle::line(cache, line))).collect()
         };
         caches.map(of).collect()
     }
