@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LONG = re.compile(r"^binhop (reproduce|.*(--until|--seed worst))", re.MULTILINE)
+"""Commands of seconds. `make test` runs each of them in the tests of its option."""
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -30,7 +32,8 @@ def blocks(language: str) -> list[tuple[str, str]]:
     for guide in GUIDES:
         for number, (kind, text) in enumerate(FENCE.findall(guide.read_text())):
             if kind == language:
-                found.append(pytest.param(text, id=f"{guide.name}-{number}"))
+                marks = [pytest.mark.long] if LONG.search(text) else []
+                found.append(pytest.param(text, id=f"{guide.name}-{number}", marks=marks))
     return found
 
 
