@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use binhop_base::{Agent, Domain, Kind, Rng, Stream};
 
-/// The description of a cache. Choices go by their names in a machine file.
+/// `Config` describes a cache. Choices have the names that they have in a machine file.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Number of sets.
@@ -28,7 +28,7 @@ pub struct Config {
     pub replacement: &'static str,
     /// `before-fill` or `after-fill`.
     pub writeback_order: &'static str,
-    /// True if its evictions reach the caches above.
+    /// True if a line that the cache evicts leaves the caches above it, too.
     pub inclusive: bool,
     /// Entries and drain cycles of the write buffer.
     pub write_buffer: Option<(usize, u64)>,
@@ -38,7 +38,7 @@ pub struct Config {
     pub next: Option<usize>,
 }
 
-/// The name of a line: its mapping (which means one page) or its page.
+/// `Name` names a line by its mapping, which leads to one page, or by its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
     /// A mapping.
@@ -47,29 +47,29 @@ pub enum Name {
     Page(u32),
 }
 
-/// A line in a way.
+/// `Line` is a line in a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The name by which the cache recognises it, together with `offset`.
     pub name: Name,
     /// First byte within the page.
     pub offset: u64,
-    /// True if the level behind lacks some of its data.
+    /// True if the level behind lacks some of the line's data.
     pub dirty: bool,
-    /// The time at which it came.
+    /// The time at which the line arrived.
     pub arrived: u64,
-    /// The time of its last access.
+    /// The time of the last access to the line.
     pub used: u64,
-    /// SRRIP's prediction.
+    /// The line's re-reference prediction value, for SRRIP.
     pub predicted: u32,
 }
 
-/// A cache with what it holds and what it has counted.
+/// `Cache` holds the lines and the counts of a cache.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// Its description.
+    /// The description of the cache.
     pub config: Config,
-    /// Its place in the tree.
+    /// The place of the cache in the tree.
     pub number: usize,
     /// For each set, its ways.
     pub sets: Vec<Vec<Option<Line>>>,
@@ -83,7 +83,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache.
+    /// Makes an empty cache.
     #[must_use]
     pub fn new(config: Config, number: usize) -> Self {
         let sets = vec![vec![None; config.ways]; config.sets as usize];
@@ -108,7 +108,7 @@ impl Cache {
         *self.counts.entry((agent.name(), name, kind.map(Kind::name))).or_default() += amount;
     }
 
-    /// The set of an address.
+    /// Returns the set of an address.
     #[must_use]
     pub fn set_of(&self, address: u128) -> u64 {
         let sets = u128::from(self.config.sets);
@@ -116,7 +116,7 @@ impl Cache {
         if !self.config.hashed {
             return (line % sets) as u64;
         }
-        // Write the line number in base `sets`; the set is the exclusive or of its digits.
+        // The set is the exclusive or of the digits of the line number, written in base `sets`.
         let (mut set, mut rest) = (0, line);
         while sets > 1 && rest > 0 {
             set ^= rest % sets;

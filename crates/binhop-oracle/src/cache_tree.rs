@@ -7,18 +7,18 @@ use binhop_base::{Agent, Kind, MappingId, PageId, PerKind, Rng, Translation};
 
 use crate::cache::{Cache, Config, Name};
 
-/// A request from a level to the next.
+/// `Request` is what a level asks of the next level.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     name: Name,
-    /// A byte of the line within the page.
+    /// The position within the page of a byte of the line.
     offset: u64,
     kind: Kind,
-    /// Bytes of data carried; `None` for a store's bytes.
+    /// The bytes of data that the request carries; `None` for the bytes of a store.
     data: Option<u64>,
 }
 
-/// The reason why a line left a cache.
+/// `RemovalCause` is the reason why a line left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RemovalCause {
     /// Another line needed the way.
@@ -29,14 +29,14 @@ pub enum RemovalCause {
     Flushed,
 }
 
-/// A line that left a cache.
+/// `RemovedLine` is a line that left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RemovedLine {
     /// The cache.
     pub cache: usize,
     /// The cache's address of the line.
     pub name: Name,
-    /// Its first byte within the page.
+    /// The line's first byte within the page.
     pub offset: u64,
     /// True if the level behind lacked some of the line's data.
     pub dirty: bool,
@@ -44,7 +44,8 @@ pub struct RemovedLine {
     pub why: RemovalCause,
 }
 
-/// A write buffer that is stepped cycle by cycle. It holds the cycles that each write in it still needs.
+/// `Buffer` is a write buffer that is stepped cycle by cycle. It holds the cycles that each of its writes still
+/// needs.
 #[derive(Clone, Debug, Default)]
 struct Buffer {
     needs: VecDeque<u64>,
@@ -66,7 +67,7 @@ impl Buffer {
         }
     }
 
-    /// Pushes a write; returns the cycles it had to wait for room.
+    /// Pushes a write. Returns the cycles that the write waited for room.
     fn push(&mut self, now: u64, entries: usize, drain: u64) -> u64 {
         while self.clock < now {
             self.step();
@@ -80,7 +81,7 @@ impl Buffer {
     }
 }
 
-/// A whole tree: every cache, and memory at the root.
+/// `CacheTree` is a whole tree: every cache, and memory at the root.
 #[derive(Clone, Debug)]
 pub struct CacheTree {
     /// The caches.
@@ -107,7 +108,7 @@ pub struct CacheTree {
 }
 
 impl CacheTree {
-    /// An empty tree; `page` in bytes.
+    /// Makes an empty tree, for pages of `page` bytes.
     #[must_use]
     pub fn new(caches: Vec<Config>, page: u64, memory_cost: u64, add_costs: bool, rng: Rng) -> Self {
         let buffers = vec![Buffer::default(); caches.len()];
@@ -131,8 +132,8 @@ impl CacheTree {
         }
     }
 
-    /// The processor fetches, loads or stores at byte `offset` of a mapping. Returns the cycles the processor
-    /// waits, and the level that served it: a cache, or memory (`None`).
+    /// Fetches, loads or stores byte `offset` of a mapping for the processor. Returns the cycles that the processor
+    /// waits, and the level that served the access: a cache, or memory (`None`).
     pub fn access(
         &mut self,
         cache: usize,
@@ -144,8 +145,8 @@ impl CacheTree {
         self.ask(cache, kind, Name::Mapping(mapping), offset, false, os)
     }
 
-    /// An agent asks a cache for the line with this byte, as the processor asks the first level. If `costs`, a hit
-    /// costs the cache's cycles. Returns the cycles, and the level that served the access.
+    /// Asks a cache for the line with this byte on behalf of an agent, as the processor asks the first level. If
+    /// `costs`, a hit costs the cache's cycles. Returns the cycles, and the level that served the access.
     pub fn ask(
         &mut self,
         cache: usize,
@@ -183,7 +184,7 @@ impl CacheTree {
         (self.now - begin, self.served.expect("every access is served"))
     }
 
-    /// An agent asks memory directly. Returns the cycles.
+    /// Asks memory directly on behalf of an agent. Returns the cycles.
     pub fn ask_memory(&mut self, kind: Kind) -> u64 {
         self.count_memory("asked", kind);
         self.count_memory("accesses", kind);
@@ -208,21 +209,21 @@ impl CacheTree {
         ways.any(|line| line.name == name && line.offset == offset)
     }
 
-    /// The serving level is the first one that has the line, or takes the data.
+    /// Notes the level that serves the access: the first level that has the line or takes the data.
     fn serve(&mut self, by: Option<usize>) {
         if self.served.is_none() {
             self.served = Some(by);
         }
     }
 
-    /// The frame of a page changes hands.
+    /// Removes the lines of a page whose frame changes hands.
     pub fn flush_page(&mut self, page: u32, os: &impl Translation) {
         self.invalidate(page, 0..self.page, false, os);
     }
 
-    /// Invalidates every line that holds one of these bytes of a page. Lines under such a line of an
-    /// inclusive cache are invalidated, too. Dirty lines are written to memory, unless `discard` is set and
-    /// all their bytes are among these.
+    /// Invalidates every line that holds any of these bytes of a page. If an inclusive cache loses a line, the
+    /// caches above it lose every part of this line, too. A dirty line is written to memory,
+    /// unless `discard` is set and all bytes of the line are among these bytes.
     pub fn invalidate(&mut self, page: u32, bytes: Range<u64>, discard: bool, os: &impl Translation) {
         for number in 0..self.caches.len() {
             let size = self.caches[number].config.line;

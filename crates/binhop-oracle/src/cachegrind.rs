@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One cache.
+/// `Level` is one cache.
 #[derive(Clone, Debug)]
 pub struct Level {
     /// Bytes of a line.
@@ -26,14 +26,14 @@ pub struct Level {
 }
 
 impl Level {
-    /// An empty cache.
+    /// Makes an empty cache.
     #[must_use]
     pub fn new(line: u64, sets: u64, ways: usize) -> Self {
         let (lines, seen, counts) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
         Self { line, sets, ways, lines, seen, counts, fills: 0, evictions: 0, time: 0 }
     }
 
-    /// Returns a count; 0 if it was never counted.
+    /// Returns a count; 0 if nothing was counted.
     #[must_use]
     pub fn count(&self, what: &'static str, kind: &'static str) -> u64 {
         self.counts.get(&(what, kind)).copied().unwrap_or(0)
@@ -75,19 +75,19 @@ impl Level {
     }
 }
 
-/// The three caches.
+/// `Cachegrind` holds the three caches.
 #[derive(Clone, Debug)]
 pub struct Cachegrind {
     /// The first level for instructions.
     pub i1: Level,
     /// The first level for data.
     pub d1: Level,
-    /// The cache behind both.
+    /// The cache behind both first levels.
     pub ll: Level,
 }
 
 impl Cachegrind {
-    /// One instruction of `size` bytes is executed.
+    /// Executes one instruction of `size` bytes.
     pub fn instruction(&mut self, address: u64, size: u64) {
         let last = self.last(address, size);
         if self.i1.asked("fetch", address, last) {
@@ -95,12 +95,12 @@ impl Cachegrind {
         }
     }
 
-    /// Data is read, even if the same instruction then writes it.
+    /// Reads data, even if the same instruction then writes the data.
     pub fn read(&mut self, address: u64, size: u64) {
         self.data("load", address, size);
     }
 
-    /// Data is written.
+    /// Writes data.
     pub fn write(&mut self, address: u64, size: u64) {
         self.data("store", address, size);
     }
@@ -112,7 +112,7 @@ impl Cachegrind {
         }
     }
 
-    /// Returns the last byte of a reference, which is cut to the smallest line.
+    /// Returns the last byte of a reference, after the reference is cut to the size of the smallest line.
     fn last(&self, address: u64, size: u64) -> u64 {
         let most = self.i1.line.min(self.d1.line).min(self.ll.line);
         address.saturating_add(size.clamp(1, most) - 1)

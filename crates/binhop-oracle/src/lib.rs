@@ -1,5 +1,5 @@
-//! `binhop-oracle` has slow, obvious reference models. Only tests depend on it. It shares no model code with
-//! the fast models.
+//! `binhop-oracle` holds slow, obvious reference models. Only tests depend on this crate, which shares no model
+//! code with the fast models.
 
 pub mod cache;
 pub mod cache_tree;

@@ -1,5 +1,5 @@
-//! `Lane` is a whole machine, one reference at a time: address spaces, frames, caches, and a unit that acts between
-//! references. Nothing is dropped, shared, collected or done ahead.
+//! `Lane` simulates a whole machine, one reference at a time: address spaces, frames, caches, and a unit that acts
+//! between references. Nothing is skipped, shared, gathered into blocks or done ahead.
 //!
 //! A trace is first expanded to `Steps`, which are the same for every placement. Each lane then takes the steps one
 //! by one.
@@ -14,7 +14,7 @@ use crate::cache_tree::CacheTree;
 use crate::placements::{Memory, PageRequest};
 use crate::spaces::Spaces;
 
-/// An event of a trace.
+/// `Event` is an event of a trace.
 #[allow(missing_docs)] // Each variant's sentence tells of its fields.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
@@ -28,17 +28,17 @@ pub enum Event {
     Syscall { number: u32 },
     /// A device's request.
     Device { device: u32, writes: bool, addr: u64, bytes: u32 },
-    /// Pages appear in the running space: shared or private, and of which segment from which byte on.
+    /// Pages appear in the running space. They are shared or private, and may lie in a segment, from some byte on.
     Map { start: u64, pages: u64, shared: bool, segment: Option<(u64, u64)> },
     /// Pages of the running space disappear.
     Unmap { start: u64, pages: u64 },
     /// A space is copied.
     Fork { child: u32, parent: u32 },
-    /// A space ends, or becomes another program's.
+    /// A space ends, or another program takes it over.
     End { asid: u32 },
 }
 
-/// `Occasion` is an event that a unit is told of.
+/// `Occasion` is an event of which a unit is told.
 #[allow(missing_docs)] // Each variant's sentence tells of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
@@ -50,7 +50,7 @@ pub enum Occasion {
     FirstTouch { mapping: u32 },
     /// A reference to a page that had left memory.
     Return { mapping: u32 },
-    /// Instructions, or data, of another page than before.
+    /// A fetch, or a load or store, of another page than the last such reference.
     PageChange { fetch: bool, mapping: u32 },
     /// The first level lacks the line that starts at a byte of a page.
     Miss { kind: Kind, mapping: u32, offset: u64 },
@@ -60,11 +60,11 @@ pub enum Occasion {
 
 /// `Unit` acts between references.
 pub trait Unit {
-    /// An occasion arises, and the unit may act on it.
+    /// Acts on an occasion that has arisen.
     fn act(&mut self, occasion: Occasion, lane: &mut Lane);
 }
 
-/// One step of every lane.
+/// `Step` is one step of every lane.
 #[derive(Clone, Debug)]
 enum Step {
     /// Instructions pass.
@@ -81,11 +81,11 @@ enum Step {
     Other(Occasion),
 }
 
-/// A trace expanded for machines of one page size and one pair of level-1 lines.
+/// `Steps` is a trace expanded for machines of one page size and one pair of level-1 lines.
 #[derive(Clone, Debug)]
 pub struct Steps {
     steps: Vec<Step>,
-    /// Page and virtual page number of every mapping.
+    /// The page and the virtual page number of every mapping.
     mappings: Vec<(u32, u64)>,
 }
 
@@ -236,7 +236,7 @@ impl StepsBuilder {
 #[derive(Clone, Debug)]
 struct Os {
     mappings: Vec<(u32, u64)>,
-    /// The frame each page is in, or was in last.
+    /// The frame in which each page is, or was last.
     frames: BTreeMap<u32, u64>,
 }
 
@@ -256,7 +256,7 @@ impl Translation for Os {
     }
 }
 
-/// The parts that a lane is made of.
+/// `Machine` holds the parts from which a lane is made.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// The caches.
@@ -273,7 +273,7 @@ pub struct Machine {
     pub add_costs: bool,
 }
 
-/// One placement.
+/// `Lane` simulates one placement.
 pub struct Lane {
     /// The caches, with the clock and all counts.
     pub tree: CacheTree,
@@ -287,14 +287,14 @@ pub struct Lane {
     owned: u32,
     /// Pages that were referenced.
     referenced: BTreeSet<u32>,
-    /// Pages that died, by the frame in which their lines still are.
+    /// The pages that died, by the frame that each page had. Caches may still hold their lines under this frame.
     dead_in: BTreeMap<u64, u32>,
     /// The mappings that were referenced last: by instructions, by data.
     last: [Option<u32>; 2],
 }
 
 impl Lane {
-    /// A lane of a machine before the first step. `memory` hands out its frames, unless physical = virtual.
+    /// Makes a lane of a machine before the first step. `memory` hands out its frames, unless physical = virtual.
     #[must_use]
     pub fn new(
         machine: &Machine,
@@ -305,7 +305,7 @@ impl Lane {
     ) -> Self {
         let Machine { caches, serving, page, frames: _, memory_cost, add_costs } = machine.clone();
         let mut memory = memory;
-        // The unit's pages have frames before anything else has.
+        // The unit's pages get frames before any other page.
         let mut own = |number: u32| match &mut memory {
             Some(memory) => memory.wire(PageId(number), number.into()).0,
             None => steps.mappings[number as usize].1,
@@ -344,7 +344,7 @@ impl Lane {
         }
     }
 
-    /// The first level that serves a kind of access.
+    /// Returns the first-level cache that serves a kind of access.
     #[must_use]
     pub fn serving(&self, kind: Kind) -> usize {
         self.serving[usize::from(kind != Kind::Fetch)]
@@ -361,8 +361,8 @@ impl Lane {
             }
     }
 
-    /// An agent asks a cache, which knows lines by mapping or by page. The clock moves on only if the processor waits;
-    /// returns the cycles.
+    /// Asks a cache on behalf of an agent. The cache knows lines by mapping or by page. The clock moves on only if the
+    /// processor waits. Returns the cycles.
     pub fn ask(
         &mut self,
         (cache, by_mapping): (usize, bool),
@@ -383,7 +383,7 @@ impl Lane {
         cycles
     }
 
-    /// An agent removes the lines with these bytes from all caches.
+    /// Removes the lines with these bytes from all caches, on behalf of an agent.
     pub fn invalidate(&mut self, agent: Agent, mapping: u32, bytes: Range<u64>, discard: bool) {
         self.tree.agent = agent;
         self.tree.invalidate(self.os.mappings[mapping as usize].0, bytes, discard, &self.os);
@@ -414,7 +414,7 @@ impl Lane {
                 let (frame, evicted) = memory.place(request);
                 self.evictions += u64::from(evicted.is_some());
                 if let Some(held) = evicted.map(|page| page.0).or_else(|| self.dead_in.remove(&frame)) {
-                    // Its lines are still found by the frame that it had.
+                    // Caches still find the lines of this page by the frame that it had.
                     self.tree.flush_page(held, &self.os);
                 }
                 self.os.frames.insert(page.0, frame);

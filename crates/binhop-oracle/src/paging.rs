@@ -36,7 +36,7 @@ impl ColoredMemory {
 }
 
 /// Puts pages, given by their colors, into lists of `frames` frames each until a list is full. Returns the
-/// number of pages that were put.
+/// number of pages in the lists.
 ///
 /// # Panics
 /// No list becomes full.

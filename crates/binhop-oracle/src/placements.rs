@@ -76,7 +76,7 @@ macro_rules! rules {
     };
 }
 
-/// The place of the lists below, for the test that finds a policy without an oracle.
+/// The source line of the lists below, for the message of the test that finds a policy without an oracle.
 pub const LISTS_AT: &str = concat!(file!(), ":", line!());
 
 rules! {
@@ -166,8 +166,8 @@ impl Pooled {
         Rng::new(self.seed).below(Stream::new(Domain::PlacementOf, 0), thing.into(), n)
     }
 
-    /// Counts the frames whose number is `low` modulo `modulus`: the frames that the requesting address space
-    /// uses, and the frames in the pool.
+    /// Returns two counts of frames whose number is `low` modulo `modulus`: the frames that the requesting
+    /// address space uses, and the frames in the pool.
     #[must_use]
     pub fn pair(&self, request: &PageRequest, modulus: u64, low: u64) -> (usize, usize) {
         let here = |frame: &&Frame| frame.number % modulus == low;
@@ -282,8 +282,8 @@ impl Memory for Pooled {
     }
 }
 
-/// `Colors` is a memory of colored lists (LF91 §2). Each color has a list of frames, kept as all of memory
-/// is.
+/// `Colors` is a memory of colored lists (LF91 §2). Each color has a list of frames, which is kept in the
+/// same way as the one list of a memory with a pool.
 pub struct Colors {
     lists: Vec<Frames>,
     pid_hash: bool,
@@ -334,7 +334,8 @@ impl Memory for Colors {
     }
 }
 
-/// `Buddy` is Linux's allocator. Its free blocks of each order stand in a list, the front first.
+/// `Buddy` is Linux's allocator. The free blocks of each order stand in a list, and the first block of the
+/// list is taken first.
 pub struct Buddy {
     frames: u64,
     free: [Vec<u64>; 11],

@@ -12,8 +12,8 @@ pub struct Task {
 /// `Scheduler` schedules one processor.
 #[derive(Debug, Default)]
 pub struct Scheduler {
-    /// True if the task that became ready first is next; otherwise it is the one whose last turn is longest
-    /// ago.
+    /// True if the task that became ready first runs next; otherwise the task whose last turn is longest ago
+    /// runs next.
     pub queue: bool,
     /// The present time.
     pub now: u64,

@@ -57,7 +57,8 @@ pub struct Spaces {
     mappings: BTreeMap<(Asid, u64, PageId), MappingId>,
     /// The kernel's pages by virtual page, each with its mapping.
     kernel: BTreeMap<u64, (PageId, MappingId)>,
-    /// The page that each space last found at each machine page, in its present life.
+    /// The page that each address space last found at each machine page. The birth, an exec and the exit of a
+    /// space clear its entries.
     found: BTreeMap<(Asid, u64), PageId>,
     pages: u32,
     anonymous: u64,
@@ -74,8 +75,8 @@ enum Found {
 }
 
 impl Spaces {
-    /// Makes no address space yet. The sizes are in bytes: a machine page, a page of the trace, and the
-    /// largest growth of a stack at once.
+    /// Makes a model without any address space. The sizes are in bytes: a machine page, a page of the trace,
+    /// and the largest growth of a stack at once.
     #[must_use]
     pub fn new(machine_page: u64, trace_page: u64, growth: u64) -> Self {
         let unit = machine_page.min(trace_page);
@@ -260,8 +261,8 @@ impl Spaces {
         self.report_dead_pages();
     }
 
-    /// Removes units, and the own pages of machine pages that lie wholly inside the range or lose their last
-    /// unit.
+    /// Removes units. A machine page that lies wholly inside the range, or that loses its last unit, also loses
+    /// its private page.
     fn clear(&mut self, asid: Asid, start: u64, pages: u64) {
         let range = start / self.unit..start / self.unit + pages * self.trace_units;
         let own: Vec<u64> =
