@@ -1,4 +1,5 @@
-//! Numbers that look alike and have different meanings have types of their own here.
+//! Typed numbers: addresses, pages, frames and bins look alike but have different meanings, so each has a type of
+//! its own.
 //!
 //! The example turns the address of a reference into a page number and an offset:
 //!

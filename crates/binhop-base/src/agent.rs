@@ -56,7 +56,7 @@ agents! {
 pub struct Agents(u8);
 
 impl Agents {
-    /// The set that holds the user alone.
+    /// The set in which the user is the only agent.
     pub const USER: Self = Self(1 << Agent::User as u8);
 
     /// Returns the set with another agent added.

@@ -30,7 +30,7 @@ struct Node {
     entry: u32,
     left: u32,
     right: u32,
-    /// The number of nodes and roots that lead to this node. A node with 0 is free.
+    /// The number of nodes and roots that lead to this node; 0 if the node is free.
     refs: u32,
 }
 
@@ -38,7 +38,7 @@ struct Node {
 struct Entry<T> {
     key: u64,
     value: T,
-    /// The number of nodes that hold the entry. An entry with 0 is free.
+    /// The number of nodes that hold the entry; 0 if the entry is free.
     refs: u32,
 }
 
@@ -143,7 +143,8 @@ impl<T: Copy> Forest<T> {
         })
     }
 
-    /// Pushes the nodes on the way to the smallest key from `first` on whose own key is at least `first`.
+    /// Walks down to the smallest key from `first` on. Pushes those nodes on the way whose key is at least
+    /// `first`.
     fn descend(&self, mut node: u32, first: u64, path: &mut Vec<u32>) {
         while node != NIL {
             if self.key(node) >= first {
@@ -335,7 +336,7 @@ impl<T: Copy> Forest<T> {
     }
 }
 
-/// Puts a value into a free slot, or at the end; returns the slot's number.
+/// Puts a value into a free slot, or at the end. Returns the number of the slot.
 fn place<T>(all: &mut Vec<T>, free: &mut Vec<u32>, new: T) -> u32 {
     if let Some(number) = free.pop() {
         all[number as usize] = new;

@@ -1,6 +1,6 @@
 //! `binhop-base` holds what all crates share: typed addresses, sizes, kinds of access, agents, the seeded
 //! generator, the ports between hardware and operating system, maps that share their common entries, and the
-//! one form of error.
+//! form of every error.
 //!
 //! The crate reads no clock, no file and no environment, and builds without the standard library.
 #![no_std]

@@ -6,8 +6,8 @@ use crate::{FrameNo, MappingId, PageId, PageNo};
 /// accessed.
 ///
 /// `id` is a [`MappingId`] as long as the address space and the virtual page are known, and a [`PageId`]
-/// behind the first cache that tags by page. The check of a machine fixes which of the two it is, so a line
-/// carries no flag.
+/// behind the first cache that tags by page. The tree of caches fixes which of the two numbers a cache gets, so a
+/// line carries no flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LineAddr {
     /// The number of the mapping or of the page.

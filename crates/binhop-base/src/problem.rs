@@ -1,4 +1,4 @@
-//! `Problem` is the one form of error: value, place, rule, remedy.
+//! `Problem` is the form of every error: value, place, rule, remedy.
 
 use alloc::{
     boxed::Box,
@@ -31,7 +31,7 @@ pub struct Problem {
     pub place: String,
     /// The rule that the value breaks.
     pub rule: String,
-    /// What to do about it.
+    /// The remedy: what the reader can do.
     pub remedy: String,
 }
 

@@ -1,12 +1,12 @@
-//! `Rng` is the one generator. It is counter-based, so a draw is a function of its purpose and of nothing
-//! else.
+//! `Rng` is the only generator of random numbers. It is counter-based: a draw is a function of
+//! its seed, its purpose and its ordinal, and of nothing else.
 //!
 //! The generator is `Philox 2x64-10` (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2,
 //! 3, SC 2011). Its key is the seed, and its counter is (index, stream). Two simulations that ask for the
 //! same draw get the same number, in any order and on any thread.
 
-/// `Domain` is the purpose of a stream of draws. A new purpose takes a new domain, and numbers are never
-/// reused.
+/// `Domain` is the purpose of a stream of draws. A new purpose takes a new domain, and the number of a domain is
+/// never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Domain {
@@ -19,8 +19,8 @@ pub enum Domain {
     Victim = 3,
     /// The input data of a built-in workload.
     Workload = 4,
-    /// A draw of a placement that belongs to a thing (the pointer of an address space, the offset of a
-    /// segment), not to a fault.
+    /// A draw of a placement for an address space (its pointer) or a segment (its offset), and not for a
+    /// fault.
     PlacementOf = 5,
     /// The time that a process runs in a schedule that was not observed.
     Schedule = 6,
@@ -89,8 +89,8 @@ impl Rng {
         self.shuffle_places(stream, items, 0..items.len());
     }
 
-    /// Decides some places of a slice in which all places before them are decided. A long list can so be
-    /// shuffled only as far as anybody looks at it.
+    /// Shuffles some places of a slice in which all places before them are already shuffled. A long list can
+    /// thus be shuffled only as far as it is read.
     pub fn shuffle_places<T>(self, stream: Stream, items: &mut [T], places: core::ops::Range<usize>) {
         for place in places {
             let left = (items.len() - place) as u64;

@@ -53,7 +53,7 @@ impl PowerOfTwo {
     /// The number one.
     pub const ONE: Self = Self(0);
 
-    /// Makes a power of two, or `None` if `value` is not a power of two.
+    /// Makes a power of two; `None` if `value` is not a power of two.
     #[must_use]
     pub const fn new(value: Bytes) -> Option<Self> {
         if value.0.is_power_of_two() { Some(Self(value.0.trailing_zeros() as u8)) } else { None }
