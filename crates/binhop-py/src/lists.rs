@@ -5,9 +5,10 @@
 use binhop_base::Kind;
 use binhop_base::escape::STEERING;
 use binhop_sim::machine::{BUNDLED, keys};
+use binhop_trace::Op;
 use binhop_trace::export::{EXPORTERS, Writes};
-use binhop_trace::tool::text::{MAP_FLAGS, line_of};
-use binhop_trace::{Op, import::FORMATS};
+use binhop_trace::import::FORMATS;
+use binhop_trace::text::{MAP_FLAGS, line_of};
 use binhop_workload::WORKLOADS;
 use binhop_workload::calibration::TARGETS;
 use pyo3::prelude::*;

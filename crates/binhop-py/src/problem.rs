@@ -73,5 +73,5 @@ pub(crate) fn check_signals() -> Result<()> {
 /// read waits.
 #[pyfunction]
 pub(crate) fn read_text(py: Python<'_>, path: &str, what: &str, remedy: &str) -> PyResult<String> {
-    py.detach(|| binhop_trace::wait::read_text(path, what, remedy)).or_raise(py)
+    py.detach(|| binhop_trace::input::read_text(path, what, remedy)).or_raise(py)
 }

@@ -13,7 +13,7 @@ use binhop_record::schedule::native::{Native, capture, obstacle};
 use binhop_record::schedule::{BuiltIn, Schedule};
 use binhop_record::{FetchRows, Merge, RecordOptions, Session, Window, exit_code};
 use binhop_trace::Source;
-use binhop_trace::write::{Kept, TraceWriter, Written};
+use binhop_trace::{Kept, TraceWriter, Written};
 use pyo3::prelude::*;
 
 use crate::panic::caught;

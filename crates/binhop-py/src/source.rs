@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use binhop_base::{Problem, Result};
-use binhop_trace::tool::text::Lines;
-use binhop_trace::tool::{self, Joined, Limit, Selection, Windows};
+use binhop_trace::text::{self, LineFormat};
+use binhop_trace::transform::{self, Joined, Limit, Selection, Windows};
 use binhop_trace::{
     EventBatch, FileFacts, Meta, PlacementWriter, Placements, Source, Totals, TraceReader, copy, export,
     import,
@@ -290,33 +290,33 @@ impl PyStream {
 
     /// Returns the first rows, of any kind.
     fn first_rows(&self, py: Python<'_>, rows: u64) -> PyResult<Self> {
-        self.part(py, |source| Ok(tool::first_rows(source, rows)))
+        self.part(py, |source| Ok(transform::first_rows(source, rows)))
     }
 
     /// Returns the first references, as a length keeps them.
     fn first_references(&self, py: Python<'_>, references: u64) -> PyResult<Self> {
-        self.part(py, |source| Ok(tool::head(source, Some(references))))
+        self.part(py, |source| Ok(transform::head(source, Some(references))))
     }
 
     /// Returns the references from one position up to another (None: to the end), with the state that they
     /// find.
     #[pyo3(signature = (start, stop=None))]
     fn slice(&self, py: Python<'_>, start: u64, stop: Option<u64>) -> PyResult<Self> {
-        self.part(py, |source| tool::slice(source, start, stop))
+        self.part(py, |source| transform::slice(source, start, stop))
     }
 
     /// Returns a window of every `every` references, at the start of each span or where the seed draws it,
     /// with the state that the window finds.
     #[pyo3(signature = (every, window, seed=None))]
     fn sample(&self, py: Python<'_>, every: u64, window: u64, seed: Option<u64>) -> PyResult<Self> {
-        self.part(py, |source| Ok(tool::sample(source, Windows::new(every, window, seed)?)))
+        self.part(py, |source| Ok(transform::sample(source, Windows::new(every, window, seed)?)))
     }
 
     /// Returns the rows that pass a selection, which is JSON, with the state that they find.
     fn select(&self, py: Python<'_>, selection: &str) -> PyResult<Self> {
         let selection: Selection =
             serde_json::from_str(selection).expect("a selection is made by Trace.filter");
-        self.part(py, |source| tool::select(source, &selection))
+        self.part(py, |source| transform::select(source, &selection))
     }
 
     /// Returns streams one after the other.
@@ -329,14 +329,14 @@ impl PyStream {
 
     /// Writes the events to the standard output, one line each, as text or JSON. `meta` adds the metadata.
     fn print(&self, py: Python<'_>, json: bool, meta: bool) -> PyResult<()> {
-        let lines = if json { Lines::Json } else { Lines::Text };
+        let lines = if json { LineFormat::Json } else { LineFormat::Text };
         self.read(py, None, None, |source, _, progress| {
             let failed = |error: &std::io::Error| {
                 let rule = "the events cannot be written there";
                 Problem::request(&error.to_string(), "standard output", rule, "name a file that has room")
             };
             let mut out = export::standard_output().map_err(|error| failed(&error))?;
-            tool::text::write(source, lines, meta, &mut out, &failed, &mut || progress.tell(0))
+            text::write(source, lines, meta, &mut out, &failed, &mut || progress.tell(0))
         })
         .map(|_| ())
     }

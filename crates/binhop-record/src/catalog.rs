@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use binhop_trace::Meta;
-use binhop_trace::event::Segment;
+use binhop_trace::source::SegmentMeta;
 
 /// The end of the recorder's path.
 const RECORDER: &str = "/binhop-amd64-linux";
@@ -69,7 +69,7 @@ impl Catalog {
     /// Makes a new segment.
     pub(crate) fn new_segment(&mut self, file: Option<String>, kind: &str) -> u64 {
         self.next_segment += 1;
-        let what = Segment { file, kind: Some(kind.to_owned()) };
+        let what = SegmentMeta { file, kind: Some(kind.to_owned()) };
         self.meta.segments.insert(self.next_segment, what);
         self.next_segment
     }

@@ -24,7 +24,8 @@
 use std::collections::BTreeMap;
 
 use binhop_base::{Problem, Result};
-use binhop_trace::event::{Cause, Process};
+use binhop_trace::event::Cause;
+use binhop_trace::source::ProcessMeta;
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
 use crate::batch_builder::BatchBuilder;
@@ -121,7 +122,7 @@ impl Merge {
         let asid = self.started_processes;
         self.started_processes += 1;
         let command = Some(stream.command().to_owned()).filter(|command| !command.is_empty());
-        self.meta.processes.insert(asid, Process { pid: Some(stream.pid()), command, parent });
+        self.meta.processes.insert(asid, ProcessMeta { pid: Some(stream.pid()), command, parent });
         self.processes.insert(asid, LiveProcess::new(stream, asid, parent, clock));
         self.schedule.started(asid, parent);
         asid

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use binhop_base::{Problem, Result};
 use binhop_record::schedule::RoundRobin;
 use binhop_record::{EndsWhen, Latencies, Mix, MixInput};
-use binhop_trace::event::{Cause, EventBatch, EventBuilder, Process, Segment};
+use binhop_trace::event::{Cause, EventBatch, EventBuilder};
+use binhop_trace::source::{ProcessMeta, SegmentMeta};
 use binhop_trace::{Meta, Op, Source, lint};
 use proptest::prelude::*;
 
@@ -134,8 +135,8 @@ fn a_trace_of_several_processes_keeps_its_own_order() {
         fetch(2, 4),
         (Op::Fork, 1, 0, 0, Some(0), None), // the number again
     ]);
-    shell.meta.processes.insert(0, Process { pid: Some(7), command: Some("sh".into()), parent: None });
-    shell.meta.processes.insert(1, Process { pid: Some(8), command: Some("ls".into()), parent: Some(0) });
+    shell.meta.processes.insert(0, ProcessMeta { pid: Some(7), command: Some("sh".into()), parent: None });
+    shell.meta.processes.insert(1, ProcessMeta { pid: Some(8), command: Some("ls".into()), parent: Some(0) });
     let other = given(vec![fetch(9, 2), fetch(9, 2)]);
     let mut mix = mix(&[other, shell], 3, 1, EndsWhen::All);
     let rows = drain(&mut mix);
@@ -182,9 +183,9 @@ fn a_file_is_one_segment_in_all_inputs_and_other_segments_stay_separate() {
             fetch(0x1000, 1),
         ]);
         given.meta.page_size = Some(4096);
-        let file = |file: &str| Segment { file: Some(file.into()), kind: Some("text".into()) };
+        let file = |file: &str| SegmentMeta { file: Some(file.into()), kind: Some("text".into()) };
         given.meta.segments.insert(libc, file("/lib/libc.so.6"));
-        given.meta.segments.insert(stack, Segment { file: None, kind: Some("stack".into()) });
+        given.meta.segments.insert(stack, SegmentMeta { file: None, kind: Some("stack".into()) });
         given.meta.files.insert(log, "/tmp/log".into());
         given
     };

@@ -20,7 +20,7 @@ pub struct RunOptions {
     pub seeds: Vec<u64>,
     /// The number of threads. With 1, the calling thread does everything.
     pub threads: usize,
-    /// The references to simulate, counted as [`binhop_trace::tool::head`] counts them. `None`: the whole
+    /// The references to simulate, counted as [`binhop_trace::transform::head`] counts them. `None`: the whole
     /// trace.
     pub length: Option<u64>,
     /// The instructions to simulate. `None`: the whole trace. With `length` too, the run ends at whichever

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use binhop_base::{Domain, Rng, Stream};
-use binhop_trace::event::{EventBatch, EventBuilder, Meta, Op, Source};
+use binhop_trace::event::{EventBatch, EventBuilder, Op};
+use binhop_trace::source::{Meta, Source};
 use binhop_trace::{Ahead, TraceReader, TraceWriter, import, inspect, lint};
 
 const ROWS: usize = 8 << 20;

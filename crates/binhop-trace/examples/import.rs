@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use binhop_trace::copy;
 use binhop_trace::import;
-use binhop_trace::write::copy;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

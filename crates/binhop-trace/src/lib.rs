@@ -1,34 +1,38 @@
-//! Traces: the event schema, its Parquet file, the importers, and the checks.
+//! Traces: the event schema, the trace file, the importers and exporters, and the checks.
+//!
+//! | room | what it holds |
+//! |---|---|
+//! | `event`, `bounds`, `totals` | events in columns, the largest reference, what a trace amounts to |
+//! | `source`, `wait` | sources of events and their metadata, decoding ahead; waiting for pipes |
+//! | `disk`, `input` | files that do not change while they are read, files that appear complete; foreign bytes, unpacked |
+//! | `parquet_file`, `trace_file` | what all Parquet files share; the footer, the reader and the writer of traces |
+//! | `placements` | recorded placements: Parquet, maps of addresses, raw pagemaps |
+//! | `import`, `export`, `text` | foreign formats, one file each; events as lines of text |
+//! | `transform` | parts of traces, and traces joined |
+//! | `inspect`, `lint`, `mappings` | reports and rules; the live mappings that both follow |
 
-pub mod ahead;
 pub mod bounds;
+mod disk;
 pub mod event;
 pub mod export;
-mod failure;
-mod footer;
-mod guard;
 pub mod import;
 pub mod input;
 pub mod inspect;
 pub mod lint;
 mod mappings;
-mod pagemap;
-mod pages;
+mod parquet_file;
 pub mod placements;
-pub mod read;
-mod steady;
-pub mod tool;
+pub mod source;
+pub mod text;
 pub mod totals;
-pub mod v2p;
+mod trace_file;
+pub mod transform;
 pub mod wait;
-pub mod write;
 
-pub use ahead::Ahead;
-pub use event::{EventBatch, Meta, Op, Source};
-pub use failure::Failure;
-pub use footer::{MADE_BY, made_by};
+pub use disk::FileIdentity;
+pub use event::{EventBatch, Op};
+pub use parquet_file::{MADE_BY, made_by};
 pub use placements::{PlacementWriter, Placements, read_placements};
-pub use read::{FileFacts, TraceReader};
-pub use steady::Identity;
+pub use source::{Ahead, Failure, Meta, Source};
 pub use totals::{ContentHash, Totals};
-pub use write::{TraceWriter, Written, copy};
+pub use trace_file::{Checks, FileFacts, Kept, TraceReader, TraceWriter, Written, copy};

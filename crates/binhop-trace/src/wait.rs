@@ -7,20 +7,13 @@
 //! is opened without waiting for its writer, then waited for in the same way.
 
 use std::cell::RefCell;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use binhop_base::{Problem, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
-
-use crate::input::cannot_open;
-use crate::steady::{Forward, Identity, Steady};
 
 /// The length of a step in milliseconds. A wait goes on this long after Ctrl-C.
 pub const STEP_MS: u64 = 100;
@@ -64,43 +57,8 @@ pub fn check() -> Result<()> {
     }
 }
 
-/// A file opened for reading from front to end, and its identity if it is a regular file.
-pub(crate) type Opened = (Box<dyn Read + Send>, Option<Identity>);
-
-/// Opens a file, a FIFO or a device.
-///
-/// # Errors
-/// The file does not exist, may not be read, or is a directory.
-pub(crate) fn open(path: &str) -> Result<Opened> {
-    let opened = open_any(path).map_err(|error| cannot_open(path, &error))?;
-    if Path::new(path).is_dir() {
-        return Err(Problem::request(path, "", "is a directory, and a file is read here", "name the file"));
-    }
-    Ok(opened)
-}
-
-fn open_any(path: &str) -> io::Result<Opened> {
-    let nonblocking = OFlags::NONBLOCK.bits() as i32;
-    readable(OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?, path)
-}
-
-/// Opens the standard input.
-pub(crate) fn standard_input() -> io::Result<Opened> {
-    readable(io::stdin().as_fd().try_clone_to_owned()?.into(), "standard input")
-}
-
-fn readable(file: File, place: &str) -> io::Result<Opened> {
-    // The standard input may have been read before, so reading continues at its current position.
-    if !file.metadata()?.is_file() || place == "standard input" {
-        return Ok((Box::new(Patient(file)), None));
-    }
-    let steady = Steady::new(file)?;
-    let identity = steady.identity().clone();
-    Ok((Box::new(Forward::new(steady, place)), Some(identity)))
-}
-
 /// `Patient` reads a file that may be silent.
-struct Patient(File);
+pub(crate) struct Patient(pub(crate) File);
 
 impl Read for Patient {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -119,27 +77,6 @@ impl Read for Patient {
             }
         }
     }
-}
-
-/// The most bytes of a text that a person writes: a machine, a study.
-pub const LONGEST_TEXT: usize = 16 << 20;
-
-/// Reads a text that a person wrote. Errors call it `what` and advise `remedy`.
-///
-/// # Errors
-/// The text cannot be opened or read, is longer than [`LONGEST_TEXT`], or is no UTF-8, or the wait was ended.
-pub fn read_text(path: &str, what: &str, remedy: &str) -> Result<String> {
-    let wrong = |rule: &str| Problem::request(path, what, rule, remedy);
-    let mut bytes = Vec::new();
-    let read =
-        open_any(path).and_then(|(text, _)| text.take(LONGEST_TEXT as u64 + 1).read_to_end(&mut bytes));
-    if let Err(error) = read {
-        return Err(inner(&error).unwrap_or_else(|| wrong(&format!("cannot be read: {error}"))));
-    }
-    if bytes.len() > LONGEST_TEXT {
-        return Err(wrong(&format!("is longer than {} MiB: it is no {what}", LONGEST_TEXT >> 20)));
-    }
-    String::from_utf8(bytes).map_err(|_| wrong("is no text in UTF-8"))
 }
 
 /// Returns the problem that a reading error carries: an ended wait, or a changed file.
@@ -193,15 +130,5 @@ mod tests {
         assert_eq!(ASKED.load(Ordering::Relaxed), 3);
         drop(writer);
         assert_eq!(patient.read(&mut buffer).unwrap(), 0, "the writer has gone");
-    }
-
-    #[test]
-    fn a_text_is_of_bounded_length() {
-        let problem = read_text("/dev/zero", "machine", "name another").unwrap_err();
-        assert_eq!((&*problem.value, &*problem.place), ("/dev/zero", "machine"));
-        assert_eq!(problem.rule, "is longer than 16 MiB: it is no machine");
-        assert_eq!(read_text("/dev/null", "machine", "name another").unwrap(), "");
-        let missing = read_text("/no/such", "study", "name another").unwrap_err();
-        assert!(missing.rule.starts_with("cannot be read: No such file"), "{missing}");
     }
 }

@@ -9,9 +9,10 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use binhop_base::Result;
-use binhop_trace::event::{EventBatch, EventBuilder, Meta, Op, Source};
+use binhop_trace::event::{EventBatch, EventBuilder, Op};
 use binhop_trace::export::{EXPORTERS, Exported, MemoryAccess, MemoryWriter, Writes, export, exporter};
 use binhop_trace::import;
+use binhop_trace::source::{Meta, Source};
 use proptest::prelude::*;
 
 type Row = (Op, u64, u32, u32);

@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
 use binhop_base::{Class, Domain, Problem, Rng, Stream};
-use binhop_trace::event::{EventBatch, EventBuilder, Meta, Op, Process, Source};
-use binhop_trace::tool::{Joined, Selection, select};
+use binhop_trace::event::{EventBatch, EventBuilder, Op};
+use binhop_trace::source::{Meta, ProcessMeta, Source};
+use binhop_trace::transform::{Joined, Selection, select};
 use binhop_trace::{TraceReader, TraceWriter, Written};
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
@@ -77,7 +78,7 @@ fn batch(events: &[Event]) -> EventBatch {
 
 fn meta() -> Meta {
     let mut meta = Meta { page_size: Some(4096), command: Some("sort words".into()), ..Meta::default() };
-    meta.processes.insert(1, Process { pid: Some(4711), command: Some("sort".into()), parent: None });
+    meta.processes.insert(1, ProcessMeta { pid: Some(4711), command: Some("sort".into()), parent: None });
     meta
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
 use binhop_base::{Domain, Problem, Rng, Stream};
-use binhop_trace::event::Source;
+use binhop_trace::source::Source;
 use binhop_trace::{Ahead, TraceReader};
 use counting::{cost, held, turn};
 use parquet::arrow::ArrowWriter;

@@ -9,8 +9,9 @@
 mod counting;
 
 use binhop_base::Result;
-use binhop_trace::event::{EventBuilder, Segment, map_flags};
-use binhop_trace::tool::{Selection, select};
+use binhop_trace::event::{EventBuilder, map_flags};
+use binhop_trace::source::SegmentMeta;
+use binhop_trace::transform::{Selection, select};
 use binhop_trace::{EventBatch, Meta, Op, Source, inspect, lint};
 use counting::{cost, turn};
 
@@ -24,7 +25,7 @@ struct Fixed {
 impl Fixed {
     fn new(events: &EventBatch) -> Self {
         let mut meta = Meta { page_size: Some(4096), ..Meta::default() };
-        meta.segments.insert(1, Segment { file: None, kind: Some("heap".into()) });
+        meta.segments.insert(1, SegmentMeta { file: None, kind: Some("heap".into()) });
         Self { meta, events: events.clone(), at: 0 }
     }
 }

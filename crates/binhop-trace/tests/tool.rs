@@ -7,11 +7,14 @@
 use std::collections::BTreeMap;
 
 use binhop_base::Result;
-use binhop_trace::event::{EventBatch, EventBuilder, Meta, Op, Process, Segment, Source};
+use binhop_trace::event::Event;
+use binhop_trace::event::{EventBatch, EventBuilder, Op};
 use binhop_trace::import;
 use binhop_trace::input::Input;
-use binhop_trace::tool::text::{self, Lines};
-use binhop_trace::tool::{self, Event, Joined, Mode, Selection, Windows};
+use binhop_trace::source::{Meta, ProcessMeta, SegmentMeta, Source};
+use binhop_trace::text::{self, LineFormat};
+use binhop_trace::transform;
+use binhop_trace::transform::{Joined, Mode, Selection, Windows};
 use proptest::prelude::*;
 
 const PAGE: u64 = 4096;
@@ -53,13 +56,16 @@ fn meta() -> Meta {
     let mut meta = Meta { page_size: Some(PAGE), command: Some("make \"a\"".into()), ..Meta::default() };
     for asid in 0..4 {
         let command = if asid == 2 { "cc1" } else { "sh" };
-        let process =
-            Process { pid: Some(100 + u64::from(asid)), command: Some(command.into()), ..Process::default() };
+        let process = ProcessMeta {
+            pid: Some(100 + u64::from(asid)),
+            command: Some(command.into()),
+            ..ProcessMeta::default()
+        };
         meta.processes.insert(asid, process);
     }
     for (segment, kind) in [(0, "heap"), (1, "stack"), (2, "text"), (3, "text")] {
         let file = (kind == "text").then(|| format!("/lib/lib{segment}.so"));
-        meta.segments.insert(segment, Segment { file, kind: Some(kind.into()) });
+        meta.segments.insert(segment, SegmentMeta { file, kind: Some(kind.into()) });
     }
     meta
 }
@@ -220,7 +226,7 @@ proptest! {
         all in events(), batch in 1..40_usize, from in 0..80_u64, length in 1..80_u64, open in any::<bool>(),
     ) {
         let to = if open { u64::MAX } else { from + length };
-        let sliced = part(tool::slice(source(&all, batch), from, (!open).then_some(to)));
+        let sliced = part(transform::slice(source(&all, batch), from, (!open).then_some(to)));
         let want: Vec<Found> = replay(&all)
             .into_iter()
             .filter(|(position, _)| (from..to).contains(position))
@@ -241,18 +247,18 @@ proptest! {
             fits
         };
         let want: Vec<Event> = all.iter().take_while(fits).copied().collect();
-        prop_assert_eq!(drain(tool::head(source(&all, batch), Some(length))).unwrap(), want);
-        let sliced = part(tool::slice(source(&all, batch), 0, Some(length)));
-        prop_assert_eq!(worlds(&sliced), worlds(&drain(tool::head(source(&all, batch), Some(length))).unwrap()));
+        prop_assert_eq!(drain(transform::head(source(&all, batch), Some(length))).unwrap(), want);
+        let sliced = part(transform::slice(source(&all, batch), 0, Some(length)));
+        prop_assert_eq!(worlds(&sliced), worlds(&drain(transform::head(source(&all, batch), Some(length))).unwrap()));
     }
 
     #[test]
     fn slices_end_to_end_hold_everything_once(all in events(), batch in 1..40_usize, cut in 1..60_u64) {
-        let mut laid = worlds(&part(tool::slice(source(&all, batch), 0, Some(cut))));
-        laid.extend(worlds(&part(tool::slice(source(&all, batch), cut, None))));
+        let mut laid = worlds(&part(transform::slice(source(&all, batch), 0, Some(cut))));
+        laid.extend(worlds(&part(transform::slice(source(&all, batch), cut, None))));
         prop_assert_eq!(laid, worlds(&all));
         if !worlds(&all).is_empty() {
-            prop_assert_eq!(drain(tool::slice(source(&all, batch), 0, None).unwrap()).unwrap(), all);
+            prop_assert_eq!(drain(transform::slice(source(&all, batch), 0, None).unwrap()).unwrap(), all);
         }
     }
 
@@ -261,7 +267,7 @@ proptest! {
         all in events(), batch in 1..40_usize, every in 2..40_u64, share in 1..40_u64, seed in prop::option::of(0..9_u64),
     ) {
         let window = share.min(every);
-        let sampled = part(Ok(tool::sample(source(&all, batch), Windows::new(every, window, seed).unwrap())));
+        let sampled = part(Ok(transform::sample(source(&all, batch), Windows::new(every, window, seed).unwrap())));
         if seed.is_none() {
             let want: Vec<Found> = replay(&all)
                 .into_iter()
@@ -323,7 +329,7 @@ proptest! {
                     && mode.is_none_or(|mode| (mode == Mode::Kernel) == (kernel > 0));
             wanted(event.op) && runs && reference
         };
-        let filtered = part(tool::select(source(&all, batch), &selection));
+        let filtered = part(transform::select(source(&all, batch), &selection));
         let want: Vec<Found> = worlds(&all).into_iter().filter(|found| passes(found)).collect();
         // Time passes for all, whoever runs; and where no kind of reference is asked for, the world is not kept.
         let facts = |found: Vec<Found>| -> Vec<Found> {
@@ -346,7 +352,7 @@ proptest! {
     fn text_is_read_back(all in events(), batch in 1..40_usize) {
         let mut written = Vec::new();
         let failed = |_: &std::io::Error| unreachable!("memory takes everything");
-        text::write(&mut *source(&all, batch), Lines::Text, true, &mut written, &failed, &mut || Ok(())).unwrap();
+        text::write(&mut *source(&all, batch), LineFormat::Text, true, &mut written, &failed, &mut || Ok(())).unwrap();
         let text = String::from_utf8(written).unwrap();
         let input = Input::from_reader("text", std::io::Cursor::new(text.clone())).unwrap();
         let mut importer = (import::format("text").unwrap().open)(input).unwrap();
@@ -411,9 +417,11 @@ fn joined_meta(meta: &Meta) -> &Meta {
 fn runs_are_split_where_their_instructions_are_known() {
     let fetch = |addr, size, count| Event { op: Op::Fetch, addr, size, count, arg0: None, arg1: None };
     let load = Event { op: Op::Load, ..fetch(0x800, 8, 1) };
-    let first = |run: Event, length| drain(tool::head(source(&[load, run, load], 2), Some(length))).unwrap();
-    let rest =
-        |run: Event, from| drain(tool::slice(source(&[load, run, load], 2), from, None).unwrap()).unwrap();
+    let first =
+        |run: Event, length| drain(transform::head(source(&[load, run, load], 2), Some(length))).unwrap();
+    let rest = |run: Event, from| {
+        drain(transform::slice(source(&[load, run, load], 2), from, None).unwrap()).unwrap()
+    };
     assert_eq!(first(fetch(0x100, 5, 5), 4), [load, fetch(0x100, 3, 3)]);
     assert_eq!(rest(fetch(0x100, 5, 5), 4), [fetch(0x103, 2, 2), load]);
     assert_eq!(first(fetch(0x100, 0, 5), 4), [load, fetch(0x100, 0, 3)]);
@@ -430,13 +438,18 @@ fn where_batches_end_changes_nothing_in_what_a_length_keeps() {
     let event = |op, addr| Event { op, addr, size: 1, count: 1, arg0: None, arg1: None };
     let all = [event(Op::Load, 1), event(Op::Load, 2), event(Op::Switch, 3), event(Op::Load, 4)];
     for batch in 1..5 {
-        assert_eq!(drain(tool::head(source(&all, batch), Some(2))).unwrap(), all[..3], "batches of {batch}");
+        assert_eq!(
+            drain(transform::head(source(&all, batch), Some(2))).unwrap(),
+            all[..3],
+            "batches of {batch}"
+        );
     }
 }
 
 #[test]
 fn what_a_selection_names_must_be_there() {
-    let refused = |selection: Selection| tool::select(source(&[], 1), &selection).err().unwrap().to_string();
+    let refused =
+        |selection: Selection| transform::select(source(&[], 1), &selection).err().unwrap().to_string();
     let text = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let message = refused(Selection { kinds: text(&["lod"]), ..Selection::default() });
     assert!(
@@ -459,7 +472,7 @@ fn a_filter_that_nothing_passes_says_who_makes_references() {
     let event = |op, addr| Event { op, addr, size: 4, count: 1, arg0: None, arg1: None };
     let selection = Selection { asids: vec![3], kinds: vec!["load".into()], ..Selection::default() };
     let rule = |events: &[Event]| {
-        let selected = tool::select(source(events, 2), &selection).unwrap();
+        let selected = transform::select(source(events, 2), &selection).unwrap();
         drain(selected).unwrap_err().rule
     };
     let none = "no row of the trace passes this filter: ";
@@ -478,7 +491,7 @@ fn commands_and_pids_are_looked_up() {
         event(Op::Switch, 3, 0, 0),
         event(Op::Load, 3, 1, 1),
     ];
-    let kept = |selection: Selection| drain(tool::select(source(&all, 2), &selection).unwrap()).unwrap();
+    let kept = |selection: Selection| drain(transform::select(source(&all, 2), &selection).unwrap()).unwrap();
     assert_eq!(kept(Selection { commands: vec!["cc1".into()], ..Selection::default() }), &all[1..3]);
     assert_eq!(kept(Selection { pids: vec![103], ..Selection::default() }), &all[3..]);
     assert_eq!(
@@ -515,7 +528,7 @@ fn children_without_their_parent_are_refused_where_their_mappings_exceed_the_tra
         let children = events.iter().filter(|event| event.op == Op::Fork).map(|event| event.addr);
         let asids = children.chain(parent.then_some(1)).collect();
         let selection = Selection { asids, ..Selection::default() };
-        let mut part = tool::select(source(events, 4096), &selection).unwrap();
+        let mut part = transform::select(source(events, 4096), &selection).unwrap();
         let mut rows = 0;
         loop {
             match part.next_batch() {

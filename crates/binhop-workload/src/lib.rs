@@ -25,7 +25,7 @@ mod tree;
 mod tv;
 
 use binhop_base::{Problem, Result};
-use binhop_trace::event::{Process, Segment};
+use binhop_trace::source::{ProcessMeta, SegmentMeta};
 use binhop_trace::{EventBatch, Meta, Source};
 
 use crate::address_space::{AddressSpace, Image};
@@ -157,10 +157,10 @@ fn meta(info: &WorkloadInfo, seed: u64) -> Meta {
     };
     let images: &[Image] = match &info.composition {
         Composition::Single(image, _) => {
-            let process = Process { command: Some(image.name.to_owned()), ..Process::default() };
+            let process = ProcessMeta { command: Some(image.name.to_owned()), ..ProcessMeta::default() };
             meta.processes.insert(0, process);
             for (kind, name) in ["data", "heap", "stack"].into_iter().enumerate() {
-                let segment = Segment { file: None, kind: Some(name.to_owned()) };
+                let segment = SegmentMeta { file: None, kind: Some(name.to_owned()) };
                 meta.segments.insert(AddressSpace::segment(0, kind as u64), segment);
             }
             std::slice::from_ref(image)
@@ -168,7 +168,7 @@ fn meta(info: &WorkloadInfo, seed: u64) -> Meta {
         Composition::Mix(..) => mult::IMAGES,
     };
     for image in images {
-        let segment = Segment { file: Some(image.name.to_owned()), kind: Some("text".to_owned()) };
+        let segment = SegmentMeta { file: Some(image.name.to_owned()), kind: Some("text".to_owned()) };
         meta.segments.insert(image.segment, segment);
     }
     meta

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use binhop_base::Result;
-use binhop_trace::event::{Cause, Process};
-use binhop_trace::tool::Limit;
+use binhop_trace::event::Cause;
+use binhop_trace::source::ProcessMeta;
+use binhop_trace::transform::Limit;
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
 use super::MixInput;
@@ -240,7 +241,7 @@ impl InputReader {
             return known;
         }
         let told = u32::try_from(asid).ok().and_then(|asid| self.source.meta().processes.get(&asid)).cloned();
-        let born = numbers.space(Process { parent, ..told.unwrap_or_default() });
+        let born = numbers.space(ProcessMeta { parent, ..told.unwrap_or_default() });
         self.spaces.insert(asid, born);
         self.born.push((asid, born));
         born

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use binhop_trace::Meta;
-use binhop_trace::event::{Process, Segment};
+use binhop_trace::source::{ProcessMeta, SegmentMeta};
 
 /// `Numbers` gives the mix's numbers, and keeps what they stand for.
 #[derive(Default)]
@@ -14,8 +14,8 @@ pub(super) struct Numbers {
     files: u64,
     segment_of_file: HashMap<String, u64>,
     file_of_path: HashMap<String, u64>,
-    processes: BTreeMap<u32, Process>,
-    described: BTreeMap<u64, Segment>,
+    processes: BTreeMap<u32, ProcessMeta>,
+    described: BTreeMap<u64, SegmentMeta>,
     paths: BTreeMap<u64, String>,
     /// Whether anything was added since the last [`Numbers::write_to`].
     changed: bool,
@@ -23,7 +23,7 @@ pub(super) struct Numbers {
 
 impl Numbers {
     /// Numbers a new address space.
-    pub(super) fn space(&mut self, process: Process) -> u32 {
+    pub(super) fn space(&mut self, process: ProcessMeta) -> u32 {
         let asid = self.spaces;
         self.spaces += 1;
         self.processes.insert(asid, process);
@@ -32,14 +32,14 @@ impl Numbers {
     }
 
     /// Sets what is known of an address space's process; its parent stays.
-    pub(super) fn describe(&mut self, asid: u32, process: &Process) {
+    pub(super) fn describe(&mut self, asid: u32, process: &ProcessMeta) {
         let known = self.processes.entry(asid).or_default();
-        *known = Process { parent: known.parent, ..process.clone() };
+        *known = ProcessMeta { parent: known.parent, ..process.clone() };
         self.changed = true;
     }
 
     /// Returns the number of a segment: the same number for the same file, else a new one.
-    pub(super) fn segment(&mut self, described: Option<&Segment>) -> u64 {
+    pub(super) fn segment(&mut self, described: Option<&SegmentMeta>) -> u64 {
         let file = described.and_then(|segment| segment.file.as_ref());
         if let Some(&known) = file.and_then(|file| self.segment_of_file.get(file)) {
             return known;

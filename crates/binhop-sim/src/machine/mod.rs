@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use binhop_base::{Agents, Problem, Result};
 use binhop_hw::{Next, Tree, TreeConfig};
-use binhop_trace::wait::read_text;
+use binhop_trace::input::read_text;
 
 pub use bundled::{BUNDLED, Bundled};
 pub(crate) use cache::MOST_LINES;

@@ -6,7 +6,7 @@ use binhop_base::{Asid, Bytes, FrameNo, PageNo, PowerOfTwo, Problem, Result};
 use binhop_hw::{CacheConfig, IndexBy, TreeConfig};
 use binhop_os::StateScope;
 use binhop_os::placement::{Mechanism, POLICIES, Policy, Recording, Settings, policy};
-use binhop_trace::placements::Run;
+use binhop_trace::placements::FrameRun;
 use binhop_trace::read_placements;
 
 use super::document::unknown;
@@ -226,9 +226,9 @@ fn read_recording(file: &At<String>, page: PowerOfTwo, frames: u64) -> Result<Ar
     let placements = read_placements(path, at)?;
     let (pages, runs) = placements.in_pages(page.bytes(), &place)?;
     let pages = pages.into_iter().map(|it| (Asid(it.asid), PageNo(it.page_no), FrameNo(it.frame)));
-    let runs = runs
-        .into_iter()
-        .map(|Run { first, pages }| (Asid(first.asid), PageNo(first.page_no), FrameNo(first.frame), pages));
+    let runs = runs.into_iter().map(|FrameRun { first, pages }| {
+        (Asid(first.asid), PageNo(first.page_no), FrameNo(first.frame), pages)
+    });
     let recording = Recording::new(pages, placements.evicts).with_runs(runs);
     match recording.last_frame() {
         Some(last) if last.0 >= frames => Err(Problem::request(

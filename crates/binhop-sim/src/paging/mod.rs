@@ -12,7 +12,7 @@
 //! - A page that several address spaces share is one page. The end of a process frees nothing: the pages of the process
 //!   age until they are replaced. This rule is ours; the document states none.
 //! - References and the length are counted as everywhere: instructions fetched and data references, and the rows up to
-//!   the length (`binhop_trace::tool::head`).
+//!   the length (`binhop_trace::transform::head`).
 //!
 //! A page may get any free frame of its color: the choice changes neither faults nor utilization, because
 //! frames of one color are interchangeable here. The order of the free lists is therefore not modelled;
@@ -27,7 +27,7 @@ mod recent;
 mod stacks;
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
-use binhop_trace::tool::head;
+use binhop_trace::transform::head;
 use binhop_trace::{Ahead, Source};
 
 pub use color::{FirstTouch, Utilization, utilization};

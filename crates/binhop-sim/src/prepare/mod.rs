@@ -12,7 +12,7 @@
 //!   itself.
 //! - A row across the end of the warm-up, of an interval or of the length belongs to what follows: the
 //!   measured part, the next interval, or nothing. (The length is cut before preparation: see
-//!   `binhop_trace::tool::head`.)
+//!   `binhop_trace::transform::head`.)
 //! - A row is taken as it stands: a size of 0 is one byte, a fetch's count of 0 is no instruction; a data
 //!   reference's count is not read. `binhop lint` finds such rows. A reference beyond
 //!   [`binhop_trace::bounds`] is refused.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use binhop_base::PageId;
 use binhop_os::{Owner, PageOrigin, SegmentId, Spaces};
 use binhop_trace::Meta;
-use binhop_trace::event::Segment;
+use binhop_trace::source::SegmentMeta;
 
 /// `SegmentNames` finds the names of a trace's segments.
 pub(crate) struct SegmentNames<'a> {
@@ -81,7 +81,7 @@ impl<'a> SegmentNames<'a> {
         }
     }
 
-    fn known(&self, spaces: &Spaces, segment: SegmentId) -> Option<&'a Segment> {
+    fn known(&self, spaces: &Spaces, segment: SegmentId) -> Option<&'a SegmentMeta> {
         match spaces.owner_of(segment) {
             Owner::Named(name) => self.meta.segments.get(&name),
             Owner::Space(_) | Owner::Anonymous | Owner::Kernel | Owner::Memory => None,
@@ -110,7 +110,7 @@ mod tests {
 
     /// Returns metadata with these segments, numbered from 1.
     fn meta(segments: &[(Option<&str>, Option<&str>)]) -> Meta {
-        let told = |&(file, kind): &(Option<&str>, Option<&str>)| Segment {
+        let told = |&(file, kind): &(Option<&str>, Option<&str>)| SegmentMeta {
             file: file.map(str::to_owned),
             kind: kind.map(str::to_owned),
         };

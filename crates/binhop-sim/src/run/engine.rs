@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use binhop_base::{Class, Problem, Result};
-use binhop_trace::tool::head;
+use binhop_trace::transform::head;
 use binhop_trace::{Ahead, Meta, Source};
 
 use super::producer::{PreparationFronts, Producer};

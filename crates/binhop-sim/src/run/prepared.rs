@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use binhop_base::Result;
-use binhop_trace::tool::Limit;
+use binhop_trace::transform::Limit;
 use binhop_trace::{Meta, Source};
 
 use super::engine::report;

@@ -14,9 +14,8 @@
 //! counts it once again; there a load and a store of one address by one instruction become a modify, too.
 
 use super::din::{LeftOut, instructions};
-use super::{Exporter, Records, Virtual, Wanted, Writes};
-use crate::event::Op;
-use crate::tool::Event;
+use super::{Exporter, RecordSink, Virtual, Wanted, Writes};
+use crate::event::{Event, Op};
 
 /// The format's line in the list.
 pub(super) const CHAMPSIM: Exporter = Exporter {
@@ -24,7 +23,7 @@ pub(super) const CHAMPSIM: Exporter = Exporter {
     what: "ChampSim's binary trace of instructions, 64 bytes each",
     example: "",
     lost: "sizes; where instructions begin within a run; branches that are not taken; registers; which process runs, and all system events; references to address 0; a modify is a load and a store of one address by one instruction",
-    writes: Writes::Virtual(|| Box::new(ChampSim::default())),
+    writes: Writes::Virtual(|| Box::new(ChampSimExport::default())),
 };
 
 /// ChampSim's number of the x86 instruction pointer.
@@ -33,7 +32,7 @@ const STORES: usize = 2;
 const LOADS: usize = 4;
 
 #[derive(Default)]
-struct ChampSim {
+struct ChampSimExport {
     /// The instruction that may still get references.
     open: Option<Instruction>,
     left_out: LeftOut,
@@ -77,7 +76,7 @@ impl Instruction {
     }
 
     /// `next`: the address of the instruction behind it, if there is one.
-    fn write(&self, next: Option<u64>, out: &mut Records<'_>) -> Wanted {
+    fn write(&self, next: Option<u64>, out: &mut RecordSink<'_>) -> Wanted {
         let jumps = next.is_some_and(|next| next != self.end && next != self.addr);
         out.put(|out| {
             out.extend(self.addr.to_le_bytes());
@@ -89,13 +88,13 @@ impl Instruction {
     }
 }
 
-impl ChampSim {
-    fn next(&mut self, next: Instruction, out: &mut Records<'_>) -> Wanted {
+impl ChampSimExport {
+    fn next(&mut self, next: Instruction, out: &mut RecordSink<'_>) -> Wanted {
         self.open.replace(next).map_or(Ok(()), |open| open.write(Some(next.addr), out))
     }
 
     /// Takes a load, a store, or a modify, which is both and counts once.
-    fn data(&mut self, event: &Event, out: &mut Records<'_>) -> Wanted {
+    fn data(&mut self, event: &Event, out: &mut RecordSink<'_>) -> Wanted {
         if event.addr == 0 {
             self.nowhere += 1;
             return Ok(());
@@ -118,8 +117,8 @@ impl ChampSim {
     }
 }
 
-impl Virtual for ChampSim {
-    fn event(&mut self, event: &Event, out: &mut Records<'_>) -> Wanted {
+impl Virtual for ChampSimExport {
+    fn event(&mut self, event: &Event, out: &mut RecordSink<'_>) -> Wanted {
         self.left_out.note(event);
         match event.op {
             Op::Fetch => {
@@ -131,7 +130,7 @@ impl Virtual for ChampSim {
         }
     }
 
-    fn end(&mut self, out: &mut Records<'_>) -> Wanted {
+    fn end(&mut self, out: &mut RecordSink<'_>) -> Wanted {
         self.open.take().map_or(Ok(()), |open| open.write(None, out))
     }
 

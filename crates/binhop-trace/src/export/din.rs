@@ -6,9 +6,8 @@
 
 use std::io::Write;
 
-use super::{Exporter, Records, Virtual, Wanted, Writes};
-use crate::event::Op;
-use crate::tool::Event;
+use super::{Exporter, RecordSink, Virtual, Wanted, Writes};
+use crate::event::{Event, Op};
 
 /// The line of "din" in the list.
 pub(super) const DIN: Exporter = Exporter {
@@ -16,7 +15,7 @@ pub(super) const DIN: Exporter = Exporter {
     what: "Dinero III's text: label (0 read, 1 write, 2 fetch) and hexadecimal address",
     example: "2 408ed4",
     lost: "sizes; where instructions begin within a run; which process runs, and all system events; a modify becomes a read and a write",
-    writes: Writes::Virtual(|| Box::new(Din { sized: false, ..Din::default() })),
+    writes: Writes::Virtual(|| Box::new(DinExport { sized: false, ..DinExport::default() })),
 };
 
 /// The line of "xdin" in the list.
@@ -25,17 +24,17 @@ pub(super) const XDIN: Exporter = Exporter {
     what: "Dinero IV's text: letter (i fetch, r read, w write), hexadecimal address, hexadecimal size",
     example: "r 7fffd8c7c 4",
     lost: "where instructions begin within a run; which process runs, and all system events; a modify becomes a read and a write",
-    writes: Writes::Virtual(|| Box::new(Din { sized: true, ..Din::default() })),
+    writes: Writes::Virtual(|| Box::new(DinExport { sized: true, ..DinExport::default() })),
 };
 
 #[derive(Default)]
-struct Din {
+struct DinExport {
     sized: bool,
     left_out: LeftOut,
 }
 
-impl Din {
-    fn line(&self, out: &mut Records<'_>, op: Op, addr: u64, size: u64) -> Wanted {
+impl DinExport {
+    fn line(&self, out: &mut RecordSink<'_>, op: Op, addr: u64, size: u64) -> Wanted {
         let label = match (op, self.sized) {
             (Op::Fetch, false) => '2',
             (Op::Fetch, true) => 'i',
@@ -54,8 +53,8 @@ impl Din {
     }
 }
 
-impl Virtual for Din {
-    fn event(&mut self, event: &Event, out: &mut Records<'_>) -> Wanted {
+impl Virtual for DinExport {
+    fn event(&mut self, event: &Event, out: &mut RecordSink<'_>) -> Wanted {
         self.left_out.note(event);
         match event.op {
             Op::Fetch => {
@@ -70,7 +69,7 @@ impl Virtual for Din {
         }
     }
 
-    fn end(&mut self, _: &mut Records<'_>) -> Wanted {
+    fn end(&mut self, _: &mut RecordSink<'_>) -> Wanted {
         Ok(())
     }
 

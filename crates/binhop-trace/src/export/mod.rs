@@ -17,13 +17,13 @@ use std::path::Path;
 use binhop_base::{Problem, Result};
 
 use crate::bounds::check_rows;
-use crate::event::Source;
-use crate::tool::Event;
+use crate::event::Event;
+use crate::source::Source;
 use crate::totals::Totals;
-use output::Output;
+use output::PackedOutput;
 pub use output::standard_output;
 use records::Gathered;
-pub use records::{Records, Stop, Wanted};
+pub use records::{RecordSink, Stop, Wanted};
 
 /// A foreign format that is written.
 #[derive(Debug)]
@@ -59,12 +59,12 @@ pub trait Virtual: Send {
     ///
     /// # Errors
     /// No more records are taken.
-    fn event(&mut self, event: &Event, out: &mut Records<'_>) -> Wanted;
+    fn event(&mut self, event: &Event, out: &mut RecordSink<'_>) -> Wanted;
     /// There are no more.
     ///
     /// # Errors
     /// No more records are taken.
-    fn end(&mut self, out: &mut Records<'_>) -> Wanted;
+    fn end(&mut self, out: &mut RecordSink<'_>) -> Wanted;
     /// What was left out or assumed, a sentence each, with its count.
     fn notes(&self) -> Vec<String>;
 }
@@ -121,7 +121,7 @@ pub fn export(
     let Writes::Virtual(start) = exporter.writes else {
         panic!("{} takes the physical stream", exporter.name)
     };
-    let (mut format, mut to) = (start(), Gathered::new(Output::create(path)?));
+    let (mut format, mut to) = (start(), Gathered::new(PackedOutput::create(path)?));
     let mut totals = Totals::default();
     match export_all(source, &mut *format, &mut to, &mut totals, progress) {
         Ok(()) | Err(Stop::Gone) => {}
@@ -169,7 +169,7 @@ impl MemoryWriter {
         let Writes::Physical(line) = exporter.writes else {
             panic!("{} takes the virtual stream", exporter.name)
         };
-        Ok(Self { line, to: Gathered::new(Output::create(path)?) })
+        Ok(Self { line, to: Gathered::new(PackedOutput::create(path)?) })
     }
 
     /// Appends accesses.

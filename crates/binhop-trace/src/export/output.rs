@@ -7,8 +7,8 @@ use std::path::Path;
 
 use binhop_base::{Problem, Result};
 
+use crate::disk::Temporary;
 use crate::input::PACKINGS;
-use crate::write::Temporary;
 
 /// Starts packing into a sink.
 type Pack = fn(Sink) -> io::Result<Packer>;
@@ -24,7 +24,7 @@ const PACKED: &[(&str, Pack)] = &[
 const OTHERS: &[&str] = &["z", "lz", "lzma", "lzo", "7z", "rar", "br", "tgz", "tar"];
 
 /// A file or the standard output, packed as its name says.
-pub(super) struct Output {
+pub(super) struct PackedOutput {
     // Field order: the file is closed before it is removed.
     packer: Packer,
     /// `None`: the standard output.
@@ -122,7 +122,7 @@ pub fn standard_output() -> io::Result<File> {
     io::stdout().as_fd().try_clone_to_owned().map(File::from)
 }
 
-impl Output {
+impl PackedOutput {
     pub(super) fn create(path: &Path) -> Result<Self> {
         check_ending(path)?;
         if path.as_os_str() == "-" {
@@ -193,7 +193,7 @@ mod tests {
         for (name, bytes) in [("x.din", 1), ("x.din.zst", 1 << 22)] {
             let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
             let packer = Packer::of(Path::new(name), Box::new(full)).unwrap();
-            let mut output = Output { packer, temporary: None, gone: false };
+            let mut output = PackedOutput { packer, temporary: None, gone: false };
             let noise: Vec<u8> =
                 (0..bytes).map(|byte: u32| (byte.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
             let problem = output.put(&noise).and_then(|()| output.finish().map(drop)).unwrap_err();

@@ -5,7 +5,7 @@
 
 use binhop_base::{Problem, Result};
 
-use super::output::Output;
+use super::output::PackedOutput;
 
 /// As many bytes as are written at once.
 pub(super) const FLUSH: usize = 1 << 18;
@@ -33,23 +33,23 @@ pub type Wanted = std::result::Result<(), Stop>;
 
 /// Records gathered for one output.
 pub(super) struct Gathered {
-    pub(super) output: Output,
+    pub(super) output: PackedOutput,
     bytes: Vec<u8>,
 }
 
 /// Takes the records of a format. `heard` is asked whenever bytes are handed on; its error stops the export.
-pub struct Records<'a> {
+pub struct RecordSink<'a> {
     to: &'a mut Gathered,
     heard: &'a mut dyn FnMut() -> Result<()>,
 }
 
 impl Gathered {
-    pub(super) fn new(output: Output) -> Self {
+    pub(super) fn new(output: PackedOutput) -> Self {
         Self { output, bytes: Vec::with_capacity(FLUSH + LONGEST_RECORD) }
     }
 
-    pub(super) fn records<'a>(&'a mut self, heard: &'a mut dyn FnMut() -> Result<()>) -> Records<'a> {
-        Records { to: self, heard }
+    pub(super) fn records<'a>(&'a mut self, heard: &'a mut dyn FnMut() -> Result<()>) -> RecordSink<'a> {
+        RecordSink { to: self, heard }
     }
 
     /// Appends a record that `write` makes.
@@ -77,7 +77,7 @@ impl Gathered {
     }
 }
 
-impl Records<'_> {
+impl RecordSink<'_> {
     /// Appends the record that `write` makes, at most 64 bytes.
     ///
     /// # Errors
@@ -97,9 +97,9 @@ impl Records<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Event;
     use crate::event::Op;
     use crate::export::{EXPORTERS, Writes};
-    use crate::tool::Event;
 
     /// A row of a million instructions, the largest that a test has time for.
     const LONG: Event =
@@ -111,7 +111,7 @@ mod tests {
             let Writes::Virtual(start) = exporter.writes else { continue };
             let path =
                 std::env::temp_dir().join(format!("binhop-records-{}-{}", std::process::id(), exporter.name));
-            let mut gathered = Gathered::new(Output::create(&path).unwrap());
+            let mut gathered = Gathered::new(PackedOutput::create(&path).unwrap());
             let (room, mut handed_on) = (gathered.bytes.capacity(), 0);
             let mut format = start();
             let mut heard = || {
@@ -134,7 +134,7 @@ mod tests {
             let Writes::Virtual(start) = exporter.writes else { continue };
             let path =
                 std::env::temp_dir().join(format!("binhop-stopped-{}-{}", std::process::id(), exporter.name));
-            let mut gathered = Gathered::new(Output::create(&path).unwrap());
+            let mut gathered = Gathered::new(PackedOutput::create(&path).unwrap());
             let mut times = 0;
             let mut heard = || {
                 times += 1;

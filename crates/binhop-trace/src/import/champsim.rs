@@ -23,9 +23,10 @@ use binhop_base::{Problem, Result};
 
 use super::rows::Rows;
 use super::{Format, Importer};
-use crate::event::{Cause, EventBatch, Meta, Op, Source};
-use crate::failure::Failure;
+use crate::event::{Cause, EventBatch, Op};
 use crate::input::Input;
+use crate::source::Failure;
+use crate::source::{Meta, Source};
 
 /// The formats' lines in the list.
 pub(super) const FORMAT: Format = Format {
@@ -34,7 +35,7 @@ pub(super) const FORMAT: Format = Format {
     example: &[0; 64],
     lost: "a reference is taken as the aligned 4-byte word at its address (sizes = \"assumed\"); registers and branches are left out; one process, no system events",
     extensions: &["champsimtrace", "champsim"],
-    open: |input| Ok(Box::new(ChampSim::<2, 64>::new(input))),
+    open: |input| Ok(Box::new(ChampSimImport::<2, 64>::new(input))),
     directory: None,
 };
 pub(super) const CLOUDSUITE: Format = Format {
@@ -43,7 +44,7 @@ pub(super) const CLOUDSUITE: Format = Format {
     example: &[0; 96],
     lost: "as with champsim; where the address space changes, a switch is written, and why is not known",
     extensions: &["cloudsuite"],
-    open: |input| Ok(Box::new(ChampSim::<4, 96>::new(input))),
+    open: |input| Ok(Box::new(ChampSimImport::<4, 96>::new(input))),
     directory: None,
 };
 
@@ -54,7 +55,7 @@ const BLOCK_RECORDS: usize = 4096;
 const BATCH_ROWS: usize = 64 << 10;
 
 /// Reads one trace of records of `SIZE` bytes that name up to `STORES` addresses written.
-struct ChampSim<const STORES: usize, const SIZE: usize> {
+struct ChampSimImport<const STORES: usize, const SIZE: usize> {
     input: Input,
     meta: Meta,
     rows: Rows,
@@ -79,7 +80,7 @@ fn u64_at(record: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(record[at..at + 8].try_into().expect("eight bytes"))
 }
 
-impl<const STORES: usize, const SIZE: usize> ChampSim<STORES, SIZE> {
+impl<const STORES: usize, const SIZE: usize> ChampSimImport<STORES, SIZE> {
     const FIRST_STORE: usize = if STORES == 2 { 16 } else { 24 };
     const FIRST_LOAD: usize = Self::FIRST_STORE + 8 * STORES;
 
@@ -201,7 +202,7 @@ impl<const STORES: usize, const SIZE: usize> ChampSim<STORES, SIZE> {
     }
 }
 
-impl<const STORES: usize, const SIZE: usize> Source for ChampSim<STORES, SIZE> {
+impl<const STORES: usize, const SIZE: usize> Source for ChampSimImport<STORES, SIZE> {
     fn name(&self) -> &str {
         self.input.name()
     }
@@ -215,7 +216,7 @@ impl<const STORES: usize, const SIZE: usize> Source for ChampSim<STORES, SIZE> {
     }
 }
 
-impl<const STORES: usize, const SIZE: usize> Importer for ChampSim<STORES, SIZE> {
+impl<const STORES: usize, const SIZE: usize> Importer for ChampSimImport<STORES, SIZE> {
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![format!(
             "{} references without a size: each taken as the aligned 4-byte word at its address",

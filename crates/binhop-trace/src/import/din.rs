@@ -13,11 +13,12 @@
 //! size, by which the reference is exact; any other text there is a comment, as it is for Dinero.
 
 use super::Format;
+use super::fields::{fields, hex_from, line_from, number};
 use super::lines::{Fault, Grammar, LineImporter};
 use super::rows::Rows;
-use super::text::{fields, hex_from, line_from, number};
-use crate::event::{Meta, Op};
+use crate::event::Op;
 use crate::input::Input;
+use crate::source::Meta;
 
 const EXAMPLE: &str = "2 408ed4";
 
@@ -38,13 +39,13 @@ const LARGEST_SIZE: u64 = 4096;
 const RULE: &str = "a din line is a label from 0 to 4, a blank and a hexadecimal address of at most 64 bits";
 const REMEDY: &str = "mend or delete the line, or name the right format with --format";
 
-fn open(input: Input) -> Box<LineImporter<Din>> {
+fn open(input: Input) -> Box<LineImporter<DinGrammar>> {
     let meta = Meta { sizes: Some("assumed".into()), ..Meta::default() };
-    Box::new(LineImporter::new(input, Din { meta, ..Din::default() }))
+    Box::new(LineImporter::new(input, DinGrammar { meta, ..DinGrammar::default() }))
 }
 
 #[derive(Default)]
-struct Din {
+struct DinGrammar {
     meta: Meta,
     /// References with and without a size.
     sized: u64,
@@ -56,7 +57,7 @@ struct Din {
     flushes: u64,
 }
 
-impl Din {
+impl DinGrammar {
     /// A line that is not just label, blank, address.
     #[cold]
     fn any_line(&mut self, line: &[u8], rows: &mut Rows) -> Option<()> {
@@ -104,7 +105,7 @@ impl Din {
     }
 }
 
-impl Grammar for Din {
+impl Grammar for DinGrammar {
     const EXAMPLE: &'static str = EXAMPLE;
 
     fn block(&mut self, text: &[u8], rows: &mut Rows) -> Result<(), Fault> {

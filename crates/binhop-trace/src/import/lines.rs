@@ -8,9 +8,10 @@ use binhop_base::{Problem, Result};
 
 use super::Importer;
 use super::rows::Rows;
-use crate::event::{EventBatch, Meta, Source};
-use crate::failure::Failure;
+use crate::event::EventBatch;
 use crate::input::Input;
+use crate::source::Failure;
+use crate::source::{Meta, Source};
 
 /// The size of the blocks in which text is parsed. A longer line is a block of its own.
 const BLOCK: usize = 256 << 10;

@@ -8,7 +8,7 @@
 mod champsim;
 mod din;
 mod drmemtrace;
-mod events;
+mod fields;
 mod lackey;
 mod lines;
 pub mod rows;
@@ -19,10 +19,10 @@ use binhop_base::{Problem, Result};
 
 use std::path::Path;
 
-use crate::event::Source;
-use crate::input::{Input, PACKINGS, cannot_open};
-use crate::placements::Placements;
-use crate::v2p;
+use crate::input::open::cannot_open;
+use crate::input::{Input, PACKINGS};
+use crate::placements::{Placements, v2p};
+use crate::source::Source;
 
 /// A source that reads a foreign format.
 ///
@@ -46,7 +46,7 @@ pub trait Importer: Source {
 }
 
 /// What opening a foreign trace gives.
-pub type Opened = Result<Box<dyn Importer>>;
+pub type OpenedTrace = Result<Box<dyn Importer>>;
 
 /// A foreign format.
 #[derive(Debug)]
@@ -62,9 +62,9 @@ pub struct Format {
     /// File name extensions that mean it, before any of compression.
     pub extensions: &'static [&'static str],
     /// Starts reading.
-    pub open: fn(Input) -> Opened,
+    pub open: fn(Input) -> OpenedTrace,
     /// Starts reading a directory, where a trace may be one.
-    pub directory: Option<fn(&Path) -> Opened>,
+    pub directory: Option<fn(&Path) -> OpenedTrace>,
 }
 
 /// Every format.
@@ -72,7 +72,7 @@ pub const FORMATS: &[Format] = &[
     din::FORMAT,
     xdin::FORMAT,
     lackey::FORMAT,
-    events::FORMAT,
+    text::FORMAT,
     drmemtrace::FORMAT,
     champsim::FORMAT,
     champsim::CLOUDSUITE,
@@ -107,7 +107,7 @@ pub fn format_of_path(path: &str) -> Option<&'static Format> {
 ///
 /// # Errors
 /// There is no such file; the format is unknown or cannot be told; the input cannot be opened.
-pub fn open(path: &str, format_name: Option<&str>) -> Opened {
+pub fn open(path: &str, format_name: Option<&str>) -> OpenedTrace {
     let chosen = match format_name {
         Some(name) => format(name)?,
         None => format_of_path(path).ok_or_else(|| no_format(path))?,

@@ -6,8 +6,8 @@
 //! Joining invents nothing: a fetch joins only if its bytes follow the run's without a gap, so a run touches
 //! exactly the lines its fetches touch, in the same order, for lines of four bytes and more.
 
+use crate::event::Event;
 use crate::event::{EventBatch, EventBuilder, Op};
-use crate::tool::Event;
 
 /// A run ends after this many instructions, so that intervals, warm-up and quanta, which break between
 /// rows, stay sharp. Straight-line code is rarely that long; the limit costs no measurable space.
@@ -26,13 +26,13 @@ const WORD: u64 = 4;
 #[derive(Debug)]
 pub struct Rows {
     out: EventBuilder,
-    run: Run,
+    run: FetchRun,
     references: u64,
 }
 
 /// The open run; none if `count` is 0.
 #[derive(Clone, Copy, Debug, Default)]
-struct Run {
+struct FetchRun {
     /// First byte.
     start: u64,
     /// The byte behind the last.
@@ -47,7 +47,7 @@ impl Rows {
     /// No rows yet, with room for some.
     #[must_use]
     pub fn with_capacity(rows: usize) -> Self {
-        Self { out: EventBuilder::with_capacity(rows + rows / 2), run: Run::default(), references: 0 }
+        Self { out: EventBuilder::with_capacity(rows + rows / 2), run: FetchRun::default(), references: 0 }
     }
 
     /// Finished rows that were not taken yet.
@@ -100,7 +100,7 @@ impl Rows {
             run.count += count;
         } else {
             self.end_run();
-            self.run = Run { start: addr, end, last, count };
+            self.run = FetchRun { start: addr, end, last, count };
         }
     }
 
@@ -163,21 +163,21 @@ impl Rows {
     /// Ends the open run, if there is one.
     #[inline]
     pub fn end_run(&mut self) {
-        let Run { start, end, count, .. } = self.run;
+        let FetchRun { start, end, count, .. } = self.run;
         if count > 0 {
             self.out.push(Op::Fetch, start, end.wrapping_sub(start) as u32, count);
-            self.run = Run::default();
+            self.run = FetchRun::default();
         }
     }
 
     #[inline]
     fn begin(&mut self, addr: u64, start: u64, end: u64) {
         self.end_run();
-        self.run = Run { start, end, last: addr, count: 1 };
+        self.run = FetchRun { start, end, last: addr, count: 1 };
     }
 }
 
-impl Run {
+impl FetchRun {
     /// Whether there is a run that may grow up to `end`.
     #[inline]
     fn has_room(&self, end: u64) -> bool {

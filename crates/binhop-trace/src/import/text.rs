@@ -1,81 +1,137 @@
-//! Numbers and fields in lines of bytes.
+//! Events as text, as `binhop trace` writes them: see [`crate::text`] for the lines.
+//!
+//! Every row is taken as it is: nothing is joined, nothing assumed. Columns may come in any order; a column may also be
+//! called as in the file (`size`, `count`, `arg0`, `arg1`). What a line does not name is 0 (the count of a load,
+//! store or modify 1), or absent. Lines that begin with `#` are comments; behind `# meta` stands a part of the
+//! metadata as JSON, where later parts add to earlier ones.
 
-/// The value of each hexadecimal digit; everything else is 16.
-const DIGIT: [u8; 256] = {
-    let mut table = [16; 256];
-    let mut value = 0;
-    while value < 16 {
-        table[b"0123456789abcdef"[value] as usize] = value as u8;
-        table[b"0123456789ABCDEF"[value] as usize] = value as u8;
-        value += 1;
-    }
-    table
+use super::Format;
+use super::fields::{fields, line_from};
+use super::lines::{Fault, Grammar, LineImporter};
+use super::rows::Rows;
+use crate::event::{Event, Op};
+use crate::input::Input;
+use crate::source::Meta;
+use crate::text::{SHAPES, Style, value_of};
+
+const EXAMPLE: &str = "load 0x7ffe0010 size=8";
+
+/// The format's line in the list.
+pub(super) const FORMAT: Format = Format {
+    name: "text",
+    what: "binhop's own lines, as `binhop trace cat` writes them: an event, its address, then columns as name=value",
+    example: EXAMPLE.as_bytes(),
+    lost: "nothing",
+    extensions: &["events"],
+    open: |input| Ok(open(input)),
+    directory: None,
 };
 
-/// Reads hexadecimal digits from `at` on: their value and the offset behind them. No digit: the offset is `at`.
-///
-/// More than 16 digits wrap; [`number`] is for those who must know.
-#[inline]
-pub(super) fn hex_from(text: &[u8], at: usize) -> (u64, usize) {
-    let mut value = 0;
-    let mut at = at;
-    while let Some(&byte) = text.get(at) {
-        let digit = DIGIT[byte as usize];
-        if digit > 15 {
-            break;
-        }
-        value = value << 4 | u64::from(digit);
-        at += 1;
-    }
-    (value, at)
+const REMEDY: &str = "mend or delete the line; docs/traces.md says how lines look";
+
+fn open(input: Input) -> Box<LineImporter<TextGrammar>> {
+    Box::new(LineImporter::new(input, TextGrammar { meta: Meta::default() }))
 }
 
-/// Reads decimal digits from `at` on, like [`hex_from`]; more than nine digits give no value.
-#[inline]
-pub(super) fn decimal_from(text: &[u8], at: usize) -> (u32, usize) {
-    let mut value: u32 = 0;
-    let start = at;
-    let mut at = at;
-    while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
-        if at - start == 9 {
-            return (0, start);
-        }
-        value = value * 10 + u32::from(digit);
-        at += 1;
-    }
-    (value, at)
+struct TextGrammar {
+    meta: Meta,
 }
 
-/// A whole field as a number of the given base, with or without `0x` if that is 16.
-pub(super) fn number(field: &[u8], base: u32) -> Option<u64> {
-    let digits = match field {
-        [b'0', b'x' | b'X', digits @ ..] if base == 16 => digits,
-        digits => digits,
+impl TextGrammar {
+    /// A line that begins with `#`: a comment, or a part of the metadata.
+    fn comment(&mut self, line: &str) -> std::result::Result<(), String> {
+        let Some(part) = line.strip_prefix("# meta ") else { return Ok(()) };
+        let part = serde_json::from_str(part)
+            .map_err(|error| format!("behind `# meta` stands a part of the metadata as JSON: {error}"))?;
+        let Meta { page_size, recorder, command, sizes, schedule, processes, segments, files } = part;
+        let meta = &mut self.meta;
+        meta.page_size = page_size.or(meta.page_size);
+        for (known, more) in [
+            (&mut meta.recorder, recorder),
+            (&mut meta.command, command),
+            (&mut meta.sizes, sizes),
+            (&mut meta.schedule, schedule),
+        ] {
+            *known = more.or(known.take());
+        }
+        meta.processes.extend(processes);
+        meta.segments.extend(segments);
+        meta.files.extend(files);
+        Ok(())
+    }
+}
+
+/// The event of a line; an error is the rule that it breaks.
+fn event(line: &str) -> std::result::Result<Event, String> {
+    let mut fields = fields(line.as_bytes()).map(|field| str::from_utf8(field).expect("fields of a string"));
+    let name = fields.next().unwrap_or_default();
+    let Some(&op) = Op::ALL.iter().find(|op| op.name() == name) else {
+        return Err("a line begins with the name of an event".to_owned());
     };
-    if digits.is_empty() {
-        return None;
+    let shape = &SHAPES[op as usize];
+    let mut columns = [None; 5];
+    for field in fields {
+        let (column, style, text) = match field.split_once('=') {
+            None => (0, Style::Address, field),
+            Some((name, text)) => {
+                let own = shape.columns.iter().position(|shown| shown.0 == name);
+                let plain = ["addr", "size", "count", "arg0", "arg1"].iter().position(|&plain| plain == name);
+                let column = own.or(plain).ok_or_else(|| format!("{} has no column {name}", op.name()))?;
+                (column, shape.columns[column].1, text)
+            }
+        };
+        let value =
+            value_of(style, text).ok_or_else(|| format!("`{field}` holds no value of this column"))?;
+        if columns[column].replace(value).is_some() {
+            return Err(format!("`{field}` is said twice"));
+        }
     }
-    digits.iter().try_fold(0_u64, |value, &byte| {
-        let digit = (byte as char).to_digit(base)?;
-        value.checked_mul(u64::from(base))?.checked_add(u64::from(digit))
+    let needs = matches!(shape.columns[0].1, Style::Address | Style::Decimal);
+    if columns[0].is_none() && needs {
+        return Err(format!("{} names {}", op.name(), shape.columns[0].0));
+    }
+    let small = |value: Option<u64>, usual: u32| match value {
+        None => Ok(usual),
+        Some(value) => u32::try_from(value).map_err(|_| format!("{value} does not fit into 32 bits")),
+    };
+    Ok(Event {
+        op,
+        addr: columns[0].unwrap_or(0),
+        size: small(columns[1], 0)?,
+        count: small(columns[2], shape.count)?,
+        arg0: columns[3],
+        arg1: columns[4],
     })
 }
 
-/// Whether a byte separates fields: blank, tab, or the carriage return of a DOS file.
-#[inline]
-pub(super) const fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r')
-}
+impl Grammar for TextGrammar {
+    const EXAMPLE: &'static str = EXAMPLE;
 
-/// The fields of a line.
-pub(super) fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|&byte| is_blank(byte)).filter(|field| !field.is_empty())
-}
+    fn block(&mut self, text: &[u8], rows: &mut Rows) -> Result<(), Fault> {
+        let mut at = 0;
+        while at < text.len() {
+            let (line, next) = line_from(text, at);
+            let done = match str::from_utf8(line) {
+                Err(_) => Err("a line is text in UTF-8".to_owned()),
+                Ok(line) if line.starts_with('#') => self.comment(line),
+                Ok(line) if fields(line.as_bytes()).next().is_none() => Ok(()),
+                Ok(line) => event(line).map(|event| rows.row(&event)),
+            };
+            done.map_err(|rule| Fault { at, rule, remedy: REMEDY.into() })?;
+            at = next;
+        }
+        Ok(())
+    }
 
-/// The line that starts at `at`, without its newline, and the offset of the next one.
-#[inline]
-pub(super) fn line_from(text: &[u8], at: usize) -> (&[u8], usize) {
-    let rest = &text[at..];
-    let length = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
-    (&rest[..length], (at + length + 1).min(text.len()))
+    fn end(&mut self, _: &mut Rows) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -10,11 +10,12 @@
 //! Sizes are exact. They are hexadecimal, as Dinero IV's own converters write them (`pixie32`: `%c %x %x`).
 
 use super::Format;
+use super::fields::{fields, hex_from, line_from, number};
 use super::lines::{Fault, Grammar, LineImporter};
 use super::rows::Rows;
-use super::text::{fields, hex_from, line_from, number};
-use crate::event::{Meta, Op};
+use crate::event::Op;
 use crate::input::Input;
+use crate::source::Meta;
 
 const EXAMPLE: &str = "r 7fffd8c7c 4";
 
@@ -33,19 +34,19 @@ const RULE: &str = "an xdin line is one of r, w, i, m, c, v, then a hexadecimal 
 const REMEDY: &str =
     "mend or delete the line, or name the right format with --format (din has digits for labels)";
 
-fn open(input: Input) -> Box<LineImporter<Xdin>> {
+fn open(input: Input) -> Box<LineImporter<XdinGrammar>> {
     let meta = Meta { sizes: Some("exact".into()), ..Meta::default() };
-    Box::new(LineImporter::new(input, Xdin { meta, others: 0, copybacks: 0, invalidates: 0 }))
+    Box::new(LineImporter::new(input, XdinGrammar { meta, others: 0, copybacks: 0, invalidates: 0 }))
 }
 
-struct Xdin {
+struct XdinGrammar {
     meta: Meta,
     others: u64,
     copybacks: u64,
     invalidates: u64,
 }
 
-impl Xdin {
+impl XdinGrammar {
     /// A line that is not just letter, address, size, each behind one blank.
     #[cold]
     fn any_line(&mut self, line: &[u8], rows: &mut Rows) -> Option<()> {
@@ -79,7 +80,7 @@ impl Xdin {
     }
 }
 
-impl Grammar for Xdin {
+impl Grammar for XdinGrammar {
     const EXAMPLE: &'static str = EXAMPLE;
 
     fn block(&mut self, text: &[u8], rows: &mut Rows) -> Result<(), Fault> {

@@ -4,22 +4,20 @@
 //! depend on how much they unpack to.
 
 mod lz4;
+pub(crate) mod open;
 mod zip;
 
 use std::io::{self, BufReader, Cursor, Read};
 
 use binhop_base::{Problem, Result};
 
-use crate::steady::Identity;
+pub use open::{LONGEST_TEXT, read_text};
+
+use crate::disk::FileIdentity;
 use crate::wait;
 
 /// Compressed bytes are read in pieces of this size.
 const COMPRESSED_BUFFER: usize = 256 << 10;
-
-/// The system's error number for too many open files of a process (EMFILE).
-pub(crate) const TOO_MANY_OPEN: i32 = 24;
-/// The remedy for too many open files.
-pub(crate) const RAISE_THE_LIMIT: &str = "raise the limit of open files: `ulimit -n 65536`";
 
 /// The longest of the magic numbers below.
 const LONGEST_MAGIC: usize = 10;
@@ -76,7 +74,7 @@ const REFUSED: &[(&str, &[u8], &str)] = &[
 /// Concatenated members (`cat a.gz b.gz`) read as one; so do the entries of a zip archive.
 pub struct Input {
     name: String,
-    identity: Option<Identity>,
+    identity: Option<FileIdentity>,
     packing: Packing,
     reader: Box<dyn Read + Send>,
 }
@@ -90,15 +88,15 @@ impl Input {
     pub fn open(path: &str) -> Result<Self> {
         let name = if path == "-" { "standard input" } else { path };
         let (reader, identity) = match path {
-            "-" => wait::standard_input().map_err(|error| cannot_read(name, &error))?,
-            _ => wait::open(path)?,
+            "-" => open::standard_input().map_err(|error| cannot_read(name, &error))?,
+            _ => open::open(path)?,
         };
         Ok(Self { identity, ..Self::from_reader(name, reader)? })
     }
 
     /// Returns the identity of the file and of its state, if it is a regular file.
     #[must_use]
-    pub fn identity(&self) -> Option<&Identity> {
+    pub fn identity(&self) -> Option<&FileIdentity> {
         self.identity.as_ref()
     }
 
@@ -223,16 +221,6 @@ fn fill(reader: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::Result<usiz
         }
     }
     Ok(filled)
-}
-
-pub(crate) fn cannot_open(path: &str, error: &io::Error) -> Box<Problem> {
-    let remedy = match error.kind() {
-        io::ErrorKind::NotFound => "check the path; `-` reads standard input",
-        io::ErrorKind::PermissionDenied => "make it readable for you",
-        _ if error.raw_os_error() == Some(TOO_MANY_OPEN) => RAISE_THE_LIMIT,
-        _ => "check the path and the disk",
-    };
-    Problem::request(path, "", &format!("cannot be opened ({error})"), remedy)
 }
 
 fn cannot_read(name: &str, error: &io::Error) -> Box<Problem> {

@@ -33,22 +33,22 @@ const SIZES_BEHIND: u16 = 1 << 3;
 /// Reads the entries of an archive as one stream.
 pub(super) struct Zip<R> {
     from: R,
-    state: State,
+    at: Position,
     /// The method's state, used again for each entry.
     inflate: Decompress,
 }
 
-enum State {
+enum Position {
     /// In front of an entry, or of what follows the last.
     Between,
     /// Inside one.
-    Inside(Entry),
+    Inside(ZipEntry),
     /// Behind an archive, perhaps in front of another.
     Behind,
 }
 
 /// An entry, and how far it was read.
-struct Entry {
+struct ZipEntry {
     deflated: bool,
     /// Its bytes are passed over: they are another system's notes about a file.
     ignored: bool,
@@ -64,11 +64,11 @@ struct Entry {
 
 impl<R: BufRead> Zip<R> {
     pub(super) fn new(from: R) -> Self {
-        Self { from, state: State::Between, inflate: Decompress::new(false) }
+        Self { from, at: Position::Between, inflate: Decompress::new(false) }
     }
 
     /// Reads the header in front, if there is one more entry.
-    fn next_entry(&mut self) -> io::Result<State> {
+    fn next_entry(&mut self) -> io::Result<Position> {
         let signature = self.u32()?;
         if signature != ENTRY {
             return self.pass_over(signature);
@@ -102,7 +102,7 @@ impl<R: BufRead> Zip<R> {
             )));
         }
         self.inflate.reset(false);
-        Ok(State::Inside(Entry {
+        Ok(Position::Inside(ZipEntry {
             deflated: method == 8,
             ignored: name.starts_with(b"__MACOSX/"),
             promised: (!behind || method == 0).then_some((long(10), packed, length)),
@@ -115,7 +115,7 @@ impl<R: BufRead> Zip<R> {
     }
 
     /// Reads past a record that is no entry.
-    fn pass_over(&mut self, signature: u32) -> io::Result<State> {
+    fn pass_over(&mut self, signature: u32) -> io::Result<Position> {
         // How long the fixed part is, and where in it stand the lengths of the others.
         let (fixed, lengths): (usize, &[usize]) = match signature {
             DIRECTORY => (42, &[24, 26, 28]),
@@ -136,7 +136,7 @@ impl<R: BufRead> Zip<R> {
         if io::copy(&mut self.from.by_ref().take(rest), &mut io::sink())? < rest {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        Ok(if signature == END { State::Behind } else { State::Between })
+        Ok(if signature == END { Position::Behind } else { Position::Between })
     }
 
     fn u32(&mut self) -> io::Result<u32> {
@@ -146,7 +146,7 @@ impl<R: BufRead> Zip<R> {
     }
 
     /// Compares what was read of an entry with what is said of it.
-    fn check(&mut self, entry: &Entry) -> io::Result<()> {
+    fn check(&mut self, entry: &ZipEntry) -> io::Result<()> {
         let is = (entry.crc.sum(), entry.packed, entry.length);
         let agrees = match entry.promised {
             // With the lengths before a stored entry, its checksum may still be behind it.
@@ -161,7 +161,7 @@ impl<R: BufRead> Zip<R> {
     }
 
     /// Reads what is said behind an entry: signature (or not), checksum, two lengths of 32 or 64 bits.
-    fn descriptor(&mut self, entry: &Entry, (crc, packed, length): (u32, u64, u64)) -> io::Result<bool> {
+    fn descriptor(&mut self, entry: &ZipEntry, (crc, packed, length): (u32, u64, u64)) -> io::Result<bool> {
         let mut said = self.u32()?;
         if said == DESCRIPTOR {
             said = self.u32()?;
@@ -178,7 +178,7 @@ impl<R: BufRead> Zip<R> {
     }
 }
 
-impl Entry {
+impl ZipEntry {
     /// Reads some of it into `out`; 0 once it has ended.
     fn read(
         &mut self,
@@ -226,13 +226,14 @@ impl<R: BufRead> Read for Zip<R> {
             return Ok(0);
         }
         loop {
-            match &mut self.state {
-                State::Behind if self.from.fill_buf()?.is_empty() => return Ok(0),
-                State::Behind | State::Between => self.state = self.next_entry()?,
-                State::Inside(entry) => {
+            match &mut self.at {
+                Position::Behind if self.from.fill_buf()?.is_empty() => return Ok(0),
+                Position::Behind | Position::Between => self.at = self.next_entry()?,
+                Position::Inside(entry) => {
                     let given = entry.read(&mut self.from, &mut self.inflate, out)?;
                     if given == 0 {
-                        let State::Inside(entry) = std::mem::replace(&mut self.state, State::Between) else {
+                        let Position::Inside(entry) = std::mem::replace(&mut self.at, Position::Between)
+                        else {
                             unreachable!("it is inside one")
                         };
                         self.check(&entry)?;

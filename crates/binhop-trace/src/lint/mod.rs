@@ -3,15 +3,15 @@
 //! [`RULES`] is the list; a rule is one line there, one place in `walk.rs` where it is seen to be broken, and one
 //! trace that breaks it in the tests, which walk the list.
 
-mod maps;
+mod ranges;
 mod walk;
 
 use binhop_base::Result;
 use serde::Serialize;
 
-use crate::event::Source;
-use crate::read::FileFacts;
+use crate::source::Source;
 use crate::totals::{ContentHash, Totals};
+use crate::trace_file::FileFacts;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,7 +25,7 @@ pub enum Severity {
 
 /// A rule that the events of a trace obey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Rule {
+pub struct LintRule {
     /// Its name.
     pub name: &'static str,
     /// How bad it is to break it.
@@ -42,8 +42,8 @@ macro_rules! rules {
         enum RuleId { $($id,)* }
 
         /// Every rule.
-        pub const RULES: &[Rule] = &[
-            $(Rule { name: $name, severity: Severity::$severity, meaning: $meaning, remedy: $remedy },)*
+        pub const RULES: &[LintRule] = &[
+            $(LintRule { name: $name, severity: Severity::$severity, meaning: $meaning, remedy: $remedy },)*
         ];
     };
 }
@@ -98,7 +98,7 @@ rules! {
 pub struct Finding {
     /// The rule.
     #[serde(flatten)]
-    pub rule: Rule,
+    pub rule: LintRule,
     /// How many events break it.
     pub count: u64,
     /// The first of them.

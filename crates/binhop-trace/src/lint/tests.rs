@@ -1,8 +1,9 @@
 //! One sound trace, and for each rule one that breaks it and no other.
 
 use super::*;
-use crate::event::{EventBatch, EventBuilder, Meta, Op};
-use crate::read::Checks;
+use crate::event::{EventBatch, EventBuilder, Op};
+use crate::source::Meta;
+use crate::trace_file::Checks;
 
 type Row = (Op, u64, u32, u32, Option<u64>);
 

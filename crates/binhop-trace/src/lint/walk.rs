@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use super::maps::{Mapped, Maps};
+use super::ranges::{MappedRanges, SpaceRanges};
 use super::{Findings, RuleId};
 use crate::bounds::exceeds;
-use crate::event::{Cause, EventBatch, Meta, Op, map_flags};
-use crate::inspect::{ASSUMED_PAGE, page_told};
+use crate::event::{Cause, Event, EventBatch, Op, map_flags};
+use crate::source::{ASSUMED_PAGE, Meta};
 
 /// The longest instruction of the machines traced (Intel SDM vol. 2, §2.3.11: 15 bytes).
 const LONGEST_INSTRUCTION: u64 = 15;
 
 /// An address space, by what its events said of it.
 #[derive(Debug)]
-struct Space {
+struct SpaceState {
     alive: bool,
     /// Whether any map event came: then references outside are worth a word.
     mapped: bool,
-    maps: Mapped,
+    maps: SpaceRanges,
 }
 
-impl Default for Space {
+impl Default for SpaceState {
     fn default() -> Self {
-        Self { alive: true, mapped: false, maps: Mapped::default() }
+        Self { alive: true, mapped: false, maps: SpaceRanges::default() }
     }
 }
 
@@ -30,8 +30,8 @@ impl Default for Space {
 pub(super) struct Walk {
     page: u64,
     row: u64,
-    spaces: BTreeMap<u64, Space>,
-    maps: Maps,
+    spaces: BTreeMap<u64, SpaceState>,
+    maps: MappedRanges,
     current: u64,
     kernel: u32,
     time: u64,
@@ -39,23 +39,13 @@ pub(super) struct Walk {
     called: bool,
 }
 
-/// One event, taken out of its columns.
-#[derive(Clone, Copy)]
-struct Event {
-    row: u64,
-    addr: u64,
-    size: u32,
-    count: u32,
-    arg0: Option<u64>,
-}
-
 impl Walk {
     pub(super) fn new(meta: &Meta) -> Self {
         Self {
-            page: page_told(meta).unwrap_or(ASSUMED_PAGE),
+            page: meta.page_told().unwrap_or(ASSUMED_PAGE),
             row: 0,
-            spaces: BTreeMap::from([(0, Space::default())]),
-            maps: Maps::default(),
+            spaces: BTreeMap::from([(0, SpaceState::default())]),
+            maps: MappedRanges::default(),
             current: 0,
             kernel: 0,
             time: 0,
@@ -64,27 +54,19 @@ impl Walk {
     }
 
     pub(super) fn add(&mut self, batch: &EventBatch, findings: &mut Findings) {
-        let (ops, addr, size, count) = (batch.op(), batch.addr(), batch.size(), batch.count());
         for row in 0..batch.len() {
-            let event = Event {
-                row: self.row + row as u64,
-                addr: addr[row],
-                size: size[row],
-                count: count[row],
-                arg0: batch.arg0(row),
-            };
-            match Op::from_code(ops[row]) {
-                Some(op) if op.is_reference() => self.reference(op, event, findings),
-                Some(op) => self.system_event(op, event, findings),
-                None => findings.add(RuleId::UnknownOp, Some(event.row), || format!("op {}", ops[row])),
+            match Op::from_code(batch.op()[row]) {
+                Some(op) if op.is_reference() => self.reference(&Event::of(batch, row), findings),
+                Some(_) => self.system_event(&Event::of(batch, row), findings),
+                None => findings.add(RuleId::UnknownOp, Some(self.row), || format!("op {}", batch.op()[row])),
             }
+            self.row += 1;
         }
-        self.row += batch.len() as u64;
     }
 
-    fn reference(&mut self, op: Op, event: Event, findings: &mut Findings) {
-        let Event { row, addr, size, count, .. } = event;
-        let row = Some(row);
+    fn reference(&mut self, event: &Event, findings: &mut Findings) {
+        let Event { op, addr, size, count, .. } = *event;
+        let row = Some(self.row);
         let shape = || format!("{} at {addr:#x}, size {size}, count {count}", op.name());
         if exceeds(op as u8, size, count).is_some() {
             findings.add(RuleId::ReferenceLarge, row, shape);
@@ -117,17 +99,17 @@ impl Walk {
         }
     }
 
-    fn system_event(&mut self, op: Op, event: Event, findings: &mut Findings) {
-        let row = Some(event.row);
+    fn system_event(&mut self, event: &Event, findings: &mut Findings) {
+        let (op, row) = (event.op, Some(self.row));
         match op {
             Op::Switch => self.switch(event, findings),
             Op::Syscall => self.called = true,
             Op::Range if !self.called => {
                 findings.add(RuleId::RangeAlone, row, || format!("range at {:#x}", event.addr));
             }
-            Op::Map | Op::Protect | Op::Unmap => self.mapping(op, event, findings),
+            Op::Map | Op::Protect | Op::Unmap => self.mapping(event, findings),
             Op::Fork => self.fork(event, findings),
-            Op::Exec | Op::Exit => self.end(op, event, findings),
+            Op::Exec | Op::Exit => self.end(event, findings),
             Op::DmaRead | Op::DmaWrite
                 if event.addr.checked_add(u64::from(event.size).saturating_sub(1)).is_none() =>
             {
@@ -150,8 +132,8 @@ impl Walk {
         }
     }
 
-    fn switch(&mut self, event: Event, findings: &mut Findings) {
-        let row = Some(event.row);
+    fn switch(&mut self, event: &Event, findings: &mut Findings) {
+        let row = Some(self.row);
         if event.arg0.is_none_or(|cause| cause > Cause::Exit as u64) {
             let cause = event.arg0.map_or("no cause".to_owned(), |cause| format!("cause {cause}"));
             findings
@@ -167,10 +149,10 @@ impl Walk {
         }
     }
 
-    fn fork(&mut self, event: Event, findings: &mut Findings) {
-        let row = Some(event.row);
+    fn fork(&mut self, event: &Event, findings: &mut Findings) {
+        let row = Some(self.row);
         let parent = event.arg0.and_then(|parent| self.spaces.get(&parent)).filter(|space| space.alive);
-        let born = parent.map(|parent| Space {
+        let born = parent.map(|parent| SpaceState {
             alive: true,
             mapped: parent.mapped,
             maps: self.maps.share(&parent.maps),
@@ -187,22 +169,22 @@ impl Walk {
         }
     }
 
-    fn end(&mut self, op: Op, event: Event, findings: &mut Findings) {
+    fn end(&mut self, event: &Event, findings: &mut Findings) {
         match self.spaces.get_mut(&event.addr).filter(|space| space.alive) {
             Some(space) => {
-                space.alive = op == Op::Exec;
-                space.mapped &= op == Op::Exec;
+                space.alive = event.op == Op::Exec;
+                space.mapped &= event.op == Op::Exec;
                 self.maps.release(std::mem::take(&mut space.maps));
             }
             None => {
-                let detail = || format!("{} of address space {}", op.name(), event.addr);
-                findings.add(RuleId::EndOfDead, Some(event.row), detail);
+                let detail = || format!("{} of address space {}", event.op.name(), event.addr);
+                findings.add(RuleId::EndOfDead, Some(self.row), detail);
             }
         }
     }
 
-    fn mapping(&mut self, op: Op, event: Event, findings: &mut Findings) {
-        let row = Some(event.row);
+    fn mapping(&mut self, event: &Event, findings: &mut Findings) {
+        let (op, row) = (event.op, Some(self.row));
         let shape =
             || format!("{} at {:#x}, {} pages, flags {}", op.name(), event.addr, event.count, event.size);
         if !event.addr.is_multiple_of(self.page) {

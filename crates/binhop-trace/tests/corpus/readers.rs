@@ -8,7 +8,8 @@ use binhop_base::{Problem, Result};
 use binhop_trace::import::format;
 use binhop_trace::input::Input;
 use binhop_trace::lint::lint;
-use binhop_trace::{Source, TraceReader, read_placements, v2p};
+use binhop_trace::placements::v2p;
+use binhop_trace::{Source, TraceReader, read_placements};
 
 /// A reader: the name of its corpus and of its fuzz target, and what it does with bytes.
 pub type Reader = (&'static str, fn(&[u8]));

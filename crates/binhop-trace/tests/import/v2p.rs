@@ -5,9 +5,10 @@ use std::io::{Cursor, Read, Write};
 use proptest::prelude::*;
 
 use super::sample;
+use binhop_trace::Placements;
 use binhop_trace::input::Input;
-use binhop_trace::placements::{Page, Run, Span};
-use binhop_trace::{Placements, v2p};
+use binhop_trace::placements::v2p;
+use binhop_trace::placements::{FrameRun, PlacedPage, Span};
 
 fn read(text: &str) -> binhop_base::Result<Placements> {
     v2p::read_from(Input::from_reader("test", Cursor::new(text.as_bytes().to_vec()))?)
@@ -17,8 +18,8 @@ fn span(asid: u32, virtual_address: u64, physical_address: u64, bytes: u64) -> S
     Span { asid, virtual_address, physical_address, bytes }
 }
 
-fn run(asid: u32, page_no: u64, frame: u64, pages: u64) -> Run {
-    Run { first: Page { asid, page_no, frame }, pages }
+fn run(asid: u32, page_no: u64, frame: u64, pages: u64) -> FrameRun {
+    FrameRun { first: PlacedPage { asid, page_no, frame }, pages }
 }
 
 const PROTO: &str = "# a map\naddress_mapping_group {\n  page_size: 2097152\n  name: \"a {curious} name\"\n  address_mapping {\n    virtual_address: 4194304\n    physical_address: 2097152\n  }\n  address_mapping { virtual_address: 0x600000, physical_address: 0x600000 }\n  information { page_count: 2 page_size: 7 }\n}\naddress_mapping_group { page_size: 4096 address_mapping { virtual_address: 4096 physical_address: 0 } }\n";
@@ -88,7 +89,7 @@ fn pages_of_another_size_are_split_and_joined() {
     let whole = read("2000 6000\n3000 7000\n").unwrap();
     assert_eq!(whole.in_pages(8192, "m").unwrap().1, [run(0, 1, 3, 1)]);
     // Pages of a Parquet file that says how large they are.
-    let pages = vec![Page { asid: 1, page_no: 2, frame: 3 }];
+    let pages = vec![PlacedPage { asid: 1, page_no: 2, frame: 3 }];
     let sized = Placements { page_size: Some(8192), pages: pages.clone(), ..Placements::default() };
     assert_eq!(sized.in_pages(4096, "m").unwrap(), (vec![], vec![run(1, 4, 6, 2)]));
     assert_eq!(sized.in_pages(8192, "m").unwrap(), (pages, vec![]));
@@ -198,7 +199,7 @@ proptest! {
         let text: String = pages.iter().map(|((asid, page), frame)| format!("{asid}:{:x} {:x}\n", page << 12, frame << 12)).collect();
         let (_, runs) = read(&text).unwrap().in_pages(4096, "m").unwrap();
         let mut said = std::collections::BTreeMap::new();
-        for Run { first, pages } in runs {
+        for FrameRun { first, pages } in runs {
             for n in 0..pages {
                 said.insert((first.asid, first.page_no + n), first.frame + n);
             }

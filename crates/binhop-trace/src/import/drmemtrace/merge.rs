@@ -6,17 +6,18 @@ use std::path::Path;
 
 use binhop_base::{Problem, Result};
 
-use super::files::{self, File};
+use super::directory::{self, ShardFile};
 use super::record::{SIZE, bytes, file_type};
-use super::shard::{BLOCK_RECORDS, SMALL_BLOCK_RECORDS, Shard, Stop};
-use super::world::World;
-use crate::event::{EventBatch, Meta, Source};
-use crate::failure::Failure;
+use super::shard::{BLOCK_RECORDS, Pause, SMALL_BLOCK_RECORDS, Shard};
+use super::shared_state::SharedState;
+use crate::disk::FileIdentity;
+use crate::event::EventBatch;
 use crate::import::rows::Rows;
 use crate::import::{Format, Importer};
 use crate::input::Input;
 use crate::placements::Placements;
-use crate::steady::Identity;
+use crate::source::Failure;
+use crate::source::{Meta, Source};
 
 /// The format's line in the list.
 pub(in crate::import) const FORMAT: Format = Format {
@@ -25,8 +26,8 @@ pub(in crate::import) const FORMAT: Format = Format {
     example: &EXAMPLE,
     lost: "mappings, forks and what system calls read and write; threads are interleaved as they were traced, which switches 2 to 10 times too often; prefetches, flushes and further rounds of string instructions are left out",
     extensions: &["trace", "memtrace"],
-    open: |input| Ok(Box::new(Drmemtrace::of_input(input)?)),
-    directory: Some(|path| Ok(Box::new(Drmemtrace::of_directory(path)?))),
+    open: |input| Ok(Box::new(DrmemtraceImport::of_input(input)?)),
+    directory: Some(|path| Ok(Box::new(DrmemtraceImport::of_directory(path)?))),
 };
 
 /// A file of one instruction: header, thread, process, instruction, footer.
@@ -49,32 +50,32 @@ const BATCH_ROWS: usize = 64 << 10;
 const FEW: usize = 64;
 
 /// Reads a trace.
-struct Drmemtrace {
+struct DrmemtraceImport {
     name: String,
-    files: Vec<Slot>,
+    files: Vec<FileSlot>,
     /// Files that are not done, by the time of what follows in each.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
     /// The file that is being decoded.
     current: Option<usize>,
     /// Files that are not done, by the process they start with.
     left: BTreeMap<u64, u64>,
-    world: World,
+    world: SharedState,
     rows: Rows,
     notes: Vec<String>,
     failed: Failure,
 }
 
-struct Slot {
-    file: Option<File>,
+struct FileSlot {
+    file: Option<ShardFile>,
     shard: Option<Shard>,
     pid: Option<u64>,
     /// The shard's identity when its first block was read.
-    identity: Option<Identity>,
+    identity: Option<FileIdentity>,
 }
 
-impl Drmemtrace {
+impl DrmemtraceImport {
     fn empty(name: String) -> Self {
-        let mut world = World::default();
+        let mut world = SharedState::default();
         world.meta.sizes = Some("exact".into());
         Self {
             name,
@@ -98,7 +99,7 @@ impl Drmemtrace {
 
     fn of_directory(path: &Path) -> Result<Self> {
         let mut trace = Self::empty(path.display().to_string());
-        let found = files::find(path)?;
+        let found = directory::find(path)?;
         let keep = found.files.len() <= FEW;
         for file in found.files {
             let shard = open(&file, keep)?;
@@ -117,7 +118,7 @@ impl Drmemtrace {
     }
 
     /// Takes a file in; its reader is kept, or made anew when the file is due.
-    fn add(&mut self, file: Option<File>, shard: Shard, keep: bool) {
+    fn add(&mut self, file: Option<ShardFile>, shard: Shard, keep: bool) {
         let (time, pid) = shard.head();
         if let Some((pid, command)) = file.as_ref().and_then(|file| file.process.clone()) {
             self.world.commands.insert(pid, command);
@@ -127,7 +128,7 @@ impl Drmemtrace {
         }
         self.waiting.push(Reverse((time.unwrap_or(0), self.files.len())));
         let identity = shard.identity().cloned();
-        self.files.push(Slot { file, shard: keep.then_some(shard), pid, identity });
+        self.files.push(FileSlot { file, shard: keep.then_some(shard), pid, identity });
     }
 
     fn advance(&mut self) -> Result<Option<EventBatch>> {
@@ -182,12 +183,12 @@ impl Drmemtrace {
             Some(&Reverse((time, _))) => time.saturating_sub(1),
         };
         match shard.run(until, &mut self.world, &mut self.rows)? {
-            Stop::Block => {}
-            Stop::Later(time) => {
+            Pause::Block => {}
+            Pause::Later(time) => {
                 self.waiting.push(Reverse((time, current)));
                 self.current = None;
             }
-            Stop::End => {
+            Pause::End => {
                 slot.shard = None;
                 self.current = None;
                 self.end_of_file(current);
@@ -208,12 +209,12 @@ impl Drmemtrace {
     }
 }
 
-fn open(file: &File, large: bool) -> Result<Shard> {
+fn open(file: &ShardFile, large: bool) -> Result<Shard> {
     let input = Input::open(&file.path.display().to_string())?;
     Shard::new(input, if large { BLOCK_RECORDS } else { SMALL_BLOCK_RECORDS })
 }
 
-impl Source for Drmemtrace {
+impl Source for DrmemtraceImport {
     fn name(&self) -> &str {
         &self.name
     }
@@ -227,7 +228,7 @@ impl Source for Drmemtrace {
     }
 }
 
-impl Importer for Drmemtrace {
+impl Importer for DrmemtraceImport {
     fn notes(&self) -> Vec<String> {
         let mut notes = self.world.notes();
         notes.extend(self.notes.iter().cloned());

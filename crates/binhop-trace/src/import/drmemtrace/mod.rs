@@ -21,10 +21,10 @@
 //! **Chunks.** Each chunk but the first starts with the ordinal of its first record and with a repeated timestamp and
 //! processor, which are passed over; that is what makes a chunk readable by itself.
 
-mod files;
+mod directory;
 mod merge;
 mod record;
 mod shard;
-mod world;
+mod shared_state;
 
 pub(super) use self::merge::FORMAT;

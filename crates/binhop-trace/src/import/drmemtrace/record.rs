@@ -5,7 +5,7 @@ pub(super) const SIZE: usize = 12;
 
 /// What a record is, as far as it makes a difference here; by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     Read,
     Write,
     /// Of every kind: jumps, calls, returns are told apart by nobody here.
@@ -31,28 +31,28 @@ pub(super) enum Kind {
 }
 
 /// The kind of each type.
-pub(super) const KINDS: [Kind; 256] = {
-    let mut kinds = [Kind::Unknown; 256];
+pub(super) const KINDS: [RecordKind; 256] = {
+    let mut kinds = [RecordKind::Unknown; 256];
     let mut code = 0;
     while code < 256 {
         kinds[code] = match code {
-            0 => Kind::Read,
-            1 => Kind::Write,
-            2..=9 | 27 | 32..=46 => Kind::Prefetch,
-            10..=16 | 31 | 48 | 49 => Kind::Instruction,
-            17 => Kind::Bundle,
-            18 | 20 => Kind::Flush,
-            19 | 21 => Kind::FlushEnd,
-            22 => Kind::Thread,
-            23 => Kind::ThreadExit,
-            24 => Kind::Process,
-            25 => Kind::Header,
-            26 => Kind::Footer,
-            28 => Kind::Marker,
-            29 => Kind::NoFetch,
-            30 => Kind::MaybeFetch,
-            47 => Kind::Encoding,
-            _ => Kind::Unknown,
+            0 => RecordKind::Read,
+            1 => RecordKind::Write,
+            2..=9 | 27 | 32..=46 => RecordKind::Prefetch,
+            10..=16 | 31 | 48 | 49 => RecordKind::Instruction,
+            17 => RecordKind::Bundle,
+            18 | 20 => RecordKind::Flush,
+            19 | 21 => RecordKind::FlushEnd,
+            22 => RecordKind::Thread,
+            23 => RecordKind::ThreadExit,
+            24 => RecordKind::Process,
+            25 => RecordKind::Header,
+            26 => RecordKind::Footer,
+            28 => RecordKind::Marker,
+            29 => RecordKind::NoFetch,
+            30 => RecordKind::MaybeFetch,
+            47 => RecordKind::Encoding,
+            _ => RecordKind::Unknown,
         };
         code += 1;
     }

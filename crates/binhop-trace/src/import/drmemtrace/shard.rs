@@ -2,12 +2,12 @@
 
 use binhop_base::{Problem, Result};
 
-use super::record::{KINDS, Kind, SIZE, file_type, marker};
-use super::world::{Thread, World};
+use super::record::{KINDS, RecordKind, SIZE, file_type, marker};
+use super::shared_state::{RunningThread, SharedState};
+use crate::disk::FileIdentity;
 use crate::event::{Cause, Op};
 use crate::import::rows::Rows;
 use crate::input::Input;
-use crate::steady::Identity;
 
 /// Records in a block, where files are few; and where they are many.
 pub(super) const BLOCK_RECORDS: usize = 16 << 10;
@@ -15,7 +15,7 @@ pub(super) const SMALL_BLOCK_RECORDS: usize = 2 << 10;
 
 /// Why decoding stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum Pause {
     /// A block is done; there is more.
     Block,
     /// The next record is of this time, which is later than was asked for.
@@ -27,7 +27,7 @@ pub(super) enum Stop {
 /// What a record says.
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    kind: Kind,
+    kind: RecordKind,
     code: u16,
     size: u16,
     addr: u64,
@@ -42,7 +42,7 @@ fn record_at(block: &[u8], at: usize) -> Record {
     let addr = u64::from_le_bytes([
         bytes[4], bytes[5], bytes[6], bytes[7], bytes[8], bytes[9], bytes[10], bytes[11],
     ]);
-    let kind = if code < 256 { KINDS[usize::from(code)] } else { Kind::Unknown };
+    let kind = if code < 256 { KINDS[usize::from(code)] } else { RecordKind::Unknown };
     Record { kind, code, size, addr }
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Shard {
     time: u64,
     cpu: u32,
     tid: u64,
-    thread: Option<Thread>,
+    thread: Option<RunningThread>,
     kernel: Option<Cause>,
     /// The rows may not say yet that this thread runs.
     due: bool,
@@ -94,7 +94,7 @@ impl Shard {
             footer: false,
         };
         shard.fill()?;
-        if shard.filled < SIZE || record_at(&shard.block, 0).kind != Kind::Header {
+        if shard.filled < SIZE || record_at(&shard.block, 0).kind != RecordKind::Header {
             let code = u16::from_le_bytes([shard.block[0], shard.block[1]]);
             return Err(Problem::request(
                 &if shard.filled < SIZE { format!("{} bytes", shard.filled) } else { format!("type {code}") },
@@ -107,7 +107,7 @@ impl Shard {
     }
 
     /// Returns the identity of the file and of its state.
-    pub(super) fn identity(&self) -> Option<&Identity> {
+    pub(super) fn identity(&self) -> Option<&FileIdentity> {
         self.input.identity()
     }
 
@@ -117,9 +117,9 @@ impl Shard {
         for at in (0..self.filled / SIZE * SIZE).step_by(SIZE) {
             let record = record_at(&self.block, at);
             match record.kind {
-                Kind::Process => pid = pid.or(Some(record.addr)),
-                Kind::Marker if record.size == marker::TIMESTAMP => return (Some(record.addr), pid),
-                Kind::Instruction | Kind::Read | Kind::Write => break,
+                RecordKind::Process => pid = pid.or(Some(record.addr)),
+                RecordKind::Marker if record.size == marker::TIMESTAMP => return (Some(record.addr), pid),
+                RecordKind::Instruction | RecordKind::Read | RecordKind::Write => break,
                 _ => {}
             }
         }
@@ -135,10 +135,10 @@ impl Shard {
     }
 
     /// Decodes until the block or the file ends, or what follows is later than `until`.
-    pub(super) fn run(&mut self, until: u64, world: &mut World, rows: &mut Rows) -> Result<Stop> {
+    pub(super) fn run(&mut self, until: u64, world: &mut SharedState, rows: &mut Rows) -> Result<Pause> {
         if self.at + SIZE > self.filled {
             if self.dry {
-                return self.end(world).map(|()| Stop::End);
+                return self.end(world).map(|()| Pause::End);
             }
             self.fill()?;
         }
@@ -149,33 +149,39 @@ impl Shard {
         stop
     }
 
-    fn decode(&mut self, block: &[u8], until: u64, world: &mut World, rows: &mut Rows) -> Result<Stop> {
+    fn decode(
+        &mut self,
+        block: &[u8],
+        until: u64,
+        world: &mut SharedState,
+        rows: &mut Rows,
+    ) -> Result<Pause> {
         let mut at = self.at;
         while at < block.len() {
             let record = record_at(block, at);
             at += SIZE;
             if !self.due && record.size > 0 {
                 match record.kind {
-                    Kind::Instruction => rows.fetch(record.addr, record.size.into()),
-                    Kind::Read => rows.data(Op::Load, record.addr, record.size.into()),
-                    Kind::Write => rows.data(Op::Store, record.addr, record.size.into()),
-                    Kind::Encoding => {}
+                    RecordKind::Instruction => rows.fetch(record.addr, record.size.into()),
+                    RecordKind::Read => rows.data(Op::Load, record.addr, record.size.into()),
+                    RecordKind::Write => rows.data(Op::Store, record.addr, record.size.into()),
+                    RecordKind::Encoding => {}
                     _ => {
                         self.at = at;
                         if let Some(later) = self.other(record, until, world, rows)? {
-                            return Ok(Stop::Later(later));
+                            return Ok(Pause::Later(later));
                         }
                     }
                 }
             } else {
                 self.at = at;
                 if let Some(later) = self.other(record, until, world, rows)? {
-                    return Ok(Stop::Later(later));
+                    return Ok(Pause::Later(later));
                 }
             }
         }
         self.at = at;
-        Ok(Stop::Block)
+        Ok(Pause::Block)
     }
 
     /// A record that is rare, or the first of a thread's after something rare.
@@ -184,7 +190,7 @@ impl Shard {
         &mut self,
         record: Record,
         until: u64,
-        world: &mut World,
+        world: &mut SharedState,
         rows: &mut Rows,
     ) -> Result<Option<u64>> {
         let Record { kind, size, addr, .. } = record;
@@ -196,41 +202,43 @@ impl Shard {
             ));
         }
         match kind {
-            Kind::Instruction | Kind::Read | Kind::Write if size == 0 => world.counts.empty += 1,
-            Kind::Instruction => self.instruction(record, world, rows)?,
-            Kind::MaybeFetch if self.string == Some(addr) => world.counts.no_fetches += 1,
-            Kind::MaybeFetch => {
+            RecordKind::Instruction | RecordKind::Read | RecordKind::Write if size == 0 => {
+                world.counts.empty += 1
+            }
+            RecordKind::Instruction => self.instruction(record, world, rows)?,
+            RecordKind::MaybeFetch if self.string == Some(addr) => world.counts.no_fetches += 1,
+            RecordKind::MaybeFetch => {
                 self.string = Some(addr);
                 self.instruction(record, world, rows)?;
             }
-            Kind::Bundle => self.bundle(record, rows)?,
-            Kind::Read | Kind::Write => {
+            RecordKind::Bundle => self.bundle(record, rows)?,
+            RecordKind::Read | RecordKind::Write => {
                 self.settle(record, world, rows)?;
-                let op = if kind == Kind::Read { Op::Load } else { Op::Store };
+                let op = if kind == RecordKind::Read { Op::Load } else { Op::Store };
                 rows.data(op, addr, size.into());
             }
-            Kind::NoFetch => world.counts.no_fetches += 1,
-            Kind::Prefetch => world.counts.prefetches += 1,
-            Kind::Flush => world.counts.flushes += 1,
-            Kind::FlushEnd | Kind::Encoding => {}
-            Kind::Thread => {
+            RecordKind::NoFetch => world.counts.no_fetches += 1,
+            RecordKind::Prefetch => world.counts.prefetches += 1,
+            RecordKind::Flush => world.counts.flushes += 1,
+            RecordKind::FlushEnd | RecordKind::Encoding => {}
+            RecordKind::Thread => {
                 self.due |= self.tid != addr || self.thread.is_none();
                 self.tid = addr;
                 self.thread = world.thread(addr);
             }
-            Kind::Process => {
+            RecordKind::Process => {
                 let thread = world.process(self.tid, addr);
                 self.due |= self.thread != Some(thread);
                 self.thread = Some(thread);
             }
-            Kind::ThreadExit => {
+            RecordKind::ThreadExit => {
                 world.exit(addr);
                 self.due = true;
             }
-            Kind::Header => world.version(addr),
-            Kind::Footer => (self.footer, self.due) = (true, true),
-            Kind::Marker => return self.marker(record, until, world, rows),
-            Kind::Unknown => {
+            RecordKind::Header => world.version(addr),
+            RecordKind::Footer => (self.footer, self.due) = (true, true),
+            RecordKind::Marker => return self.marker(record, until, world, rows),
+            RecordKind::Unknown => {
                 let remedy = "the file is damaged, of a 32-bit program (its records are shorter), or of a newer DynamoRIO than format version 7";
                 return Err(self.problem(record, "no drmemtrace record has this type", remedy));
             }
@@ -238,7 +246,7 @@ impl Shard {
         Ok(None)
     }
 
-    fn instruction(&mut self, record: Record, world: &mut World, rows: &mut Rows) -> Result<()> {
+    fn instruction(&mut self, record: Record, world: &mut SharedState, rows: &mut Rows) -> Result<()> {
         self.settle(record, world, rows)?;
         rows.fetch(record.addr, record.size.into());
         Ok(())
@@ -266,7 +274,7 @@ impl Shard {
     }
 
     /// Sees to it that the rows say who runs.
-    fn settle(&mut self, record: Record, world: &mut World, rows: &mut Rows) -> Result<()> {
+    fn settle(&mut self, record: Record, world: &mut SharedState, rows: &mut Rows) -> Result<()> {
         let Some(thread) = self.thread else {
             let rule = "a thread and a process (types 22 and 24) are named before the first reference";
             let remedy = "the file is damaged: fetch it again, or convert it anew with drraw2trace";
@@ -288,7 +296,7 @@ impl Shard {
         &mut self,
         record: Record,
         until: u64,
-        world: &mut World,
+        world: &mut SharedState,
         rows: &mut Rows,
     ) -> Result<Option<u64>> {
         let value = record.addr;
@@ -337,7 +345,7 @@ impl Shard {
     }
 
     /// The file has ended: whole, or not.
-    fn end(&self, world: &mut World) -> Result<()> {
+    fn end(&self, world: &mut SharedState) -> Result<()> {
         let rest = self.filled % SIZE;
         if rest == 0 && !self.footer && world.file_type & file_type::CORE_SHARDED != 0 {
             world.counts.uncut += 1;

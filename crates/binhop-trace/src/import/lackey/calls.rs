@@ -4,7 +4,7 @@
 //! `--> [async] ...`, after which the thread waits and a second line `... [async] --> Success(0x4c5)` brings the
 //! result. In between, other threads may run, and pieces of the text may stand on lines of their own.
 
-use super::super::text::{decimal_from, number};
+use super::super::fields::{decimal_from, number};
 
 /// The end of a fork's report of its child, before the child's pid.
 const CREATED: &str = "created child ";
@@ -20,14 +20,14 @@ const MOST_OPEN: usize = 1024;
 
 /// A thread of a process, by the numbers of the recorded system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Thread {
+pub(super) struct ThreadId {
     pub(super) pid: u64,
     pub(super) tid: u32,
 }
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum CallResult {
     Success(u64),
     Failure,
     /// It returns to where a signal interrupted.
@@ -37,13 +37,13 @@ pub(super) enum Outcome {
 /// A call whose result is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
-    pub(super) thread: Thread,
+    pub(super) thread: ThreadId,
     pub(super) number: u32,
     /// As Valgrind calls it, without `sys_`: `read`, `mmap`, `exit_group`.
     pub(super) name: String,
     /// What stands between its parentheses.
     pub(super) text: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: CallResult,
 }
 
 impl Call {
@@ -67,8 +67,8 @@ impl Call {
 
 /// A call without a result.
 #[derive(Debug)]
-struct Open {
-    thread: Thread,
+struct OpenCall {
+    thread: ThreadId,
     number: u32,
     text: Vec<u8>,
     /// It was reported as `[async] ...`: its thread waits, and its own text is complete up to this length.
@@ -79,10 +79,10 @@ struct Open {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     /// The one that was written last comes last.
-    open: Vec<Open>,
-    newest: Option<Thread>,
+    open: Vec<OpenCall>,
+    newest: Option<ThreadId>,
     result: Option<Call>,
-    child: Option<(Thread, u64)>,
+    child: Option<(ThreadId, u64)>,
     /// Calls that never got a result.
     lost: u64,
     /// Pieces that belong to no call.
@@ -99,7 +99,7 @@ impl Calls {
         if marks != (&b',', b"](", &b')') || end == bracket + 2 {
             return None;
         }
-        let thread = Thread { pid: u64::from(pid), tid };
+        let thread = ThreadId { pid: u64::from(pid), tid };
         let text = piece[end + 1..].trim_ascii_start();
         self.newest = Some(thread);
         let before = self.open.iter().position(|open| open.thread == thread).map(|at| self.open.remove(at));
@@ -110,14 +110,14 @@ impl Calls {
             }
             before => {
                 self.lost += u64::from(before.is_some());
-                Open { thread, number, text: Vec::new(), waits: None }
+                OpenCall { thread, number, text: Vec::new(), waits: None }
             }
         };
         if self.open.len() == MOST_OPEN {
             self.open.remove(0);
             self.lost += 1;
         }
-        self.open.push(Open { waits: None, ..open });
+        self.open.push(OpenCall { waits: None, ..open });
         self.append(text)
     }
 
@@ -165,7 +165,7 @@ impl Calls {
         let Some(outcome) = outcome(status) else { return Some(()) };
         let (name, text) = name_and_text(told);
         // A parent's fork never returns 0, but the child may report its own return before the parent reports the child.
-        if FORKS.contains(&name.as_str()) && outcome == Outcome::Success(0) && !told.contains(CREATED) {
+        if FORKS.contains(&name.as_str()) && outcome == CallResult::Success(0) && !told.contains(CREATED) {
             let length = told.len();
             open.text.truncate(length);
             return Some(());
@@ -177,7 +177,7 @@ impl Calls {
     }
 
     /// The thread whose call the last piece belonged to.
-    pub(super) fn newest(&self) -> Option<Thread> {
+    pub(super) fn newest(&self) -> Option<ThreadId> {
         self.newest
     }
 
@@ -193,12 +193,12 @@ impl Calls {
     }
 
     /// The parent and the child's pid, when the last piece told of a fork.
-    pub(super) fn take_child(&mut self) -> Option<(Thread, u64)> {
+    pub(super) fn take_child(&mut self) -> Option<(ThreadId, u64)> {
         self.child.take()
     }
 
     /// The number of the call in which a thread is.
-    pub(super) fn inside(&self, thread: Thread) -> Option<u32> {
+    pub(super) fn inside(&self, thread: ThreadId) -> Option<u32> {
         self.open.iter().find(|open| open.thread == thread).map(|open| open.number)
     }
 
@@ -221,16 +221,16 @@ impl Calls {
 }
 
 /// `Success(0x340)`, `Failure(0x2)` or `NoWriteResult`, once it is all there.
-fn outcome(status: &str) -> Option<Outcome> {
+fn outcome(status: &str) -> Option<CallResult> {
     if status.starts_with("NoWriteResult") {
-        return Some(Outcome::NoResult);
+        return Some(CallResult::NoResult);
     }
     let (kind, rest) = status.split_once("(0x")?;
     let (digits, _) = rest.split_once(')')?;
     let value = number(digits.as_bytes(), 16)?;
     match kind {
-        "Success" => Some(Outcome::Success(value)),
-        "Failure" => Some(Outcome::Failure),
+        "Success" => Some(CallResult::Success(value)),
+        "Failure" => Some(CallResult::Failure),
         _ => None,
     }
 }
@@ -251,9 +251,9 @@ fn name_and_text(told: &str) -> (String, String) {
 mod tests {
     use super::*;
 
-    const ONE: Thread = Thread { pid: 7, tid: 1 };
+    const ONE: ThreadId = ThreadId { pid: 7, tid: 1 };
 
-    fn call(number: u32, name: &str, text: &str, outcome: Outcome) -> Option<Call> {
+    fn call(number: u32, name: &str, text: &str, outcome: CallResult) -> Option<Call> {
         Some(Call { thread: ONE, number, name: name.into(), text: text.into(), outcome })
     }
 
@@ -262,27 +262,27 @@ mod tests {
         let cases: [(&str, Option<Call>); 7] = [
             (
                 "SYSCALL[7,1](3) sys_close ( 3 )[sync] --> Success(0x0) ",
-                call(3, "close", "3", Outcome::Success(0)),
+                call(3, "close", "3", CallResult::Success(0)),
             ),
             (
                 "SYSCALL[7,1](21) sys_access ( 0x402a2a0(/etc/ld.so.preload), 4 )[sync] --> Failure(0x2) ",
-                call(21, "access", "0x402a2a0(/etc/ld.so.preload), 4", Outcome::Failure),
+                call(21, "access", "0x402a2a0(/etc/ld.so.preload), 4", CallResult::Failure),
             ),
             (
                 "SYSCALL[7,1](39) sys_getpid ()[sync] --> Success(0x1f48) ",
-                call(39, "getpid", "", Outcome::Success(0x1f48)),
+                call(39, "getpid", "", CallResult::Success(0x1f48)),
             ),
             (
                 "SYSCALL[7,1](231) exit_group( 0 ) --> [pre-success] Success(0x0) ",
-                call(231, "exit_group", "0", Outcome::Success(0)),
+                call(231, "exit_group", "0", CallResult::Success(0)),
             ),
             (
                 "SYSCALL[7,1](72) sys_fcntl[ARG3=='arg'] ( 1, 0, 10 )[sync] --> Success(0xb) ",
-                call(72, "fcntl", "1, 0, 10", Outcome::Success(11)),
+                call(72, "fcntl", "1, 0, 10", CallResult::Success(11)),
             ),
             (
                 "SYSCALL[7,1](15) sys_rt_sigreturn ( ) --> [pre-success] NoWriteResult ",
-                call(15, "rt_sigreturn", "", Outcome::NoResult),
+                call(15, "rt_sigreturn", "", CallResult::NoResult),
             ),
             ("SYSCALL[7,1](0) sys_read ( 3, 0x1ffe, 832 ) --> [async] ... ", None),
         ];
@@ -301,7 +301,7 @@ mod tests {
         calls.begin(b"SYSCALL[7,2](3) sys_close ( 4 )[sync] --> Success(0x0) ").unwrap();
         assert_eq!(calls.take_result().map(|call| call.thread.tid), Some(2));
         calls.begin(b"SYSCALL[7,1](0) ... [async] --> Success(0x340) ").unwrap();
-        assert_eq!(calls.take_result(), call(0, "read", "3, 0x1ffe, 832", Outcome::Success(0x340)));
+        assert_eq!(calls.take_result(), call(0, "read", "3, 0x1ffe, 832", CallResult::Success(0x340)));
         assert_eq!(calls.inside(ONE), None);
         assert!(calls.notes().is_empty());
     }
@@ -328,7 +328,7 @@ mod tests {
                 }
                 result = calls.take_result().or(result);
             }
-            assert_eq!(result, call(0, "read", "3, 0x1ffe, 832", Outcome::Success(0x340)), "{pieces:?}");
+            assert_eq!(result, call(0, "read", "3, 0x1ffe, 832", CallResult::Success(0x340)), "{pieces:?}");
         }
     }
 
@@ -342,7 +342,10 @@ mod tests {
         assert_eq!(calls.go_on(b" --> [pre-success] Success(0x9) "), Some(true));
         assert_eq!(calls.take_child(), Some((ONE, 9)));
         let call = calls.take_result().unwrap();
-        assert_eq!((call.name.as_str(), call.arg(4), call.outcome), ("clone", Some(0), Outcome::Success(9)));
+        assert_eq!(
+            (call.name.as_str(), call.arg(4), call.outcome),
+            ("clone", Some(0), CallResult::Success(9))
+        );
         // The child reports its own return, without a label.
         assert_eq!(calls.go_on(b" --> [pre-success] Success(0x0)"), Some(false));
     }
@@ -358,7 +361,7 @@ mod tests {
             assert_eq!(calls.go_on(created.as_bytes()), Some(true));
             assert_eq!(calls.go_on(b" --> [pre-success] Success(0x9) "), Some(true));
             assert_eq!(calls.take_child(), Some((ONE, 9)));
-            assert_eq!(calls.take_result(), call(57, name, "", Outcome::Success(9)), "{name}");
+            assert_eq!(calls.take_result(), call(57, name, "", CallResult::Success(9)), "{name}");
         }
     }
 
@@ -369,7 +372,7 @@ mod tests {
             number: 257,
             name: "openat".into(),
             text: "4294967196, 0x1ffefffd50(/a (b), c/libc.so.6), 524288".into(),
-            outcome: Outcome::Failure,
+            outcome: CallResult::Failure,
         };
         assert_eq!(
             (call.arg(0), call.arg(1), call.arg(9)),

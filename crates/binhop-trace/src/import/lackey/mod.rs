@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `I  addr,size` | fetch, joined into runs |
 //! | ` L addr,size`, ` S …`, ` M …` | load, store, modify |
-//! | `SYSCALL[pid,tid](nr) …` (`--trace-syscalls=yes`) | syscall, map, protect, unmap, fork, exec, exit (see [`calls`], [`world`]) |
+//! | `SYSCALL[pid,tid](nr) …` (`--trace-syscalls=yes`) | syscall, map, protect, unmap, fork, exec, exit (see [`calls`], [`processes`]) |
 //! | `--pid--   SCHED[tid]: …` (`--trace-sched=yes`) | switch, where another thread or process goes on |
 //! | `==pid== …`, `--pid-- …`, `**pid** …`, `SCHEDSETJMP…` | the command and the version, for the metadata |
 //!
@@ -14,17 +14,18 @@
 //! looked for at the end of every line, and what remains continues a system call that has no result yet.
 
 mod calls;
-mod files;
-mod world;
+mod descriptors;
+mod processes;
 
 use self::calls::Calls;
-use self::world::World;
+use self::processes::Processes;
 use super::Format;
+use super::fields::{decimal_from, hex_from, line_from};
 use super::lines::{Fault, Grammar, LineImporter};
 use super::rows::Rows;
-use super::text::{decimal_from, hex_from, line_from};
-use crate::event::{Meta, Op};
+use crate::event::Op;
 use crate::input::Input;
+use crate::source::Meta;
 
 const EXAMPLE: &str = " L 1ffefff3f8,8";
 
@@ -43,12 +44,12 @@ const RULE: &str = "a line is a reference (`I  addr,size`, ` L addr,size`, ` S a
 const REMEDY: &str =
     "keep the program's own output apart: valgrind --log-fd=9 … 9>&1 >/dev/null; or delete the line";
 
-fn open(input: Input) -> Box<LineImporter<Lackey>> {
-    Box::new(LineImporter::new(input, Lackey { world: World::new(), calls: Calls::default() }))
+fn open(input: Input) -> Box<LineImporter<LackeyGrammar>> {
+    Box::new(LineImporter::new(input, LackeyGrammar { processes: Processes::new(), calls: Calls::default() }))
 }
 
-struct Lackey {
-    world: World,
+struct LackeyGrammar {
+    processes: Processes,
     calls: Calls,
 }
 
@@ -89,11 +90,11 @@ fn trailing_reference(line: &[u8]) -> Option<(usize, Reference)> {
     reference(line, start).map(|(reference, _)| (start, reference))
 }
 
-impl Lackey {
+impl LackeyGrammar {
     #[inline]
     fn push(&mut self, reference: Reference, rows: &mut Rows) {
-        if self.world.switch_is_due() {
-            self.world.switch(&self.calls, rows);
+        if self.processes.switch_is_due() {
+            self.processes.switch(&self.calls, rows);
         }
         let Reference { op, addr, size } = reference;
         if op == Op::Fetch {
@@ -121,7 +122,7 @@ impl Lackey {
     }
 
     fn banner(&mut self, pid: u64, text: &[u8], rows: &mut Rows) {
-        if self.world.banner(pid, text, rows) {
+        if self.processes.banner(pid, text, rows) {
             self.calls.forget(pid);
         }
     }
@@ -141,7 +142,7 @@ impl Lackey {
     fn piece(&mut self, piece: &[u8], rows: &mut Rows) -> Option<()> {
         if let Some((pid, text)) = message(piece) {
             if piece.starts_with(b"--") {
-                self.world.schedule(pid, text, rows);
+                self.processes.schedule(pid, text, rows);
             } else {
                 self.banner(pid, text, rows);
             }
@@ -156,15 +157,15 @@ impl Lackey {
             return Some(());
         }
         if let Some(child) = self.calls.take_child() {
-            self.world.fork(child, rows);
+            self.processes.fork(child, rows);
         }
         let thread = self.calls.newest()?;
-        self.world.named(thread, rows);
+        self.processes.named(thread, rows);
         if self.calls.enters("execve") {
-            self.world.execs(thread);
+            self.processes.execs(thread);
         }
         if let Some(call) = self.calls.take_result() {
-            self.world.called(&call, &self.calls, rows);
+            self.processes.called(&call, &self.calls, rows);
         }
         Some(())
     }
@@ -183,7 +184,7 @@ fn message(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from(pid), rest.trim_ascii()))
 }
 
-impl Grammar for Lackey {
+impl Grammar for LackeyGrammar {
     const EXAMPLE: &'static str = EXAMPLE;
 
     fn block(&mut self, text: &[u8], rows: &mut Rows) -> Result<(), Fault> {
@@ -208,16 +209,16 @@ impl Grammar for Lackey {
     }
 
     fn end(&mut self, rows: &mut Rows) -> Result<(), Fault> {
-        self.world.end(rows);
+        self.processes.end(rows);
         Ok(())
     }
 
     fn meta(&self) -> &Meta {
-        self.world.meta()
+        self.processes.meta()
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = self.world.notes();
+        let mut notes = self.processes.notes();
         notes.extend(self.calls.notes());
         notes
     }

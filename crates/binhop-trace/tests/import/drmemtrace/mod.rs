@@ -8,7 +8,7 @@ use std::io::Cursor;
 
 use super::{Drip, Row, drain, import_bytes, importer, sample};
 use binhop_trace::Op;
-use binhop_trace::placements::Page;
+use binhop_trace::placements::PlacedPage;
 use write::{File, m};
 
 fn rows(file: &File) -> Vec<Row> {
@@ -208,7 +208,7 @@ fn physical_addresses_are_a_placement() {
         pair(pair(file, 0x1000, 0xb000).mark(m::VIRTUAL_ADDRESS, 0x77000).thread(8, 9), 0x1000, 0xc000);
     let it = import_bytes("drmemtrace", file.end(8).bytes()).unwrap();
     let placement = it.placement.unwrap();
-    let page = |asid, page_no, frame| Page { asid, page_no, frame };
+    let page = |asid, page_no, frame| PlacedPage { asid, page_no, frame };
     assert_eq!(placement.pages, [page(0, 1, 9), page(0, 2, 10), page(0, 1, 11), page(1, 1, 12)]);
     assert_eq!(placement.page_size, Some(4096));
     assert!(it.notes.iter().any(|note| note.starts_with("physical addresses of 4 pages: ")));

@@ -1,0 +1,61 @@
+//! `Event` is one row of a batch.
+
+use super::{EventBatch, Op};
+
+/// One event, taken out of its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What it is.
+    pub op: Op,
+    /// The column of this name.
+    pub addr: u64,
+    /// The column of this name.
+    pub size: u32,
+    /// The column of this name.
+    pub count: u32,
+    /// The column of this name.
+    pub arg0: Option<u64>,
+    /// The column of this name.
+    pub arg1: Option<u64>,
+}
+
+impl Event {
+    /// The event in a row of a batch whose codes were checked.
+    #[must_use]
+    pub fn of(batch: &EventBatch, row: usize) -> Self {
+        Self {
+            op: Op::from_code(batch.op()[row]).expect("the codes were checked"),
+            addr: batch.addr()[row],
+            size: batch.size()[row],
+            count: batch.count()[row],
+            arg0: batch.arg0(row),
+            arg1: batch.arg1(row),
+        }
+    }
+
+    /// How many references it is.
+    #[must_use]
+    pub fn references(&self) -> u64 {
+        match self.op {
+            Op::Fetch => u64::from(self.count),
+            op => u64::from(op.is_reference()),
+        }
+    }
+
+    /// Whether it says what state the address spaces, or the processor, are in.
+    #[must_use]
+    pub fn is_state(&self) -> bool {
+        matches!(
+            self.op,
+            Op::Switch
+                | Op::Map
+                | Op::Protect
+                | Op::Unmap
+                | Op::Fork
+                | Op::Exec
+                | Op::Exit
+                | Op::KernelEnter
+                | Op::KernelLeave
+        )
+    }
+}

@@ -1,0 +1,239 @@
+//! Who runs: threads and processes of a trace, the switches between them, the kernel's parts, and what is left out.
+//!
+//! A switch, or an entry into the kernel, is written in front of the next reference or system call, when it is known
+//! that there is one. So a thread of which nothing follows makes no switch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use binhop_base::{Problem, Result};
+
+use super::record::{NEWEST, file_type};
+use crate::event::{Cause, Op};
+use crate::import::rows::Rows;
+use crate::placements::{PlacedPage, Placements};
+use crate::source::{Meta, ProcessMeta};
+
+/// A thread, as its records name it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RunningThread {
+    pub(super) tid: u64,
+    pub(super) pid: u64,
+    pub(super) asid: u32,
+}
+
+/// What is counted on the way, for the notes.
+#[derive(Debug, Default)]
+pub(super) struct Omissions {
+    pub(super) prefetches: u64,
+    pub(super) flushes: u64,
+    pub(super) no_fetches: u64,
+    /// References of length 0: in a filtered trace they say where the next data reference comes from.
+    pub(super) empty: u64,
+    pub(super) signals: u64,
+    pub(super) idle: u64,
+    pub(super) without_frame: u64,
+    /// Markers that say nothing here.
+    pub(super) markers: u64,
+    pub(super) backward: u64,
+    pub(super) uncut: u64,
+}
+
+/// The state that all files of a trace share.
+#[derive(Debug, Default)]
+pub(super) struct SharedState {
+    pub(super) meta: Meta,
+    pub(super) counts: Omissions,
+    pub(super) file_type: u64,
+    pub(super) placement: Placements,
+    /// The last frame of each page.
+    frames: BTreeMap<(u32, u64), u64>,
+    newest: u64,
+    asids: BTreeMap<u64, u32>,
+    /// The process of each thread.
+    pids: BTreeMap<u64, u64>,
+    /// Command of each process, from the name of its directory.
+    pub(super) commands: BTreeMap<u64, String>,
+    /// Whose references the rows hold; none yet.
+    running: Option<RunningThread>,
+    /// Why it leaves, if nothing more comes from it: a system call, or its end.
+    call: Option<u64>,
+    exited: bool,
+    /// The kernel is in the rows since its entry.
+    in_kernel: bool,
+    threads: BTreeSet<u64>,
+    /// Address spaces of which there are rows.
+    ran: BTreeSet<u32>,
+    switches: u64,
+}
+
+impl SharedState {
+    /// A thread's records follow; `None` until its process is known.
+    pub(super) fn thread(&self, tid: u64) -> Option<RunningThread> {
+        let pid = *self.pids.get(&tid)?;
+        Some(RunningThread { tid, pid, asid: *self.asids.get(&pid)? })
+    }
+
+    /// A thread belongs to a process.
+    pub(super) fn process(&mut self, tid: u64, pid: u64) -> RunningThread {
+        self.pids.insert(tid, pid);
+        let next = self.meta.processes.len() as u32;
+        let asid = *self.asids.entry(pid).or_insert(next);
+        if asid == next {
+            let command = self.commands.get(&pid).cloned();
+            self.meta
+                .processes
+                .insert(asid, ProcessMeta { pid: Some(pid), command, ..ProcessMeta::default() });
+        }
+        RunningThread { tid, pid, asid }
+    }
+
+    /// Makes the rows say that `thread` runs, on `cpu`, in the kernel (for this cause) or not.
+    #[cold]
+    pub(super) fn settle(&mut self, thread: RunningThread, cpu: u32, kernel: Option<Cause>, rows: &mut Rows) {
+        let same = |other: &RunningThread| (other.tid, other.asid) == (thread.tid, thread.asid);
+        let switches = !self.running.as_ref().is_some_and(same);
+        if switches {
+            self.threads.insert(thread.tid);
+            self.ran.insert(thread.asid);
+            if self.in_kernel {
+                rows.event(Op::KernelLeave, 0, 0, 0, [None, None]);
+                self.in_kernel = false;
+            }
+            // The stream starts in address space 0, which is that of the process named first.
+            if self.running.is_some() || thread.asid != 0 {
+                let (cause, call) = match (self.exited, self.call) {
+                    (true, _) => (Cause::Exit, None),
+                    (_, Some(number)) => (Cause::SystemCall, Some(number)),
+                    _ => (Cause::Involuntary, None),
+                };
+                let args = [Some(cause as u64), call];
+                rows.event(Op::Switch, thread.asid.into(), thread.tid as u32, cpu, args);
+                self.switches += 1;
+            }
+            self.running = Some(thread);
+        }
+        // The kernel's part of a call is still the call: a switch behind it is for its sake.
+        if kernel.is_none() || switches || self.exited {
+            self.call = None;
+        }
+        self.exited = false;
+        match (self.in_kernel, kernel) {
+            (false, Some(cause)) => rows.event(Op::KernelEnter, 0, 0, cause as u32, [None, None]),
+            (true, None) => rows.event(Op::KernelLeave, 0, 0, 0, [None, None]),
+            _ => {}
+        }
+        self.in_kernel = kernel.is_some();
+    }
+
+    /// The running thread makes a system call.
+    pub(super) fn call(&mut self, number: u64, rows: &mut Rows) {
+        rows.event(Op::Syscall, 0, 0, number as u32, [None, None]);
+        self.call = Some(number);
+    }
+
+    /// A thread has ended.
+    pub(super) fn exit(&mut self, tid: u64) {
+        self.exited |= self.running.is_some_and(|thread| thread.tid == tid);
+    }
+
+    /// A process has ended: its last thread's file has.
+    pub(super) fn end_of_process(&mut self, pid: u64, rows: &mut Rows) {
+        // Should its number return, that is another process.
+        let Some(asid) = self.asids.remove(&pid).filter(|asid| self.ran.contains(asid)) else { return };
+        self.leave_kernel(rows);
+        rows.event(Op::Exit, asid.into(), 0, 0, [None, None]);
+        self.exited = self.running.is_some_and(|thread| thread.asid == asid);
+    }
+
+    /// No reference of the kernel follows.
+    pub(super) fn leave_kernel(&mut self, rows: &mut Rows) {
+        if std::mem::take(&mut self.in_kernel) {
+            rows.event(Op::KernelLeave, 0, 0, 0, [None, None]);
+        }
+    }
+
+    pub(super) fn version(&mut self, version: u64) {
+        self.newest = self.newest.max(version);
+        self.meta.recorder = Some(format!("drmemtrace (DynamoRIO), format version {}", self.newest));
+    }
+
+    /// Pages of the recording machine have this size.
+    pub(super) fn page_size(&mut self, bytes: u64, place: &str) -> Result<()> {
+        // Physical addresses may have come before: then a page was taken as 4096 bytes.
+        let known = self.meta.page_size.or(self.placement.page_size).unwrap_or(bytes);
+        if !bytes.is_power_of_two() || known != bytes {
+            return Err(Problem::request(
+                &bytes.to_string(),
+                place,
+                "the size of a page is a power of two, and the same in the whole trace",
+                "the file is damaged, or of another machine than the ones before: fetch it again, or leave it out",
+            ));
+        }
+        self.meta.page_size = Some(bytes);
+        Ok(())
+    }
+
+    /// The page of a virtual address lies at a physical one.
+    pub(super) fn place(&mut self, asid: u32, virtual_address: u64, physical: u64) {
+        let page = self.meta.page_size.unwrap_or(4096);
+        let (page_no, frame) = (virtual_address / page, physical / page);
+        if self.frames.insert((asid, page_no), frame) != Some(frame) {
+            self.placement.pages.push(PlacedPage { asid, page_no, frame });
+        }
+        self.placement.page_size = Some(page);
+    }
+
+    /// What was left out or assumed.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let counts = &self.counts;
+        for (count, what) in [
+            (counts.prefetches, "prefetches: left out"),
+            (counts.flushes, "cache flushes: left out, so lines stay where the program flushed them"),
+            (
+                counts.no_fetches,
+                "further rounds of string instructions: no fetch, and no instruction of their own",
+            ),
+            (counts.empty, "records of a reference without a length: left out"),
+            (counts.signals, "signals and other events of the kernel: taken as jumps"),
+            (counts.idle, "markers of a core that waits or idles: left out, so that time does not pass"),
+            (counts.without_frame, "pages whose physical address was not known when it was recorded"),
+            (counts.markers, "markers that say nothing about references: left out"),
+            (counts.backward, "timestamps before the one in front of them: taken as equal to it"),
+            (counts.uncut, "files without a footer: each may have been cut short"),
+        ] {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        }
+        self.warnings(&mut notes);
+        notes
+    }
+
+    fn warnings(&self, notes: &mut Vec<String>) {
+        if self.file_type & file_type::FILTERED != 0 {
+            notes.push("the trace was filtered by a small cache when it was recorded: references are missing, and no count of misses or instructions is the program's".into());
+        }
+        if self.file_type & file_type::FILTERED_WARMUP != 0 {
+            notes.push("the beginning of the trace was filtered by a small cache when it was recorded: leave it out with --warmup".into());
+        }
+        if self.file_type & file_type::INSTRUCTIONS_ONLY != 0 {
+            notes.push("the trace holds instructions only: no data reference was recorded".into());
+        }
+        if self.newest > NEWEST {
+            let newest = self.newest;
+            notes.push(format!("format version {newest} is newer than {NEWEST}, the newest known here: what its new markers say is left out"));
+        }
+        let frames = self.placement.pages.len();
+        if frames > 0 {
+            notes.push(format!("physical addresses of {frames} pages: `binhop import --placement FILE` writes them, for placement.policy = \"recorded\""));
+        }
+        if self.switches > 0 {
+            notes.push(format!(
+                "{} switches among {} threads, in the order in which they were traced: tracing slows a program down, so that it switches 2 to 10 times as often for its instructions as it does untraced",
+                self.switches,
+                self.threads.len()
+            ));
+        }
+    }
+}

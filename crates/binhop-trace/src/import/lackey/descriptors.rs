@@ -1,0 +1,82 @@
+//! Which file a descriptor means, so that calls carry a file and mappings of one file are one segment.
+
+use std::collections::BTreeMap;
+
+use crate::source::SegmentMeta;
+
+/// The descriptors of every process.
+#[derive(Debug, Default)]
+pub(super) struct Descriptors {
+    /// (asid, descriptor) → file id.
+    open: BTreeMap<(u32, u64), u64>,
+    /// A path has one id, whoever opens it.
+    ids: BTreeMap<String, u64>,
+    segments: BTreeMap<String, u64>,
+    next: u64,
+}
+
+impl Descriptors {
+    /// The file behind a descriptor. One that was never seen to be opened (standard input, a pipe) gets an id of
+    /// its own without a path.
+    pub(super) fn of(&mut self, asid: u32, fd: u64) -> u64 {
+        let next = &mut self.next;
+        *self.open.entry((asid, fd)).or_insert_with(|| {
+            *next += 1;
+            *next
+        })
+    }
+
+    /// A path was opened as `fd`; `paths` is the metadata's table.
+    pub(super) fn open(&mut self, asid: u32, fd: u64, path: &str, paths: &mut BTreeMap<u64, String>) {
+        let next = &mut self.next;
+        let id = *self.ids.entry(path.to_string()).or_insert_with(|| {
+            *next += 1;
+            paths.insert(*next, path.to_string());
+            *next
+        });
+        self.open.insert((asid, fd), id);
+    }
+
+    /// A descriptor was closed.
+    pub(super) fn close(&mut self, asid: u32, fd: u64) {
+        self.open.remove(&(asid, fd));
+    }
+
+    /// A descriptor was copied.
+    pub(super) fn copy(&mut self, asid: u32, from: u64, to: u64) {
+        let file = self.of(asid, from);
+        self.open.insert((asid, to), file);
+    }
+
+    /// A child has what its parent has.
+    pub(super) fn fork(&mut self, parent: u32, child: u32) {
+        let inherited: Vec<_> =
+            self.open.range((parent, 0)..=(parent, u64::MAX)).map(|(key, &id)| (key.1, id)).collect();
+        self.open.extend(inherited.into_iter().map(|(fd, id)| ((child, fd), id)));
+    }
+
+    /// A process has ended.
+    pub(super) fn exit(&mut self, asid: u32) {
+        self.open.retain(|key, _| key.0 != asid);
+    }
+
+    /// The path behind a descriptor, if it is known.
+    pub(super) fn path_of(&self, asid: u32, fd: u64, paths: &BTreeMap<u64, String>) -> Option<String> {
+        paths.get(self.open.get(&(asid, fd))?).cloned()
+    }
+
+    /// The segment that all mappings of a path share; `table` is the metadata's.
+    pub(super) fn segment(
+        &mut self,
+        path: String,
+        next: &mut u64,
+        table: &mut BTreeMap<u64, SegmentMeta>,
+    ) -> u64 {
+        *self.segments.entry(path.clone()).or_insert_with(|| {
+            let id = *next;
+            *next += 1;
+            table.insert(id, SegmentMeta { file: Some(path), kind: Some("file".into()) });
+            id
+        })
+    }
+}

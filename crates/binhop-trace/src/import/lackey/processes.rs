@@ -1,0 +1,393 @@
+//! The processes behind lackey's text: whose references these are, and what their system calls do to memory.
+//!
+//! What the text gives: mmap, munmap, mprotect, mremap, brk, clone (as fork), execve, exit_group, and the buffers of
+//! read, write, pread64, pwrite64, recvfrom, sendto. Every other finished call is a syscall event without a range.
+//! What it does not give: what Valgrind mapped before the first instruction (the program, ld.so, the stack), which a
+//! simulation therefore takes as private to each process; and who shares an anonymous mapping but by fork.
+//!
+//! A page has 4096 bytes: lackey's text does not say, and these calls are told for Linux on amd64.
+
+use std::collections::BTreeMap;
+
+use super::super::rows::Rows;
+use super::calls::{Call, CallResult, Calls, ThreadId};
+use super::descriptors::Descriptors;
+use crate::event::{Cause, Op, map_flags};
+use crate::source::{Meta, ProcessMeta};
+
+/// Bytes in a page of the recorded system.
+const PAGE: u64 = 4096;
+
+/// Linux on amd64: the flags of mmap that matter here.
+const MAP_SHARED_TYPES: u64 = 1;
+const MAP_ANONYMOUS: u64 = 0x20;
+const MAP_GROWSDOWN: u64 = 0x100;
+
+/// A process that has not ended.
+#[derive(Debug)]
+struct Living {
+    asid: u32,
+    /// The thread that has Valgrind's lock, or had it last.
+    tid: u32,
+    /// Whether it has the lock: it may execute.
+    runs: bool,
+    /// When a line named it last, in lines that did.
+    named: u64,
+    /// It called execve; the next banner is that of the new program.
+    execs: bool,
+    /// The end of the heap, once a call of brk has told it.
+    heap: Option<u64>,
+}
+
+/// Who runs, and what they have open.
+pub(super) struct Processes {
+    meta: Meta,
+    living: BTreeMap<u64, Living>,
+    files: Descriptors,
+    next_asid: u32,
+    next_segment: u64,
+    /// Whose references come now, and as whose the stream has them. Nobody is named yet: asid 0, thread 1.
+    current: Option<ThreadId>,
+    told: (u32, u32),
+    told_as: Option<ThreadId>,
+    due: bool,
+    /// The thread that the stream has as running has ended.
+    ended: bool,
+    lines: u64,
+    /// References made while several processes ran, and the count when they began to.
+    guessed: u64,
+    crowded_since: Option<u64>,
+    moved: u64,
+    misfits: u64,
+}
+
+impl Processes {
+    pub(super) fn new() -> Self {
+        let meta =
+            Meta { sizes: Some("exact".into()), recorder: Some("Valgrind lackey".into()), ..Meta::default() };
+        Self {
+            meta,
+            living: BTreeMap::new(),
+            files: Descriptors::default(),
+            next_asid: 0,
+            next_segment: 1,
+            current: None,
+            told: (0, 1),
+            told_as: None,
+            due: false,
+            ended: false,
+            lines: 0,
+            guessed: 0,
+            crowded_since: None,
+            moved: 0,
+            misfits: 0,
+        }
+    }
+
+    pub(super) fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Whether the next reference or event belongs to another thread than the one before.
+    #[inline]
+    pub(super) fn switch_is_due(&self) -> bool {
+        self.due
+    }
+
+    /// Tells the stream who runs from here.
+    pub(super) fn switch(&mut self, calls: &Calls, rows: &mut Rows) {
+        self.due = false;
+        let Some(thread) = self.current else { return };
+        let now = (self.living.get(&thread.pid).map_or(self.told.0, |process| process.asid), thread.tid);
+        if now != self.told {
+            let inside = self.told_as.and_then(|left| calls.inside(left));
+            let (cause, number) = match inside {
+                _ if self.ended => (Cause::Exit, None),
+                Some(number) => (Cause::SystemCall, Some(u64::from(number))),
+                None => (Cause::Involuntary, None),
+            };
+            rows.event(Op::Switch, u64::from(now.0), now.1, 0, [Some(cause as u64), number]);
+            self.told = now;
+        }
+        self.told_as = Some(thread);
+        self.ended = false;
+    }
+
+    /// A line named this thread, which therefore runs.
+    pub(super) fn named(&mut self, thread: ThreadId, rows: &Rows) {
+        self.lines += 1;
+        let (lines, process) = (self.lines, self.process(thread.pid));
+        (process.tid, process.named, process.runs) = (thread.tid, lines, true);
+        self.choose(rows);
+    }
+
+    /// The text of `--pid-- …`.
+    pub(super) fn schedule(&mut self, pid: u64, text: &[u8], rows: &Rows) {
+        let Some(rest) = text.strip_prefix(b"SCHED[") else { return };
+        let (tid, end) = super::decimal_from(rest, 0);
+        let text = rest[end..].strip_prefix(b"]:").unwrap_or(b"").trim_ascii();
+        if text.starts_with(b"acquired lock") || text.starts_with(b"entering") {
+            self.named(ThreadId { pid, tid }, rows);
+        } else if text.starts_with(b"releas") || text.starts_with(b"exiting") {
+            // The last words of a process come after its exit.
+            if let Some(process) = self.living.get_mut(&pid) {
+                process.runs = false;
+            }
+            self.choose(rows);
+        }
+    }
+
+    /// The text of `==pid== …`. Whether the process begins a new program with it.
+    pub(super) fn banner(&mut self, pid: u64, text: &[u8], rows: &mut Rows) -> bool {
+        let text = String::from_utf8_lossy(text);
+        if let Some(version) =
+            text.strip_prefix("Using Valgrind-").and_then(|rest| rest.split_whitespace().next())
+        {
+            self.meta.recorder = Some(format!("Valgrind lackey {version}"));
+        }
+        let Some(command) = text.strip_prefix("Command: ") else { return false };
+        self.lines += 1;
+        let (lines, process) = (self.lines, self.process(pid));
+        let asid = process.asid;
+        (process.named, process.runs) = (lines, true);
+        let execs = std::mem::take(&mut process.execs);
+        if execs {
+            (process.heap, process.tid) = (None, 1);
+            rows.event(Op::Exec, u64::from(asid), 0, 0, [None, None]);
+        }
+        self.meta.processes.entry(asid).or_default().command = Some(command.to_string());
+        self.meta.command.get_or_insert_with(|| command.to_string());
+        self.choose(rows);
+        execs
+    }
+
+    /// A process was born as a copy of its parent.
+    pub(super) fn fork(&mut self, (parent, child): (ThreadId, u64), rows: &mut Rows) {
+        if self.living.contains_key(&child) {
+            return;
+        }
+        let Living { asid: parent_asid, heap, .. } = *self.process(parent.pid);
+        let born = self.process(child);
+        born.heap = heap;
+        let asid = born.asid;
+        self.files.fork(parent_asid, asid);
+        let command = self.meta.processes.get(&parent_asid).and_then(|parent| parent.command.clone());
+        self.meta.processes.entry(asid).or_default().command = command;
+        rows.event(Op::Fork, u64::from(asid), 0, 0, [Some(u64::from(parent_asid)), None]);
+    }
+
+    /// A system call has its result. An event for what it did comes first, then the call itself.
+    pub(super) fn called(&mut self, call: &Call, calls: &Calls, rows: &mut Rows) {
+        if self.due {
+            self.switch(calls, rows);
+        }
+        if let CallResult::Success(result) = call.outcome
+            && self.did(call, result, rows).is_none()
+        {
+            self.misfits += 1;
+        }
+        if call.name == "execve" {
+            // It failed: a success shows as the banner of the new program.
+            self.process(call.thread.pid).execs = false;
+        }
+        let [file, offset, buffer, length] = self.buffer(call);
+        let moved = match call.outcome {
+            CallResult::Success(result) => length.unwrap_or(0).min(result),
+            _ => 0,
+        };
+        let size = u32::try_from(moved).unwrap_or(u32::MAX);
+        rows.event(Op::Syscall, buffer.unwrap_or(0), size, call.number, [file, offset]);
+        match call.name.as_str() {
+            "exit" => self.ended = true,
+            "exit_group" => self.exit(call.thread.pid, rows),
+            _ => {}
+        }
+    }
+
+    /// A process called execve, which has no result if it succeeds.
+    pub(super) fn execs(&mut self, thread: ThreadId) {
+        self.process(thread.pid).execs = true;
+    }
+
+    /// File, offset, address and length of a call's main range, as far as its arguments tell.
+    fn buffer(&mut self, call: &Call) -> [Option<u64>; 4] {
+        let positioned = matches!(call.name.as_str(), "pread64" | "pwrite64");
+        if !positioned
+            && !matches!(call.name.as_str(), "read" | "write" | "recvfrom" | "sendto" | "recv" | "send")
+        {
+            return [None; 4];
+        }
+        let asid = self.process(call.thread.pid).asid;
+        let file = call.arg(0).map(|fd| self.files.of(asid, fd));
+        let offset = call.arg(3).filter(|_| positioned);
+        [file, offset, call.arg(1), call.arg(2)]
+    }
+
+    /// What a successful call does to memory and open files. `None` if its text does not fit.
+    fn did(&mut self, call: &Call, result: u64, rows: &mut Rows) -> Option<()> {
+        let asid = self.process(call.thread.pid).asid;
+        match call.name.as_str() {
+            "open" | "openat" | "creat" => self.files.open(asid, result, call.path()?, &mut self.meta.files),
+            "close" => self.files.close(asid, call.arg(0)?),
+            "dup" | "dup2" | "dup3" => self.files.copy(asid, call.arg(0)?, result),
+            "pipe" | "pipe2" | "socket" | "socketpair" => {}
+            "mmap" => self.mapped(asid, call, result, rows)?,
+            "munmap" => self.unmapped(call.arg(0)?, call.arg(1)?, rows),
+            "mprotect" => {
+                let flags = call.arg(2)? as u32 & (map_flags::READ | map_flags::WRITE | map_flags::EXEC);
+                rows.event(Op::Protect, call.arg(0)?, flags, pages(call.arg(1)?), [None, None]);
+            }
+            "mremap" => self.remapped(call, result, rows)?,
+            "brk" => self.heap(call.thread.pid, result, rows),
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn mapped(&mut self, asid: u32, call: &Call, start: u64, rows: &mut Rows) -> Option<()> {
+        let [length, protection, flags, fd, offset] = [1, 2, 3, 4, 5].map(|index| call.arg(index));
+        let (flags, fd) = (flags?, fd?);
+        if start == 0 || !start.is_multiple_of(PAGE) || length? == 0 {
+            return None;
+        }
+        let mut bits = protection? as u32 & (map_flags::READ | map_flags::WRITE | map_flags::EXEC);
+        bits |= if flags & MAP_SHARED_TYPES != 0 { map_flags::SHARED } else { 0 };
+        bits |= if flags & MAP_GROWSDOWN != 0 { map_flags::GROWS } else { 0 };
+        let path =
+            if flags & MAP_ANONYMOUS == 0 { self.files.path_of(asid, fd, &self.meta.files) } else { None };
+        let (segment, offset) = match path {
+            Some(path) => {
+                (self.files.segment(path, &mut self.next_segment, &mut self.meta.segments), offset?)
+            }
+            None => (self.fresh_segment(), 0),
+        };
+        self.map(start, bits, pages(length?), segment, offset, rows);
+        Some(())
+    }
+
+    /// Pages that move lose their identity: which segment they were of would take a table of all mappings.
+    fn remapped(&mut self, call: &Call, start: u64, rows: &mut Rows) -> Option<()> {
+        let (old, old_length, length) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
+        let (before, after) = (u64::from(pages(old_length)), u64::from(pages(length)));
+        let readable = map_flags::READ | map_flags::WRITE;
+        if start != old {
+            self.moved += 1;
+            self.unmapped(old, old_length, rows);
+            let segment = self.fresh_segment();
+            self.map(start, readable, pages(length), segment, 0, rows);
+        } else if after < before {
+            self.unmapped(start.checked_add(after * PAGE)?, (before - after) * PAGE, rows);
+        } else if after > before {
+            let segment = self.fresh_segment();
+            self.map(
+                start.checked_add(before * PAGE)?,
+                readable,
+                pages((after - before) * PAGE),
+                segment,
+                0,
+                rows,
+            );
+        }
+        Some(())
+    }
+
+    /// `brk` returned the heap's end. The first call only asks where it is.
+    fn heap(&mut self, pid: u64, end: u64, rows: &mut Rows) {
+        let end = end.div_ceil(PAGE).saturating_mul(PAGE);
+        let Some(before) = self.process(pid).heap.replace(end) else { return };
+        if end > before {
+            let segment = self.fresh_segment();
+            self.map(before, map_flags::READ | map_flags::WRITE, pages(end - before), segment, 0, rows);
+        } else if end < before {
+            self.unmapped(end, before - end, rows);
+        }
+    }
+
+    fn map(&mut self, start: u64, bits: u32, count: u32, segment: u64, offset: u64, rows: &mut Rows) {
+        self.meta.page_size = Some(PAGE);
+        rows.event(Op::Map, start, bits, count, [Some(segment), Some(offset)]);
+    }
+
+    fn unmapped(&mut self, start: u64, length: u64, rows: &mut Rows) {
+        self.meta.page_size = Some(PAGE);
+        rows.event(Op::Unmap, start, 0, pages(length), [None, None]);
+    }
+
+    /// A segment that is in no table: anonymous memory has no name, and there may be any number of it.
+    fn fresh_segment(&mut self) -> u64 {
+        self.next_segment += 1;
+        self.next_segment - 1
+    }
+
+    fn exit(&mut self, pid: u64, rows: &mut Rows) {
+        let Some(process) = self.living.remove(&pid) else { return };
+        rows.event(Op::Exit, u64::from(process.asid), 0, 0, [None, None]);
+        self.files.exit(process.asid);
+        self.ended = self.told.0 == process.asid;
+        self.choose(rows);
+    }
+
+    /// The process of this pid; a pid that no fork announced begins here.
+    fn process(&mut self, pid: u64) -> &mut Living {
+        let (next_asid, processes) = (&mut self.next_asid, &mut self.meta.processes);
+        self.living.entry(pid).or_insert_with(|| {
+            let asid = *next_asid;
+            *next_asid += 1;
+            processes.insert(asid, ProcessMeta { pid: Some(pid), ..ProcessMeta::default() });
+            Living { asid, tid: 1, runs: false, named: 0, execs: false, heap: None }
+        })
+    }
+
+    /// Whose references come next: of those that run, the one named last.
+    fn choose(&mut self, rows: &Rows) {
+        let running = || self.living.iter().filter(|(_, process)| process.runs);
+        let crowded = running().count() > 1;
+        if let Some((&pid, process)) = running().max_by_key(|(_, process)| process.named) {
+            self.current = Some(ThreadId { pid, tid: process.tid });
+            self.due = (process.asid, process.tid) != self.told || self.told_as != self.current;
+        }
+        if crowded != self.crowded_since.is_some() {
+            let begun = self.crowded_since.replace(rows.references());
+            if let Some(begun) = begun {
+                self.guessed += rows.references() - begun;
+                self.crowded_since = None;
+            }
+        }
+    }
+
+    /// The text has ended.
+    pub(super) fn end(&mut self, rows: &Rows) {
+        if let Some(begun) = self.crowded_since.take() {
+            self.guessed += rows.references() - begun;
+        }
+        if self.guessed > 0 {
+            let recorder = self.meta.recorder.take().unwrap_or_default();
+            self.meta.recorder =
+                Some(format!("{recorder} ({} references assigned by assumption)", self.guessed));
+        }
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut note = |count: u64, what: &str| {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        };
+        note(
+            self.guessed,
+            "references made while several processes ran: each given to the process named last; one text per process (--log-file=NAME.%p) tells for certain",
+        );
+        note(self.moved, "mappings moved by mremap: their pages count as new ones");
+        note(
+            self.misfits,
+            "system calls whose arguments do not fit their kind: their effect on memory left out",
+        );
+        notes
+    }
+}
+
+/// How many pages so many bytes take.
+fn pages(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(PAGE)).unwrap_or(u32::MAX)
+}

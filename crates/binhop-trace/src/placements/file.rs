@@ -1,0 +1,196 @@
+//! A placement in a file: read in every form, written as Parquet.
+
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, UInt64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, UInt64Type};
+use arrow::record_batch::RecordBatch;
+use binhop_base::{Problem, Result};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::{ArrowWriter, ProjectionMask};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+
+use super::{PlacedPage, Placements, pagemap, v2p};
+use crate::disk::{FileIdentity, Steady, Temporary};
+use crate::input::{Input, open};
+use crate::parquet_file::{MADE_BY, guarded, page_headers};
+use crate::wait;
+
+/// The columns that are read.
+const COLUMNS: &[&str] = &["asid", "page_no", "frame", "evicted", "seed"];
+
+/// The key of a file's metadata that says how large its pages are.
+const PAGE_SIZE: &str = "binhop.page_size";
+
+/// Reads placements from a file: Parquet, or a map of addresses; errors say that it stands at `place`.
+///
+/// # Errors
+/// The file cannot be read, is damaged or neither; a column is missing, null or no whole number; there are several
+/// seeds in it; there is no row.
+pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
+    let unreadable =
+        |error: std::io::Error| wrong(path, place, &format!("the file cannot be read ({error})"));
+    if path.starts_with("/proc/") {
+        return Err(Problem::request(
+            path,
+            place,
+            "is the memory of a program that runs: a placement stays as it is",
+            "save it in a file first: examples/placement/pagemap.py PID FILE (docs/placement.md)",
+        ));
+    }
+    let at_its_place = |mut problem: Box<Problem>| {
+        // Where the file itself is wrong, it is the value, and stands nowhere in a file.
+        problem.place = match &*problem.place {
+            "" => place.to_owned(),
+            within => format!("{place}: {within}"),
+        };
+        problem
+    };
+    // A pipe can be opened once, so its format is recognized from the first bytes that are read.
+    let (mut reader, identity) = open::open(path).map_err(at_its_place)?;
+    let mut head = Vec::new();
+    if let Err(error) = reader.by_ref().take(4).read_to_end(&mut head) {
+        return Err(wait::inner(&error).unwrap_or_else(|| unreadable(error)));
+    }
+    match identity {
+        Some(identity) if head == b"PAR1" => return read_parquet(path, place, &identity),
+        None if head == b"PAR1" => {
+            return Err(wrong(
+                path,
+                place,
+                "a Parquet file is read from its end, which a pipe does not have",
+            ));
+        }
+        _ => {}
+    }
+    let map = match pagemap::maps_beside(path) {
+        Some(maps) => pagemap::read(path, &maps),
+        None => Input::from_reader(path, Cursor::new(head).chain(reader)).and_then(v2p::read_from),
+    };
+    map.map_err(at_its_place)
+}
+
+fn wrong(path: &str, place: &str, rule: &str) -> Box<Problem> {
+    let remedy = "give a file that `binhop run --dump-placement FILE` wrote, one with its columns, or a map of virtual to physical addresses (docs/placement.md)";
+    Problem::request(path, place, rule, remedy)
+}
+
+fn read_parquet(path: &str, place: &str, identity: &FileIdentity) -> Result<Placements> {
+    let wrong = |rule: &str| wrong(path, place, rule);
+    let file = File::open(path).and_then(Steady::new);
+    let file = file.map_err(|error| wrong(&format!("the file cannot be read ({error})")))?;
+    let here = format!("{place}: {path}");
+    identity.is_still(file.identity(), &here)?;
+    let builder = guarded(&here, || ParquetRecordBatchReaderBuilder::try_new(file.clone()))?;
+    let parquet = Arc::clone(builder.metadata());
+    for index in 0..parquet.num_row_groups() {
+        page_headers::check(&file, &parquet, index, COLUMNS, &format!("{here}: row group {index}"))?;
+    }
+    let entries = parquet.file_metadata().key_value_metadata().cloned().unwrap_or_default();
+    let page_size = entries.into_iter().find(|entry| entry.key == PAGE_SIZE).and_then(|entry| entry.value);
+    let mask = ProjectionMask::columns(builder.parquet_schema(), COLUMNS.iter().copied());
+    let batches = guarded(&here, || {
+        Ok(builder.with_projection(mask).build()?.collect::<std::result::Result<Vec<RecordBatch>, _>>()?)
+    })?;
+    file.check(&here)?;
+    let page_size = match page_size.map(|text| text.parse::<u64>()) {
+        None => None,
+        Some(Ok(bytes)) if bytes.is_power_of_two() => Some(bytes),
+        Some(_) => return Err(wrong(&format!("{PAGE_SIZE} in its metadata is a power of two"))),
+    };
+    let mut placements = Placements { page_size, ..Placements::default() };
+    let mut seeds = Vec::new();
+    for batch in &batches {
+        let column = |name: &str| -> Result<Vec<u64>> {
+            let column =
+                batch.column_by_name(name).ok_or_else(|| wrong(&format!("there is no column {name}")))?;
+            let whole = column.data_type().is_integer() && column.null_count() == 0;
+            let cast = cast(column, &DataType::UInt64).ok().filter(|cast| whole && cast.null_count() == 0);
+            let cast =
+                cast.ok_or_else(|| wrong(&format!("column {name} holds whole numbers, none missing")))?;
+            Ok(cast.as_primitive::<UInt64Type>().values().to_vec())
+        };
+        for ((asid, page_no), frame) in
+            column("asid")?.into_iter().zip(column("page_no")?).zip(column("frame")?)
+        {
+            let asid = u32::try_from(asid).map_err(|_| wrong(&format!("an asid has 32 bits, not {asid}")))?;
+            placements.pages.push(PlacedPage { asid, page_no, frame });
+        }
+        if batch.column_by_name("seed").is_some() {
+            seeds.extend(column("seed")?);
+            seeds.dedup();
+        }
+        placements.evicts |=
+            batch.column_by_name("evicted").is_none_or(|held| held.null_count() < held.len());
+    }
+    if placements.pages.is_empty() {
+        return Err(wrong("there is no placement in it"));
+    }
+    if seeds.len() > 1 {
+        return Err(wrong(&format!("it holds {} placements; one can be replayed", seeds.len())));
+    }
+    Ok(placements)
+}
+
+/// `PlacementWriter` writes pages and their frames. It reserves its file before the frames are known.
+pub struct PlacementWriter {
+    // Field order: the file is closed before it is removed.
+    file: File,
+    temporary: Temporary,
+    made_by: Option<String>,
+}
+
+impl PlacementWriter {
+    /// Starts a file that will stand at `path`. The file names the command that made it, if `made_by` does.
+    ///
+    /// # Errors
+    /// The directory does not exist or cannot be written, or `path` exists and is no regular file.
+    pub fn create(path: &Path, made_by: Option<&str>) -> Result<Self> {
+        let (temporary, file) = Temporary::create(path, "a placement")?;
+        Ok(Self { file, temporary, made_by: made_by.map(str::to_owned) })
+    }
+
+    /// Writes pages and their frames as Parquet, for [`read_placements`]. Spans are not written.
+    ///
+    /// # Errors
+    /// There is no page, or the file cannot be written.
+    pub fn write(self, placements: &Placements) -> Result<()> {
+        if placements.pages.is_empty() {
+            return Err(Problem::request(
+                "no physical address",
+                &self.temporary.place(),
+                "a placement is written where the trace tells the frames of its pages",
+                "record it with physical addresses (drmemtrace: -use_physical), or leave --placement out",
+            ));
+        }
+        let pages = &placements.pages;
+        let column = |of: fn(&PlacedPage) -> u64| -> ArrayRef {
+            Arc::new(pages.iter().map(of).collect::<Vec<u64>>().into_iter().collect::<UInt64Array>())
+        };
+        let asids: UInt32Array = pages.iter().map(|page| page.asid).collect::<Vec<u32>>().into();
+        let columns: [(&str, ArrayRef); 3] = [
+            ("asid", Arc::new(asids)),
+            ("page_no", column(|page| page.page_no)),
+            ("frame", column(|page| page.frame)),
+        ];
+        let Self { file, temporary, made_by } = self;
+        let page_size = placements.page_size.map(|bytes| (PAGE_SIZE, bytes.to_string()));
+        let facts = page_size.into_iter().chain(made_by.map(|command| (MADE_BY, command)));
+        let write = || -> std::result::Result<(), ParquetError> {
+            let batch = RecordBatch::try_from_iter(columns)?;
+            let mut writer = ArrowWriter::try_new(file, batch.schema(), None)?;
+            writer.write(&batch)?;
+            for (key, value) in facts {
+                writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+            }
+            writer.close().map(|_| ())
+        };
+        write().map_err(|error| temporary.cannot_write(&error.to_string()))?;
+        temporary.take_place()
+    }
+}

@@ -1,0 +1,280 @@
+//! Raw pagemaps: what the Linux kernel says of a process in `/proc/PID/pagemap`, saved in a file.
+//!
+//! An entry is 8 bytes, little-endian: bit 63 says that the page is in memory, bit 62 that it is swapped out, bits 0 to 54
+//! are its frame. Which pages the entries are of stands in a file of the same name and `.maps`: lines that begin with
+//! `START-END` (hexadecimal), as `/proc/PID/maps` has them; blank lines, `#` comments, and, before the first range, a line
+//! `page_size N` where pages are not of 4096 bytes. What stands behind a range is not looked at: names of files are bytes,
+//! and need not be UTF-8. A raw file has one of two forms, told by its length:
+//!
+//! - the entries of each range, in the order of the maps, one range behind the other (this one may be packed);
+//! - every entry where the kernel has it, at 8 × the page's number: a sparse file, as `dd skip=N seek=N` makes it.
+//!
+//! Ranges of the kernel's half of the addresses (`[vsyscall]`) have no entry there, and need none here. All of it is address
+//! space 0. A page that is not in memory is not in the map.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use binhop_base::{Problem, Result};
+
+use super::lines::{LONG_RULE, PAGE_RULE, USUAL_PAGE, hexadecimal, is_too_long, next_line};
+use super::{Placements, Span};
+use crate::disk::Steady;
+use crate::input::Input;
+
+/// Bytes of an entry.
+const ENTRY: u64 = 8;
+
+/// Bytes of entries that are read at once.
+const BLOCK: usize = 8 << 10;
+
+const PRESENT: u64 = 1 << 63;
+const SWAPPED: u64 = 1 << 62;
+const FRAME: u64 = (1 << 55) - 1;
+
+/// The first address of the kernel's half.
+const KERNEL: u64 = 1 << 63;
+
+const REMEDY: &str =
+    "save it again: examples/placement/pagemap.py PID FILE writes both files (docs/placement.md)";
+
+/// `PageRange` is a range of consecutive pages.
+#[derive(Clone, Copy, Debug)]
+struct PageRange {
+    /// Number of the first page.
+    first: u64,
+    pages: u64,
+}
+
+/// What a file of maps says.
+struct MapsFile {
+    path: String,
+    /// Bytes of a page: the same for all ranges, which are kept as numbers of pages.
+    page: u64,
+    ranges: Vec<PageRange>,
+    /// Pages of the kernel's half.
+    kernels: u64,
+}
+
+/// The file beside a raw pagemap that says which pages its entries are of, if it is there.
+pub(crate) fn maps_beside(path: &str) -> Option<String> {
+    let maps = format!("{path}.maps");
+    Path::new(&maps).exists().then_some(maps)
+}
+
+/// Reads a raw pagemap and the maps beside it.
+///
+/// # Errors
+/// One of them cannot be read; a line of the maps is no range; the length fits neither form; no page is in memory, or
+/// the kernel told the frame of none.
+pub(crate) fn read(path: &str, maps: &str) -> Result<Placements> {
+    let maps = MapsFile::read(maps)?;
+    let mut pages = PagemapEntries { path: path.to_owned(), page: maps.page, ..PagemapEntries::default() };
+    let bytes = std::fs::metadata(path).map(|file| file.len()).unwrap_or(0);
+    if bytes > maps.with_the_kernels() && bytes >= maps.in_place() {
+        pages.take_in_place(&maps)?;
+    } else {
+        pages.take_together(&maps)?;
+    }
+    pages.finish()
+}
+
+impl MapsFile {
+    fn read(path: &str) -> Result<Self> {
+        let mut maps = Self { path: path.to_owned(), page: USUAL_PAGE, ranges: Vec::new(), kernels: 0 };
+        let mut text = BufReader::new(Input::open(path)?);
+        let mut line = Vec::new();
+        for number in 1_u64.. {
+            next_line(&mut text, &mut line)?;
+            if line.is_empty() {
+                break;
+            }
+            maps.line(&line).map_err(|rule| {
+                let shown: String = String::from_utf8_lossy(&line).trim().chars().take(60).collect();
+                Problem::request(&format!("{shown:?}"), &format!("{path}: line {number}"), &rule, REMEDY)
+            })?;
+        }
+        Ok(maps)
+    }
+
+    fn line(&mut self, line: &[u8]) -> std::result::Result<(), String> {
+        if is_too_long(line) {
+            return Err(LONG_RULE.into());
+        }
+        let text = line.split(|&byte| byte == b'#').next().unwrap_or_default();
+        let mut fields = text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+        let Some(range) = fields.next() else { return Ok(()) };
+        // A field that is no UTF-8 is neither a range nor a size.
+        let utf8 = |field| std::str::from_utf8(field).unwrap_or_default();
+        let range = utf8(range);
+        if range == "page_size" {
+            if !self.ranges.is_empty() || self.kernels > 0 {
+                return Err("page_size stands before the first range, and holds for all of them".into());
+            }
+            let size = fields.next().and_then(|size| utf8(size).parse().ok());
+            self.page = size.filter(|size: &u64| size.is_power_of_two()).ok_or(PAGE_RULE)?;
+            return Ok(());
+        }
+        let ends =
+            range.split_once('-').and_then(|(start, end)| Some((hexadecimal(start)?, hexadecimal(end)?)));
+        let (start, end) =
+            ends.ok_or("a line of the maps begins with START-END, two hexadecimal addresses")?;
+        if start >= end || !start.is_multiple_of(self.page) || !end.is_multiple_of(self.page) {
+            return Err(format!("a range is of one or more whole pages, here of {} bytes", self.page));
+        }
+        let pages = (end - start) / self.page;
+        if start < KERNEL {
+            self.ranges.push(PageRange { first: start / self.page, pages });
+        } else {
+            self.kernels = self.kernels.saturating_add(pages);
+        }
+        Ok(())
+    }
+
+    /// The length of a file with the ranges one behind the other.
+    fn together(&self) -> u64 {
+        let pages = self.ranges.iter().fold(0, |sum: u64, range| sum.saturating_add(range.pages));
+        pages.saturating_mul(ENTRY)
+    }
+
+    /// The same where the kernel's half has entries, too.
+    fn with_the_kernels(&self) -> u64 {
+        self.together().saturating_add(self.kernels.saturating_mul(ENTRY))
+    }
+
+    /// The least length of a file with every entry in its place.
+    fn in_place(&self) -> u64 {
+        self.ranges.iter().map(|range| (range.first + range.pages).saturating_mul(ENTRY)).max().unwrap_or(0)
+    }
+}
+
+/// `PagemapEntries` holds the pages whose entries were read.
+#[derive(Default)]
+struct PagemapEntries {
+    path: String,
+    page: u64,
+    spans: Vec<Span>,
+    /// In memory, and in a frame whose number is 0.
+    in_frame_0: u64,
+}
+
+impl PagemapEntries {
+    fn take_together(&mut self, maps: &MapsFile) -> Result<()> {
+        let mut input = Input::open(&self.path)?;
+        let mut bytes = 0;
+        for range in &maps.ranges {
+            bytes += self.take(range, &mut |block| input.fill(block))?;
+        }
+        let mut rest = vec![0; BLOCK];
+        loop {
+            match input.fill(&mut rest)? {
+                0 => break,
+                more => bytes += more as u64,
+            }
+        }
+        if bytes == maps.together() || bytes == maps.with_the_kernels() {
+            return Ok(());
+        }
+        let (entries, first, last) = (maps.together() / ENTRY, maps.together(), maps.in_place());
+        Err(Problem::request(
+            &format!("{bytes} bytes"),
+            &self.path,
+            &format!(
+                "{} names {entries} pages of {} bytes: a raw pagemap of them has {first} bytes, or, with every entry in its place, {last} and more",
+                maps.path, maps.page
+            ),
+            REMEDY,
+        ))
+    }
+
+    fn take_in_place(&mut self, maps: &MapsFile) -> Result<()> {
+        let unreadable = |path: &str, error: &std::io::Error| {
+            let rule = format!("cannot be read ({error})");
+            Problem::request(path, "", &rule, "check the path and the disk")
+        };
+        let path = self.path.clone();
+        let file = File::open(&path).and_then(Steady::new).map_err(|error| unreadable(&path, &error))?;
+        for range in &maps.ranges {
+            let mut at = range.first * ENTRY;
+            let mut fill = |block: &mut [u8]| {
+                file.read_exact_at(block, at).map_err(|error| unreadable(&path, &error))?;
+                at += block.len() as u64;
+                Ok(block.len())
+            };
+            self.take(range, &mut fill)?;
+        }
+        file.check(&path)
+    }
+
+    /// Takes a range's entries, as far as there are any; how many bytes were read.
+    fn take(&mut self, range: &PageRange, fill: &mut dyn FnMut(&mut [u8]) -> Result<usize>) -> Result<u64> {
+        let mut block = [0; BLOCK];
+        let (mut page, mut left, mut bytes) = (range.first, range.pages, 0);
+        while left > 0 {
+            let wanted = left.min(BLOCK as u64 / ENTRY);
+            let filled = fill(&mut block[..(wanted * ENTRY) as usize])?;
+            for entry in block[..filled].chunks_exact(ENTRY as usize) {
+                let entry = u64::from_le_bytes(entry.try_into().expect("eight bytes"));
+                self.entry(page, entry)?;
+                page += 1;
+            }
+            bytes += filled as u64;
+            left -= wanted;
+            if (filled as u64) < wanted * ENTRY {
+                break;
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn entry(&mut self, page: u64, entry: u64) -> Result<()> {
+        if entry & (PRESENT | SWAPPED) != PRESENT {
+            return Ok(());
+        }
+        let (frame, bytes) = (entry & FRAME, self.page);
+        self.in_frame_0 += u64::from(frame == 0);
+        // No more than the end of its range, which is a multiple of these bytes.
+        let virtual_address = page * bytes;
+        let physical_address =
+            frame.checked_mul(bytes).filter(|start| start.checked_add(bytes - 1).is_some());
+        let Some(physical_address) = physical_address else {
+            return Err(Problem::request(
+                &format!("{entry:#018x}"),
+                &format!("{}: the entry of {virtual_address:#x}", self.path),
+                "a frame ends within 64 bits",
+                REMEDY,
+            ));
+        };
+        match self.spans.last_mut() {
+            Some(last)
+                if last.virtual_address + last.bytes == virtual_address
+                    && last.physical_address.checked_add(last.bytes) == Some(physical_address) =>
+            {
+                last.bytes += bytes;
+            }
+            _ => self.spans.push(Span { asid: 0, virtual_address, physical_address, bytes }),
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Placements> {
+        if self.spans.is_empty() {
+            return Err(Problem::request(
+                "no page in memory",
+                &self.path,
+                "a map names at least one page",
+                "save it while the program runs, and with the maps of the same moment",
+            ));
+        }
+        if self.spans.iter().all(|span| span.physical_address == 0) {
+            return Err(Problem::request(
+                &format!("{} pages, all of them in frame 0", self.in_frame_0),
+                &self.path,
+                "the kernel tells frames only to who has CAP_SYS_ADMIN, and frame 0 to all others",
+                "save the pagemap as root",
+            ));
+        }
+        Ok(Placements::of_map(self.spans))
+    }
+}

@@ -1,0 +1,347 @@
+//! Reading a trace file, row group by row group.
+//!
+//! A file of ours: the bytes of a row group are read, summed, compared with the footer's checksum, and only then
+//! decoded, from memory. A file of another program (Polars, pyarrow) has no checksums: its pages' headers are
+//! compared with its footer (`page_headers.rs`), and it is decoded as it is read. Both kinds of file are opened
+//! once, and a change of the file is noticed (`steady.rs`). Memory does not grow with the file but by the metadata of its
+//! row groups, which the decoder keeps (432 B for each column of each row group, `tests/foreign.rs`), unless
+//! another program made a file of few, huge pages.
+
+use std::fs::File;
+use std::path::Path;
+
+use arrow::record_batch::RecordBatch;
+use binhop_base::{Problem, Result};
+use bytes::{Buf, Bytes, buf::Reader};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::bounds::check_ops;
+use crate::disk::{FileIdentity, Steady};
+use crate::event::EventBatch;
+use crate::input::open::{RAISE_THE_LIMIT, TOO_MANY_OPEN};
+use crate::parquet_file::page_headers;
+use crate::parquet_file::{damaged, guarded};
+use crate::source::Failure;
+use crate::source::{Meta, Source};
+use crate::totals::Totals;
+use crate::trace_file::footer::{Footer, Promises, byte_range, digits};
+
+/// Rows in a batch: large enough to hide what a batch costs, small enough for its columns (17 bytes a row) to stay
+/// in a level-2 cache until they are used.
+const BATCH_ROWS: usize = 1 << 15;
+
+/// What a trace file is, apart from its events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FileFacts {
+    /// As it was opened.
+    pub path: String,
+    /// Size of the file.
+    pub bytes: u64,
+    /// Number of events.
+    pub rows: u64,
+    /// Number of row groups.
+    pub row_groups: usize,
+    /// The program that wrote it.
+    pub created_by: Option<String>,
+    /// What the file promises, if binhop wrote it. `None`: another program's file, without checksums.
+    pub checks: Option<Checks>,
+}
+
+/// What a file of ours promises about its events. The reader checks the bytes; `inspect` and `lint` these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Checks {
+    /// References, instructions, rows by operation.
+    pub totals: Totals,
+    /// Hash of the events, 16 hexadecimal digits.
+    pub content_hash: String,
+}
+
+/// A promise that the events do not keep.
+pub(crate) struct Broken {
+    /// What the events amount to.
+    pub(crate) found: String,
+    /// What the file says.
+    pub(crate) promised: String,
+}
+
+impl Checks {
+    /// Whether totals and hash of the events differ from what the file says, and how.
+    pub(crate) fn broken_by(&self, totals: &Totals, content_hash: u64) -> Option<Broken> {
+        if self.totals != *totals {
+            let show = |t: &Totals| {
+                format!("{} rows, {} references, {} instructions", t.rows(), t.references, t.instructions)
+            };
+            let promised = format!("the file says {}", show(&self.totals));
+            return Some(Broken { found: show(totals), promised });
+        }
+        let found = digits(content_hash);
+        let promised = format!("the file says that its content hash is {}", self.content_hash);
+        (found != self.content_hash).then_some(Broken { found, promised })
+    }
+}
+
+/// A trace file as a [`Source`].
+pub struct TraceReader {
+    place: String,
+    file: Steady,
+    footer: Footer,
+    arrow: ArrowReaderMetadata,
+    facts: FileFacts,
+    /// The next row group to start.
+    next: usize,
+    /// The row group being decoded, and the number of its first row.
+    current: Option<(ParquetRecordBatchReader, u64)>,
+    /// Rows handed out.
+    rows: u64,
+    failed: Failure,
+}
+
+impl TraceReader {
+    /// Opens a file and checks its footer and columns; the row groups are checked as they are read.
+    ///
+    /// # Errors
+    /// No such file, not Parquet, damaged, of another schema version, with columns missing or of other types.
+    pub fn open(path: &Path) -> Result<Self> {
+        let place = path.display().to_string();
+        let unreadable = |error: std::io::Error| {
+            let remedy = if error.raw_os_error() == Some(TOO_MANY_OPEN) {
+                RAISE_THE_LIMIT
+            } else {
+                "check the path and its permissions"
+            };
+            Problem::request(&error.to_string(), &place, "the trace cannot be read", remedy)
+        };
+        let kind = std::fs::metadata(path).map_err(unreadable)?;
+        if kind.is_dir() {
+            return Err(Problem::request("a directory", &place, "a trace is a file", "name a file"));
+        }
+        if !kind.is_file() {
+            let rule = "a Parquet file is read from its end, which a pipe or device does not have";
+            return Err(Problem::request(
+                "not a regular file",
+                &place,
+                rule,
+                "save the trace to a file first",
+            ));
+        }
+        let mut file = File::open(path).map_err(unreadable)?;
+        let footer = Footer::read(&mut file, path)?;
+        // An Arrow schema that another program stored says nothing the columns' Parquet types do not.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let arrow = guarded(&place, || ArrowReaderMetadata::try_new(footer.parquet.clone(), options))?;
+        EventBatch::from_record_batch(&RecordBatch::new_empty(arrow.schema().clone()), &place)?;
+        let facts = facts(&place, &footer)?;
+        let file = Steady::new(file).map_err(unreadable)?;
+        if file.bytes() != footer.bytes {
+            file.check(&place)?;
+            return Err(damaged(
+                &format!("{} bytes", file.bytes()),
+                &place,
+                "the file grew while it was opened",
+            ));
+        }
+        Ok(Self {
+            place,
+            file,
+            footer,
+            arrow,
+            facts,
+            next: 0,
+            current: None,
+            rows: 0,
+            failed: Failure::default(),
+        })
+    }
+
+    /// What the file is.
+    #[must_use]
+    pub fn facts(&self) -> &FileFacts {
+        &self.facts
+    }
+
+    /// Returns the identity of the file and of its state.
+    #[must_use]
+    pub fn identity(&self) -> &FileIdentity {
+        self.file.identity()
+    }
+
+    /// Starts the next row group; `false` at the end.
+    fn start_row_group(&mut self) -> Result<bool> {
+        let index = self.next;
+        if index == self.facts.row_groups {
+            return Ok(false);
+        }
+        let place = self.place_of(index);
+        let mut columns = vec!["op", "addr", "size", "count", "arg0", "arg1"];
+        let decoder = if let Some(own) = &self.footer.own {
+            let row_group = &own.row_groups[index];
+            columns.retain(|&name| {
+                !(name == "arg0" && row_group.arg0 == 0 || name == "arg1" && row_group.arg1 == 0)
+            });
+            let bytes = read_checked(&self.file, &self.footer, own, index, &place)?;
+            decoder(bytes, &self.arrow, index, &columns, &place)?
+        } else {
+            let checked = page_headers::check(&self.file, &self.footer.parquet, index, &columns, &place);
+            self.file.check(&self.place)?;
+            checked?;
+            decoder(self.file.clone(), &self.arrow, index, &columns, &place)?
+        };
+        self.current = Some((decoder, self.rows));
+        self.next += 1;
+        Ok(true)
+    }
+
+    fn place_of(&self, row_group: usize) -> String {
+        format!("{}: row group {row_group}", self.place)
+    }
+
+    /// Decodes the next batch.
+    fn advance(&mut self) -> Result<Option<EventBatch>> {
+        loop {
+            if self.current.is_none() && !self.start_row_group()? {
+                return Ok(None);
+            }
+            let index = self.next - 1;
+            let place = self.place_of(index);
+            let (decoder, first_row) = self.current.as_mut().expect("a row group was started");
+            let first_row = *first_row;
+            let step = guarded(&place, || decoder.next().transpose().map_err(ParquetError::from));
+            if self.footer.own.is_none() {
+                self.file.check(&self.place)?;
+            }
+            let step = step?;
+            let promised = self.footer.parquet.row_group(index).num_rows() as u64;
+            let read = self.rows - first_row + step.as_ref().map_or(0, |batch| batch.num_rows() as u64);
+            if read > promised || step.is_none() && read < promised {
+                let rule = format!("the footer says it has {promised} rows");
+                return Err(damaged(&format!("{read} rows"), &place, &rule));
+            }
+            let Some(batch) = step else {
+                self.current = None;
+                continue;
+            };
+            let batch = EventBatch::from_record_batch(&batch, &format!("{place}: from row {}", self.rows))?;
+            check_ops(&batch, self.rows, &place)?;
+            self.rows += batch.len() as u64;
+            return Ok(Some(batch));
+        }
+    }
+}
+
+impl Source for TraceReader {
+    fn name(&self) -> &str {
+        &self.place
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.footer.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        Failure::stays(self, |source| &mut source.failed, Self::advance)
+    }
+}
+
+fn facts(place: &str, footer: &Footer) -> Result<FileFacts> {
+    let parquet = &footer.parquet;
+    let mut rows = 0u64;
+    for (index, row_group) in parquet.row_groups().iter().enumerate() {
+        let more = u64::try_from(row_group.num_rows()).ok().and_then(|more| rows.checked_add(more));
+        rows = more.ok_or_else(|| {
+            damaged(
+                &row_group.num_rows().to_string(),
+                &format!("{place}: row group {index}"),
+                "a number of rows is not negative",
+            )
+        })?;
+    }
+    let checks = footer
+        .own
+        .as_ref()
+        .map(|own| Checks { totals: own.totals.clone(), content_hash: digits(own.content) });
+    Ok(FileFacts {
+        path: place.to_owned(),
+        bytes: footer.bytes,
+        rows,
+        row_groups: parquet.num_row_groups(),
+        created_by: parquet.file_metadata().created_by().map(str::to_owned),
+        checks,
+    })
+}
+
+fn read_checked(
+    file: &Steady,
+    footer: &Footer,
+    own: &Promises,
+    index: usize,
+    place: &str,
+) -> Result<RowGroupBytes> {
+    let (start, end) = byte_range(&footer.parquet, index);
+    let mut bytes = vec![0; (end - start) as usize];
+    let read = file.read_exact_at(&mut bytes, start);
+    file.check(place)?;
+    read.map_err(|error| Problem::request(&error.to_string(), place, "it cannot be read", "check the disk"))?;
+    let (found, stored) = (digits(xxh3_64(&bytes)), &own.row_groups[index].xxh3);
+    if found != *stored {
+        let rows = footer.parquet.row_group(index).num_rows();
+        let place = format!("{place} ({rows} rows, bytes {start} to {end})");
+        return Err(damaged(&found, &place, &format!("its checksum is {stored}")));
+    }
+    Ok(RowGroupBytes { start, bytes: bytes.into() })
+}
+
+fn decoder<R: ChunkReader + 'static>(
+    bytes: R,
+    arrow: &ArrowReaderMetadata,
+    index: usize,
+    columns: &[&str],
+    place: &str,
+) -> Result<ParquetRecordBatchReader> {
+    // A batch has room for no more rows than the file has, because a file may have very many, very small row
+    // groups.
+    let rows = usize::try_from(arrow.metadata().row_group(index).num_rows()).unwrap_or(0);
+    let mask = ProjectionMask::columns(arrow.parquet_schema(), columns.iter().copied());
+    guarded(place, || {
+        ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, arrow.clone())
+            .with_row_groups(vec![index])
+            .with_projection(mask)
+            .with_batch_size(rows.clamp(1, BATCH_ROWS))
+            .build()
+    })
+}
+
+/// The bytes of one row group, under the addresses they have in the file.
+struct RowGroupBytes {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Length for RowGroupBytes {
+    fn len(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+impl ChunkReader for RowGroupBytes {
+    type T = Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> std::result::Result<Self::T, ParquetError> {
+        Ok(self.get_bytes(start, (self.len().saturating_sub(start)) as usize)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> std::result::Result<Bytes, ParquetError> {
+        let from = start.checked_sub(self.start).map(|from| from as usize);
+        let range = from.and_then(|from| Some(from..from.checked_add(length)?));
+        match range.filter(|range| range.end <= self.bytes.len()) {
+            Some(range) => Ok(self.bytes.slice(range)),
+            None => Err(ParquetError::EOF(format!("{length} bytes at {start} lie outside the row group"))),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The first references of a trace: the meaning of a length, in every command.
+//!
+//! **Rule.** A row lies at the position of its last reference, counted from 0. A row without a reference (a
+//! switch, a mapping) lies at the position of the last reference before it. A length of N keeps the rows at
+//! positions below N. The trace ends before the row that would exceed N references, and events before that
+//! row stay, however the trace is cut into batches.
+//!
+//! **Runs.** A trace does not record where the instructions of a run begin. So a run that would exceed the
+//! length is left out as a whole, and up to its count − 1 references fewer than N are read. One kind of run
+//! can be split exactly, and is: a run of n instructions in n bytes, or in 0 bytes (which count as one byte),
+//! has instructions of one byte each.
+
+use binhop_base::Result;
+
+use super::part::push;
+use crate::event::{Event, EventBatch, EventBuilder, Op};
+use crate::source::{Meta, Source};
+
+/// `Limit` counts references down to 0 and cuts batches there, by the rule at the top of this file.
+#[derive(Clone, Debug)]
+pub struct Limit {
+    left: u64,
+    ended: bool,
+}
+
+impl Limit {
+    /// Makes a limit that keeps the first `length` references.
+    #[must_use]
+    pub fn new(length: u64) -> Self {
+        Self { left: length, ended: false }
+    }
+
+    /// Returns the number of references that may still be kept.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Returns whether a row has exceeded the length. No row after it is kept.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Returns the part of the next batch that is kept; `None` if none of its rows is kept.
+    pub fn take(&mut self, batch: EventBatch) -> Option<EventBatch> {
+        if self.ended {
+            return None;
+        }
+        let all: u64 = (0..batch.len()).map(|row| references(&batch, row)).sum();
+        if all <= self.left {
+            self.left -= all;
+            return Some(batch);
+        }
+        self.ended = true;
+        let mut row = 0;
+        while references(&batch, row) <= self.left {
+            self.left -= references(&batch, row);
+            row += 1;
+        }
+        let whole = batch.slice(0, row);
+        let Some((first, _)) = split(&Event::of(&batch, row), self.left) else {
+            return (row > 0).then_some(whole);
+        };
+        self.left = 0;
+        let mut cut = EventBuilder::with_capacity(row + 1);
+        cut.append(&whole);
+        push(&mut cut, &first);
+        Some(cut.finish())
+    }
+}
+
+/// Returns the number of references in a row. A row with an unknown code has none; the code that reads the
+/// row refuses it.
+#[inline]
+fn references(batch: &EventBatch, row: usize) -> u64 {
+    match batch.op()[row] {
+        op if op == Op::Fetch as u8 => batch.count()[row].into(),
+        op => u64::from(op <= Op::Modify as u8),
+    }
+}
+
+/// Splits a run into its first `at` instructions and the rest, if both are known exactly and neither is
+/// empty.
+pub(super) fn split(run: &Event, at: u64) -> Option<(Event, Event)> {
+    let bytewise = run.size == 0 || run.size == run.count;
+    if run.op != Op::Fetch || !bytewise || at == 0 || at >= run.count.into() {
+        return None;
+    }
+    let count = at as u32;
+    let bytes = count.min(run.size);
+    let first = Event { size: bytes, count, ..*run };
+    let addr = run.addr.checked_add(bytes.into())?;
+    Some((first, Event { addr, size: run.size - bytes, count: run.count - count, ..*run }))
+}
+
+/// Keeps the first `length` references of a source; all of them if there is no length.
+#[must_use]
+pub fn head(source: Box<dyn Source>, length: Option<u64>) -> Box<dyn Source> {
+    match length {
+        None => source,
+        Some(length) => Box::new(HeadSource { source, limit: Limit::new(length) }),
+    }
+}
+
+struct HeadSource {
+    source: Box<dyn Source>,
+    limit: Limit,
+}
+
+impl Source for HeadSource {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn meta(&self) -> &Meta {
+        self.source.meta()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if self.limit.has_ended() {
+            return Ok(None);
+        }
+        Ok(self.source.next_batch()?.and_then(|batch| self.limit.take(batch)))
+    }
+}

@@ -1,0 +1,228 @@
+//! Traces one after the other.
+//!
+//! Each trace's processes are processes of their own: an asid that an earlier trace used is renumbered, to the next that
+//! none has used, so no process of one trace sees pages of another's. Segments are renumbered likewise, but for those
+//! of the same file and kind, which are one segment: a library mapped in two traces is shared memory. Ids of files are
+//! joined by path. At a seam the kernel is left and the first address space of the next trace is switched to, with the
+//! cause `exit`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use binhop_base::{Problem, Result};
+
+use super::part::push;
+use crate::bounds::check_rows;
+use crate::event::{Cause, Event, EventBatch, EventBuilder, Op};
+use crate::source::Failure;
+use crate::source::{Meta, SegmentMeta, Source};
+
+/// Several traces as one.
+pub struct Joined {
+    sources: std::vec::IntoIter<Box<dyn Source>>,
+    current: Box<dyn Source>,
+    name: String,
+    meta: Meta,
+    asids: Renumbering,
+    segments: Renumbering,
+    files: Renumbering,
+    kernel: u32,
+    /// Rows of the current trace so far.
+    row: u64,
+    first: bool,
+    failed: Failure,
+}
+
+/// `Renumbering` holds the numbers of one trace, and those that the joined trace has for them.
+#[derive(Default)]
+struct Renumbering {
+    used: BTreeSet<u64>,
+    /// Of the current trace.
+    new: BTreeMap<u64, u64>,
+}
+
+impl Renumbering {
+    /// What a number becomes: itself, unless an earlier trace has it.
+    fn of(&mut self, old: u64) -> u64 {
+        if let Some(&known) = self.new.get(&old) {
+            return known;
+        }
+        let mut new = old;
+        if self.used.contains(&new) {
+            new = self.used.last().map_or(0, |last| last.saturating_add(1));
+        }
+        self.put(old, new);
+        new
+    }
+
+    fn put(&mut self, old: u64, new: u64) {
+        self.used.insert(new);
+        self.new.insert(old, new);
+    }
+}
+
+impl Joined {
+    /// The traces, in this order.
+    ///
+    /// # Errors
+    /// There is none; their page sizes differ.
+    pub fn new(sources: Vec<Box<dyn Source>>) -> Result<Self> {
+        let sizes: BTreeSet<u64> = sources.iter().filter_map(|source| source.meta().page_size).collect();
+        if sizes.len() > 1 {
+            let found: Vec<String> = sizes.iter().map(u64::to_string).collect();
+            return Err(Problem::request(
+                &found.join(", "),
+                "page size",
+                "traces that are joined have pages of one size: their mappings count pages",
+                "join those of one machine",
+            ));
+        }
+        let name = sources.iter().map(|source| source.name()).collect::<Vec<_>>().join(" + ");
+        let mut sources = sources.into_iter();
+        let Some(current) = sources.next() else {
+            return Err(Problem::request("none", "traces", "there must be one", "name a file"));
+        };
+        let mut joined = Self {
+            sources,
+            current,
+            name,
+            meta: Meta::default(),
+            asids: Renumbering::default(),
+            segments: Renumbering::default(),
+            files: Renumbering::default(),
+            kernel: 0,
+            row: 0,
+            first: true,
+            failed: Failure::default(),
+        };
+        joined.meta = joined.current.meta().clone();
+        joined.adopt();
+        Ok(joined)
+    }
+
+    /// Takes over what is known about the current trace. The same facts again change nothing.
+    fn adopt(&mut self) {
+        let theirs = self.current.meta().clone();
+        let ours = &mut self.meta;
+        ours.page_size = ours.page_size.or(theirs.page_size);
+        if ours.sizes != theirs.sizes {
+            let assumed =
+                [&ours.sizes, &theirs.sizes].iter().any(|sizes| sizes.as_deref() == Some("assumed"));
+            ours.sizes = assumed.then(|| "assumed".to_owned());
+        }
+        for (joined, other) in [(&mut ours.recorder, theirs.recorder), (&mut ours.command, theirs.command)] {
+            match (&mut *joined, other) {
+                (Some(known), Some(other)) if !known.split("; ").any(|part| part == other) => {
+                    *known = format!("{known}; {other}");
+                }
+                (none @ None, other) => *none = other,
+                _ => {}
+            }
+        }
+        for (asid, process) in theirs.processes {
+            let asid = self.asids.of(u64::from(asid));
+            if let Ok(asid) = u32::try_from(asid) {
+                let parent =
+                    process.parent.and_then(|parent| u32::try_from(self.asids.of(parent.into())).ok());
+                self.meta.processes.insert(asid, crate::source::ProcessMeta { parent, ..process });
+            }
+        }
+        for (number, segment) in theirs.segments {
+            let same = |known: &SegmentMeta| segment.file.is_some() && *known == segment;
+            let shared = self.meta.segments.iter().find(|(_, known)| same(known)).map(|(&number, _)| number);
+            match shared.filter(|_| !self.segments.new.contains_key(&number)) {
+                Some(shared) => self.segments.put(number, shared),
+                None => drop(self.segments.of(number)),
+            }
+            self.meta.segments.insert(self.segments.of(number), segment);
+        }
+        for (number, path) in theirs.files {
+            let shared = self.meta.files.iter().find(|(_, known)| **known == path).map(|(&number, _)| number);
+            if let Some(shared) = shared.filter(|_| !self.files.new.contains_key(&number)) {
+                self.files.put(number, shared);
+            }
+            self.meta.files.insert(self.files.of(number), path);
+        }
+    }
+
+    /// Goes on to the next trace, if there is one.
+    fn advance(&mut self) -> bool {
+        self.adopt(); // an importer knows all at its end only
+        let Some(next) = self.sources.next() else { return false };
+        self.current = next;
+        for numbers in [&mut self.asids, &mut self.segments, &mut self.files] {
+            numbers.new.clear();
+        }
+        self.row = 0;
+        self.first = false;
+        self.adopt();
+        true
+    }
+
+    /// The batch in the joined trace's numbers.
+    fn renumbered(&mut self, batch: &EventBatch) -> EventBatch {
+        let mut out = EventBuilder::with_capacity(batch.len() + 8);
+        if self.row == 0 && !self.first {
+            for _ in 0..std::mem::take(&mut self.kernel) {
+                out.push(Op::KernelLeave, 0, 0, 0);
+            }
+            if batch.op()[0] != Op::Switch as u8 {
+                let asid = self.asids.of(0); // a trace begins in address space 0
+                out.push_args(Op::Switch, asid, 0, 0, [Some(Cause::Exit as u64), None]);
+            }
+        }
+        for row in 0..batch.len() {
+            let mut event = Event::of(batch, row);
+            match event.op {
+                Op::Switch | Op::Exec | Op::Exit => event.addr = self.asids.of(event.addr),
+                Op::Fork => {
+                    event.addr = self.asids.of(event.addr);
+                    event.arg0 = event.arg0.map(|parent| self.asids.of(parent));
+                }
+                Op::Map => event.arg0 = event.arg0.map(|segment| self.segments.of(segment)),
+                Op::Syscall => event.arg0 = event.arg0.map(|file| self.files.of(file)),
+                Op::KernelEnter => self.kernel += 1,
+                Op::KernelLeave => self.kernel = self.kernel.saturating_sub(1),
+                _ => {}
+            }
+            push(&mut out, &event);
+        }
+        // Whoever runs without a switch is address space 0.
+        if self.row == 0 && self.first {
+            self.asids.of(0);
+        }
+        out.finish()
+    }
+}
+
+impl Joined {
+    /// Reads the next batch with rows, of the next trace if one has ended.
+    fn read_on(&mut self) -> Result<Option<EventBatch>> {
+        loop {
+            match self.current.next_batch()? {
+                Some(batch) if batch.is_empty() => {}
+                Some(batch) => {
+                    check_rows(&batch, self.row, self.current.name())?;
+                    let out = self.renumbered(&batch);
+                    self.row += batch.len() as u64;
+                    return Ok(Some(out));
+                }
+                None if self.advance() => {}
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Source for Joined {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        Failure::stays(self, |source| &mut source.failed, Self::read_on)
+    }
+}
