@@ -122,7 +122,8 @@ pub(crate) fn check_ops(batch: &EventBatch, first_row: u64, place: &str) -> Resu
     if Op::from_code(largest).is_some() {
         return Ok(()); // codes are dense from 0
     }
-    let row = batch.op().iter().position(|&op| Op::from_code(op).is_none()).expect("the largest is one");
+    let row =
+        batch.op().iter().position(|&op| Op::from_code(op).is_none()).expect("the largest code is unknown");
     Err(unknown_op(batch.op()[row], place, first_row + row as u64))
 }
 
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_hold_each_row_once_and_end_at_the_first_that_exceeds() {
+    fn chunks_hold_each_row_once_and_end_before_the_first_row_that_exceeds_a_bound() {
         for (rows, broken) in [
             (0, None),
             (1, Some(0)),
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_may_be_as_large_as_the_bound_and_no_larger() {
+    fn a_reference_may_be_as_large_as_its_bound_and_no_larger() {
         const MOST: u32 = LARGEST_REFERENCE;
         for op in [Op::Fetch, Op::Load, Op::Store, Op::Modify] {
             assert_eq!(broken(&[(op, MOST, 1)]), None);

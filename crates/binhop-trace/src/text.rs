@@ -1,4 +1,4 @@
-//! Events as text: one line each, for eyes and grep, and for `binhop import --format text`.
+//! `text` writes events as lines of text, for readers, grep, and `binhop import --format text`.
 //!
 //! ```text
 //! # meta {"page_size":4096}
@@ -8,11 +8,11 @@
 //! map 0x7f0000000000 pages=12 flags=r-x segment=5 offset=0x1000
 //! ```
 //!
-//! A line is the operation's name, then its columns under the names that this operation gives them (`SHAPES`); an
-//! address stands without a name. A column that has its usual value (0; 1 for the count of a load, store or
-//! modify) is left out, one that the operation gives no meaning is called as in the file. Numbers are decimal, or
-//! hexadecimal behind `0x`. Lines that begin with `#` are comments, but for `# meta`, behind which stands a part of the
-//! metadata as JSON.
+//! A line holds the name of the operation, then its columns under the names that the operation gives them (`SHAPES`).
+//! An address stands without a name. A column is left out if it has its usual value: 0, or 1 for the count of a load,
+//! store or modify. A column that has no meaning for the operation is called as in the file. Numbers are decimal, or
+//! hexadecimal behind `0x`. Lines that begin with `#` are comments, but `# meta` introduces a part of the metadata
+//! as JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -24,10 +24,10 @@ use crate::bounds::check_ops;
 use crate::event::{Cause, Event, Op, map_flags};
 use crate::source::{Meta, Source};
 
-/// How a column is shown.
+/// `Style` says how a column is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Hexadecimal, without a name: the address.
+    /// The address: hexadecimal, without a name.
     Address,
     Hex,
     Decimal,
@@ -35,10 +35,10 @@ pub(crate) enum Style {
     Cause,
 }
 
-/// A column's name in the lines of an operation, and how it is shown.
+/// The name of a column in the lines of an operation, and its style.
 pub(crate) type Shown = (&'static str, Style);
 
-/// What an operation's columns are called: addr, size, count, arg0, arg1.
+/// `LineShape` names the columns of an operation: addr, size, count, arg0, arg1.
 #[derive(Debug)]
 pub(crate) struct LineShape {
     op: Op,
@@ -61,7 +61,7 @@ const fn shape(op: Op, columns: [Shown; 5]) -> LineShape {
     LineShape { op, columns, count: matches!(op, Op::Load | Op::Store | Op::Modify) as u32 }
 }
 
-/// The names of the columns, by operation in order of codes. What each means: [`Op::meaning`].
+/// The shape of each operation, in order of codes. [`Op::meaning`] says what the columns mean.
 pub(crate) const SHAPES: &[LineShape] = &[
     shape(Op::Fetch, [AT, SIZE, COUNT, ARG0, ARG1]),
     shape(Op::Load, [AT, SIZE, COUNT, ARG0, ARG1]),
@@ -89,7 +89,7 @@ pub(crate) const SHAPES: &[LineShape] = &[
     shape(Op::KernelLeave, [("addr", Style::Hex), SIZE, COUNT, ARG0, ARG1]),
 ];
 
-/// What a line of this operation looks like: every column under its name, and what stands for its value.
+/// Returns a template of the lines of an operation: each column with a placeholder for its value.
 #[must_use]
 pub fn line_of(op: Op) -> String {
     let shown = |&(name, style): &Shown| match style {
@@ -114,20 +114,20 @@ pub const MAP_FLAGS: [(u32, char, &str, bool); 5] = [
     (map_flags::GROWS, 'g', "grows", false),
 ];
 
-/// How lines look.
+/// `LineFormat` is the format of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineFormat {
-    /// As described at the top of this file.
+    /// Text, as the top of this file describes.
     Text,
-    /// One JSON object each, of the columns as they are.
+    /// One JSON object for each event, with the columns as they are in the file.
     Json,
 }
 
-/// Writes a source's events, line by line; with the metadata as far as they are known at the start, if asked.
-/// A reader that goes away ends it: that is no error.
+/// Writes the events of a source, line by line. If `meta` is set, the metadata known at the start come first.
+/// A closed pipe ends the writing, and is no error.
 ///
 /// # Errors
-/// The source's; `failed` makes one of what the writer says.
+/// The source fails, or the writer does. `failed` makes a problem of the writer's error.
 pub fn write(
     source: &mut dyn Source,
     lines: LineFormat,
@@ -171,9 +171,8 @@ pub fn write(
     }
 }
 
-/// Returns the metadata in short lines: first single values, then each process, segment and file. Names and
-/// commands in it may hold any character, so steering characters are escaped in the form that JSON reads
-/// back.
+/// Writes the metadata in short lines: first single values, then each process, segment and file. Names and
+/// commands may hold any character, so control characters are escaped in the form that JSON reads back.
 fn put_meta(text: &mut String, meta: &Meta) {
     let serde_json::Value::Object(all) = serde_json::to_value(meta).expect("metadata has string keys only")
     else {
@@ -200,7 +199,7 @@ fn put_meta(text: &mut String, meta: &Meta) {
     }
 }
 
-/// One event as a line.
+/// Writes an event as a line.
 pub(crate) fn put_line(text: &mut String, event: &Event) {
     let shape = &SHAPES[event.op as usize];
     debug_assert_eq!(shape.op, event.op);
@@ -210,7 +209,7 @@ pub(crate) fn put_line(text: &mut String, event: &Event) {
     if !quiet {
         put(text, addr, event.addr);
     }
-    // In the order of the operation's own description: a mapping's pages come before its flags.
+    // The pages of a mapping come before its flags, as in the description of the operation.
     if event.count != shape.count && count.0 == "pages" {
         put(text, count, event.count.into());
     }
@@ -247,7 +246,7 @@ fn put(text: &mut String, (name, style): Shown, value: u64) {
     };
 }
 
-/// What a column's text means in its style; `None`: nothing.
+/// Returns the value that a text means in a style; `None` if it means none.
 pub(crate) fn value_of(style: Style, text: &str) -> Option<u64> {
     let number = match text.strip_prefix("0x") {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),
@@ -292,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_has_its_shape() {
+    fn every_operation_has_a_shape() {
         for (code, shape) in SHAPES.iter().enumerate() {
             assert_eq!(shape.op as usize, code);
         }

@@ -1,12 +1,12 @@
-//! What a trace amounts to: its totals and the hash of its content.
+//! `Totals` and `ContentHash` sum up a trace: counts, and one number for its content.
 //!
 //! **Counting rules.** A fetch row counts as many references, and as many instructions, as its `count`.
 //! A load, store or modify row counts as one reference. No other row counts as either.
 //!
-//! **Content hash.** One xxh3-64 over each column's values as a stream of little-endian bytes; for the
-//! nullable columns over (row number, value) of the values that are there, so that an all-null column costs
+//! **Content hash.** Each column has an xxh3-64 over its values as a stream of little-endian bytes. A nullable
+//! column is hashed as pairs of row number and value where a value is present, so an all-null column costs
 //! nothing. The hash of the trace is the xxh3-64 of the number of rows and of the six digests. It depends on
-//! the events alone: not on batches, row groups, encodings or metadata.
+//! the events alone, not on batches, row groups, encodings or metadata.
 
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
@@ -17,16 +17,16 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::event::{EventBatch, Op};
 
-// Columns are hashed as they lie in memory; the definition says little-endian.
+// Columns are hashed as they lie in memory, and the definition says little-endian.
 const _: () =
     assert!(cfg!(target_endian = "little"), "traces are read and written on little-endian machines");
 
-/// One number for each operation.
+/// `PerOp` holds one number for each operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerOp([u64; Op::ALL.len()]);
 
 impl PerOp {
-    /// The sum over all operations.
+    /// Returns the sum over all operations.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
@@ -63,19 +63,19 @@ impl<'de> Deserialize<'de> for PerOp {
     }
 }
 
-/// What a trace, or its part so far, amounts to.
+/// `Totals` counts the references, instructions and rows of a trace, or of its part so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Instructions fetched plus loads, stores and modifies.
     pub references: u64,
     /// Instructions executed.
     pub instructions: u64,
-    /// Rows by operation.
+    /// The number of rows of each operation.
     pub events: PerOp,
 }
 
 impl Totals {
-    /// Adds a batch. Rows whose code is no operation are left out: whoever reads them refuses them.
+    /// Adds a batch. A row with an unknown code is not counted; the code that reads the row refuses it.
     pub fn add(&mut self, batch: &EventBatch) {
         let (mut instructions, mut rows) = (0u64, [0u64; 256]);
         for (&op, &count) in batch.op().iter().zip(batch.count()) {
@@ -93,14 +93,14 @@ impl Totals {
         self.instructions += instructions;
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.events.total()
     }
 }
 
-/// The hash of a trace's events, fed batch by batch. Defined at the top of this file.
+/// `ContentHash` hashes the events of a trace, batch by batch, as the top of this file defines.
 #[derive(Clone, Default)]
 pub struct ContentHash {
     rows: u64,
@@ -109,7 +109,7 @@ pub struct ContentHash {
 }
 
 impl ContentHash {
-    /// The hash of no events yet.
+    /// Makes the hash of no events.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -127,7 +127,7 @@ impl ContentHash {
         self.rows += batch.len() as u64;
     }
 
-    /// The hash of everything added so far.
+    /// Returns the hash of all events added so far.
     #[must_use]
     pub fn finish(&self) -> u64 {
         let mut combined = self.rows.to_le_bytes().to_vec();

@@ -125,7 +125,7 @@ mod tests {
         let mut patient = Patient(reader);
         let mut buffer = [0; 8];
         assert_eq!(patient.read(&mut buffer).unwrap(), 3);
-        assert_eq!(ASKED.load(Ordering::Relaxed), 0, "what is there is not waited for");
+        assert_eq!(ASKED.load(Ordering::Relaxed), 0, "data that is there is read without a wait");
         assert!(inner(&patient.read(&mut buffer).unwrap_err()).is_some());
         assert_eq!(ASKED.load(Ordering::Relaxed), 3);
         drop(writer);

@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt8Array, UInt32Arra
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt8Type, UInt32Type, UInt64Type};
 use binhop_base::{Problem, Result};
 
-/// The columns of a trace, in order. The first four are required.
+/// Returns the columns of a trace, in order. The first four are required.
 #[must_use]
 pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
@@ -19,7 +19,7 @@ pub fn schema() -> SchemaRef {
     ]))
 }
 
-/// A batch of events: shared, immutable columns of equal length.
+/// `EventBatch` holds events in shared, immutable columns of equal length.
 #[derive(Clone, Debug)]
 pub struct EventBatch {
     pub(super) op: UInt8Array,
@@ -79,7 +79,7 @@ impl EventBatch {
         })
     }
 
-    /// The batch as Arrow sees it, with the full schema; missing argument columns become nulls.
+    /// Returns the batch as Arrow sees it, with the full schema. Missing argument columns become nulls.
     #[must_use]
     pub fn to_record_batch(&self) -> RecordBatch {
         let args = |array: &Option<UInt64Array>| -> ArrayRef {
@@ -96,13 +96,13 @@ impl EventBatch {
         RecordBatch::try_new(schema(), columns).expect("columns of one batch agree in length and type")
     }
 
-    /// Number of events.
+    /// Returns the number of events.
     #[must_use]
     pub fn len(&self) -> usize {
         self.op.len()
     }
 
-    /// Whether there is no event.
+    /// Returns whether the batch holds no event.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.op.is_empty()
@@ -119,55 +119,55 @@ impl EventBatch {
             + args.sum::<usize>()
     }
 
-    /// The operations' codes. They may hold a code that is no [`Op`]: whoever reads them refuses it.
+    /// Returns the `op` column. It may hold codes that are no [`Op`]; the code that reads such a row refuses it.
     #[must_use]
     pub fn op(&self) -> &[u8] {
         self.op.values()
     }
 
-    /// The `addr` column.
+    /// Returns the `addr` column.
     #[must_use]
     pub fn addr(&self) -> &[u64] {
         self.addr.values()
     }
 
-    /// The `size` column.
+    /// Returns the `size` column.
     #[must_use]
     pub fn size(&self) -> &[u32] {
         self.size.values()
     }
 
-    /// The `count` column.
+    /// Returns the `count` column.
     #[must_use]
     pub fn count(&self) -> &[u32] {
         self.count.values()
     }
 
-    /// The first argument of an event, if it has one.
+    /// Returns the first argument of an event, if the event has a first argument.
     #[must_use]
     pub fn arg0(&self, row: usize) -> Option<u64> {
         self.arg0.as_ref().filter(|a| a.is_valid(row)).map(|a| a.value(row))
     }
 
-    /// The second argument of an event, if it has one.
+    /// Returns the second argument of an event, if the event has a second argument.
     #[must_use]
     pub fn arg1(&self, row: usize) -> Option<u64> {
         self.arg1.as_ref().filter(|a| a.is_valid(row)).map(|a| a.value(row))
     }
 
-    /// The whole first argument column; `None` if no event of the batch has one.
+    /// Returns the column of first arguments; `None` if no event of the batch has a first argument.
     #[must_use]
     pub fn arg0_column(&self) -> Option<&UInt64Array> {
         self.arg0.as_ref()
     }
 
-    /// The whole second argument column; `None` if no event of the batch has one.
+    /// Returns the column of second arguments; `None` if no event of the batch has a second argument.
     #[must_use]
     pub fn arg1_column(&self) -> Option<&UInt64Array> {
         self.arg1.as_ref()
     }
 
-    /// The values of op, addr, size and count as they lie in memory.
+    /// Returns the values of op, addr, size and count as they lie in memory.
     pub(crate) fn required_bytes(&self) -> [&[u8]; 4] {
         [
             self.op.values().inner().as_slice(),
@@ -177,7 +177,7 @@ impl EventBatch {
         ]
     }
 
-    /// A part of the batch, without a copy.
+    /// Returns some consecutive rows of the batch, without a copy.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
         Self {

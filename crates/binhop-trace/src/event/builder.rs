@@ -5,22 +5,22 @@ use arrow::buffer::NullBuffer;
 
 use super::{EventBatch, Op};
 
-/// The row of an event, and its arguments.
+/// The row of an event and its two arguments.
 type Args = (usize, Option<u64>, Option<u64>);
 
-/// Grows a batch event by event, for importers, workloads and tests.
+/// `EventBuilder` appends events to a batch. Importers, workloads and tests use it.
 #[derive(Clone, Debug, Default)]
 pub struct EventBuilder {
     op: Vec<u8>,
     addr: Vec<u64>,
     size: Vec<u32>,
     count: Vec<u32>,
-    /// The rare events that have arguments.
+    /// The events that have arguments, which are rare.
     args: Vec<Args>,
 }
 
 impl EventBuilder {
-    /// An empty builder with room for `capacity` events.
+    /// Makes an empty builder with room for `capacity` events.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self {
@@ -60,25 +60,25 @@ impl EventBuilder {
         self.count.extend_from_slice(batch.count());
     }
 
-    /// Number of events so far.
+    /// Returns the number of events so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.op.len()
     }
 
-    /// Whether there is no event yet.
+    /// Returns whether the builder holds no event.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.op.is_empty()
     }
 
-    /// The batch; the builder is empty afterwards.
+    /// Returns the batch, and leaves the builder empty.
     #[must_use]
     pub fn finish(&mut self) -> EventBatch {
         let rows = self.op.len();
         let args = std::mem::take(&mut self.args);
         let column = |pick: fn(&Args) -> Option<u64>| {
-            // Few rows have one: what the others cost is zeroed memory.
+            // Few rows have an argument. Every other row costs zeroed memory only.
             let mut values = vec![0; rows];
             let mut present = BooleanBufferBuilder::new(rows);
             present.append_n(rows, false);

@@ -1,8 +1,7 @@
-//! Events in columns: what everything that drives a simulation is made of.
+//! Events drive a simulation. A batch holds them in columns.
 //!
-//! A recorder, an importer, a built-in workload, a Polars frame all produce record batches of these
-//! columns; the engine consumes them without a copy. The meaning of each column for each operation is
-//! the table in [`Op`].
+//! A recorder, an importer, a built-in workload and a Polars frame all produce batches of these columns,
+//! and the engine reads them without a copy. [`Op`] says what each column means for each operation.
 
 mod batch;
 mod builder;
@@ -14,7 +13,7 @@ pub use row::Event;
 
 macro_rules! ops {
     ($($name:ident = $code:literal $text:literal, $doc:literal;)*) => {
-        /// What an event is: the `op` column.
+        /// The operation of an event: the `op` column.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Op { $(#[doc = $doc] $name = $code,)* }
@@ -22,17 +21,17 @@ macro_rules! ops {
         impl Op {
             /// Every operation, in order of its code.
             pub const ALL: &'static [Op] = &[$(Op::$name,)*];
-            /// The name users see.
+            /// Returns the name users see.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Op::$name => $text,)* }
             }
-            /// What its columns hold.
+            /// Returns what the columns of such an event hold.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Op::$name => $doc,)* }
             }
-            /// The operation with this code.
+            /// Returns the operation with this code.
             #[inline]
             #[must_use]
             pub const fn from_code(code: u8) -> Option<Self> {
@@ -64,7 +63,7 @@ ops! {
 }
 
 impl Op {
-    /// Fetch, load, store or modify: a reference to memory.
+    /// Returns whether the operation is a reference to memory: a fetch, load, store or modify.
     #[inline]
     #[must_use]
     pub const fn is_reference(self) -> bool {
@@ -72,17 +71,17 @@ impl Op {
     }
 }
 
-/// Why the outgoing thread left the processor: `arg0` of a switch.
+/// The reason why the outgoing thread left the processor: `arg0` of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub enum Cause {
-    /// It gave up the processor in a system call.
+    /// The thread gave up the processor in a system call.
     SystemCall = 0,
-    /// It waits for a page.
+    /// The thread waits for a page.
     PageFault = 1,
-    /// Its quantum ended, or another thread took precedence.
+    /// The quantum of the thread ended, or another thread took precedence.
     Involuntary = 2,
-    /// It ended.
+    /// The thread ended.
     Exit = 3,
 }
 
@@ -101,7 +100,7 @@ impl Cause {
         }
     }
 
-    /// The cause that `arg0` of a switch names; `None` for a number without a meaning.
+    /// Returns the cause with this code; `None` for a number without a meaning.
     #[must_use]
     pub const fn from_code(code: u64) -> Option<Self> {
         match code {
@@ -122,10 +121,10 @@ pub mod map_flags {
     pub const WRITE: u32 = 2;
     /// The pages may be executed.
     pub const EXEC: u32 = 4;
-    /// Writes are seen by every sharer (otherwise private: copied on the first write).
+    /// Every process that shares the pages sees a write. Without this flag the first write copies the page.
     pub const SHARED: u32 = 8;
-    /// The mapping grows when touched next to its start (a stack).
+    /// The mapping grows when a reference touches memory just below its start, as a stack does.
     pub const GROWS: u32 = 16;
-    /// Every bit that has a meaning.
+    /// All flags together.
     pub const ALL: u32 = 31;
 }

@@ -2,10 +2,10 @@
 
 use super::{EventBatch, Op};
 
-/// One event, taken out of its columns.
+/// `Event` holds the columns of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What it is.
+    /// The operation.
     pub op: Op,
     /// The column of this name.
     pub addr: u64,
@@ -20,7 +20,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// The event in a row of a batch whose codes were checked.
+    /// Returns the event in a row of a batch whose operation codes were checked.
     #[must_use]
     pub fn of(batch: &EventBatch, row: usize) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl Event {
         }
     }
 
-    /// How many references it is.
+    /// Returns how many references the event makes.
     #[must_use]
     pub fn references(&self) -> u64 {
         match self.op {
@@ -42,7 +42,7 @@ impl Event {
         }
     }
 
-    /// Whether it says what state the address spaces, or the processor, are in.
+    /// Returns whether the event changes the state of the address spaces or of the processor.
     #[must_use]
     pub fn is_state(&self) -> bool {
         matches!(

@@ -1,23 +1,24 @@
-//! ChampSim's binary trace: 64 bytes for each instruction.
+//! `ChampSimExport` writes ChampSim's binary trace: 64 bytes for each instruction.
 //!
 //! | bytes | holds | here |
 //! |---|---|---|
-//! | 0–7 | instruction's address | of a run's instructions as in `din.rs` |
-//! | 8, 9 | is it a branch, is it taken | both, if the next instruction does not follow in memory |
+//! | 0–7 | address of the instruction | as `din.rs` spreads the instructions of a run |
+//! | 8, 9 | branch, taken | both 1, if the next instruction does not follow in memory |
 //! | 10–11 | destination registers | 26 (the instruction pointer) for a branch: a direct jump to ChampSim |
 //! | 12–15 | source registers | none |
-//! | 16–31 | two addresses it stores to | the stores and modifies behind the run's last instruction |
-//! | 32–63 | four addresses it loads from | likewise |
+//! | 16–31 | two store addresses | the stores and modifies behind the last instruction of the run |
+//! | 32–63 | four load addresses | the loads and modifies behind the last instruction of the run |
 //!
-//! An address of 0 means none. What does not fit into an instruction is given to a repetition of it; references before the
-//! first fetch to an instruction at address 0. A modify's load and store stand in one instruction, so that `binhop import`
-//! counts it once again; there a load and a store of one address by one instruction become a modify, too.
+//! An address of 0 means none. References that do not fit into an instruction go to a repetition of it. References
+//! before the first fetch go to an instruction at address 0. The load and the store of a modify stand in one
+//! instruction, and `binhop import` makes a modify of them again. It also makes a modify of a load and a store of one
+//! address that one instruction makes separately.
 
 use super::din::{LeftOut, instructions};
 use super::{Exporter, RecordSink, Virtual, Wanted, Writes};
 use crate::event::{Event, Op};
 
-/// The format's line in the list.
+/// The entry of the format in the list.
 pub(super) const CHAMPSIM: Exporter = Exporter {
     name: "champsim",
     what: "ChampSim's binary trace of instructions, 64 bytes each",
@@ -33,12 +34,12 @@ const LOADS: usize = 4;
 
 #[derive(Default)]
 struct ChampSimExport {
-    /// The instruction that may still get references.
+    /// The last instruction, which may still get references.
     open: Option<Instruction>,
     left_out: LeftOut,
-    /// Whether there was a fetch.
+    /// True once there was a fetch.
     fetched: bool,
-    /// References before the first fetch, and the instructions made up for them.
+    /// The number of references before the first fetch, and of the instructions made up for them.
     early: u64,
     made_up: u64,
     repeated: u64,
@@ -48,7 +49,7 @@ struct ChampSimExport {
 #[derive(Clone, Copy)]
 struct Instruction {
     addr: u64,
-    /// The byte behind it.
+    /// The address behind the last byte of the instruction.
     end: u64,
     stores: [u64; STORES],
     loads: [u64; LOADS],
@@ -75,7 +76,7 @@ impl Instruction {
         true
     }
 
-    /// `next`: the address of the instruction behind it, if there is one.
+    /// Writes the instruction. `next` is the address of the next instruction, if there is one.
     fn write(&self, next: Option<u64>, out: &mut RecordSink<'_>) -> Wanted {
         let jumps = next.is_some_and(|next| next != self.end && next != self.addr);
         out.put(|out| {
@@ -93,7 +94,7 @@ impl ChampSimExport {
         self.open.replace(next).map_or(Ok(()), |open| open.write(Some(next.addr), out))
     }
 
-    /// Takes a load, a store, or a modify, which is both and counts once.
+    /// Takes a load, a store, or a modify. A modify is a load and a store, and counts once.
     fn data(&mut self, event: &Event, out: &mut RecordSink<'_>) -> Wanted {
         if event.addr == 0 {
             self.nowhere += 1;

@@ -1,15 +1,15 @@
-//! Dinero's text: "din" and "xdin".
+//! `DinExport` writes Dinero's text: "din" and "xdin".
 //!
-//! An event is one line for each instruction of a fetch run, one for a load or a store, a read and a write for a modify.
-//! Where instructions begin within a run is not recorded: of n instructions in b bytes, number i (from 0) is taken
-//! to begin at byte ⌊i·b/n⌋, so that they cover the run's bytes without gap or overlap.
+//! A fetch run becomes a line for each instruction, a load or a store becomes a line, and a modify becomes a read and a
+//! write. A trace does not record where instructions begin within a run. Of n instructions in b bytes, instruction i
+//! (from 0) is assumed to begin at byte ⌊i·b/n⌋, so that the instructions cover the run without gap or overlap.
 
 use std::io::Write;
 
 use super::{Exporter, RecordSink, Virtual, Wanted, Writes};
 use crate::event::{Event, Op};
 
-/// The line of "din" in the list.
+/// The entry of "din" in the list.
 pub(super) const DIN: Exporter = Exporter {
     name: "din",
     what: "Dinero III's text: label (0 read, 1 write, 2 fetch) and hexadecimal address",
@@ -18,7 +18,7 @@ pub(super) const DIN: Exporter = Exporter {
     writes: Writes::Virtual(|| Box::new(DinExport { sized: false, ..DinExport::default() })),
 };
 
-/// The line of "xdin" in the list.
+/// The entry of "xdin" in the list.
 pub(super) const XDIN: Exporter = Exporter {
     name: "xdin",
     what: "Dinero IV's text: letter (i fetch, r read, w write), hexadecimal address, hexadecimal size",
@@ -78,14 +78,14 @@ impl Virtual for DinExport {
     }
 }
 
-/// The instructions of a fetch run: address and size of each. Defined at the top of this file.
+/// Returns the address and size of each instruction of a fetch run, as the top of this file defines.
 pub(super) fn instructions(run: &Event) -> impl Iterator<Item = (u64, u64)> + use<> {
     let (addr, bytes, count) = (run.addr, u64::from(run.size), u64::from(run.count));
     let at = move |number: u64| number * bytes / count;
     (0..count).map(move |number| (addr.wrapping_add(at(number)), at(number + 1) - at(number)))
 }
 
-/// What formats of one process and no system leave out.
+/// `LeftOut` counts the events that formats of one process without a system leave out.
 #[derive(Default)]
 pub(super) struct LeftOut {
     runs: u64,

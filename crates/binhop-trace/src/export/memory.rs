@@ -1,10 +1,10 @@
-//! What reaches memory, for simulators of DRAM.
+//! Formats of DRAM simulators: the accesses that reach memory.
 
 use std::io::Write;
 
 use super::{Exporter, Writes};
 
-/// The line of Ramulator 2 in the list.
+/// The entry of Ramulator 2 in the list.
 pub(super) const RAMULATOR2: Exporter = Exporter {
     name: "ramulator2",
     what: "Ramulator 2's load/store trace of what reaches memory: LD or ST, hexadecimal physical address",
@@ -16,7 +16,7 @@ pub(super) const RAMULATOR2: Exporter = Exporter {
     }),
 };
 
-/// The line of DRAMsim3 in the list.
+/// The entry of DRAMsim3 in the list.
 pub(super) const DRAMSIM3: Exporter = Exporter {
     name: "dramsim3",
     what: "DRAMsim3's trace of what reaches memory: hexadecimal physical address, READ or WRITE, cycle",

@@ -1,10 +1,10 @@
-//! Traces for other simulators, one file each format.
+//! Exporters write traces for other simulators. Each format has a file of its own.
 //!
-//! [`EXPORTERS`] is the list: what `export --to` accepts, what the help and the documentation show and what the tests
-//! walk all come from it. To add one: its file, and one line in the list.
+//! [`EXPORTERS`] is the list of formats. `export --to`, the help, the documentation and the tests use it. A new format
+//! is a file and a line in the list.
 //!
-//! A format takes either the *virtual* stream, the references as the processor makes them, or the *physical* one behind
-//! the caches of a machine: what reaches memory, in order, under one placement (`binhop_sim::memory_stream`).
+//! A format takes the *virtual* stream, the references as the processor makes them, or the *physical* stream behind the
+//! caches of a machine: the accesses that reach memory, in order, under one placement (`binhop_sim::memory_stream`).
 
 mod champsim;
 mod din;
@@ -25,27 +25,27 @@ pub use output::standard_output;
 use records::Gathered;
 pub use records::{RecordSink, Stop, Wanted};
 
-/// A foreign format that is written.
+/// `Exporter` is a foreign format that is written.
 #[derive(Debug)]
 pub struct Exporter {
-    /// What `--to` calls it.
+    /// The name of the format for `--to`.
     pub name: &'static str,
-    /// What it is.
+    /// A description of the format.
     pub what: &'static str,
-    /// One record of it, if it is text.
+    /// An example of a record, if records are text.
     pub example: &'static str,
-    /// What is lost or assumed in exporting to it.
+    /// What an export loses or assumes.
     pub lost: &'static str,
-    /// What it takes.
+    /// The stream that the format takes.
     pub writes: Writes,
 }
 
-/// What a format takes, and how it starts.
+/// `Writes` is the stream that a format takes, and the function that starts an export.
 #[derive(Clone, Copy, Debug)]
 pub enum Writes {
     /// The virtual stream.
     Virtual(fn() -> Box<dyn Virtual>),
-    /// What reaches memory.
+    /// The physical stream. The function appends a record.
     Physical(fn(&MemoryAccess, &mut Vec<u8>)),
 }
 
@@ -53,49 +53,49 @@ pub enum Writes {
 pub const EXPORTERS: &[Exporter] =
     &[din::DIN, din::XDIN, champsim::CHAMPSIM, memory::RAMULATOR2, memory::DRAMSIM3];
 
-/// Turns events into records.
+/// `Virtual` turns events into records.
 pub trait Virtual: Send {
-    /// One event, in order.
+    /// Takes the next event.
     ///
     /// # Errors
     /// No more records are taken.
     fn event(&mut self, event: &Event, out: &mut RecordSink<'_>) -> Wanted;
-    /// There are no more.
+    /// Takes the end of the events.
     ///
     /// # Errors
     /// No more records are taken.
     fn end(&mut self, out: &mut RecordSink<'_>) -> Wanted;
-    /// What was left out or assumed, a sentence each, with its count.
+    /// Returns what was left out or assumed: a sentence for each, with its count.
     fn notes(&self) -> Vec<String>;
 }
 
-/// One line that memory is asked for, or that is written to it.
+/// `MemoryAccess` is a read of a line from memory, or a write of a line to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryAccess {
-    /// Physical address of the line's first byte.
+    /// The physical address of the first byte of the line.
     pub addr: u64,
-    /// Whether it is written.
+    /// True if the line is written.
     pub write: bool,
-    /// When the last cache asks, in cycles since the start: one for each instruction, and those that the machine's
-    /// processor waits.
+    /// The time at which the last cache makes the access, in cycles since the start. An instruction takes one cycle,
+    /// and the waits of the machine's processor are added.
     pub cycle: u64,
 }
 
-/// What an export wrote.
+/// `Exported` describes a finished export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
-    /// References read.
+    /// The number of references read.
     pub references: u64,
-    /// Size of the file.
+    /// The size of the file.
     pub bytes: u64,
-    /// What was left out or assumed.
+    /// The notes on what was left out or assumed.
     pub notes: Vec<String>,
 }
 
-/// The exporter of this name.
+/// Returns the exporter of this name.
 ///
 /// # Errors
-/// There is none; the error lists those there are.
+/// No exporter has this name. The error lists all names.
 pub fn exporter(name: &str) -> Result<&'static Exporter> {
     EXPORTERS.iter().find(|exporter| exporter.name == name).ok_or_else(|| {
         let names: Vec<&str> = EXPORTERS.iter().map(|exporter| exporter.name).collect();
@@ -104,11 +104,12 @@ pub fn exporter(name: &str) -> Result<&'static Exporter> {
     })
 }
 
-/// Writes a source's events to a file at `path` (compressed if its name ends in `.gz`, `.xz` or `.zst`), complete or not at
-/// all; to the standard output for `-`. `progress` hears of the totals; its error stops the export.
+/// Writes the events of a source to a file at `path`, or to the standard output for `-`. The file is compressed if its
+/// name ends in `.gz`, `.xz` or `.zst`, and it appears complete or not at all. `progress` gets the totals, and its error
+/// stops the export.
 ///
 /// # Errors
-/// The source's, the disk's, or `progress`'s.
+/// The source, the disk or `progress` fails.
 ///
 /// # Panics
 /// The exporter takes the physical stream.
@@ -130,7 +131,7 @@ pub fn export(
     Ok(Exported { references: totals.references, bytes: to.finish()?, notes: format.notes() })
 }
 
-/// Every event of a source, as records.
+/// Writes every event of a source as records.
 fn export_all(
     source: &mut dyn Source,
     format: &mut dyn Virtual,
@@ -151,7 +152,7 @@ fn export_all(
     format.end(&mut to.records(&mut || progress(totals)))
 }
 
-/// A file that takes what reaches memory.
+/// `MemoryWriter` writes the accesses that reach memory.
 pub struct MemoryWriter {
     line: fn(&MemoryAccess, &mut Vec<u8>),
     to: Gathered,
@@ -161,7 +162,7 @@ impl MemoryWriter {
     /// Starts a file, as [`export`] does.
     ///
     /// # Errors
-    /// The directory does not exist or cannot be written; `path` is there and is no regular file.
+    /// The directory does not exist or cannot be written, or `path` exists and is no regular file.
     ///
     /// # Panics
     /// The exporter takes the virtual stream.
@@ -183,13 +184,13 @@ impl MemoryWriter {
         Ok(())
     }
 
-    /// Whether a reader at the other end has gone, and nothing more need be made.
+    /// Returns whether the reader of the standard output has closed it, so that no more records are needed.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.to.output.is_gone()
     }
 
-    /// Completes the file and puts it at its path. Returns its size.
+    /// Completes the file, puts it at its path and returns its size.
     ///
     /// # Errors
     /// The disk is full, or the target cannot be replaced.

@@ -1,4 +1,4 @@
-//! Where an export goes: a file that appears complete or not at all, or the standard output.
+//! `PackedOutput` takes the bytes of an export: a file that appears complete or not at all, or the standard output.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,21 +13,21 @@ use crate::input::PACKINGS;
 /// Starts packing into a sink.
 type Pack = fn(Sink) -> io::Result<Packer>;
 
-/// Endings of names by which an export is packed, and how.
+/// The endings of names that pack an export, and the packer of each.
 const PACKED: &[(&str, Pack)] = &[
     ("gz", |sink| Ok(Packer::Gz(flate2::write::GzEncoder::new(sink, flate2::Compression::new(6))))),
     ("xz", |sink| Ok(Packer::Xz(liblzma::write::XzEncoder::new(sink, 3)))),
     ("zst", |sink| Ok(Packer::Zst(zstd::Encoder::new(sink, 3)?))),
 ];
 
-/// Endings of packings that are neither read nor written; those of [`PACKINGS`] are read at least.
+/// Endings of packings that binhop neither reads nor writes. It reads those of [`PACKINGS`].
 const OTHERS: &[&str] = &["z", "lz", "lzma", "lzo", "7z", "rar", "br", "tgz", "tar"];
 
-/// A file or the standard output, packed as its name says.
+/// `PackedOutput` is a file or the standard output, packed as the name says.
 pub(super) struct PackedOutput {
     // Field order: the file is closed before it is removed.
     packer: Packer,
-    /// `None`: the standard output.
+    /// The file; `None` for the standard output.
     temporary: Option<Temporary>,
     gone: bool,
 }
@@ -39,7 +39,7 @@ enum Packer {
     Zst(zstd::Encoder<'static, Sink>),
 }
 
-/// Bytes on their way to the disk, counted.
+/// `Sink` counts the bytes that it writes.
 struct Sink {
     to: Box<dyn Write + Send>,
     bytes: u64,
@@ -87,17 +87,17 @@ impl Packer {
     }
 }
 
-/// What the name ends in, behind its last dot, in small letters.
+/// Returns the ending of a name behind its last dot, in small letters.
 fn ending(path: &Path) -> String {
     path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
-/// How a name with this ending is packed, if it is.
+/// Returns the packer for names with this ending, if there is one.
 fn pack_of(ending: &str) -> Option<Pack> {
     PACKED.iter().find(|(packed, _)| *packed == ending).map(|&(_, pack)| pack)
 }
 
-/// Refuses a name that promises a packing which is not written: what it holds would not be what it says.
+/// Refuses a name whose ending promises a packing that is not written.
 fn check_ending(path: &Path) -> Result<()> {
     let ending = ending(path);
     let packings = || PACKINGS.iter().map(|(_, ending)| ending).chain(OTHERS);
@@ -106,18 +106,18 @@ fn check_ending(path: &Path) -> Result<()> {
     }
     let packed: Vec<&str> = PACKED.iter().map(|(ending, _)| *ending).collect();
     let rule = format!(
-        "an export is packed if its name ends in .{}, and in no other way: this would be plain",
+        "an export is packed if its name ends in .{}, and in no other way: this file would be plain",
         packed.join(", .")
     );
     let remedy = "take one of these endings, or pack it in a pipe: `binhop export … -o - | bzip2 > FILE`";
     Err(Problem::request(&path.display().to_string(), "-o", &rule, remedy))
 }
 
-/// The standard output as a file without a buffer. A closed one fails where it is written to; Rust's own handle takes
-/// everything and writes nothing then.
+/// Returns the standard output as a file without a buffer. Writing to a closed standard output fails. (Rust's own handle
+/// would take the bytes and write nothing.)
 ///
 /// # Errors
-/// The system has no number left for it, or its own is free.
+/// The system has no file descriptor left, or the standard output is closed.
 pub fn standard_output() -> io::Result<File> {
     io::stdout().as_fd().try_clone_to_owned().map(File::from)
 }
@@ -143,12 +143,12 @@ impl PackedOutput {
         self.packer.writer().write_all(bytes).or_else(|error| self.failed(&error))
     }
 
-    /// Whether whoever reads the standard output has gone: that is no error.
+    /// Returns whether the reader of the standard output has closed it, which is no error.
     pub(super) fn is_gone(&self) -> bool {
         self.gone
     }
 
-    /// Completes it; how many bytes it has.
+    /// Completes the output and returns its size.
     pub(super) fn finish(self) -> Result<u64> {
         let Self { packer, temporary, gone } = self;
         if gone {
@@ -186,10 +186,10 @@ mod tests {
 
     use super::*;
 
-    /// `/dev/full` takes no byte: what a full disk behind the standard output says.
+    /// `/dev/full` takes no byte, and fails as a full disk behind the standard output does.
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_full_standard_output_is_told_in_its_own_words() {
+    fn a_full_standard_output_has_a_message_of_its_own() {
         for (name, bytes) in [("x.din", 1), ("x.din.zst", 1 << 22)] {
             let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
             let packer = Packer::of(Path::new(name), Box::new(full)).unwrap();

@@ -1,24 +1,24 @@
-//! Records on their way to the output: gathered in memory, handed on as soon as there are enough.
+//! `RecordSink` gathers the records of an export and writes them as soon as there are enough.
 //!
-//! One row may stand for billions of records (a fetch run's count has 32 bits), so nothing here waits for a row's end:
-//! what is gathered stays below [`FLUSH`] and one record, a reader that has gone ends the row, and so does Ctrl-C.
+//! One row may stand for billions of records (the count of a fetch run has 32 bits), so no step waits for the end of a
+//! row. The gathered bytes stay below [`FLUSH`] and one record. A closed output or Ctrl-C ends the export within a row.
 
 use binhop_base::{Problem, Result};
 
 use super::output::PackedOutput;
 
-/// As many bytes as are written at once.
+/// The number of bytes that are written at once.
 pub(super) const FLUSH: usize = 1 << 18;
 
-/// The longest record of any format.
+/// The most bytes of a record of any format.
 const LONGEST_RECORD: usize = 64;
 
-/// Why no more records are taken.
+/// `Stop` is the reason why no more records are taken.
 #[derive(Debug)]
 pub enum Stop {
-    /// Whoever reads the standard output has gone. That is no error.
+    /// The reader of the standard output has closed it, which is no error.
     Gone,
-    /// The disk is full, or the user has stopped it.
+    /// The disk is full, or the user has stopped the export.
     Failed(Box<Problem>),
 }
 
@@ -28,16 +28,16 @@ impl From<Box<Problem>> for Stop {
     }
 }
 
-/// Whether the next record is wanted.
+/// The result of a record: `Ok` if more records are wanted.
 pub type Wanted = std::result::Result<(), Stop>;
 
-/// Records gathered for one output.
+/// `Gathered` holds the records for one output.
 pub(super) struct Gathered {
     pub(super) output: PackedOutput,
     bytes: Vec<u8>,
 }
 
-/// Takes the records of a format. `heard` is asked whenever bytes are handed on; its error stops the export.
+/// `RecordSink` takes the records of a format. It calls `heard` whenever bytes are written, and its error stops the export.
 pub struct RecordSink<'a> {
     to: &'a mut Gathered,
     heard: &'a mut dyn FnMut() -> Result<()>,
@@ -70,7 +70,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Completes the file; how many bytes it has.
+    /// Completes the file and returns its size.
     pub(super) fn finish(mut self) -> Result<u64> {
         self.hand_on()?;
         self.output.finish()
@@ -81,7 +81,7 @@ impl RecordSink<'_> {
     /// Appends the record that `write` makes, at most 64 bytes.
     ///
     /// # Errors
-    /// No more are taken.
+    /// No more records are taken.
     #[inline]
     pub fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Wanted {
         if self.to.put(write)? {
@@ -106,7 +106,7 @@ mod tests {
         Event { op: Op::Fetch, addr: 0x1000, size: 1 << 22, count: 1 << 20, arg0: None, arg1: None };
 
     #[test]
-    fn one_row_of_many_instructions_does_not_gather_in_memory() {
+    fn a_row_of_many_instructions_does_not_fill_the_memory() {
         for exporter in EXPORTERS {
             let Writes::Virtual(start) = exporter.writes else { continue };
             let path =
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_can_be_stopped_in_its_middle() {
+    fn an_export_can_be_stopped_within_a_row() {
         for exporter in EXPORTERS {
             let Writes::Virtual(start) = exporter.writes else { continue };
             let path =
@@ -146,7 +146,7 @@ mod tests {
             assert!(matches!(stopped, Err(Stop::Failed(problem)) if problem == Problem::interrupted()));
             assert_eq!(times, 3, "{}", exporter.name);
             drop(gathered);
-            assert!(!path.exists(), "{}: nothing half-written is left", exporter.name);
+            assert!(!path.exists(), "{}: no incomplete file is left", exporter.name);
         }
     }
 }

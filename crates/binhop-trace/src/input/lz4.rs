@@ -1,18 +1,18 @@
-//! lz4 frames, one behind another, as one stream that knows whether its last frame was whole.
+//! `Lz4` reads consecutive lz4 frames as one stream, and reports a last frame that is cut short.
 //!
-//! The decoder ends at the end of each frame, and quietly where the input breaks off between two blocks. So what it
-//! reads from notes whether it was ever asked for more than there was: that is an input that ends in the middle.
+//! The decoder ends at the end of each frame. It also ends, without an error, where the input breaks off between two
+//! blocks. So `Watched` notes whether the decoder asked for more bytes than the input has: then the input is cut short.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
 use lz4_flex::frame::FrameDecoder;
 
-/// Reads lz4 frames.
+/// `Lz4` reads lz4 frames.
 pub(super) struct Lz4<R: BufRead> {
     frames: FrameDecoder<Watched<R>>,
 }
 
-/// Notes that it had nothing more to give.
+/// `Watched` notes that its reader had no more bytes when it was asked for some.
 struct Watched<R> {
     from: R,
     dry: bool,

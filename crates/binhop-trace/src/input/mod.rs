@@ -1,7 +1,7 @@
-//! Foreign traces as bytes: from a file, a pipe or standard input, decompressed on the way.
+//! `Input` reads the bytes of a foreign trace from a file, a pipe or the standard input, and unpacks them.
 //!
-//! What the bytes are is told by their first few, never by the name: a pipe has none, and names lie. Memory does not
-//! depend on how much they unpack to.
+//! The first bytes of an input decide how it is packed. A name does not: a pipe has no name, and names lie. The
+//! memory used does not depend on the unpacked size.
 
 mod lz4;
 pub(crate) mod open;
@@ -16,23 +16,23 @@ pub use open::{LONGEST_TEXT, read_text};
 use crate::disk::FileIdentity;
 use crate::wait;
 
-/// Compressed bytes are read in pieces of this size.
+/// The size of the buffer for compressed bytes.
 const COMPRESSED_BUFFER: usize = 256 << 10;
 
 /// The longest of the magic numbers below.
 const LONGEST_MAGIC: usize = 10;
 
-/// What starts a file of Snappy frames: a chunk of type 255 and length 6 that names it.
+/// The first bytes of a file of Snappy frames: a chunk of type 255 and length 6 that names the format.
 const SNAPPY: &[u8] = b"\xff\x06\x00\x00sNaPpY";
 
 macro_rules! packings {
     ($($packing:ident $name:literal $extension:literal $check:literal;)*) => {
-        /// How the bytes are packed.
+        /// `Packing` says how bytes are packed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         enum Packing { Plain, $($packing,)* }
 
         impl Packing {
-            /// What errors call it, and how such a file is checked.
+            /// Returns the name that errors use, and the command that checks such a file.
             fn names(self) -> (&'static str, &'static str) {
                 match self {
                     Packing::Plain => ("plain", ""),
@@ -41,7 +41,7 @@ macro_rules! packings {
             }
         }
 
-        /// The packings that are read: name and the extension of files packed so.
+        /// The packings that are read: the name of each, and the extension of its files.
         pub const PACKINGS: &[(&str, &str)] = &[$(($name, $extension),)*];
     };
 }
@@ -56,7 +56,7 @@ packings! {
     Snappy "snappy" "sz" "`python3 -m snappy -d`";
 }
 
-/// Containers that are recognised only in order to be refused with a remedy: name, magic, unpacking command.
+/// Containers that are refused with a remedy: the name, the first bytes, and the command that unpacks it.
 const REFUSED: &[(&str, &[u8], &str)] = &[
     ("compress", &[0x1f, 0x9d], "uncompress -c"),
     ("legacy lz4", &[0x02, 0x21, 0x4c, 0x18], "lz4 -dc"),
@@ -69,9 +69,9 @@ const REFUSED: &[(&str, &[u8], &str)] = &[
     ("Parquet", b"PAR1", ""),
 ];
 
-/// A readable input: plain bytes behind whatever compression they came in.
+/// `Input` reads the unpacked bytes of an input.
 ///
-/// Concatenated members (`cat a.gz b.gz`) read as one; so do the entries of a zip archive.
+/// Concatenated members (`cat a.gz b.gz`) read as one stream. The entries of a zip archive do, too.
 pub struct Input {
     name: String,
     identity: Option<FileIdentity>,
@@ -80,7 +80,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens a file, a named pipe, or `-` for standard input. A file that is changed while it is read is
+    /// Opens a file, a named pipe, or the standard input for `-`. A file that is changed while it is read is
     /// refused, and a wait for a pipe can be ended (see [`crate::wait`]).
     ///
     /// # Errors
@@ -100,9 +100,9 @@ impl Input {
         self.identity.as_ref()
     }
 
-    /// Reads what `reader` gives, under the name that errors will use.
+    /// Makes an input of a reader. Errors will use `name`.
     ///
-    /// Waits for the first bytes, since they say how the rest is packed.
+    /// This waits for the first bytes, because they say how the rest is packed.
     ///
     /// # Errors
     /// There is not one byte, reading fails, or the packing is one that is not read.
@@ -136,15 +136,15 @@ impl Input {
         Ok(Self { name: name.to_string(), identity: None, packing, reader })
     }
 
-    /// The path, or `standard input`.
+    /// Returns the path, or `standard input`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Fills `buffer` as far as the input goes; less than its length means that the input has ended.
+    /// Fills `buffer` and returns how many bytes it holds now. Fewer than its length means that the input has ended.
     ///
-    /// How the bytes arrive (one at a time from a slow pipe, or all at once) does not show in the result.
+    /// The result does not depend on how the bytes arrive: one at a time from a slow pipe, or all at once.
     ///
     /// # Errors
     /// The input cannot be read on, or its compressed data is truncated or damaged.
@@ -152,7 +152,8 @@ impl Input {
         fill(&mut self.reader, buffer).map_err(|error| self.failed(&error))
     }
 
-    /// Tells a failing disk from damaged compressed data: only the first has an error number of the system.
+    /// Returns the problem of a failed read. Only a failing disk has an error number of the system; other errors
+    /// of packed inputs are damaged data.
     pub(crate) fn failed(&self, error: &io::Error) -> Box<Problem> {
         if let Some(problem) = wait::inner(error) {
             return problem;
@@ -180,7 +181,7 @@ impl Read for Input {
     }
 }
 
-/// What the first bytes say.
+/// Returns the packing that the first bytes name.
 fn recognise(name: &str, head: &[u8]) -> Result<Packing> {
     for (container, magic, unpack) in REFUSED {
         if head.starts_with(magic) {
@@ -197,9 +198,9 @@ fn recognise(name: &str, head: &[u8]) -> Result<Packing> {
     Ok(match head {
         [0x1f, 0x8b, ..] => Packing::Gzip,
         [0xfd, b'7', b'z', b'X', b'Z', 0x00, ..] => Packing::Xz,
-        // The second is zstd's skippable frame, which `zstd` and `pzstd` may write first.
+        // The second pattern is zstd's skippable frame, which `zstd` and `pzstd` may write first.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Packing::Zstd,
-        // The fourth byte is the level; the rest is how a block, or an empty file's end, starts.
+        // The fourth byte is the level. A block, or the end of an empty file, follows.
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..]
         | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, ..] => Packing::Bzip2,
         [0x04, 0x22, 0x4d, 0x18, ..] => Packing::Lz4,

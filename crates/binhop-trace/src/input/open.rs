@@ -17,6 +17,7 @@ pub(crate) const TOO_MANY_OPEN: i32 = 24;
 /// The remedy for too many open files.
 pub(crate) const RAISE_THE_LIMIT: &str = "raise the limit of open files: `ulimit -n 65536`";
 
+/// Returns the problem of a file that cannot be opened.
 pub(crate) fn cannot_open(path: &str, error: &io::Error) -> Box<Problem> {
     let remedy = match error.kind() {
         io::ErrorKind::NotFound => "check the path; `-` reads standard input",
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_of_bounded_length() {
+    fn a_text_has_a_largest_length() {
         let problem = read_text("/dev/zero", "machine", "name another").unwrap_err();
         assert_eq!((&*problem.value, &*problem.place), ("/dev/zero", "machine"));
         assert_eq!(problem.rule, "is longer than 16 MiB: it is no machine");

@@ -1,60 +1,61 @@
-//! A zip archive as one stream: its entries, one behind another, in the order they lie in the file.
+//! `Zip` reads the entries of a zip archive as one stream, in the order in which they lie in the file.
 //!
-//! Only the local headers are believed; the directory at the end is passed over: so an archive may come through a pipe.
-//! Archives may follow each other. Entries are stored or deflated, with their sizes before or behind them (data
-//! descriptors) and of 32 or 64 bits; each one's checksum and length are compared. A stored entry whose length is said
-//! behind it has no end that could be seen, and is refused; so are encrypted entries and other methods, by name.
-//! Memory does not depend on what a header claims. (APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.9, 4.4, 4.5.3.)
+//! It uses the local headers and skips the directory at the end, so an archive may come through a pipe. Archives may
+//! follow each other. An entry is stored or deflated. Its sizes stand before it, or behind it in a data descriptor,
+//! and have 32 or 64 bits. The checksum and the lengths of each entry are compared. A stored entry is refused if only
+//! a data descriptor gives its length, because its end cannot be recognized. Encrypted entries and other methods are
+//! refused by name. The memory used does not depend on the header's values.
+//! (APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.9, 4.4, 4.5.3.)
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-/// What starts an archive that has an entry; one that has none starts with the end of its directory.
+/// The first bytes of an archive with an entry. An archive without an entry starts with the end of its directory.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
 pub(super) const EMPTY: &[u8] = b"PK\x05\x06";
 
 const ENTRY: u32 = u32::from_le_bytes(*b"PK\x03\x04");
 const DESCRIPTOR: u32 = u32::from_le_bytes(*b"PK\x07\x08");
-/// What follows the last entry: its directory, a signature of it, the records that end it.
+/// The records behind the last entry: the directory, its signature, and the records that end it.
 const DIRECTORY: u32 = u32::from_le_bytes(*b"PK\x01\x02");
 const SIGNATURE: u32 = u32::from_le_bytes(*b"PK\x05\x05");
 const END_64: u32 = u32::from_le_bytes(*b"PK\x06\x06");
 const LOCATOR: u32 = u32::from_le_bytes(*b"PK\x06\x07");
 const END: u32 = u32::from_le_bytes(*b"PK\x05\x06");
 
-/// What another method is called (4.4.5).
+/// The names of the methods that are refused (4.4.5).
 const METHODS: &[(u16, &str)] =
     &[(1, "shrink"), (6, "implode"), (9, "deflate64"), (12, "bzip2"), (14, "LZMA"), (93, "zstd"), (95, "xz")];
 
 const ENCRYPTED: u16 = 1;
 const SIZES_BEHIND: u16 = 1 << 3;
 
-/// Reads the entries of an archive as one stream.
+/// `Zip` reads the entries of an archive as one stream.
 pub(super) struct Zip<R> {
     from: R,
     at: Position,
-    /// The method's state, used again for each entry.
+    /// The decoder, which all entries use in turn.
     inflate: Decompress,
 }
 
 enum Position {
-    /// In front of an entry, or of what follows the last.
+    /// The reader is before an entry, or before the records behind the last entry.
     Between,
-    /// Inside one.
+    /// The reader is inside an entry.
     Inside(ZipEntry),
-    /// Behind an archive, perhaps in front of another.
+    /// The reader is behind an archive. Another archive may follow.
     Behind,
 }
 
-/// An entry, and how far it was read.
+/// `ZipEntry` is an entry, and how far it has been read.
 struct ZipEntry {
     deflated: bool,
-    /// Its bytes are passed over: they are another system's notes about a file.
+    /// The bytes of the entry are skipped: another system's notes about a file.
     ignored: bool,
-    /// Checksum and lengths that its header gives; none if they are behind it.
+    /// The checksum and the lengths that the header gives; `None` if a data descriptor gives them.
     promised: Option<(u32, u64, u64)>,
-    /// Whether lengths behind it have 64 bits.
+    /// True if the lengths in the data descriptor have 64 bits.
     large: bool,
     crc: Crc,
     packed: u64,
@@ -67,7 +68,7 @@ impl<R: BufRead> Zip<R> {
         Self { from, at: Position::Between, inflate: Decompress::new(false) }
     }
 
-    /// Reads the header in front, if there is one more entry.
+    /// Reads the next header: of an entry, or of a record behind the last entry.
     fn next_entry(&mut self) -> io::Result<Position> {
         let signature = self.u32()?;
         if signature != ENTRY {
@@ -114,9 +115,9 @@ impl<R: BufRead> Zip<R> {
         }))
     }
 
-    /// Reads past a record that is no entry.
+    /// Skips a record that is no entry.
     fn pass_over(&mut self, signature: u32) -> io::Result<Position> {
-        // How long the fixed part is, and where in it stand the lengths of the others.
+        // The length of the fixed part, and the offsets in it of the lengths of the variable parts.
         let (fixed, lengths): (usize, &[usize]) = match signature {
             DIRECTORY => (42, &[24, 26, 28]),
             SIGNATURE => (2, &[0]),
@@ -145,11 +146,10 @@ impl<R: BufRead> Zip<R> {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    /// Compares what was read of an entry with what is said of it.
+    /// Compares the checksum and the lengths of an entry with those that the archive gives.
     fn check(&mut self, entry: &ZipEntry) -> io::Result<()> {
         let is = (entry.crc.sum(), entry.packed, entry.length);
         let agrees = match entry.promised {
-            // With the lengths before a stored entry, its checksum may still be behind it.
             Some(promised) => promised == is,
             None => self.descriptor(entry, is)?,
         };
@@ -160,7 +160,7 @@ impl<R: BufRead> Zip<R> {
         }
     }
 
-    /// Reads what is said behind an entry: signature (or not), checksum, two lengths of 32 or 64 bits.
+    /// Reads a data descriptor: a signature (or none), the checksum, and two lengths of 32 or 64 bits.
     fn descriptor(&mut self, entry: &ZipEntry, (crc, packed, length): (u32, u64, u64)) -> io::Result<bool> {
         let mut said = self.u32()?;
         if said == DESCRIPTOR {
@@ -171,7 +171,7 @@ impl<R: BufRead> Zip<R> {
         let rest = if wide && next == high {
             u64::from(self.u32()?) | u64::from(self.u32()?) << 32
         } else {
-            // Without the flag some writers take 32 bits, and with it, too.
+            // Some writers use 32 bits whether the flag is set or not.
             length & !0xffff_ffff | u64::from(next)
         };
         Ok(said == crc && low == packed as u32 && rest == length)
@@ -179,7 +179,7 @@ impl<R: BufRead> Zip<R> {
 }
 
 impl ZipEntry {
-    /// Reads some of it into `out`; 0 once it has ended.
+    /// Reads some bytes of the entry into `out`. Returns 0 once the entry has ended.
     fn read(
         &mut self,
         from: &mut impl BufRead,
@@ -234,7 +234,7 @@ impl<R: BufRead> Read for Zip<R> {
                     if given == 0 {
                         let Position::Inside(entry) = std::mem::replace(&mut self.at, Position::Between)
                         else {
-                            unreachable!("it is inside one")
+                            unreachable!("the reader is inside an entry")
                         };
                         self.check(&entry)?;
                     } else if !entry.ignored {
@@ -246,7 +246,7 @@ impl<R: BufRead> Read for Zip<R> {
     }
 }
 
-/// Replaces lengths that do not fit 32 bits by those of the extra field; whether there is such a field.
+/// Replaces lengths that do not fit into 32 bits by those of the extra field. Returns whether there is such a field.
 fn sizes_of_64_bits(mut extra: &[u8], packed: &mut u64, length: &mut u64) -> bool {
     while let [id0, id1, size0, size1, rest @ ..] = extra {
         let (id, size) =

@@ -1,4 +1,4 @@
-//! `Census` counts who referred to what: address spaces, the kernel, and the pages of each.
+//! `Census` counts the references and the touched pages of each address space and of the kernel.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -56,10 +56,10 @@ pub(super) const KERNEL: usize = 0;
 /// A number that is no position in [`Census::spaces`].
 const NO_SPACE: usize = usize::MAX;
 
-/// Who did what so far.
+/// `Census` holds the counts so far.
 pub(super) struct Census {
     page_log2: u32,
-    /// Position of each address space in `spaces`.
+    /// The position of each address space in `spaces`.
     index: BTreeMap<u64, usize>,
     /// The kernel, then the address spaces.
     pub(super) spaces: Vec<SpaceCount>,

@@ -1,8 +1,8 @@
-//! What a trace holds and what it lacks, in one pass over its events.
+//! `inspect` reports what a trace holds and what it lacks, in one pass over its events.
 //!
-//! **Counting rules.** References and instructions as in `totals.rs`. A page is touched if any byte of a reference
-//! lies in it; pages are those of the machine the trace was made on, or of 4 KiB where that is not known. Pages are told
-//! apart by address space: a page shared by two spaces counts in both. References between kernel-enter and kernel-leave
+//! **Counting rules.** References and instructions are counted as in `totals.rs`. A page is touched if any byte of a
+//! reference lies in it. Pages have the size of the machine that the trace was made on, or 4 KiB if the trace does not
+//! name the size. A page shared by two address spaces counts in both. References between kernel-enter and kernel-leave
 //! are the kernel's, and no process's. Memory grows with the pages touched, not with the trace's length.
 
 mod census;
@@ -20,52 +20,52 @@ use crate::totals::{ContentHash, Totals};
 use crate::trace_file::FileFacts;
 use census::{Census, KERNEL};
 
-/// What `binhop inspect` tells.
+/// `TraceReport` is the report of `binhop inspect`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TraceReport {
-    /// What the source calls itself.
+    /// The name of the source.
     pub name: String,
-    /// The file, if it is one.
+    /// The file, if the source is a file.
     pub file: Option<FileFacts>,
-    /// References, instructions, rows by operation.
+    /// References, instructions, and rows by operation.
     pub totals: Totals,
     /// Hash of the events, 16 hexadecimal digits.
     pub content_hash: String,
-    /// Whether the content is what the file promises.
+    /// The result of comparing the events with the checks of the file.
     pub content: ContentCheck,
-    /// Bytes in a page, as pages are counted here.
+    /// The bytes in a page, as pages are counted here.
     pub page_size: u64,
-    /// The trace does not say what its page size was.
+    /// True if the trace does not name its page size.
     pub page_size_assumed: bool,
     /// Distinct pages touched, summed over address spaces and the kernel.
     pub pages: u64,
-    /// The same in bytes.
+    /// The touched pages in bytes.
     pub footprint_bytes: u64,
-    /// Each address space that made a reference or is described, in order of its number.
+    /// Each address space that made a reference or that the metadata describe, by asid.
     pub processes: Vec<ProcessReport>,
-    /// What the kernel did.
+    /// The references of the kernel.
     pub kernel: Work,
-    /// Switches by why the outgoing thread left.
+    /// The switches by cause.
     pub switches: BTreeMap<&'static str, u64>,
-    /// What the file says of itself.
+    /// The metadata of the trace.
     pub meta: Meta,
-    /// What a simulation cannot get from this trace.
+    /// What a simulation would need and the trace does not hold.
     pub missing: Vec<Missing>,
 }
 
-/// Whether the events are those the file was made of.
+/// `ContentCheck` says whether the events were compared with the checks of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContentCheck {
-    /// Totals and content hash are those the file promises.
+    /// Totals and content hash agree with the checks of the file.
     Verified,
-    /// Another program's file: it promises nothing.
+    /// Another program wrote the file, which has no checks.
     NoChecksums,
-    /// Not a file of ours or of others: a pipe, a stream, a workload.
+    /// The source is no trace file but a pipe, a stream or a workload.
     NotAFile,
 }
 
-/// References and the pages they touched.
+/// `Work` counts references, and the pages that they touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Work {
     /// Instructions fetched plus loads, stores and modifies.
@@ -74,34 +74,34 @@ pub struct Work {
     pub instructions: u64,
     /// Distinct pages touched.
     pub pages: u64,
-    /// The same in bytes.
+    /// The touched pages in bytes.
     pub footprint_bytes: u64,
 }
 
-/// One address space.
+/// `ProcessReport` is the report of one address space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessReport {
-    /// Its number in the trace.
+    /// The asid.
     pub asid: u64,
-    /// Process id when it was recorded, if known.
+    /// The process id at the time of recording, if known.
     pub pid: Option<u64>,
-    /// Its command, if known.
+    /// The command of the process, if known.
     pub command: Option<String>,
-    /// What it did.
+    /// The references of the process.
     #[serde(flatten)]
     pub work: Work,
 }
 
-/// Something the trace does not hold.
+/// `Missing` is something that the trace does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// What.
+    /// What is missing.
     pub what: String,
-    /// What follows for a simulation.
+    /// The consequence for a simulation.
     pub consequence: String,
 }
 
-/// Reads a source to its end and reports. `progress` hears of the totals after each batch; its error ends the reading.
+/// Reads a source to its end and reports. `progress` gets the totals after each batch, and its error ends the reading.
 ///
 /// # Errors
 /// The source or `progress` fails, the events differ from the file's checksums, or a reference exceeds the bounds

@@ -1,7 +1,7 @@
-//! The trace checked apart from the simulator: the rules that events obey among each other.
+//! `lint` checks the rules that the events of a trace obey, apart from the simulator.
 //!
-//! [`RULES`] is the list; a rule is one line there, one place in `walk.rs` where it is seen to be broken, and one
-//! trace that breaks it in the tests, which walk the list.
+//! [`RULES`] is the list. A rule has a line in the list, a place in `walk.rs` that finds where it is broken, and a
+//! trace in the tests that breaks it. The tests walk the list.
 
 mod ranges;
 mod walk;
@@ -13,26 +13,26 @@ use crate::source::Source;
 use crate::totals::{ContentHash, Totals};
 use crate::trace_file::FileFacts;
 
-/// How bad it is.
+/// `Severity` says how bad it is to break a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The event has no meaning, or contradicts others: a simulation refuses it or would be wrong.
     Error,
-    /// It has a meaning, but hardly the one that was meant.
+    /// The event has a meaning, but hardly the meaning that was intended.
     Warning,
 }
 
-/// A rule that the events of a trace obey.
+/// `LintRule` is a rule that the events of a trace obey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LintRule {
-    /// Its name.
+    /// The name of the rule.
     pub name: &'static str,
-    /// How bad it is to break it.
+    /// How bad it is to break the rule.
     pub severity: Severity,
     /// The rule as a sentence without its period, as [`binhop_base::Problem::rule`] is.
     pub meaning: &'static str,
-    /// What to do where it is broken.
+    /// What to do if the rule is broken.
     pub remedy: &'static str,
 }
 
@@ -93,31 +93,31 @@ rules! {
         "the file was changed after it was written: make it again with `binhop import`";
 }
 
-/// A rule that is broken: how often, and where first.
+/// `Finding` is a broken rule: how often it is broken, and where first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The rule.
     #[serde(flatten)]
     pub rule: LintRule,
-    /// How many events break it.
+    /// The number of events that break the rule.
     pub count: u64,
-    /// The first of them.
+    /// The first events that break the rule.
     pub examples: Vec<Example>,
 }
 
-/// An event that breaks a rule.
+/// `Example` is an event that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Example {
-    /// Its row, from 0; `None` where the whole trace is meant.
+    /// The row of the event, from 0; `None` if the whole trace breaks the rule.
     pub row: Option<u64>,
-    /// What is wrong there.
+    /// What is wrong in this row.
     pub detail: String,
 }
 
-/// How many examples a finding shows.
+/// The most examples that a finding shows.
 const EXAMPLES: usize = 5;
 
-/// Counts what breaks each rule.
+/// `Findings` counts the events that break each rule.
 #[derive(Debug)]
 struct Findings {
     by_rule: Vec<(u64, Vec<Example>)>,
@@ -143,11 +143,11 @@ impl Findings {
     }
 }
 
-/// Reads a source to its end and returns the rules it breaks, in the order of [`RULES`]; none if it is sound.
-/// `progress` hears of the totals after each batch; its error ends the reading.
+/// Reads a source to its end and returns the rules that it breaks, in the order of [`RULES`]. A sound source breaks
+/// none. `progress` gets the totals after each batch, and its error ends the reading.
 ///
 /// # Errors
-/// The source's (a damaged file, say) or `progress`'s.
+/// The source fails (a damaged file, say), or `progress` does.
 pub fn lint(
     source: &mut dyn Source,
     facts: Option<&FileFacts>,

@@ -1,4 +1,4 @@
-//! The mapped ranges of address spaces, as map and unmap events define them.
+//! `MappedRanges` holds the mapped ranges of address spaces, as map and unmap events define them.
 
 use binhop_base::forest::Root;
 
@@ -54,7 +54,7 @@ impl MappedRanges {
         space.covered = self.covered.map(space.covered, start, Mapping { end, ..COVERED });
     }
 
-    /// Unmaps a range; `false` unless all of it was mapped.
+    /// Unmaps a range. Returns whether every byte of the range was mapped.
     pub(super) fn unmap(&mut self, space: &mut SpaceRanges, start: u64, end: u64) -> bool {
         let whole = self.covers(space, start, end);
         space.last = (0, 0);
@@ -63,7 +63,7 @@ impl MappedRanges {
         whole
     }
 
-    /// Whether every byte of a range is mapped.
+    /// Returns whether every byte of a range is mapped.
     pub(super) fn covers(&self, space: &mut SpaceRanges, start: u64, end: u64) -> bool {
         if space.last.0 <= start && end <= space.last.1 || start >= end {
             return true;
@@ -89,7 +89,7 @@ impl MappedRanges {
         }
     }
 
-    /// Look-ups so far.
+    /// Returns the number of look-ups so far.
     #[cfg(test)]
     pub(super) fn lookups(&self) -> u64 {
         self.covered.lookups() + self.growing.lookups()
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_grows_down_to_its_neighbour_and_no_further_than_linux_lets_it() {
+    fn a_stack_grows_down_to_its_neighbour_and_by_no_more_than_linux_allows() {
         let (mut maps, mut space) = (MappedRanges::default(), SpaceRanges::default());
         maps.map(&mut space, 0x7000_0000, 0x7001_0000, map_flags::GROWS);
         assert!(!maps.touch(&mut space, 0x7000_0000 - GROWTH - 1, 0x7000_0000 - GROWTH));
@@ -132,12 +132,12 @@ mod tests {
         maps.map(&mut space, 0x1000, 0x2000, 0);
         assert!(!maps.touch(&mut space, 0x800, 0x808));
         maps.map(&mut space, 0x3000, 0x4000, map_flags::GROWS);
-        // From its neighbour's last bytes up to its own start: it grows to where the neighbour ends.
+        // A reference from the last bytes of the neighbour up to the stack's start: the stack grows to the neighbour's end.
         assert!(maps.touch(&mut space, 0x1ff8, 0x3000) && maps.covers(&mut space, 0x1000, 0x4000));
     }
 
-    /// Ranges that grow and ranges that do not lie side by side. An event about all of them costs what an event about one
-    /// does.
+    /// Growing ranges and other ranges lie side by side. An event that covers all ranges costs as much as an event that
+    /// covers one range.
     #[test]
     fn an_event_costs_the_same_whatever_it_covers() {
         let lookups = |ranges: u64| {

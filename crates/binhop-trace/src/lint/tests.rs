@@ -1,4 +1,4 @@
-//! One sound trace, and for each rule one that breaks it and no other.
+//! The tests of `lint`: one sound trace, and for each rule a trace that breaks this rule and no other rule.
 
 use super::*;
 use crate::event::{EventBatch, EventBuilder, Op};
@@ -24,7 +24,7 @@ impl Source for Given {
     }
 }
 
-/// A program starts, forks, both work and end; time passes; a device reads.
+/// A program starts and forks. Both processes work and end, time passes, and a device reads.
 fn sound() -> Vec<Row> {
     vec![
         (Op::Map, 0x40_0000, 5, 4, Some(1)),
@@ -57,7 +57,7 @@ fn sound() -> Vec<Row> {
     ]
 }
 
-/// What to append to the sound trace to break a rule once. `Promise` and `UnknownOp` have tests of their own.
+/// Returns the rows that break a rule once behind the sound trace. `Promise` and `UnknownOp` have tests of their own.
 fn breaking(rule: RuleId) -> Vec<Row> {
     match rule {
         RuleId::FetchEmpty => vec![(Op::Fetch, 0x40_0000, 0, 1, None)],
@@ -125,7 +125,7 @@ fn a_sound_trace_breaks_nothing() {
 }
 
 #[test]
-fn each_rule_is_broken_by_its_trace_and_by_no_other() {
+fn the_trace_of_each_rule_breaks_this_rule_and_no_other() {
     assert_eq!(IDS.len() + 2, RULES.len(), "every rule has a trace here or a test below");
     for rule in IDS {
         let (sound, more) = (sound(), breaking(rule));
@@ -136,7 +136,7 @@ fn each_rule_is_broken_by_its_trace_and_by_no_other() {
 }
 
 #[test]
-fn an_unknown_operation() {
+fn an_unknown_operation_is_found() {
     use arrow::array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("op", std::sync::Arc::new(UInt8Array::from(vec![0, 18]))),
@@ -149,7 +149,7 @@ fn an_unknown_operation() {
 }
 
 #[test]
-fn a_broken_promise() {
+fn a_broken_promise_is_found() {
     let (mut totals, mut content) = (Totals::default(), ContentHash::new());
     totals.add(&batch(&sound()));
     content.add(&batch(&sound()));
@@ -169,7 +169,7 @@ fn a_broken_promise() {
 }
 
 #[test]
-fn many_findings_of_one_rule_are_counted_and_few_shown() {
+fn all_findings_of_a_rule_are_counted_and_few_are_shown() {
     let rows: Vec<Row> = (0..1000).map(|row| (Op::Load, row, 0, 1, None)).collect();
     let mut source = Given { batches: vec![batch(&rows)], meta: Meta::default() };
     let found = lint(&mut source, None, &mut |_| Ok(())).unwrap();

@@ -1,4 +1,4 @@
-//! One pass over the events, keeping what the rules ask about: who lives, what is mapped, where the kernel is.
+//! `Walk` passes over the events once and keeps the state that the rules need: live address spaces, mappings, the kernel.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::source::{ASSUMED_PAGE, Meta};
 /// The longest instruction of the machines traced (Intel SDM vol. 2, §2.3.11: 15 bytes).
 const LONGEST_INSTRUCTION: u64 = 15;
 
-/// An address space, by what its events said of it.
+/// `SpaceState` is the state of an address space, as its events define it.
 #[derive(Debug)]
 struct SpaceState {
     alive: bool,
-    /// Whether any map event came: then references outside are worth a word.
+    /// True once a map event came. From then on, references outside the mappings are findings.
     mapped: bool,
     maps: SpaceRanges,
 }
@@ -26,7 +26,7 @@ impl Default for SpaceState {
     }
 }
 
-/// The state between events.
+/// `Walk` is the state between two events.
 pub(super) struct Walk {
     page: u64,
     row: u64,
@@ -35,7 +35,7 @@ pub(super) struct Walk {
     current: u64,
     kernel: u32,
     time: u64,
-    /// Whether there was a system call since the last switch.
+    /// True if there was a system call since the last switch.
     called: bool,
 }
 
@@ -85,7 +85,7 @@ impl Walk {
                 findings.add(RuleId::DataEmpty, row, shape);
             }
         }
-        // The last byte may be the last of all: the end itself need not fit into 64 bits.
+        // The last byte may be the last of all addresses, so the end need not fit into 64 bits.
         let Some(last) = addr.checked_add(u64::from(size).saturating_sub(1)) else {
             return findings.add(RuleId::AddressOverflow, row, shape);
         };
@@ -141,10 +141,10 @@ impl Walk {
         }
         self.called = false;
         self.current = event.addr;
-        // Whoever is switched to and was not heard of before lived before the trace began.
+        // An address space without an earlier event lived before the trace began.
         let space = self.spaces.entry(event.addr).or_default();
         if !space.alive {
-            space.alive = true; // once is enough
+            space.alive = true; // reported once only
             findings.add(RuleId::SwitchToExited, row, || format!("address space {}", event.addr));
         }
     }
@@ -193,7 +193,7 @@ impl Walk {
         if op != Op::Unmap && event.size & !map_flags::ALL != 0 {
             findings.add(RuleId::MapFlags, row, shape);
         }
-        // A mapping may reach the very end of the address space; its last byte then stands for its end.
+        // A mapping may reach the end of the address space. Its last byte then stands for its end.
         let bytes = u64::from(event.count) * self.page;
         let end = match event.addr.checked_add(bytes.saturating_sub(1)) {
             Some(last) if bytes > 0 => last.saturating_add(1),

@@ -1,15 +1,15 @@
-//! Parquet's decoder at arm's length.
+//! `guarded` turns a panic of Parquet's decoder into a [`Problem`].
 //!
-//! Bytes of our own files reach the decoder only after their checksum agreed. Other programs' files have none, and
-//! the `parquet` crate, which asserts some of what it reads, may panic where such a file is damaged. A damaged file is
-//! the user's problem, not ours, so a panic in there becomes one. Nothing the decoder left half-done is used again.
+//! Bytes of binhop's own files reach the decoder only after their checksum agreed. Files of other programs have no
+//! checksum, and the `parquet` crate asserts some of what it reads, so it may panic on a damaged file. A damaged file
+//! is an error of the input, not of binhop. After a panic, nothing that the decoder holds is used again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use binhop_base::{Problem, Result};
 use parquet::errors::ParquetError;
 
-/// Runs a decoding step; what it throws or returns as an error becomes a [`Problem`] at `place`.
+/// Runs a decoding step. A panic or an error of the step becomes a [`Problem`] at `place`.
 pub(crate) fn guarded<T>(
     place: &str,
     step: impl FnOnce() -> std::result::Result<T, ParquetError>,
@@ -21,7 +21,7 @@ pub(crate) fn guarded<T>(
             .downcast_ref::<String>()
             .cloned()
             .or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()))
-            .unwrap_or_else(|| "the decoder gave up".to_owned()),
+            .unwrap_or_else(|| "the decoder panicked".to_owned()),
     };
     Err(Problem::request(
         message.lines().next().unwrap_or_default(),

@@ -17,7 +17,7 @@ pub(crate) use tail::{MAGIC, read_tail};
 /// The key of the entry that names the command that wrote a Parquet file.
 pub const MADE_BY: &str = "binhop.made-by";
 
-/// A damaged file. `value` is what was found, `rule` what should have been.
+/// Returns the problem of a damaged file. `value` is what was found, `rule` what the file should hold.
 pub(crate) fn damaged(value: &str, place: &str, rule: &str) -> Box<Problem> {
     Problem::request(value, place, rule, "the file is damaged: fetch or record it again")
 }

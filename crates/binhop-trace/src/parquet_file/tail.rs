@@ -10,7 +10,7 @@ use super::damaged;
 /// The bytes that a Parquet file begins and ends with.
 pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
 
-/// Length of the file, and its bytes from the footer's start to the end.
+/// Returns the length of the file, and its bytes from the start of the footer to the end.
 pub(crate) fn read_tail(file: &mut File, place: &str) -> Result<(u64, Vec<u8>)> {
     let unreadable = |error: std::io::Error| {
         Problem::request(
@@ -52,14 +52,14 @@ pub(crate) fn read_tail(file: &mut File, place: &str) -> Result<(u64, Vec<u8>)> 
             return Err(damaged(
                 &show(&last[4..]),
                 place,
-                "a Parquet file ends with PAR1: this one is cut short or damaged at its end",
+                "a Parquet file ends with PAR1: this file is cut short or damaged at its end",
             ));
         }
         (false, true) => {
             return Err(damaged(
                 &show(&first),
                 place,
-                "a Parquet file starts with PAR1: this one is damaged at its start",
+                "a Parquet file starts with PAR1: this file is damaged at its start",
             ));
         }
     }

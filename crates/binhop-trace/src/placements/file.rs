@@ -1,4 +1,4 @@
-//! A placement in a file: read in every form, written as Parquet.
+//! `read_placements` reads a placement in any form, and `PlacementWriter` writes it as Parquet.
 
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -24,14 +24,14 @@ use crate::wait;
 /// The columns that are read.
 const COLUMNS: &[&str] = &["asid", "page_no", "frame", "evicted", "seed"];
 
-/// The key of a file's metadata that says how large its pages are.
+/// The key of the metadata that gives the bytes of a page.
 const PAGE_SIZE: &str = "binhop.page_size";
 
-/// Reads placements from a file: Parquet, or a map of addresses; errors say that it stands at `place`.
+/// Reads a placement from a file: Parquet, a map of addresses, or a raw pagemap. `place` says where the path stands.
 ///
 /// # Errors
-/// The file cannot be read, is damaged or neither; a column is missing, null or no whole number; there are several
-/// seeds in it; there is no row.
+/// The file cannot be read, is damaged or has no known form. A column is missing, null or no whole number. The file
+/// holds several seeds, or no row.
 pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
     let unreadable =
         |error: std::io::Error| wrong(path, place, &format!("the file cannot be read ({error})"));
@@ -39,12 +39,12 @@ pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
         return Err(Problem::request(
             path,
             place,
-            "is the memory of a program that runs: a placement stays as it is",
+            "is the memory of a running program, and a recorded placement must not change",
             "save it in a file first: examples/placement/pagemap.py PID FILE (docs/placement.md)",
         ));
     }
     let at_its_place = |mut problem: Box<Problem>| {
-        // Where the file itself is wrong, it is the value, and stands nowhere in a file.
+        // If the file itself is wrong, the path is the value, and the place is empty.
         problem.place = match &*problem.place {
             "" => place.to_owned(),
             within => format!("{place}: {within}"),

@@ -1,9 +1,10 @@
-//! Placements that are known: which frame each page got.
+//! Recorded placements say which frame each page got.
 //!
-//! In a Parquet file: columns `asid`, `page_no`, `frame` (integers, not null); `evicted`, if it is there, is null where
-//! the frame was free: then a file says whether it ever evicts. Others (seed, fault, page, segment) are for the reader.
-//! The key `binhop.page_size` in its metadata says what a page is, in bytes; without it, it is the machine's. Any program
-//! may write such a file; `binhop run --dump-placement` and `binhop import --placement` do. Maps of addresses: see [`crate::placements::v2p`].
+//! A Parquet file has the columns `asid`, `page_no` and `frame` (integers, not null). A column `evicted` is null where
+//! the frame was free, so it tells whether any page was evicted. Further columns (seed, fault, page, segment) serve
+//! human readers. The key `binhop.page_size` of the metadata gives the bytes of a page. Without the key, a page has the
+//! size of the machine's pages. `binhop run --dump-placement` and `binhop import --placement` write such files, and any
+//! program may. [`v2p`] reads maps of addresses, and `pagemap.rs` reads raw pagemaps.
 
 mod file;
 mod lines;
@@ -14,56 +15,56 @@ use binhop_base::{Problem, Result};
 
 pub use file::{PlacementWriter, read_placements};
 
-/// A page that was placed.
+/// `PlacedPage` is a page and its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlacedPage {
-    /// Address space.
+    /// The address space.
     pub asid: u32,
-    /// Virtual page number.
+    /// The virtual page number.
     pub page_no: u64,
-    /// Frame number.
+    /// The frame number.
     pub frame: u64,
 }
 
-/// Virtual addresses that lie one behind another in physical memory, too.
+/// `Span` is a range of virtual addresses that is contiguous in physical memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// Address space.
+    /// The address space.
     pub asid: u32,
-    /// First virtual address.
+    /// The first virtual address.
     pub virtual_address: u64,
-    /// First physical address.
+    /// The first physical address.
     pub physical_address: u64,
-    /// How many; 1 or more, and both ends stay within 64 bits.
+    /// The length in bytes: 1 or more. Both ends stay within 64 bits.
     pub bytes: u64,
 }
 
 impl Span {
-    /// The virtual address behind the last; 2^64 where the last is the last of all.
+    /// Returns the virtual address behind the last byte; 2^64 if the last byte is the last of all.
     fn end(&self) -> u128 {
         u128::from(self.virtual_address) + u128::from(self.bytes)
     }
 }
 
-/// Consecutive pages in consecutive frames.
+/// `FrameRun` is a run of consecutive pages in consecutive frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameRun {
-    /// The first of them.
+    /// The first page.
     pub first: PlacedPage,
-    /// How many.
+    /// The number of pages.
     pub pages: u64,
 }
 
-/// Placements that are known.
+/// `Placements` holds a recorded placement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placements {
-    /// How large `pages` are, in bytes, a power of two; `None`: as large as the machine's.
+    /// The bytes of a page of `pages`, a power of two; `None` if the machine's page size holds.
     pub page_size: Option<u64>,
-    /// Pages in the order in which they were placed; one that is there again got another frame later.
+    /// The pages in the order in which they were placed. A page that occurs again got another frame later.
     pub pages: Vec<PlacedPage>,
-    /// What a map of addresses says, for all time.
+    /// The spans of a map of addresses, which hold for the whole run.
     pub spans: Vec<Span>,
-    /// Whether a page may have left its frame for another.
+    /// True if a page may have been evicted.
     pub evicts: bool,
 }
 
@@ -74,11 +75,12 @@ impl Placements {
         Self { spans, evicts, ..Self::default() }
     }
 
-    /// The placements in pages of `page` bytes (a power of two): the pages as they are where they have that size; all
-    /// else as runs, in the order of their addresses, of which no two overlap.
+    /// Returns the placements in pages of `page` bytes (a power of two). Pages of that size stay as they are. Everything
+    /// else becomes runs, in order of their addresses, and no two runs overlap.
     ///
     /// # Errors
-    /// A virtual address lies at two physical ones; a page of this size is not in one piece. `place` names the file.
+    /// A virtual address lies at two physical addresses, or a page of this size is not in one piece. `place` names the
+    /// file.
     pub fn in_pages(&self, page: u64, place: &str) -> Result<(Vec<PlacedPage>, Vec<FrameRun>)> {
         let as_they_are = self.page_size.is_none_or(|own| own == page);
         let mut spans = self.spans.clone();
@@ -100,7 +102,7 @@ impl Placements {
     }
 }
 
-/// Spans in order, those that continue each other joined.
+/// Returns the spans in order, with consecutive spans joined.
 fn joined(mut spans: Vec<Span>, place: &str) -> Result<Vec<Span>> {
     spans.sort_unstable();
     spans.dedup();
@@ -115,7 +117,7 @@ fn joined(mut spans: Vec<Span>, place: &str) -> Result<Vec<Span>> {
                 &format!("virtual address {:#x} of asid {}", span.virtual_address, span.asid),
                 place,
                 "a virtual address lies at one physical address: the map gives two",
-                "leave one of them out; a placement that changes is a Parquet file with a row for each time",
+                "leave one of the lines out; a placement that changes is a Parquet file with a row for each time",
             ));
         }
         let follows = last.end() == span.virtual_address.into()
@@ -128,7 +130,7 @@ fn joined(mut spans: Vec<Span>, place: &str) -> Result<Vec<Span>> {
     Ok(joined)
 }
 
-/// A span in pages of this size.
+/// Returns a span as a run of pages of this size.
 fn cut(span: &Span, page: u64, place: &str) -> Result<FrameRun> {
     let Span { asid, virtual_address, physical_address, bytes } = *span;
     let pieces = [virtual_address, physical_address, bytes];
@@ -147,7 +149,7 @@ fn cut(span: &Span, page: u64, place: &str) -> Result<FrameRun> {
     ))
 }
 
-/// Whether two pages lie at one physical address: then each would have to leave for the other.
+/// Returns whether two pages lie at one physical address, so that each would have to evict the other.
 fn shares_frames(mut spans: Vec<Span>) -> bool {
     spans.sort_unstable_by_key(|span| (span.physical_address, span.asid, span.virtual_address));
     spans.dedup();

@@ -1,16 +1,16 @@
-//! Raw pagemaps: what the Linux kernel says of a process in `/proc/PID/pagemap`, saved in a file.
+//! Raw pagemaps: the content of `/proc/PID/pagemap` of the Linux kernel, saved in a file.
 //!
-//! An entry is 8 bytes, little-endian: bit 63 says that the page is in memory, bit 62 that it is swapped out, bits 0 to 54
-//! are its frame. Which pages the entries are of stands in a file of the same name and `.maps`: lines that begin with
-//! `START-END` (hexadecimal), as `/proc/PID/maps` has them; blank lines, `#` comments, and, before the first range, a line
-//! `page_size N` where pages are not of 4096 bytes. What stands behind a range is not looked at: names of files are bytes,
-//! and need not be UTF-8. A raw file has one of two forms, told by its length:
+//! An entry has 8 bytes, little-endian. Bit 63 says that the page is in memory, bit 62 that it is swapped out, and bits
+//! 0 to 54 are its frame. A file of the same name and `.maps` names the pages of the entries. Its lines begin with
+//! `START-END` (hexadecimal), as in `/proc/PID/maps`. Blank lines and `#` comments are skipped. A line `page_size N`
+//! before the first range gives a page size other than 4096 bytes. The text behind a range is not read, because names of
+//! files need not be UTF-8. The length of a raw file tells which of two forms it has:
 //!
-//! - the entries of each range, in the order of the maps, one range behind the other (this one may be packed);
-//! - every entry where the kernel has it, at 8 × the page's number: a sparse file, as `dd skip=N seek=N` makes it.
+//! - the entries of each range, in the order of the maps, one range behind the other (this form may be packed);
+//! - every entry at its position in the kernel's file, 8 × the page's number: a sparse file, as `dd skip=N seek=N` makes.
 //!
-//! Ranges of the kernel's half of the addresses (`[vsyscall]`) have no entry there, and need none here. All of it is address
-//! space 0. A page that is not in memory is not in the map.
+//! Ranges of the kernel's half of the addresses (`[vsyscall]`) have no entry in the kernel's file, and need none here.
+//! All pages belong to address space 0. A page that is not in memory is not in the map.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -23,10 +23,10 @@ use super::{Placements, Span};
 use crate::disk::Steady;
 use crate::input::Input;
 
-/// Bytes of an entry.
+/// The bytes of an entry.
 const ENTRY: u64 = 8;
 
-/// Bytes of entries that are read at once.
+/// The bytes of entries that are read at once.
 const BLOCK: usize = 8 << 10;
 
 const PRESENT: u64 = 1 << 63;
@@ -42,22 +42,22 @@ const REMEDY: &str =
 /// `PageRange` is a range of consecutive pages.
 #[derive(Clone, Copy, Debug)]
 struct PageRange {
-    /// Number of the first page.
+    /// The number of the first page.
     first: u64,
     pages: u64,
 }
 
-/// What a file of maps says.
+/// `MapsFile` is the content of a file of maps.
 struct MapsFile {
     path: String,
-    /// Bytes of a page: the same for all ranges, which are kept as numbers of pages.
+    /// The bytes of a page, which are the same for all ranges. Ranges are kept as numbers of pages.
     page: u64,
     ranges: Vec<PageRange>,
-    /// Pages of the kernel's half.
+    /// The number of pages in the kernel's half.
     kernels: u64,
 }
 
-/// The file beside a raw pagemap that says which pages its entries are of, if it is there.
+/// Returns the path of the file of maps beside a raw pagemap, if that file exists.
 pub(crate) fn maps_beside(path: &str) -> Option<String> {
     let maps = format!("{path}.maps");
     Path::new(&maps).exists().then_some(maps)
@@ -66,8 +66,8 @@ pub(crate) fn maps_beside(path: &str) -> Option<String> {
 /// Reads a raw pagemap and the maps beside it.
 ///
 /// # Errors
-/// One of them cannot be read; a line of the maps is no range; the length fits neither form; no page is in memory, or
-/// the kernel told the frame of none.
+/// A file cannot be read, a line of the maps is no range, the length fits neither form, no page is in memory, or the
+/// kernel hid all frames.
 pub(crate) fn read(path: &str, maps: &str) -> Result<Placements> {
     let maps = MapsFile::read(maps)?;
     let mut pages = PagemapEntries { path: path.to_owned(), page: maps.page, ..PagemapEntries::default() };
@@ -105,7 +105,7 @@ impl MapsFile {
         let text = line.split(|&byte| byte == b'#').next().unwrap_or_default();
         let mut fields = text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
         let Some(range) = fields.next() else { return Ok(()) };
-        // A field that is no UTF-8 is neither a range nor a size.
+        // A field that is not UTF-8 is neither a range nor a size.
         let utf8 = |field| std::str::from_utf8(field).unwrap_or_default();
         let range = utf8(range);
         if range == "page_size" {
@@ -132,18 +132,18 @@ impl MapsFile {
         Ok(())
     }
 
-    /// The length of a file with the ranges one behind the other.
+    /// Returns the length of a file with the ranges one behind the other.
     fn together(&self) -> u64 {
         let pages = self.ranges.iter().fold(0, |sum: u64, range| sum.saturating_add(range.pages));
         pages.saturating_mul(ENTRY)
     }
 
-    /// The same where the kernel's half has entries, too.
+    /// Returns that length if the kernel's half has entries, too.
     fn with_the_kernels(&self) -> u64 {
         self.together().saturating_add(self.kernels.saturating_mul(ENTRY))
     }
 
-    /// The least length of a file with every entry in its place.
+    /// Returns the least length of a file with every entry at its position in the kernel's file.
     fn in_place(&self) -> u64 {
         self.ranges.iter().map(|range| (range.first + range.pages).saturating_mul(ENTRY)).max().unwrap_or(0)
     }
@@ -155,7 +155,7 @@ struct PagemapEntries {
     path: String,
     page: u64,
     spans: Vec<Span>,
-    /// In memory, and in a frame whose number is 0.
+    /// The number of pages in memory whose frame is 0.
     in_frame_0: u64,
 }
 
@@ -207,7 +207,7 @@ impl PagemapEntries {
         file.check(&path)
     }
 
-    /// Takes a range's entries, as far as there are any; how many bytes were read.
+    /// Reads the entries of a range, as far as the file goes. Returns how many bytes were read.
     fn take(&mut self, range: &PageRange, fill: &mut dyn FnMut(&mut [u8]) -> Result<usize>) -> Result<u64> {
         let mut block = [0; BLOCK];
         let (mut page, mut left, mut bytes) = (range.first, range.pages, 0);
@@ -234,7 +234,7 @@ impl PagemapEntries {
         }
         let (frame, bytes) = (entry & FRAME, self.page);
         self.in_frame_0 += u64::from(frame == 0);
-        // No more than the end of its range, which is a multiple of these bytes.
+        // The product is below the end of the range, which is a multiple of these bytes.
         let virtual_address = page * bytes;
         let physical_address =
             frame.checked_mul(bytes).filter(|start| start.checked_add(bytes - 1).is_some());
@@ -271,7 +271,7 @@ impl PagemapEntries {
             return Err(Problem::request(
                 &format!("{} pages, all of them in frame 0", self.in_frame_0),
                 &self.path,
-                "the kernel tells frames only to who has CAP_SYS_ADMIN, and frame 0 to all others",
+                "the kernel shows frames to processes with CAP_SYS_ADMIN only, and frame 0 to all others",
                 "save the pagemap as root",
             ));
         }

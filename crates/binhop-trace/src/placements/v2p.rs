@@ -1,16 +1,19 @@
-//! Maps of virtual to physical addresses: what a real machine did, for the placement `recorded`.
+//! Maps of virtual to physical addresses: the placement of a real machine, for the policy `recorded`.
 //!
-//! Three forms of text, told by what stands in them (raw pagemaps, told by the file beside them: `pagemap.rs`); blank lines and `#` comments may stand anywhere, the file may be packed:
+//! A map has one of three forms of text, which its content tells. Blank lines and `#` comments may stand anywhere, and
+//! the file may be packed. (`pagemap.rs` reads raw pagemaps, which a second file beside them tells.)
 //!
 //! - **`v2p.textproto`**, as in Google's workload traces: `address_mapping_group { page_size: N address_mapping {
-//!   virtual_address: V physical_address: P } … }`, several groups if pages have several sizes. All of it is address
-//!   space 0. Other fields and blocks are passed over.
+//!   virtual_address: V physical_address: P } … }`, with several groups if pages have several sizes. All pages belong
+//!   to address space 0. Other fields and blocks are skipped.
 //! - **`page-types`** of the Linux kernel (`tools/mm`), with `-p PID -l` or `-p PID -L`, run as root: the line
-//!   `voffset offset [len] flags`, then hexadecimal page numbers, 4096 bytes each. All of it is address space 0.
-//! - **Lines** `[ASID:]VIRTUAL PHYSICAL`: addresses of a page in hexadecimal, and the decimal number of its address space
-//!   if it is not 0. A line `page_size N` (decimal; 4096 until then) says how large the pages of the lines below it are.
+//!   `voffset offset [len] flags`, then hexadecimal numbers of pages of 4096 bytes. All pages belong to address space 0.
+//! - **Lines** `[ASID:]VIRTUAL PHYSICAL`: the addresses of a page in hexadecimal, and the decimal number of its address
+//!   space if it is not 0. A line `page_size N` (decimal) gives the size of the pages in the lines below it. Until
+//!   then a page has 4096 bytes.
 //!
-//! A page is named once. What a map does not name has no frame: a run that touches it ends, and says which page it was.
+//! A map names a page once. A page that the map does not name has no frame: a run that touches the page ends with an
+//! error that names it.
 
 use std::io::BufReader;
 
@@ -22,10 +25,10 @@ use crate::input::Input;
 
 const REMEDY: &str = "see docs/placement.md for the forms of text: v2p.textproto, the output of page-types, or lines `[ASID:]VIRTUAL PHYSICAL`";
 
-/// Reads a map from a file; a raw pagemap if its maps are beside it.
+/// Reads a map from a file, or a raw pagemap if its file of maps exists.
 ///
 /// # Errors
-/// The file cannot be read; a line is of none of the forms; an address is no multiple of its page; there is no page.
+/// The file cannot be read, a line has none of the forms, an address is no multiple of its page, or there is no page.
 pub fn read(path: &str) -> Result<Placements> {
     match pagemap::maps_beside(path) {
         Some(maps) => pagemap::read(path, &maps),
@@ -36,7 +39,7 @@ pub fn read(path: &str) -> Result<Placements> {
 /// Reads a map from any input.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors are those of [`read`].
 pub fn read_from(input: Input) -> Result<Placements> {
     let mut map = Map { name: input.name().to_owned(), page: USUAL_PAGE, ..Map::default() };
     let mut text = BufReader::with_capacity(LONGEST_LINE as usize, input);
@@ -60,9 +63,9 @@ pub fn read_from(input: Input) -> Result<Placements> {
     map.finish()
 }
 
-/// Whether a file looks like a map: the maps of a raw pagemap are beside it, or its beginning is that of a
-/// `v2p.textproto` or of what `page-types` prints. (Lines of addresses look like many things.) What is no file but a pipe
-/// is none, and is not opened: that would wait for its writer, and take from what it writes.
+/// Returns whether a file looks like a map: the file of maps of a raw pagemap exists, or the file begins as a
+/// `v2p.textproto` or as output of `page-types`. (Lines of addresses look like many other files.) A pipe is no map and
+/// is not opened, because reading would wait for its writer and consume its bytes.
 #[must_use]
 pub fn is_map(path: &str) -> bool {
     if !std::fs::metadata(path).is_ok_and(|file| file.is_file()) {
@@ -82,7 +85,7 @@ enum Form {
     #[default]
     Unknown,
     Proto,
-    /// Whether runs have a length.
+    /// The flag tells whether a line has a length.
     PageTypes(bool),
     Lines,
 }
@@ -92,16 +95,16 @@ struct Map {
     name: String,
     number: u64,
     form: Form,
-    /// Size of the pages that follow.
+    /// The size of the pages that follow.
     page: u64,
     spans: Vec<Span>,
     proto: Proto,
 }
 
-/// Where in a textproto the reader is.
+/// `Proto` is the position of the reader in a textproto.
 #[derive(Debug, Default)]
 struct Proto {
-    /// The blocks that are open.
+    /// The open blocks.
     blocks: Vec<String>,
     /// The field whose value follows.
     field: String,
@@ -109,7 +112,7 @@ struct Proto {
     physical_address: Option<u64>,
 }
 
-/// Blocks that mean something, and the deepest nesting there may be.
+/// The names of the blocks that are read, and the deepest nesting.
 const GROUP: &str = "address_mapping_group";
 const MAPPING: &str = "address_mapping";
 const DEEPEST: usize = 16;
@@ -126,7 +129,7 @@ impl Map {
         )
     }
 
-    /// Takes a line in; whether the map goes on.
+    /// Reads a line. Returns whether the map continues behind it.
     fn line(&mut self, line: &[u8]) -> Result<bool> {
         let text = line.split(|&byte| byte == b'#').next().unwrap_or_default();
         let Ok(text) = std::str::from_utf8(text) else {
@@ -140,7 +143,7 @@ impl Map {
                     self.form = Form::PageTypes(fields.any(|field| field == "len"));
                     return Ok(true);
                 }
-                // A field or a block is named by a word, and a hexadecimal number is none.
+                // The name of a field or a block is a word, and a hexadecimal number is not.
                 "page_size" => Form::Lines,
                 _ if first.contains('_') || first.contains('{') => Form::Proto,
                 _ => Form::Lines,
@@ -148,7 +151,7 @@ impl Map {
         }
         let read = match self.form {
             Form::Proto => self.proto_line(text),
-            // The table behind the list.
+            // A table follows the list of pages.
             Form::PageTypes(_) if first == "flags" => return Ok(false),
             Form::PageTypes(runs) => self.page_types_line(text, runs),
             Form::Lines | Form::Unknown => self.plain_line(text),
@@ -275,9 +278,7 @@ impl Map {
 
     fn finish(self) -> Result<Placements> {
         if let Some(block) = self.proto.blocks.last() {
-            return Err(
-                self.wrong(block.as_bytes(), "a block ends with }: the map ends in the middle of this one")
-            );
+            return Err(self.wrong(block.as_bytes(), "a block ends with }: the map ends inside this block"));
         }
         if self.spans.is_empty() {
             return Err(self.wrong(b"", "a map names at least one page"));

@@ -1,4 +1,4 @@
-//! Decoding ahead: a source run on a thread of its own.
+//! `Ahead` runs a source on a thread of its own, so that decoding and simulation overlap.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -11,7 +11,7 @@ use crate::source::Failure;
 use crate::source::{Meta, Source};
 use crate::wait::{Flag, STEP_MS, check};
 
-/// Rows handed over at once: waking a thread costs as much as decoding some ten thousand rows.
+/// The rows handed over at once. Waking a thread costs as much as decoding some ten thousand rows.
 const TOGETHER: usize = 1 << 18;
 /// The limit of bytes handed over at once: twice the bytes of [`TOGETHER`] rows.
 const TOGETHER_BYTES: usize = TOGETHER * 2 * ROW_BYTES;
@@ -19,11 +19,11 @@ const TOGETHER_BYTES: usize = TOGETHER * 2 * ROW_BYTES;
 const ROW_BYTES: usize = 17;
 /// The bytes of a batch besides its columns, as measured of the batches of a Parquet file (1.6 KB with one row).
 const BATCH_BYTES: usize = 1600;
-/// Handovers that may wait: enough to ride out the uneven cost of starting a row group.
+/// The number of handovers that may wait. It evens out the cost of starting a row group.
 const WAITING: usize = 2;
 
-/// Runs a source on a thread of its own, some batches ahead of its user; itself a source with the same
-/// batches, in the same order.
+/// `Ahead` runs a source on a thread of its own, some batches ahead of its user. It yields the same batches
+/// in the same order.
 ///
 /// [`Source::meta`] is the source's initial metadata until the end is reached, then its final metadata. The
 /// thread that waits for a batch keeps checking for signals. Dropping an `Ahead` early does not wait for its
@@ -33,7 +33,7 @@ pub struct Ahead {
     name: String,
     meta: Meta,
     messages: Option<Receiver<Message>>,
-    /// What was handed over and not asked for yet, the next one last.
+    /// The batches that were handed over and not yet asked for. The next batch is the last element.
     ready: Vec<EventBatch>,
     thread: Option<JoinHandle<()>>,
     failed: Failure,
@@ -48,7 +48,7 @@ enum Message {
 }
 
 impl Ahead {
-    /// Starts the source's thread.
+    /// Starts the thread of the source.
     #[must_use]
     pub fn new(mut source: Box<dyn Source>) -> Self {
         let (name, meta) = (source.name().to_owned(), source.meta().clone());
@@ -65,7 +65,7 @@ impl Ahead {
                     return;
                 }
                 if !sent {
-                    return; // nobody listens any more
+                    return; // the receiver is gone
                 }
             }
         });
@@ -74,7 +74,7 @@ impl Ahead {
     }
 }
 
-/// Batches to hand over together, and how the source ended if it did.
+/// Returns batches to hand over together, and the last message if the source ended.
 fn gather(source: &mut dyn Source) -> (Vec<EventBatch>, Option<Message>) {
     let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0);
     while rows < TOGETHER && bytes < TOGETHER_BYTES {
@@ -129,7 +129,7 @@ impl Ahead {
                 self.meta = meta;
                 Ok(None)
             }
-            // Without a last word the thread can only have panicked: so does its user.
+            // A thread that sends no last message has panicked. Its user panics with the same payload.
             Err(()) => match self.thread.take().map(JoinHandle::join) {
                 Some(Err(panic)) => std::panic::resume_unwind(panic),
                 _ => unreachable!("the thread says why it ends"),
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::event::{EventBuilder, Op};
 
-    /// Yields `good` batches of one load each, then its end; tells `dropped` when it is gone.
+    /// `Counting` yields `good` batches of one load each, then its end. It reports to `dropped` when it is dropped.
     struct Counting {
         meta: Meta,
         next: u64,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_batches_in_the_same_order_then_the_final_metadata() {
+    fn batches_keep_their_order_and_the_final_metadata_follows() {
         let (mut source, _gone) = ahead(100, || Ok(None));
         assert_eq!((source.name(), source.meta().page_size), ("counting", None));
         assert_eq!(addresses(&mut source, 100), (1..=100).collect::<Vec<_>>());
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_comes_after_the_batches_before_it_and_stays() {
+    fn an_error_follows_the_batches_before_it_and_is_repeated() {
         let (mut source, gone) = ahead(20, || Err(Problem::request("x", "y", "z", "w")));
         assert_eq!(addresses(&mut source, 20).len(), 20);
         for _ in 0..3 {
@@ -217,18 +217,18 @@ mod tests {
     }
 
     #[test]
-    fn dropped_early_it_stops_reading() {
+    fn an_ahead_dropped_early_stops_reading() {
         let (mut source, gone) = ahead(u64::MAX - 1, || Ok(None));
         assert_eq!(addresses(&mut source, 3), [1, 2, 3]);
         drop(source);
         let read = gone.recv().unwrap();
-        // One in hand, those that wait, one at the door, and one being gathered: batches of one row each.
+        // One handover is read, `WAITING` wait, one is being sent, and one is being gathered. Batches have one row each.
         assert!(read <= (WAITING + 3) as u64 * TOGETHER as u64, "{read}");
     }
 
     #[test]
     #[should_panic(expected = "the source broke")]
-    fn a_panic_of_the_source_is_its_users() {
+    fn a_panic_of_the_source_reaches_its_user() {
         let (mut source, _gone) = ahead(2, || panic!("the source broke"));
         addresses(&mut source, 2);
         let _ = source.next_batch();

@@ -1,4 +1,4 @@
-//! The rule that an error of a source stays: what a source returned before its error is no whole trace.
+//! `Failure` repeats the first error of a source: the batches before an error are no whole trace.
 
 use binhop_base::{Problem, Result};
 
@@ -7,8 +7,8 @@ use binhop_base::{Problem, Result};
 pub struct Failure(Option<Box<Problem>>);
 
 impl Failure {
-    /// Takes what comes next from a source by `advance`, until that fails. From then on the source is left alone, and
-    /// its error is returned again. `field` finds the source's `Failure`.
+    /// Calls `advance` until it fails. From then on this returns the same error and does not touch the source.
+    /// `field` finds the `Failure` of the source.
     ///
     /// # Errors
     /// The first error of `advance`.
@@ -47,12 +47,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_an_error() {
+    fn no_batch_follows_an_error() {
         let mut source = Counted::default();
         assert_eq!((source.next().unwrap(), source.next().unwrap()), (1, 2));
         let first = source.next().unwrap_err();
         assert_eq!(source.next().unwrap_err().to_string(), first.to_string());
         assert_eq!(source.next().unwrap_err().to_string(), first.to_string());
-        assert_eq!(source.calls, 3, "a source that has failed is left alone");
+        assert_eq!(source.calls, 3, "a source that has failed is not called again");
     }
 }

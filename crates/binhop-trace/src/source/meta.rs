@@ -5,47 +5,47 @@ use std::collections::BTreeMap;
 /// The page size that is assumed where a trace does not name its own.
 pub(crate) const ASSUMED_PAGE: u64 = 4096;
 
-/// What is known about a trace as a whole: the key-value metadata of its file.
+/// `Meta` describes a trace as a whole. A trace file holds it as JSON under one key of its metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Meta {
-    /// Page size of the machine it was made on, in bytes, if known.
+    /// The page size of the machine that the trace was made on, in bytes, if known.
     pub page_size: Option<u64>,
-    /// What made it: program and version.
+    /// The program that made the trace, and its version.
     pub recorder: Option<String>,
     /// The command that was recorded.
     pub command: Option<String>,
-    /// `"exact"` or `"assumed"`: whether access sizes were recorded or filled in by an importer.
+    /// `"exact"` if access sizes were recorded, `"assumed"` if an importer filled them in.
     pub sizes: Option<String>,
-    /// What decided the order between processes, if something of ours did: `"built-in"`, `"native"`, `"round-robin"`.
+    /// The rule by which binhop put the processes in order, if it did: `"built-in"`, `"native"`, `"round-robin"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
-    /// asid → (pid, command).
+    /// The process of each asid.
     pub processes: BTreeMap<u32, ProcessMeta>,
-    /// segment → (file, kind).
+    /// The file and kind of each segment.
     pub segments: BTreeMap<u64, SegmentMeta>,
-    /// file id → path.
+    /// The path of each file id.
     pub files: BTreeMap<u64, String>,
 }
 
-/// The process behind an address space.
+/// `ProcessMeta` describes the process of an address space.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ProcessMeta {
-    /// Process id when it was recorded.
+    /// The process id at the time of recording.
     pub pid: Option<u64>,
-    /// Its command.
+    /// The command of the process.
     pub command: Option<String>,
-    /// The address space that forked it, if one of the trace did.
+    /// The asid of the process that forked this process, if the trace holds the fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
 }
 
-/// A sharable unit of an address space.
+/// `SegmentMeta` describes a segment: a part of an address space that processes may share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SegmentMeta {
-    /// The file it maps, if any.
+    /// The file that the segment maps, if it maps a file.
     pub file: Option<String>,
-    /// text, data, stack, heap, library, …
+    /// The kind: text, data, stack, heap, library, …
     pub kind: Option<String>,
 }
 

@@ -13,16 +13,16 @@ pub use meta::{Meta, ProcessMeta, SegmentMeta};
 
 use crate::event::EventBatch;
 
-/// Where events come from: a file, a pipe, an Arrow stream, a workload.
+/// A `Source` yields events: a file, a pipe, an Arrow stream, a workload.
 pub trait Source: Send {
-    /// What errors call it.
+    /// Returns the name that errors give the source.
     fn name(&self) -> &str;
-    /// What is known about the whole.
+    /// Returns what is known about the whole trace.
     fn meta(&self) -> &Meta;
-    /// The next events in program order; `None` at the end. Batches may have any length.
+    /// Returns the next events in program order; `None` at the end. A batch may have any length.
     ///
     /// # Errors
-    /// The input is damaged or cannot be read. A source that has failed never returns `None`: what it returned
-    /// until then is no whole trace.
+    /// The input is damaged or cannot be read. A source that has failed never returns `None`, because the
+    /// batches before its error are no whole trace.
     fn next_batch(&mut self) -> Result<Option<EventBatch>>;
 }

@@ -1,4 +1,4 @@
-//! The footer of a trace file: what binhop writes there, and how a flipped bit anywhere is found.
+//! The footer of a trace file holds checks by which any flipped bit of the file is found.
 //!
 //! A trace is a plain Parquet file. From front to back it holds, without gaps: `PAR1`, the row groups, the
 //! footer (Parquet's Thrift structure), the footer's length in 4 bytes, `PAR1`. binhop's key-value entries lie in
@@ -8,17 +8,18 @@
 //! |---|---|
 //! | `binhop.schema` | version of the event schema |
 //! | `binhop.meta` | [`Meta`] as JSON |
-//! | `binhop.made-by` | the command that wrote the file, if one did; a placement has this entry, too |
+//! | `binhop.made-by` | the command that wrote the file, if a command did; a placement has this entry, too |
 //! | `binhop.totals` | [`Totals`] as JSON |
 //! | `binhop.content` | content hash of the events (see `totals.rs`), 16 hexadecimal digits |
-//! | `binhop.row-groups` | a JSON list: for each row group, xxh3-64 of its bytes as they lie in the file, and how many of its events have an arg0 and an arg1 |
-//! | `binhop.checksum` | xxh3-64 of everything from the footer's first byte to the file's last, these 16 digits read as zeros |
+//! | `binhop.row-groups` | a JSON list: for each row group the xxh3-64 of its bytes in the file, and how many events have an arg0 and an arg1 |
+//! | `binhop.checksum` | xxh3-64 of the bytes from the footer's start to the file's end, with these 16 digits as zeros |
 //!
-//! So each bit of the file is covered by one check: the first four bytes by comparison, a row group's by its sum,
-//! all others by the last entry; and the row groups must fill the file from byte 4 to the footer.
-//! Whether a file is binhop's, and must therefore have the entries, is read from `created_by`, bit errors
-//! allowed: one flipped bit cannot make a file pass for another program's. A file of another program is read without
-//! checks, even if it carries entries over from one of ours (pyarrow keeps them when it rewrites a file).
+//! One check covers each bit of the file. The first four bytes are compared, a row group has its checksum, and
+//! `binhop.checksum` covers all other bytes. The row groups must fill the file from byte 4 to the footer.
+//!
+//! `created_by` tells whether binhop wrote the file, which must then have the entries. Some bit errors are allowed
+//! there, so that a flipped bit cannot make the file look like another program's. A file of another program is read
+//! without checks, even if it has entries of binhop (pyarrow keeps them when it rewrites a file).
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -34,7 +35,7 @@ use crate::parquet_file::{MADE_BY, MAGIC, damaged, entry, guarded, read_tail};
 use crate::source::Meta;
 use crate::totals::Totals;
 
-/// The version of the event schema this crate reads and writes.
+/// The version of the event schema that this crate reads and writes.
 pub(crate) const SCHEMA_VERSION: &str = "1";
 
 const SCHEMA: &str = "binhop.schema";
@@ -44,23 +45,24 @@ const CONTENT: &str = "binhop.content";
 const ROW_GROUPS: &str = "binhop.row-groups";
 const CHECKSUM: &str = "binhop.checksum";
 
-/// What `created_by` starts with in files of ours.
+/// The first bytes of `created_by` in files that binhop wrote.
 const CREATOR: &[u8] = b"binhop-trace version ";
-/// `created_by` stands this near the end of our files: only the column orders, 2 bytes each, follow it.
+/// `created_by` lies within this many bytes of the end of binhop's files. Only the column orders, 2 bytes each, follow.
 const CREATOR_WITHIN: usize = 256;
-/// Other programs' names differ from ours in some 80 of 168 bits.
+/// The largest distance in bits at which `created_by` is still binhop's. Names of other programs differ in some 80 of
+/// 168 bits.
 const BIT_ERRORS_ALLOWED: u32 = 16;
-/// Thrift's compact protocol between the key `binhop.checksum` and its 16 digits: a string field, its length.
-/// JSON never holds these two bytes, so the mark occurs once.
+/// The bytes between the key `binhop.checksum` and its 16 digits in Thrift's compact protocol: a string field, and its
+/// length. JSON never holds these two bytes, so the mark occurs once.
 const BEFORE_DIGITS: [u8; 2] = [0x18, 16];
 const DIGITS: usize = 16;
 
-/// The value of `created_by`.
+/// Returns the value of `created_by`.
 pub(crate) fn created_by() -> String {
     format!("{}{}", String::from_utf8_lossy(CREATOR), env!("CARGO_PKG_VERSION"))
 }
 
-/// What our own footer promises.
+/// `Promises` holds the checks of a file that binhop wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Promises {
     pub(crate) totals: Totals,
@@ -68,27 +70,27 @@ pub(crate) struct Promises {
     pub(crate) row_groups: Vec<RowGroup>,
 }
 
-/// What our own footer says about a row group.
+/// `RowGroup` holds the checks of a row group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RowGroup {
-    /// xxh3-64 of its bytes, 16 hexadecimal digits.
+    /// The xxh3-64 of the bytes of the row group, 16 hexadecimal digits.
     pub(crate) xxh3: String,
-    /// Events with an arg0: 0 for most row groups, which then need not be asked for the column.
+    /// The number of events with an arg0. If it is 0, as in most row groups, the column is not read.
     pub(crate) arg0: u64,
-    /// Events with an arg1.
+    /// The number of events with an arg1.
     pub(crate) arg1: u64,
 }
 
-/// A footer that was read and, if it is ours, checked.
+/// `Footer` is a footer that was read and, if binhop wrote the file, checked.
 pub(crate) struct Footer {
     pub(crate) bytes: u64,
     pub(crate) parquet: Arc<ParquetMetaData>,
     pub(crate) meta: Meta,
-    /// `None`: another program's file.
+    /// The checks; `None` if another program wrote the file.
     pub(crate) own: Option<Promises>,
 }
 
-/// The entries of a finished file; the checksum is still zeros.
+/// Returns the entries of a finished file. The checksum is still zeros.
 pub(crate) fn entries(
     meta: &Meta,
     made_by: Option<&str>,
@@ -107,7 +109,7 @@ pub(crate) fn entries(
     Ok(entries)
 }
 
-/// Replaces the zeros of `binhop.checksum` in a file that is otherwise complete.
+/// Replaces the zeros of `binhop.checksum` in an otherwise complete file.
 pub(crate) fn seal(file: &mut File) -> std::io::Result<()> {
     let bytes = file.seek(SeekFrom::End(0))?;
     let mut length = [0; 4];
@@ -124,10 +126,10 @@ pub(crate) fn seal(file: &mut File) -> std::io::Result<()> {
 }
 
 impl Footer {
-    /// Reads the footer of an open file and checks everything but the row groups' bytes.
+    /// Reads the footer of an open file and checks all but the bytes of the row groups.
     ///
     /// # Errors
-    /// Not a Parquet file, cut short, damaged, of another schema version.
+    /// The file is no Parquet file, is cut short or damaged, or has another schema version.
     pub(crate) fn read(file: &mut File, path: &Path) -> Result<Self> {
         let place = path.display().to_string();
         let (bytes, mut tail) = read_tail(file, &place)?;
@@ -157,7 +159,7 @@ impl Footer {
     }
 }
 
-/// Whether the file is binhop's, even with some bits wrong.
+/// Returns whether binhop wrote the file, even if some bits are wrong.
 fn is_ours(tail: &[u8]) -> bool {
     let end = &tail[tail.len().saturating_sub(CREATOR_WITHIN)..];
     let distance = |text: &[u8]| -> u32 { text.iter().zip(CREATOR).map(|(a, b)| (a ^ b).count_ones()).sum() };
@@ -191,7 +193,7 @@ fn check_version(parquet: &ParquetMetaData, place: &str) -> Result<()> {
     }
 }
 
-/// What another program's file says about the trace: all that our entries, carried along, still tell.
+/// Returns the metadata of another program's file: those of binhop's entry, if the program kept it.
 fn foreign_meta(parquet: &ParquetMetaData, place: &str) -> Result<Meta> {
     check_version(parquet, place)?;
     if entry(parquet, META).is_none() { Ok(Meta::default()) } else { json_entry(parquet, META, place) }
@@ -224,8 +226,8 @@ fn own_entries(parquet: &ParquetMetaData, place: &str) -> Result<Promises> {
     })
 }
 
-/// The bytes of a row group: from its first column's start to its last column's end. Ours only: the numbers of
-/// another program's footer may be anything.
+/// Returns the bytes of a row group: the start of its first column and the end of its last column. Call it for files of
+/// binhop only, because the footer of another program may hold any numbers.
 pub(crate) fn byte_range(parquet: &ParquetMetaData, row_group: usize) -> (u64, u64) {
     let columns = parquet.row_group(row_group).columns();
     let start = columns.first().map_or(0, |column| column.byte_range().0);
@@ -261,9 +263,9 @@ mod tests {
     use super::super::write::TraceWriter;
     use super::*;
 
-    /// A sound file of another version is refused for its version, not called damaged.
+    /// A sound file of another version is refused for its version. The error does not call it damaged.
     #[test]
-    fn another_version_is_named() {
+    fn a_file_of_another_version_is_refused_for_its_version() {
         let path = std::env::temp_dir().join(format!("binhop-version-{}.parquet", std::process::id()));
         TraceWriter::create(&path, &Meta::default(), 1).unwrap().finish().unwrap();
         let mut bytes = std::fs::read(&path).unwrap();

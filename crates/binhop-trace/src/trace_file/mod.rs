@@ -1,4 +1,4 @@
-//! The trace file: its footer, its reader and its writer.
+//! The trace file: its footer, its reader and its writer. `footer.rs` describes the format.
 
 mod footer;
 mod read;

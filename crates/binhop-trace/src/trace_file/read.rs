@@ -1,11 +1,12 @@
-//! Reading a trace file, row group by row group.
+//! `TraceReader` reads a trace file, row group by row group.
 //!
-//! A file of ours: the bytes of a row group are read, summed, compared with the footer's checksum, and only then
-//! decoded, from memory. A file of another program (Polars, pyarrow) has no checksums: its pages' headers are
+//! In a file that binhop wrote, the checksum of a row group is compared with the footer before the row group is
+//! decoded, from memory. A file of another program (Polars, pyarrow) has no checksums: the headers of its pages are
 //! compared with its footer (`page_headers.rs`), and it is decoded as it is read. Both kinds of file are opened
-//! once, and a change of the file is noticed (`steady.rs`). Memory does not grow with the file but by the metadata of its
-//! row groups, which the decoder keeps (432 B for each column of each row group, `tests/foreign.rs`), unless
-//! another program made a file of few, huge pages.
+//! once, and a change of the file is an error (`steady.rs`).
+//!
+//! Memory grows with the number of row groups only: the decoder keeps 432 B for each column of each row group
+//! (`tests/foreign.rs`). A file of another program with few, huge pages needs memory for these pages.
 
 use std::fs::File;
 use std::path::Path;
@@ -33,46 +34,47 @@ use crate::source::{Meta, Source};
 use crate::totals::Totals;
 use crate::trace_file::footer::{Footer, Promises, byte_range, digits};
 
-/// Rows in a batch: large enough to hide what a batch costs, small enough for its columns (17 bytes a row) to stay
-/// in a level-2 cache until they are used.
+/// The rows in a batch. They are enough to hide the cost of a batch, and few enough for the columns (17 bytes a row) to
+/// stay in a level-2 cache until they are used.
 const BATCH_ROWS: usize = 1 << 15;
 
-/// What a trace file is, apart from its events.
+/// `FileFacts` describes a trace file apart from its events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileFacts {
-    /// As it was opened.
+    /// The path under which the file was opened.
     pub path: String,
-    /// Size of the file.
+    /// The size of the file.
     pub bytes: u64,
-    /// Number of events.
+    /// The number of events.
     pub rows: u64,
-    /// Number of row groups.
+    /// The number of row groups.
     pub row_groups: usize,
-    /// The program that wrote it.
+    /// The program that wrote the file.
     pub created_by: Option<String>,
-    /// What the file promises, if binhop wrote it. `None`: another program's file, without checksums.
+    /// The checks of the file, if binhop wrote it. A file of another program has no checks.
     pub checks: Option<Checks>,
 }
 
-/// What a file of ours promises about its events. The reader checks the bytes; `inspect` and `lint` these.
+/// `Checks` is what a file of binhop promises about its events. The reader checks the bytes; `inspect` and `lint` check
+/// these promises.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Checks {
-    /// References, instructions, rows by operation.
+    /// References, instructions, and rows by operation.
     pub totals: Totals,
-    /// Hash of the events, 16 hexadecimal digits.
+    /// The hash of the events, 16 hexadecimal digits.
     pub content_hash: String,
 }
 
-/// A promise that the events do not keep.
+/// `Broken` is a promise that the events do not keep.
 pub(crate) struct Broken {
-    /// What the events amount to.
+    /// The totals, or the hash, of the events.
     pub(crate) found: String,
-    /// What the file says.
+    /// The rule: what the file says.
     pub(crate) promised: String,
 }
 
 impl Checks {
-    /// Whether totals and hash of the events differ from what the file says, and how.
+    /// Returns the promise that the totals or the hash of the events break, if they break one.
     pub(crate) fn broken_by(&self, totals: &Totals, content_hash: u64) -> Option<Broken> {
         if self.totals != *totals {
             let show = |t: &Totals| {
@@ -87,7 +89,7 @@ impl Checks {
     }
 }
 
-/// A trace file as a [`Source`].
+/// `TraceReader` is a trace file as a [`Source`].
 pub struct TraceReader {
     place: String,
     file: Steady,
@@ -98,7 +100,7 @@ pub struct TraceReader {
     next: usize,
     /// The row group being decoded, and the number of its first row.
     current: Option<(ParquetRecordBatchReader, u64)>,
-    /// Rows handed out.
+    /// The number of rows returned.
     rows: u64,
     failed: Failure,
 }
@@ -107,7 +109,8 @@ impl TraceReader {
     /// Opens a file and checks its footer and columns; the row groups are checked as they are read.
     ///
     /// # Errors
-    /// No such file, not Parquet, damaged, of another schema version, with columns missing or of other types.
+    /// The file does not exist, is no Parquet file, is damaged, has another schema version, or lacks a column, or a
+    /// column has another type.
     pub fn open(path: &Path) -> Result<Self> {
         let place = path.display().to_string();
         let unreadable = |error: std::io::Error| {
@@ -160,7 +163,7 @@ impl TraceReader {
         })
     }
 
-    /// What the file is.
+    /// Returns what is known about the file.
     #[must_use]
     pub fn facts(&self) -> &FileFacts {
         &self.facts
@@ -172,7 +175,7 @@ impl TraceReader {
         self.file.identity()
     }
 
-    /// Starts the next row group; `false` at the end.
+    /// Starts the next row group. Returns `false` at the end.
     fn start_row_group(&mut self) -> Result<bool> {
         let index = self.next;
         if index == self.facts.row_groups {
@@ -258,7 +261,7 @@ fn facts(place: &str, footer: &Footer) -> Result<FileFacts> {
             damaged(
                 &row_group.num_rows().to_string(),
                 &format!("{place}: row group {index}"),
-                "a number of rows is not negative",
+                "a number of rows is not negative, and all together fit into 64 bits",
             )
         })?;
     }
@@ -317,7 +320,7 @@ fn decoder<R: ChunkReader + 'static>(
     })
 }
 
-/// The bytes of one row group, under the addresses they have in the file.
+/// `RowGroupBytes` holds the bytes of a row group, at the positions that they have in the file.
 struct RowGroupBytes {
     start: u64,
     bytes: Bytes,

@@ -1,10 +1,10 @@
-//! Traces one after the other.
+//! `Joined` yields several traces one after the other.
 //!
-//! Each trace's processes are processes of their own: an asid that an earlier trace used is renumbered, to the next that
-//! none has used, so no process of one trace sees pages of another's. Segments are renumbered likewise, but for those
-//! of the same file and kind, which are one segment: a library mapped in two traces is shared memory. Ids of files are
-//! joined by path. At a seam the kernel is left and the first address space of the next trace is switched to, with the
-//! cause `exit`.
+//! Processes of different traces are different processes: an asid that an earlier trace used becomes the next unused
+//! number, so that no process sees pages of another trace. Segments are renumbered in the same way, but segments of the
+//! same file and kind become one segment: a library mapped in two traces is shared memory. File ids are joined by
+//! path. Between two traces the kernel is left, and a switch with the cause `exit` leads to the first address space of
+//! the next trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::event::{Cause, Event, EventBatch, EventBuilder, Op};
 use crate::source::Failure;
 use crate::source::{Meta, SegmentMeta, Source};
 
-/// Several traces as one.
+/// `Joined` is a source of several traces in turn.
 pub struct Joined {
     sources: std::vec::IntoIter<Box<dyn Source>>,
     current: Box<dyn Source>,
@@ -26,7 +26,7 @@ pub struct Joined {
     segments: Renumbering,
     files: Renumbering,
     kernel: u32,
-    /// Rows of the current trace so far.
+    /// The rows of the current trace so far.
     row: u64,
     first: bool,
     failed: Failure,
@@ -36,12 +36,12 @@ pub struct Joined {
 #[derive(Default)]
 struct Renumbering {
     used: BTreeSet<u64>,
-    /// Of the current trace.
+    /// The new number of each number of the current trace.
     new: BTreeMap<u64, u64>,
 }
 
 impl Renumbering {
-    /// What a number becomes: itself, unless an earlier trace has it.
+    /// Returns the new number of a number: the number itself, unless an earlier trace used it.
     fn of(&mut self, old: u64) -> u64 {
         if let Some(&known) = self.new.get(&old) {
             return known;
@@ -61,10 +61,10 @@ impl Renumbering {
 }
 
 impl Joined {
-    /// The traces, in this order.
+    /// Joins the traces in this order.
     ///
     /// # Errors
-    /// There is none; their page sizes differ.
+    /// There is no trace, or the page sizes of the traces differ.
     pub fn new(sources: Vec<Box<dyn Source>>) -> Result<Self> {
         let sizes: BTreeSet<u64> = sources.iter().filter_map(|source| source.meta().page_size).collect();
         if sizes.len() > 1 {
@@ -72,8 +72,8 @@ impl Joined {
             return Err(Problem::request(
                 &found.join(", "),
                 "page size",
-                "traces that are joined have pages of one size: their mappings count pages",
-                "join those of one machine",
+                "traces that are joined have pages of one size, because their mappings count pages",
+                "join traces of one machine",
             ));
         }
         let name = sources.iter().map(|source| source.name()).collect::<Vec<_>>().join(" + ");
@@ -99,7 +99,7 @@ impl Joined {
         Ok(joined)
     }
 
-    /// Takes over what is known about the current trace. The same facts again change nothing.
+    /// Adds the metadata of the current trace. Adding the same metadata again changes nothing.
     fn adopt(&mut self) {
         let theirs = self.current.meta().clone();
         let ours = &mut self.meta;
@@ -144,9 +144,9 @@ impl Joined {
         }
     }
 
-    /// Goes on to the next trace, if there is one.
+    /// Starts the next trace. Returns false if there is no next trace.
     fn advance(&mut self) -> bool {
-        self.adopt(); // an importer knows all at its end only
+        self.adopt(); // an importer knows its metadata only at its end
         let Some(next) = self.sources.next() else { return false };
         self.current = next;
         for numbers in [&mut self.asids, &mut self.segments, &mut self.files] {
@@ -158,7 +158,7 @@ impl Joined {
         true
     }
 
-    /// The batch in the joined trace's numbers.
+    /// Returns the batch with the numbers of the joined trace.
     fn renumbered(&mut self, batch: &EventBatch) -> EventBatch {
         let mut out = EventBuilder::with_capacity(batch.len() + 8);
         if self.row == 0 && !self.first {
@@ -186,7 +186,7 @@ impl Joined {
             }
             push(&mut out, &event);
         }
-        // Whoever runs without a switch is address space 0.
+        // Address space 0 runs until the first switch.
         if self.row == 0 && self.first {
             self.asids.of(0);
         }
@@ -195,7 +195,7 @@ impl Joined {
 }
 
 impl Joined {
-    /// Reads the next batch with rows, of the next trace if one has ended.
+    /// Reads the next batch that has rows, from the next trace if the current trace has ended.
     fn read_on(&mut self) -> Result<Option<EventBatch>> {
         loop {
             match self.current.next_batch()? {

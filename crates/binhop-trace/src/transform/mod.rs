@@ -1,9 +1,10 @@
-//! Parts of traces, and traces joined: sources made of sources, streaming, in memory that does not grow with them.
+//! Transformations make a source of one or several sources: a part of a trace, or several traces joined. They
+//! stream, and their memory does not grow with the trace.
 //!
-//! **A part is a trace.** What is left out are references, system calls, times and devices' events. Events that say what
-//! state the address spaces are in (switch, map, protect, unmap, fork, exec, exit, kernel-enter, kernel-leave) stay
-//! wherever they stood before, between or behind what is kept, so whatever is kept finds its mappings, and pages
-//! shared by a fork are shared. Of switches between which nothing is kept only the last stays.
+//! **A part is a trace.** A part leaves out references, system calls, times and events of devices. It keeps every
+//! event that changes the state of the address spaces (switch, map, protect, unmap, fork, exec, exit, kernel-enter,
+//! kernel-leave), wherever the event stands. So each reference of the part finds its mappings, and pages shared by a
+//! fork are shared. Of several switches with no kept row between them, only the last switch is kept.
 //!
 //! **Positions** are numbers of references, counted as everywhere (see `totals.rs`). A row lies at the
 //! position of its last reference (see `head.rs`). So a run across a boundary belongs to the part behind the
@@ -28,7 +29,7 @@ use crate::event::{Event, EventBatch};
 use crate::source::{Meta, Source};
 use part::{Choice, Choose, TracePart};
 
-/// The first rows of a trace, of any kind.
+/// Keeps the first `rows` rows of a trace, of any kind.
 #[must_use]
 pub fn first_rows(source: Box<dyn Source>, rows: u64) -> Box<dyn Source> {
     Box::new(FirstRows { source, left: rows })
@@ -59,10 +60,10 @@ impl Source for FirstRows {
     }
 }
 
-/// The references from position `from` up to `to` (to the end, if absent), with the state they find.
+/// Keeps the references from position `from` up to `to` (to the end, if absent), and the state that they need.
 ///
 /// # Errors
-/// `to` is not behind `from`.
+/// `to` is not greater than `from`.
 pub fn slice(source: Box<dyn Source>, from: u64, to: Option<u64>) -> Result<Box<dyn Source>> {
     if to.is_some_and(|to| to <= from) {
         return Err(Problem::request(
@@ -105,13 +106,13 @@ fn position(references: u64) -> u64 {
     references.saturating_sub(1)
 }
 
-/// Windows of a trace, at even distances or drawn, with the state they find.
+/// Keeps windows of a trace, and the state that they need. The windows lie at even distances or are drawn.
 #[must_use]
 pub fn sample(source: Box<dyn Source>, windows: Windows) -> Box<dyn Source> {
     TracePart::source(source, windows)
 }
 
-/// The rows of a trace that a selection keeps.
+/// Keeps the rows of a trace that pass a selection.
 ///
 /// # Errors
 /// The selection names what the trace's metadata do not know.

@@ -1,4 +1,4 @@
-//! The rule that all parts of traces share: what is left out leaves its state behind.
+//! `TracePart` keeps some rows of a source, and every change of state that the kept rows depend on.
 
 use binhop_base::{Problem, Result};
 
@@ -7,46 +7,46 @@ use crate::event::{Event, EventBatch, EventBuilder, Op};
 use crate::source::Failure;
 use crate::source::{Meta, Source};
 
-/// What becomes of a row.
+/// `Choice` says what happens to a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// It is part of the part.
+    /// The row is kept.
     Keep,
-    /// It is not; if it says what state things are in, it stays.
+    /// The row is left out, unless it changes state.
     State,
-    /// It is not, whatever it says.
+    /// The row is left out, even if it changes state.
     Drop,
-    /// It is replaced by others.
+    /// These events replace the row.
     Instead(Vec<Event>),
-    /// The part cannot be made: the value, the rule and the remedy.
+    /// The part cannot be made, for this reason: the value, the rule and the remedy.
     Refuse([String; 3]),
-    /// One piece of the row is kept: this event.
+    /// This event, a piece of the row, is kept.
     Part(Event),
 }
 
-/// Which rows a part keeps. Asked about each, in order.
+/// `Choose` decides which rows a part keeps. It is asked about each row, in order.
 pub(super) trait Choose: Send {
-    /// What becomes of a row; `meta`: what is known about the trace by now.
+    /// Returns what happens to a row. `meta` is what is known about the trace by now.
     fn choose(&mut self, event: &Event, meta: &Meta) -> Choice;
-    /// Whether a part of nothing but state is one that was asked for.
+    /// Returns whether the user asked for events that change state, so that a part of such events is not empty.
     fn wants_state(&self) -> bool {
         false
     }
-    /// The error when no row was kept: the value, and the rule.
+    /// Returns the value and the rule of the error that no row was kept.
     fn nothing(&self) -> (String, String);
 }
 
-/// Batches of a part are handed on once they hold this many rows.
+/// A batch is returned once it holds this many rows.
 const BATCH_ROWS: usize = 1 << 15;
 
-/// The last switch, and steps into the kernel and out of it, that matter if anything follows them. Each event costs the
-/// same, however many wait.
+/// `Waiting` holds the last switch, and the steps into the kernel and out of it, until a row is kept behind them. An
+/// event costs the same, however many events wait.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Steps out of the kernel that were entered before. They precede all of `enters`.
+    /// Steps out of the kernel whose steps into it do not wait. They precede all of `enters`.
     leaves: Vec<Event>,
     enters: Vec<Event>,
-    /// The switch, and the number of steps before it.
+    /// The last switch, and the number of steps before it.
     switch: Option<(usize, Event)>,
 }
 
@@ -55,7 +55,7 @@ impl Waiting {
         self.switch = Some((self.leaves.len() + self.enters.len(), event));
     }
 
-    /// Into the kernel and out of it again, and nothing in between: neither happened.
+    /// A step out of the kernel cancels the last waiting step into it.
     fn leave(&mut self, event: Event) {
         if self.enters.pop().is_none() {
             self.leaves.push(event);
@@ -64,7 +64,7 @@ impl Waiting {
         }
     }
 
-    /// Takes all in their order.
+    /// Takes all waiting events in their order.
     fn drain(&mut self, mut take: impl FnMut(&Event)) {
         let mut switch = self.switch.take();
         for (number, step) in self.leaves.drain(..).chain(self.enters.drain(..)).enumerate() {
@@ -79,13 +79,13 @@ impl Waiting {
     }
 }
 
-/// A part of a trace.
+/// `TracePart` is a source of the rows that a `Choose` keeps.
 pub(super) struct TracePart<C> {
     source: Box<dyn Source>,
     choose: C,
     out: EventBuilder,
     waiting: Waiting,
-    /// Rows read.
+    /// The number of rows read.
     row: u64,
     kept: bool,
     ended: bool,
@@ -108,7 +108,7 @@ impl<C: Choose + 'static> TracePart<C> {
         })
     }
 
-    /// Goes through a batch.
+    /// Takes the rows of a batch.
     fn add(&mut self, batch: &EventBatch) -> Result<()> {
         check_rows(batch, self.row, self.source.name())?;
         for row in 0..batch.len() {
@@ -134,7 +134,7 @@ impl<C: Choose + 'static> TracePart<C> {
         Ok(())
     }
 
-    /// A row that is left out, but says what state things are in.
+    /// Takes a row that is left out but changes state.
     fn carry(&mut self, event: Event) {
         match event.op {
             Op::Switch => self.waiting.switch(event),
@@ -150,7 +150,7 @@ impl<C: Choose + 'static> TracePart<C> {
     }
 }
 
-/// Appends an event.
+/// Appends an event to a batch.
 pub(super) fn push(out: &mut EventBuilder, event: &Event) {
     let Event { op, addr, size, count, arg0, arg1 } = *event;
     if arg0.is_some() || arg1.is_some() {
@@ -161,7 +161,7 @@ pub(super) fn push(out: &mut EventBuilder, event: &Event) {
 }
 
 impl<C: Choose + 'static> TracePart<C> {
-    /// Reads on until there are rows for a batch, or to the end.
+    /// Reads until there are rows for a batch, or to the end.
     fn advance(&mut self) -> Result<Option<EventBatch>> {
         while !self.ended && self.out.len() < BATCH_ROWS {
             match self.source.next_batch()? {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_handed_on_in_its_order() {
+    fn waiting_events_are_taken_in_their_order() {
         let draw = |row, n| Rng::new(7).below(Stream::new(Domain::Test, 0), row, n) as usize;
         for case in 0..500 {
             let (mut waiting, mut list) = (Waiting::default(), Vec::new());

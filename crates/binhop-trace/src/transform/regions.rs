@@ -1,4 +1,4 @@
-//! Where an address lies: the live mappings of each address space, and their segments.
+//! `Regions` finds the segment of an address from the live mappings of each address space.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use crate::event::{Event, Op, map_flags};
 use crate::mappings::{GROWTH, Mapping, Mappings};
 use crate::source::{ASSUMED_PAGE, Meta};
 
-/// The mappings of every address space, by asid.
+/// `Regions` holds the mappings of every address space, by asid.
 #[derive(Debug)]
 pub(super) struct Regions {
     page: u64,
     /// The mappings of each space. The flags are in `flags`.
     mappings: Mappings,
-    /// The flags, apart from the mappings: a protection of a range replaces one entry or a few, whatever number of
-    /// mappings the range holds. There may be flags where nothing is mapped.
+    /// The flags, apart from the mappings. A protect event replaces a few entries here, however many mappings its
+    /// range holds. An address without a mapping may have flags.
     flags: Mappings,
     spaces: BTreeMap<u64, SpaceRoots>,
 }
@@ -36,7 +36,7 @@ impl Regions {
         }
     }
 
-    /// Takes note of an event that happens while `current` runs.
+    /// Applies an event that happens while `current` runs.
     pub(super) fn note(&mut self, event: &Event, current: u64) {
         let end = event.addr.saturating_add(u64::from(event.count) * self.page);
         match event.op {
@@ -73,8 +73,8 @@ impl Regions {
         self.flags.release(space.flags);
     }
 
-    /// Gives a range these flags. It merges with its neighbours of the same flags, so repeated protections leave no
-    /// pieces.
+    /// Gives a range these flags. The range merges with neighbours of the same flags, so that repeated protect events
+    /// leave no pieces.
     fn set_flags(&mut self, current: u64, start: u64, end: u64, flags: u32) {
         if start >= end {
             return;
@@ -88,7 +88,7 @@ impl Regions {
         space.flags = self.flags.map(space.flags, start, Mapping { end, flags, segment: None, offset: None });
     }
 
-    /// The segment at an address, if it is mapped and the mapping names one.
+    /// Returns the segment at an address, if the address is mapped and its mapping names a segment.
     pub(super) fn segment_at(&self, asid: u64, addr: u64) -> Option<u64> {
         let space = *self.spaces.get(&asid)?;
         if let Some((_, mapping)) = self.mappings.at(space.mappings, addr) {
@@ -99,14 +99,14 @@ impl Regions {
         (piece.flags & map_flags::GROWS != 0 && start - addr <= GROWTH).then_some(above.segment)?
     }
 
-    /// Events that map in a new space what another has mapped.
+    /// Returns map events that make the mappings of an address space anew.
     pub(super) fn remap(&self, asid: u64) -> Vec<Event> {
         let space = self.spaces.get(&asid).copied().unwrap_or_default();
         let mut events = Vec::new();
         for (start, mapping) in self.mappings.all(space.mappings) {
             let mut at = start;
             while at < mapping.end {
-                let (_, piece) = self.flags.at(space.flags, at).expect("what is mapped has flags");
+                let (_, piece) = self.flags.at(space.flags, at).expect("each mapped address has flags");
                 let end = piece.end.min(mapping.end);
                 events.push(Event {
                     op: Op::Map,

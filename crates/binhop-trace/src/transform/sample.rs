@@ -1,4 +1,4 @@
-//! Windows of a trace.
+//! `Windows` samples a trace.
 
 use binhop_base::{Domain, Problem, Result, Rng, Stream};
 
@@ -7,34 +7,35 @@ use super::position;
 use crate::event::Event;
 use crate::source::Meta;
 
-/// Which references a sample keeps: a window of so many references in every stretch of so many.
+/// `Windows` keeps a window of `window` references in every stretch of `every` references.
 ///
-/// Caches that are simulated on a sample come cold, or warm with the window before, into each window: its first
-/// misses are partly those of what was left out. Long windows, or a warm-up within each (the part of a window that
-/// fills the caches and is not believed), are the remedy; a sample is right for what does not remember.
+/// A cache that is simulated on a sample enters each window cold, or warm from the window before. So the first misses
+/// of a window are partly misses of references that were left out. Use long windows, or a warm-up within each window
+/// whose counts are dropped. A sample suits statistics that have no memory.
 #[derive(Clone, Debug)]
 pub struct Windows {
     every: u64,
     window: u64,
-    /// Draws each window's place in its stretch; at its beginning if absent.
+    /// The seed that draws the place of each window in its stretch. If absent, the window is at the beginning.
     seed: Option<u64>,
     at: u64,
     stretch: u64,
-    /// The window in the current stretch: first reference, and the one behind the last.
+    /// The window in the current stretch: its first reference, and the reference behind its last.
     open: (u64, u64),
 }
 
 impl Windows {
-    /// A window of `window` references in every stretch of `every`: at its beginning, or where the seed draws it.
+    /// Makes a sample: a window of `window` references in every stretch of `every` references. The window is at the
+    /// beginning of its stretch, or where the seed places it.
     ///
     /// # Errors
-    /// A length is 0, or a window longer than its stretch.
+    /// A length is 0, or a window is longer than its stretch.
     pub fn new(every: u64, window: u64, seed: Option<u64>) -> Result<Self> {
         if window == 0 || window > every {
             return Err(Problem::request(
                 &format!("{window} of every {every}"),
                 "sample",
-                "a window holds at least one reference, and at most those of its stretch",
+                "a window holds at least one reference, and is no longer than its stretch",
                 "write it like --every 10M --window 1M",
             ));
         }

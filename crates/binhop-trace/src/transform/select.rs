@@ -1,14 +1,14 @@
-//! Rows chosen by what they are, who made them and where they point.
+//! `Selection` keeps rows by operation, process, address, segment and mode.
 //!
-//! A row is kept if every filter that is given lets it pass.
+//! A row is kept if it passes every filter that is given.
 //!
-//! | filter | asks | of |
+//! | filter | passes a row if | applies to |
 //! |---|---|---|
-//! | kinds | is it one of these? | every row. If they hold a kind of reference, state stays along; if not, nothing but these |
-//! | processes | does one of these run? (a switch, fork, exec, exit: is it to, of, one of these?) | every row but time and the kernel's bounds |
-//! | addresses | does a byte of it lie there? | references |
-//! | regions | does its first byte lie in a segment of that kind, or of a file whose path holds this text? | references |
-//! | mode | is it the kernel's, or the program's? | references |
+//! | kinds | its operation is one of the kinds | every row. If a kind is a reference, changes of state are kept as well; otherwise only the kinds |
+//! | processes | one of the processes runs (a switch, fork, exec or exit: it names one of the processes) | every row but time, kernel-enter and kernel-leave |
+//! | addresses | one of its bytes lies in one of the ranges | references |
+//! | regions | its first byte lies in a segment of that kind, or of a file whose path holds the text | references |
+//! | mode | the kernel, or the program, makes it | references |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,21 +19,21 @@ use super::regions::Regions;
 use crate::event::{Cause, Event, Op};
 use crate::source::Meta;
 
-/// Whose references.
+/// `Mode` tells references of the kernel from references of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// The kernel's: between kernel-enter and kernel-leave.
+    /// The kernel makes the reference: it lies between kernel-enter and kernel-leave.
     Kernel,
-    /// The programs'.
+    /// A program makes the reference.
     User,
 }
 
-/// What to keep; what is empty or absent lets everything pass. Defined at the top of this file.
+/// `Selection` holds the filters that the top of this file defines. An empty or absent filter passes every row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Selection {
-    /// Names of operations, and `reference`, `data` or `system` for several.
+    /// Names of operations. `reference`, `data` and `system` name several operations each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
     /// Address spaces, by asid.
@@ -45,19 +45,19 @@ pub struct Selection {
     /// Commands, whole.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// Ranges of addresses: the first, and the one behind the last.
+    /// Ranges of addresses: the first address, and the address behind the last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<(u64, u64)>,
-    /// Kinds of segments, or text in their files' paths.
+    /// Kinds of segments, or text in the paths of their files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub regions: Vec<String>,
-    /// Whose references.
+    /// The mode of references.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
 }
 
 impl Selection {
-    /// The filters that are given, as an error names them.
+    /// Returns the given filters as an error names them.
     fn said(&self) -> String {
         let filters = [
             ("kind", self.kinds.clone()),
@@ -83,37 +83,38 @@ impl Selection {
 /// A name for several operations.
 type Several = (&'static str, fn(Op) -> bool);
 
-/// The kinds a filter may name besides operations, and what they hold.
+/// The kinds that a filter may name besides operations.
 const KINDS: &[Several] = &[
     ("reference", Op::is_reference),
     ("data", |op| op.is_reference() && !matches!(op, Op::Fetch)),
     ("system", |op| !op.is_reference()),
 ];
 
-/// A selection, resolved against a trace's metadata.
+/// `Selector` is a selection, resolved against the metadata of a trace.
 pub(super) struct Selector {
-    /// By code.
+    /// Whether each operation is kept, by code.
     kinds: [bool; Op::ALL.len()],
     keeps_state: bool,
     asids: Option<BTreeSet<u64>>,
-    /// In order, none of which touches another.
+    /// The ranges in order. No two ranges touch.
     addresses: Vec<(u64, u64)>,
     segments: Option<BTreeSet<u64>>,
     regions: Regions,
-    /// Whether mappings must be followed.
+    /// True if mappings must be followed.
     follows: bool,
     mode: Option<Mode>,
     current: u64,
     kernel: u32,
-    /// Address spaces in which a reference was made, if some are asked for.
+    /// The address spaces that made references, if the selection names processes.
     ran: BTreeSet<u64>,
-    /// Rows so far, and rows that map what children have of parents that are left out.
+    /// The rows so far, and the added rows that map what children inherit from parents that are left out.
     rows: u64,
     remapped: u64,
     said: String,
 }
 
-/// The most rows that map what children have of parents that are left out: so many, and so many for each row.
+/// The most rows that map what children inherit from parents that are left out: a constant, and a number for each
+/// row of the trace.
 const REMAPPED: u64 = 1 << 18;
 const REMAPPED_OF_ROW: u64 = 16;
 
@@ -151,8 +152,8 @@ impl Selector {
     fn too_many_mappings(&self, fork: &Event) -> [String; 3] {
         let Self { remapped, rows, .. } = self;
         let parent = fork.arg0.unwrap_or_default();
-        let rule = "children that are kept without their parent are mapped anew, row by row, and these are too many \
-                    rows for the rows of the trace so far";
+        let rule = "a child that is kept without its parent needs a row for each inherited mapping, and these are too \
+                    many rows for the rows of the trace so far";
         [
             format!(
                 "asid {} without asid {parent}: {remapped} rows of mappings after {rows} rows",
@@ -167,7 +168,7 @@ impl Selector {
         self.asids.as_ref().is_none_or(|asids| asids.contains(&asid))
     }
 
-    /// Whether the filters for references let one pass.
+    /// Returns whether a reference passes the filters for references.
     fn passes(&self, event: &Event) -> bool {
         let last = event.addr.saturating_add(u64::from(event.size.max(1) - 1));
         let within = || {
@@ -184,7 +185,7 @@ impl Selector {
             })
     }
 
-    /// What becomes of a row that the processes' filter lets pass.
+    /// Returns what happens to a row that passes the filter of processes.
     fn by_kind(&self, op: Op) -> Choice {
         match (self.kinds[op as usize], self.keeps_state) {
             (true, _) => Choice::Keep,
@@ -193,8 +194,8 @@ impl Selector {
         }
     }
 
-    /// A fork: its child may be wanted and its parent not. Then the child gets its mappings by name. They are so many
-    /// rows for each such child, and are bounded by the rows of the trace.
+    /// Returns what happens to a fork. If the child is kept and the parent is not, map events give the child its
+    /// mappings. The number of these events is bounded by the rows of the trace.
     fn fork(&mut self, event: &Event) -> Choice {
         let parent = event.arg0.is_some_and(|parent| self.runs(parent));
         match (self.runs(event.addr), parent) {
@@ -302,7 +303,7 @@ fn kinds(names: &[String]) -> Result<[bool; Op::ALL.len()]> {
     Ok(kinds)
 }
 
-/// The same addresses in order, ranges that meet joined.
+/// Returns the same addresses in order, with touching ranges joined.
 fn apart(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut sorted = ranges.to_vec();
     sorted.sort_unstable();
@@ -361,7 +362,7 @@ fn asids(selection: &Selection, meta: &Meta) -> Result<Option<BTreeSet<u64>>> {
     Ok(Some(wanted))
 }
 
-/// As many processes or segments as an error names.
+/// The most processes or segments that an error names.
 const SHOWN: usize = 8;
 
 fn segments(regions: &[String], meta: &Meta) -> Result<Option<BTreeSet<u64>>> {

@@ -203,7 +203,7 @@ impl Shard {
         }
         match kind {
             RecordKind::Instruction | RecordKind::Read | RecordKind::Write if size == 0 => {
-                world.counts.empty += 1
+                world.counts.empty += 1;
             }
             RecordKind::Instruction => self.instruction(record, world, rows)?,
             RecordKind::MaybeFetch if self.string == Some(addr) => world.counts.no_fetches += 1,

@@ -1,8 +1,8 @@
-//! Writing a trace file: streaming, in constant memory, appearing complete or not at all.
+//! `TraceWriter` writes a trace file in constant memory. The file appears complete or not at all.
 //!
-//! Events are gathered into row groups of [`ROW_GROUP_ROWS`] rows whatever batches they come in, and a row group's bytes
-//! are a function of its rows (`columns.rs`): the same events always make the same bytes, on any number of threads
-//! (`pool.rs`). The file grows under a temporary name beside its target and takes the target's place when it is finished.
+//! Events are gathered into row groups of [`ROW_GROUP_ROWS`] rows, whatever batches they come in. The bytes of a row
+//! group are a function of its rows (`columns.rs`), so the same events make the same bytes on any number of threads
+//! (`pool.rs`). The file grows under a temporary name and takes the place of its target when it is finished.
 
 mod columns;
 mod pool;
@@ -30,24 +30,24 @@ use pool::Encoders;
 pub use salvage::Kept;
 use salvage::Whole;
 
-/// Rows in each row group but the last.
+/// The rows in each row group but the last.
 pub(crate) const ROW_GROUP_ROWS: usize = 1 << 20;
 
-/// Batches of fewer rows are copied together: handing a batch on costs as much as copying some hundred rows.
+/// Batches of fewer rows are copied together, because handing on a batch costs as much as copying some hundred rows.
 const SMALL_BATCH: usize = 1 << 10;
 
-/// What a finished file holds.
+/// `Written` describes a finished file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// References, instructions, rows by operation.
+    /// References, instructions, and rows by operation.
     pub totals: Totals,
-    /// Hash of the events, independent of how the file is cut.
+    /// The hash of the events, which does not depend on row groups.
     pub content_hash: u64,
-    /// Size of the file.
+    /// The size of the file.
     pub bytes: u64,
 }
 
-/// Writes one trace file. Dropped before [`TraceWriter::finish`], it leaves nothing behind.
+/// `TraceWriter` writes a trace file. A writer that is dropped before [`TraceWriter::finish`] leaves nothing behind.
 pub struct TraceWriter {
     // Field order: the file is closed before it is removed.
     file: SerializedFileWriter<File>,
@@ -55,33 +55,36 @@ pub struct TraceWriter {
     encoders: Encoders,
     meta: Meta,
     made_by: Option<String>,
-    /// The rows of the next row group: batches as they came, and behind them small ones copied together.
+    /// The rows of the next row group: batches as they came.
     pieces: Vec<EventBatch>,
+    /// Rows behind `pieces`, copied from small batches.
     small: EventBuilder,
-    /// Rows in `pieces` and `small`.
+    /// The number of rows in `pieces` and `small`.
     pending: usize,
     row_group_rows: usize,
     totals: Totals,
     content: ContentHash,
-    /// Totals and content hash at the end of each row group that is given to the encoders and not yet in the file.
+    /// The totals and the content hash at the end of each row group that the encoders have and the file has not.
     ends: VecDeque<(Totals, u64)>,
-    /// The row groups that are in the file.
+    /// The row groups in the file.
     whole: Vec<Whole>,
-    /// Why the file takes no more.
+    /// The error of a write, after which the file takes no more rows.
     failed: Option<Box<Problem>>,
 }
 
 impl TraceWriter {
-    /// Starts a file that will stand at `path`, replacing what is there once it is finished. Row groups are encoded
-    /// on `threads` threads (at least 1), the caller's among them; memory holds about 20 MB of rows for each and two more.
+    /// Starts a file that will stand at `path`. Once finished, it replaces a file that is there. Row groups are encoded
+    /// on `threads` threads (at least 1), including the caller's. Memory holds about 20 MB of rows for each thread, and
+    /// as much twice more.
     ///
     /// # Errors
-    /// The directory does not exist or cannot be written; `path` is there and is no regular file.
+    /// The directory does not exist or cannot be written, or `path` exists and is no regular file.
     pub fn create(path: &Path, meta: &Meta, threads: usize) -> Result<Self> {
         Self::with_row_groups(path, meta, threads, ROW_GROUP_ROWS)
     }
 
-    /// As [`TraceWriter::create`], with row groups of another length (1 or more): for tests and experiments.
+    /// Starts a file as [`TraceWriter::create`] does, with row groups of `rows` rows (1 or more): for tests and
+    /// experiments.
     ///
     /// # Errors
     /// As [`TraceWriter::create`].
@@ -113,8 +116,8 @@ impl TraceWriter {
     /// Appends events.
     ///
     /// # Errors
-    /// An operation code that has no meaning or a reference that is too large, named by the file's path and the
-    /// row; the disk is full (which may show some row groups later).
+    /// An operation code has no meaning, or a reference is too large: the error names the file and the row. The disk
+    /// is full, which may show some row groups later.
     pub fn push(&mut self, batch: &EventBatch) -> Result<()> {
         check_rows(batch, self.totals.rows(), &self.temporary.place())?;
         self.push_checked(batch)
@@ -138,7 +141,7 @@ impl TraceWriter {
         Ok(())
     }
 
-    /// Replaces the metadata: it is written last, so what became known on the way can still be told.
+    /// Replaces the metadata. The file holds the metadata at its end, so it can hold what became known late.
     pub fn set_meta(&mut self, meta: &Meta) {
         self.meta = meta.clone();
     }
@@ -149,7 +152,7 @@ impl TraceWriter {
         self.made_by = Some(command.to_owned());
     }
 
-    /// What has been pushed so far.
+    /// Returns the totals of the pushed events.
     #[must_use]
     pub fn totals(&self) -> &Totals {
         &self.totals
@@ -181,7 +184,7 @@ impl TraceWriter {
         Ok(Written { totals: own.totals, content_hash: own.content, bytes })
     }
 
-    /// Adds rows that the row group has room for.
+    /// Adds rows to the next row group, which has room for them.
     fn gather(&mut self, batch: EventBatch) {
         self.pending += batch.len();
         if batch.len() < SMALL_BATCH {
@@ -208,7 +211,7 @@ impl TraceWriter {
         }
     }
 
-    /// Appends the row groups that are encoded, in order; `all` of them, or as many as must not wait any longer.
+    /// Appends encoded row groups in order: all row groups if `all` is set, else those that must not wait longer.
     fn append(&mut self, all: bool) -> Result<()> {
         while let Some(encoded) = self.encoders.take(all) {
             let (totals, content) = self.ends.pop_front().expect("each row group given has an end");
@@ -221,7 +224,7 @@ impl TraceWriter {
     }
 }
 
-/// Appends a row group to the file, and to the disk: an error must not wait for the file's end.
+/// Appends a row group to the file and flushes the file, so that an error of the disk shows early.
 fn append(
     file: &mut SerializedFileWriter<File>,
     encoded: Encoded,
@@ -235,7 +238,7 @@ fn append(
     Ok(encoded.facts)
 }
 
-/// What the operating system said, if it was not the encoder.
+/// Returns the operating system's error, if the error is not the encoder's.
 fn said(error: &ParquetError) -> String {
     match error {
         ParquetError::External(cause) => cause.to_string(),
@@ -248,7 +251,7 @@ fn said(error: &ParquetError) -> String {
 /// copy, and nothing is left behind.
 ///
 /// # Errors
-/// The source's, the writer's, or `progress`'s. A row that the writer refuses is named by the source and the row.
+/// The source, the writer or `progress` fails. The error of a row that the writer refuses names the source and the row.
 pub fn copy(
     source: &mut dyn Source,
     path: &Path,
@@ -277,7 +280,7 @@ mod tests {
     use crate::bounds::LARGEST_REFERENCE;
     use crate::event::Op;
 
-    /// Two batches of two loads; the last load is too large.
+    /// `Large` yields two batches of two loads. The last load is too large.
     struct Large(Meta, u64);
 
     impl Source for Large {
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_row_is_named_by_the_source_and_not_by_the_file_that_is_written() {
+    fn the_error_of_a_refused_row_names_the_source_and_not_the_written_file() {
         let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), "large");
         let path = std::env::temp_dir().join(format!("binhop-large-{random:x}.parquet"));
         let problem = copy(&mut Large(Meta::default(), 0), &path, 1, None, &mut |_| Ok(())).err().unwrap();
@@ -306,10 +309,10 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// `/dev/full` takes no byte: what a full disk says.
+    /// `/dev/full` takes no byte, and fails as a full disk does.
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_full_disk_is_a_problem_and_leaves_nothing() {
+    fn a_full_disk_is_an_error_and_leaves_no_file() {
         let directory = std::env::temp_dir().join(format!("binhop-full-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let path = directory.join("t.parquet");
@@ -321,10 +324,10 @@ mod tests {
                 let mut writer = TraceWriter::with_row_groups(&path, &Meta::default(), threads, 100).unwrap();
                 (0..full_after).for_each(|_| writer.push(&batch).unwrap());
                 *writer.file.inner_mut() = OpenOptions::new().write(true).open("/dev/full").unwrap();
-                // On several threads it shows once a row group can wait no longer.
+                // On several threads the error shows once a row group can wait no longer.
                 let pushed = (full_after == 0).then(|| (0..9).find_map(|_| writer.push(&batch).err()));
                 let problem = match pushed {
-                    Some(problem) => problem.expect("nine row groups are more than may be on their way"),
+                    Some(problem) => problem.expect("nine row groups are more than may wait"),
                     None => writer.finish().unwrap_err(),
                 };
                 assert_eq!(problem.class, Class::Request);

@@ -1,7 +1,7 @@
-//! Row groups encoded on several threads, handed on in the order they were given.
+//! `Encoders` encodes row groups on several threads and returns them in the order in which they were given.
 //!
-//! The thread that writes takes part: with T threads T − 1 workers are started, and while too many row groups are
-//! on their way it encodes one itself. Memory is bounded by [`Encoders::in_flight`] row groups.
+//! With T threads, T − 1 workers are started. The thread that writes encodes a row group itself while too many row
+//! groups are waiting. Memory is bounded by [`Encoders::in_flight`] row groups.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,27 +14,27 @@ use parquet::schema::types::SchemaDescPtr;
 use super::columns::{Encoded, encode};
 use crate::event::EventBatch;
 
-/// More than these are never busy: whatever makes rows needs about as long for a row as encoding it takes.
+/// The most workers. More workers would idle: making a row takes about as long as encoding it.
 const MOST_WORKERS: usize = 7;
 
-/// What encoding a row group came to; a panic is passed on to the thread that writes.
+/// The result of encoding a row group. A panic is passed on to the thread that writes.
 type EncodeResult = thread::Result<Result<Encoded>>;
 
-/// The encoders.
+/// `Encoders` owns the workers.
 pub(super) struct Encoders {
     schema: SchemaDescPtr,
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    /// Number of the next row group given, and of the next handed on.
+    /// The number of the next row group to be given, and of the next to be taken.
     given: u64,
     taken: u64,
 }
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// There is work, or no more will come.
+    /// Signals that there is work, or that no more work will come.
     work: Condvar,
-    /// A row group is done.
+    /// Signals that a row group is encoded.
     done: Condvar,
 }
 
@@ -52,7 +52,7 @@ impl Shared {
 }
 
 impl Encoders {
-    /// Encoders for `threads` threads (at least 1), the caller's among them.
+    /// Makes encoders for `threads` threads (at least 1), including the caller's.
     pub(super) fn new(threads: usize, schema: SchemaDescPtr) -> Self {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue::default()),
@@ -68,7 +68,7 @@ impl Encoders {
         Self { schema, shared, workers, given: 0, taken: 0 }
     }
 
-    /// Row groups that may be on their way: one for each thread, and one that waits.
+    /// Returns how many row groups may be given and not yet taken: one for each thread, and one that waits.
     fn in_flight(&self) -> u64 {
         if self.workers.is_empty() { 0 } else { self.workers.len() as u64 + 2 }
     }
@@ -80,8 +80,8 @@ impl Encoders {
         self.shared.work.notify_one();
     }
 
-    /// The next row group in order, if it is done, or if it must be waited for: as `all` are, and whatever
-    /// exceeds what may be on its way.
+    /// Returns the next row group in order, if it is encoded. If `all` is set, or if more than
+    /// [`Encoders::in_flight`] row groups are given, this waits for the row group.
     pub(super) fn take(&mut self, all: bool) -> Option<Result<Encoded>> {
         if self.taken == self.given {
             return None;
@@ -115,12 +115,12 @@ impl Drop for Encoders {
         drop(queue);
         self.shared.work.notify_all();
         for worker in self.workers.drain(..) {
-            let _ = worker.join(); // a worker's panics are handed on as outcomes
+            let _ = worker.join(); // the panic of a worker is a result
         }
     }
 }
 
-/// A worker's life.
+/// Runs a worker.
 fn work(shared: &Shared, schema: &SchemaDescPtr) {
     let mut queue = shared.lock();
     loop {

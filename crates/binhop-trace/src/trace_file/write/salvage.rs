@@ -1,7 +1,7 @@
-//! A trace that a full disk ends: the row groups that are whole on it, with a footer of their own.
+//! A trace whose disk is full keeps its complete row groups, with a footer of their own.
 //!
-//! What is recorded cannot be had again for nothing, so a recording keeps what fits. The file that results is the one
-//! that the same rows would have made without the failure, byte for byte.
+//! To record a trace again costs a run of the program, so a recording keeps the rows that fit. The bytes of the file
+//! are those that the same rows would have made without the failure.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -23,16 +23,16 @@ use crate::source::Meta;
 use crate::totals::Totals;
 use crate::trace_file::footer::{self, Promises, RowGroup};
 
-/// What of a trace could be kept.
+/// `Kept` says which part of a trace was kept.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    /// What the file holds.
+    /// The content of the file.
     pub written: Written,
-    /// Why that is not everything that was pushed; `None` if it is.
+    /// The reason why the file lacks pushed events; `None` if it holds all of them.
     pub lost: Option<Box<Problem>>,
 }
 
-/// A row group that is on the disk as a whole, and what the file holds up to its end.
+/// `Whole` is a complete row group on the disk, with the totals and the hash of the file up to its end.
 pub(super) struct Whole {
     pub(super) facts: RowGroup,
     pub(super) end: u64,
@@ -41,11 +41,11 @@ pub(super) struct Whole {
 }
 
 impl TraceWriter {
-    /// As [`TraceWriter::finish`], but where a push failed, or the disk is full now, the file ends with the last row
-    /// group that fits together with a footer.
+    /// Completes the file as [`TraceWriter::finish`] does. If a push failed, or the disk is full now, the file ends with
+    /// the last row group that fits together with a footer.
     ///
     /// # Errors
-    /// Not even one row group fits, or the target cannot be replaced: nothing is left behind.
+    /// No row group fits, or the target cannot be replaced. Then nothing is left behind.
     pub fn finish_what_fits(mut self) -> Result<Kept> {
         let mut lost = self.failed.take();
         if lost.is_none() {
@@ -57,7 +57,7 @@ impl TraceWriter {
         let mut whole = mem::take(&mut self.whole);
         row_groups.truncate(whole.len());
         let Self { file: broken, temporary, meta, made_by, .. } = self;
-        // Its buffer is written out as it is dropped: behind what is kept, and cut off below.
+        // Dropping the writer writes its buffer behind the complete row groups. `seal` cuts it off.
         drop(broken);
         let mut drop_next = 1;
         loop {
@@ -70,7 +70,7 @@ impl TraceWriter {
                 Err(error) => error,
             };
             lost.get_or_insert_with(|| temporary.cannot_write(&error));
-            // Its room is the footer's.
+            // The footer gets the room of the row groups that are dropped.
             let rest = whole.len().saturating_sub(drop_next);
             if rest == 0 {
                 return Err(lost.expect("it was just set"));
@@ -82,7 +82,7 @@ impl TraceWriter {
     }
 }
 
-/// Cuts the file behind its whole row groups and writes their footer. The error is what to tell.
+/// Cuts the file behind its complete row groups and writes their footer.
 fn seal(
     file: &mut File,
     meta: &Meta,
@@ -106,7 +106,7 @@ fn seal(
     Ok(Written { totals: own.totals, content_hash: own.content, bytes: end + footer.len() as u64 })
 }
 
-/// A footer as the writer of whole files makes it.
+/// Returns the footer that the writer of a complete file makes.
 fn encoded(
     entries: Vec<KeyValue>,
     row_groups: &[RowGroupMetaData],
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_row_group_is_whole_nothing_is_left() {
+    fn no_file_is_left_if_no_row_group_is_complete() {
         let scratch = Scratch::new("salvage-nothing");
         for threads in [1, 3] {
             let problem = write(&scratch.0.join("t.parquet"), threads, 1, 30).unwrap_err();
