@@ -21,9 +21,9 @@
 
 use binhop_base::{Problem, Result};
 
-use super::rows::Rows;
+use super::rows::{Left, Rows};
 use super::{Format, Importer};
-use crate::event::{Cause, EventBatch, Op};
+use crate::event::{EventBatch, Op};
 use crate::input::Input;
 use crate::source::Failure;
 use crate::source::{Meta, Source};
@@ -178,8 +178,7 @@ impl<const STORES: usize, const SIZE: usize> ChampSimImport<STORES, SIZE> {
     fn switch(&mut self, asid: u32) {
         self.asid = asid;
         self.switches += 1;
-        let cause = Some(Cause::Involuntary as u64);
-        self.rows.event(Op::Switch, asid.into(), 0, 0, [cause, None]);
+        self.rows.switch(asid, 0, 0, Left::Running);
     }
 
     fn no_record(&self, place: usize) -> Box<Problem> {

@@ -7,7 +7,7 @@
 //! exactly the lines its fetches touch, in the same order, for lines of four bytes and more.
 
 use crate::event::Event;
-use crate::event::{EventBatch, EventBuilder, Op};
+use crate::event::{Cause, EventBatch, EventBuilder, Op};
 
 /// A run ends after this many instructions, so that intervals, warm-up and quanta, which break between
 /// rows, stay sharp. Straight-line code is rarely that long; the limit costs no measurable space.
@@ -21,6 +21,17 @@ const LONGEST_INSTRUCTION: u64 = 15;
 
 /// The bytes a size-less fetch or data reference is taken to touch: the aligned word, as Dinero does.
 const WORD: u64 = 4;
+
+/// `Left` is the last that an importer knows of the thread that ran before a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// The thread, or its process, ended.
+    Ended,
+    /// The thread is in the system call of this number.
+    InCall(u64),
+    /// The thread could have gone on.
+    Running,
+}
 
 /// Rows not yet handed on, and the fetch run that may still grow.
 #[derive(Debug)]
@@ -146,6 +157,16 @@ impl Rows {
         } else {
             self.out.push_args(op, addr, size, count, args);
         }
+    }
+
+    /// Appends a switch to a thread. How the thread before it left decides the cause.
+    pub(super) fn switch(&mut self, asid: u32, tid: u32, cpu: u32, left: Left) {
+        let (cause, call) = match left {
+            Left::Ended => (Cause::Exit, None),
+            Left::InCall(number) => (Cause::SystemCall, Some(number)),
+            Left::Running => (Cause::Involuntary, None),
+        };
+        self.event(Op::Switch, asid.into(), tid, cpu, [Some(cause as u64), call]);
     }
 
     /// Where the open run ends, if there is one.

@@ -50,6 +50,13 @@ pub struct SegmentMeta {
 }
 
 impl Meta {
+    /// Adds a process and returns its asid: the number of the processes before it.
+    pub(crate) fn add_process(&mut self, pid: u64, command: Option<String>) -> u32 {
+        let asid = self.processes.len() as u32;
+        self.processes.insert(asid, ProcessMeta { pid: Some(pid), command, parent: None });
+        asid
+    }
+
     /// Returns the page size that the trace names, if it is a power of two from 512 bytes to 1 GiB.
     pub(crate) fn page_told(&self) -> Option<u64> {
         self.page_size.filter(|page| page.is_power_of_two() && (512..=1 << 30).contains(page))

@@ -9,9 +9,9 @@ use binhop_base::{Problem, Result};
 
 use super::record::{NEWEST, file_type};
 use crate::event::{Cause, Op};
-use crate::import::rows::Rows;
+use crate::import::rows::{Left, Rows};
 use crate::placements::{PlacedPage, Placements};
-use crate::source::{Meta, ProcessMeta};
+use crate::source::Meta;
 
 /// A thread, as its records name it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,14 +76,9 @@ impl SharedState {
     /// A thread belongs to a process.
     pub(super) fn process(&mut self, tid: u64, pid: u64) -> RunningThread {
         self.pids.insert(tid, pid);
-        let next = self.meta.processes.len() as u32;
-        let asid = *self.asids.entry(pid).or_insert(next);
-        if asid == next {
-            let command = self.commands.get(&pid).cloned();
-            self.meta
-                .processes
-                .insert(asid, ProcessMeta { pid: Some(pid), command, ..ProcessMeta::default() });
-        }
+        let (meta, commands) = (&mut self.meta, &self.commands);
+        let add = || meta.add_process(pid, commands.get(&pid).cloned());
+        let asid = *self.asids.entry(pid).or_insert_with(add);
         RunningThread { tid, pid, asid }
     }
 
@@ -101,13 +96,12 @@ impl SharedState {
             }
             // The stream starts in address space 0, which is that of the process named first.
             if self.running.is_some() || thread.asid != 0 {
-                let (cause, call) = match (self.exited, self.call) {
-                    (true, _) => (Cause::Exit, None),
-                    (_, Some(number)) => (Cause::SystemCall, Some(number)),
-                    _ => (Cause::Involuntary, None),
+                let left = match self.call {
+                    _ if self.exited => Left::Ended,
+                    Some(number) => Left::InCall(number),
+                    None => Left::Running,
                 };
-                let args = [Some(cause as u64), call];
-                rows.event(Op::Switch, thread.asid.into(), thread.tid as u32, cpu, args);
+                rows.switch(thread.asid, thread.tid as u32, cpu, left);
                 self.switches += 1;
             }
             self.running = Some(thread);

@@ -9,11 +9,11 @@
 
 use std::collections::BTreeMap;
 
-use super::super::rows::Rows;
+use super::super::rows::{Left, Rows};
 use super::calls::{Call, CallResult, Calls, ThreadId};
 use super::descriptors::Descriptors;
-use crate::event::{Cause, Op, map_flags};
-use crate::source::{Meta, ProcessMeta};
+use crate::event::{Op, map_flags};
+use crate::source::Meta;
 
 /// Bytes in a page of the recorded system.
 const PAGE: u64 = 4096;
@@ -44,7 +44,6 @@ pub(super) struct Processes {
     meta: Meta,
     living: BTreeMap<u64, Living>,
     files: Descriptors,
-    next_asid: u32,
     next_segment: u64,
     /// Whose references come now, and as whose the stream has them. Nobody is named yet: asid 0, thread 1.
     current: Option<ThreadId>,
@@ -69,7 +68,6 @@ impl Processes {
             meta,
             living: BTreeMap::new(),
             files: Descriptors::default(),
-            next_asid: 0,
             next_segment: 1,
             current: None,
             told: (0, 1),
@@ -101,12 +99,12 @@ impl Processes {
         let now = (self.living.get(&thread.pid).map_or(self.told.0, |process| process.asid), thread.tid);
         if now != self.told {
             let inside = self.told_as.and_then(|left| calls.inside(left));
-            let (cause, number) = match inside {
-                _ if self.ended => (Cause::Exit, None),
-                Some(number) => (Cause::SystemCall, Some(u64::from(number))),
-                None => (Cause::Involuntary, None),
+            let left = match inside {
+                _ if self.ended => Left::Ended,
+                Some(number) => Left::InCall(number.into()),
+                None => Left::Running,
             };
-            rows.event(Op::Switch, u64::from(now.0), now.1, 0, [Some(cause as u64), number]);
+            rows.switch(now.0, now.1, 0, left);
             self.told = now;
         }
         self.told_as = Some(thread);
@@ -329,11 +327,9 @@ impl Processes {
 
     /// The process of this pid; a pid that no fork announced begins here.
     fn process(&mut self, pid: u64) -> &mut Living {
-        let (next_asid, processes) = (&mut self.next_asid, &mut self.meta.processes);
+        let meta = &mut self.meta;
         self.living.entry(pid).or_insert_with(|| {
-            let asid = *next_asid;
-            *next_asid += 1;
-            processes.insert(asid, ProcessMeta { pid: Some(pid), ..ProcessMeta::default() });
+            let asid = meta.add_process(pid, None);
             Living { asid, tid: 1, runs: false, named: 0, execs: false, heap: None }
         })
     }
