@@ -1,0 +1,62 @@
+//! Joined traces.
+
+use std::collections::BTreeMap;
+
+use binhop_trace::event::{Event, Op};
+use binhop_trace::source::{Meta, Source};
+use binhop_trace::transform::Joined;
+use proptest::prelude::*;
+
+use super::world::{Mapped, worlds};
+use super::{CASES, Memory, events, meta, source};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(CASES))]
+
+    #[test]
+    fn joined_traces_have_processes_of_their_own(a in events(), b in events(), batch in 1..40_usize) {
+        let mut joined = Joined::new(vec![source(&a, batch), source(&b, batch)]).unwrap();
+        let mut events = Vec::new();
+        while let Some(batch) = joined.next_batch().unwrap() {
+            events.extend((0..batch.len()).map(|row| Event::of(&batch, row)));
+        }
+        let (first, second) = (worlds(&a), worlds(&b));
+        let all = worlds(&events);
+        prop_assert_eq!(&all[..first.len()], &first[..]);
+        // The second trace finds the world it had, under other numbers of spaces; segments of files are the same.
+        let rest = &all[first.len()..];
+        prop_assert_eq!(rest.len(), second.len());
+        let mut number: BTreeMap<u64, u64> = BTreeMap::new();
+        for (joined, alone) in rest.iter().zip(&second) {
+            // Files' ids are joined by path, and these have none: a second trace's file 3 is another.
+            let plain = |event: Event| Event { arg0: event.arg0.filter(|_| event.op != Op::Syscall), ..event };
+            prop_assert_eq!((plain(joined.0), joined.2), (plain(alone.0), alone.2));
+            prop_assert_eq!(*number.entry(alone.1).or_insert(joined.1), joined.1);
+            prop_assert!(first.iter().all(|found| found.1 != joined.1), "a space of the first trace");
+            let named = |mapped: Option<Mapped>, meta: &Meta| {
+                mapped.map(|(flags, segment, offset)| (flags, segment.map(|s| meta.segments[&s].clone()), offset))
+            };
+            prop_assert_eq!(named(joined.3, joined_meta(&joined_numbers(&a, &b))), named(alone.3, &meta()));
+        }
+    }
+}
+
+/// The joined trace's metadata.
+fn joined_numbers(a: &[Event], b: &[Event]) -> Meta {
+    let mut joined = Joined::new(vec![source(a, 1000), source(b, 1000)]).unwrap();
+    while joined.next_batch().unwrap().is_some() {}
+    joined.meta().clone()
+}
+
+fn joined_meta(meta: &Meta) -> &Meta {
+    assert_eq!(meta.processes.len(), 8);
+    assert_eq!(meta.segments.len(), 6, "two libraries are shared, heap and stack are not");
+    meta
+}
+
+#[test]
+fn traces_of_other_pages_are_not_joined() {
+    let other = Memory { meta: Meta { page_size: Some(8192), ..meta() }, events: vec![], at: 0, batch: 1 };
+    let problem = Joined::new(vec![source(&[], 1), Box::new(other)]).err().unwrap();
+    assert_eq!((problem.value.as_str(), problem.place.as_str()), ("4096, 8192", "page size"));
+}
