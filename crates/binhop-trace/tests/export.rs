@@ -304,8 +304,22 @@ fn every_exporter_says_what_is_lost_and_shows_a_line() {
     assert!(exporter("dinn").err().unwrap().remedy.starts_with("take one of din, xdin, champsim"));
 }
 
+/// The test that walks the list does not know what the bytes of a format mean.
 #[test]
-fn compressed_by_name() {
+fn every_exporter_has_tests_of_its_own() {
+    let tests = include_str!("export.rs");
+    let line = tests.lines().position(|line| line == "fn every_exporter_has_tests_of_its_own() {").unwrap();
+    for name in EXPORTERS.iter().map(|exporter| exporter.name) {
+        let place = format!("{}:{}", file!(), line);
+        assert!(
+            tests.contains(&format!("{name:?}")),
+            "{place}: add a test of the bytes of {name}, and a test that reads them back"
+        );
+    }
+}
+
+#[test]
+fn an_export_is_packed_by_its_name() {
     let place = Place::new("t.din.gz");
     exported(ROWS, "din", &place);
     let mut unpacked = String::new();

@@ -4,20 +4,16 @@
 mod readers;
 mod walk;
 
-use binhop_trace::import::FORMATS;
-use readers::{READERS, read};
+use readers::{read, readers};
 
 #[test]
 fn every_file_of_the_corpus_is_read_or_refused() {
-    for (name, _) in READERS {
+    for name in readers() {
         walk::every_file(name, |bytes| read(name, bytes));
     }
 }
 
 #[test]
-fn every_reader_has_a_fuzz_target_and_every_format_a_reader() {
-    READERS.iter().for_each(|(name, _)| walk::is_fuzzed(name));
-    for format in FORMATS {
-        assert!(READERS.iter().any(|(name, _)| *name == format.name), "{}: no reader", format.name);
-    }
+fn every_reader_has_a_corpus_and_a_fuzz_target() {
+    readers().for_each(walk::is_fuzzed);
 }

@@ -5,30 +5,24 @@ use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 
 use binhop_base::{Problem, Result};
-use binhop_trace::import::format;
+use binhop_trace::import::{FORMATS, format};
 use binhop_trace::input::Input;
 use binhop_trace::lint::lint;
 use binhop_trace::placements::v2p;
 use binhop_trace::{Source, TraceReader, read_placements};
 
 /// A reader: the name of its corpus and of its fuzz target, and what it does with bytes.
-pub type Reader = (&'static str, fn(&[u8]));
+type Reader = (&'static str, fn(&[u8]));
 
-/// Every reader. A foreign format goes by its own name.
-pub const READERS: &[Reader] = &[
-    ("din", |bytes| import("din", bytes)),
-    ("xdin", |bytes| import("xdin", bytes)),
-    ("text", |bytes| import("text", bytes)),
-    ("lackey", |bytes| import("lackey", bytes)),
-    ("drmemtrace", |bytes| import("drmemtrace", bytes)),
-    ("champsim", |bytes| import("champsim", bytes)),
-    ("champsim-cloudsuite", |bytes| import("champsim-cloudsuite", bytes)),
-    ("packed", packed),
-    ("map", map),
-    ("pagemap", pagemap),
-    ("trace", trace),
-    ("placements", placements),
-];
+/// The readers besides the foreign formats, each of which is a reader of its own name.
+const OTHERS: &[Reader] =
+    &[("packed", packed), ("map", map), ("pagemap", pagemap), ("trace", trace), ("placements", placements)];
+
+/// The name of every reader.
+#[allow(dead_code, reason = "the fuzz targets name their readers")]
+pub fn readers() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().map(|format| format.name).chain(OTHERS.iter().map(|(name, _)| *name))
+}
 
 /// Rows after which a source is believed to go on soundly: a few packed bytes may be gigabytes.
 const ENOUGH_ROWS: u64 = 1 << 18;
@@ -36,8 +30,10 @@ const ENOUGH_BYTES: usize = 16 << 20;
 
 /// Runs the reader of this name.
 pub fn read(name: &str, bytes: &[u8]) {
-    let (_, read) = READERS.iter().find(|(reader, _)| *reader == name).expect("a reader of the list");
-    read(bytes);
+    match OTHERS.iter().find(|(reader, _)| *reader == name) {
+        Some((_, read)) => read(bytes),
+        None => import(name, bytes),
+    }
 }
 
 /// An error that a user meets says what is wrong and what to do.

@@ -1,5 +1,8 @@
 //! The list of formats, walked.
 
+use std::fs;
+use std::path::Path;
+
 use super::import_bytes;
 use binhop_trace::import::{FORMATS, format, format_of_path, open};
 use binhop_trace::input::PACKINGS;
@@ -10,6 +13,34 @@ fn every_format_reads_its_own_example_and_says_what_is_lost() {
         let one = import_bytes(format.name, format.example).unwrap();
         assert_eq!(one.rows.len(), 1, "{}", format.name);
         assert!(!format.what.is_empty() && !format.lost.is_empty());
+    }
+}
+
+/// The tests that walk the list do not know the grammar of a format.
+#[test]
+fn every_format_has_tests_of_its_own() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import");
+    let shared = ["main.rs", "formats.rs", "properties.rs", "speed.rs"].map(|name| folder.join(name));
+    let mut folders = vec![folder.clone()];
+    let mut texts = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if !shared.contains(&entry) {
+                texts.push(fs::read_to_string(entry).unwrap());
+            }
+        }
+    }
+    let main = fs::read_to_string(folder.join("main.rs")).unwrap();
+    let line = main.lines().position(|line| line.starts_with("mod ")).unwrap() + 1;
+    for format in FORMATS {
+        let name = format!("{:?}", format.name);
+        assert!(
+            texts.iter().any(|text| text.contains(&name)),
+            "crates/binhop-trace/tests/import/main.rs:{line}: add a module that tests {name}: every branch of its \
+             grammar, block boundaries, cuts at every byte, and a slow reader to compare with"
+        );
     }
 }
 

@@ -19,12 +19,25 @@ fn line(format: &str, label: usize, addr: u64, size: u32) -> String {
             "{} {addr:#x} size={size} count=1\n",
             ["fetch", "load", "store", "modify", "fetch"][label]
         ),
-        _ => format!("{} {addr:08x},{size}\n", ["I ", "I ", " L", " S", " M", "I "][label]),
+        "lackey" => format!("{} {addr:08x},{size}\n", ["I ", "I ", " L", " S", " M", "I "][label]),
+        other => unreachable!("{other} is not among TEXTS"),
     }
 }
 
-/// The formats that are text.
+/// The formats that are text. `line` makes the lines of each.
 const TEXTS: [&str; 4] = ["din", "xdin", "lackey", "text"];
+
+#[test]
+fn every_text_format_has_lines_here() {
+    let line =
+        include_str!("properties.rs").lines().position(|line| line.starts_with("const TEXTS")).unwrap();
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
+    for format in FORMATS.iter().filter(|format| format.example.iter().all(is_text)) {
+        let name = format.name;
+        let place = format!("{}:{}", file!(), line + 1);
+        assert!(TEXTS.contains(&name), "{place}: add {name} here, and its lines to the function above");
+    }
+}
 
 fn texts() -> impl Strategy<Value = (&'static str, String)> {
     let lines = proptest::collection::vec((0..6_usize, 0..64_u64, 1..20_u32), 1..200);
