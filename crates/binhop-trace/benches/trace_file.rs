@@ -1,9 +1,9 @@
 //! The trace file's speed and size on a synthetic program: loops over arrays, a call stack, a heap.
 //!
-//! Prints bytes per row, and rows and references per second (medians of 5, one thread unless said) of writing, reading, and
-//! reading ahead. A trace of yours takes its place with `BINHOP_BENCH_TRACE=cc1.parquet`; foreign
-//! formats are known by their extension.
-//! Run: `cargo bench -p binhop-trace --bench trace_file`.
+//! Prints bytes per row, and rows and references per second (medians of 5, one thread unless said) of
+//! writing, reading, and reading ahead. A trace of yours takes its place with
+//! `BINHOP_BENCH_TRACE=cc1.parquet`; foreign formats are known by their extension. Run: `cargo bench -p
+//! binhop-trace --bench trace_file`.
 
 use std::path::Path;
 use std::time::Instant;
@@ -76,7 +76,8 @@ fn scan(source: &mut dyn Source) -> usize {
     std::iter::from_fn(|| source.next_batch().expect("a sound trace")).map(|batch| batch.len()).sum()
 }
 
-/// Calls of functions with loops in them; each iteration walks arrays, spills to the stack, follows heap pointers.
+/// Calls of functions with loops in them; each iteration walks arrays, spills to the stack, follows heap
+/// pointers.
 fn synthetic(rows: usize) -> Vec<EventBatch> {
     let (rng, stream, mut draws) = (Rng::new(1), Stream::new(Domain::Test, 0), 0u64);
     let mut draw = |n: u64| {

@@ -1,4 +1,5 @@
-//! Imports a foreign trace: `cargo run --release -p binhop-trace --example import -- lackey - sort.parquet [THREADS]`.
+//! Imports a foreign trace: `cargo run --release -p binhop-trace --example import -- lackey - sort.parquet
+//! [THREADS]`.
 
 use std::path::Path;
 

@@ -72,10 +72,11 @@ pub fn chunk_rows(rows: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows).step_by(CHUNK).map(move |start| start..rows.min(start + CHUNK))
 }
 
-/// Splits a batch into chunks of rows that keep the bounds. A chunk comes with the reference behind it if that exceeds a
-/// bound, and is the last chunk then.
+/// Splits a batch into chunks of rows that keep the bounds. A chunk comes with the reference behind it if
+/// that exceeds a bound, and is the last chunk then.
 ///
-/// Each chunk is checked when it is asked for. A caller who uses each chunk at once reads each column from memory once.
+/// Each chunk is checked when it is asked for. A caller who uses each chunk at once reads each column from
+/// memory once.
 pub fn chunks(batch: &EventBatch) -> impl Iterator<Item = (Range<usize>, Option<Exceeded>)> {
     let mut ended = false;
     chunk_rows(batch.len()).map_while(move |rows| {

@@ -8,11 +8,11 @@
 //! map 0x7f0000000000 pages=12 flags=r-x segment=5 offset=0x1000
 //! ```
 //!
-//! A line holds the name of the operation, then its columns under the names that the operation gives them (`SHAPES`).
-//! An address stands without a name. A column is left out if it has its usual value: 0, or 1 for the count of a load,
-//! store or modify. A column that has no meaning for the operation is called as in the file. Numbers are decimal, or
-//! hexadecimal behind `0x`. Lines that begin with `#` are comments, but `# meta` introduces a part of the metadata
-//! as JSON.
+//! A line holds the name of the operation, then its columns under the names that the operation gives them
+//! (`SHAPES`). An address stands without a name. A column is left out if it has its usual value: 0, or 1 for
+//! the count of a load, store or modify. A column that has no meaning for the operation is called as in the
+//! file. Numbers are decimal, or hexadecimal behind `0x`. Lines that begin with `#` are comments, but `#
+//! meta` introduces a part of the metadata as JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

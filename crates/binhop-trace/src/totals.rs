@@ -3,10 +3,10 @@
 //! **Counting rules.** A fetch row counts as many references, and as many instructions, as its `count`.
 //! A load, store or modify row counts as one reference. No other row counts as either.
 //!
-//! **Content hash.** Each column has an xxh3-64 over its values as a stream of little-endian bytes. A nullable
-//! column is hashed as pairs of row number and value where a value is present, so an all-null column costs
-//! nothing. The hash of the trace is the xxh3-64 of the number of rows and of the six digests. It depends on
-//! the events alone, not on batches, row groups, encodings or metadata.
+//! **Content hash.** Each column has an xxh3-64 over its values as a stream of little-endian bytes. A
+//! nullable column is hashed as pairs of row number and value where a value is present, so an all-null column
+//! costs nothing. The hash of the trace is the xxh3-64 of the number of rows and of the six digests. It
+//! depends on the events alone, not on batches, row groups, encodings or metadata.
 
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};

@@ -1,4 +1,4 @@
-//! Exports: what is written, to the byte, and read back.
+//! Exports: their bytes, and the traces that are read back from them.
 #![allow(
     clippy::unwrap_used,
     reason = "a test file; the lint's own exception sees only functions marked as tests"
@@ -35,7 +35,7 @@ impl Source for Memory {
     }
 }
 
-/// A path of its own, removed at the end.
+/// `Place` is a path that no other test uses. It is removed at the end.
 struct Place(PathBuf);
 
 impl Place {
@@ -91,10 +91,10 @@ fn xdin_has_sizes() {
     assert_eq!(text(ROWS, "xdin"), want);
 }
 
-/// ip, is it a branch, is it taken, destination registers, stores, loads.
+/// The address, branch, taken, destination registers, stores and loads of an instruction.
 type Instruction = (u64, [u8; 4], [u64; 2], [u64; 4]);
 
-/// ChampSim's 64 bytes, read field by field.
+/// Reads ChampSim's records field by field.
 fn instructions(bytes: &[u8]) -> Vec<Instruction> {
     assert!(bytes.len().is_multiple_of(64));
     let word = |record: &[u8], at: usize| u64::from_le_bytes(record[at..at + 8].try_into().unwrap());
@@ -137,7 +137,7 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
     proptest::collection::vec(row, 1..150)
 }
 
-/// Every reference as (op, address, size), fetches one by one.
+/// Returns the operation, address and size of every reference, with each instruction apart.
 fn references(rows: impl IntoIterator<Item = Row>) -> Vec<(Op, u64, u32)> {
     let spread = |(op, addr, size, count): Row| {
         let count = if op == Op::Fetch { count } else { 1 };
@@ -161,7 +161,8 @@ fn imported(place: &Place, format: &str) -> Vec<Row> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Joined again into longer runs, perhaps; instructions of one size in a run, so that their places survive.
+    /// Fetches may join into longer runs. The instructions of a run have one size, so that their places
+    /// survive.
     #[test]
     fn xdin_is_read_back(rows in rows(), packing in prop::sample::select(&["", ".gz", ".xz", ".zst"][..])) {
         let place = Place::new(&format!("t.xdin{packing}"));
@@ -182,7 +183,7 @@ proptest! {
         exported(&rows, "din", &place);
         let words = |references: Vec<(Op, u64, u32)>| -> Vec<(Op, u64)> {
             let mut words: Vec<_> = references.into_iter().map(|(op, addr, _)| (op, addr / 4)).collect();
-            // The same word fetched twice running is once in a run.
+            // A run holds a word once that is fetched twice in sequence.
             words.dedup_by(|a, b| a == b && a.0 == Op::Fetch);
             words
         };
@@ -204,7 +205,7 @@ proptest! {
             last = Some(ip);
         }
         prop_assert!(last.is_some());
-        // A repetition is joined to the instruction it repeats only where the instruction was full.
+        // An instruction is repeated only if it had no room.
         let mut want: Vec<(u64, Vec<u64>, Vec<u64>)> = Vec::new();
         for (op, addr, _) in references(rows) {
             if op == Op::Fetch {
@@ -237,7 +238,8 @@ proptest! {
         let place = Place::new("t.champsim");
         exported(&rows, "champsim", &place);
         let read = imported(&place, "champsim");
-        // Instructions: as many, over the same words. Data: the same words, an instruction's loads before its stores.
+        // The instructions are as many, over the same words. The data references touch the same words, and
+        // the loads of an instruction precede its stores.
         let instructions = |rows: &[Row]| -> u64 {
             rows.iter().filter(|row| row.0 == Op::Fetch).map(|row| u64::from(row.3)).sum()
         };
@@ -248,7 +250,7 @@ proptest! {
             for (op, addr, _) in rows {
                 match op {
                     Op::Fetch => by_instruction.push(Vec::new()),
-                    // What an instruction loads and stores comes back as a modify.
+                    // An address that an instruction loads and stores is read back as a modify.
                     Op::Modify => by_instruction.last_mut().unwrap().extend([(false, addr & !3), (true, addr & !3)]),
                     _ => by_instruction.last_mut().unwrap().push((op == Op::Store, addr & !3)),
                 }
@@ -272,7 +274,7 @@ proptest! {
 }
 
 #[test]
-fn what_reaches_memory_is_a_line_each() {
+fn every_access_of_memory_is_a_line() {
     let accesses = [
         MemoryAccess { addr: 0x1_2340, write: false, cycle: 1001 },
         MemoryAccess { addr: 0, write: true, cycle: 1001 },
@@ -291,7 +293,7 @@ fn what_reaches_memory_is_a_line_each() {
 }
 
 #[test]
-fn every_exporter_says_what_is_lost_and_shows_a_line() {
+fn every_exporter_names_its_losses_and_shows_a_line() {
     for entry in EXPORTERS {
         assert!(!entry.what.is_empty() && !entry.lost.is_empty());
         assert_eq!(exporter(entry.name).unwrap().name, entry.name);
@@ -345,7 +347,7 @@ fn a_packing_that_is_not_written_is_refused() {
 }
 
 #[test]
-fn champsim_says_which_instructions_it_made_up() {
+fn champsim_reports_the_instructions_that_it_made_up() {
     let early: Vec<Row> = (1..=5).map(|number| (Op::Load, number * 16, 8, 1)).collect();
     let rows =
         [&early[..], &[(Op::Store, 0x90, 8, 1), (Op::Fetch, 0x1000, 4, 1), (Op::Load, 0x80, 8, 1)]].concat();
@@ -393,7 +395,7 @@ fn champsim_keeps_a_modify_in_one_instruction() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_a_problem() {
+fn a_full_disk_is_an_error() {
     let rows: Vec<Row> = (0..1000).map(|row| (Op::Load, row, 1, 1)).collect();
     let mut source = Memory(Meta::default(), rows);
     let full = std::path::Path::new("/dev/full");

@@ -1,4 +1,4 @@
-//! The trace file: what is written is read, whatever is damaged is refused.
+//! The trace file: written events are read back, and damaged files are refused.
 #![allow(
     clippy::unwrap_used,
     reason = "a test file; the lint's own exception sees only functions marked as tests"
@@ -19,7 +19,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
 use proptest::prelude::*;
 
-/// A directory of its own, removed at the end.
+/// `Place` is a directory that no other test uses. It is removed at the end.
 struct Place(PathBuf);
 
 impl Place {
@@ -113,7 +113,7 @@ fn refused(path: &Path) -> Problem {
 }
 
 #[test]
-fn what_is_written_is_read_with_its_metadata() {
+fn written_events_are_read_with_their_metadata() {
     let place = Place::new("round");
     let path = place.file("t.parquet");
     let all = events(1000);
@@ -136,7 +136,7 @@ fn what_is_written_is_read_with_its_metadata() {
 }
 
 #[test]
-fn a_trace_of_no_events_is_a_trace() {
+fn a_trace_without_events_is_a_trace() {
     let place = Place::new("none");
     let path = place.file("t.parquet");
     write(&path, &[], 300, 77);
@@ -167,7 +167,7 @@ proptest! {
         let one = write(&path, &all, 1 << 20, 1 << 20);
         prop_assert_eq!(one.content_hash, a.0.content_hash);
         prop_assert_eq!(read(&path).unwrap(), all.clone());
-        // … and it does depend on every value.
+        // The hash depends on every value.
         let mut other = all;
         let last = other.last_mut().unwrap();
         last.4 = if last.4 == Some(0) { None } else { Some(0) };
@@ -176,7 +176,7 @@ proptest! {
 }
 
 #[test]
-fn every_flipped_bit_is_refused_and_the_row_group_named() {
+fn every_flipped_bit_is_refused_and_its_row_group_is_named() {
     let place = Place::new("flips");
     let path = place.file("t.parquet");
     let all = events(150);
@@ -187,7 +187,7 @@ fn every_flipped_bit_is_refused_and_the_row_group_named() {
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     for bit in 0..sound.len() * 8 {
         let at = bit / 8;
-        // In place: rewriting the whole file each time takes minutes.
+        // The file is changed in place, because rewriting it each time takes minutes.
         file.write_all_at(&[sound[at] ^ 1 << (bit % 8)], at as u64).unwrap();
         let problem = refused(&path);
         let text = problem.to_string();
@@ -236,7 +236,7 @@ fn refused_bytes(place: &Place, bytes: &[u8]) -> Problem {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn paths_that_are_no_file_are_refused() {
     let place = Place::new("nofile");
     assert!(refused(&place.file("missing.parquet")).value.contains("No such file"));
     assert_eq!(refused(&place.0).value, "a directory");
@@ -279,7 +279,8 @@ fn a_file_of_another_program_needs_only_the_required_columns() {
         vec![(0, 4096, 7, 2, None, None), (1, 8, 8, 1, None, None), (2, u64::MAX, 1, 1, None, None)];
     assert_eq!(read(&path).unwrap(), expected);
     assert_eq!(TraceReader::open(&path).unwrap().facts().checks, None);
-    // Rewritten from one of ours: the entries came along, the sums no longer fit and are not asked.
+    // Another program rewrote binhop's file and kept its entries. The checksums do not fit and are not
+    // compared.
     let entries = [
         ("binhop.schema", "1"),
         ("binhop.meta", r#"{"page_size":4096}"#),
@@ -296,9 +297,9 @@ fn a_file_of_another_program_needs_only_the_required_columns() {
     );
 }
 
-/// The second batch is sound, and so is the rest of the joined trace and of the part.
+/// Every batch but one is sound, here and in the joined trace and the part.
 #[test]
-fn nothing_follows_an_error() {
+fn no_batch_follows_an_error() {
     let place = Place::new("follows");
     let path = place.file("t.parquet");
     let loads = |first_op: u8, first_size: u32| -> Vec<(&'static str, ArrayRef)> {
@@ -326,10 +327,11 @@ fn nothing_follows_an_error() {
     assert!(twice(part).contains("row 0: load with size 1048576"));
 }
 
-/// `polars.parquet`: Polars 2.1's `write_parquet`. `pyarrow-rewritten.parquet`: rows 5 to 7 of a trace of ours, read and
-/// written by pyarrow 26, which carried our entries over: they tell of the whole trace and must not be believed.
+/// `polars.parquet`: Polars 2.1's `write_parquet`. `pyarrow-rewritten.parquet`: rows 5 to 7 of a trace of
+/// binhop, read and written by pyarrow 26, which kept binhop's entries. The entries describe the whole trace,
+/// so they must not be used.
 #[test]
-fn files_that_polars_and_pyarrow_wrote() {
+fn files_of_polars_and_pyarrow_are_read() {
     let file = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(name);
     assert_eq!(
         read(&file("polars.parquet")).unwrap(),
@@ -367,7 +369,7 @@ fn columns_that_do_not_fit_are_refused_by_name() {
     assert_eq!(refused(&path).rule, "the column count is missing");
 }
 
-/// No checksum protects these: whatever is read must be an answer or a refusal.
+/// No checksum protects these files. The reader must return events or an error.
 #[test]
 fn damaged_files_of_other_programs_never_panic() {
     let place = Place::new("fuzz");
@@ -381,7 +383,7 @@ fn damaged_files_of_other_programs_never_panic() {
         let mut bytes = sound.clone();
         let draw = |what: u64, n: u64| rng.below(Stream::new(Domain::Test, what), trial, n);
         for change in 0..1 + draw(0, 3) {
-            // A byte, or as many set bits as make a huge length.
+            // The damage is a byte, or enough set bits for a huge length.
             let at = draw(1 + 3 * change, bytes.len() as u64) as usize;
             let end = bytes.len().min(at + 1 + draw(2 + 3 * change, 2) as usize * 4);
             let byte = if end == at + 1 { draw(3 + 3 * change, 256) as u8 } else { 0xff };
@@ -401,7 +403,7 @@ fn damaged_files_of_other_programs_never_panic() {
 }
 
 #[test]
-fn a_writer_dropped_leaves_what_was_there() {
+fn a_dropped_writer_leaves_the_old_file() {
     let place = Place::new("drop");
     let path = place.file("t.parquet");
     fs::write(&path, "before").unwrap();
@@ -431,8 +433,8 @@ fn the_writer_refuses_an_unknown_operation() {
     assert!(problem.place.ends_with("t.parquet: row 11"), "{problem}");
 }
 
-/// Columns of one value, of few, of more than a byte can count, of more than two bytes can; arguments nowhere, in
-/// few rows, in every other row, in all.
+/// The columns have one value, few values, more than 256 values, or more than 65,536 values. No row, few
+/// rows, every other row, or all rows have arguments.
 #[test]
 fn every_encoding_of_a_column_is_read_back() {
     let place = Place::new("encodings");
@@ -455,7 +457,7 @@ fn every_encoding_of_a_column_is_read_back() {
     }
 }
 
-/// What our footer says about each row group.
+/// Returns the footer's checks of each row group.
 fn row_groups_said(path: &Path) -> Vec<serde_json::Value> {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();

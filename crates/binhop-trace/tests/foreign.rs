@@ -83,8 +83,8 @@ fn read(source: &mut dyn Source) -> (u64, u64, Option<Box<Problem>>) {
     }
 }
 
-/// Returns what a file of so many row groups of one row takes: the bytes held once it is open, and the most bytes beyond
-/// them while it is read, on this thread and ahead.
+/// Returns what a file of so many row groups of one row takes: the bytes held once it is open, and the most
+/// bytes beyond them while it is read, on this thread and ahead.
 fn cut(groups: u64) -> [usize; 3] {
     let place = Place::new(&format!("cut-{groups}"));
     write(&place.0, groups, 1, plain());
@@ -97,9 +97,9 @@ fn cut(groups: u64) -> [usize; 3] {
     [open, here, ahead]
 }
 
-/// A row group costs the memory of its metadata, which the decoder makes of the whole footer when a file is opened: 432 B
-/// for each column, and 64 B. Statistics are no part of it, as a number's lie within the 432 B. Reading a row group costs
-/// nothing that stays, and what is read ahead is bounded in bytes.
+/// A row group costs the memory of its metadata, which the decoder makes of the whole footer when a file is
+/// opened: 432 B for each column, and 64 B. Statistics are no part of it, as a number's lie within the 432 B.
+/// Reading a row group costs nothing that stays, and what is read ahead is bounded in bytes.
 #[test]
 fn memory_stays_small_however_a_file_is_cut() {
     let _turn = turn();

@@ -1,8 +1,9 @@
 //! `DinExport` writes Dinero's text: "din" and "xdin".
 //!
-//! A fetch run becomes a line for each instruction, a load or a store becomes a line, and a modify becomes a read and a
-//! write. A trace does not record where instructions begin within a run. Of n instructions in b bytes, instruction i
-//! (from 0) is assumed to begin at byte ⌊i·b/n⌋, so that the instructions cover the run without gap or overlap.
+//! A fetch run becomes a line for each instruction, a load or a store becomes a line, and a modify becomes a
+//! read and a write. A trace does not record where instructions begin within a run. Of n instructions in b
+//! bytes, instruction i (from 0) is assumed to begin at byte ⌊i·b/n⌋, so that the instructions cover the run
+//! without gap or overlap.
 
 use std::io::Write;
 

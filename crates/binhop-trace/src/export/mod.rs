@@ -1,10 +1,11 @@
 //! Exporters write traces for other simulators. Each format has a file of its own.
 //!
-//! [`EXPORTERS`] is the list of formats. `export --to`, the help, the documentation and the tests use it. A new format
-//! is a file and a line in the list.
+//! [`EXPORTERS`] is the list of formats. `export --to`, the help, the documentation and the tests use it. A
+//! new format is a file and a line in the list.
 //!
-//! A format takes the *virtual* stream, the references as the processor makes them, or the *physical* stream behind the
-//! caches of a machine: the accesses that reach memory, in order, under one placement (`binhop_sim::memory_stream`).
+//! A format takes the *virtual* stream, the references as the processor makes them, or the *physical* stream
+//! behind the caches of a machine: the accesses that reach memory, in order, under one placement
+//! (`binhop_sim::memory_stream`).
 
 mod champsim;
 mod din;
@@ -76,8 +77,8 @@ pub struct MemoryAccess {
     pub addr: u64,
     /// True if the line is written.
     pub write: bool,
-    /// The time at which the last cache makes the access, in cycles since the start. An instruction takes one cycle,
-    /// and the waits of the machine's processor are added.
+    /// The time at which the last cache makes the access, in cycles since the start. An instruction takes one
+    /// cycle, and the waits of the machine's processor are added.
     pub cycle: u64,
 }
 
@@ -104,9 +105,9 @@ pub fn exporter(name: &str) -> Result<&'static Exporter> {
     })
 }
 
-/// Writes the events of a source to a file at `path`, or to the standard output for `-`. The file is compressed if its
-/// name ends in `.gz`, `.xz` or `.zst`, and it appears complete or not at all. `progress` gets the totals, and its error
-/// stops the export.
+/// Writes the events of a source to a file at `path`, or to the standard output for `-`. The file is
+/// compressed if its name ends in `.gz`, `.xz` or `.zst`, and it appears complete or not at all. `progress`
+/// gets the totals, and its error stops the export.
 ///
 /// # Errors
 /// The source, the disk or `progress` fails.

@@ -1,4 +1,5 @@
-//! `PackedOutput` takes the bytes of an export: a file that appears complete or not at all, or the standard output.
+//! `PackedOutput` takes the bytes of an export: a file that appears complete or not at all, or the standard
+//! output.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -113,8 +114,8 @@ fn check_ending(path: &Path) -> Result<()> {
     Err(Problem::request(&path.display().to_string(), "-o", &rule, remedy))
 }
 
-/// Returns the standard output as a file without a buffer. Writing to a closed standard output fails. (Rust's own handle
-/// would take the bytes and write nothing.)
+/// Returns the standard output as a file without a buffer. Writing to a closed standard output fails. (Rust's
+/// own handle would take the bytes and write nothing.)
 ///
 /// # Errors
 /// The system has no file descriptor left, or the standard output is closed.

@@ -1,23 +1,26 @@
-//! ChampSim's traces: a record of fixed size for each instruction; and CloudSuite's variant of it.
+//! `ChampSimImport` reads ChampSim's traces, a record of fixed size for each instruction, and CloudSuite's
+//! variant.
 //!
 //! | bytes | 64-byte record | 96-byte record (CloudSuite) |
 //! |---|---|---|
 //! | 0 | address of the instruction | the same |
-//! | 8, 9 | is it a branch, was it taken: 0 or 1 | the same |
+//! | 8, 9 | branch, taken: 0 or 1 | the same |
 //! | 10 | 2 + 4 registers | 4 + 4 registers |
 //! | 16 or 24 | 2 addresses written | 4 addresses written |
 //! | 32 or 56 | 4 addresses read | 4 addresses read |
 //! | 88 | | 2 bytes of address space |
 //!
-//! An address of 0 is unused. There are no sizes and no instruction lengths: as with `din`, each reference is one access
-//! of the aligned four-byte word at its address, which is one line, as it is for ChampSim; fetches join into runs where
-//! the next one may be the next instruction; the trace is marked `sizes = "assumed"`. An instruction's loads come before
-//! its stores. Every address in a record is one operand and counts once: a load and a store of the same address are one
-//! modify, in the load's place. Where an instruction names an address several times, its last loads pair with its first
-//! stores: loads A, A and store A are a load, then a modify; load A and stores A, A are a modify, then a store.
+//! An address of 0 is unused. A record has no sizes and no instruction length. As with `din`, each reference
+//! is one access of the aligned four-byte word at its address, so it touches one line, as in ChampSim. A
+//! fetch joins a run if it may be the next instruction. The trace is marked `sizes = "assumed"`.
 //!
-//! Nothing in such a file says what it is. So the two bytes that must be 0 or 1 are checked in every record, and a
-//! file that is something else is found out soon.
+//! The loads of an instruction come before its stores. Every address in a record is one operand and counts
+//! once. A load and a store of the same address are one modify, in the place of the load. If an instruction
+//! names an address several times, its last loads pair with its first stores: loads A, A and store A are a
+//! load, then a modify; load A and stores A, A are a modify, then a store.
+//!
+//! A file has no mark of its format. So the two bytes that must be 0 or 1 are checked in every record, and a
+//! file of another format is soon recognized.
 
 use binhop_base::{Problem, Result};
 
@@ -28,7 +31,7 @@ use crate::input::Input;
 use crate::source::Failure;
 use crate::source::{Meta, Source};
 
-/// The formats' lines in the list.
+/// The entry of ChampSim in the list.
 pub(super) const FORMAT: Format = Format {
     name: "champsim",
     what: "ChampSim's records of 64 bytes, one for each instruction",
@@ -38,6 +41,7 @@ pub(super) const FORMAT: Format = Format {
     open: |input| Ok(Box::new(ChampSimImport::<2, 64>::new(input))),
     directory: None,
 };
+/// The entry of CloudSuite's variant in the list.
 pub(super) const CLOUDSUITE: Format = Format {
     name: "champsim-cloudsuite",
     what: "ChampSim's records of 96 bytes, as the CloudSuite traces have them: with an address space",
@@ -48,23 +52,23 @@ pub(super) const CLOUDSUITE: Format = Format {
     directory: None,
 };
 
-/// Records are decoded in blocks of so many.
+/// The records of a block.
 const BLOCK_RECORDS: usize = 4096;
 
-/// A batch is handed on once it holds this many rows; the block that reaches it is finished first.
+/// A batch is returned once it holds this many rows. The block that reaches the number is finished first.
 const BATCH_ROWS: usize = 64 << 10;
 
-/// Reads one trace of records of `SIZE` bytes that name up to `STORES` addresses written.
+/// `ChampSimImport` reads a trace of records of `SIZE` bytes with up to `STORES` store addresses.
 struct ChampSimImport<const STORES: usize, const SIZE: usize> {
     input: Input,
     meta: Meta,
     rows: Rows,
     block: Vec<u8>,
-    /// Records in the blocks before.
+    /// The number of records in the blocks before.
     records: u64,
     asid: u32,
     switches: u64,
-    /// The file starts as those of drmemtrace do.
+    /// True if the file starts as a drmemtrace file does.
     is_drmemtrace: bool,
     ended: bool,
     failed: Failure,
@@ -135,7 +139,7 @@ impl<const STORES: usize, const SIZE: usize> ChampSimImport<STORES, SIZE> {
             return Err(Problem::request(
                 &format!("{} bytes", filled % SIZE),
                 &format!("{}: record {}", self.input.name(), self.records),
-                &format!("a record has {SIZE} bytes, and the trace ends in the middle of one"),
+                &format!("a record has {SIZE} bytes, and the trace ends in the middle of a record"),
                 "fetch it again; if it is whole, say the right --format: champsim has records of 64 bytes, champsim-cloudsuite of 96",
             ));
         }
@@ -156,7 +160,7 @@ impl<const STORES: usize, const SIZE: usize> ChampSimImport<STORES, SIZE> {
         self.rows.fetch_word(u64_at(record, 0));
         let stores: [u64; STORES] = std::array::from_fn(|n| u64_at(record, Self::FIRST_STORE + 8 * n));
         let loads: [u64; 4] = std::array::from_fn(|n| u64_at(record, Self::FIRST_LOAD + 8 * n));
-        // Most instructions touch no memory, and most others one address.
+        // Most instructions touch no memory, and most others touch one address.
         if loads.iter().any(|&addr| addr != 0) {
             for (slot, &addr) in loads.iter().enumerate().filter(|&(_, &addr)| addr != 0) {
                 let later_loads = times(addr, &loads[slot + 1..]);
@@ -194,7 +198,7 @@ impl<const STORES: usize, const SIZE: usize> ChampSimImport<STORES, SIZE> {
             &format!("{branch} and {taken}"),
             &format!("{}: record {number}", self.input.name()),
             &format!(
-                "bytes 8 and 9 of a ChampSim record of {SIZE} bytes (branch, taken) are 0 or 1: this is none"
+                "bytes 8 and 9 of a ChampSim record of {SIZE} bytes (branch, taken) are 0 or 1: this is no such record"
             ),
             remedy,
         )

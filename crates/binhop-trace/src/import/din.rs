@@ -1,16 +1,16 @@
-//! Dinero's "din": a label, a hexadecimal address, and whatever else to the end of the line.
+//! `DinGrammar` reads Dinero's "din": a label, a hexadecimal address, and any text to the end of the line.
 //!
 //! | label | meaning | becomes |
 //! |---|---|---|
 //! | 0, 1 | data read, data write | load, store |
 //! | 2 | instruction fetch | fetch, joined into runs |
-//! | 3 | escape: unknown kind of access | nothing; counted |
-//! | 4 | escape: flush the cache | nothing; counted |
+//! | 3 | escape: unknown kind of access | no event; it is counted |
+//! | 4 | escape: flush the cache | no event; it is counted |
 //!
-//! The format has no sizes. As Dinero IV does, such a reference is one access of the aligned four-byte word at
-//! its address (Dinero IV, NOTES: "forces all accesses to be 4-byte aligned and assumes a size of 4"), and the
-//! trace is marked `sizes = "assumed"`. A third field that is a decimal number from 1 to 4096 is taken as a
-//! size, by which the reference is exact; any other text there is a comment, as it is for Dinero.
+//! The format has no sizes. As in Dinero IV, a reference is one access of the aligned four-byte word at its
+//! address (Dinero IV, NOTES: "forces all accesses to be 4-byte aligned and assumes a size of 4"), and the
+//! trace is marked `sizes = "assumed"`. If the third field is a decimal number from 1 to 4096, it is the size
+//! of the reference. Any other text there is a comment, as it is for Dinero.
 
 use super::Format;
 use super::fields::{fields, hex_from, line_from, number};
@@ -22,7 +22,7 @@ use crate::source::Meta;
 
 const EXAMPLE: &str = "2 408ed4";
 
-/// The format's line in the list.
+/// The entry of the format in the list.
 pub(super) const FORMAT: Format = Format {
     name: "din",
     what: "Dinero III's text: label (0 read, 1 write, 2 fetch, 3 other, 4 flush) and hexadecimal address, perhaps a size",
@@ -33,7 +33,7 @@ pub(super) const FORMAT: Format = Format {
     directory: None,
 };
 
-/// The largest third field that is a size: no instruction moves more.
+/// The largest third field that is a size. No instruction moves more bytes.
 const LARGEST_SIZE: u64 = 4096;
 
 const RULE: &str = "a din line is a label from 0 to 4, a blank and a hexadecimal address of at most 64 bits";
@@ -47,18 +47,18 @@ fn open(input: Input) -> Box<LineImporter<DinGrammar>> {
 #[derive(Default)]
 struct DinGrammar {
     meta: Meta,
-    /// References with and without a size.
+    /// The number of references with a size, and without a size.
     sized: u64,
     assumed: u64,
-    /// Text behind an address that is no size.
+    /// The number of lines whose text behind the address is no size.
     comments: u64,
-    /// Lines of label 3 and 4.
+    /// The number of lines of label 3, and of label 4.
     others: u64,
     flushes: u64,
 }
 
 impl DinGrammar {
-    /// A line that is not just label, blank, address.
+    /// Reads a line that is more than label, blank, address.
     #[cold]
     fn any_line(&mut self, line: &[u8], rows: &mut Rows) -> Option<()> {
         let mut fields = fields(line);
@@ -85,7 +85,7 @@ impl DinGrammar {
         Some(())
     }
 
-    /// A reference without a size.
+    /// Reads a reference without a size.
     #[inline]
     fn word(&mut self, label: u8, addr: u64, rows: &mut Rows) {
         match label {
@@ -111,7 +111,7 @@ impl Grammar for DinGrammar {
     fn block(&mut self, text: &[u8], rows: &mut Rows) -> Result<(), Fault> {
         let mut at = 0;
         while at < text.len() {
-            // Nearly every line is label, one blank, digits, newline.
+            // Nearly every line is a label, one blank, digits, and a newline.
             if let [label @ b'0'..=b'4', b' ', ..] = text[at..] {
                 let (addr, end) = hex_from(text, at + 2);
                 if text.get(end) == Some(&b'\n') && (1..=16).contains(&(end - at - 2)) {

@@ -1,6 +1,6 @@
-//! Numbers and fields in lines of bytes.
+//! Parsers of numbers and fields in lines of bytes.
 
-/// The value of each hexadecimal digit; everything else is 16.
+/// The value of each hexadecimal digit. Every other byte has the value 16.
 const DIGIT: [u8; 256] = {
     let mut table = [16; 256];
     let mut value = 0;
@@ -12,9 +12,10 @@ const DIGIT: [u8; 256] = {
     table
 };
 
-/// Reads hexadecimal digits from `at` on: their value and the offset behind them. No digit: the offset is `at`.
+/// Reads hexadecimal digits from `at` on. Returns their value and the offset behind them, which is `at` if
+/// there is no digit.
 ///
-/// More than 16 digits wrap; [`number`] is for those who must know.
+/// The value of more than 16 digits wraps. [`number`] refuses such a field.
 #[inline]
 pub(super) fn hex_from(text: &[u8], at: usize) -> (u64, usize) {
     let mut value = 0;
@@ -30,7 +31,7 @@ pub(super) fn hex_from(text: &[u8], at: usize) -> (u64, usize) {
     (value, at)
 }
 
-/// Reads decimal digits from `at` on, like [`hex_from`]; more than nine digits give no value.
+/// Reads decimal digits from `at` on, as [`hex_from`] does. More than nine digits have no value.
 #[inline]
 pub(super) fn decimal_from(text: &[u8], at: usize) -> (u32, usize) {
     let mut value: u32 = 0;
@@ -46,7 +47,7 @@ pub(super) fn decimal_from(text: &[u8], at: usize) -> (u32, usize) {
     (value, at)
 }
 
-/// A whole field as a number of the given base, with or without `0x` if that is 16.
+/// Returns a whole field as a number of a base. A field of base 16 may begin with `0x`.
 pub(super) fn number(field: &[u8], base: u32) -> Option<u64> {
     let digits = match field {
         [b'0', b'x' | b'X', digits @ ..] if base == 16 => digits,
@@ -61,18 +62,18 @@ pub(super) fn number(field: &[u8], base: u32) -> Option<u64> {
     })
 }
 
-/// Whether a byte separates fields: blank, tab, or the carriage return of a DOS file.
+/// Returns whether a byte separates fields: a blank, a tab, or the carriage return of a DOS file.
 #[inline]
 pub(super) const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
-/// The fields of a line.
+/// Returns the fields of a line.
 pub(super) fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&byte| is_blank(byte)).filter(|field| !field.is_empty())
 }
 
-/// The line that starts at `at`, without its newline, and the offset of the next one.
+/// Returns the line that starts at `at`, without its newline, and the offset of the next line.
 #[inline]
 pub(super) fn line_from(text: &[u8], at: usize) -> (&[u8], usize) {
     let rest = &text[at..];

@@ -1,8 +1,8 @@
-//! What the text formats have in common: blocks of whole lines in, batches of rows out.
+//! `LineImporter` reads text formats: blocks of whole lines become batches of rows.
 //!
-//! A format is a [`Grammar`]: it turns a block of lines into rows. Cutting the input into blocks, keeping a
-//! line that a block cut in two, finding the number of a wrong line and cutting the rows into batches are
-//! done here, once. Blocks and batches depend only on the text, not on how a pipe delivered it.
+//! A text format is a [`Grammar`], which turns a block of lines into rows. `LineImporter` cuts the input into
+//! blocks, joins a line that two blocks share, finds the number of a wrong line, and cuts the rows into
+//! batches. Blocks and batches depend on the text alone, and not on how a pipe delivers it.
 
 use binhop_base::{Problem, Result};
 
@@ -20,39 +20,39 @@ const BLOCK: usize = 256 << 10;
 /// command in one line, and Linux passes a program some megabytes of arguments.
 const LONGEST: usize = 16 << 20;
 
-/// A batch is handed on once it holds this many rows; the block that reaches it is finished first.
+/// A batch is returned once it holds this many rows. The block that reaches the number is finished first.
 const BATCH_ROWS: usize = 64 << 10;
 
-/// As much of a wrong line as an error shows.
+/// The most bytes of a wrong line that an error shows.
 const SHOWN: usize = 60;
 
-/// A line that breaks the format's grammar.
+/// `Fault` describes a line that breaks the grammar of its format.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// Where in the block its line lies: the offset of any of its bytes.
+    /// The offset in the block of any byte of the line.
     pub(super) at: usize,
-    /// The rule it breaks.
+    /// The rule that the line breaks.
     pub(super) rule: String,
-    /// What to do about it.
+    /// The remedy.
     pub(super) remedy: String,
 }
 
-/// How a format's lines become rows.
+/// `Grammar` turns the lines of a format into rows.
 pub(super) trait Grammar: Send {
-    /// What errors call one reference line of it, with an example.
+    /// An example of a line, which errors show.
     const EXAMPLE: &'static str;
 
     /// Parses a block of whole lines, each of which ends in a newline.
     fn block(&mut self, text: &[u8], rows: &mut Rows) -> std::result::Result<(), Fault>;
-    /// The text has ended.
+    /// Takes the end of the text.
     fn end(&mut self, rows: &mut Rows) -> std::result::Result<(), Fault>;
-    /// What is known about the trace by now.
+    /// Returns what is known about the trace by now.
     fn meta(&self) -> &Meta;
-    /// What was skipped or assumed so far.
+    /// Returns what was skipped or assumed so far.
     fn notes(&self) -> Vec<String>;
 }
 
-/// Reads one text format from one input.
+/// `LineImporter` reads a text format from an input.
 pub(super) struct LineImporter<G> {
     input: Input,
     grammar: G,
@@ -63,7 +63,7 @@ pub(super) struct LineImporter<G> {
     carried: usize,
     /// The size of the next block. It exceeds [`BLOCK`] within a long line.
     size: usize,
-    /// Lines in the blocks before.
+    /// The number of lines in the blocks before.
     lines: u64,
     ended: bool,
     failed: Failure,
@@ -100,9 +100,9 @@ impl<G: Grammar> LineImporter<G> {
         Ok((!self.rows.is_empty()).then(|| self.rows.take(BATCH_ROWS)))
     }
 
-    /// Parses the next block of whole lines; at the end of the text also what is still open.
+    /// Parses the next block of whole lines. At the end of the text it also parses a line without a newline.
     fn parse_block(&mut self) -> Result<()> {
-        // One byte is left free for the newline that a last line may lack.
+        // One byte stays free for the newline that the last line may lack.
         let room = self.size - 1;
         let filled = if self.carried < room {
             self.block.resize(self.size, 0);
@@ -198,12 +198,13 @@ fn whole_lines(text: &[u8]) -> usize {
 }
 
 fn newlines(text: &[u8]) -> u64 {
-    // In bytes, as many at once as a byte can count: counted in words it costs as much as parsing does.
+    // The count is kept in bytes, for as many bytes as a byte can count. Kept in words it would cost as much
+    // as parsing.
     let count = |some: &[u8]| some.iter().map(|&byte| u8::from(byte == b'\n')).sum::<u8>();
     text.chunks(255).map(|some| u64::from(count(some))).sum()
 }
 
-/// A line as an error shows it: quoted, control characters escaped, clipped.
+/// Returns a line as an error shows it: quoted, clipped, and with control characters escaped.
 fn shown(line: &[u8]) -> String {
     let clipped = &line[..line.len().min(SHOWN)];
     let dots = if line.len() > SHOWN { "…" } else { "" };

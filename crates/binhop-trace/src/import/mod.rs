@@ -1,9 +1,9 @@
-//! Foreign trace formats, one file each.
+//! Importers read foreign trace formats. Each format has a file or a directory of its own.
 //!
-//! [`FORMATS`] is the list: what `import --format` accepts, what the help and the documentation show and
-//! what the tests walk all come from it. To add a format: a file with its grammar, and one line in the list.
+//! [`FORMATS`] is the list of formats. `import --format`, the help, the documentation and the tests use it. A
+//! new format is a file with its grammar and a line in the list.
 //!
-//! An importer is a [`Source`]: it streams in constant memory, into a simulation as well as into a file.
+//! An importer is a [`Source`]: it streams in constant memory, into a simulation or into a file.
 
 mod champsim;
 mod din;
@@ -24,46 +24,49 @@ use crate::input::{Input, PACKINGS};
 use crate::placements::{Placements, v2p};
 use crate::source::Source;
 
-/// A source that reads a foreign format.
+/// `Importer` is a source that reads a foreign format.
 ///
-/// What it learns on the way (process ids, a command line, whether every size was given) is in
-/// [`Source::meta`] only after `next_batch` has returned `None`; before, that holds the cautious answer.
+/// An importer learns some metadata from the events: process ids, a command line, whether every size was
+/// given. [`Source::meta`] holds them once `next_batch` has returned `None`, and cautious answers before.
 pub trait Importer: Source {
-    /// What was skipped or assumed, a sentence each, with its count. Complete once the input has ended.
+    /// Returns what was skipped or assumed: a sentence for each, with its count. It is complete once the
+    /// input has ended.
     fn notes(&self) -> Vec<String>;
 
-    /// References read so far: at least those handed on, since inputs are read in blocks. What [`Importer::notes`] count.
+    /// Returns the number of references read so far, which [`Importer::notes`] refer to. An input is read in
+    /// blocks, so this may exceed the references of the returned batches.
     fn references(&self) -> u64;
 
-    /// Returns the identity of the file that is read and of its state, if it is a regular file; of several
-    /// files, all identities.
+    /// Returns the identity of the file and of its state, if it is a regular file. Of several files, this
+    /// returns all identities.
     fn identity(&self) -> Option<String>;
 
-    /// The frames that pages had when they were recorded, if the trace tells. Complete once the input has ended.
+    /// Returns the frames of the pages at the time of recording, if the trace tells. It is complete once the
+    /// input has ended.
     fn placement(&self) -> Option<&Placements> {
         None
     }
 }
 
-/// What opening a foreign trace gives.
+/// The result of opening a foreign trace.
 pub type OpenedTrace = Result<Box<dyn Importer>>;
 
-/// A foreign format.
+/// `Format` is a foreign format that is read.
 #[derive(Debug)]
 pub struct Format {
-    /// What `--format` calls it.
+    /// The name of the format for `--format`.
     pub name: &'static str,
-    /// What it is.
+    /// A description of the format.
     pub what: &'static str,
-    /// The smallest piece of it: a line, or a record with what must stand around it.
+    /// The smallest trace: a line, or a record and what must surround it. It becomes one row.
     pub example: &'static [u8],
-    /// What is lost or assumed in importing it.
+    /// What an import loses or assumes.
     pub lost: &'static str,
-    /// File name extensions that mean it, before any of compression.
+    /// The file name extensions of the format, without those of compression.
     pub extensions: &'static [&'static str],
-    /// Starts reading.
+    /// Starts reading an input.
     pub open: fn(Input) -> OpenedTrace,
-    /// Starts reading a directory, where a trace may be one.
+    /// Starts reading a directory, if a trace of this format may be a directory.
     pub directory: Option<fn(&Path) -> OpenedTrace>,
 }
 
@@ -78,24 +81,25 @@ pub const FORMATS: &[Format] = &[
     champsim::CLOUDSUITE,
 ];
 
-/// The format of this name.
+/// Returns the format of this name.
 ///
 /// # Errors
-/// There is none; the error lists those there are.
+/// No format has this name. The error lists all names.
 pub fn format(name: &str) -> Result<&'static Format> {
     FORMATS.iter().find(|format| format.name == name).ok_or_else(|| {
         Problem::request(name, "--format", "there is no such format", &format!("take one of {}", names()))
     })
 }
 
-/// The format that a file's name tells: `x.din`, `x.din.xz`; of a directory, the one whose traces may be one.
+/// Returns the format that the name of a file tells (`x.din`, `x.din.xz`). For a directory, this is the
+/// format whose traces may be directories.
 #[must_use]
 pub fn format_of_path(path: &str) -> Option<&'static Format> {
     if Path::new(path).is_dir() {
         return FORMATS.iter().find(|format| format.directory.is_some());
     }
     let name = path.rsplit('/').next().unwrap_or(path);
-    // Extensions of compressed files come after the format's own.
+    // The extension of the compression follows the extension of the format.
     let packed = |part: &str| PACKINGS.iter().any(|(_, extension)| *extension == part);
     let mut parts = name.rsplit('.').filter(|part| !packed(part));
     let extension = parts.next()?;
@@ -103,10 +107,12 @@ pub fn format_of_path(path: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.extensions.contains(&extension))
 }
 
-/// Opens a foreign trace: the path of a file or a directory, or `-`, in the named format or the one its name tells.
+/// Opens a foreign trace: a file, a directory, or `-` for the standard input. Without the name of a format,
+/// the path decides the format.
 ///
 /// # Errors
-/// There is no such file; the format is unknown or cannot be told; the input cannot be opened.
+/// The file does not exist, the format is unknown, the path does not tell the format, or the input cannot be
+/// opened.
 pub fn open(path: &str, format_name: Option<&str>) -> OpenedTrace {
     let chosen = match format_name {
         Some(name) => format(name)?,
@@ -118,7 +124,7 @@ pub fn open(path: &str, format_name: Option<&str>) -> OpenedTrace {
     }
 }
 
-/// Why the format of a path is not known.
+/// Returns the problem of a path that does not tell its format.
 fn no_format(path: &str) -> Box<Problem> {
     if path != "-"
         && let Err(error) = std::fs::metadata(path)

@@ -1,25 +1,26 @@
-//! The rows an importer makes, and how its fetches join into runs.
+//! `Rows` makes the rows of an importer and joins consecutive fetches into runs.
 //!
 //! A run is one row for instructions executed in sequence. It ends at the instruction that makes a data
 //! reference (so that program order is kept), at a jump, and at [`LONGEST_RUN`] instructions.
 //!
-//! Joining invents nothing: a fetch joins only if its bytes follow the run's without a gap, so a run touches
-//! exactly the lines its fetches touch, in the same order, for lines of four bytes and more.
+//! A fetch joins a run only if its bytes follow the bytes of the run without a gap. So a run touches the same
+//! lines as its fetches, in the same order, for lines of four bytes and more.
 
 use crate::event::Event;
 use crate::event::{Cause, EventBatch, EventBuilder, Op};
 
-/// A run ends after this many instructions, so that intervals, warm-up and quanta, which break between
-/// rows, stay sharp. Straight-line code is rarely that long; the limit costs no measurable space.
+/// The most instructions of a run. Intervals, the warm-up and quanta end between rows, so short runs keep
+/// them precise. Straight-line code is rarely longer, so the limit costs no measurable space.
 pub const LONGEST_RUN: u32 = 1024;
 
-/// …and after this many bytes, which keeps its size far from the column's limit.
+/// The most bytes of a run, which keep its size far below the limit of the column.
 const LARGEST_RUN: u64 = 16 << 10;
 
-/// The longest x86 instruction. Where sizes are unknown, a fetch further on than that follows a jump.
+/// The bytes of the longest x86 instruction. Where sizes are unknown, a fetch at a greater distance follows a
+/// jump.
 const LONGEST_INSTRUCTION: u64 = 15;
 
-/// The bytes a size-less fetch or data reference is taken to touch: the aligned word, as Dinero does.
+/// The bytes of a reference without a size: the aligned word, as Dinero assumes.
 const WORD: u64 = 4;
 
 /// `Left` is the last that an importer knows of the thread that ran before a switch.
@@ -33,7 +34,7 @@ pub(super) enum Left {
     Running,
 }
 
-/// Rows not yet handed on, and the fetch run that may still grow.
+/// `Rows` holds the finished rows that were not taken yet, and the open fetch run, which may still grow.
 #[derive(Debug)]
 pub struct Rows {
     out: EventBuilder,
@@ -41,52 +42,52 @@ pub struct Rows {
     references: u64,
 }
 
-/// The open run; none if `count` is 0.
+/// `FetchRun` is the open run. There is no open run if `count` is 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct FetchRun {
-    /// First byte.
+    /// The address of the first byte.
     start: u64,
-    /// The byte behind the last.
+    /// The address behind the last byte.
     end: u64,
-    /// The last fetch's address as the trace gave it.
+    /// The address of the last fetch, as the trace gives it.
     last: u64,
-    /// Instructions.
+    /// The number of instructions.
     count: u32,
 }
 
 impl Rows {
-    /// No rows yet, with room for some.
+    /// Makes an empty `Rows` with room for some rows.
     #[must_use]
     pub fn with_capacity(rows: usize) -> Self {
         Self { out: EventBuilder::with_capacity(rows + rows / 2), run: FetchRun::default(), references: 0 }
     }
 
-    /// Finished rows that were not taken yet.
+    /// Returns the number of finished rows that were not taken yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// Whether there is no finished row.
+    /// Returns whether there is no finished row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
 
-    /// References since the beginning.
+    /// Returns the number of references since the beginning.
     #[must_use]
     pub fn references(&self) -> u64 {
         self.references
     }
 
-    /// The finished rows as a batch; the open run stays open.
+    /// Takes the finished rows as a batch. The open run stays open.
     #[must_use]
     pub fn take(&mut self, capacity: usize) -> EventBatch {
         let fresh = EventBuilder::with_capacity(capacity + capacity / 2);
         std::mem::replace(&mut self.out, fresh).finish()
     }
 
-    /// An instruction of known size. It joins the run if it starts where the run ends.
+    /// Appends an instruction of known size. It joins the run if it starts where the run ends.
     #[inline]
     pub fn fetch(&mut self, addr: u64, size: u32) {
         self.references += 1;
@@ -99,7 +100,8 @@ impl Rows {
         }
     }
 
-    /// Instructions in sequence: `size` bytes, the last of them starting at `last`. They join the run as one would.
+    /// Appends instructions in sequence, of `size` bytes together. The last instruction starts at `last`.
+    /// They join the run as a single instruction would.
     #[inline]
     pub fn fetch_run(&mut self, addr: u64, last: u64, size: u32, count: u32) {
         self.references += u64::from(count);
@@ -115,11 +117,12 @@ impl Rows {
         }
     }
 
-    /// An instruction of unknown size: one access of the aligned word at its address.
+    /// Appends an instruction of unknown size: an access of the aligned word at its address.
     ///
-    /// It joins the run if it lies 1 to 15 bytes on, so that it may be the next instruction, *and* its word is
-    /// the run's last word or the one behind it. The second condition is what keeps a run exact: over a
-    /// wider step (a long instruction, or a short jump) the run would cover words that the trace never names.
+    /// The instruction joins the run on two conditions. It lies 1 to 15 bytes behind the last instruction, so
+    /// that it may be the next instruction. Its word is the last word of the run, or the word behind it.
+    /// Without the second condition a run over a wider step (a long instruction, or a short jump) would cover
+    /// words that the trace never names.
     #[inline]
     pub fn fetch_word(&mut self, addr: u64) {
         self.references += 1;
@@ -135,7 +138,7 @@ impl Rows {
         }
     }
 
-    /// A load, store or modify of known size. The open run ends before it.
+    /// Appends a load, store or modify of known size. The open run ends before it.
     #[inline]
     pub fn data(&mut self, op: Op, addr: u64, size: u32) {
         self.references += 1;
@@ -143,13 +146,13 @@ impl Rows {
         self.out.push(op, addr, size, 1);
     }
 
-    /// A load or store of unknown size: the aligned word at its address.
+    /// Appends a load or store of unknown size: an access of the aligned word at its address.
     #[inline]
     pub fn data_word(&mut self, op: Op, addr: u64) {
         self.data(op, addr & !(WORD - 1), WORD as u32);
     }
 
-    /// A system event. The open run ends before it.
+    /// Appends a system event. The open run ends before it.
     pub fn event(&mut self, op: Op, addr: u64, size: u32, count: u32, args: [Option<u64>; 2]) {
         self.end_run();
         if args == [None, None] {
@@ -169,19 +172,19 @@ impl Rows {
         self.event(Op::Switch, asid.into(), tid, cpu, [Some(cause as u64), call]);
     }
 
-    /// Where the open run ends, if there is one.
+    /// Returns the end of the open run, if there is an open run.
     pub(super) fn run_end(&self) -> Option<u64> {
         (self.run.count > 0).then_some(self.run.end)
     }
 
-    /// A row as it is: it joins no run.
+    /// Appends a row as it is. It joins no run.
     pub(super) fn row(&mut self, event: &Event) {
         self.references += event.references();
         let Event { op, addr, size, count, arg0, arg1 } = *event;
         self.event(op, addr, size, count, [arg0, arg1]);
     }
 
-    /// Ends the open run, if there is one.
+    /// Ends the open run, if there is an open run.
     #[inline]
     pub fn end_run(&mut self) {
         let FetchRun { start, end, count, .. } = self.run;
@@ -199,7 +202,7 @@ impl Rows {
 }
 
 impl FetchRun {
-    /// Whether there is a run that may grow up to `end`.
+    /// Returns whether there is an open run that may grow up to `end`.
     #[inline]
     fn has_room(&self, end: u64) -> bool {
         (1..LONGEST_RUN).contains(&self.count) && end.wrapping_sub(self.start) <= LARGEST_RUN

@@ -1,9 +1,9 @@
-//! Events as text, as `binhop trace` writes them: see [`crate::text`] for the lines.
+//! `TextGrammar` reads events as text, as `binhop trace` writes them. [`crate::text`] describes the lines.
 //!
-//! Every row is taken as it is: nothing is joined, nothing assumed. Columns may come in any order; a column may also be
-//! called as in the file (`size`, `count`, `arg0`, `arg1`). What a line does not name is 0 (the count of a load,
-//! store or modify 1), or absent. Lines that begin with `#` are comments; behind `# meta` stands a part of the
-//! metadata as JSON, where later parts add to earlier ones.
+//! Each line becomes a row as it is: no fetches are joined, and no value is assumed. Columns may stand in any
+//! order, and may have the names of the file (`size`, `count`, `arg0`, `arg1`). A column that a line does not
+//! name is 0 or absent; the count of a load, store or modify is 1. Lines that begin with `#` are comments. `#
+//! meta` introduces a part of the metadata as JSON, which adds to earlier parts.
 
 use super::Format;
 use super::fields::{fields, line_from};
@@ -16,7 +16,7 @@ use crate::text::{SHAPES, Style, value_of};
 
 const EXAMPLE: &str = "load 0x7ffe0010 size=8";
 
-/// The format's line in the list.
+/// The entry of the format in the list.
 pub(super) const FORMAT: Format = Format {
     name: "text",
     what: "binhop's own lines, as `binhop trace cat` writes them: an event, its address, then columns as name=value",
@@ -38,7 +38,7 @@ struct TextGrammar {
 }
 
 impl TextGrammar {
-    /// A line that begins with `#`: a comment, or a part of the metadata.
+    /// Reads a line that begins with `#`: a comment, or a part of the metadata.
     fn comment(&mut self, line: &str) -> std::result::Result<(), String> {
         let Some(part) = line.strip_prefix("# meta ") else { return Ok(()) };
         let part = serde_json::from_str(part)
@@ -61,7 +61,7 @@ impl TextGrammar {
     }
 }
 
-/// The event of a line; an error is the rule that it breaks.
+/// Returns the event of a line. The error is the rule that the line breaks.
 fn event(line: &str) -> std::result::Result<Event, String> {
     let mut fields = fields(line.as_bytes()).map(|field| str::from_utf8(field).expect("fields of a string"));
     let name = fields.next().unwrap_or_default();
@@ -83,7 +83,7 @@ fn event(line: &str) -> std::result::Result<Event, String> {
         let value =
             value_of(style, text).ok_or_else(|| format!("`{field}` holds no value of this column"))?;
         if columns[column].replace(value).is_some() {
-            return Err(format!("`{field}` is said twice"));
+            return Err(format!("`{field}` gives its column a second value"));
         }
     }
     let needs = matches!(shape.columns[0].1, Style::Address | Style::Decimal);

@@ -1,11 +1,12 @@
-//! Dinero IV's extended "din": a letter, a hexadecimal address, a hexadecimal size, and a comment to the end of the line.
+//! `XdinGrammar` reads Dinero IV's extended "din": a letter, a hexadecimal address, a hexadecimal size, and a
+//! comment.
 //!
 //! | letter | meaning | becomes |
 //! |---|---|---|
 //! | r, w | data read, data write | load, store |
 //! | i | instruction fetch | fetch, joined into runs |
-//! | m | miscellaneous | load: Dinero IV counts it among the reads; counted |
-//! | c, v | copy back, invalidate | nothing; counted |
+//! | m | miscellaneous | load, because Dinero IV counts it as a read; it is counted |
+//! | c, v | copy back, invalidate | no event; they are counted |
 //!
 //! Sizes are exact. They are hexadecimal, as Dinero IV's own converters write them (`pixie32`: `%c %x %x`).
 
@@ -19,7 +20,7 @@ use crate::source::Meta;
 
 const EXAMPLE: &str = "r 7fffd8c7c 4";
 
-/// The format's line in the list.
+/// The entry of the format in the list.
 pub(super) const FORMAT: Format = Format {
     name: "xdin",
     what: "Dinero IV's text: letter (r read, w write, i fetch, m other, c copy back, v invalidate), hexadecimal address, hexadecimal size",
@@ -47,7 +48,7 @@ struct XdinGrammar {
 }
 
 impl XdinGrammar {
-    /// A line that is not just letter, address, size, each behind one blank.
+    /// Reads a line that is more than letter, address, size, with one blank between them.
     #[cold]
     fn any_line(&mut self, line: &[u8], rows: &mut Rows) -> Option<()> {
         let mut fields = fields(line);
@@ -128,7 +129,8 @@ impl Grammar for XdinGrammar {
     }
 }
 
-/// The usual line: letter, blank, address, blank, size, newline, whose offset comes last.
+/// Reads the usual line: letter, blank, address, blank, size, newline. Returns the offset of the newline
+/// last.
 #[inline]
 fn short_line(text: &[u8], at: usize) -> Option<(u8, u64, u32, usize)> {
     let [label, b' ', ..] = text[at..] else { return None };

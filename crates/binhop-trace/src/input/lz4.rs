@@ -1,7 +1,8 @@
 //! `Lz4` reads consecutive lz4 frames as one stream, and reports a last frame that is cut short.
 //!
-//! The decoder ends at the end of each frame. It also ends, without an error, where the input breaks off between two
-//! blocks. So `Watched` notes whether the decoder asked for more bytes than the input has: then the input is cut short.
+//! The decoder ends at the end of each frame. It also ends, without an error, where the input breaks off
+//! between two blocks. So `Watched` notes whether the decoder asked for more bytes than the input has: then
+//! the input is cut short.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 

@@ -1,7 +1,7 @@
 //! `Input` reads the bytes of a foreign trace from a file, a pipe or the standard input, and unpacks them.
 //!
-//! The first bytes of an input decide how it is packed. A name does not: a pipe has no name, and names lie. The
-//! memory used does not depend on the unpacked size.
+//! The first bytes of an input decide how it is packed. A name does not: a pipe has no name, and names lie.
+//! The memory used does not depend on the unpacked size.
 
 mod lz4;
 pub(crate) mod open;
@@ -84,7 +84,8 @@ impl Input {
     /// refused, and a wait for a pipe can be ended (see [`crate::wait`]).
     ///
     /// # Errors
-    /// The path does not exist, is a directory, may not be read, holds nothing, or is packed in a way that is not read.
+    /// The path does not exist, is a directory, may not be read, holds nothing, or is packed in a way that is
+    /// not read.
     pub fn open(path: &str) -> Result<Self> {
         let name = if path == "-" { "standard input" } else { path };
         let (reader, identity) = match path {
@@ -142,7 +143,8 @@ impl Input {
         &self.name
     }
 
-    /// Fills `buffer` and returns how many bytes it holds now. Fewer than its length means that the input has ended.
+    /// Fills `buffer` and returns how many bytes it holds now. Fewer than its length means that the input has
+    /// ended.
     ///
     /// The result does not depend on how the bytes arrive: one at a time from a slow pipe, or all at once.
     ///
@@ -152,8 +154,8 @@ impl Input {
         fill(&mut self.reader, buffer).map_err(|error| self.failed(&error))
     }
 
-    /// Returns the problem of a failed read. Only a failing disk has an error number of the system; other errors
-    /// of packed inputs are damaged data.
+    /// Returns the problem of a failed read. Only a failing disk has an error number of the system; other
+    /// errors of packed inputs are damaged data.
     pub(crate) fn failed(&self, error: &io::Error) -> Box<Problem> {
         if let Some(problem) = wait::inner(error) {
             return problem;

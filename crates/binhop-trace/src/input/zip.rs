@@ -1,17 +1,18 @@
 //! `Zip` reads the entries of a zip archive as one stream, in the order in which they lie in the file.
 //!
-//! It uses the local headers and skips the directory at the end, so an archive may come through a pipe. Archives may
-//! follow each other. An entry is stored or deflated. Its sizes stand before it, or behind it in a data descriptor,
-//! and have 32 or 64 bits. The checksum and the lengths of each entry are compared. A stored entry is refused if only
-//! a data descriptor gives its length, because its end cannot be recognized. Encrypted entries and other methods are
-//! refused by name. The memory used does not depend on the header's values.
-//! (APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.9, 4.4, 4.5.3.)
+//! It uses the local headers and skips the directory at the end, so an archive may come through a pipe.
+//! Archives may follow each other. An entry is stored or deflated. Its sizes stand before it, or behind it in
+//! a data descriptor, and have 32 or 64 bits. The checksum and the lengths of each entry are compared. A
+//! stored entry is refused if only a data descriptor gives its length, because its end cannot be recognized.
+//! Encrypted entries and other methods are refused by name. The memory used does not depend on the header's
+//! values. (APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.9, 4.4, 4.5.3.)
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-/// The first bytes of an archive with an entry. An archive without an entry starts with the end of its directory.
+/// The first bytes of an archive with an entry. An archive without an entry starts with the end of its
+/// directory.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
 pub(super) const EMPTY: &[u8] = b"PK\x05\x06";
 
@@ -246,7 +247,8 @@ impl<R: BufRead> Read for Zip<R> {
     }
 }
 
-/// Replaces lengths that do not fit into 32 bits by those of the extra field. Returns whether there is such a field.
+/// Replaces lengths that do not fit into 32 bits by those of the extra field. Returns whether there is such a
+/// field.
 fn sizes_of_64_bits(mut extra: &[u8], packed: &mut u64, length: &mut u64) -> bool {
     while let [id0, id1, size0, size1, rest @ ..] = extra {
         let (id, size) =

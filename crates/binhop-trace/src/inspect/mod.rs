@@ -1,9 +1,10 @@
 //! `inspect` reports what a trace holds and what it lacks, in one pass over its events.
 //!
-//! **Counting rules.** References and instructions are counted as in `totals.rs`. A page is touched if any byte of a
-//! reference lies in it. Pages have the size of the machine that the trace was made on, or 4 KiB if the trace does not
-//! name the size. A page shared by two address spaces counts in both. References between kernel-enter and kernel-leave
-//! are the kernel's, and no process's. Memory grows with the pages touched, not with the trace's length.
+//! **Counting rules.** References and instructions are counted as in `totals.rs`. A page is touched if any
+//! byte of a reference lies in it. Pages have the size of the machine that the trace was made on, or 4 KiB if
+//! the trace does not name the size. A page shared by two address spaces counts in both. References between
+//! kernel-enter and kernel-leave are the kernel's, and no process's. Memory grows with the pages touched, not
+//! with the trace's length.
 
 mod census;
 
@@ -101,11 +102,12 @@ pub struct Missing {
     pub consequence: String,
 }
 
-/// Reads a source to its end and reports. `progress` gets the totals after each batch, and its error ends the reading.
+/// Reads a source to its end and reports. `progress` gets the totals after each batch, and its error ends the
+/// reading.
 ///
 /// # Errors
-/// The source or `progress` fails, the events differ from the file's checksums, or a reference exceeds the bounds
-/// of [`crate::bounds`].
+/// The source or `progress` fails, the events differ from the file's checksums, or a reference exceeds the
+/// bounds of [`crate::bounds`].
 pub fn inspect(
     source: &mut dyn Source,
     facts: Option<&FileFacts>,

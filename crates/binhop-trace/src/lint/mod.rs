@@ -1,7 +1,7 @@
 //! `lint` checks the rules that the events of a trace obey, apart from the simulator.
 //!
-//! [`RULES`] is the list. A rule has a line in the list, a place in `walk.rs` that finds where it is broken, and a
-//! trace in the tests that breaks it. The tests walk the list.
+//! [`RULES`] is the list. A rule has a line in the list, a place in `walk.rs` that finds where it is broken,
+//! and a trace in the tests that breaks it. The tests walk the list.
 
 mod ranges;
 mod walk;
@@ -143,8 +143,8 @@ impl Findings {
     }
 }
 
-/// Reads a source to its end and returns the rules that it breaks, in the order of [`RULES`]. A sound source breaks
-/// none. `progress` gets the totals after each batch, and its error ends the reading.
+/// Reads a source to its end and returns the rules that it breaks, in the order of [`RULES`]. A sound source
+/// breaks none. `progress` gets the totals after each batch, and its error ends the reading.
 ///
 /// # Errors
 /// The source fails (a damaged file, say), or `progress` does.

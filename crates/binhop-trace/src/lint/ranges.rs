@@ -14,8 +14,8 @@ pub(super) struct SpaceRanges {
     last: (u64, u64),
 }
 
-/// `MappedRanges` holds the live ranges of all address spaces. What is mapped and what grows are kept apart: adjacent mapped ranges
-/// always merge, so that one look-up answers for a range of any length.
+/// `MappedRanges` holds the live ranges of all address spaces. What is mapped and what grows are kept apart:
+/// adjacent mapped ranges always merge, so that one look-up answers for a range of any length.
 #[derive(Debug, Default)]
 pub(super) struct MappedRanges {
     covered: Mappings,
@@ -73,8 +73,8 @@ impl MappedRanges {
         end <= mapping.end
     }
 
-    /// Returns what [`MappedRanges::covers`] returns, for a reference. A reference just below a growing range makes
-    /// the range grow.
+    /// Returns what [`MappedRanges::covers`] returns, for a reference. A reference just below a growing range
+    /// makes the range grow.
     pub(super) fn touch(&mut self, space: &mut SpaceRanges, start: u64, end: u64) -> bool {
         if self.covers(space, start, end) {
             return true;
@@ -132,12 +132,13 @@ mod tests {
         maps.map(&mut space, 0x1000, 0x2000, 0);
         assert!(!maps.touch(&mut space, 0x800, 0x808));
         maps.map(&mut space, 0x3000, 0x4000, map_flags::GROWS);
-        // A reference from the last bytes of the neighbour up to the stack's start: the stack grows to the neighbour's end.
+        // A reference from the last bytes of the neighbour up to the stack's start: the stack grows to the
+        // neighbour's end.
         assert!(maps.touch(&mut space, 0x1ff8, 0x3000) && maps.covers(&mut space, 0x1000, 0x4000));
     }
 
-    /// Growing ranges and other ranges lie side by side. An event that covers all ranges costs as much as an event that
-    /// covers one range.
+    /// Growing ranges and other ranges lie side by side. An event that covers all ranges costs as much as an
+    /// event that covers one range.
     #[test]
     fn an_event_costs_the_same_whatever_it_covers() {
         let lookups = |ranges: u64| {

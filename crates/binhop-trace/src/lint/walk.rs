@@ -1,4 +1,5 @@
-//! `Walk` passes over the events once and keeps the state that the rules need: live address spaces, mappings, the kernel.
+//! `Walk` passes over the events once and keeps the state that the rules need: live address spaces, mappings,
+//! the kernel.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 //! `guarded` turns a panic of Parquet's decoder into a [`Problem`].
 //!
-//! Bytes of binhop's own files reach the decoder only after their checksum agreed. Files of other programs have no
-//! checksum, and the `parquet` crate asserts some of what it reads, so it may panic on a damaged file. A damaged file
-//! is an error of the input, not of binhop. After a panic, nothing that the decoder holds is used again.
+//! Bytes of binhop's own files reach the decoder only after their checksum agreed. Files of other programs
+//! have no checksum, and the `parquet` crate asserts some of what it reads, so it may panic on a damaged
+//! file. A damaged file is an error of the input, not of binhop. After a panic, nothing that the decoder
+//! holds is used again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -192,7 +192,8 @@ impl Compact<'_> {
                 (1, 5) => header.kind = self.zigzag()?,
                 (2, 5) => header.unpacked = self.zigzag()?,
                 (3, 5) => header.packed = self.zigzag()?,
-                // The header of a data page, a dictionary, or a data page of version 2 begins with the number of values.
+                // The header of a data page, a dictionary, or a data page of version 2 begins with the number
+                // of values.
                 (5 | 7 | 8, 12) => header.values = self.values()?,
                 (_, kind) => self.skip(kind, DEEPEST)?,
             }

@@ -27,11 +27,12 @@ const COLUMNS: &[&str] = &["asid", "page_no", "frame", "evicted", "seed"];
 /// The key of the metadata that gives the bytes of a page.
 const PAGE_SIZE: &str = "binhop.page_size";
 
-/// Reads a placement from a file: Parquet, a map of addresses, or a raw pagemap. `place` says where the path stands.
+/// Reads a placement from a file: Parquet, a map of addresses, or a raw pagemap. `place` says where the path
+/// stands.
 ///
 /// # Errors
-/// The file cannot be read, is damaged or has no known form. A column is missing, null or no whole number. The file
-/// holds several seeds, or no row.
+/// The file cannot be read, is damaged or has no known form. A column is missing, null or no whole number.
+/// The file holds several seeds, or no row.
 pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
     let unreadable =
         |error: std::io::Error| wrong(path, place, &format!("the file cannot be read ({error})"));

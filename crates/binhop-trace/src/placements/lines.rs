@@ -18,7 +18,8 @@ pub(crate) const LONG_RULE: &str = "a line of a map is shorter than 64 KiB";
 /// The rule for a page size.
 pub(crate) const PAGE_RULE: &str = "page_size is a power of two";
 
-/// Replaces `line` by the next line and its end. A line that is too long is cut. At the end of the text `line` is empty.
+/// Replaces `line` by the next line and its end. A line that is too long is cut. At the end of the text
+/// `line` is empty.
 pub(crate) fn next_line(text: &mut BufReader<Input>, line: &mut Vec<u8>) -> Result<()> {
     line.clear();
     let read = text.by_ref().take(LONGEST_LINE).read_until(b'\n', line);

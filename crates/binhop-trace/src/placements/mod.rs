@@ -1,10 +1,11 @@
 //! Recorded placements say which frame each page got.
 //!
-//! A Parquet file has the columns `asid`, `page_no` and `frame` (integers, not null). A column `evicted` is null where
-//! the frame was free, so it tells whether any page was evicted. Further columns (seed, fault, page, segment) serve
-//! human readers. The key `binhop.page_size` of the metadata gives the bytes of a page. Without the key, a page has the
-//! size of the machine's pages. `binhop run --dump-placement` and `binhop import --placement` write such files, and any
-//! program may. [`v2p`] reads maps of addresses, and `pagemap.rs` reads raw pagemaps.
+//! A Parquet file has the columns `asid`, `page_no` and `frame` (integers, not null). A column `evicted` is
+//! null where the frame was free, so it tells whether any page was evicted. Further columns (seed, fault,
+//! page, segment) serve human readers. The key `binhop.page_size` of the metadata gives the bytes of a page.
+//! Without the key, a page has the size of the machine's pages. `binhop run --dump-placement` and `binhop
+//! import --placement` write such files, and any program may. [`v2p`] reads maps of addresses, and
+//! `pagemap.rs` reads raw pagemaps.
 
 mod file;
 mod lines;
@@ -75,12 +76,12 @@ impl Placements {
         Self { spans, evicts, ..Self::default() }
     }
 
-    /// Returns the placements in pages of `page` bytes (a power of two). Pages of that size stay as they are. Everything
-    /// else becomes runs, in order of their addresses, and no two runs overlap.
+    /// Returns the placements in pages of `page` bytes (a power of two). Pages of that size stay as they are.
+    /// Everything else becomes runs, in order of their addresses, and no two runs overlap.
     ///
     /// # Errors
-    /// A virtual address lies at two physical addresses, or a page of this size is not in one piece. `place` names the
-    /// file.
+    /// A virtual address lies at two physical addresses, or a page of this size is not in one piece. `place`
+    /// names the file.
     pub fn in_pages(&self, page: u64, place: &str) -> Result<(Vec<PlacedPage>, Vec<FrameRun>)> {
         let as_they_are = self.page_size.is_none_or(|own| own == page);
         let mut spans = self.spans.clone();

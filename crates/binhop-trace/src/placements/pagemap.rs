@@ -1,16 +1,17 @@
 //! Raw pagemaps: the content of `/proc/PID/pagemap` of the Linux kernel, saved in a file.
 //!
-//! An entry has 8 bytes, little-endian. Bit 63 says that the page is in memory, bit 62 that it is swapped out, and bits
-//! 0 to 54 are its frame. A file of the same name and `.maps` names the pages of the entries. Its lines begin with
-//! `START-END` (hexadecimal), as in `/proc/PID/maps`. Blank lines and `#` comments are skipped. A line `page_size N`
-//! before the first range gives a page size other than 4096 bytes. The text behind a range is not read, because names of
-//! files need not be UTF-8. The length of a raw file tells which of two forms it has:
+//! An entry has 8 bytes, little-endian. Bit 63 says that the page is in memory, bit 62 that it is swapped
+//! out, and bits 0 to 54 are its frame. A file of the same name and `.maps` names the pages of the entries.
+//! Its lines begin with `START-END` (hexadecimal), as in `/proc/PID/maps`. Blank lines and `#` comments are
+//! skipped. A line `page_size N` before the first range gives a page size other than 4096 bytes. The text
+//! behind a range is not read, because names of files need not be UTF-8. The length of a raw file tells which
+//! of two forms it has:
 //!
 //! - the entries of each range, in the order of the maps, one range behind the other (this form may be packed);
 //! - every entry at its position in the kernel's file, 8 × the page's number: a sparse file, as `dd skip=N seek=N` makes.
 //!
-//! Ranges of the kernel's half of the addresses (`[vsyscall]`) have no entry in the kernel's file, and need none here.
-//! All pages belong to address space 0. A page that is not in memory is not in the map.
+//! Ranges of the kernel's half of the addresses (`[vsyscall]`) have no entry in the kernel's file, and need
+//! none here. All pages belong to address space 0. A page that is not in memory is not in the map.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -66,8 +67,8 @@ pub(crate) fn maps_beside(path: &str) -> Option<String> {
 /// Reads a raw pagemap and the maps beside it.
 ///
 /// # Errors
-/// A file cannot be read, a line of the maps is no range, the length fits neither form, no page is in memory, or the
-/// kernel hid all frames.
+/// A file cannot be read, a line of the maps is no range, the length fits neither form, no page is in memory,
+/// or the kernel hid all frames.
 pub(crate) fn read(path: &str, maps: &str) -> Result<Placements> {
     let maps = MapsFile::read(maps)?;
     let mut pages = PagemapEntries { path: path.to_owned(), page: maps.page, ..PagemapEntries::default() };

@@ -1,19 +1,21 @@
 //! Maps of virtual to physical addresses: the placement of a real machine, for the policy `recorded`.
 //!
-//! A map has one of three forms of text, which its content tells. Blank lines and `#` comments may stand anywhere, and
-//! the file may be packed. (`pagemap.rs` reads raw pagemaps, which a second file beside them tells.)
+//! A map has one of three forms of text, which its content tells. Blank lines and `#` comments may stand
+//! anywhere, and the file may be packed. (`pagemap.rs` reads raw pagemaps, which a second file beside them
+//! tells.)
 //!
 //! - **`v2p.textproto`**, as in Google's workload traces: `address_mapping_group { page_size: N address_mapping {
-//!   virtual_address: V physical_address: P } … }`, with several groups if pages have several sizes. All pages belong
-//!   to address space 0. Other fields and blocks are skipped.
+//!   virtual_address: V physical_address: P } … }`, with several groups if pages have several sizes. All
+//!   pages belong to address space 0. Other fields and blocks are skipped.
 //! - **`page-types`** of the Linux kernel (`tools/mm`), with `-p PID -l` or `-p PID -L`, run as root: the line
-//!   `voffset offset [len] flags`, then hexadecimal numbers of pages of 4096 bytes. All pages belong to address space 0.
+//!   `voffset offset [len] flags`, then hexadecimal numbers of pages of 4096 bytes. All pages belong to
+//!   address space 0.
 //! - **Lines** `[ASID:]VIRTUAL PHYSICAL`: the addresses of a page in hexadecimal, and the decimal number of its address
-//!   space if it is not 0. A line `page_size N` (decimal) gives the size of the pages in the lines below it. Until
-//!   then a page has 4096 bytes.
+//!   space if it is not 0. A line `page_size N` (decimal) gives the size of the pages in the lines below it.
+//!   Until then a page has 4096 bytes.
 //!
-//! A map names a page once. A page that the map does not name has no frame: a run that touches the page ends with an
-//! error that names it.
+//! A map names a page once. A page that the map does not name has no frame: a run that touches the page ends
+//! with an error that names it.
 
 use std::io::BufReader;
 
@@ -28,7 +30,8 @@ const REMEDY: &str = "see docs/placement.md for the forms of text: v2p.textproto
 /// Reads a map from a file, or a raw pagemap if its file of maps exists.
 ///
 /// # Errors
-/// The file cannot be read, a line has none of the forms, an address is no multiple of its page, or there is no page.
+/// The file cannot be read, a line has none of the forms, an address is no multiple of its page, or there is
+/// no page.
 pub fn read(path: &str) -> Result<Placements> {
     match pagemap::maps_beside(path) {
         Some(maps) => pagemap::read(path, &maps),
@@ -64,8 +67,8 @@ pub fn read_from(input: Input) -> Result<Placements> {
 }
 
 /// Returns whether a file looks like a map: the file of maps of a raw pagemap exists, or the file begins as a
-/// `v2p.textproto` or as output of `page-types`. (Lines of addresses look like many other files.) A pipe is no map and
-/// is not opened, because reading would wait for its writer and consume its bytes.
+/// `v2p.textproto` or as output of `page-types`. (Lines of addresses look like many other files.) A pipe is
+/// no map and is not opened, because reading would wait for its writer and consume its bytes.
 #[must_use]
 pub fn is_map(path: &str) -> bool {
     if !std::fs::metadata(path).is_ok_and(|file| file.is_file()) {

@@ -17,7 +17,8 @@ const TOGETHER: usize = 1 << 18;
 const TOGETHER_BYTES: usize = TOGETHER * 2 * ROW_BYTES;
 /// The bytes of a row without arguments.
 const ROW_BYTES: usize = 17;
-/// The bytes of a batch besides its columns, as measured of the batches of a Parquet file (1.6 KB with one row).
+/// The bytes of a batch besides its columns, as measured of the batches of a Parquet file (1.6 KB with one
+/// row).
 const BATCH_BYTES: usize = 1600;
 /// The number of handovers that may wait. It evens out the cost of starting a row group.
 const WAITING: usize = 2;
@@ -153,7 +154,8 @@ mod tests {
     use super::*;
     use crate::event::{EventBuilder, Op};
 
-    /// `Counting` yields `good` batches of one load each, then its end. It reports to `dropped` when it is dropped.
+    /// `Counting` yields `good` batches of one load each, then its end. It reports to `dropped` when it is
+    /// dropped.
     struct Counting {
         meta: Meta,
         next: u64,
@@ -222,7 +224,8 @@ mod tests {
         assert_eq!(addresses(&mut source, 3), [1, 2, 3]);
         drop(source);
         let read = gone.recv().unwrap();
-        // One handover is read, `WAITING` wait, one is being sent, and one is being gathered. Batches have one row each.
+        // One handover is read, `WAITING` wait, one is being sent, and one is being gathered. Batches have
+        // one row each.
         assert!(read <= (WAITING + 3) as u64 * TOGETHER as u64, "{read}");
     }
 

@@ -17,7 +17,8 @@ pub struct Meta {
     pub command: Option<String>,
     /// `"exact"` if access sizes were recorded, `"assumed"` if an importer filled them in.
     pub sizes: Option<String>,
-    /// The rule by which binhop put the processes in order, if it did: `"built-in"`, `"native"`, `"round-robin"`.
+    /// The rule by which binhop put the processes in order, if it did: `"built-in"`, `"native"`,
+    /// `"round-robin"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
     /// The process of each asid.

@@ -1,8 +1,8 @@
 //! The footer of a trace file holds checks by which any flipped bit of the file is found.
 //!
 //! A trace is a plain Parquet file. From front to back it holds, without gaps: `PAR1`, the row groups, the
-//! footer (Parquet's Thrift structure), the footer's length in 4 bytes, `PAR1`. binhop's key-value entries lie in
-//! the footer:
+//! footer (Parquet's Thrift structure), the footer's length in 4 bytes, `PAR1`. binhop's key-value entries
+//! lie in the footer:
 //!
 //! | key | value |
 //! |---|---|
@@ -14,12 +14,13 @@
 //! | `binhop.row-groups` | a JSON list: for each row group the xxh3-64 of its bytes in the file, and how many events have an arg0 and an arg1 |
 //! | `binhop.checksum` | xxh3-64 of the bytes from the footer's start to the file's end, with these 16 digits as zeros |
 //!
-//! One check covers each bit of the file. The first four bytes are compared, a row group has its checksum, and
-//! `binhop.checksum` covers all other bytes. The row groups must fill the file from byte 4 to the footer.
+//! One check covers each bit of the file. The first four bytes are compared, a row group has its checksum,
+//! and `binhop.checksum` covers all other bytes. The row groups must fill the file from byte 4 to the footer.
 //!
-//! `created_by` tells whether binhop wrote the file, which must then have the entries. Some bit errors are allowed
-//! there, so that a flipped bit cannot make the file look like another program's. A file of another program is read
-//! without checks, even if it has entries of binhop (pyarrow keeps them when it rewrites a file).
+//! `created_by` tells whether binhop wrote the file, which must then have the entries. Some bit errors are
+//! allowed there, so that a flipped bit cannot make the file look like another program's. A file of another
+//! program is read without checks, even if it has entries of binhop (pyarrow keeps them when it rewrites a
+//! file).
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -47,13 +48,14 @@ const CHECKSUM: &str = "binhop.checksum";
 
 /// The first bytes of `created_by` in files that binhop wrote.
 const CREATOR: &[u8] = b"binhop-trace version ";
-/// `created_by` lies within this many bytes of the end of binhop's files. Only the column orders, 2 bytes each, follow.
+/// `created_by` lies within this many bytes of the end of binhop's files. Only the column orders, 2 bytes
+/// each, follow.
 const CREATOR_WITHIN: usize = 256;
-/// The largest distance in bits at which `created_by` is still binhop's. Names of other programs differ in some 80 of
-/// 168 bits.
+/// The largest distance in bits at which `created_by` is still binhop's. Names of other programs differ in
+/// some 80 of 168 bits.
 const BIT_ERRORS_ALLOWED: u32 = 16;
-/// The bytes between the key `binhop.checksum` and its 16 digits in Thrift's compact protocol: a string field, and its
-/// length. JSON never holds these two bytes, so the mark occurs once.
+/// The bytes between the key `binhop.checksum` and its 16 digits in Thrift's compact protocol: a string
+/// field, and its length. JSON never holds these two bytes, so the mark occurs once.
 const BEFORE_DIGITS: [u8; 2] = [0x18, 16];
 const DIGITS: usize = 16;
 
@@ -226,8 +228,8 @@ fn own_entries(parquet: &ParquetMetaData, place: &str) -> Result<Promises> {
     })
 }
 
-/// Returns the bytes of a row group: the start of its first column and the end of its last column. Call it for files of
-/// binhop only, because the footer of another program may hold any numbers.
+/// Returns the bytes of a row group: the start of its first column and the end of its last column. Call it
+/// for files of binhop only, because the footer of another program may hold any numbers.
 pub(crate) fn byte_range(parquet: &ParquetMetaData, row_group: usize) -> (u64, u64) {
     let columns = parquet.row_group(row_group).columns();
     let start = columns.first().map_or(0, |column| column.byte_range().0);

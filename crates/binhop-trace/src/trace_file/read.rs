@@ -1,9 +1,9 @@
 //! `TraceReader` reads a trace file, row group by row group.
 //!
-//! In a file that binhop wrote, the checksum of a row group is compared with the footer before the row group is
-//! decoded, from memory. A file of another program (Polars, pyarrow) has no checksums: the headers of its pages are
-//! compared with its footer (`page_headers.rs`), and it is decoded as it is read. Both kinds of file are opened
-//! once, and a change of the file is an error (`steady.rs`).
+//! In a file that binhop wrote, the checksum of a row group is compared with the footer before the row group
+//! is decoded, from memory. A file of another program (Polars, pyarrow) has no checksums: the headers of its
+//! pages are compared with its footer (`page_headers.rs`), and it is decoded as it is read. Both kinds of
+//! file are opened once, and a change of the file is an error (`steady.rs`).
 //!
 //! Memory grows with the number of row groups only: the decoder keeps 432 B for each column of each row group
 //! (`tests/foreign.rs`). A file of another program with few, huge pages needs memory for these pages.
@@ -34,8 +34,8 @@ use crate::source::{Meta, Source};
 use crate::totals::Totals;
 use crate::trace_file::footer::{Footer, Promises, byte_range, digits};
 
-/// The rows in a batch. They are enough to hide the cost of a batch, and few enough for the columns (17 bytes a row) to
-/// stay in a level-2 cache until they are used.
+/// The rows in a batch. They are enough to hide the cost of a batch, and few enough for the columns (17 bytes
+/// a row) to stay in a level-2 cache until they are used.
 const BATCH_ROWS: usize = 1 << 15;
 
 /// `FileFacts` describes a trace file apart from its events.
@@ -55,8 +55,8 @@ pub struct FileFacts {
     pub checks: Option<Checks>,
 }
 
-/// `Checks` is what a file of binhop promises about its events. The reader checks the bytes; `inspect` and `lint` check
-/// these promises.
+/// `Checks` is what a file of binhop promises about its events. The reader checks the bytes; `inspect` and
+/// `lint` check these promises.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Checks {
     /// References, instructions, and rows by operation.
@@ -109,8 +109,8 @@ impl TraceReader {
     /// Opens a file and checks its footer and columns; the row groups are checked as they are read.
     ///
     /// # Errors
-    /// The file does not exist, is no Parquet file, is damaged, has another schema version, or lacks a column, or a
-    /// column has another type.
+    /// The file does not exist, is no Parquet file, is damaged, has another schema version, or lacks a
+    /// column, or a column has another type.
     pub fn open(path: &Path) -> Result<Self> {
         let place = path.display().to_string();
         let unreadable = |error: std::io::Error| {

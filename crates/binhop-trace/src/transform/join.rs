@@ -1,10 +1,10 @@
 //! `Joined` yields several traces one after the other.
 //!
-//! Processes of different traces are different processes: an asid that an earlier trace used becomes the next unused
-//! number, so that no process sees pages of another trace. Segments are renumbered in the same way, but segments of the
-//! same file and kind become one segment: a library mapped in two traces is shared memory. File ids are joined by
-//! path. Between two traces the kernel is left, and a switch with the cause `exit` leads to the first address space of
-//! the next trace.
+//! Processes of different traces are different processes: an asid that an earlier trace used becomes the next
+//! unused number, so that no process sees pages of another trace. Segments are renumbered in the same way,
+//! but segments of the same file and kind become one segment: a library mapped in two traces is shared
+//! memory. File ids are joined by path. Between two traces the kernel is left, and a switch with the cause
+//! `exit` leads to the first address space of the next trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,11 @@
 //! Transformations make a source of one or several sources: a part of a trace, or several traces joined. They
 //! stream, and their memory does not grow with the trace.
 //!
-//! **A part is a trace.** A part leaves out references, system calls, times and events of devices. It keeps every
-//! event that changes the state of the address spaces (switch, map, protect, unmap, fork, exec, exit, kernel-enter,
-//! kernel-leave), wherever the event stands. So each reference of the part finds its mappings, and pages shared by a
-//! fork are shared. Of several switches with no kept row between them, only the last switch is kept.
+//! **A part is a trace.** A part leaves out references, system calls, times and events of devices. It keeps
+//! every event that changes the state of the address spaces (switch, map, protect, unmap, fork, exec, exit,
+//! kernel-enter, kernel-leave), wherever the event stands. So each reference of the part finds its mappings,
+//! and pages shared by a fork are shared. Of several switches with no kept row between them, only the last
+//! switch is kept.
 //!
 //! **Positions** are numbers of references, counted as everywhere (see `totals.rs`). A row lies at the
 //! position of its last reference (see `head.rs`). So a run across a boundary belongs to the part behind the
@@ -60,7 +61,8 @@ impl Source for FirstRows {
     }
 }
 
-/// Keeps the references from position `from` up to `to` (to the end, if absent), and the state that they need.
+/// Keeps the references from position `from` up to `to` (to the end, if absent), and the state that they
+/// need.
 ///
 /// # Errors
 /// `to` is not greater than `from`.

@@ -28,7 +28,8 @@ pub(super) enum Choice {
 pub(super) trait Choose: Send {
     /// Returns what happens to a row. `meta` is what is known about the trace by now.
     fn choose(&mut self, event: &Event, meta: &Meta) -> Choice;
-    /// Returns whether the user asked for events that change state, so that a part of such events is not empty.
+    /// Returns whether the user asked for events that change state, so that a part of such events is not
+    /// empty.
     fn wants_state(&self) -> bool {
         false
     }
@@ -39,8 +40,8 @@ pub(super) trait Choose: Send {
 /// A batch is returned once it holds this many rows.
 const BATCH_ROWS: usize = 1 << 15;
 
-/// `Waiting` holds the last switch, and the steps into the kernel and out of it, until a row is kept behind them. An
-/// event costs the same, however many events wait.
+/// `Waiting` holds the last switch, and the steps into the kernel and out of it, until a row is kept behind
+/// them. An event costs the same, however many events wait.
 #[derive(Debug, Default)]
 struct Waiting {
     /// Steps out of the kernel whose steps into it do not wait. They precede all of `enters`.
@@ -202,8 +203,8 @@ mod tests {
         Event { op, addr, size: 0, count: 0, arg0: None, arg1: None }
     }
 
-    /// Adds an event to the list of those that wait. A switch replaces the switch before it, and a leave cancels the last
-    /// enter.
+    /// Adds an event to the list of those that wait. A switch replaces the switch before it, and a leave
+    /// cancels the last enter.
     fn listed(list: &mut Vec<Event>, event: Event) {
         match event.op {
             Op::Switch => list.retain(|waiting| waiting.op != Op::Switch),

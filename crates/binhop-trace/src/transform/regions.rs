@@ -14,8 +14,8 @@ pub(super) struct Regions {
     page: u64,
     /// The mappings of each space. The flags are in `flags`.
     mappings: Mappings,
-    /// The flags, apart from the mappings. A protect event replaces a few entries here, however many mappings its
-    /// range holds. An address without a mapping may have flags.
+    /// The flags, apart from the mappings. A protect event replaces a few entries here, however many mappings
+    /// its range holds. An address without a mapping may have flags.
     flags: Mappings,
     spaces: BTreeMap<u64, SpaceRoots>,
 }
@@ -73,8 +73,8 @@ impl Regions {
         self.flags.release(space.flags);
     }
 
-    /// Gives a range these flags. The range merges with neighbours of the same flags, so that repeated protect events
-    /// leave no pieces.
+    /// Gives a range these flags. The range merges with neighbours of the same flags, so that repeated
+    /// protect events leave no pieces.
     fn set_flags(&mut self, current: u64, start: u64, end: u64, flags: u32) {
         if start >= end {
             return;

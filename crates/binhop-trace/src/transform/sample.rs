@@ -9,14 +9,15 @@ use crate::source::Meta;
 
 /// `Windows` keeps a window of `window` references in every stretch of `every` references.
 ///
-/// A cache that is simulated on a sample enters each window cold, or warm from the window before. So the first misses
-/// of a window are partly misses of references that were left out. Use long windows, or a warm-up within each window
-/// whose counts are dropped. A sample suits statistics that have no memory.
+/// A cache that is simulated on a sample enters each window cold, or warm from the window before. So the
+/// first misses of a window are partly misses of references that were left out. Use long windows, or a
+/// warm-up within each window whose counts are dropped. A sample suits statistics that have no memory.
 #[derive(Clone, Debug)]
 pub struct Windows {
     every: u64,
     window: u64,
-    /// The seed that draws the place of each window in its stretch. If absent, the window is at the beginning.
+    /// The seed that draws the place of each window in its stretch. If absent, the window is at the
+    /// beginning.
     seed: Option<u64>,
     at: u64,
     stretch: u64,
@@ -25,8 +26,8 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Makes a sample: a window of `window` references in every stretch of `every` references. The window is at the
-    /// beginning of its stretch, or where the seed places it.
+    /// Makes a sample: a window of `window` references in every stretch of `every` references. The window is
+    /// at the beginning of its stretch, or where the seed places it.
     ///
     /// # Errors
     /// A length is 0, or a window is longer than its stretch.

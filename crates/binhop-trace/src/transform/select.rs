@@ -29,7 +29,8 @@ pub enum Mode {
     User,
 }
 
-/// `Selection` holds the filters that the top of this file defines. An empty or absent filter passes every row.
+/// `Selection` holds the filters that the top of this file defines. An empty or absent filter passes every
+/// row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Selection {
@@ -113,8 +114,8 @@ pub(super) struct Selector {
     said: String,
 }
 
-/// The most rows that map what children inherit from parents that are left out: a constant, and a number for each
-/// row of the trace.
+/// The most rows that map what children inherit from parents that are left out: a constant, and a number for
+/// each row of the trace.
 const REMAPPED: u64 = 1 << 18;
 const REMAPPED_OF_ROW: u64 = 16;
 
@@ -194,8 +195,8 @@ impl Selector {
         }
     }
 
-    /// Returns what happens to a fork. If the child is kept and the parent is not, map events give the child its
-    /// mappings. The number of these events is bounded by the rows of the trace.
+    /// Returns what happens to a fork. If the child is kept and the parent is not, map events give the child
+    /// its mappings. The number of these events is bounded by the rows of the trace.
     fn fork(&mut self, event: &Event) -> Choice {
         let parent = event.arg0.is_some_and(|parent| self.runs(parent));
         match (self.runs(event.addr), parent) {

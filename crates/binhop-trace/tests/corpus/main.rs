@@ -1,4 +1,4 @@
-//! The corpus: bytes that readers once fell over, and small sound inputs that fuzzing starts from.
+//! The corpus holds bytes on which readers once failed, and small sound inputs that fuzzing starts from.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod readers;

@@ -1,5 +1,5 @@
-//! Every reader of this crate as a function of bytes: it reads them or refuses them, and does not panic, overflow
-//! or ask for much memory. The fuzz targets under `fuzz/` call these, and so does the test that walks the corpus.
+//! Every reader of this crate is a function of bytes here. It reads or refuses the bytes, and does not panic,
+//! overflow or ask for much memory. The fuzz targets under `fuzz/` and the test of the corpus call it.
 
 use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,8 @@ pub fn readers() -> impl Iterator<Item = &'static str> {
     FORMATS.iter().map(|format| format.name).chain(OTHERS.iter().map(|(name, _)| *name))
 }
 
-/// Rows after which a source is believed to go on soundly: a few packed bytes may be gigabytes.
+/// The number of rows, and of bytes, after which a reader is stopped: a few packed bytes may unpack to
+/// gigabytes.
 const ENOUGH_ROWS: u64 = 1 << 18;
 const ENOUGH_BYTES: usize = 16 << 20;
 
@@ -36,7 +37,7 @@ pub fn read(name: &str, bytes: &[u8]) {
     }
 }
 
-/// An error that a user meets says what is wrong and what to do.
+/// Checks that an error names a rule and a remedy.
 fn well_put(problem: &Problem) {
     assert!(!problem.rule.is_empty() && !problem.remedy.is_empty(), "{problem}");
 }
@@ -45,7 +46,7 @@ fn input(bytes: &[u8]) -> Option<Input> {
     Input::from_reader("bytes", Cursor::new(bytes.to_vec())).inspect_err(|problem| well_put(problem)).ok()
 }
 
-/// Reads a source to its end, or until it is enough, and checks its events as `binhop lint` does.
+/// Reads a source to its end, or to [`ENOUGH_ROWS`], and checks its events as `binhop lint` does.
 fn drain(source: &mut dyn Source) -> Result<()> {
     let mut enough = false;
     let read = lint(source, None, &mut |totals| {
@@ -81,7 +82,7 @@ fn packed(bytes: &[u8]) {
             Err(problem) => return well_put(&problem),
         }
     }
-    // One byte at a time is another way through the decoders.
+    // Reading one byte at a time takes another path through the decoders.
     let _ = input.read(&mut buffer[..1]);
 }
 
@@ -92,7 +93,7 @@ fn map(bytes: &[u8]) {
     }
 }
 
-/// The maps stand before the first empty line, the entries behind it.
+/// The maps stand before the first empty line, and the entries behind it.
 fn pagemap(bytes: &[u8]) {
     let end = bytes.windows(2).position(|pair| pair == b"\n\n").map_or(0, |last| last + 2);
     let raw = Scratch::new(&bytes[end..]);
@@ -106,7 +107,7 @@ fn pagemap(bytes: &[u8]) {
     drop(maps);
 }
 
-/// Bytes as a file, since Parquet is read from its end; gone when dropped.
+/// `Scratch` is a file with bytes, because Parquet is read from its end. It is removed when dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -1,9 +1,9 @@
-//! What the corpora of all crates share: every file is read, every reader is fuzzed.
+//! The checks that the corpora of all crates share: every file is read, and every reader is fuzzed.
 
 use std::fs::{read, read_dir, read_to_string};
 use std::path::Path;
 
-/// Hands over every file of the corpus that this crate has for a reader; there is at least one.
+/// Calls `read_file` with every file of the corpus of a reader. There must be a file.
 pub fn every_file(reader: &str, read_file: impl Fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(reader);
     let files = read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -16,7 +16,8 @@ pub fn every_file(reader: &str, read_file: impl Fn(&[u8])) {
     }
 }
 
-/// A reader needs a corpus, a fuzz target, and an entry in cargo's list of targets. This names whatever is missing.
+/// Checks that a reader has a corpus, a fuzz target, and an entry in cargo's list of targets. The error names
+/// everything that is missing.
 pub fn is_fuzzed(reader: &str) {
     let mut missing = Vec::new();
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(reader);

@@ -1,5 +1,5 @@
-//! An allocator that counts bytes, for tests that bound memory. The counts are exact where one test at a time works, on one
-//! thread.
+//! An allocator that counts bytes, for tests that bound memory. The counts are exact where one test at a time
+//! works, on one thread.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,4 +1,4 @@
-//! ChampSim: both records, words and modifies, address spaces, and files that are something else.
+//! ChampSim: both records, words and modifies, address spaces, and files of other formats.
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::{Drip, Row, drain, import_bytes, importer};
 use binhop_trace::Op;
 
-/// What one instruction does.
+/// `Instruction` holds the references of an instruction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Instruction {
     pub(super) ip: u64,
@@ -16,7 +16,7 @@ pub(super) struct Instruction {
     pub(super) asid: u16,
 }
 
-/// Writes records of 64 or 96 bytes; registers and branches are filled with what they may hold.
+/// Writes records of 64 or 96 bytes, with legal values for registers and branches.
 pub(super) fn write(size: usize, instructions: &[Instruction]) -> Vec<u8> {
     let (first_store, first_load) = if size == 64 { (16, 32) } else { (24, 56) };
     let mut out = Vec::new();
@@ -83,11 +83,11 @@ fn loads_come_before_stores_and_both_of_one_address_are_a_modify() {
     }
 }
 
-/// Loads, stores, and the rows that they become.
+/// The loads, the stores, and their rows.
 type Operands = (&'static [u64], &'static [u64], &'static [(Op, u64)]);
 
 #[test]
-fn every_operand_counts_once_where_one_instruction_names_an_address_several_times() {
+fn every_operand_counts_once_if_an_instruction_repeats_an_address() {
     use Op::{Load, Modify, Store};
     const CASES: &[Operands] = &[
         (&[0x80, 0x80], &[0x80], &[(Load, 0x80), (Modify, 0x80)]),
@@ -126,7 +126,7 @@ fn a_change_of_address_space_is_a_switch() {
 }
 
 #[test]
-fn a_file_of_another_kind_is_found_out() {
+fn a_file_of_another_format_is_refused() {
     let instructions: Vec<Instruction> =
         (0..9).map(|n| does(0x40_1000 + 3 * n, &[0x7fff_1234_5678], &[0x1234_5678, 0x5678_1234])).collect();
     let refused = |format: &str, bytes: Vec<u8>| import_bytes(format, bytes).err().unwrap().to_string();
@@ -141,7 +141,7 @@ fn a_file_of_another_kind_is_found_out() {
 }
 
 #[test]
-fn a_cut_file_is_said_to_end_in_the_middle() {
+fn a_cut_file_is_reported_as_cut() {
     for (format, size) in FORMATS {
         let whole = write(size, &[does(8, &[16], &[24]), does(12, &[], &[])]);
         for length in 1..whole.len() {
@@ -159,7 +159,7 @@ fn a_cut_file_is_said_to_end_in_the_middle() {
     }
 }
 
-/// The rows of each instruction's record, with one fetch each. Stores pair with loads, the last load first.
+/// Returns the rows of each record, with a fetch for each. Stores pair with loads, the last load first.
 fn oracle(instructions: &[Instruction]) -> Vec<(Op, u64)> {
     let mut rows = Vec::new();
     for it in instructions {
@@ -189,7 +189,7 @@ fn instruction() -> impl Strategy<Value = Instruction> {
 
 proptest! {
     #[test]
-    fn the_rows_are_the_oracles(instructions in proptest::collection::vec(instruction(), 1..200), step in 1..200_usize) {
+    fn the_rows_agree_with_the_oracle(instructions in proptest::collection::vec(instruction(), 1..200), step in 1..200_usize) {
         for (format, size) in FORMATS {
             let drip = Drip { from: Cursor::new(write(size, &instructions)), step };
             let it = drain(importer(format, drip).unwrap()).unwrap();
@@ -198,7 +198,7 @@ proptest! {
                 got.extend((0..u64::from(size / 4)).map(|word| (op, addr / 4 + word)));
             }
             let mut want = oracle(&instructions);
-            // The same word fetched twice running is once in a run.
+            // A run holds a word once that is fetched twice in sequence.
             let repeated = |a: &mut (Op, u64), b: &mut (Op, u64)| a == b && a.0 == Op::Fetch;
             want.dedup_by(repeated);
             got.dedup_by(repeated);

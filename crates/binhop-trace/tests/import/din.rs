@@ -1,9 +1,9 @@
-//! din: labels, words, runs, comments, and the lines that are none.
+//! din: labels, words, runs, comments, and lines of no form.
 
 use super::{imported, refused, sample};
 
 #[test]
-fn each_label() {
+fn each_label_has_its_event() {
     let it = imported("din", "0 1000\n1 2004\n2 400000\n3 dead\n4 0\n");
     assert_eq!(it.plain(), [("load", 0x1000, 4, 1), ("store", 0x2004, 4, 1), ("fetch", 0x400000, 4, 1)]);
     assert_eq!(
@@ -41,7 +41,8 @@ fn a_run_ends_at_the_instruction_that_makes_a_data_reference() {
 
 #[test]
 fn a_run_ends_at_a_jump() {
-    // Back, to itself, far ahead, and over one word: the last would put a word into the run that was never fetched.
+    // The jumps go back, to the instruction itself, far ahead, and over one word. A run over that word would
+    // hold a word that was never fetched.
     assert_eq!(imported("din", "2 100\n2 fc\n").plain(), [("fetch", 0x100, 4, 1), ("fetch", 0xfc, 4, 1)]);
     assert_eq!(imported("din", "2 100\n2 100\n").plain(), [("fetch", 0x100, 4, 1); 2]);
     assert_eq!(imported("din", "2 100\n2 110\n").plain(), [("fetch", 0x100, 4, 1), ("fetch", 0x110, 4, 1)]);
@@ -50,16 +51,16 @@ fn a_run_ends_at_a_jump() {
 
 #[test]
 fn variable_length_instructions_join_while_their_words_touch() {
-    // Words 100, 100, 104, 108: four instructions in twelve bytes.
+    // The words are 100, 100, 104 and 108: four instructions in twelve bytes.
     assert_eq!(imported("din", "2 101\n2 103\n2 106\n2 10b\n").plain(), [("fetch", 0x100, 12, 4)]);
-    // Seven on, but in the next word.
+    // The step is seven bytes, into the next word.
     assert_eq!(imported("din", "2 100\n2 107\n").plain(), [("fetch", 0x100, 8, 2)]);
-    // Five on, and past the next word.
+    // The step is five bytes, beyond the next word.
     assert_eq!(imported("din", "2 103\n2 108\n").plain(), [("fetch", 0x100, 4, 1), ("fetch", 0x108, 4, 1)]);
 }
 
 #[test]
-fn a_run_is_at_most_1024_instructions() {
+fn a_run_has_at_most_1024_instructions() {
     let text: String = (0..2050).map(|i| format!("2 {:x}\n", 0x1000 + 4 * i)).collect();
     assert_eq!(
         imported("din", &text).plain(),
@@ -90,8 +91,9 @@ fn other_text_behind_the_address_is_a_comment() {
 }
 
 #[test]
-fn spelling_is_free() {
-    // Tabs, leading blanks, carriage returns, 0x, capitals, leading zeros, blank lines, no newline at the end.
+fn spellings_are_accepted() {
+    // Tabs, leading blanks, carriage returns, 0x, capitals, leading zeros, blank lines, no newline at the
+    // end.
     let it =
         imported("din", "  0\t1000\r\n\n \t\r\n1   0xABC\n0 00000000000000000000ABCD\n2 FFFFFFFFFFFFFFFF");
     assert_eq!(
@@ -151,7 +153,7 @@ fn the_number_of_a_wrong_line_counts_all_blocks_before_it() {
 }
 
 #[test]
-fn a_line_without_end_is_no_din() {
+fn a_line_without_end_is_refused() {
     let problem = refused("din", &"2".repeat(17 << 20));
     assert!(problem.contains("line 1: ") && problem.contains("is longer than 16777215 bytes"), "{problem}");
 }

@@ -1,4 +1,4 @@
-//! The list of formats, walked.
+//! These tests walk the list of formats.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use binhop_trace::import::{FORMATS, format, format_of_path, open};
 use binhop_trace::input::PACKINGS;
 
 #[test]
-fn every_format_reads_its_own_example_and_says_what_is_lost() {
+fn every_format_reads_its_own_example_and_names_its_losses() {
     for format in FORMATS {
         let one = import_bytes(format.name, format.example).unwrap();
         assert_eq!(one.rows.len(), 1, "{}", format.name);
@@ -59,7 +59,7 @@ fn every_format_is_found_by_name_and_by_extension() {
 }
 
 #[test]
-fn a_name_that_tells_nothing_is_refused() {
+fn a_name_without_a_known_extension_is_refused() {
     assert!(
         format_of_path("-").is_none() && format_of_path("a.txt").is_none() && format_of_path("din").is_none()
     );

@@ -1,4 +1,4 @@
-//! The input layer: packings, members, pipes, and what is wrong with them.
+//! The input layer: packings, members, pipes, and their errors.
 
 use std::fs::File;
 use std::io::{Cursor, Read, Write};
@@ -33,7 +33,7 @@ fn bzip2(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// With both checksums, and blocks that refer to the ones before, as `lz4` and drmemtrace write them.
+/// Packs with both checksums and with blocks that refer to earlier blocks, as `lz4` and drmemtrace do.
 fn lz4(text: &[u8]) -> Vec<u8> {
     let info = lz4_flex::frame::FrameInfo::new()
         .block_size(lz4_flex::frame::BlockSize::Max64KB)
@@ -55,7 +55,7 @@ fn zip(text: &[u8]) -> Vec<u8> {
     super::zip::archive(&[("a.din", text)], super::zip::Way::Deflated)
 }
 
-/// Text that does not compress to nothing: addresses from a fixed linear congruence.
+/// Returns text that stays long when it is packed: addresses from a fixed linear congruence.
 fn text(lines: u64) -> Vec<u8> {
     let mut state: u64 = 1;
     let mut text = Vec::new();
@@ -75,7 +75,7 @@ fn read_all(bytes: Vec<u8>) -> binhop_base::Result<Vec<u8>> {
 }
 
 #[test]
-fn each_packing_gives_the_text_back() {
+fn each_packing_is_unpacked() {
     let text = text(50_000);
     assert_eq!(read_all(text.clone()).unwrap(), text);
     for pack in PACKERS {
@@ -84,10 +84,10 @@ fn each_packing_gives_the_text_back() {
 }
 
 #[test]
-fn members_one_behind_another_are_one_text() {
+fn consecutive_members_are_one_text() {
     let text = text(1000);
     for pack in PACKERS {
-        // Cut in the middle of a line.
+        // The members are cut in the middle of a line.
         let (first, second) = text.split_at(1234);
         let mut packed = pack(first);
         packed.extend(pack(second));
@@ -96,7 +96,7 @@ fn members_one_behind_another_are_one_text() {
 }
 
 #[test]
-fn packed_text_imports_like_plain_text_however_it_arrives() {
+fn packed_text_is_imported_like_plain_text_however_it_arrives() {
     let text = text(3000);
     let plain = drain(importer("din", Cursor::new(text.clone())).unwrap()).unwrap();
     for pack in PACKERS {
@@ -109,7 +109,7 @@ fn packed_text_imports_like_plain_text_however_it_arrives() {
 }
 
 #[test]
-fn a_truncated_packing_is_said_to_end_in_the_middle() {
+fn a_truncated_packing_is_reported_as_truncated() {
     let text = text(10_000);
     for (pack, name) in PACKERS.into_iter().zip(NAMES) {
         let whole = pack(&text);
@@ -146,11 +146,11 @@ fn zstd_with_checksum(text: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn nothing_at_all_is_refused() {
+fn an_empty_input_is_refused() {
     let expected =
         "test: 0 bytes: a trace holds at least one reference; check the command that should have written it";
     assert_eq!(read_all(Vec::new()).unwrap_err().to_string(), expected);
-    // A packed nothing is found out by the importer, which then has no reference.
+    // The importer refuses packed data of 0 bytes, because it holds no reference.
     for pack in PACKERS.into_iter().filter(|pack| !pack(b"").is_empty()) {
         let problem = importer("din", Cursor::new(pack(b""))).and_then(drain).err().unwrap().to_string();
         assert!(problem.starts_with("test: 0 lines: a trace holds at least one reference; "), "{problem}");
@@ -158,13 +158,13 @@ fn nothing_at_all_is_refused() {
 }
 
 #[test]
-fn the_packings_that_are_read_are_the_packings_that_are_tested() {
+fn every_packing_is_tested() {
     let listed: Vec<&str> = PACKINGS.iter().map(|(name, _)| *name).collect();
     assert_eq!(listed, NAMES);
 }
 
 #[test]
-fn other_containers_are_refused_with_the_way_around() {
+fn other_containers_are_refused_with_a_remedy() {
     for (head, name, way) in [
         (&b"\x1f\x9d......"[..], "compress", "uncompress -c FILE |"),
         (b"\x02\x21\x4c\x18....", "legacy lz4", "lz4 -dc FILE |"),
@@ -179,14 +179,15 @@ fn other_containers_are_refused_with_the_way_around() {
     }
 }
 
-/// Whatever an input is cut to, and whatever bit of it is wrong, there is an answer.
+/// An input that is cut anywhere, or has any flipped bit, is read or refused.
 #[test]
-fn any_damage_is_an_answer() {
+fn damaged_inputs_are_read_or_refused() {
     let text = text(40);
     for (pack, name) in PACKERS.into_iter().zip(NAMES) {
         let whole = pack(&text);
         for length in 0..whole.len() {
-            // Refused, or too short to be told from plain bytes. Between two of Snappy's frames nothing is missed.
+            // The input is refused, or too short to be told from plain bytes. A cut between two frames of
+            // Snappy cannot be noticed.
             let Ok(read) = read_all(whole[..length].to_vec()) else { continue };
             let plain = length < 10 && read == whole[..length];
             assert!(plain || name == "snappy" && text.starts_with(&read), "{name} cut at {length}");
@@ -201,9 +202,9 @@ fn any_damage_is_an_answer() {
     }
 }
 
-/// A thousand million zeros in a few kB: read in pieces, never held.
+/// A thousand million zeros in a few kB are read in pieces and never held.
 #[test]
-fn what_unpacks_to_much_is_read_in_pieces() {
+fn an_input_that_unpacks_to_gigabytes_is_read_in_pieces() {
     let zeros = vec![b'0'; 32 << 20];
     for (pack, name) in PACKERS.into_iter().zip(NAMES) {
         let packed = pack(&zeros);
@@ -214,7 +215,7 @@ fn what_unpacks_to_much_is_read_in_pieces() {
 }
 
 #[test]
-fn a_path_that_cannot_be_read_is_named() {
+fn an_unreadable_path_is_named() {
     let problem = |path: &str| Input::open(path).err().unwrap().to_string();
     assert_eq!(
         problem("/no/such.din"),
@@ -224,7 +225,7 @@ fn a_path_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn a_failing_reader_is_no_damaged_file() {
+fn a_failing_reader_is_not_called_damaged() {
     struct Fails(Cursor<Vec<u8>>);
     impl Read for Fails {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
@@ -244,7 +245,7 @@ fn a_failing_reader_is_no_damaged_file() {
 }
 
 #[test]
-fn an_interrupted_read_goes_on() {
+fn an_interrupted_read_continues() {
     struct Interrupted(Cursor<Vec<u8>>, bool);
     impl Read for Interrupted {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {

@@ -1,8 +1,8 @@
-//! lackey: references, system calls, threads, several processes in one text, and text that is none of it.
+//! lackey: references, system calls, threads, several processes in one text, and foreign lines.
 //!
-//! `threads.lackey` and `processes.lackey` are from Valgrind 3.19 (a small C program with two threads; `sh -c 'sort f | gzip >
-//! /dev/null'` with --trace-children=yes), thinned to the first two references after each message. The `.rows` beside
-//! them are what they must become.
+//! `threads.lackey` and `processes.lackey` are from Valgrind 3.19 (a small C program with two threads; `sh -c
+//! 'sort f | gzip > /dev/null'` with --trace-children=yes), thinned to the first two references after each
+//! message. The `.rows` beside them are what they must become.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ fn table(it: &Imported) -> String {
 }
 
 #[test]
-fn each_reference() {
+fn each_kind_of_reference_is_read() {
     let it = imported(
         "lackey",
         "I  0401ab70,3\nI  0401ab73,5\n S 1fff000d48,8\nI  0401ab78,7\n M 04033e06,1\n L 1ffefff3f8,32\n",
@@ -44,7 +44,7 @@ fn a_repeated_instruction_is_a_row_each_time() {
 }
 
 #[test]
-fn chatter_names_program_and_version() {
+fn messages_give_the_program_and_the_version() {
     let it = imported(
         "lackey",
         "==42== Lackey, an example Valgrind tool\n==42== Using Valgrind-3.19.0 and LibVEX; rerun with -h\n==42== Command: sort f\n==42== \n\n**42** hello\nI  00400100,2\n==42== Counted 0 calls to main()\n",
@@ -58,7 +58,7 @@ fn chatter_names_program_and_version() {
 }
 
 #[test]
-fn two_threads() {
+fn a_text_of_two_threads() {
     let it = imported("lackey", &data("threads.lackey"));
     assert_eq!(table(&it), data("threads.rows"));
     assert_eq!(it.meta.page_size, Some(4096));
@@ -67,7 +67,7 @@ fn two_threads() {
 }
 
 #[test]
-fn three_processes_in_one_text() {
+fn a_text_of_three_processes() {
     let it = imported("lackey", &data("processes.lackey"));
     assert_eq!(table(&it), data("processes.rows"));
     let commands: Vec<_> = it
@@ -96,7 +96,7 @@ fn three_processes_in_one_text() {
         it.meta.recorder.as_deref(),
         Some("Valgrind lackey 3.19.0 (97 references assigned by assumption)")
     );
-    // No reference is lost in the pieces: the text has as many.
+    // The text has as many references, so none is lost in the pieces.
     let text = data("processes.lackey");
     let in_text = text.lines().filter(|line| {
         let comma = line.rfind(',').unwrap_or(0);
@@ -145,19 +145,20 @@ fn a_file_mapped_by_two_processes_is_one_segment() {
 }
 
 #[test]
-fn flags_of_a_mapping() {
+fn mmap_flags_become_flags_of_the_mapping() {
     let map = |protection: u32, flags: u32| {
         let text = format!(
             "I  00400100,2\nSYSCALL[7,1](9) sys_mmap ( 0x0, 4096, {protection}, {flags}, 4294967295, 0 ) --> [pre-success] Success(0x10000) \n"
         );
         imported("lackey", &text).rows[1].2
     };
-    // READ 1, WRITE 2, EXEC 4, SHARED 8, GROWS 16; mmap: shared 1, private 2, anonymous 0x20, grows down 0x100.
+    // READ 1, WRITE 2, EXEC 4, SHARED 8, GROWS 16; mmap: shared 1, private 2, anonymous 0x20, grows down
+    // 0x100.
     assert_eq!([map(1, 0x21), map(3, 0x22), map(7, 0x122), map(0, 0x22)], [1 + 8, 3, 7 + 16, 0]);
 }
 
 #[test]
-fn a_call_that_does_not_fit_is_counted() {
+fn a_call_with_unfit_arguments_is_counted() {
     let it = imported(
         "lackey",
         "I  00400100,2\nSYSCALL[7,1](9) sys_mmap ( 0x0, 4096, 3, 34, 4294967295, 0 ) --> [pre-success] Success(0x0) \n",
@@ -170,7 +171,7 @@ fn a_call_that_does_not_fit_is_counted() {
 }
 
 #[test]
-fn a_line_of_the_program_itself_is_named() {
+fn a_line_of_the_program_is_named() {
     assert_eq!(
         refused("lackey", "I  00400100,2\nhello, world\n"),
         "test: line 2: \"hello, world\": a line is a reference (`I  addr,size`, ` L addr,size`, ` S addr,size`, ` M addr,size`) or a message of Valgrind (`==pid==`, `--pid--`, SYSCALL[…]); keep the program's own output apart: valgrind --log-fd=9 … 9>&1 >/dev/null; or delete the line"

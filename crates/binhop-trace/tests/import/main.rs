@@ -1,4 +1,4 @@
-//! The importers, through their public face: exact rows for exact text.
+//! The importers through their public interface: exact rows for exact text.
 
 #![allow(clippy::unwrap_used, reason = "in a test, and in what only tests use, to panic is to fail")]
 
@@ -26,10 +26,10 @@ use binhop_trace::input::Input;
 /// op, addr, size, count, arg0, arg1.
 type Row = (Op, u64, u32, u32, Option<u64>, Option<u64>);
 
-/// What a whole text became.
+/// `Imported` is the result of a whole text.
 struct Imported {
     rows: Vec<Row>,
-    /// Rows per batch.
+    /// The rows of each batch.
     batches: Vec<usize>,
     meta: binhop_trace::Meta,
     notes: Vec<String>,
@@ -37,13 +37,13 @@ struct Imported {
 }
 
 impl Imported {
-    /// The rows without arguments, as they are written in most tests.
+    /// Returns the rows without arguments, as most tests write them.
     fn plain(&self) -> Vec<(&'static str, u64, u32, u32)> {
         self.rows.iter().map(|row| (row.0.name(), row.1, row.2, row.3)).collect()
     }
 }
 
-/// A reader that gives at most `step` bytes at a time, as a slow pipe does.
+/// `Drip` gives at most `step` bytes at a time, as a slow pipe does.
 struct Drip<R> {
     from: R,
     step: usize,

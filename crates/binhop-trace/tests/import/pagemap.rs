@@ -1,4 +1,4 @@
-//! Raw pagemaps: both forms, packed, lengths that are wrong, frames that the kernel hides.
+//! Raw pagemaps: both forms, packed files, wrong lengths, and frames that the kernel hides.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use binhop_trace::{Placements, read_placements};
 
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
-/// Soft-dirty, exclusively mapped, file-mapped: bits that are no part of the frame.
+/// The bits soft-dirty, exclusively mapped and file-mapped, which are no part of the frame.
 const FLAGS: u64 = 1 << 55 | 1 << 56 | 1 << 61;
 
 const MAPS: &str = "\
@@ -17,10 +17,11 @@ const MAPS: &str = "\
 7ffe0000-7ffe2000 rw-p 00000000 00:00 0    [stack]\n\
 ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n";
 
-/// Two pages in frames 7 and 8, one that was never touched; one swapped out, one in frame 3.
+/// Two pages in frames 7 and 8, a page that was never touched, a page that is swapped out, and a page in
+/// frame 3.
 const ENTRIES: [u64; 5] = [PRESENT | FLAGS | 7, PRESENT | 8, 0, SWAPPED | 99, PRESENT | FLAGS | 3];
 
-/// A directory with a raw pagemap and its maps, gone at the end.
+/// A directory with a raw pagemap and its maps, which is removed at the end.
 struct Place(PathBuf);
 
 impl Place {
@@ -63,24 +64,24 @@ fn refused(raw: &[u8], maps: impl AsRef<[u8]>) -> Box<Problem> {
 }
 
 #[test]
-fn ranges_one_behind_the_other() {
+fn consecutive_ranges_are_read() {
     let map = Place::new(&bytes(&ENTRIES), MAPS).read().unwrap();
     assert_eq!(map.spans, spans(4096));
     assert!(!map.evicts);
-    // The kernel's half may have entries, too: zeros, mostly.
+    // The kernel's half may have entries, which are mostly zeros.
     let with_the_kernels = bytes(&[&ENTRIES[..], &[PRESENT | 5]].concat());
     assert_eq!(Place::new(&with_the_kernels, MAPS).read().unwrap().spans, spans(4096));
 }
 
 #[test]
-fn every_entry_in_its_place() {
+fn entries_at_the_positions_of_the_kernel_are_read() {
     let raw = Place::new(&[], MAPS);
     let mut file = std::fs::File::create(raw.0.join("p")).unwrap();
     let mut put = |page: u64, entries: &[u64]| {
         file.seek(SeekFrom::Start(page * 8)).unwrap();
         file.write_all(&bytes(entries)).unwrap();
     };
-    // One that the maps do not name is of nobody.
+    // An entry that the maps do not name is ignored.
     put(0x300, &[PRESENT | 77]);
     put(0x400, &ENTRIES[..3]);
     put(0x7_ffe0, &ENTRIES[3..]);
@@ -88,7 +89,7 @@ fn every_entry_in_its_place() {
 }
 
 #[test]
-fn packed_and_with_pages_of_another_size() {
+fn packed_files_and_other_page_sizes_are_read() {
     let packed = zstd::encode_all(&bytes(&ENTRIES)[..], 3).unwrap();
     assert_eq!(Place::new(&packed, MAPS).read().unwrap().spans, spans(4096));
     let maps = "# a 64 KiB kernel\npage_size 65536\n\n400000-420000 r-xp\n7ffd0000-7fff0000\n";
@@ -114,13 +115,13 @@ fn a_range_of_many_entries_is_read_in_blocks() {
 }
 
 #[test]
-fn two_pages_in_one_frame_take_turns() {
+fn two_pages_in_one_frame_evict_each_other() {
     let map = Place::new(&bytes(&[PRESENT | 7, PRESENT | 7]), "1000-3000 rw-p\n").read().unwrap();
     assert!(map.evicts);
 }
 
 #[test]
-fn a_wrong_length_is_refused_with_the_right_ones() {
+fn the_error_of_a_wrong_length_names_the_right_lengths() {
     for raw in
         [bytes(&ENTRIES[..4]), bytes(&[&ENTRIES[..], &[0, 0]].concat()), bytes(&ENTRIES)[..39].to_vec()]
     {
@@ -135,7 +136,7 @@ fn a_wrong_length_is_refused_with_the_right_ones() {
 }
 
 #[test]
-fn hidden_frames_are_said_to_be_hidden() {
+fn hidden_frames_are_reported_as_hidden() {
     let hidden: Vec<u64> = ENTRIES.iter().map(|entry| entry & !((1 << 55) - 1)).collect();
     let problem = refused(&bytes(&hidden), MAPS);
     assert_eq!(problem.value, "3 pages, all of them in frame 0");
@@ -145,7 +146,7 @@ fn hidden_frames_are_said_to_be_hidden() {
 }
 
 #[test]
-fn maps_that_are_none_are_refused() {
+fn files_that_are_no_maps_are_refused() {
     for (maps, rule) in [
         ("nonsense\n", "begins with START-END"),
         ("1000-\n", "begins with START-END"),
@@ -153,7 +154,7 @@ fn maps_that_are_none_are_refused() {
         ("1000-3800\n", "one or more whole pages"),
         ("page_size 1000\n", "power of two"),
         ("page_size\n", "power of two"),
-        // It would change the pages that were read: the range's as well as the kernel's.
+        // A late page_size would change the ranges before it, those of the kernel's half included.
         ("1000-2000\npage_size 65536\n", "page_size stands before the first range"),
         ("7ffffffff000-800000000000\npage_size 9223372036854775808\n", "before the first range"),
         ("ffffffffff600000-ffffffffff601000\npage_size 65536\n", "before the first range"),
@@ -170,7 +171,7 @@ fn maps_that_are_none_are_refused() {
 }
 
 #[test]
-fn names_in_the_maps_are_bytes() {
+fn names_in_the_maps_need_not_be_utf8() {
     let maps = b"00400000-00403000 r-xp 00000000 08:01 131 /tmp/\xff\xfe\r\n7ffe0000-7ffe2000 rw-p \xc3\n";
     assert_eq!(Place::new(&bytes(&ENTRIES), maps).read().unwrap().spans, spans(4096));
     let problem = refused(&bytes(&ENTRIES), b"00400000-00403000\n7ffe\xff-7ffe2000 rw-p\n");
@@ -180,7 +181,7 @@ fn names_in_the_maps_are_bytes() {
 }
 
 #[test]
-fn a_line_without_end_is_not_read_whole() {
+fn a_line_without_end_is_refused_early() {
     let long = [b"00400000-00403000 ", &[b'x'; 70_000][..], b"\n"].concat();
     for maps in [zstd::encode_all(&long[..], 3).unwrap(), long] {
         let problem = refused(&bytes(&ENTRIES), maps);
@@ -190,14 +191,14 @@ fn a_line_without_end_is_not_read_whole() {
 }
 
 #[test]
-fn the_kernels_half_may_be_of_any_length() {
+fn the_kernels_half_may_have_any_length() {
     let maps = format!("page_size 1\n{}1000-1001\n", "8000000000000000-ffffffffffffffff\n".repeat(3));
     let map = Place::new(&bytes(&[PRESENT | 7]), maps).read().unwrap();
     assert_eq!(map.spans, [Span { asid: 0, virtual_address: 0x1000, physical_address: 7, bytes: 1 }]);
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named_at_the_option() {
+fn an_unreadable_file_is_named_at_its_option() {
     let place = Place::new(&bytes(&ENTRIES), MAPS);
     let maps = place.0.join("p.maps");
     std::fs::remove_file(&maps).unwrap();
@@ -208,7 +209,7 @@ fn a_file_that_cannot_be_read_is_named_at_the_option() {
 }
 
 #[test]
-fn without_its_maps_it_says_what_lacks() {
+fn the_error_of_a_pagemap_without_maps_names_the_maps() {
     let place = Place::new(&bytes(&ENTRIES), MAPS);
     std::fs::remove_file(place.0.join("p.maps")).unwrap();
     let problem = place.read().unwrap_err();

@@ -1,4 +1,5 @@
-//! What holds for every text: how it is delivered does not show, nothing panics, runs touch what their fetches touch.
+//! Properties of every text: delivery does not matter, no input panics, and runs touch the lines of their
+//! fetches.
 
 use std::io::Cursor;
 
@@ -8,7 +9,8 @@ use super::{Drip, Imported, drain, import_bytes, importer};
 use binhop_trace::Op;
 use binhop_trace::import::FORMATS;
 
-/// A line of a format that is mostly right, at addresses near each other, so that runs form and break.
+/// Returns a line of a format, mostly a sound line. Addresses lie near each other, so that runs form and
+/// break.
 fn line(format: &str, label: usize, addr: u64, size: u32) -> String {
     match format {
         "din" if size > 15 => format!("{} {addr:x} {size}\n", label % 5),
@@ -114,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn how_the_bytes_arrive_does_not_show((format, text) in texts(), step in 1..9_usize) {
+    fn the_arrival_of_the_bytes_does_not_matter((format, text) in texts(), step in 1..9_usize) {
         let whole = outcome(import_bytes(format, text.clone()));
         prop_assert!(whole.is_ok() || !text.is_empty());
         let dripped = importer(format, Drip { from: Cursor::new(text.into_bytes()), step }).and_then(drain);
@@ -152,7 +154,8 @@ proptest! {
         let _ = import_bytes("lackey", text);
     }
 
-    /// A din run covers the words of its lines, in their order, and nothing else: so it makes the same misses.
+    /// A din run covers the words of its lines in their order, and no other word. So it makes the same
+    /// misses.
     #[test]
     fn runs_touch_the_words_of_their_lines(steps in proptest::collection::vec((0..8_u8, 0..20_u64), 1..300)) {
         let (mut addr, mut text, mut want) = (0x1000_u64, String::from("1 0\n"), vec![(Op::Store, 0)]);
@@ -169,7 +172,7 @@ proptest! {
         for &(op, addr, size, ..) in &it.rows {
             got.extend((0..u64::from(size / 4)).map(|word| (op, addr / 4 + word)));
         }
-        // The same word fetched twice running is once in a run.
+        // A run holds a word once that is fetched twice in sequence.
         let repeated = |a: &mut (Op, u64), b: &mut (Op, u64)| a == b && a.0 == Op::Fetch;
         want.dedup_by(repeated);
         got.dedup_by(repeated);
@@ -179,7 +182,7 @@ proptest! {
 }
 
 #[test]
-fn blocks_and_batches_do_not_show_in_long_texts() {
+fn blocks_and_batches_do_not_change_long_texts() {
     for format in TEXTS {
         let mut state = 1_u64;
         let mut text = String::new();
@@ -194,7 +197,7 @@ fn blocks_and_batches_do_not_show_in_long_texts() {
             let dripped = drain(importer(format, drip).unwrap()).unwrap();
             assert!(dripped.batches == whole.batches && dripped.rows == whole.rows, "{format}, {step}");
         }
-        // Half the text and the other half give the rows of the whole, but for the run that the cut ends.
+        // Both halves of the text give the rows of the whole text, except for the run that the cut ends.
         let cut = text[..text.len() / 2].rfind("\n").unwrap() + 1;
         let halves = [&text[..cut], &text[cut..]].map(|half| import_bytes(format, half).unwrap());
         let instructions = |rows: &[super::Row]| rows.iter().map(|row| u64::from(row.3)).sum::<u64>();

@@ -1,14 +1,14 @@
-//! How fast the importers are: `cargo test --release -p binhop-trace --test import -- --ignored --nocapture`.
+//! The speed of the importers: `cargo test --release -p binhop-trace --test import -- --ignored --nocapture`.
 //!
-//! Text from memory, rows counted and dropped, one thread. Beside wall time stands the time that this thread had a
-//! processor, where the system tells it: on a busy machine only that means anything.
+//! One thread reads text from memory, counts the rows and drops them. The wall time and the processor time of
+//! the thread are printed. On a busy machine only the processor time is meaningful.
 
 use std::io::{Cursor, Write};
 use std::time::Instant;
 
 use super::importer;
 
-/// Text like a program's: runs of fetches of 1 to 12 instructions, a data reference behind each.
+/// Returns text like a program's: runs of 1 to 12 instructions, and a data reference behind each run.
 fn text(format: &str, lines: u64) -> Vec<u8> {
     let mut state = 1_u64;
     let (mut text, mut addr, mut left) = (Vec::new(), 0x40_0000_u64, 0);
@@ -36,7 +36,7 @@ fn text(format: &str, lines: u64) -> Vec<u8> {
     text
 }
 
-/// Seconds this thread has had a processor.
+/// Returns the processor time of this thread in seconds.
 fn on_processor() -> Option<f64> {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     told.split(' ').next()?.parse::<f64>().ok().map(|nanoseconds| nanoseconds / 1e9)

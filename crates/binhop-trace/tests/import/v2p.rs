@@ -1,4 +1,4 @@
-//! Maps of virtual to physical addresses: the three forms, and maps that are none.
+//! Maps of virtual to physical addresses: the three forms, and files that are no maps.
 
 use std::io::{Cursor, Read, Write};
 
@@ -25,7 +25,7 @@ fn run(asid: u32, page_no: u64, frame: u64, pages: u64) -> FrameRun {
 const PROTO: &str = "# a map\naddress_mapping_group {\n  page_size: 2097152\n  name: \"a {curious} name\"\n  address_mapping {\n    virtual_address: 4194304\n    physical_address: 2097152\n  }\n  address_mapping { virtual_address: 0x600000, physical_address: 0x600000 }\n  information { page_count: 2 page_size: 7 }\n}\naddress_mapping_group { page_size: 4096 address_mapping { virtual_address: 4096 physical_address: 0 } }\n";
 
 #[test]
-fn the_textproto_of_workload_traces() {
+fn the_textproto_of_workload_traces_is_read() {
     let map = read(PROTO).unwrap();
     let huge = 2 << 20;
     assert_eq!(
@@ -51,12 +51,12 @@ fn the_sample_is_read_whole() {
     assert_eq!((pages.len(), runs.len()), (0, 9));
     assert_eq!(runs[0], run(0, 1024, 512, 512));
     assert_eq!(runs.iter().map(|run| run.pages).sum::<u64>(), 9 * 512);
-    // On a machine of 2 MiB pages it is a page each.
+    // On a machine with pages of 2 MiB each run is one page.
     assert_eq!(map.in_pages(2 << 20, "m").unwrap().1[0], run(0, 2, 1, 1));
 }
 
 #[test]
-fn what_page_types_prints() {
+fn the_output_of_page_types_is_read() {
     let map = read("voffset\toffset\tlen\tflags\n400\t1f0\t2\t__RU_lA____M\n7fff0\t22\t1\t___\n\n             flags\tpage-count\n0x0\t3\n").unwrap();
     assert_eq!(map.spans, [span(0, 0x40_0000, 0x1f_0000, 0x2000), span(0, 0x7fff_0000, 0x2_2000, 0x1000)]);
     let map = read("voffset\toffset\tflags\n400\t1f0\t__RU\n401\t1f1\t__RU\n").unwrap();
@@ -64,7 +64,7 @@ fn what_page_types_prints() {
 }
 
 #[test]
-fn plain_lines() {
+fn plain_lines_are_read() {
     let map =
         read("# pid 12\n400000 10000 # text\n2:0x400000 0x11000\npage_size 65536\nf0000 abc0000\n").unwrap();
     assert_eq!(
@@ -88,7 +88,7 @@ fn pages_of_another_size_are_split_and_joined() {
     assert!(problem.remedy.contains("4096 bytes or smaller"), "{problem}");
     let whole = read("2000 6000\n3000 7000\n").unwrap();
     assert_eq!(whole.in_pages(8192, "m").unwrap().1, [run(0, 1, 3, 1)]);
-    // Pages of a Parquet file that says how large they are.
+    // The pages of a Parquet file that gives their size.
     let pages = vec![PlacedPage { asid: 1, page_no: 2, frame: 3 }];
     let sized = Placements { page_size: Some(8192), pages: pages.clone(), ..Placements::default() };
     assert_eq!(sized.in_pages(4096, "m").unwrap(), (vec![], vec![run(1, 4, 6, 2)]));
@@ -96,7 +96,7 @@ fn pages_of_another_size_are_split_and_joined() {
 }
 
 #[test]
-fn a_map_that_is_none_is_refused() {
+fn a_file_that_is_no_map_is_refused() {
     let problem = |text: &str| read(text).unwrap_err().to_string();
     assert!(problem("1000\n").starts_with("test: line 1: \"1000\": a line of a map is"));
     assert!(problem("1000 5000 6000\n").contains("a line of a map is"));
@@ -106,7 +106,7 @@ fn a_map_that_is_none_is_refused() {
     assert!(problem("# nothing\n").contains("names at least one page"));
     assert!(problem("page_size 4095\n").contains("power of two"));
     assert!(problem("fffffffffffff000 5000\npage_size 8192\nffffffffffffffff 1\n").contains("multiple"));
-    assert!(problem("address_mapping_group {\n address_mapping {\n").contains("ends in the middle"));
+    assert!(problem("address_mapping_group {\n address_mapping {\n").contains("ends inside this block"));
     assert!(
         problem("address_mapping_group {\n address_mapping { virtual_address: 1 }\n}\n")
             .contains("has a virtual_address and")
@@ -121,16 +121,16 @@ fn a_map_that_is_none_is_refused() {
     assert!(problem("voffset offset len flags\n1 2\n").contains("a line of page-types"));
     let twice = read("1000 5000\n1000 6000\n").unwrap().in_pages(4096, "m").unwrap_err();
     assert!(twice.rule.contains("the map gives two"), "{twice}");
-    // Once more the same is the same.
+    // Repeating a page with its frame changes nothing.
     assert!(read("1000 5000\n1000 5000\n").unwrap().in_pages(4096, "m").is_ok());
 }
 
 #[test]
 #[cfg(unix)]
-fn a_pipe_is_not_read_to_see_whether_it_is_a_map() {
+fn a_pipe_is_not_read_by_is_map() {
     let path = std::env::temp_dir().join(format!("binhop-v2p-{}", std::process::id()));
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-    // Open for both, it waits for nobody; and it holds as much as a look at a file takes.
+    // A pipe that is open for both directions does not wait, and holds more than `is_map` would read.
     let mut pipe = std::fs::File::options().read(true).write(true).open(&path).unwrap();
     let map = b"voffset\toffset\tlen\tflags\n".repeat(256);
     pipe.write_all(&map).unwrap();
@@ -145,7 +145,7 @@ fn a_pipe_is_not_read_to_see_whether_it_is_a_map() {
 }
 
 #[test]
-fn the_last_page_of_all_can_be_named() {
+fn the_last_page_of_the_address_space_can_be_named() {
     let map = read("fffffffffffff000 fffffffffffff000\n").unwrap();
     assert_eq!(map.in_pages(4096, "m").unwrap().1, [run(0, u64::MAX >> 12, u64::MAX >> 12, 1)]);
 }
@@ -179,7 +179,7 @@ const PIECES: [&str; 24] = [
 
 proptest! {
     #[test]
-    fn any_text_is_an_answer(pieces in proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..40)) {
+    fn any_text_is_read_or_refused(pieces in proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..40)) {
         if let Ok(map) = read(&pieces.concat()) {
             let _ = map.in_pages(4096, "m");
             let _ = map.in_pages(1 << 30, "m");
@@ -187,15 +187,15 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_an_answer(bytes in proptest::collection::vec(any::<u8>(), 1..300)) {
+    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 1..300)) {
         if let Ok(map) = Input::from_reader("test", Cursor::new(bytes)).and_then(v2p::read_from) {
             let _ = map.in_pages(4096, "m");
         }
     }
 
-    /// Runs say of each page what the lines say.
+    /// The runs give each page the frame that its line gives.
     #[test]
-    fn runs_say_what_the_lines_say(pages in proptest::collection::btree_map((0..3_u32, 0..40_u64), 0..50_u64, 1..60)) {
+    fn runs_agree_with_the_lines(pages in proptest::collection::btree_map((0..3_u32, 0..40_u64), 0..50_u64, 1..60)) {
         let text: String = pages.iter().map(|((asid, page), frame)| format!("{asid}:{:x} {:x}\n", page << 12, frame << 12)).collect();
         let (_, runs) = read(&text).unwrap().in_pages(4096, "m").unwrap();
         let mut said = std::collections::BTreeMap::new();

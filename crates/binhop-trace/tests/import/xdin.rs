@@ -1,9 +1,9 @@
-//! xdin: letters, exact sizes, what has no event.
+//! xdin: letters, exact sizes, and lines without an event.
 
 use super::{imported, refused};
 
 #[test]
-fn each_letter() {
+fn each_letter_has_its_event() {
     let it = imported("xdin", "r 1003 2\nw 2001 10\ni 400000 3\nm 3000 8\nc 0 0\nv 4000 20\n");
     assert_eq!(
         it.plain(),
@@ -21,7 +21,7 @@ fn each_letter() {
 }
 
 #[test]
-fn fetches_join_only_where_one_ends_and_the_next_begins() {
+fn fetches_join_only_without_a_gap() {
     let it = imported("xdin", "i 100 3\ni 103 5\ni 108 1\nr 9000 8\ni 109 2\ni 10c 2\ni 10d 2\n");
     assert_eq!(
         it.plain(),
@@ -36,7 +36,7 @@ fn fetches_join_only_where_one_ends_and_the_next_begins() {
 }
 
 #[test]
-fn a_run_is_at_most_16_kib() {
+fn a_run_has_at_most_16_kib() {
     let text: String = (0..3).map(|i| format!("i {:x} 2000\n", 0x10000 + 0x2000 * i)).collect();
     assert_eq!(
         imported("xdin", &text).plain(),
@@ -45,13 +45,13 @@ fn a_run_is_at_most_16_kib() {
 }
 
 #[test]
-fn comments_and_spelling() {
+fn comments_and_spellings_are_accepted() {
     let it = imported("xdin", "\tr  0x10 0x4\tload d12\r\nw FF 1 2 3\n\nr ffffffffffffffff 1");
     assert_eq!(it.plain(), [("load", 0x10, 4, 1), ("store", 0xff, 1, 1), ("load", u64::MAX, 1, 1)]);
 }
 
 #[test]
-fn lines_that_are_none_are_named() {
+fn lines_of_no_form_are_named() {
     for wrong in [
         "r 100",
         "r 100 0",

@@ -1,11 +1,11 @@
-//! Zip archives: every way to say how long an entry is, and what is not read.
+//! Zip archives: every form of an entry's length, and archives that are refused.
 
 use std::io::{Cursor, Write};
 
 use super::Drip;
 use binhop_trace::input::Input;
 
-/// How entries are written.
+/// The form in which entries are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Lengths before the data.
@@ -14,7 +14,7 @@ pub(super) enum Way {
     /// Lengths of 64 bits before the data.
     Stored64,
     Deflated64,
-    /// Lengths behind the data: with a signature and without, of 32 and of 64 bits.
+    /// Lengths behind the data, with or without a signature, of 32 or 64 bits.
     Behind,
     BehindBare,
     Behind64,
@@ -74,7 +74,7 @@ fn entry(out: &mut Vec<u8>, name: &str, data: &[u8], way: Way) {
         out.extend(size.to_le_bytes());
     }
     out.extend((name.len() as u16).to_le_bytes());
-    // Another extra field comes first: a time.
+    // Another extra field, a time, comes first.
     let mut extra = b"UT\x05\x00\x01....".to_vec();
     if wide {
         extra.extend([1, 0, 16, 0]);
@@ -113,7 +113,7 @@ fn read(bytes: &[u8], step: usize) -> Result<Vec<u8>, String> {
 }
 
 #[test]
-fn entries_are_one_stream_in_every_way_they_can_be_written() {
+fn entries_of_every_form_are_one_stream() {
     let long: Vec<u8> = (0..100_000_u32).flat_map(|n| (n ^ n << 7).to_le_bytes()).collect();
     let entries: &[(&str, &[u8])] =
         &[("chunk.0000", b"first"), ("chunk.0001", &long), ("none", b""), ("chunk.0002", b"last")];
@@ -126,7 +126,7 @@ fn entries_are_one_stream_in_every_way_they_can_be_written() {
 }
 
 #[test]
-fn directories_and_the_notes_of_another_system_are_passed_over() {
+fn directories_and_the_notes_of_another_system_are_skipped() {
     let entries: &[(&str, &[u8])] = &[("dir/", b""), ("__MACOSX/._a", b"notes"), ("dir/a", b"text")];
     for way in [Way::Stored, Way::Deflated, Way::Behind] {
         assert_eq!(read(&archive(entries, way), 9), Ok(b"text".to_vec()));
@@ -134,7 +134,7 @@ fn directories_and_the_notes_of_another_system_are_passed_over() {
 }
 
 #[test]
-fn a_cut_archive_is_told_from_a_whole_one() {
+fn a_cut_archive_is_refused() {
     let entries: &[(&str, &[u8])] = &[("a", b"some text of an entry"), ("b", b"and another")];
     for way in WAYS {
         let whole = archive(entries, way);
@@ -158,7 +158,7 @@ fn a_wrong_checksum_or_length_is_found() {
 }
 
 #[test]
-fn what_is_not_read_is_refused_by_name() {
+fn other_entries_are_refused_by_name() {
     let whole = archive(&[("a.din", b"0 1000\n")], Way::Stored);
     let with = |at: usize, byte: u8| {
         let mut bytes = whole.clone();

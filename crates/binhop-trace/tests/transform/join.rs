@@ -14,7 +14,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     #[test]
-    fn joined_traces_have_processes_of_their_own(a in events(), b in events(), batch in 1..40_usize) {
+    fn processes_of_joined_traces_stay_different(a in events(), b in events(), batch in 1..40_usize) {
         let mut joined = Joined::new(vec![source(&a, batch), source(&b, batch)]).unwrap();
         let mut events = Vec::new();
         while let Some(batch) = joined.next_batch().unwrap() {
@@ -23,12 +23,13 @@ proptest! {
         let (first, second) = (worlds(&a), worlds(&b));
         let all = worlds(&events);
         prop_assert_eq!(&all[..first.len()], &first[..]);
-        // The second trace finds the world it had, under other numbers of spaces; segments of files are the same.
+        // The second trace finds its own state under other asids. Segments of files are the same.
         let rest = &all[first.len()..];
         prop_assert_eq!(rest.len(), second.len());
         let mut number: BTreeMap<u64, u64> = BTreeMap::new();
         for (joined, alone) in rest.iter().zip(&second) {
-            // Files' ids are joined by path, and these have none: a second trace's file 3 is another.
+            // File ids are joined by path. These files have no path, so file 3 of the second trace is another
+            // file.
             let plain = |event: Event| Event { arg0: event.arg0.filter(|_| event.op != Op::Syscall), ..event };
             prop_assert_eq!((plain(joined.0), joined.2), (plain(alone.0), alone.2));
             prop_assert_eq!(*number.entry(alone.1).or_insert(joined.1), joined.1);
@@ -41,7 +42,7 @@ proptest! {
     }
 }
 
-/// The joined trace's metadata.
+/// Returns the metadata of the joined trace.
 fn joined_numbers(a: &[Event], b: &[Event]) -> Meta {
     let mut joined = Joined::new(vec![source(a, 1000), source(b, 1000)]).unwrap();
     while joined.next_batch().unwrap().is_some() {}
@@ -55,7 +56,7 @@ fn joined_meta(meta: &Meta) -> &Meta {
 }
 
 #[test]
-fn traces_of_other_pages_are_not_joined() {
+fn traces_of_different_page_sizes_are_not_joined() {
     let other = Memory { meta: Meta { page_size: Some(8192), ..meta() }, events: vec![], at: 0, batch: 1 };
     let problem = Joined::new(vec![source(&[], 1), Box::new(other)]).err().unwrap();
     assert_eq!((problem.value.as_str(), problem.place.as_str()), ("4096, 8192", "page size"));

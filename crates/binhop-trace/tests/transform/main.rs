@@ -1,4 +1,5 @@
-//! Parts of traces and joined traces against an obvious model: every event is replayed, with a table of pages.
+//! Parts of traces and joined traces against an obvious model: every event is replayed, with a table of
+//! pages.
 #![allow(
     clippy::unwrap_used,
     reason = "a test file; the lint's own exception sees only functions marked as tests"
@@ -21,7 +22,7 @@ const CASES: u32 = 400;
 /// The bytes of a page.
 const PAGE: u64 = 4096;
 
-/// Events from memory, in batches of a few.
+/// `Memory` yields events from memory, in small batches.
 struct Memory {
     meta: Meta,
     events: Vec<Event>,
@@ -80,7 +81,7 @@ fn drain(mut source: Box<dyn Source>) -> Result<Vec<Event>> {
     Ok(events)
 }
 
-/// Events that make sense in a row: a few spaces, forks of new ones, mappings of a few pages.
+/// Returns plausible sequences of events: a few spaces, forks, and mappings of a few pages.
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let choice = (0..40_u8, 0..24_u64, 1..6_u32, 0..5_u64, any::<bool>());
     proptest::collection::vec(choice, 1..160).prop_map(|choices| {
@@ -128,7 +129,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     })
 }
 
-/// A part, or nothing where its error says that there is nothing.
+/// Returns the events of a part; none if its error says that the part is empty.
 fn part(made: Result<Box<dyn Source>>) -> Vec<Event> {
     match made.and_then(drain) {
         Ok(events) => events,

@@ -13,7 +13,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     #[test]
-    fn a_slice_holds_the_events_of_its_range_in_the_world_they_had(
+    fn a_slice_holds_the_events_of_its_range_and_their_state(
         all in events(), batch in 1..40_usize, from in 0..80_u64, length in 1..80_u64, open in any::<bool>(),
     ) {
         let to = if open { u64::MAX } else { from + length };
@@ -23,12 +23,12 @@ proptest! {
             .filter(|(position, _)| (from..to).contains(position))
             .map(|(_, found)| found)
             .collect();
-        // A slice of state alone is a slice too, but one of nothing is an error.
+        // A slice may hold changes of state alone. An empty slice is an error.
         prop_assert_eq!(worlds(&sliced), want);
     }
 
     #[test]
-    fn the_first_references_are_the_rows_before_the_one_that_would_exceed_them(
+    fn a_length_keeps_the_rows_before_the_row_that_would_exceed_it(
         all in events(), batch in 1..40_usize, length in 1..80_u64,
     ) {
         let mut left = length;
@@ -44,7 +44,7 @@ proptest! {
     }
 
     #[test]
-    fn slices_end_to_end_hold_everything_once(all in events(), batch in 1..40_usize, cut in 1..60_u64) {
+    fn consecutive_slices_hold_every_row_once(all in events(), batch in 1..40_usize, cut in 1..60_u64) {
         let mut laid = worlds(&part(transform::slice(source(&all, batch), 0, Some(cut))));
         laid.extend(worlds(&part(transform::slice(source(&all, batch), cut, None))));
         prop_assert_eq!(laid, worlds(&all));
@@ -54,7 +54,7 @@ proptest! {
     }
 
     #[test]
-    fn a_sample_holds_the_events_of_its_windows_in_the_world_they_had(
+    fn a_sample_holds_the_events_of_its_windows_and_their_state(
         all in events(), batch in 1..40_usize, every in 2..40_u64, share in 1..40_u64, seed in prop::option::of(0..9_u64),
     ) {
         let window = share.min(every);
@@ -67,7 +67,8 @@ proptest! {
                 .collect();
             prop_assert_eq!(worlds(&sampled), want);
         } else {
-            // Drawn windows: in every stretch the events of one run of positions, no longer than the window.
+            // A drawn window holds the events of consecutive positions in its stretch, and is no longer than
+            // asked.
             let kept = worlds(&sampled);
             let mut places: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
             let mut left = kept.iter().peekable();
@@ -84,7 +85,7 @@ proptest! {
 
 /// A length or a slice splits runs of one-byte instructions, and no other runs.
 #[test]
-fn runs_are_split_where_their_instructions_are_known() {
+fn runs_are_split_if_their_instructions_are_known() {
     let fetch = |addr, size, count| Event { op: Op::Fetch, addr, size, count, arg0: None, arg1: None };
     let load = Event { op: Op::Load, ..fetch(0x800, 8, 1) };
     let first =
@@ -102,9 +103,9 @@ fn runs_are_split_where_their_instructions_are_known() {
     assert_eq!(rest(fetch(0x100, 5, 5), 6), [load]);
 }
 
-/// Events behind the last reference stay, whichever batch they are in.
+/// Events behind the last reference are kept, whichever batch holds them.
 #[test]
-fn where_batches_end_changes_nothing_in_what_a_length_keeps() {
+fn a_length_keeps_the_same_rows_however_batches_are_cut() {
     let event = |op, addr| Event { op, addr, size: 1, count: 1, arg0: None, arg1: None };
     let all = [event(Op::Load, 1), event(Op::Load, 2), event(Op::Switch, 3), event(Op::Load, 4)];
     for batch in 1..5 {

@@ -7,14 +7,14 @@ use proptest::prelude::*;
 use super::world::{Found, worlds};
 use super::{CASES, PAGE, drain, events, part, source};
 
-/// Kinds to filter by; the filter keeps the world where they hold one of reference, or none is said.
+/// Kinds to filter by. The filter keeps changes of state if a kind is a reference, or if no kind is given.
 const KINDS: &[&[&str]] = &[&[], &["fetch"], &["data"], &["load", "syscall"], &["reference"]];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     #[test]
-    fn a_filter_holds_what_passes_in_the_world_it_had(
+    fn a_filter_keeps_the_rows_that_pass_and_their_state(
         all in events(), batch in 1..40_usize,
         kinds in prop::sample::select(KINDS),
         asids in prop::collection::btree_set(0..8_u64, 0..4),
@@ -54,7 +54,7 @@ proptest! {
         };
         let filtered = part(transform::select(source(&all, batch), &selection));
         let want: Vec<Found> = worlds(&all).into_iter().filter(|found| passes(found)).collect();
-        // Time passes for all, whoever runs; and where no kind of reference is asked for, the world is not kept.
+        // A time event does not depend on the running process. State is not kept if no kind is a reference.
         let facts = |found: Vec<Found>| -> Vec<Found> {
             found
                 .into_iter()
@@ -73,7 +73,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_selection_names_must_be_there() {
+fn a_selection_may_name_only_what_the_trace_has() {
     let refused =
         |selection: Selection| transform::select(source(&[], 1), &selection).err().unwrap().to_string();
     let text = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -94,7 +94,7 @@ fn what_a_selection_names_must_be_there() {
 }
 
 #[test]
-fn a_filter_that_nothing_passes_says_who_makes_references() {
+fn the_error_of_an_empty_filter_names_who_makes_references() {
     let event = |op, addr| Event { op, addr, size: 4, count: 1, arg0: None, arg1: None };
     let selection = Selection { asids: vec![3], kinds: vec!["load".into()], ..Selection::default() };
     let rule = |events: &[Event]| {
@@ -108,7 +108,7 @@ fn a_filter_that_nothing_passes_says_who_makes_references() {
 }
 
 #[test]
-fn commands_and_pids_are_looked_up() {
+fn commands_and_pids_select_address_spaces() {
     let event = |op, addr, size, count| Event { op, addr, size, count, arg0: None, arg1: None };
     let all = [
         event(Op::Load, 1, 1, 1),
@@ -126,11 +126,11 @@ fn commands_and_pids_are_looked_up() {
     );
 }
 
-/// A parent of so many mappings forks so many children, each of which loads once.
+/// Returns a parent with `maps` mappings that forks `children` children. Each child loads once.
 fn family(maps: u64, children: u64) -> Vec<Event> {
     let event = |op, addr, count, arg0| Event { op, addr, size: 0, count, arg0, arg1: None };
     let mut events = vec![event(Op::Switch, 1, 0, None)];
-    // Every other page: mappings that meet might be joined.
+    // Every other page is mapped, because adjacent mappings might be joined.
     events.extend((0..maps).map(|at| event(Op::Map, 2 * at * PAGE, 1, Some(at))));
     for child in 2..2 + children {
         events.push(event(Op::Fork, child, 0, Some(1)));
@@ -142,7 +142,7 @@ fn family(maps: u64, children: u64) -> Vec<Event> {
 }
 
 #[test]
-fn children_without_their_parent_are_refused_where_their_mappings_exceed_the_trace() {
+fn children_without_their_parent_are_refused_if_their_mappings_exceed_the_trace() {
     let rows_of = |events: &[Event], parent: bool| {
         let children = events.iter().filter(|event| event.op == Op::Fork).map(|event| event.addr);
         let asids = children.chain(parent.then_some(1)).collect();
@@ -157,7 +157,7 @@ fn children_without_their_parent_are_refused_where_their_mappings_exceed_the_tra
             }
         }
     };
-    // A switch and a thousand mappings for each child, and its own rows.
+    // Each child has a switch, a thousand mappings and its own rows.
     assert_eq!(rows_of(&family(1000, 200), false).unwrap(), 200 * (1 + 1000 + 2));
     let many = family(1000, 2000);
     let refused = rows_of(&many, false).unwrap_err();

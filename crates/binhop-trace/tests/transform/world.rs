@@ -6,10 +6,10 @@ use binhop_trace::event::{Event, Op};
 
 use super::PAGE;
 
-/// Flags, segment, offset of a page.
+/// The flags, the segment and the offset of a page.
 pub(crate) type Mapped = (u32, Option<u64>, Option<u64>);
 
-/// The state of things, page by page.
+/// `World` is the state of all address spaces, page by page.
 #[derive(Clone, Default)]
 pub(crate) struct World {
     pub(crate) current: u64,
@@ -17,7 +17,8 @@ pub(crate) struct World {
     pub(crate) pages: BTreeMap<(u64, u64), Mapped>,
 }
 
-/// An event that is no state, and what it finds: who runs, how deep in the kernel, how its first page is mapped.
+/// An event that changes no state, and the state it finds: the asid that runs, the depth in the kernel, and
+/// the mapping of its first page.
 pub(crate) type Found = (Event, u64, u32, Option<Mapped>);
 
 impl World {
@@ -65,8 +66,8 @@ impl World {
     }
 }
 
-/// Returns every event that is no state, with the state before it and its position: that of the last
-/// reference up to it.
+/// Returns every event that changes no state, with the state before it and its position: the position of the
+/// last reference up to it.
 pub(crate) fn replay(events: &[Event]) -> Vec<(u64, Found)> {
     let (mut world, mut references) = (World::default(), 0_u64);
     let mut found = Vec::new();

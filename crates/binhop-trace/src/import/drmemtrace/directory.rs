@@ -1,4 +1,4 @@
-//! Which files of a directory are a trace.
+//! `find` finds the files of a trace in a directory.
 
 use std::fs;
 use std::io;
@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 
 use binhop_base::{Problem, Result};
 
-/// The files of a trace, in the order of their names.
+/// `TraceFiles` holds the files of a trace, in the order of their names.
 #[derive(Debug, Default)]
 pub(super) struct TraceFiles {
-    /// With the command of its process, where the directory's name tells it, and that process's number.
+    /// The files with records.
     pub(super) files: Vec<ShardFile>,
-    /// Files that are no part of it: schedules, lists of modules and functions.
+    /// The number of files that are no part of the trace: schedules, lists of modules and functions.
     pub(super) others: u64,
-    /// A map of virtual to physical addresses that lies beside them.
+    /// A map of virtual to physical addresses in the same directory.
     pub(super) map: Option<PathBuf>,
 }
 
-/// A file of a trace.
+/// `ShardFile` is a file of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShardFile {
     pub(super) path: PathBuf,
-    /// Number and command of the process, from `drmemtrace.COMMAND.PID.….dir`.
+    /// The number and the command of the process, if the name `drmemtrace.COMMAND.PID.….dir` tells them.
     pub(super) process: Option<(u64, String)>,
 }
 
-/// What a file is called that holds records: `.trace` or `.memtrace`, and how it is packed.
+/// Returns whether a file with this name holds records: `.trace` or `.memtrace`, and perhaps a packing.
 fn is_trace(name: &str) -> bool {
     let mut parts = name.split('.').rev();
     let packed = |part: &&str| crate::input::PACKINGS.iter().any(|(_, extension)| extension == part);
@@ -33,10 +33,10 @@ fn is_trace(name: &str) -> bool {
     matches!(last, Some("trace" | "memtrace")) && !name.starts_with('.')
 }
 
-/// Finds the files: in the directory, in its `trace/`, or in the `drmemtrace.*.dir` of several processes.
+/// Finds the files in a directory, in its `trace/`, or in the `drmemtrace.*.dir` of several processes.
 ///
 /// # Errors
-/// There is none; the trace is raw; a directory cannot be read.
+/// There is no file with records, the trace is raw, or a directory cannot be read.
 pub(super) fn find(path: &Path) -> Result<TraceFiles> {
     let mut files = TraceFiles::default();
     gather(path, &mut files)?;
@@ -103,7 +103,8 @@ fn gather(path: &Path, files: &mut TraceFiles) -> Result<()> {
     Ok(())
 }
 
-/// Process and command that a directory's name tells: `drmemtrace.COMMAND.PID.NUMBER.dir`, or its `trace/`.
+/// Returns the process and the command that the name of a directory tells:
+/// `drmemtrace.COMMAND.PID.NUMBER.dir`, or its `trace/`.
 fn process_of(path: &Path) -> Option<(u64, String)> {
     let named = |path: &Path| -> Option<(u64, String)> {
         let name = name_of(path);
@@ -115,7 +116,7 @@ fn process_of(path: &Path) -> Option<(u64, String)> {
     named(path).or_else(|| named(path.parent()?))
 }
 
-/// Why a directory holds no trace.
+/// Returns the problem of a directory without a trace.
 fn nothing(path: &Path, inner: &Path) -> Box<Problem> {
     let place = path.display().to_string();
     let raw = |path: &Path| {
@@ -126,7 +127,7 @@ fn nothing(path: &Path, inner: &Path) -> Box<Problem> {
         return Problem::request(
             "raw/",
             &place,
-            "what drmemtrace wrote while the program ran is no trace yet: it names blocks of code, which only the program's own binaries tell",
+            "the files that drmemtrace wrote while the program ran are no trace yet: they name blocks of code, and only the program's binaries hold the code",
             "convert it where the program and its libraries are: `drraw2trace -indir DIR`, of DynamoRIO; then import DIR/trace",
         );
     }

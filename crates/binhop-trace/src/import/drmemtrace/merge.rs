@@ -1,4 +1,4 @@
-//! The files of a trace as one stream, in the order of their times.
+//! `DrmemtraceImport` reads the files of a trace as one stream, in order of time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -19,7 +19,7 @@ use crate::placements::Placements;
 use crate::source::Failure;
 use crate::source::{Meta, Source};
 
-/// The format's line in the list.
+/// The entry of the format in the list.
 pub(in crate::import) const FORMAT: Format = Format {
     name: "drmemtrace",
     what: "DynamoRIO's drmemtrace after raw2trace: a directory (a file for each thread or processor; of several processes too), or one file",
@@ -43,21 +43,21 @@ const EXAMPLE: [u8; 5 * SIZE] = {
     all
 };
 
-/// A batch is handed on once it holds this many rows; the block that reaches it is finished first.
+/// A batch is returned once it holds this many rows. The block that reaches the number is finished first.
 const BATCH_ROWS: usize = 64 << 10;
 
-/// So many files are read in large blocks, and kept open from the start.
+/// Up to this many files are read in large blocks and kept open from the start.
 const FEW: usize = 64;
 
-/// Reads a trace.
+/// `DrmemtraceImport` reads a trace.
 struct DrmemtraceImport {
     name: String,
     files: Vec<FileSlot>,
-    /// Files that are not done, by the time of what follows in each.
+    /// The unfinished files, by the time of the next record in each.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
     /// The file that is being decoded.
     current: Option<usize>,
-    /// Files that are not done, by the process they start with.
+    /// The number of unfinished files of each process.
     left: BTreeMap<u64, u64>,
     world: SharedState,
     rows: Rows,
@@ -69,7 +69,7 @@ struct FileSlot {
     file: Option<ShardFile>,
     shard: Option<Shard>,
     pid: Option<u64>,
-    /// The shard's identity when its first block was read.
+    /// The identity of the file when its first block was read.
     identity: Option<FileIdentity>,
 }
 
@@ -106,7 +106,7 @@ impl DrmemtraceImport {
             trace.add(Some(file), shard, keep);
         }
         if found.others > 0 {
-            trace.notes.push(format!("{} files that are no part of the trace: passed over", found.others));
+            trace.notes.push(format!("{} files that are no part of the trace: skipped", found.others));
         }
         if let Some(map) = found.map {
             let map = map.display();
@@ -117,7 +117,7 @@ impl DrmemtraceImport {
         Ok(trace)
     }
 
-    /// Takes a file in; its reader is kept, or made anew when the file is due.
+    /// Adds a file. Its reader is kept, or opened again when the file is due.
     fn add(&mut self, file: Option<ShardFile>, shard: Shard, keep: bool) {
         let (time, pid) = shard.head();
         if let Some((pid, command)) = file.as_ref().and_then(|file| file.process.clone()) {
@@ -171,12 +171,12 @@ impl DrmemtraceImport {
         Ok(())
     }
 
-    /// Decodes a block of the current file, or the part of it up to what another file has next.
+    /// Decodes a block of the current file, or the part of it before the next record of another file.
     fn step(&mut self) -> Result<()> {
         let Some(current) = self.current else { return Ok(()) };
         let slot = &mut self.files[current];
         let shard = slot.shard.as_mut().expect("a file that is read is open");
-        // Of equal times the first file goes first.
+        // Of files with equal times the first file goes first.
         let until = match self.waiting.peek() {
             None => u64::MAX,
             Some(&Reverse((time, other))) if other > current => time,
@@ -199,9 +199,10 @@ impl DrmemtraceImport {
 
     fn end_of_file(&mut self, number: usize) {
         let Some(pid) = self.files[number].pid else { return };
-        let left = self.left.get_mut(&pid).expect("it was counted");
+        let left = self.left.get_mut(&pid).expect("the process was counted");
         *left -= 1;
-        // Where a file is a processor, it says nothing about the end of processes. Of one process, that is the end.
+        // A file that is a processor does not tell the end of a process. The end of a single process needs no
+        // event.
         let by_thread = self.world.file_type & file_type::CORE_SHARDED == 0;
         if *left == 0 && by_thread && self.left.len() > 1 {
             self.world.end_of_process(pid, &mut self.rows);

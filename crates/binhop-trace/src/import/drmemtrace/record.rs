@@ -1,20 +1,20 @@
-//! The record of drmemtrace, as `trace_entry.h` of DynamoRIO has it: type, size, address; 12 bytes, little-endian.
+//! The record of drmemtrace (DynamoRIO's `trace_entry.h`): type, size and address in 12 bytes, little-endian.
 
-/// Bytes of a record.
+/// The bytes of a record.
 pub(super) const SIZE: usize = 12;
 
-/// What a record is, as far as it makes a difference here; by its type.
+/// `RecordKind` groups the types of records that are treated alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordKind {
     Read,
     Write,
-    /// Of every kind: jumps, calls, returns are told apart by nobody here.
+    /// An instruction of any kind. Jumps, calls and returns are treated alike.
     Instruction,
     /// An instruction that may be the next round of the string instruction before it (online traces).
     MaybeFetch,
-    /// The next round of a string instruction: nothing is fetched.
+    /// The next round of a string instruction, which fetches no instruction.
     NoFetch,
-    /// Instructions that follow the one before: `size` of them, their lengths in the bytes of `addr`.
+    /// `size` instructions behind the last instruction. The bytes of `addr` hold their lengths.
     Bundle,
     Encoding,
     Prefetch,
@@ -59,7 +59,7 @@ pub(super) const KINDS: [RecordKind; 256] = {
     kinds
 };
 
-/// Subtypes of markers that say something here; `size` of a marker.
+/// The subtypes of markers that are read: the `size` of a marker.
 pub(super) mod marker {
     pub(crate) const KERNEL_EVENT: u16 = 0;
     /// Microseconds since 1601.
@@ -83,19 +83,19 @@ pub(super) mod marker {
 
 /// Bits of the file type.
 pub(super) mod file_type {
-    /// References that hit in a small cache were left out when it was recorded.
+    /// References that hit in a small cache were left out at the time of recording.
     pub(crate) const FILTERED: u64 = 0x1 | 0x80 | 0x100;
     pub(crate) const INSTRUCTIONS_ONLY: u64 = 0x4;
-    /// The beginning is filtered, the rest is not.
+    /// The beginning of the trace is filtered, and the rest is not.
     pub(crate) const FILTERED_WARMUP: u64 = 0x2000;
-    /// A file is a processor, and threads take turns in it.
+    /// A file is a processor, which threads share in turn.
     pub(crate) const CORE_SHARDED: u64 = 0x1_0000;
 }
 
-/// The newest version whose records are known here.
+/// The newest version whose records are read.
 pub(super) const NEWEST: u64 = 7;
 
-/// A record, as a test or an example writes it.
+/// Returns a record as a test or an example writes it.
 pub(super) const fn bytes(kind: u16, size: u16, addr: u64) -> [u8; SIZE] {
     let (k, s, a) = (kind.to_le_bytes(), size.to_le_bytes(), addr.to_le_bytes());
     [k[0], k[1], s[0], s[1], a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]]

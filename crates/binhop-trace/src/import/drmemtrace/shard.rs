@@ -1,4 +1,4 @@
-//! One file of a trace: decoding its records, in its order, up to a point in time.
+//! `Shard` decodes the records of a file of a trace, in order, up to a point in time.
 
 use binhop_base::{Problem, Result};
 
@@ -9,22 +9,22 @@ use crate::event::{Cause, Op};
 use crate::import::rows::Rows;
 use crate::input::Input;
 
-/// Records in a block, where files are few; and where they are many.
+/// The records in a block if files are few, and if they are many.
 pub(super) const BLOCK_RECORDS: usize = 16 << 10;
 pub(super) const SMALL_BLOCK_RECORDS: usize = 2 << 10;
 
-/// Why decoding stopped.
+/// `Pause` is the reason why decoding stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
-    /// A block is done; there is more.
+    /// A block is done, and more blocks follow.
     Block,
-    /// The next record is of this time, which is later than was asked for.
+    /// The next record has this time, which is later than the limit.
     Later(u64),
     /// The file has ended.
     End,
 }
 
-/// What a record says.
+/// `Record` holds the fields of a record.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     kind: RecordKind,
@@ -33,7 +33,7 @@ struct Record {
     addr: u64,
 }
 
-/// The record at an offset of a block.
+/// Returns the record at an offset of a block.
 #[inline]
 fn record_at(block: &[u8], at: usize) -> Record {
     let bytes: &[u8; SIZE] = block[at..at + SIZE].try_into().expect("a record's bytes");
@@ -46,34 +46,34 @@ fn record_at(block: &[u8], at: usize) -> Record {
     Record { kind, code, size, addr }
 }
 
-/// A file, and how far it was decoded.
+/// `Shard` is a file, and how far it has been decoded.
 pub(super) struct Shard {
     input: Input,
     block: Vec<u8>,
-    /// How much of the block is filled, and how much of that decoded.
+    /// The number of filled bytes of the block, and of decoded bytes.
     filled: usize,
     at: usize,
-    /// Records in the blocks before.
+    /// The number of records in the blocks before.
     records: u64,
-    /// What has been read from the input is all there is.
+    /// True if the input has been read to its end.
     dry: bool,
     time: u64,
     cpu: u32,
     tid: u64,
     thread: Option<RunningThread>,
     kernel: Option<Cause>,
-    /// The rows may not say yet that this thread runs.
+    /// True if the rows may lack a switch to this thread.
     due: bool,
-    /// The record that told its own number, at the start of a chunk.
+    /// The number of the record with the ordinal, at the start of the chunk.
     ordinal: Option<u64>,
     physical: Option<u64>,
-    /// Address of the last instruction that may be a round of a string instruction.
+    /// The address of the last instruction that may be a round of a string instruction.
     string: Option<u64>,
     footer: bool,
 }
 
 impl Shard {
-    /// Reads the first block, and sees that it is a file of this format.
+    /// Reads the first block, and checks that the file has this format.
     pub(super) fn new(input: Input, records: usize) -> Result<Self> {
         let mut shard = Self {
             input,
@@ -111,7 +111,7 @@ impl Shard {
         self.input.identity()
     }
 
-    /// Time of the first timestamp in the first block, and the process that the file starts with.
+    /// Returns the first timestamp of the first block, and the process that the file starts with.
     pub(super) fn head(&self) -> (Option<u64>, Option<u64>) {
         let mut pid = None;
         for at in (0..self.filled / SIZE * SIZE).step_by(SIZE) {
@@ -134,7 +134,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Decodes until the block or the file ends, or what follows is later than `until`.
+    /// Decodes until the block or the file ends, or the next record is later than `until`.
     pub(super) fn run(&mut self, until: u64, world: &mut SharedState, rows: &mut Rows) -> Result<Pause> {
         if self.at + SIZE > self.filled {
             if self.dry {
@@ -142,7 +142,7 @@ impl Shard {
             }
             self.fill()?;
         }
-        // Out of the way, so that the loop may change the rest.
+        // The block is taken out, so that the loop may change the rest of the shard.
         let block = std::mem::take(&mut self.block);
         let stop = self.decode(&block[..self.filled / SIZE * SIZE], until, world, rows);
         self.block = block;
@@ -184,7 +184,7 @@ impl Shard {
         Ok(Pause::Block)
     }
 
-    /// A record that is rare, or the first of a thread's after something rare.
+    /// Decodes a rare record, or the first record of a thread after a rare record.
     #[inline(never)]
     fn other(
         &mut self,
@@ -273,7 +273,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Sees to it that the rows say who runs.
+    /// Appends a switch if the rows lack a switch to this thread.
     fn settle(&mut self, record: Record, world: &mut SharedState, rows: &mut Rows) -> Result<()> {
         let Some(thread) = self.thread else {
             let rule = "a thread and a process (types 22 and 24) are named before the first reference";
@@ -286,12 +286,12 @@ impl Shard {
         Ok(())
     }
 
-    /// Somebody else ran since: what follows needs a switch.
+    /// Takes note that another file was decoded, so that the next record may need a switch.
     pub(super) fn resume(&mut self) {
         self.due = true;
     }
 
-    /// A marker; the time of what follows, if that is later than `until`.
+    /// Decodes a marker. Returns the time of the next record if it is later than `until`.
     fn marker(
         &mut self,
         record: Record,
@@ -301,7 +301,7 @@ impl Shard {
     ) -> Result<Option<u64>> {
         let value = record.addr;
         let number = self.number();
-        // A chunk starts with the number of its first record, then repeats the time and the processor.
+        // A chunk starts with the number of its first record and repeats the time and the processor.
         let repeated = |last: u64| self.ordinal.is_some_and(|ordinal| number - ordinal <= last);
         match record.size {
             marker::TIMESTAMP if repeated(1) => {}
@@ -311,7 +311,8 @@ impl Shard {
                 self.time = self.time.max(value);
                 return Ok((self.time > until).then_some(self.time));
             }
-            // Processor in the low 12 bits, its socket above; all ones where it was not known.
+            // The low 12 bits are the processor, the bits above are its socket. All bits are ones if it was
+            // not known.
             marker::CPU_ID => self.cpu = if value == u64::MAX { 0 } else { value as u32 & 0xfff },
             marker::RECORD_ORDINAL => self.ordinal = Some(number),
             marker::VERSION => world.version(value),
@@ -344,7 +345,7 @@ impl Shard {
         self.due = true;
     }
 
-    /// The file has ended: whole, or not.
+    /// Takes the end of the file. A file that is cut short is an error.
     fn end(&self, world: &mut SharedState) -> Result<()> {
         let rest = self.filled % SIZE;
         if rest == 0 && !self.footer && world.file_type & file_type::CORE_SHARDED != 0 {
@@ -352,7 +353,7 @@ impl Shard {
         } else if rest != 0 || !self.footer {
             let value = if rest == 0 { "no footer".to_string() } else { format!("{rest} bytes of a record") };
             let place = format!("{}: record {}", self.input.name(), self.number() + 1);
-            let rule = "a drmemtrace file ends with a footer (type 26): this one ends in the middle";
+            let rule = "a drmemtrace file ends with a footer (type 26): this file is cut short";
             let remedy =
                 "fetch it again, or convert it anew with drraw2trace; `--length N` imports the part before";
             return Err(Problem::request(&value, &place, rule, remedy));
@@ -360,7 +361,7 @@ impl Shard {
         Ok(())
     }
 
-    /// The number of the record that was decoded last, from 0.
+    /// Returns the number of the last decoded record, from 0.
     fn number(&self) -> u64 {
         (self.records + (self.at / SIZE) as u64).saturating_sub(1)
     }

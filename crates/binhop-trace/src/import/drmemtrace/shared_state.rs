@@ -1,7 +1,8 @@
-//! Who runs: threads and processes of a trace, the switches between them, the kernel's parts, and what is left out.
+//! `SharedState` is the state that all files of a trace share: threads, processes, switches, the kernel, and
+//! counts.
 //!
-//! A switch, or an entry into the kernel, is written in front of the next reference or system call, when it is known
-//! that there is one. So a thread of which nothing follows makes no switch.
+//! A switch, or an entry into the kernel, is appended only before a reference or a system call. So a thread
+//! without further references makes no switch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use crate::import::rows::{Left, Rows};
 use crate::placements::{PlacedPage, Placements};
 use crate::source::Meta;
 
-/// A thread, as its records name it.
+/// `RunningThread` names a thread, its process and its address space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RunningThread {
     pub(super) tid: u64,
@@ -21,24 +22,24 @@ pub(super) struct RunningThread {
     pub(super) asid: u32,
 }
 
-/// What is counted on the way, for the notes.
+/// `Omissions` counts the records that the notes report.
 #[derive(Debug, Default)]
 pub(super) struct Omissions {
     pub(super) prefetches: u64,
     pub(super) flushes: u64,
     pub(super) no_fetches: u64,
-    /// References of length 0: in a filtered trace they say where the next data reference comes from.
+    /// References of length 0. In a filtered trace they tell which instruction makes the next data reference.
     pub(super) empty: u64,
     pub(super) signals: u64,
     pub(super) idle: u64,
     pub(super) without_frame: u64,
-    /// Markers that say nothing here.
+    /// Markers that are not read.
     pub(super) markers: u64,
     pub(super) backward: u64,
     pub(super) uncut: u64,
 }
 
-/// The state that all files of a trace share.
+/// `SharedState` is the state that all files of a trace share.
 #[derive(Debug, Default)]
 pub(super) struct SharedState {
     pub(super) meta: Meta,
@@ -51,29 +52,30 @@ pub(super) struct SharedState {
     asids: BTreeMap<u64, u32>,
     /// The process of each thread.
     pids: BTreeMap<u64, u64>,
-    /// Command of each process, from the name of its directory.
+    /// The command of each process, from the name of its directory.
     pub(super) commands: BTreeMap<u64, String>,
-    /// Whose references the rows hold; none yet.
+    /// The thread of the last switch; `None` before the first reference.
     running: Option<RunningThread>,
-    /// Why it leaves, if nothing more comes from it: a system call, or its end.
+    /// The system call that the running thread is in, and whether the thread has ended: the cause of the next
+    /// switch.
     call: Option<u64>,
     exited: bool,
-    /// The kernel is in the rows since its entry.
+    /// True if the rows are between kernel-enter and kernel-leave.
     in_kernel: bool,
     threads: BTreeSet<u64>,
-    /// Address spaces of which there are rows.
+    /// The address spaces that have run.
     ran: BTreeSet<u32>,
     switches: u64,
 }
 
 impl SharedState {
-    /// A thread's records follow; `None` until its process is known.
+    /// Returns the thread of a number; `None` until its process is known.
     pub(super) fn thread(&self, tid: u64) -> Option<RunningThread> {
         let pid = *self.pids.get(&tid)?;
         Some(RunningThread { tid, pid, asid: *self.asids.get(&pid)? })
     }
 
-    /// A thread belongs to a process.
+    /// Takes note of the process of a thread.
     pub(super) fn process(&mut self, tid: u64, pid: u64) -> RunningThread {
         self.pids.insert(tid, pid);
         let (meta, commands) = (&mut self.meta, &self.commands);
@@ -82,7 +84,8 @@ impl SharedState {
         RunningThread { tid, pid, asid }
     }
 
-    /// Makes the rows say that `thread` runs, on `cpu`, in the kernel (for this cause) or not.
+    /// Appends the events after which `thread` runs on `cpu`, in the kernel (for the cause `kernel`) or in
+    /// user mode.
     #[cold]
     pub(super) fn settle(&mut self, thread: RunningThread, cpu: u32, kernel: Option<Cause>, rows: &mut Rows) {
         let same = |other: &RunningThread| (other.tid, other.asid) == (thread.tid, thread.asid);
@@ -94,7 +97,7 @@ impl SharedState {
                 rows.event(Op::KernelLeave, 0, 0, 0, [None, None]);
                 self.in_kernel = false;
             }
-            // The stream starts in address space 0, which is that of the process named first.
+            // The stream starts in address space 0, which belongs to the process named first.
             if self.running.is_some() || thread.asid != 0 {
                 let left = match self.call {
                     _ if self.exited => Left::Ended,
@@ -106,7 +109,7 @@ impl SharedState {
             }
             self.running = Some(thread);
         }
-        // The kernel's part of a call is still the call: a switch behind it is for its sake.
+        // References of the kernel belong to the call, so the call is the cause of a switch behind them.
         if kernel.is_none() || switches || self.exited {
             self.call = None;
         }
@@ -119,27 +122,27 @@ impl SharedState {
         self.in_kernel = kernel.is_some();
     }
 
-    /// The running thread makes a system call.
+    /// Appends a system call of the running thread.
     pub(super) fn call(&mut self, number: u64, rows: &mut Rows) {
         rows.event(Op::Syscall, 0, 0, number as u32, [None, None]);
         self.call = Some(number);
     }
 
-    /// A thread has ended.
+    /// Takes note that a thread has ended.
     pub(super) fn exit(&mut self, tid: u64) {
         self.exited |= self.running.is_some_and(|thread| thread.tid == tid);
     }
 
-    /// A process has ended: its last thread's file has.
+    /// Appends the exit of a process whose last file has ended.
     pub(super) fn end_of_process(&mut self, pid: u64, rows: &mut Rows) {
-        // Should its number return, that is another process.
+        // If the number occurs again, it names another process.
         let Some(asid) = self.asids.remove(&pid).filter(|asid| self.ran.contains(asid)) else { return };
         self.leave_kernel(rows);
         rows.event(Op::Exit, asid.into(), 0, 0, [None, None]);
         self.exited = self.running.is_some_and(|thread| thread.asid == asid);
     }
 
-    /// No reference of the kernel follows.
+    /// Appends kernel-leave if the rows are in the kernel.
     pub(super) fn leave_kernel(&mut self, rows: &mut Rows) {
         if std::mem::take(&mut self.in_kernel) {
             rows.event(Op::KernelLeave, 0, 0, 0, [None, None]);
@@ -151,9 +154,9 @@ impl SharedState {
         self.meta.recorder = Some(format!("drmemtrace (DynamoRIO), format version {}", self.newest));
     }
 
-    /// Pages of the recording machine have this size.
+    /// Takes the page size of the recording machine.
     pub(super) fn page_size(&mut self, bytes: u64, place: &str) -> Result<()> {
-        // Physical addresses may have come before: then a page was taken as 4096 bytes.
+        // Physical addresses may stand before the size. They were read with pages of 4096 bytes.
         let known = self.meta.page_size.or(self.placement.page_size).unwrap_or(bytes);
         if !bytes.is_power_of_two() || known != bytes {
             return Err(Problem::request(
@@ -167,7 +170,7 @@ impl SharedState {
         Ok(())
     }
 
-    /// The page of a virtual address lies at a physical one.
+    /// Records the frame of a page.
     pub(super) fn place(&mut self, asid: u32, virtual_address: u64, physical: u64) {
         let page = self.meta.page_size.unwrap_or(4096);
         let (page_no, frame) = (virtual_address / page, physical / page);
@@ -177,7 +180,7 @@ impl SharedState {
         self.placement.page_size = Some(page);
     }
 
-    /// What was left out or assumed.
+    /// Returns what was left out or assumed.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let counts = &self.counts;

@@ -1,8 +1,11 @@
-//! System calls as lackey's text tells them, put together from their pieces.
+//! `Calls` puts the system calls of lackey's text together from their pieces.
 //!
-//! A call's text ends with its status: `--> [sync] Success(0x0)`, `Failure(0x2)`, `NoWriteResult`; or with
-//! `--> [async] ...`, after which the thread waits and a second line `... [async] --> Success(0x4c5)` brings the
+//! The text of a call ends with its status: `--> [sync] Success(0x0)`, `Failure(0x2)` or `NoWriteResult`.
+//! After `--> [async] ...` the thread waits, and a second line `... [async] --> Success(0x4c5)` brings the
 //! result. In between, other threads may run, and pieces of the text may stand on lines of their own.
+//!
+//! No other trace format tells system calls as text: drmemtrace has no arguments, and the recorder writes
+//! words.
 
 use super::super::fields::{decimal_from, number};
 
@@ -12,42 +15,44 @@ const CREATED: &str = "created child ";
 /// The system calls that make processes.
 const FORKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 
-/// A call's text is at most this long: two paths of 4096 bytes and their surroundings. Longer text is no call.
+/// The most bytes of the text of a call: two paths of 4096 bytes and the text around them. Longer text is no
+/// call.
 const LONGEST_TEXT: usize = 10_000;
 
-/// Calls without a result that are remembered at most; beyond, the oldest are given up (and counted).
+/// The most calls without a result. Beyond this number the oldest call is dropped and counted.
 const MOST_OPEN: usize = 1024;
 
-/// A thread of a process, by the numbers of the recorded system.
+/// `ThreadId` names a thread by the numbers of the recorded system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThreadId {
     pub(super) pid: u64,
     pub(super) tid: u32,
 }
 
-/// How a call ended.
+/// `CallResult` says how a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallResult {
     Success(u64),
     Failure,
-    /// It returns to where a signal interrupted.
+    /// The call returns to where a signal interrupted the thread.
     NoResult,
 }
 
-/// A call whose result is known.
+/// `Call` is a call whose result is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) thread: ThreadId,
     pub(super) number: u32,
-    /// As Valgrind calls it, without `sys_`: `read`, `mmap`, `exit_group`.
+    /// The name that Valgrind uses, without `sys_`: `read`, `mmap`, `exit_group`.
     pub(super) name: String,
-    /// What stands between its parentheses.
+    /// The text between the parentheses.
     pub(super) text: String,
     pub(super) outcome: CallResult,
 }
 
 impl Call {
-    /// The argument of this index as a number. Only for calls whose arguments are plain numbers up to there.
+    /// Returns the argument of an index as a number. Use it only if all arguments up to there are plain
+    /// numbers.
     pub(super) fn arg(&self, index: usize) -> Option<u64> {
         let field = self.text.split(',').nth(index)?.trim();
         let field = field.split('(').next()?;
@@ -57,7 +62,7 @@ impl Call {
         }
     }
 
-    /// The path that follows a pointer in parentheses: `0x4034bb0(/etc/ld.so.cache), 524288`.
+    /// Returns the path in parentheses behind a pointer: `0x4034bb0(/etc/ld.so.cache), 524288`.
     pub(super) fn path(&self) -> Option<&str> {
         let start = self.text.find('(')? + 1;
         let end = self.text.rfind(')').filter(|&end| end >= start)?;
@@ -65,32 +70,32 @@ impl Call {
     }
 }
 
-/// A call without a result.
+/// `OpenCall` is a call without a result.
 #[derive(Debug)]
 struct OpenCall {
     thread: ThreadId,
     number: u32,
     text: Vec<u8>,
-    /// It was reported as `[async] ...`: its thread waits, and its own text is complete up to this length.
+    /// The length of the text of the call itself, if it was reported as `[async] ...`. Its thread then waits.
     waits: Option<usize>,
 }
 
-/// The calls in flight.
+/// `Calls` holds the calls that have no result yet.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// The one that was written last comes last.
+    /// The open calls. The call that was written last comes last.
     open: Vec<OpenCall>,
     newest: Option<ThreadId>,
     result: Option<Call>,
     child: Option<(ThreadId, u64)>,
-    /// Calls that never got a result.
+    /// The number of calls that never got a result.
     lost: u64,
-    /// Pieces that belong to no call.
+    /// The number of pieces that belong to no call.
     stray: u64,
 }
 
 impl Calls {
-    /// A piece that starts with `SYSCALL[pid,tid](number)`.
+    /// Takes a piece that starts with `SYSCALL[pid,tid](number)`.
     pub(super) fn begin(&mut self, piece: &[u8]) -> Option<()> {
         let (pid, comma) = decimal_from(piece, b"SYSCALL[".len());
         let (tid, bracket) = decimal_from(piece, comma + 1);
@@ -121,10 +126,10 @@ impl Calls {
         self.append(text)
     }
 
-    /// A piece without a label: more of the call written last that has neither a result nor waits.
+    /// Takes a piece without a label. It continues the last open call that does not wait.
     ///
-    /// `Some(false)` if there is none and it was the result that a forked child reports a second time; `None`
-    /// if it is no piece of a call at all.
+    /// Returns `Some(false)` if there is no such call and the piece is the result that a forked child reports
+    /// a second time. Returns `None` if it is no piece of a call.
     pub(super) fn go_on(&mut self, piece: &[u8]) -> Option<bool> {
         let Some(at) = self.open.iter().rposition(|open| open.waits.is_none()) else {
             let stray = piece.trim_ascii();
@@ -138,7 +143,7 @@ impl Calls {
         self.append(piece).map(|()| true)
     }
 
-    /// Adds to the last call, and looks whether that ends it.
+    /// Adds a piece to the last call. If the call is complete now, its result is set.
     fn append(&mut self, piece: &[u8]) -> Option<()> {
         let open = self.open.last_mut()?;
         if open.text.len() + piece.len() > LONGEST_TEXT {
@@ -148,7 +153,7 @@ impl Calls {
         let text = String::from_utf8_lossy(&open.text);
         if let Some((_, born)) = text.rsplit_once(CREATED) {
             let (child, end) = decimal_from(born.as_bytes(), 0);
-            // The text before the arrow is complete once the arrow has come.
+            // The text before the arrow is complete once the arrow is there.
             if end > 0 && text.contains("-->") {
                 self.child = Some((open.thread, u64::from(child)));
             }
@@ -164,7 +169,8 @@ impl Calls {
         }
         let Some(outcome) = outcome(status) else { return Some(()) };
         let (name, text) = name_and_text(told);
-        // A parent's fork never returns 0, but the child may report its own return before the parent reports the child.
+        // The fork of a parent never returns 0, but the child may report its return before the parent names
+        // the child.
         if FORKS.contains(&name.as_str()) && outcome == CallResult::Success(0) && !told.contains(CREATED) {
             let length = told.len();
             open.text.truncate(length);
@@ -176,33 +182,33 @@ impl Calls {
         Some(())
     }
 
-    /// The thread whose call the last piece belonged to.
+    /// Returns the thread of the call that the last piece belonged to.
     pub(super) fn newest(&self) -> Option<ThreadId> {
         self.newest
     }
 
-    /// Whether the last piece belonged to a call of this name that has no result yet.
+    /// Returns whether the last piece belonged to an open call of this name.
     pub(super) fn enters(&self, name: &str) -> bool {
         let text = self.open.last().filter(|open| Some(open.thread) == self.newest).map(|open| &open.text);
         text.is_some_and(|text| text.strip_prefix(b"sys_").unwrap_or(text).starts_with(name.as_bytes()))
     }
 
-    /// The call that the last piece ended.
+    /// Takes the call that the last piece completed.
     pub(super) fn take_result(&mut self) -> Option<Call> {
         self.result.take()
     }
 
-    /// The parent and the child's pid, when the last piece told of a fork.
+    /// Takes the parent and the pid of the child, if the last piece told of a fork.
     pub(super) fn take_child(&mut self) -> Option<(ThreadId, u64)> {
         self.child.take()
     }
 
-    /// The number of the call in which a thread is.
+    /// Returns the number of the call that a thread is in.
     pub(super) fn inside(&self, thread: ThreadId) -> Option<u32> {
         self.open.iter().find(|open| open.thread == thread).map(|open| open.number)
     }
 
-    /// A process has begun a new program: the call that did it does not return.
+    /// Drops the open calls of a process that has begun a new program: its execve does not return.
     pub(super) fn forget(&mut self, pid: u64) {
         self.open.retain(|open| open.thread.pid != pid);
     }
@@ -220,7 +226,7 @@ impl Calls {
     }
 }
 
-/// `Success(0x340)`, `Failure(0x2)` or `NoWriteResult`, once it is all there.
+/// Returns the result in `Success(0x340)`, `Failure(0x2)` or `NoWriteResult`, if the text is complete.
 fn outcome(status: &str) -> Option<CallResult> {
     if status.starts_with("NoWriteResult") {
         return Some(CallResult::NoResult);
@@ -235,12 +241,13 @@ fn outcome(status: &str) -> Option<CallResult> {
     }
 }
 
-/// `sys_read ( 3, 0x1ffe, 832 )[sync]` is `read` and `3, 0x1ffe, 832`.
+/// Returns name and arguments: `read` and `3, 0x1ffe, 832` for `sys_read ( 3, 0x1ffe, 832 )[sync]`.
 fn name_and_text(told: &str) -> (String, String) {
     let name = told.split([' ', '(', '[']).next().unwrap_or("");
     let inner = told.get(name.len()..).unwrap_or("");
     let start = inner.find('(').map_or(inner.len(), |at| at + 1);
-    // A fork's report follows its arguments: `sys_clone ( 1200011, 0x0 )   clone(fork): process 1 created child 2`.
+    // The report of a fork follows its arguments: `sys_clone ( 1200011, 0x0 ) clone(fork): process 1 created
+    // child 2`.
     let arguments = inner.get(start..).unwrap_or("");
     let arguments = arguments.split("   clone(fork): ").next().unwrap_or(arguments);
     let end = arguments.rfind(')').unwrap_or(arguments.len());
@@ -258,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_lines() {
+    fn calls_on_whole_lines_are_read() {
         let cases: [(&str, Option<Call>); 7] = [
             (
                 "SYSCALL[7,1](3) sys_close ( 3 )[sync] --> Success(0x0) ",
@@ -294,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn an_async_call_ends_later_and_others_in_between() {
+    fn other_calls_may_end_before_an_async_call() {
         let mut calls = Calls::default();
         calls.begin(b"SYSCALL[7,1](0) sys_read ( 3, 0x1ffe, 832 ) --> [async] ... ").unwrap();
         assert_eq!(calls.inside(ONE), Some(0));
@@ -307,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_in_pieces() {
+    fn a_call_in_pieces_is_put_together() {
         for pieces in [
             &["SYSCALL[7,1](0) ", "sys_read ( 3, 0x1ffe, 832 )", "[sync] --> Success(0x340)", " "][..],
             &["SYSCALL[7,1](0) sys_read ( 3, 0x1ffe", ", 832 )", " --> [pre-success] ", "Success(0x340)"],
@@ -333,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_tells_its_child() {
+    fn a_fork_names_its_child() {
         let mut calls = Calls::default();
         calls
             .begin(b"SYSCALL[7,1](56) sys_clone ( 1200011, 0x0, 0x0, 0x4a27a10, 0x0 )   clone(fork): process 7 created child 9")
@@ -351,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_may_report_before_its_parent_tells_of_it() {
+    fn a_child_may_report_before_its_parent_names_it() {
         for (name, report) in [("clone", "clone(fork)"), ("fork", "fork"), ("vfork", "fork")] {
             let mut calls = Calls::default();
             calls.begin(format!("SYSCALL[7,1](57) sys_{name} ( )").as_bytes()).unwrap();
@@ -366,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_and_paths() {
+    fn arguments_and_paths_are_found() {
         let call = Call {
             thread: ONE,
             number: 257,
@@ -382,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_call_is_refused() {
+    fn text_that_is_no_call_is_refused() {
         for wrong in [
             "SYSCALL[",
             "SYSCALL[7]",

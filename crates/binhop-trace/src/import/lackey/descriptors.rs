@@ -1,23 +1,24 @@
-//! Which file a descriptor means, so that calls carry a file and mappings of one file are one segment.
+//! `Descriptors` finds the file of a descriptor, so that calls name files and mappings of one file are one
+//! segment.
 
 use std::collections::BTreeMap;
 
 use crate::source::SegmentMeta;
 
-/// The descriptors of every process.
+/// `Descriptors` holds the open descriptors of every process.
 #[derive(Debug, Default)]
 pub(super) struct Descriptors {
-    /// (asid, descriptor) → file id.
+    /// The file id of each descriptor, by asid and descriptor.
     open: BTreeMap<(u32, u64), u64>,
-    /// A path has one id, whoever opens it.
+    /// The file id of each path. All processes share it.
     ids: BTreeMap<String, u64>,
     segments: BTreeMap<String, u64>,
     next: u64,
 }
 
 impl Descriptors {
-    /// The file behind a descriptor. One that was never seen to be opened (standard input, a pipe) gets an id of
-    /// its own without a path.
+    /// Returns the file of a descriptor. A descriptor that no call has opened (standard input, a pipe) gets
+    /// an id of its own without a path.
     pub(super) fn of(&mut self, asid: u32, fd: u64) -> u64 {
         let next = &mut self.next;
         *self.open.entry((asid, fd)).or_insert_with(|| {
@@ -26,7 +27,7 @@ impl Descriptors {
         })
     }
 
-    /// A path was opened as `fd`; `paths` is the metadata's table.
+    /// Opens a path as `fd`. `paths` is the table of the metadata.
     pub(super) fn open(&mut self, asid: u32, fd: u64, path: &str, paths: &mut BTreeMap<u64, String>) {
         let next = &mut self.next;
         let id = *self.ids.entry(path.to_string()).or_insert_with(|| {
@@ -37,35 +38,35 @@ impl Descriptors {
         self.open.insert((asid, fd), id);
     }
 
-    /// A descriptor was closed.
+    /// Closes a descriptor.
     pub(super) fn close(&mut self, asid: u32, fd: u64) {
         self.open.remove(&(asid, fd));
     }
 
-    /// A descriptor was copied.
+    /// Copies a descriptor.
     pub(super) fn copy(&mut self, asid: u32, from: u64, to: u64) {
         let file = self.of(asid, from);
         self.open.insert((asid, to), file);
     }
 
-    /// A child has what its parent has.
+    /// Gives a child the descriptors of its parent.
     pub(super) fn fork(&mut self, parent: u32, child: u32) {
         let inherited: Vec<_> =
             self.open.range((parent, 0)..=(parent, u64::MAX)).map(|(key, &id)| (key.1, id)).collect();
         self.open.extend(inherited.into_iter().map(|(fd, id)| ((child, fd), id)));
     }
 
-    /// A process has ended.
+    /// Removes the descriptors of a process that has ended.
     pub(super) fn exit(&mut self, asid: u32) {
         self.open.retain(|key, _| key.0 != asid);
     }
 
-    /// The path behind a descriptor, if it is known.
+    /// Returns the path of a descriptor, if it is known.
     pub(super) fn path_of(&self, asid: u32, fd: u64, paths: &BTreeMap<u64, String>) -> Option<String> {
         paths.get(self.open.get(&(asid, fd))?).cloned()
     }
 
-    /// The segment that all mappings of a path share; `table` is the metadata's.
+    /// Returns the segment that all mappings of a path share. `table` is the table of the metadata.
     pub(super) fn segment(
         &mut self,
         path: String,

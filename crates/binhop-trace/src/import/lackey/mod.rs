@@ -1,17 +1,19 @@
-//! The text of Valgrind's lackey (`--trace-mem=yes`), with its system calls and schedule if they are there.
+//! `LackeyGrammar` reads the text of Valgrind's lackey (`--trace-mem=yes`), with system calls and schedule if
+//! present.
 //!
 //! | line | becomes |
 //! |---|---|
 //! | `I  addr,size` | fetch, joined into runs |
 //! | ` L addr,size`, ` S …`, ` M …` | load, store, modify |
 //! | `SYSCALL[pid,tid](nr) …` (`--trace-syscalls=yes`) | syscall, map, protect, unmap, fork, exec, exit (see [`calls`], [`processes`]) |
-//! | `--pid--   SCHED[tid]: …` (`--trace-sched=yes`) | switch, where another thread or process goes on |
+//! | `--pid--   SCHED[tid]: …` (`--trace-sched=yes`) | switch, if another thread or process continues |
 //! | `==pid== …`, `--pid-- …`, `**pid** …`, `SCHEDSETJMP…` | the command and the version, for the metadata |
 //!
-//! Sizes are exact. A reference does not say whose it is: it is the thread's that last took Valgrind's lock. When
-//! several processes write into one text and run at once, that is a guess; it is counted and flagged. Their lines
-//! also cut each other in pieces: a reference is written whole, everything else in parts, so a reference is
-//! looked for at the end of every line, and what remains continues a system call that has no result yet.
+//! Sizes are exact. A reference does not name its thread: it belongs to the thread that last took Valgrind's
+//! lock. If several processes run at once and write into one text, this rule is a guess, which is counted and
+//! noted. Their lines may also cut each other in pieces. Lackey writes a reference at once and every other
+//! line in parts. So a reference is looked for at the end of every line, and the rest of the line continues a
+//! system call that has no result yet.
 
 mod calls;
 mod descriptors;
@@ -29,7 +31,7 @@ use crate::source::Meta;
 
 const EXAMPLE: &str = " L 1ffefff3f8,8";
 
-/// The format's line in the list.
+/// The entry of the format in the list.
 pub(super) const FORMAT: Format = Format {
     name: "lackey",
     what: "Valgrind's `--tool=lackey --trace-mem=yes`, with the lines of --trace-syscalls=yes and --trace-sched=yes if present",
@@ -53,7 +55,7 @@ struct LackeyGrammar {
     calls: Calls,
 }
 
-/// A reference as its line gives it.
+/// `Reference` is a reference as its line gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reference {
     op: Op,
@@ -61,7 +63,7 @@ struct Reference {
     size: u32,
 }
 
-/// The reference that starts at `at`, and the offset of its newline.
+/// Returns the reference that starts at `at`, and the offset of its newline.
 #[inline]
 fn reference(text: &[u8], at: usize) -> Option<(Reference, usize)> {
     let op = match text.get(at..at + 3)? {
@@ -81,7 +83,8 @@ fn reference(text: &[u8], at: usize) -> Option<(Reference, usize)> {
     whole.then_some((Reference { op, addr, size }, end))
 }
 
-/// Where a reference starts that another process wrote behind the beginning of a line. `line` ends in its newline.
+/// Returns a reference at the end of a line that another process began, and its offset. `line` ends in a
+/// newline.
 fn trailing_reference(line: &[u8]) -> Option<(usize, Reference)> {
     let comma = line.iter().rposition(|&byte| byte == b',')?;
     let digits = line[..comma].iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -104,7 +107,7 @@ impl LackeyGrammar {
         }
     }
 
-    /// A line that does not start with a reference.
+    /// Reads a line that does not start with a reference.
     #[cold]
     fn other_line(&mut self, line: &[u8], rows: &mut Rows) -> Option<()> {
         if line.starts_with(b"==") || line.starts_with(b"**") {
@@ -113,7 +116,7 @@ impl LackeyGrammar {
             return Some(());
         }
         if let Some((start, reference)) = trailing_reference(line) {
-            // What stands before it was written first.
+            // The text before the reference was written first.
             self.pieces(&line[..start], rows)?;
             self.push(reference, rows);
             return Some(());
@@ -127,7 +130,7 @@ impl LackeyGrammar {
         }
     }
 
-    /// Splits a line where a message begins behind the piece of another.
+    /// Splits a line where a message begins behind a piece of another message.
     fn pieces(&mut self, line: &[u8], rows: &mut Rows) -> Option<()> {
         let mut rest = line;
         while !rest.is_empty() {
@@ -171,12 +174,12 @@ impl LackeyGrammar {
     }
 }
 
-/// Whether one of Valgrind's labelled messages begins here.
+/// Returns whether a labelled message of Valgrind begins here.
 fn starts_message(text: &[u8]) -> bool {
     text.starts_with(b"SYSCALL[") || text.starts_with(b"SCHEDSETJMP") || message(text).is_some()
 }
 
-/// `==12== text`, `--12-- text` or `**12** text`: the pid and the text.
+/// Returns the pid and the text of `==12== text`, `--12-- text` or `**12** text`.
 fn message(text: &[u8]) -> Option<(u64, &[u8])> {
     let mark = [b"==", b"--", b"**"].into_iter().find(|mark| text.starts_with(*mark))?;
     let (pid, end) = decimal_from(text, 2);

@@ -1,11 +1,15 @@
-//! The processes behind lackey's text: whose references these are, and what their system calls do to memory.
+//! `Processes` knows which process makes the references of lackey's text, and what system calls do to memory.
 //!
-//! What the text gives: mmap, munmap, mprotect, mremap, brk, clone (as fork), execve, exit_group, and the buffers of
-//! read, write, pread64, pwrite64, recvfrom, sendto. Every other finished call is a syscall event without a range.
-//! What it does not give: what Valgrind mapped before the first instruction (the program, ld.so, the stack), which a
-//! simulation therefore takes as private to each process; and who shares an anonymous mapping but by fork.
+//! The text gives mmap, munmap, mprotect, mremap, brk, clone (as fork), execve, exit_group, and the buffers
+//! of read, write, pread64, pwrite64, recvfrom and sendto. Every other finished call is a syscall event
+//! without a range. The text does not give the mappings that Valgrind made before the first instruction (the
+//! program, ld.so, the stack), so a simulation takes them as private to each process. It also does not tell
+//! which processes share an anonymous mapping, except by fork.
 //!
-//! A page has 4096 bytes: lackey's text does not say, and these calls are told for Linux on amd64.
+//! A page has 4096 bytes. Lackey's text does not give the size, and the calls are those of Linux on amd64.
+//!
+//! drmemtrace tells threads and processes by records, and the recorder decides who runs. This file guesses
+//! from lines, so it shares only switches (`rows.rs`) and the numbering of processes ([`Meta`]) with them.
 
 use std::collections::BTreeMap;
 
@@ -15,45 +19,47 @@ use super::descriptors::Descriptors;
 use crate::event::{Op, map_flags};
 use crate::source::Meta;
 
-/// Bytes in a page of the recorded system.
+/// The bytes in a page of the recorded system.
 const PAGE: u64 = 4096;
 
-/// Linux on amd64: the flags of mmap that matter here.
+// The flags of mmap that are read here, on Linux for amd64.
 const MAP_SHARED_TYPES: u64 = 1;
 const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_GROWSDOWN: u64 = 0x100;
 
-/// A process that has not ended.
+/// `Living` is a process that has not ended.
 #[derive(Debug)]
 struct Living {
     asid: u32,
-    /// The thread that has Valgrind's lock, or had it last.
+    /// The thread that has Valgrind's lock, or had the lock last.
     tid: u32,
-    /// Whether it has the lock: it may execute.
+    /// True while the process has the lock and may execute.
     runs: bool,
-    /// When a line named it last, in lines that did.
+    /// The number of the last line that named the process, among the lines that name processes.
     named: u64,
-    /// It called execve; the next banner is that of the new program.
+    /// True if the process called execve. The next banner is that of the new program.
     execs: bool,
-    /// The end of the heap, once a call of brk has told it.
+    /// The end of the heap, once a call of brk has returned it.
     heap: Option<u64>,
 }
 
-/// Who runs, and what they have open.
+/// `Processes` holds the living processes and the thread that runs.
 pub(super) struct Processes {
     meta: Meta,
     living: BTreeMap<u64, Living>,
     files: Descriptors,
     next_segment: u64,
-    /// Whose references come now, and as whose the stream has them. Nobody is named yet: asid 0, thread 1.
+    /// The thread that makes the references now, and the asid and tid of the last switch. Until a line names
+    /// a thread, they are asid 0 and tid 1.
     current: Option<ThreadId>,
     told: (u32, u32),
     told_as: Option<ThreadId>,
     due: bool,
-    /// The thread that the stream has as running has ended.
+    /// True if the thread of the last switch has ended.
     ended: bool,
     lines: u64,
-    /// References made while several processes ran, and the count when they began to.
+    /// The number of references made while several processes ran, and the count of references when they began
+    /// to run.
     guessed: u64,
     crowded_since: Option<u64>,
     moved: u64,
@@ -86,13 +92,13 @@ impl Processes {
         &self.meta
     }
 
-    /// Whether the next reference or event belongs to another thread than the one before.
+    /// Returns whether the next reference or event needs a switch before it.
     #[inline]
     pub(super) fn switch_is_due(&self) -> bool {
         self.due
     }
 
-    /// Tells the stream who runs from here.
+    /// Appends a switch to the thread that runs now.
     pub(super) fn switch(&mut self, calls: &Calls, rows: &mut Rows) {
         self.due = false;
         let Some(thread) = self.current else { return };
@@ -111,7 +117,7 @@ impl Processes {
         self.ended = false;
     }
 
-    /// A line named this thread, which therefore runs.
+    /// Takes note that a line named this thread, which therefore runs.
     pub(super) fn named(&mut self, thread: ThreadId, rows: &Rows) {
         self.lines += 1;
         let (lines, process) = (self.lines, self.process(thread.pid));
@@ -119,7 +125,7 @@ impl Processes {
         self.choose(rows);
     }
 
-    /// The text of `--pid-- …`.
+    /// Reads the text of `--pid-- …`.
     pub(super) fn schedule(&mut self, pid: u64, text: &[u8], rows: &Rows) {
         let Some(rest) = text.strip_prefix(b"SCHED[") else { return };
         let (tid, end) = super::decimal_from(rest, 0);
@@ -127,7 +133,7 @@ impl Processes {
         if text.starts_with(b"acquired lock") || text.starts_with(b"entering") {
             self.named(ThreadId { pid, tid }, rows);
         } else if text.starts_with(b"releas") || text.starts_with(b"exiting") {
-            // The last words of a process come after its exit.
+            // The last messages of a process follow its exit.
             if let Some(process) = self.living.get_mut(&pid) {
                 process.runs = false;
             }
@@ -135,7 +141,7 @@ impl Processes {
         }
     }
 
-    /// The text of `==pid== …`. Whether the process begins a new program with it.
+    /// Reads the text of `==pid== …`. Returns whether the process begins a new program with it.
     pub(super) fn banner(&mut self, pid: u64, text: &[u8], rows: &mut Rows) -> bool {
         let text = String::from_utf8_lossy(text);
         if let Some(version) =
@@ -159,7 +165,7 @@ impl Processes {
         execs
     }
 
-    /// A process was born as a copy of its parent.
+    /// Appends the fork of a process.
     pub(super) fn fork(&mut self, (parent, child): (ThreadId, u64), rows: &mut Rows) {
         if self.living.contains_key(&child) {
             return;
@@ -174,7 +180,7 @@ impl Processes {
         rows.event(Op::Fork, u64::from(asid), 0, 0, [Some(u64::from(parent_asid)), None]);
     }
 
-    /// A system call has its result. An event for what it did comes first, then the call itself.
+    /// Appends a system call that has its result, after an event for what it did.
     pub(super) fn called(&mut self, call: &Call, calls: &Calls, rows: &mut Rows) {
         if self.due {
             self.switch(calls, rows);
@@ -185,7 +191,7 @@ impl Processes {
             self.misfits += 1;
         }
         if call.name == "execve" {
-            // It failed: a success shows as the banner of the new program.
+            // The call failed. A success shows as the banner of the new program.
             self.process(call.thread.pid).execs = false;
         }
         let [file, offset, buffer, length] = self.buffer(call);
@@ -202,12 +208,13 @@ impl Processes {
         }
     }
 
-    /// A process called execve, which has no result if it succeeds.
+    /// Takes note that a process called execve, which has no result if it succeeds.
     pub(super) fn execs(&mut self, thread: ThreadId) {
         self.process(thread.pid).execs = true;
     }
 
-    /// File, offset, address and length of a call's main range, as far as its arguments tell.
+    /// Returns the file, offset, address and length of the main range of a call, as far as its arguments
+    /// tell.
     fn buffer(&mut self, call: &Call) -> [Option<u64>; 4] {
         let positioned = matches!(call.name.as_str(), "pread64" | "pwrite64");
         if !positioned
@@ -221,7 +228,8 @@ impl Processes {
         [file, offset, call.arg(1), call.arg(2)]
     }
 
-    /// What a successful call does to memory and open files. `None` if its text does not fit.
+    /// Applies a successful call to memory and open files. Returns `None` if its arguments do not fit its
+    /// name.
     fn did(&mut self, call: &Call, result: u64, rows: &mut Rows) -> Option<()> {
         let asid = self.process(call.thread.pid).asid;
         match call.name.as_str() {
@@ -263,7 +271,8 @@ impl Processes {
         Some(())
     }
 
-    /// Pages that move lose their identity: which segment they were of would take a table of all mappings.
+    /// Applies mremap. Pages that move get a new segment: their old segment would take a table of all
+    /// mappings.
     fn remapped(&mut self, call: &Call, start: u64, rows: &mut Rows) -> Option<()> {
         let (old, old_length, length) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
         let (before, after) = (u64::from(pages(old_length)), u64::from(pages(length)));
@@ -289,7 +298,7 @@ impl Processes {
         Some(())
     }
 
-    /// `brk` returned the heap's end. The first call only asks where it is.
+    /// Applies brk, which returned the end of the heap. The first call only asks for the end.
     fn heap(&mut self, pid: u64, end: u64, rows: &mut Rows) {
         let end = end.div_ceil(PAGE).saturating_mul(PAGE);
         let Some(before) = self.process(pid).heap.replace(end) else { return };
@@ -311,7 +320,8 @@ impl Processes {
         rows.event(Op::Unmap, start, 0, pages(length), [None, None]);
     }
 
-    /// A segment that is in no table: anonymous memory has no name, and there may be any number of it.
+    /// Returns a new segment that is in no table: anonymous memory has no name, and there may be any number
+    /// of mappings.
     fn fresh_segment(&mut self) -> u64 {
         self.next_segment += 1;
         self.next_segment - 1
@@ -325,7 +335,7 @@ impl Processes {
         self.choose(rows);
     }
 
-    /// The process of this pid; a pid that no fork announced begins here.
+    /// Returns the process of a pid. A pid that no fork announced is a new process.
     fn process(&mut self, pid: u64) -> &mut Living {
         let meta = &mut self.meta;
         self.living.entry(pid).or_insert_with(|| {
@@ -334,7 +344,7 @@ impl Processes {
         })
     }
 
-    /// Whose references come next: of those that run, the one named last.
+    /// Chooses the thread that makes the next references: of the running processes, the process named last.
     fn choose(&mut self, rows: &Rows) {
         let running = || self.living.iter().filter(|(_, process)| process.runs);
         let crowded = running().count() > 1;
@@ -351,7 +361,7 @@ impl Processes {
         }
     }
 
-    /// The text has ended.
+    /// Takes the end of the text.
     pub(super) fn end(&mut self, rows: &Rows) {
         if let Some(begun) = self.crowded_since.take() {
             self.guessed += rows.references() - begun;
@@ -383,7 +393,7 @@ impl Processes {
     }
 }
 
-/// How many pages so many bytes take.
+/// Returns how many pages hold these bytes.
 fn pages(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(PAGE)).unwrap_or(u32::MAX)
 }

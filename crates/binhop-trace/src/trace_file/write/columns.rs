@@ -1,13 +1,14 @@
-//! A row group's rows as the bytes of its column chunks: plain Parquet, made faster than a general writer can.
+//! `encode` turns the rows of a row group into the bytes of its column chunks. ARCHITECTURE.md compares it
+//! with the writer of the `parquet` crate.
 //!
 //! | column | pages | why |
 //! |---|---|---|
-//! | op, size, count | a dictionary in order of first appearance, then one page of indices of one byte (of two above 256 values), all in one bit-packed run; a column of one value is one RLE run | a general dictionary hashes each value and packs indices into fewer bits than a byte, where the compressor finds less: here a loop's bytes repeat as they are |
-//! | addr, and the others above 65,535 values | one page of plain values | decoding is a copy; addresses are rarely worth a dictionary |
-//! | arg0, arg1 | one page: levels (null or not), then the plain values that are there | few rows have any |
+//! | op, size, count | a dictionary in order of first appearance, and one page with a bit-packed run of indices of one byte (two bytes above 256 values); a column of one value is one RLE run | a loop repeats whole bytes, which the compressor finds; a general dictionary packs indices into fewer bits, and hashes each value |
+//! | addr, and a column of more than 65,535 different values | one page of plain values | decoding is a copy; addresses are rarely worth a dictionary |
+//! | arg0, arg1 | one page: levels (null or not), then the plain values that are present | few rows have arguments |
 //!
-//! Each page is one zstd frame, of level 3 unless a sample of the addresses says otherwise. The bytes are a function of the
-//! rows alone.
+//! Each page is one zstd frame, of level 3 unless a sample of the addresses says otherwise. The bytes are a
+//! function of the rows alone.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -27,42 +28,43 @@ use zstd::bulk::Compressor;
 use crate::event::EventBatch;
 use crate::trace_file::footer::{self, RowGroup};
 
-/// Chosen by measurement. On 8.4 M rows of mult2.2 (on 3.2 M of a real `sort`) the addresses take 0.47 (0.35) bytes a row,
-/// 9.5 (6.5) ns to compress and 3.3 (2.2) to decompress at level 3; 0.64 (0.42), 9.5 (5.6) and 3.9 (2.2) at level 1;
-/// 0.47 (0.35), 13.5 (7.4) and 3.3 (2.3) at level 4. Split into streams of bytes they take 0.17 (0.36) bytes and
-/// 4.1 (6.6) ns, but joining the streams costs a reader more than it saves.
+/// Chosen by measurement. On 8.4 M rows of mult2.2 (on 3.2 M of a real `sort`) the addresses take 0.47 (0.35)
+/// bytes a row, 9.5 (6.5) ns to compress and 3.3 (2.2) to decompress at level 3; 0.64 (0.42), 9.5 (5.6) and
+/// 3.9 (2.2) at level 1; 0.47 (0.35), 13.5 (7.4) and 3.3 (2.3) at level 4. Split into streams of bytes they
+/// take 0.17 (0.36) bytes and 4.1 (6.6) ns, but joining the streams costs a reader more than it saves.
 const LEVEL: i32 = 3;
 
-/// The level for addresses that hardly repeat, where level 3 finds many short matches that cost more than they save. A
-/// million random addresses in 1 GiB take 4.26 bytes each at level 1 and 35 ns to compress, 4.35 and 87 at level 3; with
-/// a loop's instructions between them 1.94 and 22, 2.56 and 51. Both are quicker to decompress at level 1.
+/// The level for addresses that hardly repeat, where level 3 finds many short matches that cost more than
+/// they save. A million random addresses in 1 GiB take 4.26 bytes each at level 1 and 35 ns to compress, 4.35
+/// and 87 at level 3; with a loop's instructions between them 1.94 and 22, 2.56 and 51. Both are quicker to
+/// decompress at level 1.
 const LEVEL_OF_RANDOM: i32 = 1;
 
-/// Addresses hardly repeat if each takes as many bytes as this, packed at level 3.
+/// Addresses hardly repeat if each takes at least this many bytes, packed at level 3.
 const RANDOM: usize = 2;
 
-/// The sample that tells: so many pieces, evenly spread, of so many bytes each. Together more than 256 KiB, since zstd packs
-/// what is smaller by other parameters of the same level.
+/// The pieces of the sample that decides the level, and the bytes of a piece. The pieces are evenly spread.
+/// Together they have more than 256 KiB, because zstd packs shorter input with other parameters of the level.
 const SAMPLES: usize = 2;
 const SAMPLE: usize = 144 << 10;
 
-/// Values below this find their place in the dictionary by a table, others by hashing.
+/// Values below this limit find their index in a table. Other values are hashed.
 const SMALL: usize = 1 << 12;
-/// No index yet. So a dictionary holds at most 65,535 values.
+/// The mark of a value without an index. A dictionary holds at most 65,535 values.
 const NONE: u16 = u16::MAX;
 
-/// A row group ready to be appended to a file.
+/// `Encoded` is a row group that can be appended to a file.
 #[derive(Debug)]
 pub(super) struct Encoded {
-    /// Its bytes as they will lie in the file.
+    /// The bytes of the row group, as they will lie in the file.
     pub(super) bytes: Bytes,
-    /// Its column chunks, at offsets within these bytes.
+    /// The column chunks, at offsets within these bytes.
     pub(super) columns: Vec<ColumnCloseResult>,
-    /// What the footer says about it.
+    /// The checks of the row group for the footer.
     pub(super) facts: RowGroup,
 }
 
-/// Encodes the rows of one row group, given in pieces.
+/// Encodes the rows of a row group, which are given in pieces.
 pub(super) fn encode(pieces: &[EventBatch], schema: &SchemaDescriptor) -> Result<Encoded> {
     let rows: usize = pieces.iter().map(EventBatch::len).sum();
     let mut chunks = Chunks {
@@ -86,7 +88,7 @@ pub(super) fn encode(pieces: &[EventBatch], schema: &SchemaDescriptor) -> Result
     Ok(Encoded { bytes, columns, facts })
 }
 
-/// The column chunks so far.
+/// `Chunks` holds the column chunks so far.
 struct Chunks {
     out: TrackedWrite<Vec<u8>>,
     zstd: Compressor<'static>,
@@ -95,7 +97,7 @@ struct Chunks {
 }
 
 impl Chunks {
-    /// A column of few different values.
+    /// Adds a column of few different values.
     fn small<T: Copy + Into<u32>>(
         &mut self,
         column: ColumnDescPtr,
@@ -118,7 +120,7 @@ impl Chunks {
         self.chunk(column, Some(dictionary_page), page, Encoding::RLE_DICTIONARY)
     }
 
-    /// The addresses, at the level that suits them.
+    /// Adds the addresses, at the level that suits them.
     fn addresses(&mut self, column: ColumnDescPtr, values: Vec<u8>) -> Result<()> {
         let external = |error: std::io::Error| ParquetError::External(Box::new(error));
         let level = level_of(&mut self.zstd, &values).map_err(external)?;
@@ -127,13 +129,13 @@ impl Chunks {
         self.zstd.set_compression_level(LEVEL).map_err(external)
     }
 
-    /// A column of values as they are.
+    /// Adds a column of plain values.
     fn plain(&mut self, column: ColumnDescPtr, values: Vec<u8>) -> Result<()> {
         let page = self.data_page(&values, Encoding::PLAIN)?;
         self.chunk(column, None, page, Encoding::PLAIN)
     }
 
-    /// A column that has values in some rows only. Returns in how many.
+    /// Adds a column that has values in some rows only. Returns the number of values.
     fn args<'a>(
         &mut self,
         column: ColumnDescPtr,
@@ -178,7 +180,7 @@ impl Chunks {
         Ok(CompressedPage::new(page(packed.into()), body.len()))
     }
 
-    /// Writes a chunk's pages and what the footer says about them.
+    /// Writes the pages of a chunk, and keeps its metadata for the footer.
     fn chunk(
         &mut self,
         column: ColumnDescPtr,
@@ -228,14 +230,14 @@ impl Chunks {
     }
 }
 
-/// Plain values, piece by piece as they lie in memory.
+/// Returns plain values, piece by piece as they lie in memory.
 fn plain<'a>(pieces: impl Iterator<Item = &'a [u8]>, bytes: usize) -> Vec<u8> {
     let mut values = Vec::with_capacity(bytes);
     pieces.for_each(|piece| values.extend_from_slice(piece));
     values
 }
 
-/// The level for a column of addresses.
+/// Returns the level for a column of addresses.
 fn level_of(zstd: &mut Compressor<'_>, values: &[u8]) -> std::io::Result<i32> {
     let sample = sample(values);
     zstd.set_compression_level(LEVEL)?;
@@ -248,7 +250,7 @@ fn level_of(zstd: &mut Compressor<'_>, values: &[u8]) -> std::io::Result<i32> {
     Ok(if random { LEVEL_OF_RANDOM } else { LEVEL })
 }
 
-/// Some of a column's bytes, in whole values of eight: all of them where there are few.
+/// Returns some bytes of a column, in whole values of eight bytes. Of a short column it returns all bytes.
 fn sample(values: &[u8]) -> Cow<'_, [u8]> {
     if values.len() <= SAMPLES * SAMPLE {
         return values.into();
@@ -259,8 +261,9 @@ fn sample(values: &[u8]) -> Cow<'_, [u8]> {
     sample.into()
 }
 
-/// Whether one in sixteen sequences of four addresses was there before, however far back: as where a shuffled list is
-/// walked again and again. Only level 3 looks back that far. One in 64 sequences is looked at, chosen by its hash.
+/// Returns whether one in sixteen sequences of four addresses occurred before, at any distance: as where a
+/// program walks a shuffled list again and again. Only level 3 finds such distant matches. The hash of a
+/// sequence chooses one in 64 sequences for the test.
 fn comes_again(values: &[u8]) -> bool {
     let (mut known, mut seen, mut again) = (HashSet::new(), 0_u32, 0_u32);
     let at = |value: &[u8]| u64::from_le_bytes(value.try_into().expect("eight bytes"));
@@ -276,7 +279,8 @@ fn comes_again(values: &[u8]) -> bool {
     again * 16 >= seen
 }
 
-/// The different values in order of first appearance, and for each row its value's index. `None`: too many.
+/// Returns the different values in order of first appearance, and the index of each row. Returns `None` if
+/// there are too many values.
 fn dictionary<'a, T: Copy + Into<u32> + 'a>(
     pieces: impl Iterator<Item = &'a [T]>,
     rows: usize,
@@ -315,7 +319,8 @@ fn dictionary<'a, T: Copy + Into<u32> + 'a>(
     Some((values, indices))
 }
 
-/// A page of dictionary indices: their width in bits, then runs. Parquet, Encodings: "RLE / bit-packing hybrid".
+/// Returns a page of dictionary indices: their width in bits, then runs. (Parquet, Encodings: "RLE /
+/// bit-packing hybrid".)
 fn packed(indices: &[u16], values: usize) -> Vec<u8> {
     let wide = values > 256;
     let width = 1 + usize::from(wide);
@@ -337,10 +342,11 @@ fn packed(indices: &[u16], values: usize) -> Vec<u8> {
     page
 }
 
-/// Definition levels, 1 where there is a value: length, then repeated runs, or one bit-packed run where those are longer.
+/// `Levels` holds the definition levels of a column: 1 if a row has a value. They are encoded as their
+/// length, then repeated runs, or one bit-packed run if that is shorter.
 #[derive(Default)]
 struct Levels {
-    /// Lengths of the runs, in turn without and with values.
+    /// The lengths of the runs, which are in turn without and with values.
     runs: Vec<u64>,
     present: bool,
 }
@@ -360,7 +366,7 @@ impl Levels {
     fn finish(&self) -> Vec<u8> {
         let rows: u64 = self.runs.iter().sum();
         let mut page = vec![0; 4];
-        // A repeated run of up to 63 takes two bytes, and that is what the many short ones are.
+        // A repeated run of up to 63 rows takes two bytes, and most runs are short.
         if self.runs.len() as u64 * 2 <= rows.div_ceil(8) {
             for (index, &run) in self.runs.iter().enumerate().filter(|&(_, &run)| run > 0) {
                 varint(&mut page, run << 1);
@@ -384,7 +390,7 @@ impl Levels {
     }
 }
 
-/// An unsigned number in groups of 7 bits, the lowest first.
+/// Appends an unsigned number in groups of 7 bits, the lowest group first.
 fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -403,7 +409,7 @@ mod tests {
         (0..ROWS).map(address).flat_map(u64::to_le_bytes).collect()
     }
 
-    /// The level that is chosen; it is the one that makes the column smaller.
+    /// Returns the chosen level, and checks that the other level does not make the column smaller.
     fn chosen(values: &[u8]) -> i32 {
         let mut zstd = Compressor::new(LEVEL).unwrap();
         let level = level_of(&mut zstd, values).unwrap();

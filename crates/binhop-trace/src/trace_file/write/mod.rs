@@ -1,8 +1,9 @@
 //! `TraceWriter` writes a trace file in constant memory. The file appears complete or not at all.
 //!
-//! Events are gathered into row groups of [`ROW_GROUP_ROWS`] rows, whatever batches they come in. The bytes of a row
-//! group are a function of its rows (`columns.rs`), so the same events make the same bytes on any number of threads
-//! (`pool.rs`). The file grows under a temporary name and takes the place of its target when it is finished.
+//! Events are gathered into row groups of [`ROW_GROUP_ROWS`] rows, whatever batches they come in. The bytes
+//! of a row group are a function of its rows (`columns.rs`), so the same events make the same bytes on any
+//! number of threads (`pool.rs`). The file grows under a temporary name and takes the place of its target
+//! when it is finished.
 
 mod columns;
 mod pool;
@@ -33,7 +34,8 @@ use salvage::Whole;
 /// The rows in each row group but the last.
 pub(crate) const ROW_GROUP_ROWS: usize = 1 << 20;
 
-/// Batches of fewer rows are copied together, because handing on a batch costs as much as copying some hundred rows.
+/// Batches of fewer rows are copied together, because handing on a batch costs as much as copying some
+/// hundred rows.
 const SMALL_BATCH: usize = 1 << 10;
 
 /// `Written` describes a finished file.
@@ -47,7 +49,8 @@ pub struct Written {
     pub bytes: u64,
 }
 
-/// `TraceWriter` writes a trace file. A writer that is dropped before [`TraceWriter::finish`] leaves nothing behind.
+/// `TraceWriter` writes a trace file. A writer that is dropped before [`TraceWriter::finish`] leaves nothing
+/// behind.
 pub struct TraceWriter {
     // Field order: the file is closed before it is removed.
     file: SerializedFileWriter<File>,
@@ -64,7 +67,8 @@ pub struct TraceWriter {
     row_group_rows: usize,
     totals: Totals,
     content: ContentHash,
-    /// The totals and the content hash at the end of each row group that the encoders have and the file has not.
+    /// The totals and the content hash at the end of each row group that the encoders have and the file has
+    /// not.
     ends: VecDeque<(Totals, u64)>,
     /// The row groups in the file.
     whole: Vec<Whole>,
@@ -73,9 +77,9 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Starts a file that will stand at `path`. Once finished, it replaces a file that is there. Row groups are encoded
-    /// on `threads` threads (at least 1), including the caller's. Memory holds about 20 MB of rows for each thread, and
-    /// as much twice more.
+    /// Starts a file that will stand at `path`. Once finished, it replaces a file that is there. Row groups
+    /// are encoded on `threads` threads (at least 1), including the caller's. Memory holds about 20 MB of
+    /// rows for each thread, and as much twice more.
     ///
     /// # Errors
     /// The directory does not exist or cannot be written, or `path` exists and is no regular file.
@@ -83,8 +87,8 @@ impl TraceWriter {
         Self::with_row_groups(path, meta, threads, ROW_GROUP_ROWS)
     }
 
-    /// Starts a file as [`TraceWriter::create`] does, with row groups of `rows` rows (1 or more): for tests and
-    /// experiments.
+    /// Starts a file as [`TraceWriter::create`] does, with row groups of `rows` rows (1 or more): for tests
+    /// and experiments.
     ///
     /// # Errors
     /// As [`TraceWriter::create`].
@@ -116,8 +120,8 @@ impl TraceWriter {
     /// Appends events.
     ///
     /// # Errors
-    /// An operation code has no meaning, or a reference is too large: the error names the file and the row. The disk
-    /// is full, which may show some row groups later.
+    /// An operation code has no meaning, or a reference is too large: the error names the file and the row.
+    /// The disk is full, which may show some row groups later.
     pub fn push(&mut self, batch: &EventBatch) -> Result<()> {
         check_rows(batch, self.totals.rows(), &self.temporary.place())?;
         self.push_checked(batch)
@@ -211,7 +215,8 @@ impl TraceWriter {
         }
     }
 
-    /// Appends encoded row groups in order: all row groups if `all` is set, else those that must not wait longer.
+    /// Appends encoded row groups in order: all row groups if `all` is set, else those that must not wait
+    /// longer.
     fn append(&mut self, all: bool) -> Result<()> {
         while let Some(encoded) = self.encoders.take(all) {
             let (totals, content) = self.ends.pop_front().expect("each row group given has an end");
@@ -251,7 +256,8 @@ fn said(error: &ParquetError) -> String {
 /// copy, and nothing is left behind.
 ///
 /// # Errors
-/// The source, the writer or `progress` fails. The error of a row that the writer refuses names the source and the row.
+/// The source, the writer or `progress` fails. The error of a row that the writer refuses names the source
+/// and the row.
 pub fn copy(
     source: &mut dyn Source,
     path: &Path,

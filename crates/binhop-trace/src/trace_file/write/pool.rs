@@ -1,7 +1,7 @@
 //! `Encoders` encodes row groups on several threads and returns them in the order in which they were given.
 //!
-//! With T threads, T − 1 workers are started. The thread that writes encodes a row group itself while too many row
-//! groups are waiting. Memory is bounded by [`Encoders::in_flight`] row groups.
+//! With T threads, T − 1 workers are started. The thread that writes encodes a row group itself while too
+//! many row groups are waiting. Memory is bounded by [`Encoders::in_flight`] row groups.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

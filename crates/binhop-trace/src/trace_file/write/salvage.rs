@@ -1,7 +1,7 @@
 //! A trace whose disk is full keeps its complete row groups, with a footer of their own.
 //!
-//! To record a trace again costs a run of the program, so a recording keeps the rows that fit. The bytes of the file
-//! are those that the same rows would have made without the failure.
+//! To record a trace again costs a run of the program, so a recording keeps the rows that fit. The bytes of
+//! the file are those that the same rows would have made without the failure.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -41,8 +41,8 @@ pub(super) struct Whole {
 }
 
 impl TraceWriter {
-    /// Completes the file as [`TraceWriter::finish`] does. If a push failed, or the disk is full now, the file ends with
-    /// the last row group that fits together with a footer.
+    /// Completes the file as [`TraceWriter::finish`] does. If a push failed, or the disk is full now, the
+    /// file ends with the last row group that fits together with a footer.
     ///
     /// # Errors
     /// No row group fits, or the target cannot be replaced. Then nothing is left behind.

@@ -1,4 +1,4 @@
-//! Directories: which files, in which order, and what is no trace.
+//! Directories: their files, the order of the files, and directories without a trace.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn refused(path: &Path) -> String {
     import(path).err().expect("it is refused").to_string()
 }
 
-/// Two threads that take turns: 7 at 10 and 30, 8 at 20 and 30.
+/// Returns two threads that run in turn: 7 at times 10 and 30, 8 at times 20 and 30.
 fn two_threads() -> [File; 2] {
     let seven = File::of(7, 7)
         .time(10)
@@ -47,7 +47,7 @@ fn in_turns() -> Vec<Row> {
 }
 
 #[test]
-fn threads_take_turns_by_their_times() {
+fn threads_run_in_order_of_time() {
     let [seven, eight] = two_threads();
     let path = directory("turns").join("drmemtrace.my.app.7.0001.dir");
     fs::create_dir_all(path.join("trace")).unwrap();
@@ -64,13 +64,13 @@ fn threads_take_turns_by_their_times() {
         assert_eq!(it.rows, in_turns());
         let process = &it.meta.processes[&0];
         assert_eq!((process.pid, process.command.as_deref()), (Some(7), Some("my.app")));
-        assert!(it.notes.contains(&"1 files that are no part of the trace: passed over".to_string()));
+        assert!(it.notes.contains(&"1 files that are no part of the trace: skipped".to_string()));
         assert!(it.notes.last().unwrap().contains("v2p.textproto says where pages lay"), "{:?}", it.notes);
     }
 }
 
 #[test]
-fn several_processes_in_one_directory() {
+fn a_directory_of_several_processes_is_read() {
     let path = directory("processes");
     for (file, number) in two_threads().into_iter().zip([7, 8]) {
         let inner = path.join(format!("drmemtrace.p{number}.{number}.1.dir/trace"));
@@ -101,7 +101,7 @@ fn several_processes_in_one_directory() {
 }
 
 #[test]
-fn more_files_than_are_kept_open() {
+fn more_files_than_may_stay_open_are_read() {
     let path = directory("many");
     let mut files = Vec::new();
     for number in 0..150_u64 {
@@ -159,7 +159,7 @@ fn a_directory_without_a_trace_is_refused() {
     for named in [path.clone(), path.join("raw")] {
         let problem = refused(&named);
         assert!(
-            problem.contains("drraw2trace -indir DIR") && problem.contains("only the program's own binaries"),
+            problem.contains("drraw2trace -indir DIR") && problem.contains("only the program's binaries"),
             "{problem}"
         );
     }
@@ -172,7 +172,7 @@ fn a_directory_with_a_broken_file_is_refused_by_its_name() {
     fs::write(path.join("a.trace"), seven.bytes()).unwrap();
     fs::write(path.join("b.trace"), &eight.bytes()[..60]).unwrap();
     let problem = refused(&path);
-    assert!(problem.contains("b.trace: record 5") && problem.contains("ends in the middle"), "{problem}");
+    assert!(problem.contains("b.trace: record 5") && problem.contains("is cut short"), "{problem}");
     fs::write(path.join("b.trace"), "").unwrap();
     assert!(refused(&path).contains("b.trace: 0 bytes"));
     fs::write(path.join("b.trace"), "no trace at all").unwrap();

@@ -1,4 +1,4 @@
-//! drmemtrace: its records, its files, its directories; against a reader that does one record after the other.
+//! drmemtrace: records, files and directories, compared with a slow reader.
 
 mod directory;
 mod oracle;
@@ -45,7 +45,7 @@ fn references_are_rows_and_fetches_join() {
 }
 
 #[test]
-fn metadata_says_who_and_how() {
+fn the_metadata_name_process_and_recorder() {
     let it = import_bytes("drmemtrace", File::of(7, 5).instr(0x1000, 3).end(7).bytes()).unwrap();
     assert_eq!(it.meta.recorder.as_deref(), Some("drmemtrace (DynamoRIO), format version 7"));
     assert_eq!((it.meta.page_size, it.meta.sizes.as_deref()), (Some(4096), Some("exact")));
@@ -55,7 +55,7 @@ fn metadata_says_who_and_how() {
 }
 
 #[test]
-fn what_makes_no_row_is_counted() {
+fn records_without_a_row_are_counted() {
     let file = File::of(7, 7).instr(0x1000, 3).record(29, 3, 0x1000).read(0x10, 4).record(32, 64, 0x40);
     let file = file.record(2, 64, 0x40).record(27, 64, 0).record(18, 0, 0).record(19, 0, 9).record(20, 64, 5);
     let file = file.mark(m::KERNEL_EVENT, 5).record(10, 0, 0x77).mark(m::CORE_IDLE, 0).mark(99, 0).end(7);
@@ -75,7 +75,7 @@ fn what_makes_no_row_is_counted() {
 }
 
 #[test]
-fn bundles_and_string_rounds_of_online_traces() {
+fn bundles_and_string_rounds_of_online_traces_are_read() {
     let lengths = u64::from_le_bytes([2, 3, 4, 0, 0, 0, 0, 0]);
     let file = File::of(7, 7).instr(0x1000, 5).record(17, 3, lengths).record(30, 2, 0x100e).read(1, 1);
     let file = file.record(30, 2, 0x100e).read(2, 1).end(7);
@@ -97,7 +97,7 @@ fn threads_in_one_file_switch_with_a_cause() {
         File::of(7, 70).instr(0x1000, 3).mark(m::SYSCALL, 202).mark(m::MAYBE_BLOCKING, 0).thread(8, 70);
     let file =
         file.cpu(3).instr(0x2000, 1).thread(7, 70).cpu(1 << 12 | 2).instr(0x3000, 1).exit(7).thread(8, 70);
-    // Another process, and a thread that was met before: its process is known.
+    // Another process runs, then an earlier thread, whose process is known.
     let file = file.instr(0x4000, 1).thread(9, 90).instr(0x5000, 1).record(22, 0, 8).instr(0x6000, 1).end(8);
     let switch = |asid, tid, cpu, cause, call| (Op::Switch, asid, tid, cpu, Some(cause), call);
     assert_eq!(
@@ -123,7 +123,7 @@ fn threads_in_one_file_switch_with_a_cause() {
 }
 
 #[test]
-fn a_thread_of_which_nothing_follows_makes_no_switch() {
+fn a_thread_without_further_references_makes_no_switch() {
     let file =
         File::of(7, 7).instr(0x1000, 3).mark(m::SYSCALL, 1).thread(8, 7).thread(7, 7).instr(0x1003, 1).end(7);
     assert_eq!(
@@ -185,7 +185,7 @@ fn the_kernels_references_are_marked() {
 fn chunks_repeat_time_and_processor() {
     let file =
         File::of(7, 7).time(10).cpu(4).instr(0x1000, 3).mark(m::CHUNK_FOOTER, 0).mark(m::RECORD_ORDINAL, 9);
-    // Were it believed, the time would run backward.
+    // If the repeated time were used, time would run backward.
     let file = file.time(5).cpu(9).instr(0x1003, 3).thread(8, 7).instr(1, 1).end(8);
     assert_eq!(
         rows(&file),
@@ -237,7 +237,7 @@ fn a_placement_is_written_and_read_back() {
 }
 
 #[test]
-fn warnings_of_the_file_type_and_the_version() {
+fn the_file_type_and_the_version_give_warnings() {
     let file = |kind| File::of(7, 7).mark(m::FILETYPE, kind).mark(m::VERSION, 8).instr(1, 1).end(7);
     let all = notes(&file(0x100 | 0x4 | 0x2000)).join("\n");
     for part in [
@@ -252,7 +252,7 @@ fn warnings_of_the_file_type_and_the_version() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn wrong_records_are_named() {
     let unknown = refused(File::of(7, 7).instr(1, 1).record(50, 2, 0xab).end(7).bytes());
     assert!(
         unknown.starts_with(
@@ -290,9 +290,9 @@ fn a_file_cut_anywhere_is_refused() {
     let whole = file.bytes();
     for length in 1..whole.len() {
         let problem = refused(whole[..length].to_vec());
-        assert!(problem.contains("ends in the middle") || length < 12, "{length}: {problem}");
+        assert!(problem.contains("is cut short") || length < 12, "{length}: {problem}");
     }
-    // A processor's file is written by the scheduler, which may leave the footer out: that is said.
+    // The scheduler writes the file of a processor, and may omit the footer. A note reports it.
     let core = File::of(7, 7).mark(m::FILETYPE, 0x1_0000).instr(1, 1);
     assert!(notes(&core).contains(&"1 files without a footer: each may have been cut short".to_string()));
 }
@@ -318,7 +318,7 @@ fn the_samples_are_read_whole() {
 }
 
 #[test]
-fn how_the_bytes_arrive_does_not_show() {
+fn the_arrival_of_the_bytes_does_not_matter() {
     let mut file = File::of(7, 7);
     for n in 0..40_000_u64 {
         file = file.instr(0x1000 + n % 1000 * 5, 3 + (n % 2) as u16);

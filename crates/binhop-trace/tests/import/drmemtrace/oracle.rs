@@ -1,4 +1,4 @@
-//! The same format, read the slow way: everything in memory, one record after the other, sorted by time.
+//! The slow reader of drmemtrace: it holds everything in memory, and sorts the pieces by time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use super::super::{Row, drain};
 use super::write::{File, directory, m};
 use binhop_trace::{Op, import};
 
-/// Rows in which fetches that follow each other without a gap are one.
+/// Returns the rows with adjacent fetches joined.
 pub(super) fn joined(rows: &[Row]) -> Vec<Row> {
     let mut joined: Vec<Row> = Vec::new();
     for row in rows {
@@ -26,13 +26,13 @@ pub(super) fn joined(rows: &[Row]) -> Vec<Row> {
     joined
 }
 
-/// A piece of a file between two timestamps.
+/// `Piece` is a piece of a file between two timestamps.
 type Piece = (u64, usize, Vec<(u16, u16, u64)>);
 
 fn pieces(files: &[File]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     for (number, file) in files.iter().enumerate() {
-        // What stands before the first time belongs to it.
+        // Records before the first timestamp belong to it.
         let times: Vec<u64> = file
             .0
             .iter()
@@ -62,7 +62,7 @@ struct State {
     kernel: Option<u32>,
 }
 
-/// The rows of files of which each is one thread of one process.
+/// Returns the rows of files that are a thread of one process each.
 pub(super) fn read(files: &[File]) -> Vec<Row> {
     let (mut rows, mut states, mut asids): (Vec<Row>, Vec<State>, BTreeMap<u64, u32>) = Default::default();
     states.resize(files.len(), State::default());
@@ -90,7 +90,7 @@ pub(super) fn read(files: &[File]) -> Vec<Row> {
                     }
                     running = Some(state.tid);
                 }
-                // The kernel's part of a call is still the call.
+                // References of the kernel belong to the call.
                 if switches || state.kernel.is_none() || why.0 == 3 {
                     why = (2, None);
                 }
@@ -130,7 +130,7 @@ pub(super) fn read(files: &[File]) -> Vec<Row> {
     joined(&rows)
 }
 
-/// What a thread does next.
+/// `Step` is the next action of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Fetch(u64, u16),
@@ -180,7 +180,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn the_rows_are_the_oracles(threads in proptest::collection::vec((0..30_u64, proptest::collection::vec(step(), 0..60)), 1..6)) {
+    fn the_rows_agree_with_the_oracle(threads in proptest::collection::vec((0..30_u64, proptest::collection::vec(step(), 0..60)), 1..6)) {
         let files: Vec<File> = threads.into_iter().enumerate().map(|(n, (start, steps))| file(20 + n as u64, start, steps)).collect();
         let path = directory("oracle");
         for (number, file) in files.iter().enumerate() {

@@ -26,12 +26,12 @@ pub(super) mod m {
     pub(crate) const CONTEXT_SWITCH_END: u16 = 35;
 }
 
-/// Records of one file: type, size, address.
+/// `File` holds the records of a file: type, size, address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct File(pub(super) Vec<(u16, u16, u64)>);
 
 impl File {
-    /// The head that raw2trace writes, for one thread.
+    /// Makes a file with the head that raw2trace writes for a thread.
     pub(super) fn of(tid: u64, pid: u64) -> Self {
         let file =
             Self::default().record(25, 0, 7).mark(m::VERSION, 7).mark(m::FILETYPE, 0x640).thread(tid, pid);
@@ -94,7 +94,7 @@ impl File {
     }
 }
 
-/// An empty directory for one test.
+/// Makes an empty directory for one test.
 pub(super) fn directory(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("drmemtrace-{name}"));
     let _ = std::fs::remove_dir_all(&path);
