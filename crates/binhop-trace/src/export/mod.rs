@@ -7,9 +7,6 @@
 //! behind the caches of a machine: the accesses that reach memory, in order, under one placement
 //! (`binhop_sim::memory_stream`).
 
-mod champsim;
-mod din;
-mod memory;
 mod output;
 mod records;
 
@@ -50,9 +47,21 @@ pub enum Writes {
     Physical(fn(&MemoryAccess, &mut Vec<u8>)),
 }
 
-/// Every exporter.
-pub const EXPORTERS: &[Exporter] =
-    &[din::DIN, din::XDIN, champsim::CHAMPSIM, memory::RAMULATOR2, memory::DRAMSIM3];
+macro_rules! exporters {
+    ($($module:ident: $($exporter:ident),+;)*) => {
+        $(mod $module;)*
+
+        /// Every exporter.
+        pub const EXPORTERS: &[Exporter] = &[$($($module::$exporter,)+)*];
+    };
+}
+
+// A line names the file of a format, and its entry or entries.
+exporters! {
+    din: DIN, XDIN;
+    champsim: CHAMPSIM;
+    memory: RAMULATOR2, DRAMSIM3;
+}
 
 /// `Virtual` turns events into records.
 pub trait Virtual: Send {

@@ -5,15 +5,9 @@
 //!
 //! An importer is a [`Source`]: it streams in constant memory, into a simulation or into a file.
 
-mod champsim;
-mod din;
-mod drmemtrace;
 mod fields;
-mod lackey;
 mod lines;
 pub mod rows;
-mod text;
-mod xdin;
 
 use binhop_base::{Problem, Result};
 
@@ -70,16 +64,24 @@ pub struct Format {
     pub directory: Option<fn(&Path) -> OpenedTrace>,
 }
 
-/// Every format.
-pub const FORMATS: &[Format] = &[
-    din::FORMAT,
-    xdin::FORMAT,
-    lackey::FORMAT,
-    text::FORMAT,
-    drmemtrace::FORMAT,
-    champsim::FORMAT,
-    champsim::CLOUDSUITE,
-];
+macro_rules! formats {
+    ($($module:ident: $($format:ident),+;)*) => {
+        $(mod $module;)*
+
+        /// Every format.
+        pub const FORMATS: &[Format] = &[$($($module::$format,)+)*];
+    };
+}
+
+// A line names the file of a format, and its entry or entries.
+formats! {
+    din: FORMAT;
+    xdin: FORMAT;
+    lackey: FORMAT;
+    text: FORMAT;
+    drmemtrace: FORMAT;
+    champsim: FORMAT, CLOUDSUITE;
+}
 
 /// Returns the format of this name.
 ///
