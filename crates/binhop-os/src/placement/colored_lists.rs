@@ -1,7 +1,7 @@
 //! `colored-lists` divides memory by color. Each color has a free list and replacement of its own (LF91 §2).
 //!
-//! A frame's color is its number mod colors. A page's color is its virtual page number mod colors; with
-//! `pid-hash` the page number is combined with a hash of the address space's number by exclusive or before. A
+//! A frame's color is its number mod colors. A page's color is its virtual page number mod colors. With
+//! `pid-hash` the page number is first combined with a hash of the address space's number by exclusive or. A
 //! page gets a frame of its color. As long as the color has frames that were never used, the page gets one of
 //! these in random order. Otherwise the page of the color that was referenced longest ago is evicted, even if
 //! other colors have free frames.

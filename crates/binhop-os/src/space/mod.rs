@@ -97,8 +97,8 @@ struct Space {
     areas: Root,
     /// The extents behind its pages, in `Spaces::extents`.
     extents: Root,
-    /// The virtual page that was touched first most recently in the present life. Each page names the page
-    /// before.
+    /// The number of the `TouchedPage` that the present life added last. Each names the `TouchedPage` that was
+    /// added before it.
     last_touched: u32,
     /// The segment of its private pages. It is made with the first private page.
     private: Option<SegmentId>,
@@ -126,7 +126,7 @@ struct TouchedPage {
     page: PageId,
     /// The mapping that was made here last. Older mappings are in `Spaces::others`.
     newest: MappingId,
-    /// The page that the address space touched first before this page, in its present life.
+    /// The number of the `TouchedPage` that the same life of the address space added before this one.
     before: u32,
     write_free: bool,
     outside: bool,
