@@ -34,12 +34,12 @@ SCALES = {
     "quick": "1 G references a workload: figures are those of a prefix",
     "paper": "3 G instructions a workload (kh90), the paper's own 1.2 to 1.5 G references (lf91)",
 }
-"""How much is simulated."""
+"""The scales, and how much each of them simulates."""
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper that can be reproduced: its key, its title, the module that does it."""
+    """`Paper` is a paper that can be reproduced: its key, its title, and the module that reproduces it."""
 
     key: str
     title: str

@@ -28,16 +28,16 @@ FILE = "claims.json"
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim and its verdict.
+    """`Claim` is one claim of a paper, with its verdict.
 
     Attributes:
-        id: Its name in the specification: K1, L1, …
-        statement: What the paper says.
-        measured: What was found: a number, or a few with their names.
-        interval: The interval of what decides: (low, high) of a number, or of several with their names;
-            None where what decides is exact.
+        id: The name of the claim: K1, L1, …
+        statement: The paper's statement.
+        measured: The measurement: a number, or a few with their names.
+        interval: The interval of the deciding number: (low, high), or several with their names; None if the
+            number is exact.
         verdict: "undecided" means that the interval is too wide or the prefix too short; `how` says which.
-        how: The rule that gave the verdict, and what it gave here.
+        how: The rule of the verdict, and the value of each of its conditions.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Claim:
         assert self.how, f"{self.id}: a verdict without its rule"
 
     def undecided(self, reason: str) -> Claim:
-        """The same claim with no verdict, and why."""
+        """Returns the same claim without a verdict, and the reason."""
         return Claim(
             self.id, self.statement, self.measured, self.interval, "undecided", f"{self.how} {reason}"
         )
@@ -103,7 +103,7 @@ def fill(
 
 
 def as_json(claims: Iterable[Claim]) -> str:
-    """The list as claims.json holds it."""
+    """Returns the claims as claims.json holds them."""
     return json.dumps([_plain(asdict(claim)) for claim in claims], indent=2, allow_nan=False) + "\n"
 
 
@@ -115,13 +115,13 @@ def write(claims: Iterable[Claim], directory: Path) -> Path:
 
 
 def read(directory: Path) -> list[Claim]:
-    """The claims of a directory."""
+    """Returns the claims of a directory."""
     rows: list[dict[str, Any]] = json.loads((directory / FILE).read_text(encoding="utf-8"))
     return [Claim(**{**row, "interval": _pair(row["interval"])}) for row in rows]
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold: what is undefined is null."""
+    """Returns a value that JSON can hold: an undefined number is null."""
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):

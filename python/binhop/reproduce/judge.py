@@ -1,4 +1,4 @@
-"""How claims are judged: means with intervals, conditions that are true, false or open, and the verdict.
+"""Judges claims by means with intervals, and by conditions that are true, false or open.
 
 A condition is true or false where its interval says so, and open where it does not. A claim holds if all of
 its conditions are true, fails if one is false, and is undecided otherwise. Placements (seeds) are the
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measure:
-    """A mean over samples and Student's interval around it."""
+    """`Measure` is a mean over samples, with Student's interval around it."""
 
     mean: float
     low: float
@@ -32,21 +32,21 @@ class Measure:
 
     @property
     def half(self) -> float:
-        """Half the interval's width."""
+        """Half the width of the interval."""
         return (self.high - self.low) / 2
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Both ends."""
+        """The two ends of the interval."""
         return (self.low, self.high)
 
     def text(self, digits: int = 3) -> str:
-        """Mean and interval, as prose has them."""
+        """Returns mean and interval as prose writes them."""
         return f"{self.mean:.{digits}f} ({self.low:.{digits}f} to {self.high:.{digits}f})"
 
 
 def measure(samples: ArrayLike, confidence: float) -> Measure:
-    """The mean of samples and its interval.
+    """Returns the mean of samples and its interval.
 
     >>> measure([1.0, 2.0, 3.0, 4.0], 0.9).text()  # t = 2.3534 on 3 degrees of freedom: KH90's
     '2.500 (0.981 to 4.019)'
@@ -78,7 +78,7 @@ def ratios(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a claim rests on: its words, and whether it is true, false or open (None)."""
+    """`Condition` is a condition of a claim: its words, and whether it is true, false or open (None)."""
 
     text: str
     truth: bool | None
@@ -88,19 +88,19 @@ class Condition:
 
 
 def positive(text: str, value: Measure, digits: int = 4) -> Condition:
-    """Whether a mean is above zero."""
+    """Returns the condition that a mean is above zero."""
     truth = True if value.low > 0 else False if value.high < 0 else None
     return Condition(f"{text} ({value.text(digits)})", truth)
 
 
 def less(text: str, small: ArrayLike, large: ArrayLike, confidence: float) -> Condition:
-    """Whether one mean is below another: by the interval of the difference, placement by placement."""
+    """Returns the condition that a mean is below another, by the differences placement by placement."""
     difference = measure(np.asarray(large, np.float64) - np.asarray(small, np.float64), confidence)
     return positive(text, difference)
 
 
 def within(text: str, value: Measure, low: float, high: float, digits: int = 3) -> Condition:
-    """Whether a mean lies between two bounds."""
+    """Returns the condition that a mean lies between two bounds."""
     inside = low <= value.low and value.high <= high
     outside = value.high < low or value.low > high
     truth = True if inside else False if outside else None
@@ -108,19 +108,19 @@ def within(text: str, value: Measure, low: float, high: float, digits: int = 3) 
 
 
 def like(text: str, one: Measure, other: Measure, share: float = 0.02) -> Condition:
-    """Whether two means are within a share of each other, or their intervals overlap."""
+    """Returns the condition that two means are within a share of each other, or their intervals overlap."""
     near = abs(one.mean - other.mean) <= share * min(one.mean, other.mean)
     overlap = one.low <= other.high and other.low <= one.high
     return Condition(f"{text} ({one.text()} and {other.text()})", near or overlap)
 
 
 def counted(text: str, count: int, of: int, least: int) -> Condition:
-    """Whether so many of a number of cells are what they should be."""
+    """Returns the condition that enough of a number of cells are as they should be."""
     return Condition(f"{text} in {count} of {of}, at least {least}", count >= least)
 
 
 def verdict(conditions: Iterable[Condition]) -> Verdict:
-    """All true: holds; one false: fails; else undecided."""
+    """Returns "holds" if all conditions are true, "fails" if one is false, and else "undecided"."""
     truths = [condition.truth for condition in conditions]
     if False in truths:
         return "fails"
@@ -128,5 +128,5 @@ def verdict(conditions: Iterable[Condition]) -> Verdict:
 
 
 def told(rule: str, conditions: Iterable[Condition]) -> str:
-    """The rule, and what each condition came to."""
+    """Returns the rule with the value of each condition."""
     return f"{rule} {'; '.join(str(condition) for condition in conditions)}."

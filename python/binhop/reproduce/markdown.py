@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """A Markdown table; all but the first `left` columns are numbers."""
+    """Returns a Markdown table, in which all but the first `left` columns are numbers."""
     rule = ["---"] * left + ["---:"] * (len(header) - left)
     lines = [header, rule, *rows]
     return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in lines) + "\n"
@@ -30,18 +30,18 @@ def cell(text: str) -> str:
 
 
 def claims_table(claims: Iterable[Claim]) -> str:
-    """Every claim, what was measured, and the verdict."""
+    """Returns a table of every claim, its measurement, and its verdict."""
     rows = [[claim.id, claim.statement, measured(claim), f"**{claim.verdict}**"] for claim in claims]
     return grid(["", "claim", "measured", "verdict"], rows, left=4)
 
 
 def judged(claims: Iterable[Claim]) -> str:
-    """The rule of every claim, and what it came to."""
+    """Returns the rule of every claim, with the value of each condition."""
     return "\n".join(f"**{claim.id}** {claim.how}\n" for claim in claims)
 
 
 def measured(claim: Claim) -> str:
-    """What was measured, in a table's cell.
+    """Returns a measurement as the text of a table's cell.
 
     >>> from binhop.reproduce.claims import Claim
     >>> measured(Claim("K1", "", {"cells": 26, "worst": 0.03412, "none": None}, None, "holds", "rule"))

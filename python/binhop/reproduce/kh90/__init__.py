@@ -1,8 +1,9 @@
-"""KH90: Kessler and Hill, Miss Reduction in Large, Real-Indexed Caches, 1990.
+"""Reproduces KH90 (Kessler and Hill, Miss Reduction in Large, Real-Indexed Caches, 1990).
 
-`study.toml` says what is simulated, `expected.csv` what the paper gives. `rates` and `spaces` judge the
-claims (see `binhop.reproduce.judge` for how), `tables` and `figures` make what their names say, `today` asks
-the same of present-day machines, and `page` puts it all together: everything from a run's tables alone.
+`study.toml` describes the simulation, and `expected.csv` holds the paper's figures. `rates`, `spaces`,
+`trend` and `worth` judge the claims by the rules of `binhop.reproduce.judge`. `tables` and `figures` make
+tables and figures, `today` asks the same of present-day machines, and `page` writes the page. All of them
+read only the tables of a run.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _judge(directory: Path) -> list[Claim]:
 def report(directory: Path) -> list[Path]:
     """Makes page, tables, claims and figures anew from the tables of a run.
 
-    The Monte Carlo of the model (model.csv, Figures 3 and 4, K1) is no table of the run: it depends on no
+    The Monte Carlo of the model (model.csv, Figures 3 and 4, K1) is no table of the run. It depends on no
     trace and no machine, its seeds are fixed, and it takes less than a second, so it is drawn here.
     """
     return _report(directory, _judge(directory))
@@ -80,6 +81,6 @@ def _report(directory: Path, judged: list[Claim]) -> list[Path]:
 
 
 def _model() -> str:
-    """The model's points beside the Monte Carlo's."""
+    """Returns the model's points beside those of the Monte Carlo, as CSV."""
     table: pl.DataFrame = spaces.drawn()
     return table.write_csv(float_precision=6)

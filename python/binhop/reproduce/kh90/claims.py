@@ -1,4 +1,4 @@
-"""Every claim of KH90, judged, and how much of the study a verdict needs."""
+"""Judges every claim of KH90, and decides how much of the study a verdict needs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from binhop.reproduce.kh90.data import Kh90Data
 
 MODEL = ("K1", "K2")
-"""Claims about the model alone: no prefix is too short for them."""
+"""The claims about the model alone, for which no prefix is too short."""
 CONFLICTS = ("K3", "K4", "K15")
-"""Claims about the pages that lie in memory at a moment."""
+"""The claims about the pages that lie in memory at a moment."""
 WHOLE = 3_000_000_000
 """The instructions of a workload at paper scale: as many as the paper's shortest trace has (§4.1.1)."""
 PART = 0.5
@@ -25,14 +25,14 @@ is cold there; enough processes must have been, and of them each rule asks its o
 
 
 def judge(data: Kh90Data) -> list[Claim]:
-    """K1 to K15, in order; undecided where the run is too short."""
+    """Returns the claims K1 to K15, judged; undecided where the run is too short."""
     claims = [rule(data) for rule in (*spaces.ALL, *trend.ALL, *rates.ALL, *worth.ALL)]
     run, workload = min((count, name) for name, count in data.instructions.items())
     return sorted((_long_enough(one, run, workload) for one in claims), key=lambda one: int(one.id[1:]))
 
 
 def _long_enough(claim: Claim, run: int, workload: str) -> Claim:
-    """The claim, undecided if the shortest run of a workload is too short for it."""
+    """Returns the claim, which is undecided if the shortest run of a workload is too short for it."""
     least = 0 if claim.id in MODEL else SOME if claim.id in CONFLICTS else PART
     if run >= least * WHOLE:
         return claim

@@ -1,4 +1,4 @@
-"""What the study measured, as claims, tables and figures ask for it."""
+"""Reads the study's measurements and the paper's figures for claims, tables and figures."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ HEURISTICS = (
     *("bin-hopping", "sequential", "hierarchical"),
 )
 LARGE, SMALL = "4MiB", "256KiB"
-"""Tables 3's pools."""
+"""The pools of Table 3."""
 SAMPLES = 4
-"""The paper's n. Tables are made of the first n placements, claims of all placements."""
+"""The paper's number of placements. Tables show the first so many placements, claims use all."""
 HERE = Path(__file__).parent
 
 _RATES = ("careful", "heuristics", "pools")
@@ -41,18 +41,18 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Kh90Data:
-    """The tables of a run of the study."""
+    """`Kh90Data` holds the tables of a run of the study."""
 
     result: StudyResult
 
     @classmethod
     def read(cls, directory: Path) -> Kh90Data:
-        """From the Parquet of a directory."""
+        """Reads the tables from the Parquet of a directory."""
         return cls(StudyResult.read(directory))
 
     @property
     def scale(self) -> str:
-        """How much was simulated."""
+        """The scale of the run."""
         return str(self.result.provenance["scale"])
 
     @property
@@ -61,7 +61,7 @@ class Kh90Data:
         return float(self.result.provenance["confidence"])
 
     def frame(self, table: str, part: str) -> pl.DataFrame:
-        """A part's rows, its parameters under short names."""
+        """Returns the rows of a part, with short names for its parameters."""
         frame: pl.DataFrame = getattr(self.result, table)
         rows = frame.filter(part=part)
         if "phase" in rows.columns:
@@ -70,7 +70,7 @@ class Kh90Data:
 
     @cached_property
     def _rates(self) -> dict[tuple[str, str, str, str, str], NDArray[np.float64]]:
-        """Misses per 1000 instructions of each cell, by placement."""
+        """Returns the misses per 1000 instructions of each cell, by placement."""
         found: dict[tuple[str, str, str, str, str], NDArray[np.float64]] = {}
         for part in _RATES:
             rows = _complete(self.frame("results", part).filter(metric="l2.mpi"))
@@ -85,7 +85,7 @@ class Kh90Data:
     def samples(
         self, workload: str, heuristic: str, size: str, ways: int, pool: str = LARGE
     ) -> NDArray[np.float64]:
-        """Misses of level 2 per 1000 instructions, one number for each placement there is."""
+        """Returns the misses of level 2 per 1000 instructions, one number for each placement."""
         return self._rates[workload, heuristic, size, str(ways), pool]
 
     def table(
@@ -95,11 +95,11 @@ class Kh90Data:
         return self.samples(workload, heuristic, size, ways, pool)[:SAMPLES]
 
     def measure(self, workload: str, heuristic: str, size: str, ways: int, pool: str = LARGE) -> Measure:
-        """Mean and interval over all placements there are."""
+        """Returns mean and interval over all placements."""
         return measure(self.samples(workload, heuristic, size, ways, pool), self.confidence)
 
     def processes(self, part: str) -> pl.DataFrame:
-        """One row for each process and placement of a part: pages, shared pages, conflicts, misses.
+        """Returns a row for each process and placement of a part: pages, shared pages, conflicts, misses.
 
         Columns: heuristic, sharing or null, seed, asid, pages (U), shared, conflicts (C),
         least (C_min), excess (C − C_min), mpi (misses of level 2 per 1000 instructions or null).
@@ -127,7 +127,7 @@ class Kh90Data:
 
     @cached_property
     def instructions(self) -> dict[str, int]:
-        """The instructions executed by each workload of the paper's tables."""
+        """Returns the instructions that each workload of the paper's tables executed."""
         rows = self.frame("results", "careful").filter(metric="instructions", seed=0)
         return {row["workload"]: int(row["value"]) for row in rows.iter_rows(named=True)}
 
@@ -167,12 +167,12 @@ class Kh90Paper:
         quantity: str,
         pool: str = LARGE,
     ) -> float | None:
-        """A figure of a table; None where it has none."""
+        """Returns a figure of a table; None where the table has none."""
         found: float | None = self._values.get((table, workload, heuristic, size, ways, pool, quantity))
         return found
 
     def cell(self, workload: str, heuristic: str, size: str, ways: int, quantity: str) -> float:
-        """A figure of Table 1 or Appendix A."""
+        """Returns a figure of Table 1 or Appendix A."""
         table = "Table 1" if workload == MAIN else "Appendix A"
         found = self(table, workload, heuristic, size, ways, quantity)
         assert found is not None, (workload, heuristic, size, ways, quantity)

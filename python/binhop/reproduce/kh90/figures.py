@@ -36,7 +36,7 @@ def draw(data: Kh90Data, directory: Path) -> list[Path]:
 
 
 def all_figures(data: Kh90Data) -> dict[str, Any]:
-    """Every figure by the name of its file; None where the run has nothing to show."""
+    """Returns every figure by the name of its file; None where the run has nothing to show."""
     paper = Kh90Paper()
     return {
         "figure-3": figure_3(),
@@ -90,7 +90,7 @@ def figure_3() -> Any:
 
 
 def _drawn(table: pl.DataFrame, value: pl.Expr) -> Any:
-    """Monte Carlo means as open circles."""
+    """Draws the means of the Monte Carlo as open circles."""
     dots = table.with_columns(value=value)
     return (
         alt.Chart(dots)
@@ -100,7 +100,7 @@ def _drawn(table: pl.DataFrame, value: pl.Expr) -> Any:
 
 
 def figure_4() -> Any:
-    """Mapping conflicts by ways."""
+    """Draws mapping conflicts by ways."""
     names = {"1 way": ORANGE, "2 ways": GREEN, "4 ways": BLUE}
     rows = [
         (pages, name, conflicts.mapping(pages, Cache.of("1MiB", ways)))
@@ -141,7 +141,7 @@ def figure_4() -> Any:
 
 
 def figure_10(data: Kh90Data) -> Any:
-    """Misses over time, one line for each placement."""
+    """Draws misses over time, one line for each placement."""
     table = data.frame("series", "over-time").filter(metric="l2.mpi").drop_nulls("value")
     if table.is_empty():
         return None
@@ -193,7 +193,7 @@ def _interval(table: pl.DataFrame) -> str:
 
 
 def figure_11(data: Kh90Data, paper: Kh90Paper) -> Any:
-    """Misses over ways, and over size."""
+    """Draws misses over ways, and over size."""
     rows = []
     for name, size, ways in product(PAIR, SIZES, WAYS):
         ours = measure(data.table(MAIN, name, size, ways), data.confidence)
@@ -214,7 +214,7 @@ def figure_11(data: Kh90Data, paper: Kh90Paper) -> Any:
 
 
 def _worth(table: pl.DataFrame, by: str) -> tuple[float, float | None]:
-    """Hierarchical's misses at 1 MiB direct-mapped, and where along `by` random would have as few."""
+    """Returns hierarchical's misses at 1 MiB direct-mapped, and where along `by` random has as few."""
     other = "size" if by == "ways" else "ways"
     along = table.filter(pl.col(other) == 1)
     careful = along.filter((pl.col("heuristic") == "hierarchical") & (pl.col(by) == 1))["ours"][0]
@@ -243,7 +243,7 @@ def _dashed(table: pl.DataFrame, by: str, x: Any) -> list[Any]:
 
 
 def _against(table: pl.DataFrame, by: str, other: str, at: list[int], title: str, unit: str) -> Any:
-    """One panel: a line for each of the other parameter's values."""
+    """Draws one panel: a line for each value of the other parameter."""
     shown = table.with_columns(label=pl.format(f"{{}} {unit}", other))
     scale, _ = _colors(PAIR)
     legend = alt.Legend(title=None, orient="bottom", labelFontSize=12, symbolOpacity=1, symbolType="circle")
@@ -313,7 +313,7 @@ def figure_12(data: Kh90Data) -> Any:
 
 
 def figure_13(data: Kh90Data) -> Any:
-    """A process's misses against its conflicts."""
+    """Draws each process's misses against its conflicts."""
     table = trend.chosen(data)
     line = trend.plain(table, data.confidence)
     if line is None:
@@ -346,7 +346,7 @@ def figure_13(data: Kh90Data) -> Any:
 
 
 def pools(data: Kh90Data, paper: Kh90Paper) -> Any:
-    """Misses over the size of the pool (K12)."""
+    """Draws misses over the size of the pool (K12)."""
     rows = []
     for name, pool in product(POOLED, POOLS):
         found = measure(data.samples(MAIN, name, "4MiB", 1, pool), data.confidence)

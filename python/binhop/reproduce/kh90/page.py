@@ -1,4 +1,4 @@
-"""The page: claims, figures and tables of a run, from its Parquet."""
+"""Writes the page with the claims, figures and tables of a run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 FIGURES = {
     "figure-3": "Conflicts of a random placement and their bounds (model).",
     "figure-4": "Conflicts that a careful placement could avoid (model).",
-    "figure-10": "How far placements differ over time.",
-    "figure-11": "What ways, size and a careful placement buy.",
+    "figure-10": "How far the misses of placements differ over time.",
+    "figure-11": "What ways, size and a careful placement are worth.",
     "figure-12": "Conflicts inside address spaces, against the model.",
     "figure-13": "A process's misses against its conflicts.",
-    "pools": "How many frames a placement may choose from (K12).",
+    "pools": "Misses by the number of frames that a placement may choose from (K12).",
 }
 CAPTIONS = {
     "table-1": f"Table 1: {MAIN}, mean ± half-width and median",
@@ -34,7 +34,7 @@ CAPTIONS = {
 def page(
     data: Kh90Data, claims: list[Claim], tables: dict[str, pl.DataFrame], figures: set[str], today: str
 ) -> str:
-    """The page as Markdown."""
+    """Returns the page as Markdown."""
     parts = [
         "# KH90: careful page mapping into large real-indexed caches\n",
         _scope(data),
@@ -43,8 +43,9 @@ def page(
         "## Figures\n",
         *(f"{text}\n\n![{text}]({stem}.png)\n" for stem, text in FIGURES.items() if stem in figures),
         "## Tables\n",
-        f"Ours (the paper's). Misses of level 2 per 1000 instructions; {SAMPLES} placements, "
-        f"{data.confidence:.0%} intervals, as in the paper.\n",
+        "A cell holds binhop's figure, and the paper's in brackets: misses of level 2 per 1000 instructions. "
+        f"As in the paper there are {SAMPLES} placements, and the intervals have {data.confidence:.0%} "
+        "confidence.\n",
         *(
             f"### {caption}\n\n{tabular.markdown(name, tables[name])}{_notes(name)}"
             for name, caption in CAPTIONS.items()
@@ -72,16 +73,15 @@ def _notes(name: str) -> str:
 
 
 def _scope(data: Kh90Data) -> str:
-    """What was simulated, and what may be concluded from it."""
+    """Returns what was simulated, and what may be concluded from it."""
     lengths = ", ".join(f"{name} {count / 1e6:,.0f} M" for name, count in data.instructions.items())
     what = {
-        "smoke": " This is a smoke run: it shows that everything runs. Its figures mean nothing.",
-        "quick": " These are the figures of a prefix of each program, not of the whole: caches start cold.",
+        "smoke": " This is a smoke run, which shows that everything runs. Its figures mean nothing.",
+        "quick": " The figures belong to a prefix of each program, whose caches start cold.",
         "paper": "",
     }.get(data.scale, "")
     return (
         f"Scale `{data.scale}`. Instructions executed: {lengths}.{what}\n\n"
-        "The paper's traces are gone; built-in programs of the same kind and size stand in for them. Its "
-        "claims "
-        "carry over, not its digits: both stand side by side here.\n"
+        "The paper's traces are lost. Built-in programs of the same kind and size replace them, so the "
+        "claims can be judged, but the digits differ. The page shows both.\n"
     )

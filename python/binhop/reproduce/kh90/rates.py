@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TUNED = {("4MiB", 1), ("16MiB", 4)}
-"""Caches of 256 bins: what all but hierarchical are tuned for (Table 4)."""
+"""The caches of 256 bins, for which all policies but hierarchical are tuned (Table 4)."""
 POOLS = ("256KiB", "512KiB", "1MiB", "2MiB", "4MiB", "8MiB", "16MiB")
 FRAMES = {pool: 16 << step for step, pool in enumerate(POOLS)}
-"""Frames of 16 KiB in each pool."""
+"""The frames of 16 KiB in each pool."""
 CELLS = tuple(product(WORKLOADS, SIZES))
 
 
@@ -51,7 +51,7 @@ def reduction(data: Kh90Data, workload: str, size: str, ways: int) -> NDArray[np
 
 
 def k5(data: Kh90Data) -> Claim:
-    """The mean reduction by ways."""
+    """Judges the mean reduction by ways."""
     by_ways = {ways: sum(reduction(data, *cell, ways) for cell in CELLS) / len(CELLS) for ways in WAYS}
     found = {ways: measure(samples, data.confidence) for ways, samples in by_ways.items()}
     conditions = [
@@ -76,7 +76,7 @@ def k5(data: Kh90Data) -> Claim:
 
 
 def k6(data: Kh90Data) -> Claim:
-    """Narrower intervals, and disjoint ones."""
+    """Judges whether careful mapping has narrower intervals, and intervals apart from random's."""
     narrower, disjoint = 0, 0
     for (workload, size), ways in product(CELLS, WAYS):
         random, careful = (
@@ -102,7 +102,7 @@ def k6(data: Kh90Data) -> Claim:
 
 
 def k7(data: Kh90Data) -> Claim:
-    """The order of Table 3."""
+    """Judges the order of the heuristics in Table 3."""
     large = {name: data.samples(MAIN, name, "4MiB", 1, LARGE) for name in HEURISTICS}
     small = {name: data.samples(MAIN, name, "4MiB", 1, SMALL) for name in HEURISTICS}
     level = data.confidence
@@ -184,7 +184,7 @@ def k8(data: Kh90Data) -> Claim:
 
 
 def k10(data: Kh90Data) -> Claim:
-    """Equal page-coloring among many processes."""
+    """Judges equal page-coloring among many processes."""
     samples = {name: data.samples(MAIN, name, "4MiB", 1) for name in HEURISTICS}
     equal, hashed, hopping = (
         samples[name] for name in ("page-coloring-equal", "page-coloring-pid-hash", "bin-hopping")
@@ -214,7 +214,7 @@ def k10(data: Kh90Data) -> Claim:
 
 
 def k11(data: Kh90Data) -> Claim:
-    """Random's intervals by ways."""
+    """Judges the intervals of random by ways."""
     count = sum(
         measure(data.table(workload, "random", size, 1), data.confidence).half
         > measure(data.table(workload, "random", size, 4), data.confidence).half
@@ -233,7 +233,7 @@ def k11(data: Kh90Data) -> Claim:
 
 
 def k12(data: Kh90Data) -> Claim:
-    """The knee of the pool: what every pool costs over one frame for each bin."""
+    """Judges the knee of the pool: the cost of every pool over one frame for each bin."""
     conditions = []
     shown: dict[str, Measure] = {}
     for name in ("bin-hopping", "sequential", "hierarchical"):
@@ -271,7 +271,7 @@ def k12(data: Kh90Data) -> Claim:
 
 
 def _all_within(text: str, values: dict[int, Measure], low: float, high: float) -> Condition:
-    """Whether the means of all of several pools lie between two bounds."""
+    """Returns the condition that the means of several pools lie between two bounds."""
     each = [within(f"{frames} frames", value, low, high) for frames, value in values.items()]
     truths = [condition.truth for condition in each]
     truth = False if False in truths else True if all(truths) else None

@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from binhop.reproduce.kh90.data import Kh90Data
 
 CACHE = Cache.of("1MiB", ways=1)
-"""Figures 3, 4, 12: 64 bins of 128 frames."""
+"""The cache of Figures 3, 4 and 12: 64 bins of 128 frames."""
 DRAWN_AT = (8, 16, 32, 48, 64, 96, 128, 192, 256)
 DRAWS = 4000
 FEWEST = 5
-"""Processes of a group (K3), and processes and groups below which nothing is concluded."""
+"""The processes of a group (K3), and the fewest processes and groups from which a conclusion is drawn."""
 EXPECTED = 10
-"""Conflicts to be expected in all placements together, below which a mean has no interval worth the name."""
+"""The fewest expected conflicts, in all placements together, whose mean has a useful interval."""
 LEAST = 2
-"""Pages with which there can be a conflict (K3)."""
+"""The fewest pages with which there can be a conflict (K3)."""
 CURVE = 0.95
-"""K3's interval."""
+"""The confidence of K3's interval."""
 
 
 @cache
 def drawn() -> pl.DataFrame:
-    """The model beside a Monte Carlo: ways, pages, model, mean, error (of the mean), agrees."""
+    """Returns the model beside a Monte Carlo: ways, pages, model, mean, error (of the mean), agrees."""
     rows = []
     for ways in WAYS:
         cache = Cache.of("1MiB", ways)
@@ -49,7 +49,7 @@ def drawn() -> pl.DataFrame:
 
 
 def k1(_: Kh90Data) -> Claim:
-    """The model against drawn placements."""
+    """Judges the model against drawn placements."""
     table = drawn()
     off = table.filter(~pl.col("agrees"))
     worst = max(abs(table["mean"] / table["model"] - 1).to_list())
@@ -73,7 +73,7 @@ def k1(_: Kh90Data) -> Claim:
 
 
 def k2(_: Kh90Data) -> Claim:
-    """Where mapping conflicts peak."""
+    """Judges where mapping conflicts peak."""
     curves = {
         ways: [conflicts.mapping(pages, Cache.of("1MiB", ways)) for pages in range(1, 257)] for ways in WAYS
     }
@@ -94,12 +94,12 @@ def k2(_: Kh90Data) -> Claim:
 
 
 def groups(table: pl.DataFrame) -> pl.DataFrame:
-    """Processes of like U: pages, processes, model (mean), mean, low, high, inside, for each group.
+    """Groups processes of similar U: pages, processes, model (mean), mean, low, high, inside.
 
-    A group begins at the smallest U left and holds those of up to a quarter more pages; fewer than five
-    processes are no group. Nor is one with fewer than ten conflicts to expect: its mean has no Student's
-    interval. Each process is compared with the model at its own U; the samples of a group's mean are the
-    placements.
+    A group begins at the smallest U left, and holds the processes of up to a quarter more pages. Fewer than
+    five processes make no group. Processes with fewer than ten expected conflicts make no group either: their
+    mean has no Student's interval. Each process is compared with the model at its own U. The samples of a
+    group's mean are the placements.
     """
     off = table.with_columns(
         model=pl.col("pages").map_elements(
@@ -127,7 +127,7 @@ def groups(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def k3(data: Kh90Data) -> Claim:
-    """Simulated conflicts on the model's curve."""
+    """Judges whether simulated conflicts lie on the model's curve."""
     found = groups(data.processes("conflicts").filter(heuristic="random"))
     statement = (
         "mult2.2: simulated conflicts of random placement lie on the model's curve: per group of at least 5 "
@@ -163,7 +163,7 @@ def k3(data: Kh90Data) -> Claim:
 
 
 def k4(data: Kh90Data) -> Claim:
-    """No unnecessary conflict with hierarchical."""
+    """Judges whether hierarchical leaves no unnecessary conflict."""
     table = data.processes("conflicts").filter(heuristic="hierarchical")
     alone = table.filter(pl.col("asid").is_in(_sharers(data), nulls_equal=True).not_())
     worse = alone.filter(pl.col("excess") > 0)
@@ -189,13 +189,13 @@ def k4(data: Kh90Data) -> Claim:
 
 
 def _sharers(data: Kh90Data) -> list[int]:
-    """The processes that share a page with another under some placement."""
+    """Returns the processes that share a page with another process under some placement."""
     shared = data.processes("conflicts").filter(pl.col("shared") > 0)
     return shared["asid"].unique().to_list()
 
 
 def k15(data: Kh90Data) -> Claim:
-    """Sharing."""
+    """Judges what sharing does to the heuristics."""
     careless = data.processes("sharing")
     kept = data.processes("sharing-kept")
     sharers = careless.filter(pl.col("shared") > 0)["asid"].unique().to_list()

@@ -1,4 +1,4 @@
-"""Tables 1 to 4 and Appendix A: binhop's figures beside the paper's."""
+"""Makes Tables 1 to 4 and Appendix A, with binhop's figures beside the paper's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def confidence_table(data: Kh90Data, paper: Kh90Paper, workload: str) -> pl.DataFrame:
-    """Table 1 (mult2.2) or one of Appendix A: mean, half-width and median of both, and the reduction."""
+    """Returns Table 1 or one of Appendix A: mean, half-width and median of both, and the reduction."""
     rows = []
     for size, ways in product(SIZES, WAYS):
         row: dict[str, Any] = {"size": size, "ways": ways}
@@ -49,7 +49,7 @@ def confidence_table(data: Kh90Data, paper: Kh90Paper, workload: str) -> pl.Data
 
 
 def reductions(data: Kh90Data, paper: Kh90Paper) -> pl.DataFrame:
-    """Table 2: the reduction in direct-mapped caches."""
+    """Returns Table 2: the reduction in direct-mapped caches."""
     rows = []
     for workload in WORKLOADS:
         row: dict[str, Any] = {"workload": workload}
@@ -64,7 +64,7 @@ def reductions(data: Kh90Data, paper: Kh90Paper) -> pl.DataFrame:
 def _row(
     data: Kh90Data, paper: Kh90Paper, table: str, name: str, cells: Iterable[tuple[str, int, str]]
 ) -> dict[str, Any]:
-    """A heuristic's means in some cells, and relative to hierarchical."""
+    """Returns a heuristic's means in some cells, and the means relative to hierarchical."""
     row: dict[str, Any] = {}
     for size, ways, pool in cells:
         mean = float(data.table(MAIN, name, size, ways, pool).mean())
@@ -78,7 +78,7 @@ def _row(
 
 
 def heuristics(data: Kh90Data, paper: Kh90Paper) -> pl.DataFrame:
-    """Table 3: six heuristics, two pools, 4 MiB direct-mapped."""
+    """Returns Table 3: six heuristics, two pools, 4 MiB direct-mapped."""
     rows = [
         {"heuristic": name, "pool": pool, **_row(data, paper, "Table 3", name, [("4MiB", 1, pool)])}
         for name, pool in product(HEURISTICS, (LARGE, SMALL))
@@ -87,7 +87,7 @@ def heuristics(data: Kh90Data, paper: Kh90Paper) -> pl.DataFrame:
 
 
 def configurations(data: Kh90Data, paper: Kh90Paper) -> pl.DataFrame:
-    """Table 4: the careful heuristics in all nine caches."""
+    """Returns Table 4: the careful heuristics in all nine caches."""
     rows = [
         {
             "size": size,
@@ -101,7 +101,7 @@ def configurations(data: Kh90Data, paper: Kh90Paper) -> pl.DataFrame:
 
 
 def all_tables(data: Kh90Data) -> dict[str, pl.DataFrame]:
-    """Every table by the name of its file."""
+    """Returns every table by the name of its file."""
     paper = Kh90Paper()
     made = {"table-1": confidence_table(data, paper, MAIN), "table-2": reductions(data, paper)}
     made |= {"table-3": heuristics(data, paper), "table-4": configurations(data, paper)}
@@ -137,7 +137,7 @@ def _both(ours: str, paper: str) -> str:
 
 
 def percent(value: float | None, digits: int = 0) -> str:
-    """A share as a percentage; nothing where there is none."""
+    """Returns a share as a percentage; an empty text for None."""
     return "" if value is None else f"{100 * value:.{digits}f}%"
 
 

@@ -1,4 +1,4 @@
-"""Beyond the paper: placement luck on today's machines, and which policy removes it.
+"""Measures, beyond the paper, what placement changes on today's machines, and which policy removes it.
 
 Between two runs of a cell only the placement differs: the study gives these machines LRU throughout. The
 coefficient of variation of misses over placements is placement luck and nothing else, a share of 100% by
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Level:
-    """A cache of a part's machine, and what the page calls it."""
+    """`Level` is a cache of a part's machine, with its name on the page."""
 
     part: str
     cache: str
@@ -42,11 +42,11 @@ LEVELS = (
 """Last levels first, then the private second levels before them, whose sets depend on the frame as well."""
 BASE = "random"
 LEAST = 1e-4
-"""A variation below this is none: a hundredth of a per cent."""
+"""The smallest variation that counts: a hundredth of a per cent."""
 
 
 def samples(data: Kh90Data) -> pl.DataFrame:
-    """Misses per 1000 instructions: level, workload, policy, seed, rate."""
+    """Returns misses per 1000 instructions: level, workload, policy, seed, rate."""
     frames = []
     for level in LEVELS:
         rows = data.frame("results", level.part).filter(metric=f"{level.cache}.mpi")
@@ -59,7 +59,7 @@ def samples(data: Kh90Data) -> pl.DataFrame:
 
 
 def luck(data: Kh90Data) -> pl.DataFrame:
-    """Per level, workload and policy: mean, variation (deviation / mean), relative (mean over random's)."""
+    """Returns mean, variation (deviation / mean) and relative mean by level, workload and policy."""
     keys = ["level", "workload", "policy"]
     table = (
         samples(data)
@@ -73,7 +73,7 @@ def luck(data: Kh90Data) -> pl.DataFrame:
 
 
 def _ran(data: Kh90Data, table: pl.DataFrame) -> str:
-    """How much was simulated: references of a workload, and placements, of all machines together."""
+    """Returns how much was simulated on all machines: references of a workload, and placements."""
     parts = dict.fromkeys(level.part for level in LEVELS)
     lengths = [data.frame("results", part).filter(metric="references")["value"] for part in parts]
     ends = (of(of(values.to_list()) for values in lengths) for of in (min, max))
@@ -83,14 +83,14 @@ def _ran(data: Kh90Data, table: pl.DataFrame) -> str:
 
 
 def section(data: Kh90Data, table: pl.DataFrame) -> str:
-    """The page's section: what is asked and of what, the figure, a table for each machine."""
+    """Returns the page's section: the question, the machines, the figure, a table for each machine."""
     parts = [
         "## Today's machines\n",
-        "By how much do misses differ from run to run by placement luck, and which policy removes it? "
-        f"Simulated: {_ran(data, table)}.\n\n"
-        "How much of a run-to-run difference *is* luck is not measured here: all caches replace by LRU and "
-        "the program is the same, so that nothing but the placement differs, and luck's share is 100% by "
-        "construction. What is measured is how large that difference is.\n\n"
+        "By how much do the misses of two runs of a program differ because of placement alone, and which "
+        f"policy removes this difference? The study simulates {_ran(data, table)}.\n\n"
+        "It does not measure *which share* of the difference between two runs comes from placement. All "
+        "caches replace by LRU and the program is the same, so only the placement differs, and its share is "
+        "100% by construction. The study measures how large the difference is.\n\n"
         f"{_said(table)}\n",
         "![Misses of each placement, relative to random's mean](today.png)\n",
         "Coefficient of variation of misses over placements; in brackets the mean, relative to random's.\n",
@@ -112,7 +112,7 @@ def _cell(row: dict[str, Any]) -> str:
 
 
 def _said(table: pl.DataFrame) -> str:
-    """What the table says, level by level."""
+    """Returns the findings of the table, level by level."""
     sentences = []
     for (level,), of in table.group_by("level", maintain_order=True):
         random = of.filter((pl.col("policy") == BASE) & (pl.col("variation") >= LEAST))
@@ -131,18 +131,18 @@ def _said(table: pl.DataFrame) -> str:
         share = left["variation"] / sum(random["variation"].to_list())
         sentences.append(
             f"*{level}*: under random placement misses vary by up to {percent(worst['variation'], 2)} "
-            f"({worst['workload']}); {left['policy']} leaves least of it, {percent(share)}, at "
-            f"{left['relative'] - 1:+.1%} misses."
+            f"({worst['workload']}); {left['policy']} leaves {percent(share)} of the variation, "
+            f"the least of all policies, at {left['relative'] - 1:+.1%} misses."
         )
     sentences.append(
-        "A buddy allocator on a fresh system (buddy-fresh) starts from the same free lists every time, so it "
-        "has no luck at all: whether what it always gives is good or bad is in its mean."
+        "A buddy allocator on a fresh system (buddy-fresh) starts from the same free lists every time, so "
+        "its misses do not vary. Its mean shows whether the placement that it always gives is good or bad."
     )
     return "\n\n".join(sentences)
 
 
 def figure(data: Kh90Data) -> Any:
-    """Every placement a mark: machines down, workloads across, policies on the rows of each panel."""
+    """Draws a mark for each placement: machines down, workloads across, policies on rows of a panel."""
     table = samples(data)
     base = table.filter(policy=BASE).group_by("level", "workload").agg(base=pl.col("rate").mean())
     table = table.join(base, on=["level", "workload"], maintain_order="left").with_columns(

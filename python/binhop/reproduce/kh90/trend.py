@@ -1,4 +1,4 @@
-"""Whether a process misses more the more of its pages are in conflict: Figure 13 and K9.
+"""Judges whether a process misses more when more of its pages are in conflict: Figure 13 and K9.
 
 Two slopes of misses per 1000 instructions over conflicts C. The paper's (Figure 13) is the least-squares
 line through the processes of one mapping. It cannot tell a process's conflicts from its size and its program:
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from binhop.reproduce.kh90.data import Kh90Data
 
 FIRST, LAST = 32, 64
-"""Processes of 0.5 to 1 MiB, in pages of 16 KiB (§4.2.2)."""
+"""The numbers of pages, of 16 KiB, in processes of 0.5 to 1 MiB (§4.2.2)."""
 FEWEST = 20
 """The fewest processes from which a conclusion is drawn. The paper has 58."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A least-squares line: its slope with an interval (n: what is independent), and where it starts."""
+    """`Line` is a least-squares line: its slope, with an interval over n samples, and its start."""
 
     slope: Measure
     start: float
@@ -46,7 +46,7 @@ def chosen(data: Kh90Data) -> pl.DataFrame:
 
 
 def plain(table: pl.DataFrame, confidence: float) -> Line | None:
-    """The line through the processes of placement 0, the paper's, with the regression's interval.
+    """Returns the paper's line, through the processes of placement 0, with the regression's interval.
 
     None where there is no line: fewer than three processes, or all with as many conflicts.
     """
@@ -61,7 +61,7 @@ def plain(table: pl.DataFrame, confidence: float) -> Line | None:
 
 
 def within_processes(table: pl.DataFrame, confidence: float) -> Measure | None:
-    """The slope within processes; its interval takes the processes, not the points, for independent.
+    """Returns the slope within processes. Its interval takes processes, not points, as independent.
 
     The variance is the usual one for clusters: the sum over processes of (sum of x · residual)², times
     G / (G − 1), over (sum of x²)², with Student's t on G − 1 degrees of freedom for G processes. None where
@@ -82,7 +82,7 @@ def within_processes(table: pl.DataFrame, confidence: float) -> Measure | None:
 
 
 def k9(data: Kh90Data) -> Claim:
-    """Misses over conflicts."""
+    """Judges misses over conflicts."""
     table = chosen(data)
     drawn, found = plain(table, data.confidence), within_processes(table, data.confidence)
     statement = (

@@ -1,4 +1,4 @@
-"""What a careful placement is worth, in ways, in size and in misses: Figure 11, K13 and K14."""
+"""Judges what a careful placement is worth in ways, size and misses: Figure 11, K13 and K14."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ STEPS = 2048
 
 @dataclass(frozen=True)
 class Worth:
-    """The ways or size with which random placement would reach hierarchical's mean.
+    """`Worth` is the ways or size with which random placement would reach hierarchical's mean.
 
     Attributes:
-        value: By linear interpolation in log2; None outside of what was measured.
-        interval: The least and the largest at which random's mean cannot be told from hierarchical's, cut
-            off where measurements end; None if there is none.
+        value: The value by linear interpolation in log2; None outside of the measurements.
+        interval: The least and the largest value at which random's mean does not differ from hierarchical's,
+            cut off where measurements end; None if there is no such value.
     """
 
     value: float | None
@@ -39,7 +39,7 @@ class Worth:
 
 
 def worth(careful: NDArray[np.float64], at: dict[int, NDArray[np.float64]], confidence: float) -> Worth:
-    """The equivalent ways or size, and Student's interval of it, without the ratio that it is.
+    """Returns the equivalent ways or size, with Student's interval, without the ratio that it is.
 
     Random's mean at any x is a weighted sum of two measured means, so hierarchical less random at x has one
     sample for each placement. The interval holds every x at which Student's interval of that difference
@@ -76,7 +76,7 @@ def _about(name: str, found: Worth, measured: list[int]) -> Condition:
 
 
 def k13(data: Kh90Data) -> Claim:
-    """What hierarchical is worth."""
+    """Judges what hierarchical is worth."""
     careful = data.samples(MAIN, "hierarchical", "1MiB", 1)
     by = {
         "ways": {ways: data.samples(MAIN, "random", "1MiB", ways) for ways in WAYS},
@@ -102,7 +102,7 @@ def k13(data: Kh90Data) -> Claim:
 
 
 def k14(data: Kh90Data) -> Claim:
-    """The absolute gain by size."""
+    """Judges the absolute gain by size."""
     gains = {
         size: data.samples(MAIN, "random", size, 1) - data.samples(MAIN, "hierarchical", size, 1)
         for size in SIZES

@@ -1,6 +1,6 @@
-"""LF91: paging with page coloring (Lynch and Flynn, 1991), its tables, figures and claims.
+"""Reproduces LF91 (Lynch and Flynn, 1991), paging with page coloring.
 
-`study` runs it and `data` reads what it left; `claims`, `figures` and `page` are made from that alone.
+`study` runs the passes and `data` reads their tables. `claims`, `figures` and `page` read nothing else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def run(
     """Runs the study at a scale and fills the directory `out`."""
     from binhop.reproduce.lf91 import study
 
-    # The result is moved into place before what was kept of its passes goes.
+    # The result is moved into place before the kept passes are removed.
     with keeping(out) as kept, ResultDirectory(out, "--out") as place:
         tables = study.run(scale, threads=threads, kept=kept, progress=progress)
 
@@ -46,7 +46,7 @@ def _judge(directory: Path) -> list[Claim]:
 
 
 def report(directory: Path) -> list[Path]:
-    """Makes page, comparison, claims and figures from the Parquet of a directory; the files made."""
+    """Makes page, comparison, claims and figures from the Parquet of a directory, and returns the files."""
     return _report(directory, _judge(directory))
 
 

@@ -1,4 +1,4 @@
-"""LF91's claims, judged by rules that stand with each. Counts are exact: no claim has an interval."""
+"""Judges LF91's claims, each by its own rule. Counts are exact, so no claim has an interval."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PART = 0.5
 
 
 def judge(data: Lf91Data) -> list[Claim]:
-    """L1 to L8, in order."""
+    """Returns the claims L1 to L8, judged."""
     about_programs = [rule(data) for rule in (_l2, _l3, _l4, _l5, _l6, _l7, _l8)]
     short = _too_short(data)
     if short is not None:
@@ -32,7 +32,7 @@ def judge(data: Lf91Data) -> list[Claim]:
 
 
 def _too_short(data: Lf91Data) -> str | None:
-    """Why a run is too short to judge by, if it is."""
+    """Returns why a run is too short for a verdict; None if it is long enough."""
     paper = Lf91Paper()
     share, workload = min((data.references(name) / paper.references(name), name) for name in WORKLOADS)
     if share >= PART:
@@ -111,7 +111,7 @@ def _l3(data: Lf91Data) -> Claim:
 
 
 def _combinations() -> Iterator[tuple[str, int]]:
-    """The 20 of §4.2: five programs, the reasonable memories."""
+    """Returns the 20 combinations of §4.2: five programs, the reasonable memories."""
     for name in WORKLOADS:
         for size in REASONABLE:
             yield name, size

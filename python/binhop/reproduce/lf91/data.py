@@ -1,4 +1,4 @@
-"""The study's measurements and the paper's figures, in the form that claims, tables and figures need."""
+"""Reads the study's measurements and the paper's figures for claims, tables and figures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def mib(size: int) -> str:
 
 @dataclass(frozen=True)
 class Lf91Data:
-    """The tables of a run.
+    """`Lf91Data` holds the tables of a run.
 
     Attributes:
         faults, utilization, model: As `study.Tables` wrote them.
@@ -52,7 +52,7 @@ class Lf91Data:
 
     @classmethod
     def read(cls, directory: Path) -> Lf91Data:
-        """From the Parquet of a directory."""
+        """Reads the tables from the Parquet of a directory."""
         tables = {
             name: read_parquet(directory / f"{name}.parquet") for name in ("faults", "utilization", "model")
         }
@@ -65,11 +65,11 @@ class Lf91Data:
         return {(workload, size, colors): rate for workload, size, colors, rate in rows}
 
     def rate(self, workload: str, size: int, colors: int) -> float:
-        """Page faults per million references."""
+        """Returns the page faults per million references."""
         return 1e6 * self._rates[workload, size, colors]
 
     def ratio(self, workload: str, size: int, colors: int = MOST) -> float:
-        """Faults relative to those with one color."""
+        """Returns the faults relative to the faults with one color."""
         return self._rates[workload, size, colors] / self._rates[workload, size, 1]
 
     @cached_property
@@ -78,19 +78,19 @@ class Lf91Data:
         return {(workload, colors): (used, model) for workload, colors, used, model in rows}
 
     def used(self, workload: str, colors: int) -> float | None:
-        """Simulated memory utilization; None where there are fewer pages than colors."""
+        """Returns the simulated memory utilization; None where there are fewer pages than colors."""
         return self._used[workload, colors][0]
 
     def modelled(self, workload: str, colors: int) -> float | None:
-        """The model's, for memory of the program's own size."""
+        """Returns the model's utilization, for memory of the program's own size."""
         return self._used[workload, colors][1]
 
     def pages(self, workload: str) -> int:
-        """Unique pages."""
+        """Returns the number of unique pages."""
         return int(self.utilization.filter(workload=workload)["pages"][0])
 
     def references(self, workload: str) -> int:
-        """References read."""
+        """Returns the number of references read."""
         return int(self.faults.filter(workload=workload)["references"][0])
 
 
@@ -104,19 +104,19 @@ class Lf91Paper:
         }
 
     def rate(self, workload: str, size: int, colors: int) -> float:
-        """Page faults per million references (Tables 2 to 6)."""
+        """Returns the page faults per million references (Tables 2 to 6)."""
         return float(self._values[workload, f"{size // MIB}MiB", colors, "fault-rate-1e-6"])
 
     def ratio(self, workload: str, size: int, colors: int = MOST) -> float:
-        """The same relative to one color."""
+        """Returns the faults relative to the faults with one color."""
         return self.rate(workload, size, colors) / self.rate(workload, size, 1)
 
     def pages(self, workload: str) -> int:
-        """Unique pages (Table 1)."""
+        """Returns the number of unique pages (Table 1)."""
         return int(self._values[workload, None, None, "pages"])
 
     def references(self, workload: str) -> float:
-        """References: unique pages over the fault rate at 64 MiB, where every fault is a first touch."""
+        """Returns unique pages over the fault rate at 64 MiB, where every fault is a first touch."""
         return 1e6 * self.pages(workload) / self.rate(workload, SIZES[-1], 1)
 
 

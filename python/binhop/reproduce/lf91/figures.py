@@ -1,4 +1,4 @@
-"""LF91's seven figures, drawn from the tables of a run."""
+"""Draws LF91's seven figures from the tables of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDTH, HEIGHT = 380, 260
 
 
 def draw(data: Lf91Data, directory: Path) -> list[Path]:
-    """Every figure as PNG and SVG; the files made."""
+    """Draws every figure as PNG and SVG, and returns the files."""
     charts = {"figure-1": _figure_1(data), "figure-2": _figure_2(data)}
     charts |= {f"figure-{number + 1}": _rates(data, name) for name, number in TABLES.items()}
     return [path for stem, chart in charts.items() for path in style.save(chart, directory, stem)]
@@ -50,7 +50,7 @@ def _legend(title: str | None, dashed: bool = False) -> Any:
 
 
 def _figure_1(data: Lf91Data) -> Any:
-    """Figure 1: the model, and the runs that validate it."""
+    """Draws Figure 1: the model, and the runs that validate it."""
     rows = data.model.with_columns(memory=pl.col("size").map_elements(mib, return_dtype=pl.String))
     order = [mib(size) for size in rows["size"].unique().sort().to_list()]
     color = alt.Color(
@@ -71,7 +71,7 @@ def _figure_1(data: Lf91Data) -> Any:
 
 
 def _figure_2(data: Lf91Data) -> Any:
-    """Figure 2: utilization simulated, and by the model for memory of the program's size."""
+    """Draws Figure 2: utilization simulated, and by the model for memory of the program's size."""
     names = {name: name for name in WORKLOADS} | {HASHED: "mult, pid hash"}
     order = [*names.values()]
     rows = (

@@ -1,4 +1,4 @@
-"""The page of a reproduction, and its comparison as CSV."""
+"""Writes the page of a reproduction, and its comparison as CSV."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def _page(data: Lf91Data, claims: list[Claim]) -> str:
         _programs(data),
         _used(data),
         "## Page-fault rates (Tables 2 to 6, Figures 3 to 7)\n",
-        "Page faults per million references, first touches included; in brackets the paper's. One color "
-        "is global LRU.\n",
+        "A cell holds binhop's page faults per million references, first touches included, and the paper's "
+        "in brackets. One color is global LRU.\n",
     ]
     for name, number in TABLES.items():
         parts += [f"### Table {number} and Figure {number + 1}: {name}\n", _rates(data, name)]
@@ -61,14 +61,14 @@ def _about(data: Lf91Data) -> str:
     )
     return (
         "W. L. Lynch and M. J. Flynn, *Paging Performance with Page Coloring*, Stanford CSL-TR-91-492, "
-        f"October 1991. Repeated by binhop {data.provenance['binhop']} at scale `{data.scale}`: pages "
-        "of 4 KiB, 7 memory sizes × 7 numbers of colors, all in one pass over each program. The traces of "
-        "the paper are gone: binhop's built-in workloads of the same names stand in (mult1 for mult), so "
-        "absolute rates are not expected to agree. All numbers but the Monte Carlo's are exact counts of one "
+        f"October 1991. binhop {data.provenance['binhop']} repeated the study at scale `{data.scale}`, with "
+        "pages of 4 KiB, 7 memory sizes and 7 numbers of colors, in one pass over each program. The traces "
+        "of the paper are lost. binhop's built-in workloads of the same names (mult1 for mult) replace them, "
+        "so absolute rates need not agree. All numbers but those of the Monte Carlo are exact counts of one "
         f"deterministic run.\n\nReferences read: {told}.\n\n"
-        "Everything here is made from `faults.parquet`, `utilization.parquet` and `model.parquet`; "
-        "`comparison.csv` has each of the paper's numbers beside ours, `figure-1.csv` and "
-        "`figure-2.csv` have what those figures show.\n"
+        "binhop makes the page from `faults.parquet`, `utilization.parquet` and `model.parquet`. "
+        "`comparison.csv` holds each of the paper's numbers beside binhop's. `figure-1.csv` and "
+        "`figure-2.csv` hold the points of these figures.\n"
     )
 
 
@@ -83,9 +83,11 @@ def _model(data: Lf91Data) -> str:
         rows.append(["formula as printed", *(f"{cell['as_printed']:.4f}" for cell in of)])
     return (
         "Effective memory utilization M_eff = E(c, k) / (c·k) by the number of colors. The paper prints "
-        "the sum in E(c, k) up to j = k; that is the time at which a list of k *overflows*, and gives "
-        "1 + 1/k for one color, where the text asks for 1. The model sums to k − 1; the printed formula "
-        "stands below it.\n\n" + grid(["memory", *map(str, COLORS)], rows) + "\n![the model](figure-1.png)\n"
+        "the sum in E(c, k) up to j = k. This sum is the time at which a list of k *overflows*, and it gives "
+        "1 + 1/k for one color, where the text asks for 1. The model sums to k − 1; the table shows the "
+        "printed formula below it.\n\n"
+        + grid(["memory", *map(str, COLORS)], rows)
+        + "\n![the model](figure-1.png)\n"
     )
 
 
@@ -115,7 +117,7 @@ def _used(data: Lf91Data) -> str:
     theirs = ", ".join(f"{name} {model.utilization(64, paper.pages(name) // 64):.3f}" for name in WORKLOADS)
     return (
         "Effective memory utilization, by the number of colors: simulated, and by the model for memory of "
-        f"the program's own size. (The model at 64 colors for the paper's sizes: {theirs}.) `{HASHED}` is "
+        f"the program's own size. At 64 colors and the paper's sizes the model gives {theirs}. `{HASHED}` is "
         "mult with colors that also depend on the process.\n\n"
         + grid(["program", *map(str, COLORS)], rows)
         + "\n![utilization](figure-2.png)\n"

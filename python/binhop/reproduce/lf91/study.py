@@ -1,4 +1,4 @@
-"""What LF91 measures, run: a pass over each program, and the model with its Monte Carlo."""
+"""Runs LF91's study: a pass over each program, and the model with its Monte Carlo."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PAGE = 4096
 
 @dataclass(frozen=True)
 class Tables:
-    """What the study leaves.
+    """`Tables` holds the tables of the study.
 
     Attributes:
         result: Faults and utilization of every program, `mult` also with the pid hash, as "mult+hash".
@@ -70,7 +70,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class _Job:
-    """One pass: what results call it, the built-in workload, whether colors are hashed."""
+    """`_Job` is one pass: its name in results, the built-in workload, whether colors are hashed."""
 
     name: str
     program: str
@@ -104,7 +104,7 @@ def run(
 
 
 def _once(job: _Job, store: Kept | None, tell: Callable[[int, int | None], None]) -> faults.PagingResult:
-    """A pass, or what was kept of it."""
+    """Returns the page faults of a pass, kept or new."""
     if store is None:
         return _pass(job, tell)
     store.check()
@@ -144,7 +144,7 @@ class _Total:
         self._lock = threading.Lock()
 
     def of(self, name: str) -> Callable[[int, int | None], None]:
-        """What one pass calls."""
+        """Returns the callback of one pass."""
 
         def tell(done: int, _of: int | None) -> None:
             if self.stop.is_set():
@@ -158,7 +158,7 @@ class _Total:
 
 
 def model_table() -> pl.DataFrame:
-    """The model at the memories of Figure 1, beside a Monte Carlo."""
+    """Returns the model at the memories of Figure 1, beside a Monte Carlo."""
     rows = []
     for size in MODEL_SIZES:
         for colors in faults.COLORS:
@@ -180,7 +180,7 @@ def model_table() -> pl.DataFrame:
 
 
 def _with_model(used: pl.DataFrame) -> pl.DataFrame:
-    """Simulated utilization with the model's, for memory of the program's own size."""
+    """Returns the simulated utilization beside the model's, for memory of the program's own size."""
     cells = used.select("colors", "frames_per_color").rows()
     values = [None if frames is None else model.utilization(colors, frames) for colors, frames in cells]
     return used.with_columns(model=pl.Series(values, dtype=pl.Float64))
