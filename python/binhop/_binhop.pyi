@@ -128,10 +128,10 @@ class Pool:
 
 @final
 class Table:
-    """A table: anything that reads Arrow takes it without a copy."""
+    """`Table` is a table that anything which reads Arrow takes without a copy."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The table as an Arrow C stream."""
+        """Returns the table as an Arrow C stream."""
 
 def write_tables(tables: Iterable[object], path: str | os.PathLike[str]) -> None:
     """Writes tables that speak Arrow, one below the other, to a Parquet file.
@@ -144,7 +144,7 @@ def write_tables(tables: Iterable[object], path: str | os.PathLike[str]) -> None
     """
 
 def stored_batches(path: str | os.PathLike[str]) -> TableBatches:
-    """The pieces of a table in a Parquet file that `write_tables` or a `LongTable` wrote.
+    """Returns the pieces of a table in a Parquet file that `write_tables` or a `LongTable` wrote.
 
     Raises:
         RequestError: The file cannot be read.
@@ -152,7 +152,7 @@ def stored_batches(path: str | os.PathLike[str]) -> TableBatches:
 
 @final
 class TableBatches:
-    """The pieces of a table that may be longer than memory holds: some thousands of rows each.
+    """`TableBatches` yields a table that may be longer than memory holds, some thousands of rows at a time.
 
     There is at least one piece, which may be empty.
     """
@@ -162,7 +162,7 @@ class TableBatches:
 
 @final
 class LongTable:
-    """A table whose rows are made as they are read, by whatever reads Arrow streams.
+    """`LongTable` is a table whose rows are made as they are read, by whatever reads Arrow streams.
 
     It takes little memory however long it is, and as much disk as it needs in the directory for temporary
     files.
@@ -170,9 +170,9 @@ class LongTable:
 
     @staticmethod
     def join(first: LongTable, others: list[LongTable]) -> LongTable:
-        """Tables of one kind, one below the other."""
+        """Joins tables of one kind, one below the other."""
     def batches(self) -> TableBatches:
-        """The table in pieces, in order."""
+        """Returns the table in pieces, in order."""
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
         """Writes the table to a Parquet file, some thousands of rows at a time.
 
@@ -182,29 +182,29 @@ class LongTable:
             OSError: The file cannot be written.
         """
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The table as an Arrow C stream."""
+        """Returns the table as an Arrow C stream."""
 
 @final
 class Stream:
-    """A stream of events, read once, by one reader."""
+    """`Stream` is a stream of events, which one reader reads once."""
 
     @staticmethod
     def file(path: str) -> Stream:
-        """A trace file of binhop's own schema."""
+        """Opens a trace file of binhop's own schema."""
     @staticmethod
     def foreign(path: str, format: str | None = None) -> Stream:
-        """A foreign trace: format None means that the name tells it; "-" is the standard input."""
+        """Opens a foreign trace. Without a format, the name tells it; "-" is the standard input."""
     @staticmethod
     def workload(name: str, seed: int) -> Stream:
-        """A built-in workload. It never ends."""
+        """Starts a built-in workload, which never ends."""
     @staticmethod
     def arrow(object: object, name: str) -> Stream:
-        """Any object with `__arrow_c_stream__`."""
+        """Takes any object with `__arrow_c_stream__`."""
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The name in errors."""
     def meta(self) -> str:
-        """What is known about the whole, as JSON; empty once the stream is given away."""
+        """Returns the metadata of the whole as JSON, which is empty once the stream is given away."""
     @property
     def identity(self) -> str | None:
         """Returns the identity shared by streams of equal events; None for a pipe, a workload, a table."""
@@ -215,7 +215,7 @@ class Stream:
     def references(self) -> int | None:
         """The references that the file says it holds; None if nothing says so."""
     def next_batch(self) -> Table | None:
-        """The next events, or None at the end."""
+        """Returns the next events, or None at the end."""
     def write(
         self,
         path: str,
@@ -227,18 +227,18 @@ class Stream:
     ) -> tuple[str, list[str]]:
         """Writes the events (at most `length` references) into a trace file, complete or not at all."""
     def first_rows(self, rows: int) -> Stream:
-        """The first rows, of any kind."""
+        """Returns a stream of the first rows, of any kind."""
     def first_references(self, references: int) -> Stream:
         """Returns a stream of the first references, as a length keeps them."""
     def slice(self, start: int, stop: int | None = None) -> Stream:
-        """The references from one position up to another (None: to the end), and the state they find."""
+        """Returns a stream of the references from `start` up to `stop` (None: the end), and their state."""
     def sample(self, every: int, window: int, seed: int | None = None) -> Stream:
-        """A window in every stretch of references, and the state it finds."""
+        """Returns a stream of one window in every span of references, and the state that it finds."""
     def select(self, selection: str) -> Stream:
-        """The rows that pass a selection, which is JSON, and the state they find."""
+        """Returns a stream of the rows that pass a selection, which is JSON, and the state that they find."""
     @staticmethod
     def joined(streams: Sequence[Stream]) -> Stream:
-        """Streams one after the other."""
+        """Joins streams one after the other."""
     def print(self, json: bool, meta: bool) -> None:
         """Writes the events to the standard output, a line each: text, or JSON."""
     def export(
@@ -256,30 +256,30 @@ def read_text(path: str, what: str, remedy: str) -> str:
 def mix(
     inputs: list[tuple[str, Callable[[], Stream], int | None]], quantum: int, latency: int | None, ends: str
 ) -> Stream:
-    """One stream out of several. Each input: its name, what opens it, how many references to read of it."""
+    """Mixes streams. An input is its name, what opens it, and the references to read of it."""
 
 @final
 class Outcome:
-    """What a run leaves."""
+    """`Outcome` holds the tables of a run."""
 
     @property
     def results(self) -> Table:
         """The tidy table."""
     @property
     def series(self) -> LongTable:
-        """Per interval."""
+        """The table per interval."""
     @property
     def processes(self) -> LongTable:
-        """Per process."""
+        """The table per process."""
     @property
     def placements(self) -> Table | None:
-        """Every placement, if asked for."""
+        """Every placement, if it was asked for."""
     @property
     def pages(self) -> Table | None:
-        """Repeated misses by page, if asked for."""
+        """The repeated misses by page, if they were asked for."""
     @property
     def notes(self) -> list[str]:
-        """What the reader should know."""
+        """The notes for the reader."""
     @property
     def machine(self) -> str:
         """The machine, resolved, as TOML."""
@@ -296,7 +296,7 @@ def explain(
     interval: int | None,
     policy: str | None = None,
 ) -> list[str]:
-    """The plan of a run that `simulate` makes of the same arguments: a line for each fact.
+    """Returns the plan of a run that `simulate` makes of the same arguments: a line for each fact.
 
     `names`: the machines' names for the reader. `policy`: the name of a policy in Python.
 
@@ -343,26 +343,26 @@ def export_memory(
 
 @final
 class PagingOutcome:
-    """What a pass over a trace finds."""
+    """`PagingOutcome` holds the page faults that a pass over a trace counts."""
 
     @property
     def references(self) -> int:
-        """References read."""
+        """The references read."""
     @property
     def instructions(self) -> int:
-        """Instructions fetched."""
+        """The instructions fetched."""
     @property
     def faults(self) -> Table:
-        """Faults: size (bytes), colors, frames_per_color, faults."""
+        """The faults: size (bytes), colors, frames_per_color, faults."""
     @property
     def utilization(self) -> Table:
-        """Colors, frames_per_color, pages allocated when one color is full."""
+        """The utilization: colors, frames_per_color, pages allocated when one color is full."""
     @property
     def first_touches(self) -> Table:
-        """The pages, in order of first touch: page (virtual number), asid."""
+        """The pages in order of first touch: page (virtual number), asid."""
     @property
     def notes(self) -> list[str]:
-        """What the reader should know."""
+        """The notes for the reader."""
 
 def paging(
     stream: Stream,
@@ -388,34 +388,34 @@ def lint(
     """Reads a stream and checks it; the findings, as JSON."""
 
 def unknown(value: str, place: str, rule: str, known: list[str]) -> RequestError:
-    """The error of an unknown name, with the nearest known one."""
+    """Returns the error of an unknown name, with the nearest known name."""
 
 def format_of_path(path: str) -> str | None:
-    """The name of the importer that reads such a path, if one does."""
+    """Returns the name of the importer that reads such a path; None if there is none."""
 
 def made_by(path: str) -> str | None:
     """Returns the command that wrote a Parquet file; None if the file does not name it, or cannot be read."""
 
 def machines() -> list[tuple[str, str, str]]:
-    """(name, about, TOML) of each bundled machine."""
+    """Returns (name, about, TOML) of each bundled machine."""
 
 def machine_keys() -> list[tuple[str, str, str, str, str]]:
-    """(section, name, form, default, meaning) of each key of a machine description."""
+    """Returns (section, name, form, default, meaning) of each key of a machine description."""
 
 def workloads() -> list[tuple[str, str, str]]:
-    """(name, what it is, what it stands for) of each built-in workload."""
+    """Returns (name, what it is, what it stands for) of each built-in workload."""
 
 def policies() -> list[tuple[str, str, str, str]]:
-    """(name, rule, source, state and cost) of each placement policy."""
+    """Returns (name, rule, source, state and cost) of each placement policy."""
 
 def counters() -> list[tuple[str, str, str]]:
-    """(name pattern, unit, meaning) of each metric."""
+    """Returns (name pattern, unit, meaning) of each metric."""
 
 def formats() -> list[tuple[str, str, str, list[str]]]:
-    """(name, what it is, what is lost or assumed, extensions) of each foreign trace format."""
+    """Returns (name, what it is, what is lost or assumed, extensions) of each foreign trace format."""
 
 def packings() -> list[tuple[str, str]]:
-    """(name, extension) of each way a foreign trace may be packed."""
+    """Returns (name, extension) of each way a foreign trace may be packed."""
 
 def kinds() -> list[tuple[str, bool, str]]:
     """Returns (name, whether a miss counts in MPI, meaning) of each kind of access that is counted."""
@@ -427,19 +427,19 @@ def steering_characters() -> list[tuple[int, int]]:
     """Returns (first, last) code of each range of characters that steer a terminal or reorder a line."""
 
 def exporters() -> list[tuple[str, str, str, bool]]:
-    """(name, what it is, what is lost, whether it takes what reaches memory) of each export format."""
+    """Returns (name, about, what is lost, whether it takes what reaches memory) of each export format."""
 
 def events() -> list[tuple[int, str, str]]:
-    """(code, name, meaning of its columns) of each event."""
+    """Returns (code, name, meaning of its columns) of each event."""
 
 def event_lines() -> list[tuple[str, str]]:
-    """(name, what its line of text looks like) of each event."""
+    """Returns (name, what its line of text looks like) of each event."""
 
 def lint_rules() -> list[tuple[str, str, str, str]]:
-    """(name, severity, meaning, remedy) of each rule that `lint` checks."""
+    """Returns (name, severity, meaning, remedy) of each rule that `lint` checks."""
 
 def calibration_targets() -> list[tuple[str, int | None, list[list[float]]]]:
-    """(workload, instructions between switches, misses per 1000 instructions) that the documents give."""
+    """Returns (workload, instructions between switches, misses per 1000 instructions) of the documents."""
 
 def record(
     command: list[str],
@@ -464,10 +464,10 @@ def record(
     """
 
 def tracing_refused() -> str | None:
-    """Why the kernel's scheduling may not be observed here; None if it may."""
+    """Returns why the kernel's scheduling may not be observed here; None if it may be observed."""
 
 def observe(command: list[str], started: Callable[[int], object]) -> tuple[str, int]:
-    """Runs a command natively and observes the order between its processes: as text, and its exit code.
+    """Runs a command natively. Returns the order between its processes as text, and its exit code.
 
     `started(pid)` is called once it runs.
     """

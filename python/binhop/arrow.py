@@ -1,7 +1,7 @@
 """Checks Arrow streams of other libraries where the C interface cannot.
 
-A stream tells its schema once, and its batches are memory without types: a batch of other types would be read
-as what it is not. A reader of pyarrow knows the schema of each batch, so they are compared here.
+A stream tells its schema once, and its batches are memory without types, so a batch of other types would be
+misread. A reader of pyarrow knows the schema of each batch, so this module compares the schemas.
 """
 
 from __future__ import annotations

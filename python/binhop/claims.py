@@ -130,7 +130,7 @@ class Claims:
         self._is_no_input(target, given, place)
         for key in (target, _identity(target)):
             if key in self._outputs:
-                rule = f"is the same file as that of {self._outputs[key]}: one of them would be lost"
+                rule = f"is the same file as that of {self._outputs[key]}, so one output would be lost"
                 raise RequestError(given, place, rule, "name two files")
             if key is not None:
                 self._outputs[key] = f"{place} {given}"
@@ -161,7 +161,7 @@ class Claims:
     @staticmethod
     def _is_not_within(target: Path, directory: Path, output: str, other: str) -> None:
         if directory == target:
-            rule = f"is the same place as that of {other}: one of them would be lost"
+            rule = f"is the same place as that of {other}, so one output would be lost"
             raise RequestError(output, "", rule, "name two places")
         if directory in target.parents:
             rule = f"lies in the directory of {other}, which is replaced"

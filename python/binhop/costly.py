@@ -1,4 +1,4 @@
-"""Which pages, segments and processes cost most under one placement, beside what they cost under others."""
+"""Ranks pages, segments and processes by their misses under one placement, beside other placements."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PAGE, SEGMENT, PROCESS = ["asid", "page_no", "segment"], ["segment"], ["asid"]
-"""What misses are summed over."""
+"""The columns over which misses are summed."""
 
 
 def costliest(repeated: pl.DataFrame, seeds: Sequence[int], seed: int, by: Sequence[str]) -> pl.DataFrame:
-    """Repeated misses under one placement, the most first, beside the mean over the other placements.
+    """Returns repeated misses under one placement, the most first, beside the mean over other placements.
 
-    What is alike in both columns is the program's doing; where one placement has far more than the others
-    have on average, it is luck.
+    Misses that are similar in both columns are due to the program. Where one placement has far more misses
+    than the mean of the others, they are due to the placement.
 
     Args:
         repeated: The table of `binhop.repeated_misses`.
-        seeds: All placements it is about: one without a row had no such miss.
+        seeds: The placements of the table. A placement without a row had no such miss.
         seed: The placement to look at.
-        by: What to sum over: PAGE, SEGMENT or PROCESS.
+        by: The columns to sum over: PAGE, SEGMENT or PROCESS.
 
     Returns:
-        The columns of `by`; `bin` of the placement looked at if `by` is PAGE; `misses`, and `others`: the
-        mean over the other placements, null if there are none. Only what had such a miss somewhere.
+        The columns of `by`; `bin` under `seed` if `by` is PAGE; `misses`; and `others`, the mean over the
+        other placements, which is null if there are none. A page without such a miss has no row.
     """
     own = pl.col("seed") == seed
     others = len(seeds) - 1

@@ -1,4 +1,4 @@
-"""What single placements did: every page placed, in order, and the pages whose lines missed most."""
+"""Reads details of single placements: every page placed, in order, and the pages whose lines missed most."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ def placements(
     seed: int = 0,
     **options: Unpack[PlacementOptions],
 ) -> pl.DataFrame:
-    """Every page that one placement put into a frame, in order.
+    """Returns every page that one placement put into a frame, in order.
 
-    Written to a file with `write_parquet`, it can be replayed: `placement.policy=recorded` with
-    `placement.file`.
+    `write_parquet` writes the table to a file, which repeats the placement: set `placement.policy=recorded`
+    and `placement.file`.
 
     Args:
         machine: As for `simulate`.
         trace: As for `simulate`.
-        seed: The placement.
+
+        seed: The number of the placement.
         **options: The keywords of `binhop.run_options.PlacementOptions`.
 
     Returns:
         One row for each fault: seed, fault (its ordinal, from 0), asid and page_no (where the page was
-        touched), page (a number that stands for it wherever it is mapped), segment, frame, and evicted: the
-        page that had to leave the frame, null if none had.
+        touched), page (a number that stands for the page wherever it is mapped), segment, frame, and evicted:
+        the page that had to leave the frame, null if no page had to.
 
     >>> placements("kh90", "lin", length=20_000).columns
     ['seed', 'fault', 'asid', 'page_no', 'page', 'segment', 'frame', 'evicted']
@@ -65,16 +66,18 @@ def export_memory(
 ) -> dict[str, Any]:
     """Writes what reaches a machine's memory under one placement, for a simulator of DRAM.
 
-    In order: lines that caches read, lines they write back, stores that are passed down. Lines that are dirty
-    in the end stay where they are. There are as many reads and writes as `simulate` counts of memory.
+    The file holds, in order, the lines that caches read, the lines that they write back, and the stores that
+    they pass down. Lines that are dirty at the end are not written. There are as many reads and writes as
+    `simulate` counts at memory.
 
     Args:
         machine: As for `simulate`.
         trace: As for `simulate`.
         path: The file; compressed if its name ends in .gz, .xz or .zst.
         to: Its format: see `binhop.exporters()`.
-        seed: The placement.
-        length: References to simulate; the whole trace if absent.
+
+        seed: The number of the placement.
+        length: References to simulate; default: the whole trace.
         threads: With 2 or more, the trace is decoded on a thread of its own.
         progress: As for `simulate`.
 
@@ -107,7 +110,7 @@ def repeated_misses(
     seeds: int | Iterable[int] | None = None,
     **options: Unpack[PlacementOptions],
 ) -> pl.DataFrame:
-    """The pages whose lines missed again in a cache, under each placement.
+    """Returns the pages whose lines missed again in a cache, under each placement.
 
     A demand miss (fetch, load, store) counts, in a warm-up too, if its line was in the cache before. The line
     left the cache for want of room, which no placement mends, or because of the lines it shares a set with,

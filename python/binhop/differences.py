@@ -1,4 +1,4 @@
-"""The settings by which machines of one name are told apart."""
+"""Finds the settings by which machines of one name are told apart."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def distinct_names(machines: Sequence[Machine]) -> list[str]:
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, str]:
-    """Every key of a description with its section, and its value as text."""
+    """Returns every key of a description with its section, and its value as text."""
     flat: dict[str, str] = {}
     for key, value in table.items():
         if isinstance(value, dict):

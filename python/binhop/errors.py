@@ -1,4 +1,4 @@
-"""What goes wrong, told so that it can be mended: the value, its place, the rule it breaks, the remedy."""
+"""Defines the errors of binhop. An error names the value, its place, the rule it breaks, and the remedy."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from binhop.escape import escaped
 
 
 class BinhopError(Exception):
-    """Base of the errors of binhop.
+    """`BinhopError` is the base of the errors of binhop.
 
     Attributes:
-        value: The value that is wrong, as it was given.
-        place: Where it stands: file, line, row group, key, option; may be empty.
-        rule: The rule it breaks.
-        remedy: What to do about it.
+        value: The wrong value, as it was given.
+        place: The place of the value: file, line, row group, key or option; may be empty.
+        rule: The rule that the value breaks.
+        remedy: What to do.
     """
 
     exit_code = 1
@@ -31,10 +31,10 @@ class BinhopError(Exception):
 
 
 class RequestError(BinhopError):
-    """The request was wrong: input, machine, arguments, or a place that cannot be written. Exit code 2."""
+    """`RequestError` reports a wrong request: input, machine, argument, or place to write. Exit code 2."""
 
     exit_code = 2
 
 
 class RunError(BinhopError):
-    """The run failed: an invariant of the simulated physics broke. Exit code 1."""
+    """`RunError` reports a failed run: an invariant of the simulated physics broke. Exit code 1."""

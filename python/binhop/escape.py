@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SURROGATES = (0xD800, 0xDFFF)
-# Python decodes a byte that is no UTF-8 to one of these characters (os.fsdecode).
+# os.fsdecode makes one of these characters of a byte that is no UTF-8.
 _UNDECODABLE = range(0xDC80, 0xDD00)
 _RANGES = "".join(
     f"{chr(first)}-{chr(last)}" for first, last in [*_binhop.steering_characters(), _SURROGATES]
@@ -47,7 +47,7 @@ def json_text(value: object, indent: int | None = None) -> str:
     """
     separators = (",", ":") if indent is None else None
     text = json.dumps(value, indent=indent, allow_nan=False, separators=separators)
-    return text.replace("\x7f", "\\u007f")  # the one such character that JSON leaves as it is
+    return text.replace("\x7f", "\\u007f")  # JSON escapes every other steering character
 
 
 def json_pieces(value: object, indent: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Page faults with colored free lists (LF91): every memory size and color count in one pass over a trace."""
+"""Counts page faults with colored free lists (LF91): all memory sizes and colors in one pass over a trace."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from binhop.tables import Table
 
 SIZES = ("1MiB", "2MiB", "4MiB", "8MiB", "16MiB", "32MiB", "64MiB")
-"""Memory sizes of LF91."""
+"""The memory sizes of LF91."""
 COLORS = (1, 2, 4, 8, 16, 32, 64)
-"""Color counts of LF91."""
+"""The color counts of LF91."""
 PAGE = "4KiB"
-"""LF91's page size."""
+"""The page size of LF91."""
 
 UNITS = {
     "paging.faults": "faults",
@@ -42,18 +42,18 @@ UNITS = {
 
 @dataclass(frozen=True)
 class PagingResult:
-    """What passes over traces found.
+    """`PagingResult` holds the page faults that passes over traces counted.
 
     Attributes:
         faults: One row for each workload, memory size (bytes) and color count: frames of each color, faults
             (first touches included), references, and their quotient, the page-fault rate.
         utilization: One row for each workload and color count: unique pages, frames of each color if memory
             had as many frames as there are pages, pages allocated in order of first touch until one color
-            is full, and their share of the frames: effective memory utilization (LF91 §2). Null where
-            there are fewer pages than colors.
+            is full, and their share of the frames, which is the effective memory utilization (LF91 §2). The
+            last three are null where there are fewer pages than colors.
         first_touches: The pages of each workload in order of first touch: virtual page number and asid.
-        notes: What the reader should know.
-        provenance: Versions, traces, parameters: enough to run it again.
+        notes: Notes for the reader.
+        provenance: Versions, traces and parameters, from which the pass can be repeated.
     """
 
     faults: pl.DataFrame
@@ -64,7 +64,7 @@ class PagingResult:
 
     @property
     def workloads(self) -> list[str]:
-        """What was read, in order."""
+        """The traces, in order."""
         return self.faults["workload"].unique(maintain_order=True).to_list()
 
     @property
@@ -80,7 +80,7 @@ class PagingResult:
         return pl.concat([faults, used])
 
     def to_json(self) -> str:
-        """The object that `binhop paging --json` prints: counts are integers, what is undefined is null."""
+        """Returns the JSON that `binhop paging --json` prints. Counts are integers; undefined values null."""
         rows = self.results.to_dicts()
         for row in rows:
             row["value"] = exact(row["value"], row["unit"])
@@ -112,8 +112,8 @@ class PagingResult:
         write_provenance(directory, self.provenance, self.notes)
 
     def draw(self, directory: Path) -> list[Path]:
-        """Draws the figures from the tables in a directory; the files."""
-        from binhop.report import draw_paging  # it takes a while to load
+        """Draws the figures from the tables in a directory, and returns the files."""
+        from binhop.report import draw_paging  # Altair takes a while to load
 
         return draw_paging(directory)
 
@@ -129,7 +129,7 @@ class PagingResult:
         Without a name it is the first workload that has a figure. The chart of one memory size and one color
         count says in words that there is nothing to draw.
         """
-        from binhop.report import chart_of  # it takes a while to load
+        from binhop.report import chart_of  # Altair takes a while to load
         from binhop.report.paging import paging_charts
 
         words = dict.fromkeys(
@@ -165,8 +165,8 @@ def paging(
         sizes: Memory sizes, as "4MiB" or in bytes. Default: LF91's, 1 to 64 MiB.
         colors: Color counts, each of which divides the frames of every size. Default: LF91's, 1 to 64.
         page: The page size.
-        length: References to read; default: the whole trace. A built-in workload needs it.
-        pid_hash: Whether a page's color also depends on its address space, so that the equal layouts of many
+        length: References to read; default: the whole trace. A built-in workload needs a length.
+        pid_hash: If true, a page's color also depends on its address space, so that the equal layouts of many
             processes do not ask for the same colors.
         threads: With 2 or more, the trace is decoded on a thread of its own. No result depends on it.
         progress: Called some times a second with the references done and, if known, to do.
@@ -241,7 +241,7 @@ def paging(
 
 
 def join(results: Sequence[PagingResult]) -> PagingResult:
-    """Results of several traces under the same parameters, as one."""
+    """Returns the results of several traces under the same parameters as one result."""
     first = results[0]
     notes = notes_once({result.workloads[0]: result.notes for result in results})
     return PagingResult(
@@ -254,7 +254,7 @@ def join(results: Sequence[PagingResult]) -> PagingResult:
 
 
 def _long(wide: pl.DataFrame, columns: dict[str, str]) -> pl.DataFrame:
-    """One row for each metric; `columns` says which column holds it."""
+    """Returns one row for each metric. `columns` names the column that holds the metric."""
     keys = [pl.col(name) for name in ("workload", "size", "colors")]
     order = pl.int_range(pl.len()).alias("order")
     parts = [

@@ -1,4 +1,4 @@
-"""Tables that may be longer than memory holds. They are written and joined without being made in memory."""
+"""Writes and joins tables that may be longer than memory holds."""
 
 from __future__ import annotations
 

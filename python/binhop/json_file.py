@@ -22,7 +22,7 @@ def read(path: Path) -> dict[str, Any]:
         OSError: The file cannot be read.
         ValueError: It holds no JSON object, or one that is larger, or nested deeper, than results have.
     """
-    # The open must not wait if a pipe has the file's name.
+    # Opening a pipe must not wait for a writer.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         content = file.read(MOST + 1)
     if len(content) > MOST:

@@ -37,7 +37,7 @@ _NAME = re.compile(r".+-[0-9a-f]{24}")
 
 
 class NotKeptError(RequestError):
-    """A finished run could not be kept, so no further run is begun: it might be lost, too."""
+    """`NotKeptError` reports a run that could not be kept. No further run begins: it might be lost."""
 
 
 class Kept:

@@ -1,4 +1,4 @@
-"""Names and values of metrics: which caches they belong to, and which of them a table shows first."""
+"""Reads the names and values of metrics: the caches they belong to, and which metrics a table shows first."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MEMORY = "memory.mpi"
-"""Misses that reach memory, per instruction."""
+"""The metric of the misses that reach memory, per instruction."""
 
 
 def exact(value: float | None, unit: str) -> int | float | None:
-    """A count as the integer it is; a ratio as it is; None where undefined."""
+    """Returns a count as an integer, a ratio as it is, and None for an undefined value."""
     if value is None or "/" in unit:
         return value
     return int(value)
 
 
 def cache_metrics(names: Sequence[str]) -> list[str]:
-    """Of a result's metrics the misses per instruction of each cache, last level first, and CPI if it is one.
+    """Returns the misses per instruction of each cache, last level first, then CPI, if the metrics have them.
 
     >>> cache_metrics(["instructions", "l1d.mpi", "l1d.fills", "l2.mpi", "cpi"])
     ['l2.mpi', 'l1d.mpi', 'cpi']
@@ -30,7 +30,7 @@ def cache_metrics(names: Sequence[str]) -> list[str]:
 
 
 def caches(names: Iterable[str]) -> list[str]:
-    """The caches that a result's metrics are of, in the machine's order.
+    """Returns the caches that the metrics belong to, in the machine's order.
 
     >>> caches(["instructions", "l1d.mpi", "l1d.fills", "l2.mpi", "memory.mpi"])
     ['l1d', 'l2']
@@ -39,7 +39,7 @@ def caches(names: Iterable[str]) -> list[str]:
 
 
 def known_metric(metric: str | None, names: Sequence[str], place: str = "metric") -> str:
-    """The metric, if there is one of this name; the last level's misses per instruction if none is named."""
+    """Returns the metric of this name; by default the misses per instruction of the last level."""
     if metric is None:
         return cache_metrics(names)[0]
     if metric not in names:

@@ -1,4 +1,4 @@
-"""Numbers as people write them: 50M references, 1.5G, 200k; and sizes, 16KiB."""
+"""Reads and writes numbers as people write them: 50M references, 1.5G, 200k; and sizes, as in 16KiB."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ EXAMPLES = {
     "--latency": "100k",
     "--colors": "16",
 }
-"""What to write for an option; 50M for any other."""
+"""The example in the remedy of each option; 50M for any other option."""
 
 SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 UNITS = {"TiB": 40, "GiB": 30, "MiB": 20, "KiB": 10, "B": 0}
-"""Of sizes: the power of two that each stands for."""
+"""The units of sizes, and the power of two that each unit stands for."""
 _NUMBER = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([kKMGT]?)")
 _SIZE = re.compile(r"(\d+) ?(B|[KMGT]iB)")
 
 
 def count(text: str | None, option: str) -> int | None:
-    """A whole number with an optional decimal suffix.
+    """Returns a whole number, which may have a decimal suffix.
 
     >>> count("1.5k", "--length")
     1500
@@ -45,14 +45,14 @@ def count(text: str | None, option: str) -> int | None:
         raise RequestError(text, option, rule, like(option))
     exact = Fraction(found[1].replace("_", "")) * SUFFIXES["k" if found[2] == "K" else found[2]]
     if exact.denominator != 1:
-        raise RequestError(text, option, "must come out as a whole number", like(option))
+        raise RequestError(text, option, "must stand for a whole number", like(option))
     if exact >= 2**63:
         raise RequestError(text, option, "must be less than 9.2 × 10^18", like(option))
     return int(exact)
 
 
 def size_in_bytes(text: str, place: str = "size") -> int:
-    """A size with its binary unit, as in a machine description.
+    """Returns the bytes of a size with its binary unit, as in a machine description.
 
     >>> size_in_bytes("16KiB"), size_in_bytes("64B")
     (16384, 64)
@@ -65,7 +65,7 @@ def size_in_bytes(text: str, place: str = "size") -> int:
 
 
 def several(number: int, noun: str) -> str:
-    """So many of something.
+    """Returns a number and a noun in words.
 
     >>> several(1, "cell"), several(10_000, "run")
     ('1 cell', '10,000 runs')
@@ -74,12 +74,12 @@ def several(number: int, noun: str) -> str:
 
 
 def like(option: str) -> str:
-    """The remedy for a number that is none.
+    """Returns the remedy for a text that is no number.
 
     >>> like("--threads")
     'write it like --threads 2'
     """
-    if not option.startswith("-"):  # a function's argument
+    if not option.startswith("-"):  # an argument of a function
         return f'write it like {option}="{EXAMPLES.get(f"--{option}", "50M")}"'
     return f"write it like {option} {EXAMPLES.get(option, '50M')}"
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 MARK = "provenance.json"
-"""The file that tells a result's directory from any other."""
+"""The file by which a directory of results is recognised."""
 
 
 def refuse(error: OSError, path: str | os.PathLike[str], place: str) -> RequestError:
-    """What could not be written, as a request that was wrong."""
+    """Returns the error of a system call on a file as a wrong request."""
     why = error.strerror or str(error)
     return RequestError(
         os.fspath(path), place, f"cannot be written: {why}", "give another place, or make room"
@@ -34,7 +34,7 @@ def refuse(error: OSError, path: str | os.PathLike[str], place: str) -> RequestE
 
 
 class Writable(Protocol):
-    """What a directory of results can hold."""
+    """`Writable` is a result that a directory of results can hold."""
 
     def write_tables(self, directory: Path) -> None:
         """Writes the tables, and `provenance.json`, which identifies them: nothing else is in it but that."""
@@ -44,7 +44,7 @@ class Writable(Protocol):
 
 
 class OutputFile:
-    """A file, written at once at the end; what is no regular file is written to, never replaced.
+    """`OutputFile` is a file that is written at once, at the end. A pipe or a device is written to directly.
 
     The place is checked, and taken, at the start: a long run must not end at a directory that is not there. A
     symbolic link stays: the file that it leads to is written.
@@ -104,7 +104,7 @@ class OutputFile:
 
 
 class ResultDirectory:
-    """A directory of results, which is filled beside its target and moved there when it is complete.
+    """`ResultDirectory` is filled beside its target, and moved there when it is complete.
 
     An earlier result is replaced, but for files in it that are not binhop's: they stay. Any other directory
     that holds something is refused.
@@ -252,7 +252,7 @@ def _list_anew(directory: Path, made: set[str], place: str) -> None:
         return
     for name in sorted(made - own):
         if os.path.lexists(directory / name):
-            rule = "would be made anew, and binhop did not write the one that is there"
+            rule = "would be made anew, and binhop did not write the file that is there"
             raise RequestError(str(directory / name), place, rule, "rename it")
     if made - own:
         facts = json_file.read(directory / SIDECAR)
@@ -267,12 +267,12 @@ def read_parquet(path: Path) -> pl.DataFrame:
 
 
 def write_parquet(frame: pl.DataFrame, to: Path | IO[bytes], metadata: dict[str, str] | None = None) -> None:
-    """A table as Parquet, written the same way everywhere; `metadata` says in the file what it is of."""
+    """Writes a table as Parquet, in the same way everywhere. `metadata` stands in the file."""
     frame.write_parquet(to, compression="zstd", compression_level=3, statistics=True, metadata=metadata)
 
 
 def write_values(frame: pl.DataFrame, path: Path) -> None:
-    """A tidy table as CSV: counts as the integers they are."""
+    """Writes a tidy table as CSV, with counts as integers."""
     whole = pl.col("value").cast(pl.Int64, strict=False).cast(pl.String)
     ratio = pl.col("unit").str.contains("/", literal=True)
     text = pl.when(ratio).then(pl.col("value").cast(pl.String)).otherwise(whole)
@@ -280,18 +280,18 @@ def write_values(frame: pl.DataFrame, path: Path) -> None:
 
 
 def write_provenance(directory: Path, provenance: dict[str, Any], notes: list[str]) -> None:
-    """What identifies the tables: the same bytes for the same trace, machine and seeds."""
+    """Writes what identifies the tables: the same bytes for the same trace, machine and seeds."""
     tables = {"polars": pl.__version__, "schema": 1}
     json_file.write(directory / MARK, {**provenance, "tables": tables, "notes": notes})
 
 
 def _peak_memory() -> int | None:
-    """The most memory that this process has held; None where the system does not say."""
+    """Returns the most memory that this process has held; None if the system does not report it."""
     try:
         import resource
     except ImportError:
         return None
-    # Kilobytes, but for macOS.
+    # macOS reports bytes, other systems kilobytes.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

@@ -1,4 +1,4 @@
-"""The list of a directory's files that binhop wrote. A later result replaces these files only.
+"""Keeps the list of a directory's files that binhop wrote. A later result replaces these files only.
 
 Any other file in the directory (notes, a trace) is the user's, and stays when the result is replaced. The
 list is `files` in `run.json`. A name in the list counts only if such a file lies in the directory.
@@ -74,7 +74,7 @@ def replace(complete: Partial, target: Path) -> None:
     old = OLD.new(target)
     handle = os.open(target, DIRECTORY)
     try:
-        lock(handle)  # no other process may take it for a leftover
+        lock(handle)  # no other process takes the directory for a leftover
         target.rename(old)
         try:
             complete.path.rename(target)
@@ -108,5 +108,5 @@ def _empty(old: Path, target: Path) -> None:
     for name in sorted(own, key=lambda name: name == SIDECAR):
         (old / name).unlink(missing_ok=True)
     for place, _, _ in os.walk(old, topdown=False):
-        with suppress(OSError):  # it still holds a file whose name was taken
+        with suppress(OSError):  # the directory still holds a file whose name was taken
             Path(place).rmdir()

@@ -39,13 +39,13 @@ _RULE = "choose(request, pool) must return a frame of the pool"
 
 
 class PolicyError(RequestError):
-    """A wrong policy. The message is complete: the run does not add the page that was placed."""
+    """`PolicyError` reports a wrong policy. The run does not add the page that was placed to its message."""
 
     complete = True
 
 
 class _Depth(threading.local):
-    """The number of policies' calls that this thread is in."""
+    """`_Depth` counts the calls of policies that this thread is in."""
 
     now = 0
 
@@ -111,8 +111,8 @@ class Policies:
             # What a factory makes is asked before the factory: it gives the changed object its nearest name.
             changes = [watched.changed() for watched in reversed(self._watched.values())]
         if (changed := next((name for name in changes if name is not None), None)) is not None:
-            rule = "the policy changes it, and the next placement would find what this one left there"
-            remedy = "keep such things in self: give a class, which is made anew for each placement"
+            rule = "the policy changes this object, and the next placement would find the change"
+            remedy = "keep such state in self: give a class, which is made anew for each placement"
             raise PolicyError(changed, self._place, rule, remedy)
 
     def _makes_policies(self) -> bool:
@@ -166,7 +166,7 @@ class Policies:
         own = made.__self__ if isinstance(made, MethodType) else made
         with self._lock:
             if self._made.get(id(own), _gone)() is own:
-                rule = "the factory returned the same object twice, and each placement needs one of its own"
+                rule = "the factory returned the same object twice, and each placement needs a new object"
                 raise PolicyError(repr(made), self._place, rule, "make a new one at each call")
             self._made[id(own)] = _held(own)
         return made

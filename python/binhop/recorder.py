@@ -1,4 +1,4 @@
-"""The recorder: found, built when it is first needed, kept for the next time.
+"""Finds the recorder, builds it when it is first needed, and keeps it for the next time.
 
 It is a Valgrind tool in C (the directory `recorder/`), compiled on this machine against the Valgrind that is
 installed, since a tool fits one version of Valgrind only.
@@ -32,7 +32,7 @@ HEADERS = ("recorder.h", "wire.h")
 TOOL = "binhop-amd64-linux"
 GET_VALGRIND = "install it: `apt install valgrind`, `dnf install valgrind-devel`, or from valgrind.org"
 
-# Where the tool's text lies: out of the way of programs (valgrind.pc: valt_load_address).
+# The address of the tool's text, where no program lies (valgrind.pc: valt_load_address).
 _LOAD_ADDRESS = "0x58000000"
 _CFLAGS = [
     *["-m64", "-O2", "-g", "-std=gnu99", "-Wall", "-fno-pic", "-fno-pie"],
@@ -44,14 +44,14 @@ _LDFLAGS = [
     *[f"-Wl,-Ttext-segment={_LOAD_ADDRESS}", "-Wl,--build-id=none"],
 ]
 _LIBRARIES = ("libcoregrind-amd64-linux.a", "libvex-amd64-linux.a", "libgcc-sup-amd64-linux.a")
-# The core wants these beside a tool.
+# The core needs these files beside a tool.
 _BESIDE = ("vgpreload_core-amd64-linux.so", "default.supp")
 _ELSEWHERE = "set XDG_CACHE_HOME to a directory of yours"
 
 
 @dataclass(frozen=True)
 class Valgrind:
-    """The Valgrind that is installed, and what of it there is to build against.
+    """`Valgrind` is an installed Valgrind, with the parts that a tool is built against.
 
     Attributes:
         command: The `valgrind` command.
@@ -70,7 +70,7 @@ class Valgrind:
     libexec: Path | None
 
     def missing(self) -> str | None:
-        """Why a tool cannot be built for it; None if it can."""
+        """Returns why no tool can be built for this Valgrind; None if a tool can."""
         if platform.machine() != "x86_64":
             return f"the recorder knows x86-64 only, and this is {platform.machine()}"
         if self.include is None:
@@ -122,18 +122,18 @@ def _ended(command: list[str]) -> subprocess.CompletedProcess[str]:
     """
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode < 0:
-        rule = "a signal ended it before it was done"
+        rule = "a signal ended the command before it was done"
         raise RequestError(f"signal: {-done.returncode}", command[0], rule, "try again")
     return done
 
 
 def compiler() -> str | None:
-    """The C compiler: what CC says, else cc."""
+    """Returns the C compiler: the words of CC, or cc."""
     return shutil.which(os.environ.get("CC") or "cc")
 
 
 def sources() -> Path | None:
-    """The directory of the recorder's sources: of the checkout, or in the installed package."""
+    """Returns the directory of the recorder's sources, in the checkout or in the installed package."""
     here = Path(__file__).resolve().parent
     for place in (here.parent.parent / "recorder", here / "_recorder"):
         if (place / SOURCES[0]).is_file():
@@ -142,13 +142,13 @@ def sources() -> Path | None:
 
 
 def cache() -> Path:
-    """Where built recorders are kept."""
+    """Returns the directory in which built recorders are kept."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
     return Path(home) / "binhop" / "recorder"
 
 
 def built(installed: Valgrind) -> Path:
-    """The directory of the recorder for this Valgrind, built now if it is not there yet.
+    """Returns the directory of the recorder for this Valgrind. A recorder that is missing is built.
 
     Raises:
         RequestError: It cannot be built.
@@ -181,7 +181,7 @@ def _first(prefixes: list[Path], places: tuple[str, ...], holds: str) -> Path | 
 
 
 def _fingerprint(place: Path) -> str:
-    """Of everything that goes into it: another source, another recorder."""
+    """Returns a fingerprint of everything that goes into a recorder. Other sources make another recorder."""
     digest = hashlib.sha256(" ".join([*_CFLAGS, *_LDFLAGS]).encode())
     for name in (*SOURCES, *HEADERS):
         digest.update((place / name).read_bytes())
@@ -233,7 +233,7 @@ def _build(installed: Valgrind, place: Path, ready: Path) -> None:
     try:
         if ready.is_symlink():
             ready.unlink()
-        elif ready.exists():  # incomplete, or another user may have written to it
+        elif ready.exists():  # the directory is incomplete, or another user may have written to it
             shutil.rmtree(ready)
         made = Partial.directory(ready)
     except OSError as error:

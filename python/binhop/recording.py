@@ -1,4 +1,4 @@
-"""Recording programs: `binhop.record`, and what stands behind `binhop record`."""
+"""Records programs: `binhop.record`, which `binhop record` also calls."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from binhop.traces import Trace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    # pid (0: between a native run and the recording), references, live processes, whether the command
-    # has ended, images that still run → whether to stop
+    # It takes the pid (0 between a native run and the recording), the references, the live processes,
+    # whether the command has ended, and the images that still run. It returns whether to stop.
     TellRecording = Callable[[int, int, int, bool, int], bool]
 
 FETCH = ("run", "instruction")
@@ -34,7 +34,7 @@ FALLBACK_LOSES = (
     "speed (some 20 to 100 times slower), mappings made before the first instruction, the memory of calls "
     "with vectors, whose reference is whose while several processes run"
 )
-# Polars configures its allocator by the environment.
+# Polars reads settings of its allocator from the environment.
 _SET_BY_LIBRARIES = ("_RJEM_MALLOC_CONF",)
 # The first option turns off default options from .valgrindrc and from VALGRIND_OPTS.
 _LACKEY = (
@@ -49,7 +49,7 @@ SHELL_BUILTINS = frozenset({"cd", "export", "source", "alias", "ulimit", "eval"}
 
 @dataclass(frozen=True)
 class Recording:
-    """What a recording came to.
+    """`Recording` describes a finished recording.
 
     Attributes:
         path: The trace file.
@@ -145,7 +145,7 @@ def observe(
     Args:
         command: The program and its arguments.
         path: The file to make.
-        started: Told the command's process id once it runs.
+        started: A function that is called with the command's process id once it runs.
 
     Returns:
         The command's exit code.
@@ -174,9 +174,9 @@ def _scratch() -> Partial:
 
 @contextmanager
 def _environment(tool: Path) -> Iterator[None]:
-    """What the program inherits: our environment in its order and what Valgrind needs; nothing of Python's.
+    """Gives the program the environment that binhop was started with, and what Valgrind needs.
 
-    Our libraries set variables, and Python ignores a signal, which programs look at (sort does).
+    binhop's libraries set variables, and Python ignores SIGXFSZ. Programs look at both (sort does).
     """
     started_with = Path("/proc/self/environ").read_bytes().split(b"\0")
     before = {name: os.environ.get(name) for name in ("VALGRIND_LIB", *_SET_BY_LIBRARIES)}
@@ -200,16 +200,16 @@ def _environment(tool: Path) -> Iterator[None]:
 def _observed(
     command: Sequence[str], schedule: str | os.PathLike[str], tell: TellRecording
 ) -> tuple[str, str] | None:
-    """The text of an observed order, and where it is from; None for the built-in one."""
+    """Returns the text of an observed order and its source; None for the built-in order."""
     if schedule == BUILT_IN:
         return None
     if schedule == NATIVE:
         text, code = _binhop.observe(
             [os.fspath(word) for word in command], lambda pid: tell(pid, 0, 1, False, 0)
         )
-        # Nobody runs now: whoever asked for an end, in that run or since, does not want a second one.
+        # No program runs now. Who asked for an end, in the native run or since, does not want a second run.
         if tell(0, 0, 0, False, 0):
-            rule = "an end was asked for, so the command was not run again, for the recording"
+            rule = "an end was asked for, so the command was not run again for the recording"
             raise RequestError(
                 f"the native run (exit code {code})", "--schedule native", rule, "record it anew"
             )
@@ -251,7 +251,7 @@ def with_lackey(
             trace = Trace.open(f"/dev/fd/{reading}", "lackey")
             summary, notes = trace.write(path, limit, made_by="record")
         finally:
-            # What is not wanted any more must still be taken, or the program would wait for ever.
+            # The rest must still be read, or the program would wait for ever.
             while os.read(reading, 1 << 20):
                 pass
             os.close(reading)
@@ -269,7 +269,9 @@ def check(command: Sequence[str]) -> None:
     """Refuses what cannot be run, before anything is started."""
     place = "record"
     if not command:
-        raise RequestError("no command", place, "needs one", "say binhop record -- CMD ARGUMENT…")
+        raise RequestError(
+            "no command", place, "a command must be given", "say binhop record -- CMD ARGUMENT…"
+        )
     name = os.fspath(command[0])
     if shutil.which(name) is None:
         if name in SHELL_BUILTINS:

@@ -1,4 +1,4 @@
-"""What a run leaves: tidy tables, and what is read off them."""
+"""Holds the result of a run: tidy tables, and what derives from them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from binhop.tables import Table
 
 SCHEMA = 1
-"""Version of the JSON object (`binhop.schema`) and of the tables."""
+"""The version of the JSON object (`binhop.schema`) and of the tables."""
 
 
 class Result:
-    """Counts under each placement.
+    """`Result` holds the counts of a run under each placement.
 
     Attributes:
         results: One row for each workload, phase, seed and metric: the value, null where undefined.
-        own_notes: What the run itself says: what was assumed, shared, or not used.
+        own_notes: The notes of the run itself: what was assumed, shared, or not used.
         machine: The machine, resolved, as TOML.
-        provenance: Versions, seeds, traces: enough to run it again.
+        provenance: Versions, seeds and traces, from which the run can be repeated.
         repeated_misses: The table of `binhop.repeated_misses`, with the workload, if it was asked for. It is
             written as `conflicts.parquet`, and stands in the JSON as `conflicts`: `--top-conflicts` makes it.
     """
@@ -54,7 +54,7 @@ class Result:
 
     @property
     def series(self) -> pl.DataFrame:
-        """The same as `results` per interval of instructions; empty unless an interval was asked for.
+        """The columns of `results` per interval of instructions; empty unless an interval was asked for.
 
         The table is made when it is first asked for, and may be long: two rows for each interval, cache and
         seed. `write` does without it.
@@ -63,10 +63,10 @@ class Result:
 
     @property
     def processes(self) -> pl.DataFrame:
-        """The same as `results` per process, and its pages in conflict when it exited or at the end.
+        """The columns of `results` per process, and its pages in conflict when it exited or at the end.
 
-        Where a number is used again the pages are those of the last time. The table is made when it is first
-        asked for; `write` does without it.
+        If several processes have a number, one after the other, the pages are those of the last process. The
+        table is made when it is first asked for; `write` does without it.
         """
         return self._table("processes")
 
@@ -80,7 +80,7 @@ class Result:
 
     @property
     def notes(self) -> list[str]:
-        """What the reader should know: two groups of placements and outliers, by seed; then `own_notes`."""
+        """The notes for the reader: two groups of placements, and outliers, by seed; then `own_notes`."""
         return [*_spread_notes(self.results), *self.own_notes]
 
     @property
@@ -90,15 +90,15 @@ class Result:
 
     @property
     def workloads(self) -> list[str]:
-        """What was run, in order."""
+        """The workloads, in order."""
         return self.results["workload"].unique(maintain_order=True).to_list()
 
     def summary(self, confidence: float = 0.95, phase: str = "measured") -> pl.DataFrame:
-        """One row per workload and metric: mean, interval, quantiles, the best and the worst seed."""
+        """Returns mean, interval, quantiles, best and worst seed of each workload and metric."""
         return summarise(self.results.filter(phase=phase), confidence)
 
     def value(self, metric: str, seed: int | None = None, workload: str | None = None) -> int | float | None:
-        """One number: of the first seed and workload unless told otherwise."""
+        """Returns one number, by default of the first seed and the first workload."""
         rows = self.results.filter(
             metric=metric,
             phase="measured",
@@ -111,17 +111,17 @@ class Result:
         return exact(rows["value"][0], rows["unit"][0])
 
     def tables(self, confidence: float = 0.95) -> list[Table]:
-        """The tables that `binhop run` prints; `binhop.tables.rendered` makes Markdown or LaTeX of them."""
+        """Returns the tables of `binhop run`. `binhop.tables.rendered` makes Markdown or LaTeX of them."""
         from binhop.tables.run import run_tables
 
         return run_tables(self.results, confidence)
 
     def to_arrow(self) -> Any:
-        """The tidy table as a pyarrow table (needs pyarrow)."""
+        """Returns the tidy table as a pyarrow table (needs pyarrow)."""
         return self.results.to_arrow()
 
     def to_json(self) -> str:
-        """The object that `binhop run --json` prints: counts are integers, what is undefined is null."""
+        """Returns the JSON that `binhop run --json` prints. Counts are integers; undefined values null."""
         rows = self.results.to_dicts()
         for row in rows:
             row["value"] = exact(row["value"], row["unit"])
@@ -155,8 +155,8 @@ class Result:
         output.write_provenance(directory, self.provenance, self.notes)
 
     def draw(self, directory: Path) -> list[Path]:
-        """Draws the figures from the tables in a directory; the files."""
-        from binhop.report import draw  # it takes a while to load
+        """Draws the figures from the tables in a directory, and returns the files."""
+        from binhop.report import draw  # Altair takes a while to load
 
         return draw(directory)
 
@@ -166,7 +166,7 @@ class Result:
         Without a name it is the first workload that has a figure. Where all placements are equal, the chart
         says so in words.
         """
-        from binhop.report import chart_of  # it takes a while to load
+        from binhop.report import chart_of  # Altair takes a while to load
         from binhop.report.figures import run_charts, run_words
 
         measured = self.results.filter(phase="measured")
@@ -195,7 +195,7 @@ class Result:
 
 
 def _spread_notes(results: pl.DataFrame) -> list[str]:
-    """What is remarkable about how each workload's misses at the last level lie over the placements."""
+    """Returns notes on how each workload's misses at the last level lie over the placements."""
     said = []
     measured = results.filter(pl.col("phase") == "measured", pl.col("metric").str.ends_with(".mpi"))
     workloads = measured["workload"].unique(maintain_order=True).to_list()
@@ -224,7 +224,7 @@ def notes_once(notes: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def join(results: Sequence[Result]) -> Result:
-    """Results of several traces on one machine, as one."""
+    """Returns the results of several traces on one machine as one result."""
     first = results[0]
     traces = [trace for result in results for trace in result.provenance["traces"]]
     whole = Result(

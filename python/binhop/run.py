@@ -1,4 +1,4 @@
-"""One machine or several, one trace, many placements."""
+"""Simulates one machine or several on one trace, under many placements."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def _machines(machines: Sequence[Machine | str | os.PathLike[str]]) -> list[Mach
 def _by_seeds(
     machines: list[Machine], seeds: list[int] | None, *, own_policy: bool
 ) -> list[tuple[list[int], list[int]]]:
-    """Seeds, and the places of the machines that run under them: groups, where each has its default."""
+    """Returns groups of machines with equal seeds: the seeds, and the places of the machines."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for place, machine in enumerate(machines):
         numbers = seed_numbers(seeds, random=machine.is_random or own_policy)
@@ -220,7 +220,7 @@ def _by_seeds(
 
 
 def metrics_of(machine: Machine) -> list[str]:
-    """The metrics that a run on this machine counts, in the order of its tables: known before a long run.
+    """Returns the metrics that a run on this machine counts, in the order of its tables.
 
     >>> metrics_of(Machine.load("two-level"))[:3]
     ['instructions', 'references', 'l1i.mpi']
@@ -228,6 +228,8 @@ def metrics_of(machine: Machine) -> list[str]:
     row = {"op": [0], "addr": [0], "size": [4], "count": [1]}
     schema = {"op": pl.UInt8, "addr": pl.UInt64, "size": pl.UInt32, "count": pl.UInt32}
     fixed = tomllib.loads(machine.resolved())["placement"]["policy"] == "identity"
-    plain = machine if fixed else machine.with_settings("placement.policy=first")  # takes any page
+    plain = (
+        machine if fixed else machine.with_settings("placement.policy=first")
+    )  # `first` takes pages of any trace
     results = simulate(plain, pl.DataFrame(row, schema=schema), seeds=1, threads=1).results
     return results["metric"].unique(maintain_order=True).to_list()

@@ -1,4 +1,4 @@
-"""The keywords of the functions that simulate, each stated once.
+"""States each keyword of the functions that simulate once.
 
 A keyword is one line of a class below: its name and type, its meaning, its default and its check. From these
 derive the signature and the docstring of each function that takes the keyword (`takes`), the value that the
@@ -47,20 +47,20 @@ def _seeds(seeds: Any, _: str) -> list[int] | None:
 
 
 class PassOptions(TypedDict, total=False):
-    """The keywords of every function that simulates: `compare` takes these."""
+    """`PassOptions` are the keywords of every function that simulates. `compare` takes these."""
 
     length: Annotated[
         int | str | None,
         Keyword(
-            'References to simulate, as a number or as "50M"; default: the whole trace. A built-in workload '
-            "needs a length, or instructions.",
+            'The references to simulate, as a number or as "50M"; default: the whole trace. A built-in '
+            "workload needs a length, or instructions.",
             whole_number,
         ),
     ]
     instructions: Annotated[
         int | str | None,
         Keyword(
-            "Instructions to simulate: the run ends before the row that would exceed them. With a length "
+            "The instructions to simulate: the run ends before the row that would exceed them. With a length "
             "too, the run ends at whichever limit comes first.",
             whole_number,
         ),
@@ -72,13 +72,15 @@ class PassOptions(TypedDict, total=False):
     threads: Annotated[
         int | None,
         Keyword(
-            "How many threads; default: all there are. No result depends on it.", thread_count, counts=False
+            "The number of threads; default: all there are. No result depends on it.",
+            thread_count,
+            counts=False,
         ),
     ]
     progress: Annotated[
         Callable[[int, int | None], object] | None,
         Keyword(
-            "Called some times a second with the references done and, if known, to do.",
+            "A function that is called some times a second with the references done and, if known, to do.",
             _as_it_is,
             counts=False,
         ),
@@ -86,7 +88,7 @@ class PassOptions(TypedDict, total=False):
 
 
 class PlacementOptions(PassOptions, total=False):
-    """The keywords of functions that simulate one machine: `placements` takes these."""
+    """`PlacementOptions` add the policy, for functions on one machine. `placements` takes these."""
 
     policy: Annotated[
         Any,
@@ -103,21 +105,21 @@ class PlacementOptions(PassOptions, total=False):
 
 
 class UntilOptions(PlacementOptions, total=False):
-    """The keywords of functions that choose the seeds themselves: `simulate_until` takes these."""
+    """`UntilOptions` add the series, for functions that choose the seeds. `simulate_until` takes these."""
 
     interval: Annotated[
         int | str | None,
-        Keyword("Instructions in an interval of the series; default: no series.", whole_number),
+        Keyword("The instructions in an interval of the series; default: no series.", whole_number),
     ]
 
 
 class SeedOptions(TypedDict, total=False):
-    """The keyword of functions that run the placements asked for."""
+    """`SeedOptions` is the keyword for the placements."""
 
     seeds: Annotated[
         int | Iterable[int] | None,
         Keyword(
-            "How many placements (numbered from 0), or their numbers. Default: 32, and 1 when nothing is "
+            "The number of placements (numbered from 0), or their numbers. Default: 32, and 1 if nothing is "
             "random.",
             _seeds,
         ),
@@ -125,7 +127,7 @@ class SeedOptions(TypedDict, total=False):
 
 
 class RunOptions(SeedOptions, UntilOptions, total=False):
-    """All keywords: `simulate`, `simulate_all` and `explain` take these."""
+    """`RunOptions` are all keywords. `simulate`, `simulate_all` and `explain` take these."""
 
 
 def keywords(options: type) -> dict[str, tuple[Any, Keyword]]:
@@ -203,7 +205,7 @@ def takes(options: type) -> Callable[[F], F]:
 
 def _described(text: str | None, known: dict[str, Keyword]) -> str | None:
     """Returns a docstring with the meaning of each keyword in place of the line of `**options`."""
-    if text is None:  # python -OO
+    if text is None:  # python -OO drops docstrings
         return None
     line = next(line for line in text.splitlines() if line.lstrip().startswith("**options:"))
     indent = line[: len(line) - len(line.lstrip())]

@@ -1,4 +1,4 @@
-"""Statistics over placements: the mean with Student's t interval, the quantiles, the extremes."""
+"""Summarises placements: the mean with Student's t interval, the quantiles, the extremes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def as_one_workload(measured: pl.DataFrame, *, by_trace: bool) -> pl.DataFrame:
 
 
 def summarise(results: pl.DataFrame, confidence: float = 0.95, keys: list[str] = KEYS) -> pl.DataFrame:
-    """One row per workload, phase and metric of a tidy table; `keys` are other columns that tell rows apart.
+    """Returns a row per workload, phase and metric of a tidy table. Other `keys` may tell rows apart.
 
     `low` and `high` bound the mean: Student's t on n-1 degrees of freedom; null for a single placement.
     `best_seed` has the smallest value, `worst_seed` the largest; among equals the first. Quantiles
@@ -76,7 +76,7 @@ def demand_misses(results: pl.DataFrame, level: str) -> pl.DataFrame:
 
 
 def with_misses(results: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
-    """Returns the rows, and those of `<level>.misses` (a level's demand misses) where wanted."""
+    """Returns the rows, with rows of `<level>.misses` (a level's demand misses) if a metric asks for them."""
     levels = [name.removesuffix(".misses") for name in metrics if _LEVEL_MISSES.fullmatch(name)]
     parts = [results]
     for level in levels:
@@ -101,7 +101,7 @@ def check_confidence(confidence: float, place: str = "confidence") -> None:
 
 
 def student(n: int, confidence: float) -> float | None:
-    """How many standard errors the interval of a mean of n values reaches to each side; None for one."""
+    """Returns how many standard errors the interval of a mean of n values reaches; None for one value."""
     if n < 2:
         return None
     return float(load("scipy.stats").t.ppf((1 + confidence) / 2, n - 1))

@@ -1,4 +1,4 @@
-"""Traces: files, foreign files, built-in workloads, Arrow tables; all of them streams of events."""
+"""Opens traces: files, foreign files, built-in workloads, Arrow tables. All of them are streams of events."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 
 ENDS = ("all", "first", "repeat")
-"""When a mix ends."""
+"""The ways in which a mix may end."""
 
 
 @runtime_checkable
 class ArrowStream(Protocol):
-    """A table or record batch reader of any library that speaks the Arrow PyCapsule interface."""
+    """`ArrowStream` is a table or record batch reader of any library with the Arrow PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """A capsule with an Arrow C stream."""
+        """Returns a capsule with an Arrow C stream."""
 
 
 class Trace:
-    """Events in program order: what drives a simulation.
+    """`Trace` is a source of events in program order, which drive a simulation.
 
-    Made by `Trace.open` (a file), `Trace.workload` (a built-in program) or `Trace.from_arrow` (a table with
-    the columns op, addr, size, count and, optionally, arg0 and arg1). Nothing is read before it is needed,
-    and the events are read anew for each use.
+    `Trace.open` (a file), `Trace.workload` (a built-in program) and `Trace.from_arrow` (a table with the
+    columns op, addr, size, count and, optionally, arg0 and arg1) make traces. Nothing is read before it is
+    needed, and each use reads the events anew.
 
     >>> trace = Trace.workload("lin")
     >>> trace.head(3).columns
@@ -57,11 +57,11 @@ class Trace:
         counted: bool = False,
     ) -> None:
         self.name = name
-        """What results call it."""
+        """The name in results."""
         self.endless = endless
-        """Whether it never ends: then a simulation needs a length."""
+        """True if the trace never ends. A simulation then needs a length."""
         self.once = once
-        """Whether the trace can be read once only: standard input, a pipe, or an Arrow reader of batches."""
+        """True if the trace can be read once only: standard input, a pipe, or an Arrow reader of batches."""
         self._counted = counted
         self._stream = stream
         self._source = source
@@ -69,7 +69,7 @@ class Trace:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], format: str | None = None) -> Trace:
-        """A trace file; a foreign one if `format` or the name says so (see `binhop.formats()`)."""
+        """Opens a trace file, which is foreign if `format` or the name says so (see `binhop.formats()`)."""
         path = decodable(os.fspath(path), "trace")
         name = "standard input" if path == "-" else _stem(path)
         if format is not None or _binhop.format_of_path(path) is not None:
@@ -81,7 +81,7 @@ class Trace:
 
     @classmethod
     def workload(cls, name: str, seed: int = 0) -> Trace:
-        """A built-in workload (see `binhop.workloads()`). It never ends."""
+        """Returns a built-in workload (see `binhop.workloads()`). It never ends."""
         known = [row[0] for row in _binhop.workloads()]
         if name not in known:
             raise _binhop.unknown(name, "workload", "no built-in workload has this name", known)
@@ -91,7 +91,7 @@ class Trace:
 
     @classmethod
     def from_arrow(cls, table: ArrowStream | pl.LazyFrame, name: str = "table") -> Trace:
-        """Events from a Polars or pyarrow table, or any other Arrow stream; they are not copied.
+        """Takes events from a Polars or pyarrow table, or any other Arrow stream, without copying them.
 
         A table can be read again and again; a record batch reader only once.
         """
@@ -110,17 +110,17 @@ class Trace:
         length: int | str | Sequence[int | str | None] | None = None,
         ends: Literal["all", "first", "repeat"] = "all",
     ) -> Trace:
-        """Traces made apart, as one processor would have run them side by side, in turns of equal length.
+        """Mixes traces of separate runs, as one processor would run them in turns of equal length.
 
         Args:
-            traces: What to mix; the same trace may come twice.
-            quantum: Instructions of a turn.
-            latency: Instructions for which a process that waits in a system call or for a page leaves the
-                processor. Default: 100,000 where it waits for another process, 1,000,000 for a device or a
+            traces: The traces to mix; the same trace may come twice.
+            quantum: The instructions of a turn.
+            latency: The instructions for which a process that waits in a system call or for a page leaves the
+                processor. Default: 100,000 if it waits for another process, 1,000,000 if for a device or a
                 page.
-            length: Reads at most so many references of each; or one such number for each.
-            ends: With the last trace, with the first to end, or when each has ended once; until then, those
-                that end begin again.
+            length: The greatest number of references to read of each trace, or one number for each.
+            ends: When the mix ends: with the last trace (all), with the first trace that ends (first), or
+                when each trace has ended once, where a trace that ends begins again (repeat).
 
         >>> pingpong = Trace.mix(["lin", "lin"], 10_000, length=50_000)
         >>> pingpong.inspect()["switches"]["involuntary"] > 5
@@ -134,7 +134,7 @@ class Trace:
         if not isinstance(length, str) and hasattr(length, "__iter__"):
             given = listed(length, "length")
         if len(given) != len(parts):
-            rule = f"there must be one for each of the {len(parts)} traces"
+            rule = f"there must be one length for each of the {len(parts)} traces"
             raise RequestError(shown(length), "length", rule, "give as many, or one number for all")
         lengths = [part._bounded(most) for part, most in zip(parts, given, strict=True)]
         inputs = [(part.name, part.stream, most) for part, most in zip(parts, lengths, strict=True)]
@@ -149,7 +149,7 @@ class Trace:
 
     @classmethod
     def of(cls, what: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame) -> Trace:
-        """A trace from a trace, a file's path, a workload's name or a table. An existing file wins."""
+        """Makes a trace of a path, a workload's name or a table; a trace stays. An existing file wins."""
         if isinstance(what, Trace):
             return what
         if isinstance(what, str):
@@ -182,7 +182,7 @@ class Trace:
 
     @classmethod
     def join(cls, traces: Sequence[Trace]) -> Trace:
-        """Traces one after the other, each with processes of its own; a file that two map is one segment."""
+        """Joins traces one after the other, with processes apart. A file that two map is one segment."""
         name = " + ".join(trace.name for trace in traces)
         once = any(trace.once for trace in traces)
         endless = any(trace.endless for trace in traces)
@@ -193,7 +193,7 @@ class Trace:
         return cls(name, joined, {"joined": [trace._source for trace in traces]}, endless=endless, once=once)
 
     def first_rows(self, rows: int | str) -> Trace:
-        """The first rows, of any kind."""
+        """Returns the first rows, of any kind."""
         rows = whole_number(rows, "rows")
         return self._part("head", {"rows": rows}, lambda stream: stream.first_rows(rows), ends=True)
 
@@ -215,7 +215,7 @@ class Trace:
         )
 
     def slice(self, start: int | str, stop: int | str | None = None) -> Trace:
-        """The references from position `start` up to `stop`, with the mappings and the process they find.
+        """Returns the references from position `start` up to `stop`, with their mappings and process.
 
         A run of instructions is not cut: one across a position belongs to the slice behind it.
 
@@ -232,7 +232,7 @@ class Trace:
         )
 
     def sample(self, every: int | str, window: int | str, seed: int | None = None) -> Trace:
-        """A window of references in every stretch: at its beginning, or where the seed draws it."""
+        """Returns one window in every span of references, at its start, or where the seed draws it."""
         every, window = whole_number(every, "every"), whole_number(window, "window")
         seed = None if seed is None else seed_number(seed)
         facts = {"every": every, "window": window, "seed": seed}
@@ -249,7 +249,7 @@ class Trace:
         regions: Iterable[str] = (),
         mode: Literal["kernel", "user"] | None = None,
     ) -> Trace:
-        """The rows that pass every filter given, and the state they find.
+        """Returns the rows that pass every filter, and the state that they find.
 
         Args:
             kinds: Names of events, or `reference`, `data`, `system`. Where they hold a kind of reference, the
@@ -302,7 +302,7 @@ class Trace:
         Args:
             path: The file; packed if its name ends in .gz, .xz or .zst. `-` is the standard output.
             to: The format's name.
-            length: At most so many references, as in `Trace.first_references`.
+            length: The greatest number of references, as in `Trace.first_references`.
             progress: Called some times a second with the references done and, if known, to do.
 
         Returns:
@@ -319,12 +319,12 @@ class Trace:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What is known about the whole: page size, recorder, command, processes, segments."""
+        """The metadata of the whole trace: page size, recorder, command, processes, segments."""
         meta: dict[str, Any] = json.loads(self.stream().meta())
         return meta
 
     def provenance(self) -> dict[str, Any]:
-        """What identifies the events: the content hash of a trace file, else the SHA-256 of a foreign one."""
+        """Returns what identifies the events: a trace file's content hash, or a foreign file's SHA-256."""
         facts = {"name": self.name, **self._source, "content_hash": None}
         if "file" in self._source:
             stream = self.stream()
@@ -337,13 +337,13 @@ class Trace:
         return facts
 
     def batches(self) -> Iterator[pl.DataFrame]:
-        """The events, batch by batch, as they are: `op` is a code."""
+        """Yields the events batch by batch, with `op` as a code."""
         stream = self.stream()
         while (table := stream.next_batch()) is not None:
             yield pl.DataFrame(table)
 
     def head(self, rows: int | str = 10) -> pl.DataFrame:
-        """The first events, `op` by its name."""
+        """Returns the first events, with `op` as a name."""
         rows = whole_number(rows, "rows")
         kept: list[pl.DataFrame] = []
         for batch in self.batches():
@@ -355,7 +355,7 @@ class Trace:
         return frame.with_columns(pl.col("op").replace_strict(names, return_dtype=pl.String))
 
     def inspect(self, length: int | str | None = None, progress: Any = None) -> dict[str, Any]:
-        """Reads the trace (at most `length` references) and says what is in it and what is missing."""
+        """Reads the trace (at most `length` references) and reports what it holds and what is missing."""
         report: dict[str, Any] = json.loads(_binhop.inspect(self.stream(), self._bounded(length), progress))
         return report
 
@@ -414,7 +414,7 @@ def _identity(file: os.stat_result) -> str:
 
 
 def _changed(name: str) -> RequestError:
-    rule = "the file is no longer what it was when it was read first"
+    rule = "the file has changed since it was first read"
     remedy = "leave it in place until the command has ended; in Python, open the trace again"
     return RequestError(name, "trace", rule, remedy)
 
@@ -423,10 +423,10 @@ def distinct(traces: Sequence[Trace]) -> None:
     """Refuses two traces of one name: rows are told apart by it."""
     names = [trace.name for trace in traces]
     if not names:
-        raise RequestError("no trace", "trace", "there must be one", "name a file or a built-in workload")
+        raise RequestError("no trace", "trace", "a trace must be given", "name a file or a built-in workload")
     for name in names:
         if names.count(name) > 1:
-            rule = "two traces of one run need two names: rows are told apart by them"
+            rule = "two traces of one run have this name, and rows are told apart by it"
             remedy = "rename one of the files, or run them one after the other"
             raise RequestError(name, "TRACE", rule, remedy)
 
@@ -436,14 +436,14 @@ def _range(addresses: tuple[int, int]) -> tuple[int, int]:
     try:
         first, end = addresses
     except (TypeError, ValueError):
-        rule = "a range of addresses is a pair: the first, and the one behind the last"
+        rule = "a range of addresses is a pair: the first address, and the address behind the last"
         raise RequestError(shown(addresses), "addresses", rule, "write it like (0x1000, 0x2000)") from None
     most = 2**64 - 1
     return integer(first, "addresses", most=most), integer(end, "addresses", most=most)
 
 
 def _stem(path: str) -> str:
-    """The file's name without what says its format: cc1.din.gz is cc1."""
+    """Returns the file's name without the endings of its format: cc1.din.gz is cc1."""
     name = Path(path).name
     for _, ending in _binhop.packings():
         name = name.removesuffix(f".{ending}")

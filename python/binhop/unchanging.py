@@ -35,12 +35,12 @@ from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespac
 from typing import Any
 
 DEEPEST = 50
-"""The most objects, one within the other, that are looked at."""
+"""The most nested objects that are looked at."""
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _SEQUENCES = (list, tuple, set, frozenset, deque)
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
-"""The instructions that name a global."""
+"""The instructions of Python that name a global."""
 _WRAPPED = ("__func__", "fget", "fset", "func", "__wrapped__")
 """The attributes in which a method's function lies: of class and static methods, properties, wrappers."""
 

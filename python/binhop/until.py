@@ -1,8 +1,9 @@
-"""Going on until an interval is narrow.
+"""Adds placements until an interval is narrow.
 
-The decision is taken at fixed numbers of placements (32, 64, 128, …, the most allowed), so it depends on
-nothing but the counts; and since a placement depends on its seed alone, what comes out is what a run of that
-many placements gives. Looking at the interval several times makes it cover slightly less often than it says.
+The decision is made at fixed numbers of placements (32, 64, 128, …, the greatest allowed), so it depends on
+the counts alone. A placement depends on its seed alone, so the result is that of one run of so many
+placements. Because the interval is looked at several times, it covers the mean slightly less often than its
+confidence states.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ if TYPE_CHECKING:
     from binhop.kept import Kept
 
 MOST = 1024
-"""The most placements, unless told otherwise."""
+"""The default of the greatest number of placements."""
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(%?)")
 
 
 def rounds(most: int) -> Iterator[range]:
-    """The seeds of each round: 32 first, then as many again as there are.
+    """Yields the seeds of each round: 32 first, then as many again as there are.
 
     >>> [*rounds(100)]
     [range(0, 32), range(32, 64), range(64, 100)]
@@ -54,7 +55,7 @@ def rounds(most: int) -> Iterator[range]:
 
 
 def share(until: float | str, place: str = "until") -> float:
-    """A share of a mean, as 0.02 or 2%.
+    """Reads a share of a mean, as 0.02 or 2%.
 
     >>> share("2%"), share(0.02)
     (0.02, 0.02)
@@ -73,11 +74,11 @@ def share(until: float | str, place: str = "until") -> float:
 
 
 def most_seeds(seeds: object, place: str = "seeds") -> int:
-    """The limit of a run that goes on until its interval is narrow."""
+    """Returns the greatest number of placements of a run that goes on until its interval is narrow."""
     if seeds is None:
         return MOST
     if not isinstance(seeds, int | str) or isinstance(seeds, bool):
-        rule = "until an interval is narrow, seeds are taken from 0 on: seeds is the most of them, a number"
+        rule = "with until, seeds is the greatest number of placements, which are numbered from 0"
         raise RequestError(
             shown(seeds), place, rule, f"give a number, as in seeds={MOST}, or leave until out"
         )
@@ -129,7 +130,7 @@ def in_rounds(
 
 
 def extend(result: Result, more: Result) -> Result:
-    """The result of all seeds of both, as if they had been asked for at once."""
+    """Joins the results of two sets of seeds, as if one run had made them."""
     return Result(
         results=pl.concat([result.results, more.results]),
         series=joined([result.held("series"), more.held("series")]),
@@ -141,7 +142,7 @@ def extend(result: Result, more: Result) -> Result:
 
 
 def told(seeds: int, most: int, width: float, until: float, of: str, mean: str) -> str:
-    """One sentence about how far it went: half the width of the interval of something, over some mean.
+    """Returns a sentence on the width that was reached: half the interval of something, over some mean.
 
     `most` is the limit of the seeds. Fewer seeds with a wider interval are those of a run that ended early.
     """
@@ -173,16 +174,16 @@ def simulate_until(
 
     Args:
         machine: As in `binhop.simulate`.
-        trace: As there.
-        until: The greatest half-width of the interval of the mean, as a share of the mean: 0.02 or "2%".
-        seeds: The most placements; default: 1024. They are numbered from 0.
-        metric: Whose mean; default: misses per instruction at the last level.
-        confidence: Of the interval.
+        trace: As in `binhop.simulate`.
+        until: The goal: half the width of the mean's interval, as a share of the mean, as 0.02 or "2%".
+        seeds: The greatest number of placements, which are numbered from 0; default: 1024.
+        metric: The metric of the mean; default: misses per instruction at the last level.
+        confidence: The confidence of the interval.
         **options: The keywords of `binhop.run_options.UntilOptions`.
 
     Returns:
-        What `binhop.simulate` gives for so many seeds; a note says how many were needed, or that the limit
-        came first, and `provenance["until"]` has the figures.
+        The result of `binhop.simulate` for the seeds that were needed. A note says how many they are, or that
+        the limit came first, and `provenance["until"]` holds the figures.
 
     >>> result = simulate_until("kh90", "lin", length=100_000, until="5%", seeds=64)
     >>> len(result.seeds), result.provenance["until"]["reached"]
@@ -217,7 +218,7 @@ def traces_until(
     passes = None if tell is None else Passes(tell)
 
     def run(numbers: list[int]) -> list[Result | None]:
-        if passes is not None:  # only this round is known to come
+        if passes is not None:  # further rounds are not known to come
             passes.expect(references_of(trace, each.get("length")) for trace, each in jobs)
         return [
             simulated(
@@ -248,17 +249,17 @@ def traces_until(
 
 
 def _width(results: pl.DataFrame, metric: str, confidence: float) -> float:
-    """Half the interval's width over the mean."""
+    """Returns half the width of the interval over the mean."""
     row = summarise(results.filter(metric=metric, phase="measured"), confidence).row(0, named=True)
     if row["mean"] is None:
-        rule = "is undefined here: there is nothing to go on for"
+        rule = "is undefined here, so its interval has no width"
         raise RequestError(metric, "until", rule, "choose another metric, or leave until out")
     half = (row["high"] - row["low"]) / 2 if row["low"] is not None else math.inf
     return relative(half, row["mean"])
 
 
 def relative(half: float, mean: float) -> float:
-    """A half-width as a share of a mean; no width at all is narrow whatever the mean."""
+    """Returns a half-width as a share of a mean. A width of 0 is narrow whatever the mean."""
     if half == 0:
         return 0.0
     return half / abs(mean) if mean else math.inf

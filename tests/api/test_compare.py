@@ -146,11 +146,11 @@ def test_names_say_what_differs() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"machines": ["kh90"]}, "needs two or more"),
-        ({"machines": []}, "needs two or more"),
+        ({"machines": ["kh90"]}, "needs two alternatives or more"),
+        ({"machines": []}, "needs two alternatives or more"),
         ({"machines": "kh90"}, "several machines"),
         ({"machines": ["kh90", "kh90"]}, "the same machine"),
-        ({"machines": ["kh90", "kh90", "zen-4k"]}, "one name"),
+        ({"machines": ["kh90", "kh90", "zen-4k"]}, "have this name"),
         ({"machines": ["kh90", 7]}, "a machine is"),
         ({"machines": ["kh90", ("kh90",)]}, "a pair"),
         ({"machines": ["kh90", "zen-5k"]}, "zen-4k"),
@@ -159,21 +159,21 @@ def test_names_say_what_differs() -> None:
         ({"baseline": 2}, "numbered from 0"),
         ({"baseline": -1}, "numbered from 0"),
         ({"metric": "l9.mpi"}, "l2.mpi"),
-        ({"machines": ["kh90", "zen-4k"], "metric": "l3.mpi"}, "only zen-4k has it"),
+        ({"machines": ["kh90", "zen-4k"], "metric": "l3.mpi"}, "only zen-4k has this metric"),
         (
             {"machines": ["kh90", "zen-4k", "skylake"], "metric": "l3.mpi"},
-            "the baseline, kh90, does not have it; .* --baseline zen-4k",
+            "the baseline, kh90, does not have this metric; .* --baseline zen-4k",
         ),
         ({"confidence": 1.0}, "between 0 and 1"),
         ({"until": 0}, "share of the mean"),
         ({"until": "2"}, "share of the mean"),
         ({"until": math.nan}, "share of the mean"),
-        ({"until": 0.02, "seeds": [1, 2]}, "the most of them"),
+        ({"until": 0.02, "seeds": [1, 2]}, "greatest number of placements"),
         ({"until": 0.02, "seeds": 1}, "two placements"),
         ({"until": 0.02, "seeds": 5000}, "at most 4096"),
         ({"seeds": 0}, "at least one"),
-        ({"trace": []}, "there must be one"),
-        ({"trace": ["lin", "lin"]}, "two names"),
+        ({"trace": []}, "a trace must be given"),
+        ({"trace": ["lin", "lin"]}, "have this name"),
     ],
     ids=str,
 )
@@ -285,10 +285,12 @@ def test_machines_with_other_levels_are_compared_by_memory_and_cpi(lin: Path) ->
         of = binhop.simulate(name, lin, seeds=2)
         values = comparison.values.filter(metric="memory.mpi", alternative=name)["value"].to_list()
         assert values == [of.value(f"{level}.mpi", seed) for seed in (0, 1)], "one cache asks memory"
-    differ = "they differ: 64B on skylake, 128B on apple-m1, 128B on kh90"
+    differ = "the lines differ: 64B on skylake, 128B on apple-m1, 128B on kh90"
     assert f"what reaches memory is counted in lines, and {differ}" in comparison.notes
-    assert "kh90: no [cost] is stated, so CPI is not known there" in comparison.notes
-    assert any(note.startswith("l2.mpi is that of the last level in some") for note in comparison.notes)
+    assert "kh90: the machine states no [cost], so its CPI is not known" in comparison.notes
+    assert any(
+        note.startswith("l2.mpi belongs to the last level of some machines only") for note in comparison.notes
+    )
     alike = binhop.compare(["skylake", "zen-4k"], lin, seeds=2)
     assert alike.metrics == ["l3.mpi", "l2.mpi", "l1d.mpi", "l1i.mpi", "cpi"], "as before: the same levels"
     assert not any("counted in lines" in note for note in alike.notes)
@@ -475,7 +477,7 @@ def test_traces_go_on_until_their_difference_is_known(lin: Path, shorter: Path) 
     [
         ("kh90", {"one": "lin"}, "one machine and two traces or more"),
         (["kh90", "zen-4k"], {"one": "lin", "two": "tree"}, "on one machine"),
-        ("kh90", ["lin", "lin"], "the same trace twice"),
+        ("kh90", ["lin", "lin"], "the same trace is given twice"),
         ("kh90", [], "several machines"),
         ("kh90", {}, "one machine and two traces or more"),
     ],

@@ -352,7 +352,7 @@ def test_a_policy_that_changes_what_the_next_placement_finds_is_refused(
     with pytest.raises(binhop.RequestError, match="next placement would find") as caught:
         binhop.simulate("kh90", lin, seeds=1, policy=policy)
     assert caught.value.value == what
-    assert caught.value.remedy.startswith("keep such things in self")
+    assert caught.value.remedy.startswith("keep such state in self")
 
 
 def test_a_change_late_in_a_run_is_found_at_its_end(lin: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_trace_that_changed_between_two_readings_is_refused(tmp_path: Path, ki
     write(path, 0x2000)
     with pytest.raises(RequestError) as refused:
         trace.inspect()
-    assert refused.value.rule == "the file is no longer what it was when it was read first"
+    assert refused.value.rule == "the file has changed since it was first read"
     assert refused.value.value == str(path)
     assert binhop.Trace.open(path).inspect()["content_hash"] != before
 
@@ -94,7 +94,7 @@ def test_placements_are_not_simulated_on_two_traces(tmp_path: Path) -> None:
         return stream()
 
     trace._stream = exchanged  # type: ignore[assignment]
-    with pytest.raises(RequestError, match="no longer what it was"):
+    with pytest.raises(RequestError, match="has changed since"):
         binhop.simulate_until("kh90", trace, until="0.0001%", seeds=64)
     assert len(readings) == 2
 
@@ -110,5 +110,5 @@ def test_what_is_hashed_is_what_was_simulated(tmp_path: Path, monkeypatch: pytes
         return real(number)
 
     monkeypatch.setattr(os, "fstat", changed)
-    with pytest.raises(RequestError, match="no longer what it was"):
+    with pytest.raises(RequestError, match="has changed since"):
         trace.provenance()

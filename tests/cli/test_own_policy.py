@@ -171,4 +171,4 @@ def test_policies_of_ones_own_stand_beside_every_alternative(mine: Command) -> N
 def test_one_policy_twice_is_refused(mine: Command) -> None:
     done = mine("compare", *RUN, "--policy", "mine.py:first", "--set", "placement.policy=random,first")
     assert done.returncode == 2
-    assert "two alternatives have one name" in done.stderr
+    assert "two alternatives have this name" in done.stderr

@@ -240,7 +240,7 @@ def test_several_traces_make_one_table(command: Command, lin: Path) -> None:
     assert {row["workload"] for row in whole["rows"]} == {"lin", "tree"}
     assert [trace["name"] for trace in whole["provenance"]["traces"]] == ["lin", "tree"]
     message = command.refused("run", "kh90", str(lin), "lin", "--length", "50k")
-    assert "two names" in message
+    assert "have this name" in message
 
 
 def test_a_note_of_all_traces_is_said_once(command: Command, lin: Path) -> None:

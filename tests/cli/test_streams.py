@@ -216,6 +216,6 @@ def test_a_provenance_that_is_none(
     code = cli.main(["report", "out"])
     told = capsys.readouterr().err
     assert code == 2
-    assert "provenance.json is not one that binhop wrote" in told
+    assert "binhop did not write its provenance.json" in told
     assert "error of binhop" not in told
     assert not [path for path in (here / "out").iterdir() if path.name.startswith(".")]

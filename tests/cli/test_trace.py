@@ -140,7 +140,7 @@ def test_a_reader_that_leaves_is_no_error(lin: Path) -> None:
             ["filter", "TRACE", "--address", "0-0x1"],
             ["address 0x0-0x1: no row of the trace passes this filter;"],
         ),
-        (["head", "TRACE", "-n", "3", "-r", "4"], ["--rows 3 --references 4", "so many rows, or"]),
+        (["head", "TRACE", "-n", "3", "-r", "4"], ["--rows 3 --references 4", "a number of rows, or"]),
         (["sample", "TRACE", "--every", "1k", "--window", "2k"], ["2000 of every 1000", "--every 10M"]),
         (["head", "TRACE", "-o", "x.txt"], ["x.txt", ".parquet"]),
         (["head", "TRACE", "-n", "0"], ["0", "--rows"]),
@@ -194,7 +194,7 @@ def test_memory_gets_what_a_run_counts(command: Command, lin: Path, machine: str
     [
         (["--to", "ramulator"], ["ramulator", "did you mean ramulator2?"]),
         (["--to", "ramulator2"], ["no machine", "--machine kh90"]),
-        (["--to", "din", "--machine", "kh90"], ["kh90", "--machine", "no machine"]),
+        (["--to", "din", "--machine", "kh90"], ["kh90", "--machine", "without a machine"]),
         (["--to", "dramsim3", "--machine", "cachegrind-like"], ["cachegrind", "leaves no trace"]),
     ],
     ids=lambda value: " ".join(value),

@@ -95,7 +95,7 @@ def test_worth_in_ways_and_in_size_from_table_1() -> None:
 def test_what_cannot_be_asked() -> None:
     with pytest.raises(RequestError, match=r"pages: 8193: memory has 8192 frames; give a number from 0"):
         conflicts.average(8193, MIB1[1])
-    with pytest.raises(RequestError, match=r"bins: 3: as many of the 8 frames must lie in each bin"):
+    with pytest.raises(RequestError, match=r"bins: 3: the same number of the 8 frames must lie in each bin"):
         Cache(frames=8, bins=3, ways=1)
     with pytest.raises(RequestError, match="samples: 1"):
         conflicts.monte_carlo(4, MIB1[1], samples=1)

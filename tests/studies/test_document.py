@@ -93,7 +93,7 @@ WRONG = [
         "[[3]]",
         "study: part[0].axes.cache.l2.ways[0]: [3]: a setting is a text, a number, true or false",
     ),
-    ("[part.axes]", "[part.axes]\nseed = [3]", "part[0].axes: seed: a column of the tables is called so"),
+    ("[part.axes]", "[part.axes]\nseed = [3]", "part[0].axes: seed: a column of the tables has this name"),
     ("[1, 2]", "[2, 2]", "part[0].axes.cache.l2.ways: 2: an axis has this value twice"),
     ('name = "q"', 'name = "p"', "part[0].name: p: two parts have this name"),
     ("scale.smoke.part.p", "scale.smoke.part.r", "study: scale.smoke.part: r: no part has this name"),

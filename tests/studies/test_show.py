@@ -151,10 +151,14 @@ WRONG = [
     (
         'name = "all"',
         'name = "all"\nmachine = "kh90"',
-        "part[0].machine: kh90: the machines are those of the axis",
+        "part[0].machine: kh90: the axis names the machines",
     ),
-    ('"apple-m1"]', "3]", "part[0].axes.machine[2]: 3: a value of the axis machine is a machine"),
-    ('value = "skylake", ', "", "part[0].axes.machine[1]: small: a value of the axis machine is a machine"),
+    ('"apple-m1"]', "3]", "part[0].axes.machine[2]: 3: a value of the axis machine is a bundled machine"),
+    (
+        'value = "skylake", ',
+        "",
+        "part[0].axes.machine[1]: small: a value of the axis machine is a bundled machine",
+    ),
     ('"apple-m1"]', '"aple-m1"]', "apple-m1"),
     ('label = "small"', 'label = "skylake"', "part[0].axes.machine: skylake: an axis has this value twice"),
     ('"cpi"]', '"cpu"]', "part all: show: cpu: no machine of the part has this metric; did you mean cpi?"),
@@ -175,7 +179,7 @@ def test_two_files_of_one_name_need_labels(tmp_path: Path) -> None:
         text = binhop.Machine.load("kh90", [f"cache.l2.size={size}"]).resolved()
         (tmp_path / name).write_text(text)
     text = TEXT.replace('"apple-m1"]', '"a.toml", "b.toml"]')
-    with pytest.raises(RequestError, match="two machines of one axis are called so"):
+    with pytest.raises(RequestError, match="two machines of one axis have this name"):
         study.plan(study.parse(text), directory=tmp_path)
     labelled = text.replace('"b.toml"', '{ label = "b", value = "b.toml" }')
     plan = study.plan(study.parse(labelled), directory=tmp_path)

@@ -1,4 +1,4 @@
-"""The command line: a thin layer over the Python interface.
+"""Runs the command line, a thin layer over the Python interface.
 
 Exit codes: 0 done, 1 the run failed, 2 the request was wrong, 130 interrupted. No traceback reaches a user.
 """
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        if words[:1] != ["record"]:  # its words may be another program's
+        if words[:1] != ["record"]:  # the words after `record` may be those of another program
             for word in words:
                 decodable(word, "")
         code = app(words, prog_name="binhop", standalone_mode=False)
@@ -86,7 +86,7 @@ def _left(error: SystemExit, words: Sequence[str]) -> int:
 def _of_the_system(error: MemoryError | OSError | UnicodeEncodeError) -> RequestError:
     """Turns an error of the system into a refused request."""
     if isinstance(error, MemoryError):
-        return RequestError("memory", "", "there is not enough of it", "run fewer seeds at once")
+        return RequestError("memory", "", "is not enough for this command", "run fewer seeds at once")
     if isinstance(error, UnicodeEncodeError):
         remedy = "rename the file, or give another name"
         return RequestError(error.object[:60], "", "is no text in UTF-8", remedy)
@@ -116,19 +116,19 @@ def _interrupted() -> int:
 
 
 def _usage(error: TyperException) -> int:
-    """A wrong command line in the house's own form: value, place, rule, remedy."""
+    """Reports a wrong command line as every error is reported: value, place, rule, remedy."""
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "binhop"
     if type(error).__name__ == "NoArgsIsHelpError":
-        return 2  # making it has printed the help
+        return 2  # the help was printed when the error was made
     text = message.rstrip(".").replace("\n", " ")
     _say(f"{command}: {text}; see {command} --help")
     return 2
 
 
 def _bug(error: BaseException) -> int:
-    """An error of our own. The traceback is for us: it is shown when BINHOP_TRACEBACK is set."""
+    """Reports a bug of binhop. The traceback is shown only if BINHOP_TRACEBACK is set."""
     if os.environ.get("BINHOP_TRACEBACK"):
         raise error
     _say(

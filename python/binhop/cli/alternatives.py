@@ -1,4 +1,4 @@
-"""What is compared, from a command line: names of machines, and settings with alternatives."""
+"""Makes the alternatives of a comparison from names of machines and settings on a command line."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from binhop.cli.own_policy import Own
 
 OWN = ""
-"""In place of a policy: the machine's own."""
+"""The word that stands for the machine's own policy."""
 OPENING, CLOSING, QUOTES = "[{(", "]})", "\"'"
 
 
 def sorted_apart(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The machines and the traces among the names of a command line.
+    """Returns the machines and the traces among the names of a command line.
 
     A name is a machine if a bundled machine has it or if it ends in .toml.
     """
@@ -37,10 +37,10 @@ def sorted_apart(names: Sequence[str]) -> tuple[list[str], list[str]]:
             rule = "no bundled machine, no file and no built-in workload has this name"
             raise binhop._binhop.unknown(name, "compare", rule, [*sorted(bundled), *workloads])
     if not machines:
-        rule = "none of the names is a machine: a bundled one, or a file that ends in .toml"
+        rule = "none of the names is a machine: a bundled machine, or a file that ends in .toml"
         raise RequestError(" ".join(names), "compare", rule, "begin with a machine, as in kh90")
     if not traces:
-        rule = "none of the names is a trace: every one is a machine"
+        rule = "none of the names is a trace: all of them are machines"
         raise RequestError(" ".join(names), "compare", rule, "end with a file or a built-in workload")
     return machines, traces
 
@@ -53,7 +53,7 @@ def alternatives_of(
     *,
     traces: int = 1,
 ) -> list[Alternative]:
-    """Every machine with every combination of the settings' alternatives, called by what differs.
+    """Returns every machine with every combination of the settings' values, named by what differs.
 
     With a map of addresses, the placement that it records is one more policy; each policy in Python is one
     more, too. There may be one alternative only if there are several traces: these are then compared with
@@ -61,7 +61,7 @@ def alternatives_of(
     """
     for name in machines:
         if machines.count(name) > 1:
-            rule = "the same machine twice"
+            rule = "this machine is given twice"
             raise RequestError(name, "compare", rule, "name it once; --set gives it alternatives")
     choices = _choices(settings)
     if v2p is not None:
@@ -103,7 +103,7 @@ def alternatives_of(
 
 
 def split(text: str) -> list[str]:
-    """The alternatives of a value: what commas separate, but for commas in quotes or brackets.
+    """Splits a value at its commas into alternatives. Commas in quotes or brackets do not separate.
 
     >>> split("random,hierarchical"), split('{ policy = "first", pool = "1MiB" }')
     (['random', 'hierarchical'], ['{ policy = "first", pool = "1MiB" }'])
@@ -126,7 +126,7 @@ def split(text: str) -> list[str]:
 
 
 def _choices(settings: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Each key with its alternatives: of one --set what its commas separate, of several one each."""
+    """Returns each key with its alternatives: the parts of one --set, or the values of several --set."""
     given: dict[str, list[str]] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -143,13 +143,13 @@ def _choices(settings: Sequence[str]) -> list[tuple[str, list[str]]]:
                 rule = "an alternative is empty"
                 raise RequestError("nothing", place, rule, "leave the comma out, or write a value beside it")
             if several.count(value) > 1:
-                raise RequestError(value, place, "the same alternative twice", "leave one of them out")
+                raise RequestError(value, place, "this alternative is given twice", "leave one of them out")
         choices.append((key, several))
     return choices
 
 
 def _with_map(choices: list[tuple[str, list[str]]], v2p: str) -> list[tuple[str, list[str]]]:
-    """The choices, and beside each policy the placement that a map records."""
+    """Returns the choices, with the placement of a map added to those of `placement.policy`."""
     policy, file = "placement.policy", "placement.file"
     given = dict(choices)
     if file in given:
@@ -171,7 +171,7 @@ def _with_own(choices: list[tuple[str, list[str]]], own: list[str]) -> list[tupl
 
 
 def _called(names: dict[str, str]) -> dict[str, str]:
-    """What each machine is called: nothing if there is one, else its name, its path if that is taken."""
+    """Returns what each machine is called: nothing if it is alone, its name, or its path for namesakes."""
     if len(names) == 1:
         return dict.fromkeys(names, "")
     given = list(names.values())

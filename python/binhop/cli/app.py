@@ -1,4 +1,4 @@
-"""The commands there are."""
+"""Lists the commands of the command line."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ SEEDS = 4
 
 
 def calibrate(length: int) -> None:
-    """Prints, for each workload, misses per 1000 instructions at level 2: target and measured.
+    """Prints target and measurement of each workload: level-2 misses per 1000 instructions.
 
     The targets are those of whole programs (3 G instructions): a shorter length sees more of the start.
     """

@@ -1,4 +1,4 @@
-"""The command that compares machines and policies."""
+"""Runs `binhop compare`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def compare(
             metavar="MACHINE... TRACE...",
             autocompletion=completion.machines_and_traces,
             help="Machines (bundled, or files that end in .toml), then trace files or built-in workloads. "
-            "One machine and several traces: the traces are compared with each other.",
+            "With one machine and several traces, the traces are compared with each other.",
         ),
     ],
     settings: Annotated[
@@ -42,7 +42,7 @@ def compare(
             "--set",
             metavar="KEY=VALUE[,VALUE...]",
             autocompletion=completion.settings,
-            help="Change the machines, also several times; a comma makes alternatives: "
+            help="Change the machines; may be given several times. A comma separates alternatives, as in "
             "placement.policy=random,first.",
         ),
     ] = None,
@@ -51,21 +51,23 @@ def compare(
         typer.Option(
             "--v2p",
             metavar="FILE",
-            help="Compare with a real placement, too, called recorded: a map of virtual to physical "
+            help="Also compare with a real placement, which is named recorded: a map of virtual to physical "
             "addresses.",
         ),
     ] = None,
     policy: Policies = None,
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="What the others are compared with. Default: the first."),
+        typer.Option(
+            metavar="NAME", help="The alternative that all others are compared with. Default: the first."
+        ),
     ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
             autocompletion=completion.metrics,
-            help="What to compare; may be given several times. Default: each cache, and CPI; of traces, "
-            "cycles and misses, too.",
+            help="The metric to compare; may be given several times. Default: misses of each cache, and CPI. "
+            "Traces are also compared in cycles and in counts of misses.",
         ),
     ] = None,
     seeds: options.Seeds = None,
@@ -73,8 +75,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="SHARE",
-            help="Go on with more placements until half the width of the interval of the difference in the "
-            "first metric is this share of the baseline's mean, or less: 2%.",
+            help="Add placements until the difference in the first metric is known well enough: half the "
+            "width of its interval is at most this share of the baseline's mean, as in 2%.",
         ),
     ] = None,
     length: options.Length = None,
@@ -87,7 +89,7 @@ def compare(
     confidence: options.Confidence = 0.95,
     quiet: options.Quiet = False,
 ) -> None:
-    """Compare machines or policies, or traces on one machine: the same seed is the same luck."""
+    """Compare machines or policies, or traces on one machine, under the same random draws."""
     options.confidence_of(confidence)
     table_form.checked(form)
     machines, traces = sorted_apart(names)
@@ -142,7 +144,7 @@ def _filled(directory: ResultDirectory, comparison: Comparison, form: str) -> li
 
 
 def print_comparison(comparison: Comparison, form: str) -> None:
-    """For each workload and metric the alternatives below each other, then what the columns mean."""
+    """Prints the alternatives of each workload and metric, then what the columns mean, then the notes."""
     meaning = explained(comparison.summary, comparison.provenance)
     if form != TEXT:
         notes = [*([] if meaning is None else [meaning]), *comparison.notes]

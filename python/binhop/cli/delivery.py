@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Printable(Protocol):
-    """A result that can be written as JSON."""
+    """`Printable` is a result that can be written as JSON."""
 
     def to_json(self) -> str:
         """Returns the result as one JSON object."""
@@ -72,7 +72,7 @@ class Delivery:
         """Writes the result to `--out`, by `fill`, and to `--json`.
 
         Raises:
-            RequestError: A place cannot be written; the other one is. Or a run could not be kept.
+            RequestError: A place cannot be written, or a run could not be kept. The other place is written.
         """
         assert self._result is not None, "a result was handed over"
         errors: list[RequestError] = []

@@ -1,4 +1,4 @@
-"""Say what this installation can do, and what to install for the rest."""
+"""Runs `binhop doctor`, which reports what this installation can do."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _TRACING = Path("/sys/kernel/tracing")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that binhop may need.
+    """`Finding` is the state of a program, library or permission that binhop may need.
 
     Attributes:
-        what: What it is.
-        works: Whether it is there and works.
-        found: What was found.
-        remedy: What to do where it does not work; empty where it does.
+        what: Its name.
+        works: True if it is there and works.
+        found: The state that was found.
+        remedy: What to do if it does not work; empty if it works.
     """
 
     what: str
@@ -38,7 +38,7 @@ class Finding:
 
 
 def doctor(json_to: Json = None, force: Force = False) -> None:
-    """Say what is installed, what works, and what to install for the rest."""
+    """Report what is installed, what works, and what to install for the rest."""
     found = findings()
     if written_as_json([asdict(finding) for finding in found], json_to, force=force):
         return
@@ -53,7 +53,7 @@ def doctor(json_to: Json = None, force: Force = False) -> None:
 
 
 def findings() -> list[Finding]:
-    """Everything that is looked at, in order; later ones need earlier ones."""
+    """Returns all findings in order. A later finding may need what an earlier finding is about."""
     installed = recorder.valgrind()
     looked: list[Callable[[], Finding]] = [
         _extension,
@@ -98,7 +98,7 @@ def _compiler() -> Finding:
 
 
 def _recorder(installed: recorder.Valgrind | None) -> Finding:
-    """Not only built: it records something."""
+    """Checks that the recorder is built and records something."""
     what = "the recorder"
     if installed is None:
         return Finding(what, False, "no valgrind", recorder.GET_VALGRIND)

@@ -1,4 +1,4 @@
-"""The command that writes traces for other simulators."""
+"""Runs `binhop export`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from binhop.cli.progress import progress
 from binhop.errors import RequestError
 from binhop.numbers import count
 
-# Whether it takes what reaches memory, by name.
+# For each format, whether it holds what reaches memory.
 FORMATS = {name: memory for name, _, _, memory in binhop._binhop.exporters()}
 VIRTUAL = ", ".join(name for name, memory in FORMATS.items() if not memory)
 PHYSICAL = ", ".join(name for name, memory in FORMATS.items() if memory)
@@ -26,38 +26,41 @@ def export(
         typer.Argument(
             metavar="TRACE",
             autocompletion=completion.traces,
-            help="A trace file, a foreign one, or a built-in workload.",
+            help="A trace file, a foreign trace, or a built-in workload.",
         ),
     ],
     to: Annotated[
         str,
         typer.Option(
             autocompletion=completion.formats,
-            help=f"Virtual addresses, as the program makes them: {VIRTUAL}. What reaches a machine's "
-            f"memory, behind its caches: {PHYSICAL}.",
+            help=f"The format. {VIRTUAL} hold the program's references at virtual addresses. {PHYSICAL} "
+            "hold what reaches a machine's memory behind its caches.",
         ),
     ],
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="FILE|-", help="The file; compressed if it ends in .gz, .xz or .zst."
+            "--output",
+            "-o",
+            metavar="FILE|-",
+            help="The file, which is compressed if its name ends in .gz, .xz or .zst.",
         ),
     ],
     machine: Annotated[
         str | None,
         typer.Option(
             autocompletion=completion.machines,
-            help="The machine whose memory it is: bundled, or a description's path.",
+            help="The machine behind whose caches the memory lies: bundled, or the path of a description.",
         ),
     ] = None,
-    seed: Annotated[str | None, typer.Option(help="The page placement of this number. Default: 0.")] = None,
+    seed: Annotated[str | None, typer.Option(help="The number of the page placement. Default: 0.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
             autocompletion=completion.settings,
-            help="Change the machine: cache.l2.size=1MiB.",
+            help="Change the machine, as in cache.l2.size=1MiB; may be given several times.",
         ),
     ] = None,
     length: Length = None,
@@ -76,7 +79,7 @@ def export(
         given = {"--machine": machine, "--seed": seed, "--set": settings}
         for option, value in given.items():
             if value:
-                rule = f"{to} takes the program's own addresses: there is no machine, no placement"
+                rule = f"{to} takes the program's own addresses, without a machine or a placement"
                 raise RequestError(str(value), option, rule, f"leave it out, or say --to {PHYSICAL}")
         if output != "-":
             claims.writes(output, "-o", unmarked)

@@ -1,4 +1,4 @@
-"""Commands that list what there is."""
+"""Runs the commands that list machines, workloads, policies, counters and formats."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def machines(
 def workloads(
     do_calibrate: Annotated[
         bool,
-        typer.Option("--calibrate", help="Measure each workload beside what it should be (takes minutes)."),
+        typer.Option(
+            "--calibrate",
+            help="Measure each workload and show the paper's measurements beside it (takes minutes).",
+        ),
     ] = False,
     length: Annotated[str, typer.Option(help="References to measure with --calibrate.")] = "100M",
     json_to: Json = None,
@@ -52,7 +55,7 @@ def workloads(
     """List the built-in workloads."""
     if do_calibrate:
         if json_to is not None:
-            rule = "prints a table of measurements; JSON has the list alone"
+            rule = "prints a table of measurements, and --json writes only the list"
             raise RequestError("--calibrate", "--json", rule, "leave one of them out")
         calibrate(positive(length, "--length") or 0)
         return

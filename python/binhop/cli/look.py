@@ -1,4 +1,4 @@
-"""What `run` shows of single placements: one is dumped, and what cost most under one is named."""
+"""Looks at one placement of a run: dumps it, and names the pages that cost most under it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ DUMP = "run --dump-placement"
 
 @dataclass(frozen=True)
 class Look:
-    """The placement to look at, and what for.
+    """`Look` says which placement to look at, and what for.
 
     Attributes:
-        which: A seed's number, or best or worst: fewest or most misses in the cache, in this run.
-        dump: Where its placements go.
-        top: How many pages to name.
-        cache: The cache whose misses count; the last level if absent.
+        which: The number of a seed, or `best` or `worst`: fewest or most misses in the cache, in this run.
+        dump: The file for the placement; None for no file.
+        top: The number of pages to name; None for none.
+        cache: The cache whose misses count; None for the last level.
     """
 
     which: int | str
@@ -56,7 +56,7 @@ class Look:
         return self.cache or machine.last_level
 
     def seed(self, result: Result, machine: Machine) -> int:
-        """The number of the placement."""
+        """Returns the number of the placement."""
         if isinstance(self.which, int):
             return self.which
         metric = f"{self.cache_of(machine)}.mpi"
@@ -73,17 +73,21 @@ def look_of(
     cache: str | None,
     machine: Machine,
 ) -> Look | None:
-    """What is to be looked at; None if nothing is."""
+    """Returns which placement to look at; None if no option asks for it."""
     number = positive(top, "--top-conflicts")
     _check_cache(cache, machine, asked=dump is not None or number is not None)
     if dump is None and number is None:
         for word in seed:
             if word in (BEST, WORST):
-                rule = "is known when all have run: it chooses for --dump-placement and --top-conflicts"
-                raise RequestError(word, "--seed", rule, "add one of them, or give the number of a placement")
+                rule = (
+                    "needs --dump-placement or --top-conflicts: best and worst are known only after the run"
+                )
+                raise RequestError(
+                    word, "--seed", rule, "add one of these options, or give the number of a placement"
+                )
         return None
     if len(seed) > 1:
-        rule = "one placement is looked at"
+        rule = "only one placement is looked at"
         raise RequestError(" ".join(seed), "--seed", rule, "give --seed once: a number, best or worst")
     if dump is not None and len(traces) > 1:
         names = " ".join(trace.name for trace in traces)
@@ -101,7 +105,7 @@ def _check_cache(cache: str | None, machine: Machine, *, asked: bool) -> None:
     if cache is None:
         return
     if not asked:
-        rule = "says whose misses --top-conflicts and --dump-placement look at, and neither is given"
+        rule = "names the cache of --top-conflicts and --dump-placement, and neither option is given"
         raise RequestError(cache, "--cache", rule, "add --top-conflicts 20, or leave --cache out")
     if cache not in machine.caches:
         rule = f"{machine.name} has no such cache"
@@ -109,7 +113,7 @@ def _check_cache(cache: str | None, machine: Machine, *, asked: bool) -> None:
 
 
 def _which(word: str) -> int | str:
-    """The number of a placement, or a word for one."""
+    """Returns the number of a placement, or the word `best` or `worst`."""
     if word in (BEST, WORST):
         return word
     if not word[:1].isdigit():
@@ -119,7 +123,7 @@ def _which(word: str) -> int | str:
 
 
 def seeds_to_run(look: Look, seeds: int | None, *, random: bool, until: bool) -> int | list[int] | None:
-    """The placements to run: the one that is looked at alone, if nothing is asked of the others."""
+    """Returns the placements to run: only the placement to look at, if nothing else is asked for."""
     if isinstance(look.which, int) and not until:
         if look.top is None and seeds is None:
             return [look.which]
@@ -133,12 +137,15 @@ def check_among(seed: int, seeds: Sequence[int]) -> None:
         n = len(seeds)
         rule = f"is none of the {n} placements of this run" if n > 1 else "the run has one placement, 0"
         raise RequestError(
-            str(seed), "--seed", rule, f"give one of them, or ask for more: --seeds {seed + 1}"
+            str(seed),
+            "--seed",
+            rule,
+            f"give a number of this run, or ask for more placements: --seeds {seed + 1}",
         )
 
 
 class Looker:
-    """Looks at placements once a run is done, and tells it in the end."""
+    """`Looker` looks at a placement after the run, and prints what it found at the end."""
 
     def __init__(self, look: Look, machine: Machine, *, quiet: bool) -> None:
         self._look = look
@@ -147,7 +154,7 @@ class Looker:
         self._said: list[Any] = []
 
     def dump(self, claims: Claims) -> AbstractContextManager[OutputFile | None]:
-        """The file for the placement, its place taken before the run."""
+        """Claims the file for the placement before the run."""
         return claims.file(self._look.dump, "--dump-placement", made_by(DUMP))
 
     def look(self, result: Result, trace: Trace, options: RunOptions, file: OutputFile | None) -> None:
@@ -205,7 +212,7 @@ def named(
     top: int,
     cache: str,
 ) -> list[Any]:
-    """What cost most under one placement: how much it was, then tables of pages, segments, processes."""
+    """Returns a line on the misses under one placement, and tables of pages, segments and processes."""
     processes = costliest(repeated, seeds, seed, PROCESS)
     total = int(processes["misses"].sum())
     if not total:
@@ -248,7 +255,7 @@ def _process(asid: int, commands: dict[str, Any]) -> str:
 
 
 def _parquet(table: pl.DataFrame, machine: Machine, trace: Trace, seed: int) -> bytes:
-    """A placement as a Parquet file that says what it is of."""
+    """Returns a placement as a Parquet file whose metadata names machine, trace and seed."""
     held = io.BytesIO()
     facts = {
         "binhop": binhop.__version__,

@@ -23,36 +23,41 @@ def mix(
         typer.Argument(
             metavar="TRACE…",
             autocompletion=completion.traces,
-            help="Trace files, foreign ones, or workloads.",
+            help="Trace files, foreign traces, or workloads.",
         ),
     ],
     out: Annotated[str, typer.Option("--output", "-o", metavar="OUTPUT", help="The trace file to make.")],
-    quantum: Annotated[str, typer.Option(help="Instructions of a turn.")] = "400k",
+    quantum: Annotated[str, typer.Option(help="The instructions of a turn.")] = "400k",
     latency: Annotated[
         str | None,
         typer.Option(
-            help="Instructions for which a process that waits leaves the processor. Default: 100k where it "
-            "waits for another process, 1M for a device or a page."
+            help="The instructions for which a process that waits leaves the processor. Default: 100k if it "
+            "waits for another process, 1M if it waits for a device or a page."
         ),
     ] = None,
     length: Length = None,
     until_first: Annotated[
         bool,
-        typer.Option("--until-first", help="End when the first trace ends. Default: when the last does."),
+        typer.Option(
+            "--until-first", help="End when the first trace ends. Default: end when the last trace ends."
+        ),
     ] = False,
     repeat: Annotated[
         bool,
         typer.Option(
-            "--repeat", help="A trace that ends begins again, as new processes, until each has ended once."
+            "--repeat",
+            help="Begin a trace that ends again, as new processes, until each trace has ended once.",
         ),
     ] = False,
     force: Force = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Mix traces made apart: turns of equal length, and whoever waits gives up the processor."""
+    """Mix traces of separate runs: they take turns, and a process that waits gives up its turn."""
     if until_first and repeat:
-        rule = "one ends the mix with the first trace, the other goes on until each has ended"
+        rule = (
+            "the first ends the mix with the first trace, and the second goes on until each trace has ended"
+        )
         raise RequestError("--until-first --repeat", "mix", rule, "leave one of them out")
     ends: Literal["all", "first", "repeat"] = "first" if until_first else "repeat" if repeat else "all"
     allow_open_files(len(traces))

@@ -1,4 +1,4 @@
-"""The options that commands share, each defined once, and what is made of them."""
+"""Defines the options that several commands share, and reads their values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from binhop.run_options import PassOptions
 
 ENDLESS = "50M"
-"""How much of a built-in workload is simulated unless told otherwise: it would never end."""
+"""The default length of a built-in workload, which never ends."""
 
 RECORDED = "recorded"
 """The placement policy that takes its frames from a file."""
@@ -34,22 +34,23 @@ RECORDED = "recorded"
 Seeds = Annotated[
     str | None,
     typer.Option(
-        help=f"How many placements. Default: 32; 1 if nothing is random. With --until the most: {MOST}."
+        help="The number of placements. Default: 32, and 1 if nothing is random. With --until, the greatest "
+        f"number; default: {MOST}."
     ),
 ]
 Until = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE",
-        help="Go on with more placements until half the width of the interval is this share of the mean, or "
-        "less: 2%.",
+        help="Add placements until half the width of the interval is at most this share of the mean, as in "
+        "2%.",
     ),
 ]
 Length = Annotated[
     str | None,
     typer.Option(
-        help="How many references to read at most, as in 50M; a run of instructions that would exceed them "
-        f"is left out. Default: all of a file, {ENDLESS} of a built-in workload."
+        help="The greatest number of references to read, as in 50M. A run of instructions that would exceed "
+        f"it is left out. Default: all of a file, {ENDLESS} of a built-in workload."
     ),
 ]
 Warmup = Annotated[str, typer.Option(help=KEYWORDS["warmup"].meaning)]
@@ -68,31 +69,32 @@ JsonTo = Annotated[
     typer.Option(
         "--json",
         metavar="FILE|-",
-        help="Write one JSON object with every row; - is standard output, in place of the table.",
+        help="Write one JSON object with every row. - writes it to the standard output, in place of the "
+        "table.",
     ),
 ]
 Json = Annotated[
-    str | None, typer.Option("--json", metavar="FILE|-", help="Write it as JSON; - is standard output.")
+    str | None, typer.Option("--json", metavar="FILE|-", help="Write JSON; - is the standard output.")
 ]
 Out = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Write tables, provenance, figures into this directory.")
+    str | None, typer.Option(metavar="DIR", help="Write tables, provenance and figures into this directory.")
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Replace a file that this command did not write before.")
 ]
 Threads = Annotated[str | None, typer.Option(help=KEYWORDS["threads"].meaning)]
 Confidence = Annotated[float, typer.Option(help="The confidence of the intervals.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no table.")]
 
 
 def confidence_of(confidence: float) -> float:
-    """The confidence, if it is one."""
+    """Returns the confidence. A number that is no confidence is refused."""
     check_confidence(confidence, "--confidence")
     return confidence
 
 
 def seeds_of(seeds: str | None) -> int | None:
-    """How many placements."""
+    """Returns the number of placements. Zero is refused."""
     number = count(seeds, "--seeds")
     if number == 0:
         raise RequestError(
@@ -102,7 +104,7 @@ def seeds_of(seeds: str | None) -> int | None:
 
 
 def positive(text: str | None, option: str) -> int | None:
-    """A number of at least 1."""
+    """Returns the number. Zero is refused."""
     number = count(text, option)
     if number == 0:
         raise RequestError("0", option, "must be at least 1", like(option))
@@ -110,7 +112,7 @@ def positive(text: str | None, option: str) -> int | None:
 
 
 def length_of(length: int | None, trace: binhop.Trace) -> int | None:
-    """How much of a trace is simulated: a bound that was given, or the default of what never ends."""
+    """Returns the length that was given, or the default length of a trace that never ends."""
     return count(ENDLESS, "--length") if length is None and trace.endless else length
 
 
@@ -131,7 +133,7 @@ def run_options(warmup: str, threads: str | None) -> PassOptions:
 
 
 def recorded(v2p: str | None) -> list[str]:
-    """The settings that --v2p stands for."""
+    """Returns the settings that --v2p stands for."""
     if v2p is None:
         return []
     return [f"placement.policy={RECORDED}", f"placement.file={json_text(v2p)}"]

@@ -36,15 +36,15 @@ Policies = Annotated[
     typer.Option(
         "--policy",
         metavar="FILE.py:NAME",
-        help="Compare with a placement policy in Python, too, called NAME; also several times: a function "
-        "choose(request, pool) of that file, or a class with such a method.",
+        help="Also compare with a placement policy in Python, which is named NAME: a function "
+        "choose(request, pool) of that file, or a class with such a method. May be given several times.",
     ),
 ]
 
 
 @dataclass(frozen=True)
 class Own:
-    """A policy in Python: the text on the command line, the name in tables, and the policy itself."""
+    """`Own` is a policy in Python: its text on the command line, its name in tables, the policy."""
 
     text: str
     name: str

@@ -1,4 +1,4 @@
-"""The command that counts page faults."""
+"""Runs `binhop paging`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from binhop.kept import Kept
 
 ACROSS = 7
-"""Color counts side by side: what 80 columns hold."""
+"""The most color counts side by side in 80 columns."""
 
 
 def paging(
@@ -35,17 +35,19 @@ def paging(
         typer.Argument(
             metavar="TRACE...",
             autocompletion=completion.traces,
-            help="Trace files or built-in workloads (binhop workloads); a file wins.",
+            help="Trace files or built-in workloads (binhop workloads). A file wins over a workload.",
         ),
     ],
-    sizes: Annotated[str, typer.Option(help="Memory sizes, separated by commas.")] = ",".join(faults.SIZES),
-    colors: Annotated[str, typer.Option(help="Color counts, separated by commas; 1 is conventional LRU.")] = (
-        ",".join(map(str, faults.COLORS))
+    sizes: Annotated[str, typer.Option(help="The memory sizes, separated by commas.")] = ",".join(
+        faults.SIZES
     ),
+    colors: Annotated[
+        str, typer.Option(help="The color counts, separated by commas. 1 is conventional LRU.")
+    ] = (",".join(map(str, faults.COLORS))),
     page: Annotated[str, typer.Option(help="The page size.")] = faults.PAGE,
     length: options.Length = None,
     pid_hash: Annotated[
-        bool, typer.Option("--pid-hash", help="A page's color also depends on its address space.")
+        bool, typer.Option("--pid-hash", help="Let a page's color also depend on its address space.")
     ] = False,
     json_to: options.JsonTo = None,
     out: options.Out = None,
@@ -107,7 +109,7 @@ def _color(text: str) -> int:
 
 
 def print_paging(result: PagingResult) -> None:
-    """For each workload: faults per million references, and effective memory utilization, by color count."""
+    """Prints each workload's faults per million references and its memory utilization, by color count."""
     out = show.console()
     for workload in result.workloads:
         cells = result.faults.filter(workload=workload)
@@ -125,7 +127,7 @@ def print_paging(result: PagingResult) -> None:
 
 
 def _print_part(cells: pl.DataFrame, used: pl.DataFrame, colors: list[int]) -> None:
-    """A row for each memory size, a column for each of a few color counts."""
+    """Prints a row for each memory size, and a column for each of a few color counts."""
     out = show.console()
     table = show.table("memory", *map(str, colors), right=len(colors))
     for (size,), row in cells.group_by("size", maintain_order=True):

@@ -16,7 +16,7 @@ OTHER = "Other options"
 SIMULATION: Mapping[str, tuple[str, ...]] = {
     "What to simulate": ("--scale", "--set", "--length", "--warmup", "--interval", "--explain"),
     "Placements": ("--seeds", "--seed", "--until", "--metric", "--baseline", "--policy", "--v2p"),
-    "One placement, looked at": ("--top-conflicts", "--cache", "--dump-placement"),
+    "A look at one placement": ("--top-conflicts", "--cache", "--dump-placement"),
     OUTPUT: ("--confidence", "--table", "--json", "--out", "--quiet"),
 }
 RECORDING: Mapping[str, tuple[str, ...]] = {
@@ -27,7 +27,7 @@ RECORDING: Mapping[str, tuple[str, ...]] = {
 
 
 class _Grouped(TyperCommand):
-    """A command whose options are grouped."""
+    """`_Grouped` is a command whose options are grouped in its help."""
 
     panels: Mapping[str, tuple[str, ...]]
 
@@ -54,12 +54,12 @@ class _Grouped(TyperCommand):
 
 
 class SimulationCommand(_Grouped):
-    """A command that simulates."""
+    """`SimulationCommand` groups the options of a command that simulates."""
 
     panels = SIMULATION
 
 
 class RecordingCommand(_Grouped):
-    """A command that records."""
+    """`RecordingCommand` groups the options of a command that records."""
 
     panels = RECORDING

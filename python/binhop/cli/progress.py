@@ -1,4 +1,4 @@
-"""How far a command is: a line on a terminal, silence in a pipe."""
+"""Shows a command's progress on a terminal, and nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class _Title(ProgressColumn):
-    """The title of the present work. Names in the title may hold any character."""
+    """`_Title` shows the title of the present work. Names in the title may hold any character."""
 
     def render(self, task: Task) -> Text:
         return Text(escaped(task.description))
 
 
 class _Rate(ProgressColumn):
-    """References a second, in millions."""
+    """`_Rate` shows references a second, in millions."""
 
     def render(self, task: Task) -> Text:
         rate = task.fields["pace"].rate() or 0
@@ -36,7 +36,7 @@ class _Rate(ProgressColumn):
 
 
 class _Left(ProgressColumn):
-    """The time that is left, if it is known."""
+    """`_Left` shows the time that is left, if it is known."""
 
     def render(self, task: Task) -> Text:
         left = task.fields["pace"].left(task.total)
@@ -45,7 +45,7 @@ class _Left(ProgressColumn):
 
 @contextmanager
 def progress(what: str, *, quiet: bool) -> Iterator[Tell | None]:
-    """A callback that shows references done, rate and time left; None where nobody watches."""
+    """Yields a callback that shows references done, rate and time left; None where nobody watches."""
     with watch(quiet=quiet) as told:
         yield None if told is None else lambda done, of: told(what, done, of)
 

@@ -1,4 +1,4 @@
-"""Record a program: its own output, exit status and signals, and a trace beside it."""
+"""Runs `binhop record`, which passes on the program's output, exit code and signals."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
     from binhop.recording import TellRecording
 
-# A terminal's line is kept this long before it changes again, in seconds.
+# The seconds for which a line on a terminal stays before it changes again.
 _EVERY = 0.2
-# Processes that the command left behind may run on so long before a word is said of them.
+# The seconds after which processes that the command left behind are reported.
 _PATIENCE = 5
 
 
 class ProgramsOwn(int):
-    """The exit code of a recorded program: whatever it means, it is not ours."""
+    """`ProgramsOwn` is the exit code of the recorded program. binhop gives it no meaning."""
 
 
 def record(
@@ -49,28 +49,34 @@ def record(
         str | None, typer.Option("--output", "-o", metavar="FILE", help="The trace. Default: CMD.parquet.")
     ] = None,
     limit: Annotated[
-        str | None, typer.Option(help="End the trace after so many references; the program runs on.")
+        str | None, typer.Option(help="End the trace after this number of references; the program runs on.")
     ] = None,
-    skip: Annotated[str | None, typer.Option(help="Pass over so many references first.")] = None,
+    skip: Annotated[str | None, typer.Option(help="Skip this number of references first.")] = None,
     only: Annotated[
-        str | None, typer.Option(metavar="COMM", help="References of programs of this name alone.")
+        str | None,
+        typer.Option(metavar="COMM", help="Record only the references of programs with this name."),
     ] = None,
     fetch: Annotated[
-        str, typer.Option(help="A fetch row is a run of instructions, or one instruction.")
+        str, typer.Option(help="What a row of fetches holds: a run of instructions, or one instruction.")
     ] = FETCH[0],
     schedule: Annotated[
         str,
-        typer.Option(help="The order between processes: built-in; native (runs CMD natively first); a FILE."),
+        typer.Option(
+            help="The order between processes: built-in, native (first runs CMD unrecorded) or a FILE."
+        ),
     ] = BUILT_IN,
     observe: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Only run CMD natively and write its order there.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Run CMD without the recorder, and write the order of its processes to FILE."
+        ),
     ] = None,
-    seed: Annotated[str, typer.Option(help="Of the built-in order between processes.")] = "0",
+    seed: Annotated[str, typer.Option(help="The seed of the built-in order between processes.")] = "0",
     lackey: Annotated[bool, typer.Option("--lackey", help="Record with Valgrind's lackey instead.")] = False,
     force: Force = False,
     quiet: Quiet = False,
 ) -> int:
-    """Record a program and all its children into a trace. Exit code: the program's own."""
+    """Record a program and all its children into a trace. The exit code is the program's."""
     check(command)
     path = output or f"{Path(command[0]).name}.parquet"
     own = {
@@ -94,7 +100,7 @@ def record(
     with _signals() as ends, _progress(path, quiet=quiet, ends=ends) as tell:
         try:
             with_recorder = _is_ready(ends, lackey=lackey)
-            if ends.asked:  # no program runs yet that could hear it
+            if ends.asked:  # no program runs yet to which the request could be passed on
                 return _interrupted(ends)
             if with_recorder:
                 done = binhop.record(
@@ -155,7 +161,7 @@ def _is_ready(ends: _Ends, *, lackey: bool) -> bool:
 
 
 def _unless(default: str, value: str) -> str | None:
-    """What was given for an option, if it says anything."""
+    """Returns the value of an option, or None if the value is the default."""
     return None if value == default else value
 
 
@@ -183,17 +189,17 @@ class _Ends:
         self.asked = 0
         self.number = 0
         self.pid = 0
-        # Asked for before the process was known: passed on as soon as it is.
+        # The request came before the process was known.
         self._early: list[int] = []
 
     def follow(self, pid: int) -> None:
-        """From here requests to end are passed on to this process; 0: to the next one."""
+        """Passes requests to end on to this process from now on; 0 stands for the next process."""
         self.pid = pid
         while pid and self._early:
             self._pass_on(self._early.pop(0))
 
     def hear(self, number: int, frame: FrameType | None) -> None:
-        """A request to end. What the terminal sends, it sends to the program, too."""
+        """Takes a request to end. The terminal sends Ctrl-C to the program as well."""
         self.asked += 1
         self.number = number
         if number in (signal.SIGINT, signal.SIGQUIT):
@@ -204,15 +210,15 @@ class _Ends:
             self._early.append(number)
 
     def _pass_on(self, number: int) -> None:
-        with suppress(ProcessLookupError):  # it may have ended since we looked
+        with suppress(ProcessLookupError):  # the process may have ended since the check
             os.kill(self.pid, number)
 
 
 @contextmanager
 def _signals() -> Iterator[_Ends]:
-    """Ctrl-C is the program's, which the terminal sends it, too; other requests to end are passed on to it.
+    """Leaves Ctrl-C to the program, to which the terminal also sends it, and passes other requests to end on.
 
-    A signal that was ignored when we came stays ignored, so that the program ignores it as well.
+    A signal that was ignored when binhop started stays ignored, so that the program ignores it as well.
     """
     ends = _Ends()
     numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
@@ -229,7 +235,7 @@ def _signals() -> Iterator[_Ends]:
 
 @contextmanager
 def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[TellRecording]:
-    """References, rate, file size and processes on a terminal; silence in a pipe."""
+    """Shows references, rate, file size and processes on a terminal, and nothing in a pipe."""
     shown = not quiet and sys.stderr.isatty()
     state = {"at": time.monotonic(), "references": 0, "asked": 0, "over": False}
     line = Text("")
@@ -253,7 +259,7 @@ def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[TellRecording]
             if over and writing:
                 said = f"the command has ended, {writing} of its processes run on (Ctrl-C stops): {far}"
             live.update(Text(said, overflow="ellipsis", no_wrap=True))
-        # Once the command has ended, or its native run, Ctrl-C is ours.
+        # When the command or its native run has ended, Ctrl-C ends binhop.
         return (over or not pid) and ends.asked > state["asked"]
 
     live = Live(line, console=Console(stderr=True), transient=True, auto_refresh=shown, refresh_per_second=5)
@@ -265,7 +271,7 @@ def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[TellRecording]
 
 
 def _size(path: str) -> str:
-    """The size of the file as far as it is written: it grows under a temporary name."""
+    """Returns the size of the file so far. The file grows under a temporary name."""
     target = Path(path)
     growing = list(target.parent.glob(f".{glob.escape(target.name)}.partial-*"))
     size = max((file.stat().st_size for file in growing if file.exists()), default=0)

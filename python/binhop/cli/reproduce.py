@@ -1,4 +1,4 @@
-"""Commands about papers: reproduce a paper, and redraw what derives from a result's Parquet."""
+"""Runs `binhop reproduce` and `binhop report`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from binhop.errors import RequestError
 from binhop.lazily import pl
 from binhop.output import MARK, make_anew, read_parquet
 from binhop.reproduce import PAPERS, SCALES, paper
+from binhop.run_options import KEYWORDS
 from binhop.tables import FORMS, TEXT, Table
 from binhop.tables.comparison import comparison_tables
 from binhop.tables.run import run_tables
@@ -34,12 +35,12 @@ def reproduce(
     key: Annotated[str, typer.Argument(metavar="KEY", help=f"The paper. {KEYS}.")],
     scale: Annotated[str, typer.Option(metavar="SCALE", help=f"{SCALE_HELP}.")] = "quick",
     out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Where all of it goes. Default: out/KEY-SCALE.")
+        str | None, typer.Option(metavar="DIR", help="The directory for everything. Default: out/KEY-SCALE.")
     ] = None,
-    threads: Annotated[str | None, typer.Option(help="How many threads. Default: all there are.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no claims.")] = False,
+    threads: Annotated[str | None, typer.Option(help=KEYWORDS["threads"].meaning)] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no claims.")] = False,
 ) -> None:
-    """Repeat a paper's study: its tables, figures and claims, its own figures beside ours."""
+    """Repeat a paper's study: its tables, figures and claims, with binhop's figures beside them."""
     chosen = paper(key)
     place = out if out is not None else str(Path("out") / f"{key}-{scale}")
     check_name(place, "--out")
@@ -75,10 +76,13 @@ def report(
         typer.Option(
             "--table",
             metavar="FORM",
-            help=f"Of run, compare, sweep: print the tables in this form, make nothing: {', '.join(FORMS)}.",
+            help="Print the tables of run, compare or sweep in this form, and make nothing: "
+            f"{', '.join(FORMS)}.",
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not name the files made.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Do not name the files that were made.")
+    ] = False,
 ) -> None:
     """Make the figures, tables and page of a result anew from its Parquet, without a run.
 
@@ -111,7 +115,7 @@ def _facts(place: Path) -> dict[str, Any]:
         isinstance(paper, str) and isinstance(notes, list) and all(isinstance(note, str) for note in notes)
     )
     if not known or not isinstance(facts.get("tables"), dict) or "binhop" not in facts:
-        raise RequestError(str(place), "report", f"its {MARK} is not one that binhop wrote", remedy)
+        raise RequestError(str(place), "report", f"binhop did not write its {MARK}", remedy)
     return facts
 
 

@@ -1,4 +1,4 @@
-"""The command that simulates one machine."""
+"""Runs `binhop run`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(
         typer.Argument(
             metavar="TRACE...",
             autocompletion=completion.traces,
-            help="Trace files or built-in workloads (binhop workloads); a file wins.",
+            help="Trace files or built-in workloads (binhop workloads). A file wins over a workload.",
         ),
     ],
     seeds: options.Seeds = None,
@@ -53,8 +53,9 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="N|best|worst",
-            help="The placement of this number, also several times. With --dump-placement or --top-conflicts "
-            "the one to look at: fewest or most misses at the last level (or in --cache).",
+            help="Simulate the placement of this number; may be given several times. With --dump-placement "
+            "or --top-conflicts: the placement to look at. best and worst have the fewest and the most "
+            "misses at the last level, or in --cache.",
         ),
     ] = None,
     until: options.Until = None,
@@ -62,7 +63,7 @@ def run(
         str | None,
         typer.Option(
             autocompletion=completion.metrics,
-            help="Whose interval --until looks at. Default: misses at the last level.",
+            help="The metric whose interval --until looks at. Default: misses at the last level.",
         ),
     ] = None,
     length: options.Length = None,
@@ -74,7 +75,7 @@ def run(
             "--set",
             metavar="KEY=VALUE",
             autocompletion=completion.settings,
-            help="Change the machine, also several times: cache.l2.size=1MiB.",
+            help="Change the machine, as in cache.l2.size=1MiB; may be given several times.",
         ),
     ] = None,
     policy: Policy = None,
@@ -84,8 +85,8 @@ def run(
         typer.Option(
             "--top-conflicts",
             metavar="N",
-            help="Name the pages, segments and processes that missed most at the last level, beyond the "
-            "first touch, under one placement (--seed; default: the worst).",
+            help="Name the pages, segments and processes with the most misses at the last level under one "
+            "placement (--seed; default: the worst). Misses of a first touch do not count.",
         ),
     ] = None,
     cache: Annotated[
@@ -93,7 +94,7 @@ def run(
         typer.Option(
             metavar="NAME",
             autocompletion=completion.caches,
-            help="The cache that --top-conflicts and best or worst are about: l1d, say.",
+            help="The cache whose misses --top-conflicts, best and worst count, as in l1d.",
         ),
     ] = None,
     dump: Annotated[
@@ -193,7 +194,7 @@ def _until(
     *,
     quiet: bool,
 ) -> list[Result]:
-    """All traces, until the interval of each is narrow."""
+    """Simulates all traces until the interval of each is narrow."""
     goal, most = narrow
     names = " ".join(trace.name for trace, _ in jobs)
     with progress(f"{names} on {machine.name}", quiet=quiet) as tell:
@@ -205,7 +206,7 @@ def _until(
 def _seeds(
     random: bool, seeds: str | None, seed: list[str] | None, until: str | None, look: Look | None
 ) -> int | list[int] | None:
-    """How many placements to run, or which."""
+    """Returns the number of placements to run, or their numbers."""
     many = options.seeds_of(seeds)
     if look is not None:
         return seeds_to_run(look, many, random=random, until=until is not None)
@@ -213,13 +214,13 @@ def _seeds(
         return many
     other = f"--seeds {seeds}" if seeds is not None else f"--until {until}" if until is not None else None
     if other is not None:
-        rule = "either a number of placements or the placements themselves"
+        rule = "give a number of placements, or the numbers of the placements"
         raise RequestError(f"{other} --seed {seed[0]}", "run", rule, "leave one of them out")
     return [number for text in seed if (number := count(text, "--seed")) is not None]
 
 
 def _narrow(until: str | None, metric: str | None, seeds: Any) -> tuple[float, int] | None:
-    """How narrow, and the most seeds to get there."""
+    """Returns the goal of --until and the most seeds; None without --until."""
     if until is not None:
         return share(until, "--until"), most_seeds(seeds, "--seeds")
     if metric is not None:
@@ -234,7 +235,7 @@ def _filled(directory: ResultDirectory, result: Result, confidence: float, form:
 
 
 def print_result(result: Result, confidence: float, form: str) -> None:
-    """Shows, for each workload, the misses of every level and CPI over the placements, then the notes."""
+    """Prints each workload's misses at every level and its CPI over the placements, then the notes."""
     if form != TEXT:
         table_form.put(result.tables(confidence), result.notes, form)
         return

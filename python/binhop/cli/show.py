@@ -33,14 +33,14 @@ LONGEST = 4096
 
 
 class _Console(Console):
-    """A console that prints each text escaped, as one paragraph."""
+    """`_Console` prints each text escaped, as one paragraph."""
 
     def print(self, *objects: Any, **how: Any) -> None:
         super().print(*map(_shown, objects), crop=False, **how)
 
 
 class _Table(Table):
-    """A table that holds each cell escaped.
+    """`_Table` is a table that holds each cell escaped.
 
     A table that is too wide is wrapped between words, has narrower gaps, and then exceeds the width. No
     number is cut, and no short word of the first column is folded.
@@ -76,7 +76,7 @@ def _cut(text: str) -> str:
 
 
 def console() -> Console:
-    """Standard output; 80 columns where it is no terminal."""
+    """Returns the console of the standard output, which has 80 columns where it is no terminal."""
     width = None if sys.stdout.isatty() else WIDTH
     return _Console(width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
 
@@ -106,7 +106,7 @@ def say(text: str) -> None:
 
 
 def table(*columns: str, right: int = 0, gap: int = 2) -> Table:
-    """A table without rules, `gap` blanks between columns; the last `right` columns are numbers."""
+    """Returns a table without rules. `gap` blanks separate columns; the last `right` columns are numbers."""
     made = _Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for index, column in enumerate(columns):
         number = index >= len(columns) - right
@@ -148,7 +148,7 @@ def entry(name: str, text: str, details: dict[str, str]) -> None:
 
 
 def written(directory: str | None, names: list[str]) -> None:
-    """Which files of a directory of results to look at first."""
+    """Prints which files of a directory of results to look at first."""
     if directory is not None:
         first = [name for name in names if name.endswith(".png") or name == "results.parquet"]
         put()

@@ -1,4 +1,4 @@
-"""The command that runs a study."""
+"""Runs `binhop sweep`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,17 @@ if TYPE_CHECKING:
 def sweep(
     document: Annotated[str, typer.Argument(metavar="STUDY", help="A study document, in TOML.")],
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print the plan, what is shared and what not; run nothing.")
+        bool,
+        typer.Option("--explain", help="Print the plan: what is shared, what not, and why. Run nothing."),
     ] = False,
-    scale: Annotated[str | None, typer.Option(help="A scale of the study, as its document names it.")] = None,
-    seeds: Annotated[str | None, typer.Option(help="How many placements, in place of the study's.")] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="The scale of the study, by its name in the document.")
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="The number of placements, in place of the study's.")
+    ] = None,
     length: Annotated[
-        str | None, typer.Option(help="References of each workload, in place of the study's amounts.")
+        str | None, typer.Option(help="The references of each workload, in place of the study's amounts.")
     ] = None,
     form: table_form.Form = TEXT,
     json_to: options.JsonTo = None,
@@ -41,7 +46,7 @@ def sweep(
     threads: options.Threads = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Run a study: workloads × machines × placements, as a TOML document says (docs/studies.md)."""
+    """Run a study, which a TOML document describes: workloads × machines × placements."""
     from binhop import study
 
     table_form.checked(form)

@@ -1,4 +1,4 @@
-"""The option that chooses the form of a command's tables, and functions that write tables in that form."""
+"""Defines the option for the form of a command's tables, and writes tables in this form."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Form = Annotated[
     typer.Option(
         "--table",
         metavar="FORM",
-        help=f"The form of the tables: {', '.join(FORMS)}. But for text they are also written into --out, "
-        f"as table{' and table'.join(SUFFIXES.values())}.",
+        help=f"The form of the tables: {', '.join(FORMS)}. Tables in a form other than text are also "
+        f"written into --out, as table{' or table'.join(SUFFIXES.values())}.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Commands about parts of traces: `binhop trace head, cat, slice, filter, sample`."""
+"""Runs `binhop trace head, cat, slice, filter, sample`, which make parts of traces."""
 
 from __future__ import annotations
 
@@ -30,25 +30,33 @@ Source = Annotated[
     typer.Argument(
         metavar="TRACE",
         autocompletion=completion.traces,
-        help="A trace file, a foreign one, or a built-in workload.",
+        help="A trace file, a foreign trace, or a built-in workload.",
     ),
 ]
 Output = Annotated[
     str | None,
     typer.Option(
-        "--output", "-o", metavar="FILE.parquet", help="Write a trace file. Default: text, a line each."
+        "--output",
+        "-o",
+        metavar="FILE.parquet",
+        help="Write a trace file. Default: print a line of text for each row.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json-lines", help="Instead of text, one JSON object each.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
+Json = Annotated[bool, typer.Option("--json-lines", help="Print a JSON object for each row instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
 
 
 @app.command("head")
 def head(
     trace: Source,
-    rows: Annotated[str | None, typer.Option("--rows", "-n", help="How many rows. Default: 10.")] = None,
+    rows: Annotated[str | None, typer.Option("--rows", "-n", help="The number of rows. Default: 10.")] = None,
     references: Annotated[
-        str | None, typer.Option("--references", "-r", help="Instead: how many references at most, as in 1M.")
+        str | None,
+        typer.Option(
+            "--references",
+            "-r",
+            help="The greatest number of references, as in 1M, instead of a number of rows.",
+        ),
     ] = None,
     output: Output = None,
     json_lines: Json = False,
@@ -56,10 +64,12 @@ def head(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """The first rows, or the first references."""
+    """Show or write the first rows, or the first references."""
     if rows is not None and references is not None:
-        rule = "a part is so many rows, or so many references"
-        raise RequestError(f"--rows {rows} --references {references}", "trace head", rule, "say one")
+        rule = "a part has a number of rows, or a number of references"
+        raise RequestError(
+            f"--rows {rows} --references {references}", "trace head", rule, "give one of the two options"
+        )
     opened = _opened(trace)
     if references is not None:
         part = opened.first_references(positive(references, "--references") or 0)
@@ -75,7 +85,7 @@ def cat(
         typer.Argument(
             metavar="TRACE...",
             autocompletion=completion.traces,
-            help="Trace files, foreign ones, or built-in workloads.",
+            help="Trace files, foreign traces, or built-in workloads.",
         ),
     ],
     output: Output = None,
@@ -84,7 +94,7 @@ def cat(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Whole traces, one after the other. Processes of different traces stay different ones."""
+    """Show or write whole traces, one after the other. Equal processes of two traces stay apart."""
     allow_open_files(len(traces))
     opened = [_opened(trace) for trace in traces]
     _put(
@@ -96,9 +106,12 @@ def cat(
 @app.command("slice")
 def slice_(
     trace: Source,
-    start: Annotated[str, typer.Argument(metavar="FROM", help="The position of the first reference: 10M.")],
+    start: Annotated[
+        str, typer.Argument(metavar="FROM", help="The position of the first reference, as in 10M.")
+    ],
     stop: Annotated[
-        str | None, typer.Argument(metavar="[TO]", help="The position behind the last. Default: the end.")
+        str | None,
+        typer.Argument(metavar="[TO]", help="The position behind the last reference. Default: the end."),
     ] = None,
     output: Output = None,
     json_lines: Json = False,
@@ -106,7 +119,7 @@ def slice_(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """The references from one position up to another, with the mappings and the process they find."""
+    """Show or write the references from one position up to another, with their mappings."""
     part = _opened(trace).slice(count(start, "FROM") or 0, count(stop, "TO"))
     _put(part, _To("trace slice", [trace], output, json_lines, force, threads, quiet))
 
@@ -116,30 +129,39 @@ def filter_(
     trace: Source,
     kind: Annotated[
         list[str] | None,
-        typer.Option(help="An event's name (fetch, load, store, switch, ...), or reference, data, system."),
+        typer.Option(
+            help="Keep rows of an event (fetch, load, store, switch, …), or of reference, data or system."
+        ),
     ] = None,
     process: Annotated[
         list[str] | None,
-        typer.Option(help="An asid, pid=NUMBER, or a command.", metavar="ASID|pid=N|COMMAND"),
+        typer.Option(
+            help="Keep rows of an asid, of pid=NUMBER, or of a command.", metavar="ASID|pid=N|COMMAND"
+        ),
     ] = None,
     address: Annotated[
-        list[str] | None, typer.Option(metavar="FROM-TO", help="References to addresses: 0x1000-0x2000.")
+        list[str] | None,
+        typer.Option(metavar="FROM-TO", help="Keep references to addresses, as in 0x1000-0x2000."),
     ] = None,
     region: Annotated[
         list[str] | None,
-        typer.Option(help="References to a kind of segment (stack, heap), or a file with this in its path."),
+        typer.Option(
+            help="Keep references to a kind of segment (stack, heap), or to files with this text in the path."
+        ),
     ] = None,
-    kernel: Annotated[bool, typer.Option("--kernel", help="The kernel's references.")] = False,
-    user: Annotated[bool, typer.Option("--user", help="The programs' references.")] = False,
+    kernel: Annotated[bool, typer.Option("--kernel", help="Keep the kernel's references.")] = False,
+    user: Annotated[bool, typer.Option("--user", help="Keep the programs' references.")] = False,
     output: Output = None,
     json_lines: Json = False,
     force: Force = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """What passes every filter that is given; a filter given twice lets either pass."""
+    """Show or write the rows that pass every kind of filter. A filter given twice passes either value."""
     if kernel and user:
-        raise RequestError("--kernel --user", "trace filter", "are all there is", "give one of them")
+        raise RequestError(
+            "--kernel --user", "trace filter", "together they pass every reference", "leave one of them out"
+        )
     who = [_process(each) for each in process or ()]
     part = _opened(trace).filter(
         kinds=kind or (),
@@ -156,10 +178,12 @@ def filter_(
 @app.command("sample")
 def sample(
     trace: Source,
-    every: Annotated[str, typer.Option(help="One window in so many references, as in 10M.")],
-    window: Annotated[str, typer.Option(help="References in a window, as in 1M.")],
+    every: Annotated[
+        str, typer.Option(help="Make one window in each span of this many references, as in 10M.")
+    ],
+    window: Annotated[str, typer.Option(help="The references in a window, as in 1M.")],
     seed: Annotated[
-        str | None, typer.Option(help="Draw each window's place. Default: each at its stretch's beginning.")
+        str | None, typer.Option(help="Draw each window's place in its span. Default: its start.")
     ] = None,
     output: Output = None,
     json_lines: Json = False,
@@ -167,7 +191,7 @@ def sample(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Windows of a trace. Caches come to each as the window before left them, not as the trace would."""
+    """Show or write windows of a trace. Caches keep their state from one window to the next."""
     part = _opened(trace).sample(
         count(every, "--every") or 0, count(window, "--window") or 0, count(seed, "--seed")
     )
@@ -180,7 +204,7 @@ def _opened(trace: str) -> binhop.Trace:
 
 @dataclass(frozen=True)
 class _To:
-    """The output of a part of traces, and the command and the traces that it is made of."""
+    """`_To` is the output of a part of traces, with the command and the traces that it is made of."""
 
     command: str
     traces: list[str]
@@ -195,7 +219,7 @@ def _put(part: binhop.Trace, to: _To) -> None:
     """Writes a part where it is wanted."""
     output = to.output
     if output is None:
-        # On a terminal the metadata would hide what was asked for.
+        # On a terminal, long metadata would push the rows out of sight.
         part.print(json=to.json_lines, meta=not sys.stdout.isatty())
         return
     if to.json_lines:
@@ -242,6 +266,6 @@ def _range(text: str) -> tuple[int, int]:
     except ValueError:
         ends = -1, -1
     if not 0 <= ends[0] < ends[1] < 2**64:
-        rule = "a range is its first address and the one behind its last"
+        rule = "a range is its first address, and the address behind its last"
         raise RequestError(text, "--address", rule, like("--address"))
     return ends

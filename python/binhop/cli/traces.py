@@ -1,4 +1,4 @@
-"""Commands about traces: import, inspect, lint."""
+"""Runs `binhop import`, `binhop inspect` and `binhop lint`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from binhop.cli.options import Force, Json, Threads, json_file, positive, writte
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
 
-# The list itself, not its table: a table takes Polars, and this is read whenever a command starts.
+# The list is read at every start of a command, and its table would import Polars.
 FORMATS = [name for name, *_ in binhop._binhop.formats()]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
 PROCESSES = 1000
 """The most address spaces that `inspect` shows in its table."""
-Length = Annotated[str | None, typer.Option(help="Read so many references only, as in 50M.")]
+Length = Annotated[str | None, typer.Option(help="The greatest number of references to read, as in 50M.")]
 
 
 def import_(
@@ -34,13 +34,17 @@ def import_(
     ] = "",
     format: Annotated[
         str | None,
-        typer.Option("--format", "-f", help=f"One of {', '.join(FORMATS)}. Default: what the name says."),
+        typer.Option(
+            "--format",
+            "-f",
+            help=f"The format: {', '.join(FORMATS)}. Default: the format that the file's name tells.",
+        ),
     ] = None,
     placement: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Write the frames that pages had when they were recorded, as Parquet for placement.file.",
+            help="Write the frames that pages had when the trace was recorded, as Parquet for --v2p.",
         ),
     ] = None,
     length: Length = None,
@@ -51,7 +55,7 @@ def import_(
     """Make a trace file from a foreign trace, compressed or not."""
     target = out or output
     if not target or (out and output):
-        raise RequestError(target or "no output", "import", "needs one output", "say -o TRACE.parquet")
+        raise RequestError(target or "no output", "import", "needs one output", "write -o TRACE.parquet")
     if format is not None and format not in FORMATS:
         raise binhop._binhop.unknown(format, "--format", "no foreign format has this name", FORMATS)
     trace = _foreign(source, format)
@@ -84,21 +88,23 @@ def import_(
 
 def _foreign(source: str, format: str | None) -> binhop.Trace:
     if format is None and binhop._binhop.format_of_path(source) is None:
-        binhop._binhop.Stream.foreign(source)  # says why it is none
+        binhop._binhop.Stream.foreign(source)  # it reports why the file is no trace
     return binhop.Trace.open(source, format)
 
 
 def inspect(
     trace: Annotated[
         str,
-        typer.Argument(autocompletion=completion.traces, help="A trace file, a foreign one, or a workload."),
+        typer.Argument(
+            autocompletion=completion.traces, help="A trace file, a foreign trace, or a workload."
+        ),
     ],
     json_to: Json = None,
     length: Length = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what is in a trace, and what is missing."""
+    """Report what a trace holds, and what is missing."""
     opened = binhop.Trace.of(trace)
     with json_file(json_to, trace, force=force) as file:
         with progress(f"reading {opened.name}", quiet=quiet) as tell:
@@ -163,7 +169,9 @@ def _print_processes(report: dict[str, Any]) -> None:
 def lint(
     trace: Annotated[
         str,
-        typer.Argument(autocompletion=completion.traces, help="A trace file, a foreign one, or a workload."),
+        typer.Argument(
+            autocompletion=completion.traces, help="A trace file, a foreign trace, or a workload."
+        ),
     ],
     json_to: Json = None,
     length: Length = None,

@@ -1,5 +1,5 @@
-"""Comparisons: two or more machines or policies on the same traces, under the same luck.
+"""Compares two or more machines or policies on the same traces, or traces on one machine, seed by seed.
 
-`alternatives` says what is compared and what it is called, `run` simulates it, `pairs` has the statistics of
-the differences seed by seed, `result` what is left: tables, notes, provenance.
+`alternatives` names what is compared, `run` simulates the alternatives, `pairs` computes the statistics of
+the differences seed by seed, and `result` holds tables, notes and provenance.
 """

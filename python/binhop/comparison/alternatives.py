@@ -1,4 +1,4 @@
-"""The alternatives of a comparison: machines, or traces on one machine, each with a name of its own."""
+"""Names the alternatives of a comparison: machines, or traces on one machine."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from binhop.traces import Trace
 
 MOST = 64
-"""How many alternatives one comparison may have: more belong into a study."""
+"""The most alternatives of a comparison. A study takes more."""
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One side of a comparison.
+    """`Alternative` is one side of a comparison.
 
     Attributes:
-        name: What tables and figures call it.
+        name: Its name in tables and figures.
         machine: The machine.
         policy: A placement policy in Python, in place of the machine's.
     """
@@ -37,12 +37,12 @@ class Alternative:
 
     @property
     def constant(self) -> bool:
-        """Whether the seed changes nothing: then one value stands for all placements."""
+        """True if the seed changes nothing. One value then stands for all placements."""
         return self.policy is None and not self.machine.is_random
 
 
 def alternatives(machines: object) -> list[Alternative]:
-    """Machines as they are given to `binhop.compare`, named.
+    """Returns the machines that `binhop.compare` is given, each with a name.
 
     Each is a machine, the name of a bundled one, the path of a description, or one of these with a policy in
     Python: `("kh90", my_policy)`. A mapping gives the names. Without names each is called by its machine, or
@@ -56,7 +56,7 @@ def alternatives(machines: object) -> list[Alternative]:
         made = [Alternative(str(name), *_machine(what)) for name, what in machines.items()]
         return checked(made)
     if isinstance(machines, str | os.PathLike | Machine) or not isinstance(machines, Iterable):
-        rule = "a comparison takes several machines, or one and several traces"
+        rule = "a comparison takes several machines, or one machine and several traces"
         raise RequestError(str(machines), "machines", rule, 'give a list, as in ["kh90", "zen-4k"]')
     given = [_machine(what) for what in machines]
     if len(given) > 1 and all(one == given[0] for one in given):
@@ -102,31 +102,31 @@ def trace_names(traces: Sequence[Trace], written: Sequence[str]) -> list[str]:
     called = [name if names.count(name) == 1 else text for name, text in zip(names, written, strict=True)]
     for name in called:
         if called.count(name) > 1:
-            rule = "the same trace twice: their difference would be nothing"
+            rule = "the same trace is given twice, and its difference from itself is 0"
             raise RequestError(name, "TRACE", rule, "leave one of them out, or give them names")
     return called
 
 
 def checked(made: list[Alternative]) -> list[Alternative]:
-    """The same alternatives, if they can be compared: two or more, and no name twice."""
+    """Returns the same alternatives. Fewer than two, too many, and equal names are refused."""
     if len(made) < 2:
         what = made[0].name if made else "nothing"
         remedy = "add a machine, give alternatives of a key (--set placement.policy=random,hierarchical), or "
         remedy += "add a trace: several traces on one machine are compared with each other"
-        raise RequestError(what, "alternatives", "a comparison needs two or more", remedy)
+        raise RequestError(what, "alternatives", "a comparison needs two alternatives or more", remedy)
     if len(made) > MOST:
         rule = f"a comparison takes at most {MOST} alternatives"
         raise RequestError(str(len(made)), "alternatives", rule, "make several comparisons, or a study")
     names = [each.name for each in made]
     for name in names:
         if names.count(name) > 1:
-            rule = "two alternatives have one name: rows are told apart by it"
+            rule = "two alternatives have this name, and rows are told apart by it"
             raise RequestError(name, "alternatives", rule, "leave one of them out, or give them names")
     return made
 
 
 def label(key: str, value: str) -> str:
-    """A setting in a few words, for the name of an alternative.
+    """Returns a setting in a few words, for the name of an alternative.
 
     >>> label("placement.policy", "hierarchical"), label("cache.l2.size", "4MiB"), label("cache.l2.ways", "2")
     ('hierarchical', 'l2 4MiB', 'l2 ways 2')
@@ -147,17 +147,17 @@ def _machine(what: object) -> tuple[Machine, Any]:
         machine, policy = what
     else:
         machine, policy = what, None
-    policies(policy)  # refused before anything is simulated
+    policies(policy)  # a wrong policy is refused before anything is simulated
     if isinstance(machine, Machine):
         return machine, policy
     if isinstance(machine, str | os.PathLike):
         return Machine.load(os.fspath(machine)), policy
-    rule = "a machine is a binhop.Machine, the name of a bundled one, or the path of a description"
+    rule = "a machine is a binhop.Machine, the name of a bundled machine, or the path of a description"
     raise RequestError(repr(machine), "machines", rule, "see binhop.machines()")
 
 
 def _names(given: Sequence[tuple[Machine, Any]]) -> list[str]:
-    """The machine's name, where there are several; the policy in Python; and what differs among namesakes."""
+    """Returns names: the machine if several, the policy in Python, and the settings that differ."""
     several = len({machine.name for machine, _ in given}) > 1
     names = []
     for machine, policy in given:

@@ -1,8 +1,8 @@
-"""Two alternatives under the same luck: differences seed by seed, and what they say together.
+"""Pairs alternatives seed by seed, and summarises the differences.
 
-One seed is one sequence of random draws, the same for every alternative: in the same order of first starts of
-the frames, the same draw for the same fault. What such luck does to both cancels in the difference. For all
-metrics less is better: an alternative beats the baseline in a seed if it has less there.
+One seed is one sequence of random draws, the same for every alternative: the list of frames starts in the
+same order, and the same fault gets the same draw. What these draws do to both alternatives cancels in the
+difference. For all metrics less is better: an alternative beats the baseline in a seed if it has less there.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ KEYS = ["workload", "metric", "unit", "alternative", "baseline"]
 def pair(
     values: pl.DataFrame, metrics: Sequence[str], baseline: str, constant: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Every alternative's value beside the baseline's of the same seed, and the difference.
+    """Returns every alternative's value beside the baseline's value for the same seed, and the difference.
 
     Args:
         values: One row for each workload, alternative, seed and metric.
-        metrics: Those to compare, in this order.
+        metrics: The metrics to compare, in this order.
         baseline: The alternative that the others are compared with.
         constant: The alternatives whose value is the same for every seed: they hold one row, which is
             paired with every seed of the others.
@@ -68,17 +68,16 @@ def pair(
 def summarise_pairs(
     differences: pl.DataFrame, confidence: float = 0.95, constant: Collection[str] = ()
 ) -> pl.DataFrame:
-    """One row for each workload, metric and alternative.
+    """Returns one row for each workload, metric and alternative.
 
     - `mean`, `baseline_mean`, `difference`: means over the seeds; `low`, `high`: Student's t on the paired
-      differences, n-1 degrees of freedom; `median`: that of the differences.
+      differences, n-1 degrees of freedom; `median`: the median of the differences.
     - `relative`: difference / baseline_mean; `reduction`: 1 - mean / baseline_mean, with an interval that
-      knows that both means are uncertain (Student's t on value - ratio * baseline_value, the ratio
-      linearised).
+      takes both means as uncertain (Student's t on value - ratio * baseline_value, the ratio linearised).
     - `wins`, `ties`, `losses`: seeds in which the alternative has less, the same, more; `chance`: the share
       of wins, a tie as half, with Wilson's interval.
 
-    Intervals are null for a single seed; those of `chance` also where neither side has any chance in it.
+    Intervals are null for a single seed. The interval of `chance` is also null where nothing is random.
     """
     value, base, difference = pl.col("value"), pl.col("baseline_value"), pl.col("difference")
     ratio = value.mean() / base.mean()
@@ -127,7 +126,7 @@ def summarise_pairs(
 
 
 def _wilson(share: pl.Expr, n: pl.Expr, confidence: float) -> tuple[pl.Expr, pl.Expr]:
-    """Wilson's score interval of a share of n: it stays between 0 and 1 and holds for few seeds, too."""
+    """Returns Wilson's score interval of a share of n, which lies between 0 and 1 for few seeds, too."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * (share * (1 - share) / n + z * z / (4 * n * n)).sqrt()

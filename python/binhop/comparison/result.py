@@ -1,4 +1,4 @@
-"""What a comparison leaves: every value, the differences seed by seed, and what they say together."""
+"""Holds the result of a comparison: every value, the differences seed by seed, and their summary."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ UNUSED = re.compile(r"placement \S+ does not use (\S+)$")
 
 
 class Comparison:
-    """Alternatives beside each other, and the differences seed by seed.
+    """`Comparison` holds the values of alternatives, and their differences seed by seed.
 
     Attributes:
         alternatives: Their names, in order.
-        baseline: The one that the others are compared with.
-        constants: Those in which nothing is random: one value stands for every seed.
-        metrics: What is compared, the most important first.
-        by_trace: Whether the alternatives are traces: in `differences` and `summary` the workload of all of
-            them is `traces` then.
-        values: One row for each workload, alternative, phase, seed and metric: everything that was counted.
+        baseline: The alternative that the others are compared with.
+        constants: The alternatives in which nothing is random: one value stands for every seed.
+        metrics: The compared metrics, the most important first.
+        by_trace: True if the alternatives are traces. `differences` and `summary` then have the one workload
+            `traces`.
+        values: One row for each workload, alternative, phase, seed and metric: every count.
         differences: One row for each workload, metric, alternative but the baseline, and seed.
         summary: One row for each workload, metric and alternative but the baseline: see
             `binhop.comparison.pairs.summarise_pairs`.
         machines: The machine of each alternative, resolved, as TOML.
-        notes: What the reader should know.
-        provenance: Versions, seeds, traces: enough to run it again.
+        notes: Notes for the reader.
+        provenance: Versions, seeds and traces, from which the comparison can be repeated.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class Comparison:
 
     @property
     def seeds(self) -> list[int]:
-        """The numbers of the placements that are paired."""
+        """The numbers of the paired placements."""
         return list(self.provenance["seeds"])
 
     def each(self, confidence: float | None = None) -> pl.DataFrame:
-        """Every alternative for itself: mean, interval, quantiles, the best and the worst seed."""
+        """Returns mean, interval, quantiles, best and worst seed of every alternative."""
         keys = ["workload", "alternative", "phase", "metric", "unit"]
         measured = self.values.filter(phase="measured")
         return summarise(measured, self.confidence if confidence is None else confidence, keys)
@@ -102,7 +102,7 @@ class Comparison:
         return comparison_tables(self.values, self.summary, self.provenance)
 
     def to_json(self) -> str:
-        """The object that `binhop compare --json` prints: every count, the summary, the provenance."""
+        """Returns the JSON that `binhop compare --json` prints: all counts, the summary, the provenance."""
         rows = self.values.to_dicts()
         for row in rows:
             row["value"] = exact(row["value"], row["unit"])
@@ -140,8 +140,8 @@ class Comparison:
         output.write_provenance(directory, self.provenance, self.notes)
 
     def draw(self, directory: Path) -> list[Path]:
-        """Draws the figures from the tables in a directory; the files."""
-        from binhop.report import draw_comparison  # it takes a while to load
+        """Draws the figures from the tables in a directory, and returns the files."""
+        from binhop.report import draw_comparison  # Altair takes a while to load
 
         return draw_comparison(directory)
 
@@ -151,7 +151,7 @@ class Comparison:
         Without a name it is the first workload that has a figure. Where there is nothing to draw, the chart
         says so in words.
         """
-        from binhop.report import chart_of  # it takes a while to load
+        from binhop.report import chart_of  # Altair takes a while to load
         from binhop.report.comparison import comparison_charts, comparison_words
 
         measured = as_one_workload(self.values.filter(phase="measured"), by_trace=self.by_trace)
@@ -179,7 +179,7 @@ class Comparison:
 
 
 def _values(results: Mapping[str, Sequence[Result]]) -> pl.DataFrame:
-    """Everything that was counted, each row with its alternative."""
+    """Returns every count, each row with its alternative."""
     parts = [
         result.results.with_columns(alternative=pl.lit(name))
         for of in zip(*results.values(), strict=True)
@@ -209,7 +209,7 @@ def _spread_notes(measured: pl.DataFrame, metrics: Sequence[str]) -> list[str]:
 
 
 def _notes(results: Mapping[str, Sequence[Result]], constants: Sequence[str]) -> list[str]:
-    """What each run says: once where all say the same, else with the alternative's name."""
+    """Returns the notes of the runs. A note that only some alternatives have is preceded by their names."""
     said: dict[tuple[str, str], list[str]] = {}
     runs = len(next(iter(results.values())))
     for of in zip(*results.values(), strict=True):
@@ -225,11 +225,11 @@ def _notes(results: Mapping[str, Sequence[Result]], constants: Sequence[str]) ->
         for (of_whom, note), works in said.items()
     ]
     if len(constants) == len(results):
-        notes.append("nothing is random in any of them: one value each, no interval, no chance")
+        notes.append("nothing is random in any of them: each has one value, no interval and no chance")
     elif constants:
         said_of = ", ".join(constants)
         notes.append(
-            f"{said_of}: nothing is random there; its one value stands beside every placement of the others"
+            f"{said_of}: nothing is random there; its one value stands against every placement of the others"
         )
     return notes
 
@@ -244,19 +244,19 @@ def _uncompared(results: Mapping[str, Sequence[Result]], metrics: Sequence[str])
     lines = {name: _memory_lines(of[0].machine) for name, of in results.items()}
     if MEMORY in metrics and len({*lines.values()}) > 1:
         sizes = ", ".join(f"{line} on {name}" for name, line in lines.items())
-        said.append(f"what reaches memory is counted in lines, and they differ: {sizes}")
+        said.append(f"what reaches memory is counted in lines, and the lines differ: {sizes}")
     if not any(metric in metrics for of in have.values() for metric in of):
         return said  # the user has chosen something else
     without = [name for name, of in have.items() if "cpi" not in of]
     if 0 < len(without) < len(have):
-        said.append(f"{', '.join(without)}: no [cost] is stated, so CPI is not known there")
+        said.append(f"{', '.join(without)}: the machine states no [cost], so its CPI is not known")
     for metric in dict.fromkeys(metric for of in have.values() for metric in of if metric != "cpi"):
         having = [name for name, of in have.items() if metric in of]
         if len(having) < len(have):
             whose = f"{', '.join(having)}: {'its' if len(having) == 1 else 'their'}"
             said.append(f"{whose} {metric} has no counterpart everywhere; see results.parquet for all values")
         elif metric not in metrics and MEMORY in metrics:
-            said.append(f"{metric} is that of the last level in some and not in others: it is not compared")
+            said.append(f"{metric} belongs to the last level of some machines only: it is not compared")
     return said
 
 

@@ -1,4 +1,4 @@
-"""Compares machines or policies on each trace, or traces on one machine, under the same luck."""
+"""Runs a comparison: machines or policies on each trace, or traces on one machine."""
 
 from __future__ import annotations
 
@@ -45,26 +45,28 @@ def compare(
     until: float | str | None = None,
     **options: Unpack[PassOptions],
 ) -> Comparison:
-    """Compares machines or policies on a trace, or traces on one machine, under the same placements' luck.
+    """Compares machines or policies on a trace, or traces on one machine, under the same random draws.
 
     The warm-up is not compared. The progress is that of all traces, rounds and runs together.
 
     Args:
-        machines: Two or more of what `binhop.simulate` takes for a machine, or a mapping that names them.
-            With a policy in Python, as `binhop.simulate` takes it: `("kh90", MyPolicy)`. Or one machine and
-            several traces: then the traces are compared with each other.
-        trace: A trace, or several: each is compared for itself where there are several machines. A mapping
+        machines: Two or more machines, each as `binhop.simulate` takes it, or a mapping that names them. A
+            pair `("kh90", MyPolicy)` is a machine with a policy in Python. With one machine and several
+            traces, the traces are compared with each other.
+        trace: A trace, or several. With several machines, each trace is a comparison of its own. A mapping
             names traces that are compared with each other.
         seeds: How many placements (numbered from 0), or their numbers. Default: 32, and 1 when nothing is
-            random. With `until`, the most of them; default 1024.
-        metric: What to compare, one name or several, the most important first. Default: misses per
-            instruction at each cache, last level first, and CPI where the machines have costs; of machines
-            whose levels differ the misses that reach memory and CPI first; of traces, which may differ in
-            instructions, cycles and misses as well as CPI and misses per instruction.
-        baseline: Which alternative the others are compared with: its place or its name.
-        confidence: Of all intervals.
-        until: Go on until half the width of the interval of the difference, as a share of the baseline's
-            mean, is no more than this (0.02 or "2%"): for the first metric, all alternatives, all traces.
+            random. With `until`, the greatest number; default: 1024.
+        metric: The metric to compare, or several, the most important first. Default: misses per instruction
+            of each cache, last level first, and CPI if the machines have costs. Machines whose levels differ
+            are compared first by the misses that reach memory, and by CPI. Traces, which may differ in
+            instructions, are also compared in cycles and in counts of misses.
+        baseline: The place or the name of the alternative that the others are compared with.
+
+        confidence: The confidence of all intervals.
+        until: The goal, as 0.02 or "2%". Placements are added until half the width of the interval of the
+            difference is at most this share of the baseline's mean, in the first metric, for all
+            alternatives and all traces.
         **options: The keywords of `binhop.run_options.PassOptions`.
 
     Returns:
@@ -195,7 +197,7 @@ def _simulate(
     *,
     first: bool,
 ) -> list[Result | None]:
-    """A result for each alternative: those of one policy in one run, constants under the first seed only."""
+    """Returns a result for each alternative. One run simulates the alternatives of one policy."""
     results: list[Result | None] = [None] * len(chosen)
     for places in _groups(chosen):
         constant = chosen[places[0]].constant
@@ -215,7 +217,7 @@ def _simulate(
 
 
 def _groups(chosen: Sequence[Alternative]) -> list[list[int]]:
-    """The places of alternatives that can be simulated together: each group reads the trace once."""
+    """Returns groups of alternatives that one run simulates, as their places. A run reads the trace once."""
     groups: list[tuple[Any, bool, list[int]]] = []
     for place, each in enumerate(chosen):
         for policy, constant, places in groups:
@@ -234,7 +236,7 @@ def _readable(chosen: Sequence[Alternative], traces: Sequence[Trace], *, rounds:
     if len(_groups(chosen)) > 1:
         for trace in traces:
             if trace.once:
-                rule = "a pipe is read once; machines without chance, and policies in Python, are run apart"
+                rule = "a pipe is read once, but policies in Python and machines without chance are run apart"
                 raise RequestError(trace.name, "TRACE", rule, "write it to a file first (binhop import)")
 
 
@@ -248,7 +250,7 @@ def _compared(
     *,
     by_trace: bool,
 ) -> Comparison:
-    """The comparison of results that come trace by trace, and for each trace alternative by alternative."""
+    """Compares results, which come trace by trace, and for each trace alternative by alternative."""
     results = {each.name: whole[place :: len(chosen)] for place, each in enumerate(chosen)}
     seeds = max((result.seeds for result in whole), key=len)
     ran = whole if by_trace else results[base]
@@ -296,10 +298,10 @@ def _baseline(chosen: Sequence[Alternative], baseline: int | str) -> str:
 
 
 def _metrics(chosen: Sequence[Alternative], base: str, wanted: Sequence[str] | None) -> list[str]:
-    """Returns the metrics asked for; by default each cache's and CPI that the baseline and another have.
+    """Returns the metrics asked for; by default misses and CPI that the baseline and another have.
 
     Machines with different caches are compared by the misses that reach memory and by CPI first. A cache that
-    is the last level of one of them and not of another does something else in each: it is left out.
+    is the last level of some machines only is left out, because its misses mean something else in each.
     """
     have = {each.name: metrics_of(each.machine) for each in chosen}
     others = {metric for name, of in have.items() if name != base for metric in of}
@@ -333,19 +335,19 @@ def _check_comparable(metric: str, have: Mapping[str, Sequence[str]], base: str)
     if not having:
         known_metric(metric, have[base])
     if len(having) == 1:
-        rule = f"only {having[0]} has it: there is nothing to compare it with"
+        rule = f"only {having[0]} has this metric, so there is nothing to compare it with"
         raise RequestError(metric, "metric", rule, "choose a metric of two or more (binhop counters)")
     if base not in having:
-        rule = f"the baseline, {base}, does not have it"
-        remedy = f"compare with one that has it, as in --baseline {shlex.quote(having[0])}"
+        rule = f"the baseline, {base}, does not have this metric"
+        remedy = f"compare with an alternative that has it, as in --baseline {shlex.quote(having[0])}"
         raise RequestError(metric, "metric", rule, remedy)
 
 
 def _width(comparison: Comparison) -> float:
-    """Half the width of the interval of the difference over the baseline's mean: the widest of all."""
+    """Returns the greatest half-width of an interval of the difference, as a share of the baseline's mean."""
     rows = comparison.summary.filter(metric=comparison.metrics[0])
     if rows.is_empty():
-        rule = "is undefined here: there is nothing to go on for"
+        rule = "is undefined here, so its interval has no width"
         raise RequestError(comparison.metrics[0], "until", rule, "choose another metric, or leave until out")
     return max(
         relative((row["high"] - row["low"]) / 2, row["baseline_mean"]) for row in rows.iter_rows(named=True)

@@ -1,1 +1,1 @@
-"""The papers' analytic models, which need no simulation."""
+"""Computes the papers' analytic models, which need no simulation."""

@@ -1,8 +1,8 @@
-"""Page conflicts in a cache under a random placement (KH90 §2), and what a gain is worth (KH90 §4.2.1).
+"""Computes page conflicts under a random placement (KH90 §2), and what a gain is worth (KH90 §4.2.1).
 
-What counts: a bin is the cache sets that one frame maps to; a cache of B bins and A ways holds N = A·B
-frames. A bin that u pages of one address space map to has max(0, u − A) conflicts. A random placement draws
-U of P frames without replacement, P/B of which lie in each bin, so u is hypergeometric.
+The counting rules: a bin is the cache sets that one frame maps to; a cache of B bins and A ways holds
+N = A·B frames. A bin that u pages of one address space map to has max(0, u − A) conflicts. A random placement
+draws U of P frames without replacement, P/B of which lie in each bin, so u is hypergeometric.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cache:
-    """A cache as pages see it, and the memory behind it.
+    """`Cache` is a cache as pages see it, with the memory behind it.
 
     Attributes:
         frames: P, the frames of memory; as many in each bin.
@@ -48,18 +48,18 @@ class Cache:
         for name in ("frames", "bins", "ways"):
             integer(getattr(self, name), name, least=1)
         if self.frames % self.bins:
-            rule = f"as many of the {self.frames} frames must lie in each bin"
+            rule = f"the same number of the {self.frames} frames must lie in each bin"
             raise RequestError(str(self.bins), "bins", rule, "give a number that divides the frames")
 
     @classmethod
     def of(cls, size: str, ways: int, *, memory: str = "128MiB", page: str = "16KiB") -> Cache:
-        """The cache of this size and ways; memory and pages are KH90's unless given."""
+        """Returns the cache of this size and ways. Memory and pages are those of KH90 unless given."""
         pages = size_in_bytes(size) // size_in_bytes(page)
         return cls(frames=size_in_bytes(memory) // size_in_bytes(page), bins=pages // ways, ways=ways)
 
     @property
     def capacity(self) -> int:
-        """N: how many frames the whole cache holds."""
+        """The number of frames that the whole cache holds: N."""
         return self.bins * self.ways
 
     @property
@@ -69,7 +69,7 @@ class Cache:
 
 
 def probability(pages: int, cache: Cache) -> NDArray[np.float64]:
-    """P(u in bin) for u = 0 … min(P/B, U): Equation 1 of KH90.
+    """Returns P(u in bin) for u = 0 … min(P/B, U): Equation 1 of KH90.
 
     >>> float(probability(2, Cache(frames=4, bins=2, ways=1)).round(4)[2])
     0.1667
@@ -82,7 +82,7 @@ def probability(pages: int, cache: Cache) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=4096)
 def average(pages: int, cache: Cache) -> float:
-    """C_avg: conflicts that a random placement of U pages leaves on average. Equation 2 of KH90.
+    """Returns C_avg, the mean conflicts of a random placement of U pages: Equation 2 of KH90.
 
     >>> round(average(64, Cache.of("1MiB", ways=1)), 4)
     23.2676
@@ -93,13 +93,13 @@ def average(pages: int, cache: Cache) -> float:
 
 
 def minimum(pages: int, cache: Cache) -> int:
-    """C_min: conflicts of the most even placement, max(0, U − N)."""
+    """Returns C_min, the conflicts of the most even placement: max(0, U − N)."""
     _placeable(pages, cache)
     return max(0, pages - cache.capacity)
 
 
 def maximum(pages: int, cache: Cache) -> int:
-    """C_max: conflicts of the worst placement, all pages in as few bins as possible.
+    """Returns C_max, the conflicts of the worst placement, which puts all pages in as few bins as possible.
 
     >>> maximum(130, Cache.of("1MiB", ways=1))  # a bin of 128 frames filled, two pages in another
     128
@@ -110,7 +110,7 @@ def maximum(pages: int, cache: Cache) -> int:
 
 
 def mapping(pages: int, cache: Cache) -> float:
-    """Mapping conflicts, C_avg − C_min: those that a careful placement could avoid (KH90 Figure 4)."""
+    """Returns C_avg − C_min, the mapping conflicts, which a careful placement could avoid (KH90 Figure 4)."""
     return average(pages, cache) - minimum(pages, cache)
 
 
@@ -127,7 +127,7 @@ def monte_carlo(pages: int, cache: Cache, *, samples: int = 1000, seed: int = 0)
 
 
 def equivalent(value: float, measured: Mapping[float, float]) -> float | None:
-    """Where `value` lies between measurements, linearly in log2: what a gain is worth (KH90 Figure 11).
+    """Returns where `value` lies between measurements, linearly in log2: a gain's worth (KH90 Figure 11).
 
     Args:
         value: What the careful placement reaches, such as misses per 1000 instructions.

@@ -1,4 +1,4 @@
-"""A Monte Carlo's estimate, and whether a model's exact value agrees with it."""
+"""Compares a Monte Carlo estimate with a model's exact value."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over samples, and its standard error."""
+    """`Estimate` is a mean over samples, with its standard error."""
 
     mean: float
     error: float
 
 
 def agrees(exact: float, estimate: Estimate) -> bool:
-    """Whether an estimate lies within 1% or three standard errors of the exact value, whichever is larger.
+    """Returns whether an estimate lies within 1% of the exact value, or within three standard errors.
 
     >>> agrees(100.0, Estimate(100.9, 0.1)), agrees(100.0, Estimate(101.1, 0.1))
     (True, False)

@@ -1,4 +1,4 @@
-"""Effective memory utilization with colored free lists (LF91 §3).
+"""Computes the effective memory utilization with colored free lists (LF91 §3).
 
 What counts: memory is c lists (colors) of k frames. Pages are allocated one after another, each to a color
 drawn at random; E(c, k) is how many are allocated on average when the first list is full, the one that
@@ -22,11 +22,11 @@ from binhop.arguments import integer, seed_number
 from binhop.models.estimate import Estimate
 
 RUNS = 2000
-"""Runs of a Monte Carlo: "a few thousand" (LF91 §3)."""
+"""The default runs of a Monte Carlo: "a few thousand" (LF91 §3)."""
 
 
 def allocations(colors: int, frames: int) -> float:
-    """E(c, k): pages allocated on average until one of `colors` lists of `frames` is full.
+    """Returns E(c, k), the mean number of pages allocated until one of `colors` lists of `frames` is full.
 
     >>> round(allocations(2, 1), 6), round(allocations(2, 2), 6)  # the first page; the second or third
     (1.0, 2.5)
@@ -48,7 +48,7 @@ def allocations(colors: int, frames: int) -> float:
 
 
 def utilization(colors: int, frames: int) -> float:
-    """M_eff(c, k) = E(c, k) / (c·k), at most 1.
+    """Returns M_eff(c, k) = E(c, k) / (c·k), at most 1.
 
     >>> utilization(1, 2048)  # one color
     1.0
@@ -61,7 +61,7 @@ def utilization(colors: int, frames: int) -> float:
 
 
 def utilization_as_printed(colors: int, frames: int) -> float:
-    """The formula as LF91 prints it, with the sum up to j = k: E(c, k + 1) / (c·k).
+    """Returns the value of the formula as LF91 prints it, with the sum up to j = k: E(c, k + 1) / (c·k).
 
     >>> round(utilization_as_printed(1, 2048), 6) == round(1 + 1 / 2048, 6)
     True
@@ -70,7 +70,7 @@ def utilization_as_printed(colors: int, frames: int) -> float:
 
 
 def monte_carlo(colors: int, frames: int, *, runs: int = RUNS, seed: int = 0) -> Estimate:
-    """M_eff over runs that really allocate page after page at random until one list is full.
+    """Returns M_eff over runs that allocate page after page at random until one list is full.
 
     >>> from binhop.models.estimate import agrees
     >>> agrees(utilization(8, 16), monte_carlo(8, 16))
@@ -86,14 +86,14 @@ def monte_carlo(colors: int, frames: int, *, runs: int = RUNS, seed: int = 0) ->
 
 
 def _drawn(generator: np.random.Generator, colors: int, number: int) -> np.ndarray:
-    """So many random colors; the low bits of a byte each where that is even, which is many times faster."""
+    """Draws random colors: the low bits of bytes where possible, which is many times faster."""
     if colors <= 256 and 256 % colors == 0:
         return np.frombuffer(generator.bytes(number), dtype=np.uint8) & np.uint8(colors - 1)
     return generator.integers(colors, size=number, dtype=np.uint16 if colors <= 65536 else np.uint32)
 
 
 def _full(drawn: np.ndarray, colors: int, frames: int) -> int:
-    """How many of the drawn colors it takes until one has come up `frames` times."""
+    """Returns how many of the drawn colors it takes until one color has come up `frames` times."""
     when = np.argsort(drawn, kind="stable")  # color by color, in order of drawing
     counts = np.bincount(drawn, minlength=colors)
     begin = np.cumsum(counts) - counts

@@ -1,4 +1,4 @@
-"""Figures from the tables of a result's directory: Parquet in, pictures out, no simulation."""
+"""Draws figures from the Parquet tables of a result's directory, without a simulation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def chart_of(charts: Iterable[tuple[str, str, Any]], workload: str | None, words
 
 
 def redraw(directory: Path, provenance: dict[str, Any]) -> list[Path]:
-    """Draws whatever a command left in a directory: its provenance tells what that is."""
+    """Draws the figures of a result's directory. The provenance names the kind of the result."""
     if "alternatives" in provenance:
         return draw_comparison(directory)
     if "pid_hash" in provenance:

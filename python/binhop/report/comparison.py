@@ -1,4 +1,4 @@
-"""The picture of a comparison: every alternative's distribution, and the differences seed by seed."""
+"""Draws a comparison: every alternative's distribution, and the differences seed by seed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LESS, SAME, MORE = "less than the baseline", "the same", "more than the baseline"
 COLUMNS = 44
-"""How finely a row of points is divided: points in one of so many columns lie above each other."""
+"""The columns into which a row of points is divided. Points of one column lie above each other."""
 
 
 def draw_comparison(directory: str | os.PathLike[str]) -> list[Path]:
@@ -43,7 +43,7 @@ def comparison_charts(
         names = of["metric"].unique(maintain_order=True).to_list()
         varied = [name for name in names if _varies(values, workload, name)]
         if not (varied and several):
-            continue  # a number each needs no picture
+            continue  # one number for each alternative needs no picture
         metric = varied[0]
         parts = [frame.filter(workload=workload, metric=metric) for frame in (values, differences, of)]
         chart = _figure(workload, metric, *parts)
@@ -67,7 +67,7 @@ def _varies(values: pl.DataFrame, workload: str, metric: str) -> bool:
 def _figure(
     workload: str, metric: str, values: pl.DataFrame, differences: pl.DataFrame, summary: pl.DataFrame
 ) -> Any:
-    """The distributions, beside them the differences, and beside those what they come to."""
+    """Draws the distributions, beside them the differences, and beside these their means in words."""
     names = values["alternative"].unique(maintain_order=True).to_list()
     base = summary["baseline"][0]
     scale, unit = (
@@ -89,7 +89,7 @@ def _figure(
         _words(summary, base, row, bare).properties(width=170),
         spacing=24,
     ).resolve_scale(color="independent")
-    subtitle = "The same seed is the same luck: in the difference, what luck does to both cancels."
+    subtitle = "The same seed makes the same random draws, whose common effect cancels in the difference."
     return finish(
         chart, f"{workload}: {' · '.join(names[:4])}{' …' * (len(names) > 4)}, {placements} seeds", subtitle
     )
@@ -141,7 +141,7 @@ def _differences(
 
 
 def _words(summary: pl.DataFrame, base: str, row: float, y: Any) -> Any:
-    """Beside every row, what its difference comes to."""
+    """Draws each row's mean difference in words."""
     lines = [{"alternative": base, "text": "the baseline", "place": 0.0}]
     for each in summary.iter_rows(named=True):
         change = "" if each["relative"] is None else f"mean {100 * each['relative']:+.1f}%"
@@ -164,7 +164,7 @@ def _words(summary: pl.DataFrame, base: str, row: float, y: Any) -> Any:
 
 
 def _mean(means: pl.DataFrame, y: Any, what: str) -> list[Any]:
-    """The interval as a bar, the mean as a stroke across it."""
+    """Draws the interval as a bar, and the mean as a stroke across it."""
     chart = alt.Chart(means)
     bar = chart.mark_rule(color=BLACK, strokeWidth=3).encode(x=alt.X("low:Q", title=what), x2="high:Q", y=y)
     stroke = chart.mark_tick(color=BLACK, thickness=2, size=16).encode(x=alt.X("mean:Q", title=what), y=y)
@@ -177,7 +177,7 @@ def _offset(row: float, field: str = "offset:Q") -> Any:
 
 
 def _swarm(points: pl.DataFrame, row: float) -> pl.DataFrame:
-    """The points with an offset: those that nearly coincide lie above and below each other."""
+    """Returns the points with an offset. Points that nearly coincide lie above and below each other."""
     low, high = points["value"].min(), points["value"].max()
     width = ((high - low) or 1.0) / COLUMNS  # type: ignore[operator]
     column = ((pl.col("value") - low) / width).floor().clip(0, COLUMNS - 1)

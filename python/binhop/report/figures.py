@@ -1,4 +1,4 @@
-"""The picture of a run: how misses are distributed over placements, and over time."""
+"""Draws a run: the distribution of misses over placements, and over time."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def steps(series: pl.LazyFrame, most: int = POINTS) -> pl.DataFrame:
 
 
 def _figure(workload: str, cache: str, values: pl.DataFrame, over_time: pl.DataFrame) -> Any:
-    """The parts there are, side by side."""
+    """Draws the parts of a figure side by side."""
     parts: list[Any] = []
     several = values["value"].n_unique() > 1
     if several:
@@ -103,7 +103,7 @@ def _figure(workload: str, cache: str, values: pl.DataFrame, over_time: pl.DataF
 
 
 def _distribution(cache: str, values: pl.DataFrame) -> Any:
-    """Every placement a point at its value, near ones piled up; the mean and its interval behind them."""
+    """Draws a point for each placement, near points piled up, with the mean and its interval behind them."""
     summary = summarise(values).row(0, named=True)
     points = _piled(values, summary)
     low, high = 1000 * summary["min"], 1000 * summary["max"]
@@ -136,7 +136,7 @@ def _distribution(cache: str, values: pl.DataFrame) -> Any:
 
 
 def _piled(values: pl.DataFrame, summary: dict[str, Any]) -> pl.DataFrame:
-    """The points, in columns of those that nearly coincide."""
+    """Returns the points in columns. Points that nearly coincide share a column."""
     low, columns = summary["min"], 28
     width = (summary["max"] - low) / columns
     return (
@@ -153,7 +153,7 @@ def _piled(values: pl.DataFrame, summary: dict[str, Any]) -> pl.DataFrame:
 
 
 def _over_time(cache: str, values: pl.DataFrame, over_time: pl.DataFrame) -> Any:
-    """One line per placement (KH90 Figure 10); the worst and the best of the whole run stand out."""
+    """Draws a line for each placement (KH90 Figure 10). The worst and the best of the run stand out."""
     summary = summarise(values).row(0, named=True)
     several = values["value"].n_unique() > 1
     lines = (
@@ -207,7 +207,7 @@ def _roles() -> Any:
 
 
 def _legend(summary: dict[str, Any], placements: int) -> str:
-    """A Vega expression that names the lines."""
+    """Returns a Vega expression that names the lines."""
     texts = {
         "worst": f"worst: seed {summary['worst_seed']}, {_short(1000 * summary['max'])}",
         "best": f"best: seed {summary['best_seed']}, {_short(1000 * summary['min'])}",
@@ -221,7 +221,7 @@ def _short(number: float) -> str:
 
 
 def _round(count: int) -> str:
-    """1 000 003 is 1 M: a row that begins in an interval belongs to it whole."""
+    """Rounds 1 000 003 to 1 M: a row belongs whole to the interval in which it begins."""
     suffix, unit = next(
         (s, u) for s, u in ((" G", 10**9), (" M", 10**6), (" k", 10**3), ("", 1)) if count >= u
     )

@@ -1,4 +1,4 @@
-"""The picture of page faults: their rate over memory sizes, and what colors change of it."""
+"""Draws page faults: their rate over memory sizes, and how colors change the rate."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def paging_charts(faults: pl.DataFrame) -> Iterator[tuple[str, str, Any]]:
 
 
 def _over_memory(faults: pl.DataFrame) -> Any:
-    """The rate over memory, for the fewest and for the most colors."""
+    """Draws the rate over memory size, for the fewest and for the most colors."""
     counts = faults["colors"].unique().sort().to_list()
     ends = [*dict.fromkeys([counts[0], counts[-1]])]
     names = [_colors(colors) for colors in ends]
@@ -80,7 +80,7 @@ def _over_memory(faults: pl.DataFrame) -> Any:
 
 
 def _over_colors(faults: pl.DataFrame) -> Any:
-    """The rate relative to the fewest colors, for each memory."""
+    """Draws the rate relative to the fewest colors, for each memory size."""
     few = faults["colors"].min()
     base = faults.filter(colors=few).select("size", pl.col("fault_rate").alias("base"))
     rows = faults.join(base, on="size", maintain_order="left").with_columns(

@@ -1,4 +1,4 @@
-"""What every figure shares: colours, type, and how a picture is written."""
+"""Defines what every figure shares: colours, type, and the files of a picture."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCALE = 2.0
 
 
 def finish(chart: Any, title: str, subtitle: str | list[str] = "") -> Any:
-    """A whole figure: its title, its margins, the house's axes."""
+    """Returns a complete figure, with title, margins and binhop's axes."""
     heading = alt.TitleParams(
         title,
         subtitle=subtitle,
@@ -53,7 +53,7 @@ def finish(chart: Any, title: str, subtitle: str | list[str] = "") -> Any:
 
 
 def in_words(title: str, text: str) -> Any:
-    """A figure that holds a sentence, where there is nothing to draw."""
+    """Returns a figure that holds a sentence, where there is nothing to draw."""
     words = alt.Chart(pl.DataFrame({"text": [text]})).mark_text(align="left", baseline="top", fontSize=13)
     shown = words.encode(x=alt.value(0), y=alt.value(0), text="text:N").properties(width=640, height=24)
     return finish(shown, title)

@@ -1,4 +1,4 @@
-"""Studies: workloads × machines × placements, written as one TOML document.
+"""Runs studies: workloads × machines × placements, written as one TOML document.
 
 >>> from binhop import study
 >>> document = study.parse('''

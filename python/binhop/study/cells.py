@@ -1,7 +1,7 @@
-"""A study's cells: every combination of every part, and the runs that make them.
+"""Makes a study's cells, which are every combination of every part, and the runs that simulate them.
 
 Cells of several parts that are the same (workload, resolved machine, amount) are one cell and run once, with
-the placements of all of them. Cells of one workload that end alike are one run: they are simulated together,
+the placements of all of them. Cells of one workload with one end form a run: they are simulated together,
 so that the planner can share what they have in common.
 """
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from binhop.run_options import PassOptions, RunOptions
 
 MOST_CELLS = 10_000
-"""Cells of one part: more is a mistake, or needs a study of its own."""
+"""The most cells of one part. More are a mistake, or need a study of their own."""
 MOST_CELLS_IN_ALL = 100_000
-"""The most cells of all parts: this many take some 300 MB before the first is simulated."""
+"""The most cells of all parts. So many cells take some 300 MB before the first is simulated."""
 
 
 @dataclass(frozen=True)
 class End:
-    """What a run's cells have in common besides the workload: where it ends, and how it is reported."""
+    """`End` is what the cells of a run share besides the workload: where it ends, and how it is reported."""
 
     length: int | None
     instructions: int | None
@@ -48,7 +48,7 @@ class End:
 
 @dataclass(frozen=True)
 class Cell:
-    """One complete configuration: what is simulated, and how much of it."""
+    """`Cell` is a complete configuration: what is simulated, and how much of it."""
 
     workload: str
     machine: Machine
@@ -56,14 +56,14 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """The same for the same configuration, in every study."""
+        """The identifier of the configuration, which is the same in every study."""
         what = [self.workload, self.machine.resolved(), vars(self.end)]
         return hashlib.blake2b(json.dumps(what).encode(), digest_size=5).hexdigest()
 
 
 @dataclass(frozen=True)
 class Place:
-    """A cell's place in a part: the parameters that vary there, and the placements that the part asks for."""
+    """`Place` is a cell's place in a part, with the parameters that vary and the part's placements."""
 
     part: str
     cell: Cell
@@ -75,7 +75,7 @@ class Place:
 
 @dataclass
 class StudyRun:
-    """Cells simulated together: one pass over one workload."""
+    """`StudyRun` holds the cells that one pass over one workload simulates together."""
 
     workload: str
     end: End
@@ -84,7 +84,7 @@ class StudyRun:
 
     @property
     def title(self) -> str:
-        """What progress calls it."""
+        """The title that progress shows."""
         return f"{self.workload}: {len(self.cells)} × {len(self.seeds)}"
 
     def options(self, **others: Unpack[PassOptions]) -> RunOptions:
@@ -94,7 +94,7 @@ class StudyRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a study comes to."""
+    """`Plan` holds the cells and runs of a study."""
 
     study: Study
     places: list[Place]
@@ -109,13 +109,13 @@ class Plan:
 def plan(
     study: Study, *, scale: str | None = None, override: Amount | None = None, directory: Path | None = None
 ) -> Plan:
-    """Every cell of a study and the runs that make them.
+    """Returns every cell of a study, and the runs that simulate them.
 
     Args:
         study: The document.
-        scale: One of its scales; default: the amounts outside of any.
-        override: What wins over every amount of the document.
-        directory: Where machines and traces that are paths start from; default: here.
+        scale: One of its scales; default: the amounts that stand outside of scales.
+        override: An amount that replaces every amount of the document.
+        directory: The directory in which paths of machines and traces begin; default: the current one.
     """
     if scale is not None and not study.scale:
         raise RequestError(scale, "scale", f"the study {study.name} has no scales", "leave --scale out")
@@ -157,14 +157,14 @@ def _named(part: Part) -> list[str]:
 
 
 def _places(part: Part, amount: Amount, directory: Path, traces: dict[str, Trace]) -> list[Place]:
-    """The cells of one part, workload by workload."""
+    """Returns the cells of one part, workload by workload."""
     machines = list(_machines(part, directory))
     places = []
     for named in part.workloads:
         trace = _trace(named, directory)
         known = traces.setdefault(trace.name, trace)
         if known.provenance() != trace.provenance():
-            rule = "two traces of one study need two names: rows are told apart by them"
+            rule = "two traces of one study have this name, and rows are told apart by it"
             raise RequestError(named, f"part {part.name}: workloads", rule, "rename one of the files")
         end = End(amount.length, amount.instructions, amount.warmup or 0, amount.interval)
         if trace.endless and end.length is None and end.instructions is None:
@@ -202,7 +202,7 @@ def _bases(part: Part, directory: Path) -> dict[str, tuple[str, Machine]]:
         machine = Machine.load(path)
         name = entry.label if isinstance(entry, Choice) else machine.name
         if any(name == other for other, _ in bases.values()):
-            rule = "two machines of one axis are called so: rows are told apart by it"
+            rule = "two machines of one axis have this name, and rows are told apart by it"
             remedy = f'label one of them: {{ label = "…", value = "{named}" }}'
             raise RequestError(name, f"part {part.name}: axes.{MACHINE}", rule, remedy)
         bases[label(entry)] = (name, machine)
@@ -231,7 +231,7 @@ def _check_shown(study: Study, places: list[Place]) -> None:
 
 
 def _settings(axis: str, entry: Any) -> dict[str, str]:
-    """The keys that a value of an axis sets."""
+    """Returns the keys that a value of an axis sets."""
     if not isinstance(entry, Choice):
         return {axis: _text(entry)}
     own = {} if entry.value is None else {axis: _text(entry.value)}
@@ -243,13 +243,13 @@ def _text(value: Any) -> str:
 
 
 def _trace(named: str, directory: Path) -> Trace:
-    """A workload by its name, or a file: relative to the study's directory."""
+    """Opens a file, relative to the study's directory, or a workload by its name."""
     path = directory / named
     return Trace.open(path) if path.is_file() else Trace.of(named)
 
 
 def _runs(places: list[Place]) -> list[StudyRun]:
-    """Equal cells merged, then those of one workload, end and set of placements together."""
+    """Merges equal cells, and groups cells of one workload, end and set of placements into runs."""
     seeds: dict[Cell, set[int]] = {}
     for place in places:
         seeds.setdefault(place.cell, set()).update(place.seeds)

@@ -1,4 +1,4 @@
-"""The study document: what a user writes in TOML, checked once.
+"""Reads and checks the study document, which a user writes in TOML.
 
 Every mistake is a `RequestError`: the value, the key's path in the document, the rule, the remedy.
 """
@@ -31,7 +31,7 @@ from binhop.numbers import count
 MACHINE = "machine"
 """The axis whose values are machines."""
 MOST_PARTS = 32
-"""The most parts of a dotted key. The parser's time and memory grow with their square; a study has five."""
+"""The most parts of a dotted key. The parser's time and memory grow with their square; studies need five."""
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:{_PART}\.[ \t]*+){{{MOST_PARTS}}}")
 
@@ -39,11 +39,11 @@ RESERVED = (
     *("study", "part", "cell", "workload", "phase", "seed", "metric", "unit", "value"),
     *("interval", "instructions", "asid", "kernel"),
 )
-"""Columns of the tables: no axis may be called so."""
+"""The columns of the tables, whose names no axis may have."""
 
 
 def _scalar(value: Any) -> str | int | float | bool:
-    """What a machine's key can be set to."""
+    """Checks a value that a machine's key can be set to."""
     if isinstance(value, (str, int, float, bool)):
         return value
     rule = "a setting is a text, a number, true or false"
@@ -51,7 +51,7 @@ def _scalar(value: Any) -> str | int | float | bool:
 
 
 def _count(value: Any) -> int:
-    """A number of references or instructions: 50_000_000 or "50M"."""
+    """Checks a number of references or instructions: 50_000_000 or "50M"."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
     if isinstance(value, str):
@@ -66,7 +66,7 @@ def _count(value: Any) -> int:
 
 
 def _seeds(value: Any) -> tuple[int, ...]:
-    """How many placements, or their numbers."""
+    """Checks the number of placements, or their numbers."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _binhop.MOST_SEEDS:
         return tuple(range(value))
     several = isinstance(value, list) and 0 < len(value) <= _binhop.MOST_SEEDS
@@ -86,7 +86,7 @@ Name = Annotated[str, Field(min_length=1, pattern=r"^[^\s/\\]+$")]
 
 
 class _Strict(BaseModel):
-    """Unknown keys are refused, with the nearest known one; no value is converted to another type."""
+    """`_Strict` refuses unknown keys, with the nearest known key, and converts no value to another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
 
@@ -102,7 +102,7 @@ class _Strict(BaseModel):
 
 
 class Choice(_Strict):
-    """A value of an axis that has a label, or that sets other keys than the axis is called after."""
+    """`Choice` is a value of an axis that has a label, or that sets further keys."""
 
     label: Name
     value: Scalar | None = None
@@ -116,7 +116,7 @@ Entry = Annotated[
 
 
 class Amount(_Strict):
-    """How much is simulated, and under how many placements; what is not given is left to the outer level."""
+    """`Amount` is how much is simulated, and under which placements. An outer level completes it."""
 
     seeds: Seeds | None = None
     length: Count | None = None
@@ -128,7 +128,7 @@ class Amount(_Strict):
     def _one_end(self) -> Self:
         if self.length is not None and self.instructions is not None:
             context = {
-                "rule": "a run ends after so many references or after so many instructions",
+                "rule": "a run ends after a number of references or after a number of instructions",
                 "remedy": "leave one of them out",
                 "value": f"length = {self.length}, instructions = {self.instructions}",
             }
@@ -136,7 +136,7 @@ class Amount(_Strict):
         return self
 
     def over(self, outer: Amount) -> Amount:
-        """This amount, completed by an outer one; whichever gives an end gives it alone."""
+        """Completes this amount by an outer amount. The inner amount that gives an end gives it alone."""
         mine = self.length is not None or self.instructions is not None
         end = self if mine else outer
         return Amount(
@@ -181,7 +181,7 @@ class Part(Amount):
 
 
 class Study(Amount):
-    """A whole study document."""
+    """`Study` is a whole study document."""
 
     name: Name
     title: str
@@ -195,7 +195,7 @@ class Study(Amount):
         return part.show or self.show
 
     def amount(self, part: Part, scale: str | None = None) -> Amount:
-        """How much of a part is simulated: part before scale's part before scale before study."""
+        """Returns the amount of a part. The part comes before the scale's part, the scale, and the study."""
         whole = Amount(
             seeds=_as_list(self.seeds or tuple(range(SEEDS))),
             length=self.length,
@@ -212,7 +212,7 @@ class Study(Amount):
 
 
 def _plain(amount: Amount) -> Amount:
-    """The amount alone of something that has one."""
+    """Returns the amount alone of an object that has further keys."""
     return Amount(
         seeds=_as_list(amount.seeds),
         length=amount.length,
@@ -223,13 +223,13 @@ def _plain(amount: Amount) -> Amount:
 
 
 def load(path: str | os.PathLike[str]) -> Study:
-    """The study of a TOML file."""
+    """Reads the study of a TOML file."""
     text = _binhop.read_text(os.fspath(path), "study", "name a TOML file")
     return parse(text, str(path))
 
 
 def parse(text: str, place: str = "study") -> Study:
-    """The study of TOML text; `place` is what errors call the text."""
+    """Reads the study of TOML text. Errors name the text by `place`."""
     if (long := _LONG_KEY.search(text)) is not None:
         at = f"{place}: line {1 + text.count(chr(10), 0, long.start())}"
         rule = f"a key has at most {MOST_PARTS} parts"
@@ -250,7 +250,7 @@ def parse(text: str, place: str = "study") -> Study:
 
 
 def _check(study: Study, place: str) -> None:
-    """The rules that no single key can break."""
+    """Checks the rules that no single key can break."""
     names = Counter(part.name for part in study.part)
     for index, part in enumerate(study.part):
         at = f"{place}: part[{index}]"
@@ -259,7 +259,7 @@ def _check(study: Study, place: str) -> None:
         _check_machines(part, at)
         for axis, entries in part.axes.items():
             if axis in RESERVED:
-                rule = "a column of the tables is called so"
+                rule = "a column of the tables has this name"
                 raise RequestError(axis, f"{at}.axes", rule, "give the axis another name")
             labels = Counter(label(entry) for entry in entries)
             twice = next((one for one, times in labels.items() if times > 1), None)
@@ -275,7 +275,7 @@ def _check(study: Study, place: str) -> None:
 def _check_machines(part: Part, at: str) -> None:
     """Refuses a part without a machine, a machine given twice, and values that name no machine."""
     if part.machine is not None and MACHINE in part.axes:
-        rule = "the machines are those of the axis, and the part names another"
+        rule = "the axis names the machines, and the part names another machine"
         raise RequestError(part.machine, f"{at}.machine", rule, "leave one of them out")
     if part.machine is None and MACHINE not in part.axes:
         raise RequestError(
@@ -283,7 +283,7 @@ def _check_machines(part: Part, at: str) -> None:
         )
     for place, entry in enumerate(part.axes.get(MACHINE, [])):
         if not isinstance(entry.value if isinstance(entry, Choice) else entry, str):
-            rule = "a value of the axis machine is a machine: a bundled one, or a file"
+            rule = "a value of the axis machine is a bundled machine, or a file"
             where = f"{at}.axes.{MACHINE}[{place}]"
             raise RequestError(
                 label(entry), where, rule, 'write it like "kh90", or { label = …, value = "kh90" }'
@@ -291,14 +291,14 @@ def _check_machines(part: Part, at: str) -> None:
 
 
 def label(entry: Scalar | Choice) -> str:
-    """What tables call a value of an axis."""
+    """Returns the name of an axis's value in tables."""
     if isinstance(entry, Choice):
         return entry.label
     return str(entry).lower() if isinstance(entry, bool) else str(entry)
 
 
 def _request(error: ValidationError, place: str) -> RequestError:
-    """The first thing that is wrong, in the house's form."""
+    """Returns the first error of a document as a wrong request."""
     first = error.errors(include_url=False)[0]
     path = _path(first["loc"])
     at = f"{place}: {path}" if path else place
@@ -316,7 +316,7 @@ def _request(error: ValidationError, place: str) -> RequestError:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """part[0].axes.placement.policy[1]: as one would look for it in the document."""
+    """Returns a place as a reader looks for it in the document: part[0].axes.placement.policy[1]."""
     text = ""
     for step in location:
         if isinstance(step, int):

@@ -1,4 +1,4 @@
-"""What a study leaves: tidy tables with its parameters as columns, and the directory they are written to."""
+"""Holds the result of a study: tidy tables with its parameters as columns, and their directory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEYS = ["study", "part", "cell", "workload", "machine"]
 
 @dataclass(frozen=True)
 class Finished:
-    """The tables of one run of a study, with a column for the cell.
+    """`Finished` holds the tables of one run of a study, with a column for the cell.
 
     Attributes:
         results: The results, in memory.
@@ -40,7 +40,7 @@ class Finished:
 
 
 class StudyResult:
-    """The tables of a study.
+    """`StudyResult` holds the tables of a study.
 
     Attributes:
         results: One row for each part, cell, phase, seed and metric; a column for each parameter that
@@ -75,7 +75,7 @@ class StudyResult:
 
     @property
     def series(self) -> pl.DataFrame:
-        """The same as `results` per interval, for parts that keep it.
+        """The columns of `results` per interval, for parts that keep the series.
 
         The table is made when it is first asked for, and may be long. `write` does without it.
         """
@@ -83,7 +83,7 @@ class StudyResult:
 
     @property
     def processes(self) -> pl.DataFrame:
-        """The same as `results` per process, for parts that keep them.
+        """The columns of `results` per process, for parts that keep processes.
 
         The table is made when it is first asked for. `write` does without it.
         """
@@ -97,7 +97,7 @@ class StudyResult:
     def assemble(
         cls, plan: Plan, finished: Sequence[Finished], notes: list[str], own: object = None
     ) -> StudyResult:
-        """The tables of all runs, each part's cells under the part's own name and parameters."""
+        """Joins the tables of all runs, with each part's cells under the part's own name and parameters."""
         cells = _cells(plan)
         shown = {part.name: plan.study.shown(part) for part in plan.study.part if plan.study.shown(part)}
         provenance = {
@@ -123,7 +123,7 @@ class StudyResult:
 
     @classmethod
     def read(cls, directory: Path) -> StudyResult:
-        """The tables of a study's directory, where series and processes stay until they are asked for."""
+        """Reads the tables of a study's directory. Series and processes are read when they are asked for."""
         facts = json_file.read(directory / MARK)
         notes = facts.pop("notes")
         return cls(
@@ -137,7 +137,7 @@ class StudyResult:
         )
 
     def summary(self, confidence: float | None = None, phase: str = "measured") -> pl.DataFrame:
-        """One row per part, cell and metric: mean, interval, quantiles, the best and the worst seed."""
+        """Returns mean, interval, quantiles, best and worst seed of each part, cell and metric."""
         level = self.provenance["confidence"] if confidence is None else confidence
         keys = [*KEYS, *self.axes, "phase", "metric", "unit"]
         return summarise(self.results.filter(phase=phase), level, keys)
@@ -164,7 +164,7 @@ class StudyResult:
         return html(self.tables(), self.notes)
 
     def to_json(self) -> str:
-        """The rows as one JSON object: counts are integers, what is undefined is null."""
+        """Returns the rows as one JSON object. Counts are integers; undefined values are null."""
         rows = self.results.to_dicts()
         for row in rows:
             row["value"] = exact(row["value"], row["unit"])
@@ -174,7 +174,7 @@ class StudyResult:
 
 
 def _cells(plan: Plan) -> pl.DataFrame:
-    """One row for each place of a cell."""
+    """Returns a row for each place of a cell."""
     ids = {id(place.cell): place.cell.id for place in plan.places}
     rows = [_row(place, ids[id(place.cell)], plan) for place in plan.places]
     text = ["study", "part", "cell", "workload", "machine", *plan.axes, "description"]
@@ -206,7 +206,7 @@ def _wanted(cells: pl.DataFrame, plan: Plan) -> pl.DataFrame:
 
 
 def _join(frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
-    """The rows of each place's cell, in the order of `wanted`."""
+    """Returns the rows of each place's cell, in the order of `wanted`."""
     joined = wanted.join(
         frame.drop("workload", "machine"), on=["cell", "seed"], how="inner", maintain_order="left_right"
     )

@@ -1,4 +1,4 @@
-"""A study is run, workload by workload; what is finished is kept, and the tables are joined at the end."""
+"""Runs a study workload by workload, keeps finished runs, and joins the tables at the end."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def run(
     """Runs every cell of a plan.
 
     Args:
-        plan: What `binhop.study.plan` made of a document.
-        threads: How many threads; default: all there are. No result depends on it.
-        kept: A directory for the tables of finished runs. What it holds of an earlier attempt at the same
-            cells, by the same binhop, is taken instead of being simulated again. The caller removes it.
-        watch: Told what is being simulated, the references done in all runs, and how many there are to do, if
-            known.
+        plan: The plan that `binhop.study.plan` made of a document.
+        threads: The number of threads; default: all there are. No result depends on it.
+        kept: A directory for the tables of finished runs. Runs of an earlier attempt at the same cells, by
+            the same binhop, are not simulated again. The caller removes the directory.
+        watch: A function that is called with the title of the present work, the references done in all runs,
+            and the references to do, if they are known.
         stopped: Called with the number of finished runs when the study ends early, after some of its runs.
             The result then has the cells of these runs. The study ends early after Ctrl-C if none of the runs
             is kept, and if a run cannot be kept. Without `stopped` the error is raised.
@@ -163,10 +163,10 @@ def _varies(place: Place) -> list[str]:
 
 
 def explain(plan: Plan, *, threads: int | None = None) -> list[str]:
-    """The plan in words: the cells, the runs, and what each run shares and what not, and why.
+    """Returns the plan in words: the cells, the runs, what each run shares, what not, and why.
 
     Args:
-        plan: What `binhop.study.plan` made of a document.
+        plan: The plan that `binhop.study.plan` made of a document.
         threads: As for `run`. The memory that a run takes depends on it.
     """
     merged = sum(len(run.cells) for run in plan.runs)
@@ -215,7 +215,7 @@ def _simulate(
 
 
 def _tables(run: StudyRun, results: list[Result]) -> dict[str, Held]:
-    """The tables of a run, its cells named."""
+    """Returns the tables of a run, with the name of each cell."""
     of = [(cell.id, result) for cell, result in zip(run.cells, results, strict=True)]
     tables: dict[str, Held] = {name: Pieces(partial(_named, of, name)) for name in LONG}
     tables["results"] = pl.concat([result.results.with_columns(cell=pl.lit(cell)) for cell, result in of])
@@ -230,7 +230,7 @@ def _named(of: list[tuple[str, Result]], table: str) -> Iterator[pl.DataFrame]:
 
 
 def _facts(run: StudyRun, trace: dict[str, Any]) -> dict[str, Any]:
-    """What the tables of a run depend on: nothing else may change them."""
+    """Returns everything that the tables of a run depend on."""
     return {
         "trace": trace,
         "machines": machine_facts(cell.machine for cell in run.cells),

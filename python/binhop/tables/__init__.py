@@ -1,4 +1,4 @@
-"""The tables that commands print: their content, and their forms: text, Markdown, LaTeX.
+"""Makes the tables that commands print, and their forms: text, Markdown, LaTeX.
 
 `form` has the table and its forms; `run`, `comparison` and `study` make the tables of each kind of result
 from its frames, so that what is printed after a run and what `binhop report` makes of Parquet are the same.

@@ -1,4 +1,4 @@
-"""The tables of a comparison: for each workload and metric, one row for each alternative."""
+"""Makes the tables of a comparison: for each workload and metric, one row for each alternative."""
 
 from __future__ import annotations
 

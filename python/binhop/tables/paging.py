@@ -1,4 +1,4 @@
-"""The tables of page faults: for each workload, the rates by memory size and number of colors."""
+"""Makes the tables of page faults: for each workload, the rates by memory size and number of colors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of a run: for each workload its misses at every level and in memory, and its CPI."""
+"""Makes the tables of a run: for each workload its misses at every level and in memory, and its CPI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of a study: for each part its metrics, cell by cell, with the parameters that vary."""
+"""Makes the tables of a study: for each part its metrics, cell by cell, with the parameters that vary."""
 
 from __future__ import annotations
 
