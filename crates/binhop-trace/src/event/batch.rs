@@ -119,8 +119,8 @@ impl EventBatch {
             + args.sum::<usize>()
     }
 
-    /// Returns the `op` column. It may hold codes that are no [`Op`]; the code that reads such a row refuses
-    /// it.
+    /// Returns the `op` column. It may hold codes that are no [`Op`](super::Op). The code that reads such a row
+    /// refuses it.
     #[must_use]
     pub fn op(&self) -> &[u8] {
         self.op.values()
