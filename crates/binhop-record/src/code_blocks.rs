@@ -162,7 +162,7 @@ impl CodeBlocks {
         let first = self.own.items.len();
         let mut references = 0;
         for &word in described {
-            let item = item(word).ok_or_else(|| format!("{word:#018x} is no item of a block"))?;
+            let item = item(word).ok_or_else(|| format!("{word:#018x} is not an item of a block"))?;
             references += u32::from(matches!(item, Item::Reference { .. }));
             self.add(item, first);
         }

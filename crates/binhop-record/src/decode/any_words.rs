@@ -1,5 +1,6 @@
 //! Arbitrary words: streams that are cut, damaged or random are read or refused, and no length is trusted.
 
+use binhop_trace::event::Op;
 use proptest::prelude::*;
 
 use super::*;
