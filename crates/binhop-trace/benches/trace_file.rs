@@ -1,9 +1,11 @@
-//! The trace file's speed and size on a synthetic program: loops over arrays, a call stack, a heap.
+//! This benchmark measures the speed and the size of the trace file on a synthetic program: loops over arrays, a
+//! call stack, a heap.
 //!
-//! Prints bytes per row, and rows and references per second (medians of 5, one thread unless said) of
-//! writing, reading, and reading ahead. A trace of yours takes its place with
-//! `BINHOP_BENCH_TRACE=cc1.parquet`; foreign formats are known by their extension. Run: `cargo bench -p
-//! binhop-trace --bench trace_file`.
+//! It prints bytes per row, and rows and references per second of writing, reading, and reading ahead. Each
+//! figure is the median of 5, on one thread unless the line says otherwise. `BINHOP_BENCH_TRACE=cc1.parquet`
+//! names another trace; its extension tells a foreign format.
+//!
+//! Run: `cargo bench -p binhop-trace --bench trace_file`.
 
 use std::path::Path;
 use std::time::Instant;

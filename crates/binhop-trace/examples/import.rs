@@ -1,5 +1,5 @@
-//! Imports a foreign trace: `cargo run --release -p binhop-trace --example import -- lackey - sort.parquet
-//! [THREADS]`.
+//! This example imports a foreign trace:
+//! `cargo run --release -p binhop-trace --example import -- lackey - sort.parquet [THREADS]`.
 
 use std::path::Path;
 

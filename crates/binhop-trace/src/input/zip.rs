@@ -147,7 +147,7 @@ impl<R: BufRead> Zip<R> {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    /// Compares the checksum and the lengths of an entry with those that the archive gives.
+    /// Compares the checksum and the lengths of an entry with the values in the archive.
     fn check(&mut self, entry: &ZipEntry) -> io::Result<()> {
         let is = (entry.crc.sum(), entry.packed, entry.length);
         let agrees = match entry.promised {

@@ -32,7 +32,7 @@ pub struct Joined {
     failed: Failure,
 }
 
-/// `Renumbering` holds the numbers of one trace, and those that the joined trace has for them.
+/// `Renumbering` maps the numbers of one trace to numbers of the joined trace.
 #[derive(Default)]
 struct Renumbering {
     used: BTreeSet<u64>,

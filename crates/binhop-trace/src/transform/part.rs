@@ -203,7 +203,7 @@ mod tests {
         Event { op, addr, size: 0, count: 0, arg0: None, arg1: None }
     }
 
-    /// Adds an event to the list of those that wait. A switch replaces the switch before it, and a leave
+    /// Adds an event to the list of waiting events. A switch replaces the switch before it, and a leave
     /// cancels the last enter.
     fn listed(list: &mut Vec<Event>, event: Event) {
         match event.op {

@@ -1,7 +1,7 @@
 //! A trace whose disk is full keeps its complete row groups, with a footer of their own.
 //!
 //! To record a trace again costs a run of the program, so a recording keeps the rows that fit. The bytes of
-//! the file are those that the same rows would have made without the failure.
+//! the file do not depend on the failure: the same rows would have made them on a larger disk.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
