@@ -11,12 +11,12 @@ use crate::run::{check_machines, explain_rounds};
 use crate::sharing::FrontSharing;
 use crate::sharing::{FrontGroup, SharingPlan, StackedBacks};
 
-/// The most machines of a front that are named.
+/// The maximum number of machines that a line names.
 const MOST_NAMED: usize = 3;
 
-/// Returns the sharing plan of a run, one line for each fact. `names` are the machines' names for the reader,
-/// which tell machines of one name apart. `policy` is the name of a policy of the caller's own, in place of
-/// the machines' policies.
+/// Returns the sharing plan of a run, one line for each fact. `names` are the names by which the text calls the
+/// machines, and tell machines of the same name apart. `policy` is the name of a policy of the caller's own,
+/// in place of the machines' policies.
 ///
 /// # Errors
 /// The options are wrong, or the machines do not suit them: the errors of
@@ -75,7 +75,7 @@ pub fn explain(
     Ok(lines)
 }
 
-/// Returns the first of these names, and the number of the others.
+/// Returns the first names, and the number of the remaining names.
 fn some<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut first: Vec<&str> = names.collect();
     let more = first.len().saturating_sub(MOST_NAMED);

@@ -1,6 +1,7 @@
-//! The simulator: from a machine description and a trace to a distribution over placements.
+//! `binhop-sim` simulates a trace on a machine description, and returns a distribution of counts over
+//! placements.
 //!
-//! `decode → prepare → place → front → back`, as stages with named types between them: event batches
+//! The stages are `decode → prepare → place → front → back`. Between them stand named types: event batches
 //! ([`binhop_trace::EventBatch`]), rows and controls ([`prepare::Block`]), requests
 //! ([`binhop_hw::Request`]), and at the end a tidy table ([`Outcome`]).
 #![forbid(unsafe_code)]
@@ -27,7 +28,7 @@ pub use memory_limit::MemoryLimit;
 pub use options::{MOST_SEEDS, RunOptions};
 pub use progress::{InterruptCheck, Progress};
 pub use results::{Batches, LongTable, MetricInfo, Outcome, StoredBatches, metrics, write_table};
-/// For benchmarks and tests alone: it holds the whole prepared trace in memory.
+/// `Prepared` is for benchmarks and tests alone, because it holds the whole prepared trace in memory.
 #[doc(hidden)]
 pub use run::Prepared;
 pub use run::{

@@ -18,8 +18,8 @@ pub struct MemoryLimit {
 
 impl MemoryLimit {
     /// Returns the memory that a run may take now. It is three quarters of the free memory, because result
-    /// tables, the interpreter and the file being read need some, too. Of address space it is half, because
-    /// an allocator reserves address space and keeps it from one round for the next.
+    /// tables, the interpreter and the file being read need memory, too. Of the free address space it is half,
+    /// because an allocator reserves address space and keeps it from one round for the next.
     #[must_use]
     pub fn available() -> Option<Self> {
         let bytes = |memory: Self| Self { bytes: memory.bytes / 4 * 3, ..memory };

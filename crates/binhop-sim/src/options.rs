@@ -23,8 +23,8 @@ pub struct RunOptions {
     /// The references to simulate, counted as [`binhop_trace::transform::head`] counts them. `None`: the whole
     /// trace.
     pub length: Option<u64>,
-    /// The instructions to simulate. `None`: the whole trace. With `length` too, the run ends at whichever
-    /// comes first.
+    /// The instructions to simulate. `None`: the whole trace. If `length` is given, too, the run ends
+    /// at the limit that it reaches first.
     pub instructions: Option<u64>,
     /// The references simulated before the measured part.
     pub warmup: u64,
@@ -34,8 +34,8 @@ pub struct RunOptions {
     pub log: bool,
     /// The cache whose repeated misses are counted by page ([`Outcome::pages`](crate::Outcome)).
     pub watch: Option<String>,
-    /// True if the accesses that reach memory are kept. Only [`memory_stream`](crate::memory_stream) sets it,
-    /// and takes them.
+    /// True if the accesses that reach memory are kept. Only [`memory_stream`](crate::memory_stream) sets
+    /// this option, and takes the accesses.
     pub tap: bool,
     /// The units that act between the references of the stream, one in each lane. `None`: no unit acts.
     pub units: Option<Units>,
@@ -43,7 +43,7 @@ pub struct RunOptions {
     /// round reads the trace anew. `None`: all seeds are simulated at once.
     pub memory: Option<MemoryLimit>,
     /// True if the run shares stages among seeds and machines, skips sure hits and takes fast paths, wherever
-    /// that is exact. Tests set it to `false` to show that it is exact.
+    /// that is exact. Tests set the option to `false` to show that it changes no result.
     pub share: bool,
     /// Fast paths that the run does not take although it could. Tests use this to show that each fast path is
     /// exact.
@@ -71,14 +71,14 @@ impl Default for RunOptions {
     }
 }
 
-/// The most placements of one run. The tables of all placements are kept until the end, even where memory
-/// forces rounds. More than some hundreds of placements add no information.
+/// The maximum number of placements in one run. The tables of all placements are kept until the end, even
+/// where memory forces rounds. More than some hundreds of placements add no information.
 pub const MOST_SEEDS: usize = 1 << 12;
 
 impl RunOptions {
     /// Returns whether stages behind the preparation are shared. They are not shared while a cache is
-    /// watched, because each lane then looks at its misses one by one. They are not shared while memory
-    /// accesses are kept, because those are kept in each lane's own order.
+    /// watched, because each lane then counts the misses of that cache one by one. They are not shared while
+    /// memory accesses are kept, because those are kept in each lane's own order.
     pub(crate) fn shares_stages(&self) -> bool {
         self.share && self.watch.is_none() && !self.tap
     }

@@ -1,4 +1,4 @@
-//! How far a run is, and whether it goes on.
+//! Progress of a run: how far the run is, and whether it goes on.
 
 use std::cell::{Cell, RefCell};
 
@@ -9,15 +9,16 @@ use binhop_base::Result;
 pub struct Progress {
     /// The references prepared so far.
     pub references: u64,
-    /// The references that the run will prepare, if their number is known. It is estimated where the options count
-    /// instructions.
+    /// The references that the run will prepare, if their number is known. The number is estimated where the
+    /// options count instructions.
     pub of: Option<u64>,
 }
 
-/// A listener that hears how far a run is. Its error ends the run.
+/// `Tell` is a function that hears how far a run is. An error that it returns ends the run.
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(&Progress) -> Result<()>;
 
-/// `InterruptCheck` is called by long work from time to time. Its error means that the work must stop.
+/// `InterruptCheck` is a function that long work calls from time to time. An error that it returns means that
+/// the work must stop.
 pub type InterruptCheck<'a> = &'a dyn Fn() -> Result<()>;
 
 /// `ProgressReporter` calls the listener between batches and within them, so that a run that must stop does not first

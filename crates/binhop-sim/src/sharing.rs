@@ -6,10 +6,10 @@
 //!
 //! - **decode**: once.
 //! - **prepare**: once for machines with equal needs ([`Needs`]: pages, and the lines, sets and write policy
-//!   of the caches that the processor accesses). The pool may differ. The smallest number of frames outside a
-//!   pool is safe for all machines, unless it is so small that no page is surely in memory. Policies that
-//!   reuse a dead page's frame at once (buddy, recorded) have a preparation of their own, because they would
-//!   end the shared front of other machines.
+//!   of the caches that the processor accesses). The pools may differ: the preparation uses the smallest
+//!   number of frames outside a pool. Machines of which no page is surely in memory, because so few frames lie
+//!   outside the pool, have a preparation of their own. So have policies that reuse a dead page's frame at once
+//!   (buddy, recorded), because they would end the shared front of other machines.
 //! - **front**: machines with equal fronts form a group. If no set of the front depends on a frame and no
 //!   victim depends on the seed, the front is simulated once for all placements of the group, until a page
 //!   may be evicted.
@@ -18,8 +18,8 @@
 //! - **back**: once for each machine of a lane, behind the lane's front. Backs that differ in ways only and
 //!   replace the least recently used line are simulated by one stack ([`LruStack`](binhop_hw::LruStack)).
 //!
-//! Nothing is shared behind a write buffer, below an inclusive cache or under cachegrind's rules, because
-//! each request must be answered before the next access.
+//! A machine with a write buffer or an inclusive cache, or under cachegrind's rules, has lanes of its own,
+//! because each of its requests must be answered before the next access.
 //!
 //! Where units act ([`crate::unit`]), each machine has lanes of its own with one back each. The direct-mapped
 //! filter, the known-hit filter and the stack are off, because what a unit injects into one back makes it
@@ -112,7 +112,8 @@ pub(crate) struct SharedPreparation {
     pub(crate) needs: Needs,
     /// The number of frames that no placement of these machines may choose: the smallest of all machines.
     pub(crate) safe: Option<u64>,
-    /// True if some placement reads the segments of the address space that faults. Only then they are listed.
+    /// True if some placement reads the segments of the address space that faults. Only then does preparation
+    /// list segments.
     pub(crate) lists_segments: bool,
     pub(crate) groups: Vec<FrontGroup>,
 }

@@ -5,7 +5,7 @@
 pub struct Bundled {
     /// The name by which users load it.
     pub name: &'static str,
-    /// What the machine is, in a line.
+    /// A line of text that says what the machine is.
     pub about: &'static str,
     /// The description, in TOML.
     pub toml: &'static str,

@@ -56,11 +56,11 @@ impl Serves {
 
 choice!(Serves);
 
-/// The associativity of a cache, as typed.
+/// `Associativity` is the associativity of a cache, as typed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Associativity {
     Ways(u64),
-    /// One set has all lines of the cache.
+    /// One set holds all lines of the cache.
     Full,
 }
 
@@ -90,7 +90,8 @@ impl Form for Associativity {
     }
 }
 
-/// A cache that keeps the rules of its section. `serves` and `next` are names that are not resolved yet.
+/// `Cache` is a cache that keeps the rules of its section. `serves` and `next` are names that are not
+/// resolved yet.
 pub(super) struct Cache {
     pub(super) config: CacheConfig,
     pub(super) place: String,
@@ -98,11 +99,12 @@ pub(super) struct Cache {
     pub(super) next: At<String>,
 }
 
-/// The most lines of a page: enough for 1 GiB pages of 64-byte lines. Preparation numbers the lines of a page
-/// in as many bits.
+/// The maximum number of lines in a page: enough for 1 GiB pages of 64-byte lines. Preparation numbers the
+/// lines of a page in 24 bits.
 pub(crate) const MOST_LINES: u64 = 1 << 24;
 
-/// The least bytes of a line. The number of such a line leaves room for the bits that filters keep beside it.
+/// The minimum size of a line in bytes. Line numbers then leave room for the bits that filters keep beside
+/// them.
 const LEAST_LINE: u64 = 8;
 
 /// Checks all caches, and replaces `ways = "full"` by the number of lines.
@@ -132,7 +134,7 @@ fn check_cache(name: &str, keys: &mut At<CacheKeys>, page: PowerOfTwo) -> Result
     let line = check_line(&keys.value.line, page)?;
     let ways = count_ways(keys.value.ways, &keys.value.size, line)?;
     keys.value.ways = Associativity::Ways(ways.into());
-    // No `..`: a new key is not compiled until it is used here.
+    // There is no `..`, so a new key does not compile until it is used here.
     let CacheKeys {
         serves,
         size,
@@ -210,7 +212,7 @@ fn check_line(typed: &At<Bytes>, page: PowerOfTwo) -> Result<PowerOfTwo> {
     Ok(line)
 }
 
-/// Counts the ways, and checks that the sets are whole and a power of two.
+/// Counts the ways, and checks that the number of sets is whole and a power of two.
 fn count_ways(ways: Associativity, typed: &At<Bytes>, line: PowerOfTwo) -> Result<u32> {
     let (size, line) = (typed.value, line.bytes());
     let wrong = |rule: &str, remedy: &str| Problem::request(&size.to_string(), &typed.place, rule, remedy);

@@ -28,7 +28,7 @@ pub(super) fn decides(key: &str) -> bool {
 
 /// Returns the first key of a cache whose value the rules contradict, and this value.
 fn misfit(cache: &CacheConfig) -> Option<(&'static str, &'static str)> {
-    // No `..`: a new choice of a cache is not compiled until it is decided here.
+    // There is no `..`, so a new choice of a cache does not compile until it is decided here.
     let CacheConfig {
         name: _,
         size: _,

@@ -47,7 +47,7 @@ pub fn keys() -> impl Iterator<Item = &'static Key> {
     top.iter().chain(top.iter().flat_map(|key| key.keys))
 }
 
-/// `Checked` is a machine description whose rules hold, resolved.
+/// `Checked` is a resolved machine description that keeps every rule.
 pub(super) struct Checked {
     pub(super) name: String,
     pub(super) memory: Memory,
@@ -55,7 +55,7 @@ pub(super) struct Checked {
     pub(super) tree: TreeConfig,
     pub(super) has_cost: bool,
     pub(super) notes: Vec<String>,
-    /// The complete description, with what was left out filled in.
+    /// The complete description, in which every key that was left out has its value.
     pub(super) resolved: String,
 }
 

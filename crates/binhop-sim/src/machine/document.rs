@@ -19,7 +19,7 @@ pub(super) enum Value {
     Integer(i64),
     Boolean(bool),
     Table(Vec<(String, Located)>),
-    /// A date, a list or a fraction, as it was written. No key of a machine takes it.
+    /// A date, a list or a fraction, as it was written. No key of a machine takes such a value.
     Other(String),
 }
 

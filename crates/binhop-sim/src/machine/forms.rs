@@ -57,7 +57,7 @@ impl Form for bool {
     }
 }
 
-/// A whole number from 0 to `MOST`.
+/// `UpTo` is a whole number from 0 to `MOST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UpTo<const MOST: u32>(pub(super) u32);
 
@@ -196,7 +196,8 @@ fn read_all<T: Form>(entries: Vec<(String, Located)>, key: &Key) -> Result<Vec<(
     entries.into_iter().map(read).collect()
 }
 
-/// `Given` is a section, with the keys that the description states there, in its order, and their places.
+/// `Given` is a section with the keys that the description states in it, each with its place, in the order of
+/// the description.
 #[derive(Clone, Debug)]
 pub(super) struct Given<T> {
     pub(super) keys: T,

@@ -1,8 +1,9 @@
 //! `keys!` declares a section of a machine file, with one line for each key.
 //!
-//! The line states the key's name, the form of its value, what holds without it, and its meaning. From the line
-//! follow the reading, from a file and from `--set`; the refusals, with value, place, rule and remedy; the row in
-//! docs/machine-file.md; and the line in the resolved description.
+//! The line states the key's name, the form of its value, the value that holds when the key is absent, and
+//! the key's meaning. Four things follow from the line: how the key is read from a file and from `--set`; how
+//! a wrong value is refused, with value, place, rule and remedy; the key's row in docs/machine-file.md; and
+//! the key's line in the resolved description.
 //!
 //! A section becomes a struct with a field for each key. The type of the field tells whether the key must be given:
 //!
@@ -95,7 +96,7 @@ pub(super) trait Field: Sized {
     /// The form of the key's value.
     type Form: Form;
 
-    /// Takes the key out of a section, or finds what holds without it.
+    /// Takes the key out of a section, or finds the value that holds when the key is absent.
     fn take(section: &mut Section, key: &Key) -> Result<Self>;
 
     /// Writes the key, if it has a value.
@@ -230,7 +231,7 @@ impl Section {
         std::mem::take(&mut self.entries)
     }
 
-    /// Refuses what is left: an unknown key is a typing error.
+    /// Refuses every key that is left, because an unknown key is a typing error.
     pub(super) fn finish(self) -> Result<()> {
         let Some((name, located)) = self.entries.first() else { return Ok(()) };
         let what = if self.name.is_empty() { "a machine" } else { self.name };

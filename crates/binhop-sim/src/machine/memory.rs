@@ -22,7 +22,8 @@ keys! {
     }
 }
 
-/// The most pages that one instruction can need at once: the instruction and its operand may both straddle pages.
+/// The minimum number of frames. One instruction can need so many pages at once, because the instruction and
+/// its operand may both straddle pages.
 const LEAST_FRAMES: u64 = 4;
 
 pub(super) fn check_page(page: &At<Bytes>) -> Result<PowerOfTwo> {

@@ -91,7 +91,7 @@ impl Machine {
         })))
     }
 
-    /// Returns this machine with units that act as these agents, too.
+    /// Returns this machine with these agents added, as which units act.
     pub(crate) fn with_agents(&self, agents: Agents) -> Self {
         let Inner { name, memory, placement, tree, has_cost, notes, resolved } = &*self.0;
         let agents = agents.others().fold(tree.config().agents, Agents::with);
@@ -143,8 +143,8 @@ impl Machine {
         })
     }
 
-    /// Returns the last cache before memory. Of several, it is the largest; of several that are equally large,
-    /// the last.
+    /// Returns the last cache before memory. If several caches stand before memory, it is the largest of
+    /// them; if several are equally large, the last in order.
     #[must_use]
     pub fn last_level(&self) -> usize {
         let caches = self.tree().config().caches.iter().enumerate();
@@ -164,10 +164,10 @@ impl Machine {
         &self.0.notes
     }
 
-    /// Returns the number of frames that are safe from eviction. A page is evicted only when at least so many
-    /// other pages have been referenced since its last reference, and no page is evicted before more than so
-    /// many have been placed. For a policy that picks from a pool it is memory less the pool. `None` where
-    /// physical = virtual.
+    /// Returns the number n of frames that are safe from eviction. A page is evicted only after at least n
+    /// other pages have been referenced since its own last reference, and no page is evicted before more than
+    /// n pages have been placed. For a policy that picks from a pool, n is the frames of memory less the
+    /// frames of the pool. `None`: physical = virtual.
     #[must_use]
     pub fn safe_frames(&self) -> Option<u64> {
         self.0.placement.policy().safe_frames(&self.0.placement.settings)
@@ -186,7 +186,8 @@ impl Machine {
             || self.0.tree.config().caches.iter().any(binhop_hw::CacheConfig::draws)
     }
 
-    /// Returns the complete description, with what was left out filled in. Reading it gives the same machine.
+    /// Returns the complete description, in which every key that was left out has its value. Reading it gives
+    /// the same machine.
     #[must_use]
     pub fn resolved(&self) -> String {
         self.0.resolved.clone()

@@ -90,7 +90,7 @@ impl PlacementConfig {
 }
 
 /// Checks the placement and the size of the memory in which it places, and fills in the keys that the section leaves
-/// out. Returns notes for the user, too.
+/// out. Also returns notes for the user.
 pub(super) fn check_placement(
     section: &mut Given<PlacementKeys>,
     memory: &MemoryKeys,
@@ -169,7 +169,7 @@ fn resolve(
     tuned: Option<&CacheConfig>,
     tree: &TreeConfig,
 ) -> Result<Settings> {
-    // No `..`: a new key is not compiled until it is used here.
+    // There is no `..`, so a new key does not compile until it is used here.
     let PlacementKeys { policy: _, pool, bins, tuned_for: _, colors, pid_hash, sharing, fragmentation, file } =
         keys;
     let count = frames.unwrap_or(1);
@@ -187,8 +187,8 @@ fn resolve(
             check_colors(*colors, place, frames.filter(|_| policy.uses("colors")))?
         }
     };
-    // Every policy that picks from a pool has one, even `first`: a custom policy that replaces it picks from
-    // the pool.
+    // Every policy that picks from a pool has a pool, even `first`: a custom policy that replaces `first` picks
+    // from this pool.
     let picks = matches!(policy.mechanism, Mechanism::Pool(_));
     let pool = match (frames.filter(|_| picks), pool) {
         (None, _) => 1,

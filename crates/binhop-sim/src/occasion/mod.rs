@@ -10,7 +10,7 @@ pub use subscription::{Lines, Subscription, TouchedLines};
 
 macro_rules! occasions {
     ($($name:ident = $text:literal, $meaning:literal;)*) => {
-        /// A kind of occasion.
+        /// `OccasionKind` is a kind of occasion.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum OccasionKind { $(#[doc = $meaning] $name,)* }

@@ -81,8 +81,8 @@ impl TouchedLines {
     }
 }
 
-/// `Subscription` states for which occasions a unit asks, which lines it may touch at each, as which agents it acts, and
-/// how many pages it owns.
+/// `Subscription` states for which occasions a unit asks, which lines it may touch at each occasion, as which
+/// agents it acts, and how many pages it owns.
 ///
 /// ```
 /// use binhop_base::Agent;
@@ -104,7 +104,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Makes a subscription to no occasion yet, for a unit that owns `pages` pages and acts as these agents.
+    /// Makes a subscription without occasions, for a unit that owns `pages` pages and acts as these agents.
     #[must_use]
     pub fn new(pages: u32, agents: &[Agent]) -> Self {
         Self { at: Default::default(), pages, agents: agents.iter().copied().collect() }
@@ -130,19 +130,20 @@ impl Subscription {
         self.pages
     }
 
-    /// Returns the agents as which the unit acts. The user is among them, but no unit acts as the user.
+    /// Returns the agents as which the unit acts. The user is in every set of agents, but no unit acts as the
+    /// user.
     #[must_use]
     pub fn agents(&self) -> Agents {
         self.agents
     }
 
-    /// Returns whether the unit asks for misses: whether level 1 holds the line of each row must be known
-    /// before the row.
+    /// Returns whether the unit asks for misses. A lane must then know before each row whether level 1 holds
+    /// the row's line.
     pub(crate) fn wants_misses(&self) -> bool {
         self.touched(OccasionKind::Miss).is_some()
     }
 
-    /// Returns whether the front must be the lane's own from this kind of occasion on.
+    /// Returns whether an occasion of this kind ends the sharing of a front.
     pub(crate) fn ends_sharing(&self, kind: OccasionKind) -> bool {
         self.touched(kind).is_some_and(|touched| !touched.is_nothing())
     }

@@ -6,17 +6,17 @@
 //!   [`binhop_os::placement::fibonacci`] of the address space that made the touch. A page keeps its color (LF91 §4).
 //! - A page gets a free frame of its color. If no frame of the color is free, the page takes the frame of the least
 //!   recently referenced page *of that color*. With c = 1 this is global LRU, as without colors (LF91 §1).
-//! - A fault is a touch of a page that is not in memory; the first touch is one. Instruction fetches and data
-//!   references count alike. A reference that straddles two pages touches both, the first page first. A fetch run
-//!   touches its pages in order, each once. A modify touches as a load, then as a store.
+//! - A fault is a touch of a page that is not in memory; a first touch is always a fault. Instruction fetches
+//!   and data references count alike. A reference that straddles two pages touches both, the first page
+//!   first. A fetch run touches its pages in order, each once. A modify touches as a load, then as a store.
 //! - A page that several address spaces share is one page. The end of a process frees nothing: the pages of the process
-//!   age until they are replaced. This rule is ours; the document states none.
+//!   age until they are replaced. This rule is binhop's own, because LF91 states none.
 //! - References and the length are counted as everywhere: instructions fetched and data references, and the rows up to
 //!   the length (`binhop_trace::transform::head`).
 //!
 //! A page may get any free frame of its color: the choice changes neither faults nor utilization, because
 //! frames of one color are interchangeable here. The order of the free lists is therefore not modelled;
-//! `tests/paging.rs` compares with a model that has it.
+//! `tests/paging.rs` compares with a model that keeps this order.
 //!
 //! LRU within one color is a stack algorithm: memory holds the k most recent pages of a color, for every k. One stack
 //! per color therefore answers for every memory size, and all color counts share one reading of the trace.
@@ -59,7 +59,7 @@ pub struct Paging {
     pub references: u64,
     /// The instructions fetched.
     pub instructions: u64,
-    /// The faults: for each color count of the plan, for each memory size of the plan.
+    /// The faults: for each color count of the options, a count for each memory size of the options.
     pub faults: Vec<Vec<u64>>,
     /// The pages touched, in order of their first touch.
     pub first_touches: Vec<FirstTouch>,
@@ -69,9 +69,9 @@ pub struct Paging {
     pub unaligned: u64,
 }
 
-/// The most color counts that one pass follows.
+/// The maximum number of color counts in one pass.
 pub const MOST_COLOR_COUNTS: usize = 64;
-/// The most memory sizes that one pass follows.
+/// The maximum number of memory sizes in one pass.
 pub const MOST_SIZES: usize = 128;
 /// The bytes of the smallest page. Page numbers then stay below the number that stands for no page.
 const LEAST_PAGE: u64 = 16;

@@ -15,7 +15,7 @@ use super::{FirstTouch, Paging, PagingOptions};
 use crate::events::{EventPlace, SystemEvent, read_event};
 use crate::soft_tlb::{SoftTlb, SoftTlbEntry};
 
-/// The entries of the table of recent translations.
+/// The number of entries in the table of recent translations.
 const TRANSLATIONS: usize = 4096;
 const FETCH: usize = 0;
 const DATA: usize = 1;

@@ -1,15 +1,15 @@
 //! The LRU stacks of one color count: one for each color, cut into groups at the memory sizes.
 //!
 //! Let k₀ < k₁ < … be the frames of a color at the memory sizes asked for. Group 0 holds the k₀ most recent
-//! pages, group 1 the next k₁ − k₀, and so on; a page below all sizes is in no list. A touch of a page in group
-//! g is a fault at the g smallest sizes. The touch moves the page to group 0, and each group before g, now too
-//! large by one page, passes its oldest page on to the next group. Only touches of group 0 cause no fault at
-//! any size. They are frequent, so group 0 is not kept in order (see [`Recent`]); the other groups are linked
-//! lists, newest page first.
+//! pages, group 1 the next k₁ − k₀, and so on; a page beyond the largest size is in no list. A touch of a
+//! page in group g is a fault at the g smallest sizes. The touch moves the page to group 0, and each group
+//! before g, now too large by one page, passes its oldest page on to the next group. Only touches of group 0
+//! cause no fault at any size. They are frequent, so group 0 is not kept in order (see [`Recent`]); the other
+//! groups are linked lists, newest page first.
 
 use super::recent::{Page, Recent};
 
-/// No page.
+/// The number that stands for no page.
 const NONE: u32 = u32::MAX;
 
 /// `Node` is the place of a page in a list.
@@ -30,10 +30,10 @@ struct List {
 }
 
 pub(super) struct Stacks {
-    /// The most pages that each group holds.
+    /// The maximum number of pages in each group.
     room: Vec<u32>,
     recent: Vec<Recent>,
-    /// Groups 1, 2, … of each color in turn.
+    /// The groups 1, 2, … of the first color, then of the next color, and so on.
     lists: Vec<List>,
     nodes: Vec<Node>,
     /// The touches that found their page in each group, without group 0. The last entry counts pages in no group.
@@ -56,13 +56,13 @@ impl Stacks {
         }
     }
 
-    /// Admits a page that no stack has seen. Its number is the next one.
+    /// Admits a page that no stack has seen. The page gets the next number.
     pub(super) fn admit(&mut self, color: u64) {
         let group = self.room.len() as u32;
         self.nodes.push(Node { newer: NONE, older: NONE, color: color as u32, group });
     }
 
-    /// Touches a page that is not in group 0, at the latest time. Returns the page that left group 0 for it.
+    /// Touches a page that is not in group 0, at the latest time. Returns the page that had to leave group 0.
     pub(super) fn touch(&mut self, page: u32, pages: &[Page]) -> Option<u32> {
         let Node { color, group, .. } = self.nodes[page as usize];
         self.found[group as usize] += 1;

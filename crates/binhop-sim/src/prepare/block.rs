@@ -129,8 +129,8 @@ pub enum Control {
         /// True if a unit may touch level 1 here. From here on no front is shared.
         touches_front: bool,
     },
-    /// Lanes read their counters here. `Stream` holds the stream's counts up to here, and the last part the
-    /// counts of a shared front.
+    /// Lanes read their counters here. `Stream` holds the counts of the stream up to here, and
+    /// `FrontCounts` the counts of a shared front.
     Mark(Mark, Stream, Option<Arc<FrontCounts>>),
     /// From here on a placement may take the frame of an evicted or dead page. Lanes no longer agree on what
     /// is resident, nor on what their caches lose.
@@ -143,7 +143,7 @@ pub enum Control {
 /// `FrontCounts` are the counts of a shared front up to a mark.
 #[derive(Clone, Debug)]
 pub struct FrontCounts {
-    /// The demand misses of each of the machine's caches. The caches behind the front have none here.
+    /// The demand misses of each cache of the machine; 0 for the caches behind the front.
     pub misses: Box<[u64]>,
     /// Every counter of each cache at the end of a phase; empty at other marks.
     pub caches: Vec<CacheCounters>,

@@ -48,7 +48,7 @@ impl Prepare {
         let (first, last) = (addr >> log2, end >> log2);
         self.stream.accesses[kind as usize] += 1;
         self.clock += 1;
-        // No line is ever dirty, so a store is as good as a load.
+        // No line is ever dirty, so a store may be skipped where a load may be skipped.
         let sure = self.filters.drops_read(port, first, self.clock);
         if first == last {
             return if sure { Ok(()) } else { self.pass(port, first, kind) };

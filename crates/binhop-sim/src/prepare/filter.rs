@@ -9,7 +9,7 @@
 //! after a fill. What remains is the dirty state: a store passes unless the line is known to be dirty, and
 //! always passes to a write-through cache.
 //!
-//! This is exact as long as nothing outside takes a line out of the cache. So filters are off below an
+//! This is exact as long as nothing outside takes a line out of the cache. So filters are off above an
 //! inclusive cache, and the lines of an evicted page are not believed (see [`super::residency`]). Where a
 //! unit may access a cache between two rows, the slots of the lines that it may touch are forgotten (see
 //! [`super::occasions`]). A hashed index can put any line into any set: it has one slot.
@@ -74,7 +74,7 @@ struct Table {
     fresh: u64,
     write_back: bool,
     allocate: bool,
-    /// The time before which a line's last access makes the line not believed.
+    /// A line whose last access is before this time is not believed.
     trusted: u64,
 }
 
@@ -83,7 +83,7 @@ struct Table {
 pub(crate) struct Filters {
     /// For each slot, the virtual line number of the line accessed last × 4, plus [`DIRTY`] and [`TOLD`].
     tags: Vec<u64>,
-    /// For each slot, the time of its last access. It is exact only where `timed`.
+    /// For each slot, the time of its last access. The time is exact only where `timed`.
     times: Vec<u64>,
     /// For each slot, the mapping of its line.
     ids: Vec<u32>,
@@ -191,15 +191,16 @@ impl Filters {
         }
         for (op, (trusted, either)) in self.ways.trusted.iter_mut().zip(&mut self.ways.either).enumerate() {
             *trusted = since[usize::from(op > 0)];
-            // No line is found whose port is not believed at all.
+            // If a port is not believed at all, no tag matches its lines.
             *either = *either & DIRTY | if *trusted == u64::MAX { NO_LINE } else { 0 };
         }
     }
 
     /// Skips rows as long as all their accesses may be skipped, notes when their lines were accessed, and
-    /// moves the clock on: by one for each access, if preparation needs times. Returns the number of rows. It
-    /// stops at the latest at a row that is no reference, and at a row that touches more than one line, or
-    /// more than two lines in a run of instructions. `runs` says whether the columns hold such runs.
+    /// moves the clock on: by one for each access, if preparation needs times. Returns the number of rows
+    /// skipped. The function stops at the latest at a row that is no reference, and at a row that touches
+    /// more than one line, or more than two lines in a run of instructions. `runs` says whether the columns
+    /// hold such runs.
     #[inline]
     pub(super) fn skip(&mut self, columns: Columns<'_>, runs: bool, clock: &mut u64) -> usize {
         match (self.timed, runs, self.alike) {
@@ -231,8 +232,8 @@ impl Filters {
             let Some(base) = ways.base.get(way) else { break };
             let (line_log2, mask) =
                 if ALIKE { (line_log2, mask) } else { (ways.line_log2[way], ways.mask[way]) };
-            // A reference of no byte seems to end before it begins, perhaps on another line. It is not
-            // skipped then.
+            // A reference of no byte seems to end before it begins, perhaps on another line. In this
+            // case the reference is not skipped.
             let end = addr[row].wrapping_add(u64::from(size[row])).wrapping_sub(1);
             let (first, last) = (addr[row] >> line_log2, end >> line_log2);
             let sure = |line: u64| {

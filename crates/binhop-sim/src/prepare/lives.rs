@@ -26,14 +26,14 @@ pub struct Turn {
     pub switch: Switch,
 }
 
-/// One address space number.
+/// `Life` counts the lives of one address space number so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Life {
     number: u32,
     alive: bool,
 }
 
-/// The lives of all address space numbers.
+/// `Lives` holds the lives of all address space numbers.
 #[derive(Debug, Default)]
 pub(super) struct Lives(BTreeMap<Asid, Life>);
 
@@ -120,7 +120,8 @@ next = "memory"
         switch(&mut events, 7, 70, 1, Some(Cause::SystemCall), Some(61));
         events.push(Op::KernelEnter, 0, 0, 0);
         events.push(Op::KernelLeave, 0, 0, 0);
-        // Another thread of the process: no mark, and the next mark of the process knows it.
+        // A switch to another thread of the process makes no mark. The next mark of the process carries the
+        // switch.
         switch(&mut events, 7, 71, 2, Some(Cause::PageFault), None);
         events.push(Op::KernelEnter, 0, 0, 0);
         exit(&mut events, 7);
@@ -151,7 +152,7 @@ next = "memory"
                 (7, false, 2, 73, 0, left, None),
             ]
         );
-        // One number for all lives: the tables of processes have one row.
+        // All lives have one number, because the tables of processes have one row for them.
         let numbers: Vec<u32> = turns.iter().map(|(_, turn)| turn.process).collect();
         assert_eq!(numbers, [1, 2, 1, 2, 0, 1, 0, 1]);
     }

@@ -79,7 +79,7 @@ pub struct Seen {
     pub straddling: [u64; 2],
 }
 
-/// `Setup` is what a preparation is made from.
+/// `Setup` holds what a preparation is made from.
 pub(crate) struct Setup {
     pub(crate) needs: Needs,
     /// P − K: the frames that no placement may choose; the smallest number, where several machines share a
@@ -100,7 +100,7 @@ const FETCH: usize = 0;
 /// The rows of a block: so many that a lane's tables, fetched anew for each block, are used many times.
 pub(crate) const BLOCK_ROWS: usize = 1 << 17;
 const BLOCK_CONTROLS: usize = 1 << 12;
-/// The segments that the placements of a block may list. So the size of a block is bounded, however many
+/// The number of listed segments at which a block ends. The size of a block is thus bounded, however many
 /// segments the spaces have.
 const BLOCK_SEGMENTS: usize = 1 << 20;
 
@@ -294,8 +294,8 @@ impl Prepare {
         }
     }
 
-    /// Takes in events. The compiler specialises it for references that stay whole, as cachegrind's rules
-    /// need them (`WHOLE`), and for units that ask for occasions (`OCCASIONS`).
+    /// Takes in events. The compiler specialises the function for references that stay whole, as cachegrind's
+    /// rules need them (`WHOLE`), and for units that ask for occasions (`OCCASIONS`).
     fn feed_by<const WHOLE: bool, const OCCASIONS: bool>(
         &mut self,
         batch: &EventBatch,

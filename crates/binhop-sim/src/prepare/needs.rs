@@ -13,7 +13,8 @@ pub(crate) struct Needs {
     pub(super) page: PowerOfTwo,
     /// True if physical = virtual.
     identity: bool,
-    /// The caches that serve instructions and data; one cache, where it serves both.
+    /// The shapes of the caches that serve instructions and data; twice the same shape, where one cache
+    /// serves both.
     pub(super) shapes: [Shape; 2],
     pub(super) split: bool,
     /// True if the instructions between rows matter.

@@ -69,7 +69,7 @@ impl Occasions {
         self.last = [None; 2];
     }
 
-    /// Forgets what filters know and the unit may disturb at an occasion.
+    /// Makes the filters forget the slots that the unit may disturb at an occasion of this kind.
     fn disturb(&self, kind: OccasionKind, filters: &mut Filters) {
         for (port, slots) in self.forgets[kind as usize].iter().enumerate() {
             filters.forget_slots(port, slots);

@@ -14,11 +14,11 @@ use super::{Control, Mapped, Prepare};
 use crate::occasion::Occasion;
 use crate::soft_tlb::SoftTlbEntry;
 
-/// The entries of the table of recent translations.
+/// The number of entries in the table of recent translations.
 pub(super) const TRANSLATIONS: usize = 1 << 15;
 
-/// Returns a page that a unit owns, by its number among the unit's pages. These are the first pages of the
-/// stream, at the upper end of the kernel's space.
+/// Returns a page that a unit owns, by its number among the unit's pages. A unit's pages are the first pages
+/// of the stream, at the upper end of the kernel's space.
 pub(crate) fn own_page(number: u32, page: PowerOfTwo) -> (PageId, PageNo) {
     (PageId(number), PageNo((u64::MAX >> page.log2()) - u64::from(number)))
 }
@@ -58,8 +58,8 @@ impl Prepare {
             None => self.touch(page_no, store)?,
         };
         if known.is_some() && self.safe.is_none() {
-            // Physical = virtual: lanes were asked for the page when it was first translated, and it never
-            // leaves.
+            // Physical = virtual: lanes were asked for the page when it was first translated, and the page
+            // never leaves.
             return Ok(MappingId(entry.mapping));
         }
         let page = PageId(entry.page);

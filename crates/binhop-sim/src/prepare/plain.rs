@@ -13,7 +13,7 @@ use binhop_trace::{EventBatch, Op};
 use super::filter::{Columns, lines};
 use super::{Emit, FETCH, Flow, Prepare};
 
-/// The rows whose operations are counted in bytes before the counts are added up.
+/// The number of rows whose operations are counted in 8-bit counters before the counts are added up.
 const COUNTED_TOGETHER: usize = 128;
 
 impl Prepare {
@@ -32,7 +32,7 @@ impl Prepare {
         emit: Emit<'_>,
     ) -> Result<Flow> {
         let counts = Counts::of(&batch.count()[rows.clone()]);
-        // Few traces hold a count that is too large, and it may be the count of a system event.
+        // Few traces hold a count that is too large, and such a count may belong to a system event.
         let too_long = if counts.most > LONGEST_FETCH { exceeded_among(batch, rows.clone()) } else { None };
         if let Some(exceeded) = too_long {
             rows.end = exceeded.row;
@@ -154,8 +154,8 @@ impl Counts {
     }
 }
 
-/// Returns whether a row is a reference of one line, or a run of instructions over two lines. Each of its
-/// lines is accessed once for each way in which it is referenced.
+/// Returns whether a row is a reference of one line, or a run of instructions over two lines. Each line of
+/// the row is accessed once; a modify accesses its line twice, as a load and as a store.
 #[inline]
 fn is_plain(columns: Columns<'_>, row: usize, fetch_log2: u32, data_log2: u32) -> bool {
     let (op, addr, size) = (columns.op[row], columns.addr[row], columns.size[row]);

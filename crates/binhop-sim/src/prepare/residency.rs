@@ -24,9 +24,9 @@ pub(crate) struct ResidencyHorizon {
     /// The frames outside the pool: P − K. `None`: nothing is ever evicted (identity).
     safe: Option<u64>,
     last: Vec<u64>,
-    /// The pages whose time has changed since the news were last taken.
+    /// The pages whose times have changed since the changes were last taken.
     news: Vec<PageId>,
-    /// The time at which the news were last taken. Pages with later times are already in the news.
+    /// The time at which the changes were last taken. Pages with later times are already among the changes.
     told: u64,
     collect: bool,
     horizon: u64,
@@ -117,7 +117,8 @@ impl ResidencyHorizon {
         self.safe.is_some() && self.horizon != u64::MAX && self.room == 1
     }
 
-    /// Half of the safe number of pages stays recent, so that moving costs little for each page asked for.
+    /// Moves the horizon. Half of the safe number of pages stays recent, so that a move costs little for each
+    /// page asked for.
     fn move_on(&mut self, safe: u64) {
         let keep = (safe / 2) as usize;
         let Self { recent, last, .. } = self;
@@ -163,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// The horizon as preparation drives it, beside the true time of every page's last reference.
+    /// `Driven` is the horizon as preparation drives it, beside the true time of every page's last reference.
     struct Driven {
         horizon: ResidencyHorizon,
         safe: u64,
