@@ -1,4 +1,5 @@
-//! References per second, stage by stage, on fixed inputs: medians of five, ratios in one run.
+//! `bench` prints the references per second of each stage, on fixed inputs. Each figure is the median of five
+//! runs. Ratios compare figures of one run of the program.
 //!
 //! `cargo run --release -p binhop-sim --example bench [REFERENCES] [WORKLOAD]`
 #![allow(clippy::unwrap_used)]
@@ -14,13 +15,13 @@ use binhop_sim::{Prepared, RunOptions, simulate, simulate_all};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Meta, Op, Source, TraceReader};
 
-/// As in the Python extension.
+/// The Python extension uses the same allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const RUNS: usize = 5;
 
-/// A trace held in memory.
+/// `Memory` is a trace held in memory.
 struct Memory {
     batches: Arc<[EventBatch]>,
     meta: Meta,
@@ -46,7 +47,7 @@ impl Source for Memory {
     }
 }
 
-/// Median seconds of a few runs after a warm-up.
+/// Returns the median seconds of a few runs after a warm-up.
 fn seconds(mut run: impl FnMut()) -> f64 {
     run();
     let mut times: Vec<f64> = (0..RUNS)
@@ -143,7 +144,8 @@ fn main() {
 
 /// Measures first touches of many pages, and references without a pattern.
 fn large_memory() {
-    // kh90 has pages of 16 KiB and 8192 frames: nearly every page that is touched there evicts another.
+    // kh90 has pages of 16 KiB and 8192 frames: nearly every page that is touched there evicts another
+    // page.
     for (name, kib) in [("kh90", 4), ("kh90", 16), ("zen-4k", 4)] {
         let touches = data((0..200_000).map(|page| (Op::Load, (page * kib) << 10)));
         let machine = Machine::load(name, &[]).unwrap();
@@ -171,7 +173,7 @@ fn large_memory() {
     );
 }
 
-/// References of 8 bytes, in batches.
+/// Returns references of 8 bytes, in batches.
 fn data(references: impl Iterator<Item = (Op, u64)>) -> Arc<[EventBatch]> {
     let mut builder = EventBuilder::default();
     let mut batches = Vec::new();
@@ -239,7 +241,7 @@ fn many_lanes(table: &Table, batches: &Arc<[EventBatch]>, machine: &Machine, nam
     ratio("every access", uncollapsed);
 }
 
-/// LF91's 49 cells.
+/// Returns the options of LF91's 49 pairs: seven memory sizes, each with seven color counts.
 fn lf91() -> PagingOptions {
     PagingOptions {
         page: Bytes(4096),
@@ -255,7 +257,8 @@ fn faults(batches: &Arc<[EventBatch]>) {
     black_box(paging(Box::new(Memory::new(batches)), &lf91(), &mut |_| Ok(())).unwrap());
 }
 
-/// One run of 64 placements against 64 runs of one, each as a user makes it: generate, prepare, simulate.
+/// Compares one run of 64 placements with 64 runs of one placement. Each run generates, prepares and
+/// simulates, as a user's run does.
 fn whole_runs(table: &Table, workload: &str, references: u64, machine: &Machine) {
     let runs = |seeds: u64| {
         let options = RunOptions { length: Some(references), ..options(seeds, 1) };
@@ -266,7 +269,7 @@ fn whole_runs(table: &Table, workload: &str, references: u64, machine: &Machine)
     println!("{:<62} {:>9.1} x", "64 placements in one run against 64 runs", 64.0 * one / all);
 }
 
-/// The nine level-2 caches of KH90 behind one front, against one of them.
+/// Compares the nine level-2 caches of KH90 behind one front with one of these caches.
 fn many_backs(table: &Table, batches: &Arc<[EventBatch]>, workload: &str, references: u64) {
     let level2 = |size: &str, ways: u32| {
         let settings = [format!("cache.l2.size={size}"), format!("cache.l2.ways={ways}")];

@@ -1,10 +1,11 @@
-//! How fast foreign traces become trace files: lines or records per second, from a file in the page cache to a
-//! finished Parquet file, on one thread and on two.
+//! `import_bench` measures how fast foreign traces become trace files: lines or records per second, from a
+//! file in the page cache to a finished Parquet file, on one thread and on two.
 //!
-//! The foreign files are a built-in workload, written as each format has it: din without sizes; drmemtrace as raw2trace
-//! writes it, with a timestamp and a processor now and then; ChampSim's records with the data references that follow an
-//! instruction. Beside wall time (the best of five) stands the processor time of the whole process, where the
-//! system tells it: on a busy machine only that means anything, and of one thread the two are one.
+//! The foreign files hold a built-in workload in each format: din without sizes; drmemtrace as raw2trace
+//! writes it, with a timestamp and a processor now and then; ChampSim's records with the data references that
+//! follow an instruction. Beside the wall time (the best of five) stands the processor time of the whole
+//! process, where the system reports it. On a busy machine only the processor time means anything. On an idle
+//! machine the two times of one thread are equal.
 //!
 //! `cargo run --release -p binhop-sim --example import_bench [REFERENCES] [WORKLOAD]`
 #![allow(clippy::unwrap_used)]
@@ -16,24 +17,24 @@ use std::time::Instant;
 
 use binhop_trace::{EventBatch, Op, Source, copy, import};
 
-/// As in the Python extension.
+/// The Python extension uses the same allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const RUNS: usize = 5;
 
-/// Records between two timestamps: what a thread's buffer of drmemtrace holds.
+/// The number of records between two timestamps: what a thread's buffer of drmemtrace holds.
 const BUFFER: u64 = 5000;
 
-/// A foreign file that is being written, and its lines or records.
+/// `Foreign` is a foreign file that is being written, with the number of its lines or records.
 struct Foreign {
     out: BufWriter<File>,
     records: u64,
-    /// The ChampSim instruction that data references are still added to.
+    /// The ChampSim instruction to which data references are still added.
     open: Option<([u8; 64], [usize; 2])>,
 }
 
-/// How a format writes an instruction (address, size) and a data reference.
+/// `Instruction` writes an instruction (address, size) in a format; `Data` writes a data reference.
 type Instruction = fn(&mut Foreign, u64, u32);
 type Data = fn(&mut Foreign, Op, u64, u32);
 
@@ -61,7 +62,8 @@ impl Foreign {
         }
     }
 
-    /// Adds a data reference to the open instruction; where its places are used up, to the same once more.
+    /// Adds a data reference to the open instruction. If the places of the instruction are used up, the
+    /// instruction is written once more, and the reference is added there.
     fn operand(&mut self, load: bool, addr: u64) {
         let (first, places) = if load { (32, 4) } else { (16, 2) };
         let Some((record, used)) = &mut self.open else { return };
@@ -111,14 +113,14 @@ fn drmemtrace_data(foreign: &mut Foreign, op: Op, addr: u64, size: u32) {
     }
 }
 
-/// Name, what is counted, and how it is written.
+/// For each format, its name, what is counted, and the functions that write it.
 const FORMATS: [(&str, &str, Instruction, Data); 3] = [
     ("din", "lines", |foreign, addr, _| foreign.put(format!("2 {addr:x}\n").as_bytes()), din_data),
     ("drmemtrace", "records", |foreign, addr, size| foreign.record(10, size, addr), drmemtrace_data),
     ("champsim", "records", champsim_instruction, champsim_data),
 ];
 
-/// Writes the events in a format; the number of lines or records.
+/// Writes the events in a format. Returns the number of lines or records.
 fn write(path: &Path, batches: &[EventBatch], format: (&str, &str, Instruction, Data)) -> u64 {
     let (name, _, instruction, data) = format;
     let mut foreign = Foreign { out: BufWriter::new(File::create(path).unwrap()), records: 0, open: None };
@@ -150,7 +152,7 @@ fn write(path: &Path, batches: &[EventBatch], format: (&str, &str, Instruction, 
     foreign.records
 }
 
-/// Seconds of processor time that this process has had.
+/// Returns the seconds of processor time that this process has used.
 fn on_processor() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();

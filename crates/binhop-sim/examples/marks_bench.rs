@@ -1,5 +1,6 @@
-//! Nanoseconds that a mark costs each lane: the same prepared rows with marks and without, by turns, the fastest of
-//! nine each. What a mark costs includes that rows are simulated in as many pieces.
+//! `marks_bench` prints the nanoseconds that a mark costs each lane. It simulates the same prepared rows with
+//! marks and without, in turn, and takes the fastest of nine runs of each. The cost of a mark includes that
+//! rows are simulated in more pieces.
 //!
 //! `cargo run --release -p binhop-sim --example marks_bench [REFERENCES] [WORKLOAD]`
 #![allow(clippy::unwrap_used)]
@@ -13,17 +14,18 @@ use binhop_sim::{Prepared, RunOptions};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
-/// As in the Python extension.
+/// The Python extension uses the same allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const RUNS: usize = 9;
 const SEEDS: u64 = 32;
-/// Instructions between two marks of an interval, and between two changes of the process.
+/// The number of instructions between two marks of an interval.
 const INTERVAL: u64 = 100;
+/// The number of instructions between two changes of the process.
 const SWITCH: u64 = 500;
 
-/// A trace held in memory.
+/// `Memory` is a trace held in memory.
 struct Memory {
     batch: Option<EventBatch>,
     meta: Meta,
@@ -74,8 +76,8 @@ fn main() {
     }
 }
 
-/// A workload's events, its instructions, and the changes between user and kernel put between them: they change who is
-/// charged and nothing else.
+/// Returns a workload's events, the number of its instructions, and the number of changes between user and
+/// kernel that are put between the events. A change decides which process is charged, and nothing else.
 fn events(workload: &str, references: u64, each: Option<u64>) -> (EventBatch, u64, u64) {
     let mut source = binhop_workload::open(workload, 0).unwrap();
     let mut rows = EventBuilder::default();
@@ -102,7 +104,7 @@ fn events(workload: &str, references: u64, each: Option<u64>) -> (EventBatch, u6
     (rows.finish(), instructions, changes)
 }
 
-/// The rows of these events, and the plan they were prepared for.
+/// Returns the rows of these events, and the options for which they were prepared.
 fn prepared(machine: &Machine, events: &EventBatch, interval: Option<u64>) -> (Prepared, RunOptions) {
     let options = RunOptions { seeds: (0..SEEDS).collect(), interval, ..RunOptions::default() };
     let meta = Meta { page_size: Some(4096), ..Meta::default() };

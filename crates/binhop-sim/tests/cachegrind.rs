@@ -11,7 +11,7 @@ use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use proptest::prelude::*;
 
-/// Returns cachegrind's nine counts as metrics, in the order in which cachegrind prints them.
+/// `NINE` lists cachegrind's nine counts as metrics, in the order in which cachegrind prints them.
 const NINE: [&str; 9] = [
     "l1i.fetch.accesses",
     "l1i.fetch.misses",
@@ -42,7 +42,7 @@ fn nine(machine: &Machine, events: &EventBatch) -> [u64; 9] {
     NINE.map(|metric| value(&outcome, metric))
 }
 
-/// Returns the oracle of a machine after every reference.
+/// Returns the oracle of a machine after all references.
 fn slow(machine: &Machine, events: &EventBatch) -> Cachegrind {
     let caches = &machine.tree().config().caches;
     let level = |name: &str| {
@@ -122,8 +122,8 @@ fn a_straddle_is_one_access_a_modify_a_load_and_sizes_end_at_the_smallest_line()
     // 16 bytes of 512 lie in one line. The next line is not fetched.
     let long = [(Op::Store, 0x100, 512, 1), (Op::Store, 0x120, 8, 1)];
     assert_eq!(counts(&long), [0, 0, 0, 0, 0, 0, 2, 2, 1]);
-    // A straddling reference brings in the last line of a page and the first line of the next page; each
-    // alone hits afterwards.
+    // A straddling reference brings in the last line of a page and the first line of the next page. A
+    // reference to either line alone hits afterwards.
     let pages = [(Op::Store, 0xffc, 8, 1), (Op::Load, 0xff0, 8, 1), (Op::Load, 0x1000, 8, 1)];
     assert_eq!(counts(&pages), [0, 0, 0, 2, 0, 0, 1, 1, 1]);
     assert_eq!(counts(&[(Op::Load, u64::MAX, 8, 1)]), [0, 0, 0, 1, 1, 1, 0, 0, 0]);

@@ -86,7 +86,8 @@ fn of_seed(table: &RecordBatch, seed: u64) -> RecordBatch {
     filter_record_batch(table, &seeds.values().iter().map(|&number| Some(number == seed)).collect()).unwrap()
 }
 
-/// Returns other levels 2, pools, policies and memories, as far as a machine accepts them.
+/// `CHANGES` lists settings of level 2, pool, policy and memory. [`family`] applies the settings that a machine
+/// accepts.
 const CHANGES: &[&str] = &[
     "cache.l2.size=64KiB",
     "cache.l2.ways=4",

@@ -1,4 +1,5 @@
-//! Tests of machine descriptions: the accepted and the refused ones, the refusals, and the effect of every key.
+//! Tests of machine descriptions: which descriptions are accepted, how others are refused, and what every key
+//! changes.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::SMALL;

@@ -14,7 +14,7 @@ fn built_in() -> impl Iterator<Item = &'static Policy> {
     POLICIES.iter().copied().filter(|policy| !policy.uses("file"))
 }
 
-/// Makes a machine of 64 frames with a level 1 of 1 bin, a level 2 of 8 bins and a level 3 of 4 bins.
+/// `BASE` is a machine of 64 frames with a level 1 of 1 bin, a level 2 of 8 bins and a level 3 of 4 bins.
 const BASE: &str = r#"
 name = "base"
 memory = { size = "256KiB", page = "4KiB" }
@@ -135,7 +135,8 @@ fn keys_that_a_policy_does_not_use_are_reported_and_make_no_difference() {
             let unused = format!("placement {} does not use {key}", policy.name);
             assert_eq!(machine.notes().iter().any(|note| note.ends_with(&unused)), !policy.uses(key));
             assert_eq!(machine.notes().len(), size + usize::from(!policy.uses(key)), "{:?}", machine.notes());
-            // `first` says that a pool makes no difference, although another policy would use it.
+            // `first` does not use its pool but keeps it: a custom policy that replaces `first` picks from
+            // this pool.
             if !(policy.name == "first" && key == "pool") {
                 let equal = machine.placement() == plain.placement();
                 assert_eq!(equal, !policy.uses(key), "{} {key}", policy.name);

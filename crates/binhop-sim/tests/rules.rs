@@ -189,7 +189,7 @@ fn the_same_addresses_in_two_spaces_are_two_pages() {
     ];
     let outcome = run(&machine(&settings), &events(&rows), 10, &RunOptions::default());
     assert_eq!(value(&outcome, "measured", "os.faults"), Some(2.0));
-    // The cache is smaller than a page: both lines belong in one set, whatever the frames.
+    // The cache is smaller than a page: both lines belong to one set, whatever the frames.
     assert_eq!(value(&outcome, "measured", "l1d.load.misses"), Some(3.0));
     // The counts are instructions, references, misses and MPI of two caches, then resident pages and the
     // shared pages among them.

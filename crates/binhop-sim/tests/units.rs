@@ -103,12 +103,12 @@ fn counts(machine: &Machine, events: &[Event], asked: OccasionKind, kind: Kind) 
 fn filters_forget_the_lines_that_a_unit_may_evict() {
     let (ample, a) = (direct(AMPLE), load(0, 0));
     let data = |events: &[Event], asked| counts(&ample, events, asked, Kind::Load);
-    // Three loads, with one load of the unit between: the load after the unit's misses.
+    // There are three loads, and one load of the unit between them. The load after the unit's load misses.
     let between = |event: Event| [a.clone(), a.clone(), event, a.clone()];
     assert_eq!(data(&between(Event::Thread), OccasionKind::Switch), [4, 3]);
     assert_eq!(data(&between(Event::Syscall(0)), OccasionKind::Syscall), [4, 3]);
     assert_eq!(data(&between(Event::Device { writes: true, page: 0 }), OccasionKind::Device), [4, 3]);
-    // The first touch of page 0, when the cache is empty, and the first touch of page 1.
+    // The unit loads at the first touch of page 0, when the cache is empty, and at the first touch of page 1.
     assert_eq!(data(&between(load(1, 64)), OccasionKind::FirstTouch), [6, 5]);
     // The port changes to page 0, to page 1, and back. The unit's second load hits: no access used its set
     // since the first.
@@ -139,7 +139,7 @@ fn a_unit_is_told_of_a_return_where_the_page_was_evicted() {
 
 /// Where physical = virtual, each of the 512 sets of the cache is a slot of its filter. The lines of one number
 /// within their pages lie in four sets, by the low bits of the page number. The bits of the unit's page are 11,
-/// as those of page 3.
+/// like the bits of page 3.
 #[test]
 fn an_occasion_reaches_the_slots_of_every_page() {
     let wide = Machine::parse(
@@ -433,8 +433,8 @@ fn pages_of_a_unit_are_wired() {
     assert!(problem.to_string().contains("wired"), "{problem}");
 }
 
-/// A unit that owns pages and does nothing changes no segment number, from which policies draw. It changes no
-/// count where a policy decides by bins alone, because a bin with a wired frame has other frames.
+/// A unit that owns pages and does nothing changes no segment number. (Policies draw by these numbers.) It
+/// changes no count where a policy decides by bins alone, because a bin with a wired frame has other frames.
 #[test]
 fn pages_of_a_unit_shift_no_segment_of_the_trace() {
     let events: Vec<Event> = (0..60).cycle().take(180).map(|page| load(page, 64)).collect();

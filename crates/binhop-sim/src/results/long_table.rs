@@ -5,7 +5,8 @@
 //! - A table is the rows of its parts, one below the other. A part is one machine under one workload, with
 //!   its seeds in order.
 //! - While it is read, a table of intervals takes the memory of a batch, and a table of processes the counts
-//!   of all processes under one seed. Until it is dropped, either takes a few KiB for each machine and seed.
+//!   of all processes under one seed. Until it is dropped, each of the two tables takes a few KiB for each
+//!   machine and seed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use super::table_file::write_table;
 use crate::prepare::Process;
 use crate::progress::InterruptCheck;
 
-/// The intervals, or processes, whose rows make a batch.
+/// The number of intervals, or of processes, whose rows make a batch.
 const AT_ONCE: usize = 4096;
 
 /// `LongTable` is a table that is read row by row, any number of times.
@@ -103,7 +104,7 @@ impl LongTable {
         Arc::new(Schema::new(fields))
     }
 
-    /// Returns the maximum number of rows. A table of intervals has exactly that many.
+    /// Returns the maximum number of rows. A table of intervals has exactly this number of rows.
     #[must_use]
     pub fn rows_at_most(&self) -> u64 {
         let of = |part: &Arc<MachineRows>| match self.kind {
@@ -293,11 +294,11 @@ fn constant_columns(part: &MachineRows, intervals: usize) -> [ArrayRef; 4] {
 /// in memory.
 #[derive(Debug)]
 struct ProcessCounts {
-    /// The numbers kept for each process.
+    /// The number of values kept for each process.
     width: usize,
     counts: Vec<u64>,
-    /// The numbers kept for each address space: pages plus one, or 0 where nothing is known; shared pages;
-    /// two for each divided cache.
+    /// The number of values kept for each address space. The values are its pages plus one (0 if nothing is
+    /// known), its shared pages, and two values for each divided cache.
     of_space: usize,
     footprints: Vec<u64>,
     /// The address space of each process, in ascending order.

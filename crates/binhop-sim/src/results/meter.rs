@@ -21,13 +21,13 @@ use binhop_base::{Asid, Result};
 use super::spill::{Log, Records, Spill};
 use crate::prepare::Mark;
 
-/// The processes whose shares are in memory: usually more than are alive at a time.
+/// The number of processes whose shares are in memory. Usually fewer processes are alive at a time.
 pub(crate) const SLOTS: usize = 1024;
 
-/// The counts before those of the caches: instructions and references.
+/// The number of counts that stand before the counts of the caches: instructions and references.
 pub(crate) const OF_STREAM: usize = 2;
 
-/// `Conflicts` are the pages beyond what the sets hold to which they map.
+/// `Conflicts` counts the pages that exceed the ways of the sets to which they map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Conflicts {
     /// C: the pages beyond the ways of each bin, summed over the bins.
@@ -125,8 +125,8 @@ impl Meter {
         log.push(&self.record)
     }
 
-    /// Notes the pages that an address space has in memory, those of them that are shared, and for each cache whose sets a
-    /// frame chooses the conflicts among them.
+    /// Notes how many pages an address space has in memory, how many of these pages are shared, and the
+    /// conflicts among them in each cache that frames divide into bins.
     pub(crate) fn footprint(
         &mut self,
         asid: Asid,
@@ -142,7 +142,7 @@ impl Meter {
         self.footprints.push(&self.record)
     }
 
-    /// Returns what was streamed. The stream is over.
+    /// Returns everything that the meter has logged. The stream is over.
     pub(crate) fn readings(self) -> Readings {
         Readings {
             intervals: self.intervals.map(Log::seal),
@@ -152,12 +152,14 @@ impl Meter {
     }
 }
 
-/// `Shares` holds the shares of processes: a table of those that ran lately, and a log of the others.
+/// `Shares` holds the shares of processes: a table for processes that ran lately, and a log for other
+/// processes.
 #[derive(Debug)]
 struct Shares {
-    /// Numbers of a place, and of a record: the process's own number, and its counts.
+    /// The number of values in a place of the table and in a record: the number of the process, and its counts.
     width: usize,
-    /// Process p has place p modulo [`SLOTS`]. A place begins with the number of its process and one, or with 0.
+    /// Process p has place p modulo [`SLOTS`]. A place begins with the number of its process plus one; with 0
+    /// if the place is free.
     slots: Vec<u64>,
     log: Log,
 }
@@ -196,7 +198,7 @@ impl Shares {
     }
 }
 
-/// `Readings` are what a meter streamed.
+/// `Readings` hold what a meter has logged.
 #[derive(Clone, Debug)]
 pub(crate) struct Readings {
     intervals: Option<Arc<Log>>,
@@ -210,7 +212,7 @@ impl Readings {
         self.intervals.as_ref().map_or(0, |log| log.records())
     }
 
-    /// Reads the intervals in order: of each its instructions, and its misses in each cache.
+    /// Reads the intervals in order: for each interval its instructions, and its misses in each cache.
     pub(crate) fn each_interval(&self) -> Option<Records> {
         self.intervals.as_ref().map(Records::new)
     }
@@ -222,7 +224,7 @@ impl Readings {
         Ok(sum)
     }
 
-    /// Visits the shares, by process: some processes have several.
+    /// Visits the shares, each with its process. A process may have several shares.
     pub(crate) fn each_share(&self, caches: usize, mut visit: impl FnMut(u32, &[u64])) -> Result<()> {
         let (mut records, mut record) = (Records::new(&self.shares), vec![0; 1 + OF_STREAM + caches]);
         while records.next(&mut record)? {
@@ -231,8 +233,8 @@ impl Readings {
         Ok(())
     }
 
-    /// Visits footprints in order of exit: pages, shared pages, and two numbers for each of so many caches. An asid
-    /// that was used again comes again.
+    /// Visits footprints in order of exit: pages, shared pages, and two numbers for each of so many caches.
+    /// The number of an address space that was used again comes again.
     pub(crate) fn each_footprint(&self, caches: usize, mut visit: impl FnMut(Asid, &[u64])) -> Result<()> {
         let (mut records, mut record) = (Records::new(&self.footprints), vec![0; 3 + 2 * caches]);
         while records.next(&mut record)? {
@@ -254,7 +256,7 @@ mod tests {
 
     const CACHES: usize = 2;
 
-    /// Everything by hand: a list of intervals, and a map of processes.
+    /// `Plain` counts without table and log: in a list of intervals, and in a map of processes.
     #[derive(Default)]
     struct Plain {
         now: [u64; OF_STREAM + CACHES],
@@ -289,7 +291,7 @@ mod tests {
 
     fn step() -> impl Strategy<Value = ([u64; OF_STREAM + CACHES], u8, u32)> {
         let count = || prop_oneof![4 => 0..3u64, 2 => 0..500u64, 1 => 0..1u64 << 40];
-        // Few processes, and some that share a place.
+        // Some of the processes share a place.
         let process = prop_oneof![0..4u32, (0..4u32).prop_map(|n| n * SLOTS as u32), 0..9000u32];
         ([count(), count(), count(), count()], 0..20u8, process)
     }

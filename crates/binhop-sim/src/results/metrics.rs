@@ -19,7 +19,7 @@ pub struct MetricInfo {
 
 const PER_INSTRUCTION: &str = "misses/instruction";
 
-/// A metric that is no counter of a cache or of memory.
+/// `RunMetric` is a metric that is no counter of a cache or of memory.
 #[derive(Clone, Copy)]
 struct RunMetric {
     name: &'static str,
@@ -71,7 +71,8 @@ pub fn metrics() -> Vec<MetricInfo> {
         .collect()
 }
 
-/// The kinds of access that can reach, and leave, each cache of a tree, and reach memory (last).
+/// `Reach` holds the kinds of access that can reach and leave each cache of a tree, and that can reach memory
+/// (last).
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
     arriving: Vec<Vec<bool>>,
@@ -97,7 +98,7 @@ impl Reach {
     }
 
     /// Derives the kinds of access at every level from the kinds that are made from outside. `stores` says
-    /// what a store is at a cache.
+    /// what an access of kind `store` means at a cache.
     fn from(tree: &TreeConfig, mut arriving: Vec<Vec<bool>>, stores: impl Fn(usize) -> Stores) -> Self {
         let memory = tree.caches.len();
         arriving[memory][Kind::System as usize] =
@@ -128,7 +129,7 @@ impl Reach {
     }
 }
 
-/// The meaning of an access of kind `store` at one cache.
+/// `Stores` is the meaning of an access of kind `store` at one cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stores {
     /// The access stores data: the storing agent accesses this level.
@@ -333,7 +334,7 @@ mod tests {
         assert!(missing.is_empty(), "listed, and reported by no machine: {missing:?}; see each()");
     }
 
-    /// A translation that maps every page once, to the frame of the page's number.
+    /// `Identity` is a translation that maps every page once, to the frame of the page's number.
     struct Identity;
 
     impl Translation for Identity {

@@ -21,12 +21,13 @@ pub struct Outcome {
     /// there was a warm-up), seed, metric, unit, value (null: undefined).
     pub results: RecordBatch,
     /// The series, one row for each seed, interval, cache and metric; empty without an interval.
-    /// `instructions` are those of the interval. Intervals are counted from the start of the run, warm-up
-    /// included.
+    /// The column `instructions` holds the instructions of the interval. Intervals are counted from the start
+    /// of the run, warm-up included.
     pub series: LongTable,
     /// The processes, one row for each seed, process and metric of the measured part. The counts of pages
-    /// (`os.pages`, conflicts) are of the pages in memory when the address space exits, or at the end. For a
-    /// number that is used again, they are of its last life that had pages. An exec takes no sample.
+    /// (`os.pages`, conflicts) describe the pages in memory when the address space exits, or at the end. If
+    /// the number of an address space is used again, they describe its last life that had pages. No pages are
+    /// counted at an exec.
     pub processes: LongTable,
     /// Every placement in order, if the options log placements: seed, fault, asid, page_no, page, segment,
     /// frame, and the evicted page, if a page was evicted.
@@ -69,7 +70,7 @@ impl MachineReport {
     /// Adds the report of the following seeds.
     ///
     /// # Errors
-    /// The trace was another trace.
+    /// The trace differs from the trace of the earlier rounds.
     pub(crate) fn extend(&mut self, more: Self, trace: &str) -> Result<()> {
         let [mine, other] = [&self.facts, &more.facts].map(|facts| &facts.stream);
         if mine != other {
@@ -177,7 +178,7 @@ fn notes(machine: &Machine, options: &RunOptions, facts: &Facts) -> Vec<String> 
     }
     notes.extend_from_slice(&facts.trace);
     if options.seeds.len() > 1 {
-        // The note is the one that the machine would have if it ran alone with all seeds at once.
+        // The machine gets the note that it would get if it ran alone with all seeds at once.
         let sharing = match options.shares_stages() {
             true => FrontSharing::of(machine.tree(), options.seeds.len(), options.subscription()),
             false => FrontSharing::Off,

@@ -1,12 +1,14 @@
 //! Names for the memory that a page lies in: `heap`, `stack`, `libc.so.6`, `.data of app`.
 //!
 //! Rules
-//! - A file's name is its name without directories. If the trace maps another file of that name, it is the path.
+//! - A file is named without its directories. If the trace maps another file of that name, the path is the
+//!   name.
 //! - A page of a file's mapping has the file's name (`.text of app` if the trace knows that it is text). A private
 //!   copy of such a page, made by a write, is `.data of app`. Anonymous memory directly behind a file's private
 //!   writable mapping is `.bss of app`.
 //! - A segment without a file has the trace's name for it: `heap`, `stack`, `data`, `shared memory`. If the trace has
-//!   none, the flags of the segment's first map decide: `stack` if it grows, `text` if it is executed, else `data`.
+//!   no name, the flags of the segment's first map decide: `stack` if it grows, `text` if it is executed,
+//!   else `data`.
 //! - Other anonymous memory is `stack` if it grows, else `anonymous memory`.
 //! - A page outside every map is `outside every map`. If a trace has no maps at all, it is
 //!   `memory (no maps)`: the trace does not say what the page is.

@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use binhop_base::{Problem, Result};
 
-/// The bytes of a log that stay in memory.
+/// The maximum number of bytes of a log that stay in memory.
 pub(crate) const CHUNK: usize = 8 << 10;
-/// The bytes of the largest number.
+/// The number of bytes that the largest number takes.
 const MOST_BYTES: usize = 10;
 
 /// `Spill` is a temporary file that the logs of a run share. It is created when the first log needs it.
@@ -108,7 +108,8 @@ impl Log {
         self.records
     }
 
-    /// Appends a record. It allocates only until a chunk has its full size, and for one place per 8 KiB.
+    /// Appends a record. The log allocates memory only until its chunk has its full size, and then one place
+    /// for each 8 KiB.
     pub(crate) fn push(&mut self, record: &[u64]) -> Result<()> {
         for &number in record {
             let mut rest = number;
@@ -135,7 +136,7 @@ impl Log {
         self.records = 0;
     }
 
-    /// Ends the log and frees its room for more records.
+    /// Ends the log, and frees the memory that it keeps for further records.
     pub(crate) fn seal(mut self) -> Arc<Self> {
         self.open.shrink_to_fit();
         self.extents.shrink_to_fit();

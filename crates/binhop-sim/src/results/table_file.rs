@@ -16,17 +16,17 @@ use parquet::file::properties::WriterProperties;
 
 use crate::progress::InterruptCheck;
 
-/// The rows of a Parquet row group.
+/// The number of rows in a Parquet row group.
 const GROUP: usize = 1 << 20;
-/// The rows that are written at a time. The end of a page depends on this number.
+/// The number of rows that are written at a time. This number decides where a Parquet page ends.
 const PIECE: usize = 1 << 14;
 /// The level of compression: the level that Python uses (`binhop/output.py`).
 const LEVEL: i32 = 3;
 
 /// Writes a table to a Parquet file, some thousands of rows at a time. The bytes depend on the rows alone:
-/// neither on how the rows come in batches, nor on which of Arrow's types their text has. `check_interrupt`
-/// is called before each batch is asked for and before each piece is written. An unfinished file stays,
-/// because its directory is a partial one.
+/// neither on how the rows are divided into batches, nor on which of Arrow's types their text has.
+/// `check_interrupt` is called before each batch is asked for and before each piece is written. An unfinished
+/// file stays, because its directory is a partial one.
 ///
 /// # Errors
 /// The file cannot be written, a batch is an error, or `check_interrupt` returns an error.

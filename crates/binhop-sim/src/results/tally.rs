@@ -1,4 +1,4 @@
-//! `Tally` holds every counter of a lane, of one phase or up to its end.
+//! `Tally` holds every counter of a lane, for one phase or up to the end of the phase.
 
 use binhop_base::{Agent, Agents, Kind};
 use binhop_hw::{AgentCounters, AgentMemoryCounters, CacheCounters, Front, MemoryCounters};

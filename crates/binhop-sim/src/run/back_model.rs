@@ -76,7 +76,7 @@ enum BackKind {
     Stacked { stack: usize, ways: u32 },
 }
 
-/// `Division` is a cache as frames divide it: bins of some ways each.
+/// `Division` states how frames divide a cache: into bins of some ways each.
 #[derive(Clone, Copy, Debug)]
 struct Division {
     bins: u64,
@@ -90,8 +90,8 @@ impl Division {
         divided.then(|| Self { bins: way / page, ways: u64::from(cache.ways) })
     }
 
-    /// Returns the pages in conflict among the pages in these frames (KH90 §2): in each bin those beyond its
-    /// ways.
+    /// Returns the pages in conflict among the pages in these frames (KH90 §2): in each bin the pages
+    /// beyond its ways.
     fn conflicts(self, frames: &[FrameNo], counts: &mut Vec<u64>) -> Conflicts {
         counts.clear();
         counts.resize(self.bins as usize, 0);
@@ -155,7 +155,7 @@ impl BackModel {
         }
     }
 
-    /// The frame of a page changes hands: the page's lines leave this back.
+    /// Removes the lines of a page whose frame changes hands from this back.
     pub(crate) fn flush_page(
         &mut self,
         page: PageId,
@@ -168,8 +168,8 @@ impl BackModel {
         }
     }
 
-    /// The frame of a page changes hands: the page's lines leave this back and the front whose every request
-    /// this back answers at once.
+    /// Removes the lines of a page whose frame changes hands from this back, and from the front whose every
+    /// request this back answers at once.
     pub(crate) fn flush_page_everywhere(
         &mut self,
         front: &mut Front,
@@ -211,8 +211,8 @@ impl BackModel {
         }
     }
 
-    /// Simulates rows whose every request must be answered before the next access: behind a write buffer or
-    /// an inclusive cache, or under cachegrind's rules. Moves the lane's clock on.
+    /// Simulates rows whose every request must be answered before the next access, because the machine has a
+    /// write buffer or an inclusive cache, or counts by cachegrind's rules. Moves the lane's clock on.
     pub(crate) fn answer(
         &mut self,
         front: &mut Front,

@@ -23,7 +23,7 @@ use crate::results::outcome::MachineReport;
 use crate::sharing::SharingPlan;
 
 /// Simulates a trace on machines, with all seeds of the options at once. After every batch, `grown` says
-/// whether the trace has held too much for the memory; then the run ends without a report.
+/// whether the trace has outgrown the memory. If it has, the run ends without a report.
 pub(crate) fn run(
     machines: &[Machine],
     source: Box<dyn Source>,

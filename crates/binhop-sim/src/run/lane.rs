@@ -23,7 +23,7 @@ use crate::results::spill::Spill;
 use crate::sharing::LaneCells;
 use crate::unit::{InLane, Injector};
 
-/// One placement of one seed, and all that depends on it.
+/// `Lane` is one placement of one seed, with everything that depends on the placement.
 pub(crate) struct Lane {
     pub(crate) seed: u64,
     frames: Frames,
@@ -34,7 +34,7 @@ pub(crate) struct Lane {
     pub(crate) backs: Vec<BackModel>,
     /// Stacks, each of which simulates several backs that differ in ways only.
     stacks: Vec<LruStack>,
-    /// Behind a front of the lane's own, the filter that removes requests that change nothing in any back.
+    /// The filter behind a front of the lane's own. It removes requests that change nothing in any back.
     known_hits: Option<KnownHitFilter>,
     /// True if each request must be answered before the next access. Then the lane has one cell.
     immediate: bool,
@@ -65,7 +65,7 @@ struct Here<'a> {
     recency: &'a mut BlockRecency,
 }
 
-/// `LaneSetup` is what a lane is made from.
+/// `LaneSetup` holds what a lane is made from.
 pub(crate) struct LaneSetup<'a> {
     /// All machines of the run.
     pub(crate) machines: &'a [Machine],

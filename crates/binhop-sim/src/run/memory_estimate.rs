@@ -2,11 +2,11 @@
 //! has held since.
 //!
 //! Rules
-//! - *A seed* takes on each of its lanes: the frames; the caches of its front (a copy of a shared front from
-//!   where the sharing may end) and of each back, or of a stack in place of several backs; buffers between
-//!   levels; its tallies and its meter. Each page takes its place in two tables, and a bit for each of its
-//!   lines in each cache. Each process takes a share until the meter's table is full; a record that goes to
-//!   the disk leaves a place in a list.
+//! - *A seed* takes memory for each of its lanes: the frames; the caches of its front (a copy of a shared
+//!   front from where the sharing may end) and of each back, or of a stack in place of several backs; buffers
+//!   between levels; its tallies and its meter. Each page takes its place in two tables, and a bit for each
+//!   of its lines in each cache. Each process takes a share until the meter's table is full; a record that
+//!   goes to the disk leaves a place in a list.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
 //!   preparation, and what each worker must know of pages.
 //! - *Tables* are the tables of results of all seeds, and the logs of their meters. Tables of intervals and
@@ -30,14 +30,15 @@ use crate::results::tally::Tally;
 use crate::sharing::FrontSharing;
 use crate::sharing::{LaneCells, SharingPlan};
 
-/// The blocks on their way to each worker, the current block included.
+/// The number of blocks on their way to each worker, the current block included.
 const BLOCKS: u64 = super::threads::QUEUE as u64 + 2;
-/// The source's batches, decoded and read ahead, and the tables of preparation that do not grow.
+/// The bytes of the source's batches, decoded and read ahead, and of the tables of preparation that do not
+/// grow.
 const SOURCE: u64 = 24 << 20;
 /// The bytes of one page or mapping in address spaces, the residency horizon and translation.
 const PREPARED: u64 = 256;
-/// The bytes of one page in the tables of a worker, with its time of last reference and an earlier time to
-/// return to.
+/// The bytes of one page in the tables of a worker, with its time of last reference and the earlier time to
+/// which the next lane returns.
 const KNOWN: u64 = 96;
 /// The bytes of the buffers between the levels of one back.
 const BUFFERS: u64 = 256 << 10;
@@ -54,7 +55,8 @@ pub(crate) fn guess(options: &RunOptions) -> Growth {
     Growth { pages: (1 << 14).min(end.unwrap_or(u64::MAX)), processes: 1, intervals }
 }
 
-/// A sum of bytes, by what each part depends on. A sum or product that would overflow stays at the maximum.
+/// `Sum` is a sum of bytes, divided by what each part depends on. A sum or product that would overflow stays
+/// at the maximum.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     fixed: u64,
@@ -86,8 +88,8 @@ impl Sum {
     }
 }
 
-/// The memory that a lane takes in addition once so many pages are placed: the order of its frames must be
-/// known, and the front is no longer shared.
+/// `WhenFull` is the memory that a lane takes in addition once `safe` pages are placed. From then on the
+/// order of its frames must be known, and the front is no longer shared.
 #[derive(Clone, Copy, Debug)]
 struct WhenFull {
     safe: u64,
@@ -96,7 +98,7 @@ struct WhenFull {
     most: u64,
 }
 
-/// The memory that one setting of a machine costs a lane.
+/// `LargestSetting` is the memory that one setting of a machine costs a lane.
 #[derive(Clone, Debug)]
 struct LargestSetting {
     key: String,
@@ -266,8 +268,8 @@ impl MemoryEstimate {
         (left / self.of_a_seed(growth).max(1)).min(all as u64) as usize
     }
 
-    /// Returns how many seeds of `all` a run starts with: as many as fit with what is guessed of the trace;
-    /// one, if one fits without the guess.
+    /// Returns how many seeds of `all` a run starts with: as many as fit if the trace is as guessed. If none
+    /// fits then, the run starts with one seed if one fits what the trace is known to hold.
     pub(crate) fn start(
         &self,
         memory: &MemoryLimit,
@@ -279,8 +281,8 @@ impl MemoryEstimate {
         fit.max(self.fit(memory, all, seen).min(1))
     }
 
-    /// Returns the setting that takes the most memory with the largest value at which a seed would fit, as a
-    /// machine file writes it.
+    /// Returns the setting that takes the most memory, as a machine file writes it. Its value is halved until
+    /// a seed would fit.
     fn would_fit(&self, memory: &MemoryLimit, all: usize, growth: Growth) -> Option<String> {
         let LargestSetting { key, size, bytes } = self.largest.as_ref()?;
         let rest = self.bytes(1, all, growth).saturating_sub(*bytes);

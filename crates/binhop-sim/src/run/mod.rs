@@ -1,5 +1,5 @@
 //! A run: the trace goes through preparation, shared fronts, lanes and backs, on several threads and in as many rounds as
-//! memory asks for.
+//! the memory requires.
 
 mod back_model;
 mod engine;

@@ -116,7 +116,7 @@ impl Producer {
         Ok(())
     }
 
-    /// Returns what the trace has held so far: the most that any preparation has seen.
+    /// Returns what the trace has held so far: the maximum over all preparations.
     fn growth(&self) -> Growth {
         let of = |stream: &PreparationFronts| stream.prepare.growth();
         self.preparations.iter().map(of).fold(Growth::default(), Growth::max)

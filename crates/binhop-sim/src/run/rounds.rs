@@ -121,7 +121,7 @@ pub fn simulate_in_rounds(
 /// Checks that one seed of each machine by itself fits into the memory that the options allow.
 ///
 /// # Errors
-/// It does not fit.
+/// A seed does not fit.
 pub(crate) fn check_one_fits(machines: &[Machine], options: &RunOptions) -> Result<()> {
     let Some(memory) = &options.memory else { return Ok(()) };
     for machine in machines.chunks(1) {
@@ -172,7 +172,7 @@ pub fn estimated_memory(
     MemoryEstimate::of(machines, machines, options).bytes(at_once, options.seeds.len(), growth)
 }
 
-/// A round: some machines under some seeds, by their places.
+/// `Round` is a round: some machines under some seeds, by their places.
 #[derive(Clone, Debug)]
 struct Round {
     machines: Range<usize>,
@@ -184,7 +184,7 @@ struct Rounds<'a> {
     machines: &'a [Machine],
     options: &'a RunOptions,
     left: VecDeque<Round>,
-    /// The most that the trace has held so far in any round.
+    /// The maximum of what the trace has held so far in any round.
     seen: Growth,
     /// The estimate of the current round.
     estimate: MemoryEstimate,

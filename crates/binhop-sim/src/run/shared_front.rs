@@ -126,7 +126,7 @@ impl SharedFront {
     }
 }
 
-/// The requests of a block that the front has let through so far.
+/// `Passed` holds the requests of a block that the front has let through so far.
 struct Passed {
     requests: Vec<Request>,
     common_counts: Vec<CommonCounts>,

@@ -18,7 +18,7 @@ use super::worker::{GroupedLane, Worker};
 use crate::prepare::Block;
 use crate::progress::ProgressReporter;
 
-/// The blocks that may wait for a worker.
+/// The number of blocks that may wait for a worker.
 pub(crate) const QUEUE: usize = 8;
 /// The pause before another try to put a block into a full queue. A worker still has several blocks to
 /// process meanwhile.
@@ -48,7 +48,7 @@ pub(crate) fn simulate(
             queues.push(((0..groups).map(|group| worker.serves(group)).collect(), queue));
             let done = done.clone();
             threads.push(scope.spawn(move || {
-                let _done = done; // gone when the thread is, however it ends
+                let _done = done; // dropped when the thread ends, however it ends
                 let check_interrupt =
                     || if stop.load(Ordering::Relaxed) { Err(Problem::interrupted()) } else { Ok(()) };
                 for (group, block) in blocks {

@@ -20,11 +20,11 @@ use crate::sharing::{FrontSharing, SharingPlan};
 /// `PolicyMaker` makes a placement policy for a seed, in place of the machine's own policy.
 pub type PolicyMaker<'a> = &'a (dyn Fn(u64) -> Box<dyn PoolPolicy> + Sync);
 
-/// The entries after which a worker checks for an interrupt: some milliseconds of work, however many lanes
-/// there are.
+/// The number of entries after which a worker checks for an interrupt: some milliseconds of work, however
+/// many lanes there are.
 const ENTRIES_BETWEEN_CHECKS: usize = 1 << 16;
 
-/// A lane, and the number of its front group.
+/// `GroupedLane` is a lane with the number of its front group.
 pub(crate) type GroupedLane = (usize, Lane);
 
 /// Makes every lane of a run.

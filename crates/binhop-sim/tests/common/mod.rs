@@ -8,7 +8,7 @@ use binhop_trace::event::{EventBuilder, map_flags};
 use binhop_trace::{EventBatch, Meta, Op, Source};
 use proptest::prelude::*;
 
-/// A trace in memory, in batches of a given size.
+/// `Fixed` is a trace in memory, in batches of a given size.
 pub struct Fixed {
     meta: Meta,
     events: EventBatch,
@@ -39,7 +39,7 @@ impl Source for Fixed {
     }
 }
 
-/// Draws one event, so small that spaces, pages and lines collide all the time.
+/// `Event` is one drawn event. Its numbers are so small that spaces, pages and lines collide all the time.
 #[derive(Clone, Debug)]
 pub enum Event {
     Fetch {
@@ -162,7 +162,7 @@ pub fn batch(events: &[Event]) -> EventBatch {
     rows.finish()
 }
 
-/// Returns machines so small that a short trace fills and overflows every part of them.
+/// `SMALL` lists machines so small that a short trace fills and overflows every part of them.
 pub const SMALL: &[(&str, &str)] = &[
     (
         "physical level 1, memory ample",

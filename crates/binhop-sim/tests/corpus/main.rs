@@ -1,4 +1,5 @@
-//! Machine descriptions that the parser once fell over, and the small sound ones that fuzzing starts from.
+//! Machine descriptions on which the parser once failed, and the small valid descriptions from which fuzzing
+//! starts.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod reader;

@@ -1,13 +1,14 @@
-//! The machine parser as a function of bytes: it makes a machine that its resolved description makes again, or refuses
-//! with a reason. The fuzz target `machine` calls this, and so does the test that walks the corpus.
+//! `read` gives bytes to the machine parser. The parser makes a machine whose resolved description makes the
+//! same machine, or it refuses the bytes with a reason. The fuzz target `machine` calls `read`, and so does
+//! the test that walks the corpus.
 
 use binhop_sim::Machine;
 
-/// Reads a machine description; lines after the first that is `--set` are settings.
+/// Reads a machine description. The lines after the first line `--set` are settings.
 pub fn read(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (toml, settings) = text.split_once("\n--set\n").unwrap_or((text, ""));
-    // A file that a description names is another reader's business.
+    // A file that a description names has a reader and tests of its own.
     if toml.contains("file") || settings.contains("file") {
         return;
     }

@@ -18,7 +18,7 @@ pub struct Raw {
     size: usize,
     wider: u32,
     ways: usize,
-    /// Whether the cache is indexed virtually, hashed, write-through, not allocating, writing back before the
+    /// True if the cache is indexed virtually, hashed, write-through, not allocating, writing back before the
     /// fill, and inclusive.
     flags: [bool; 6],
     tag: usize,
@@ -164,7 +164,8 @@ pub fn subscription() -> impl Strategy<Value = Subscription> {
         let mut subscription = Subscription::new(OWNED, Agent::ALL);
         for (&kind, touched) in OccasionKind::ALL.iter().zip(chosen) {
             match (kind, touched) {
-                // Without this weight a front is seldom collapsed or shared.
+                // At system calls the unit always asks for lines of level 1, so that it may read the caches
+                // there.
                 (OccasionKind::Syscall, touched) => {
                     let touched = touched.filter(|touched| !touched.is_nothing());
                     subscription = subscription.at(kind, touched.unwrap_or(TouchedLines::EVERYTHING));

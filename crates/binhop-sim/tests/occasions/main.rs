@@ -1,9 +1,9 @@
 //! Tests of injected accesses, and of what preparation forgets because of them.
 //!
-//! A synthetic unit draws accesses, invalidations and waits at every kind of occasion, different ones in each
-//! lane. Random machines run random streams with it. Shared, collapsed or neither, a run must tell the unit the
-//! same as the oracle, and count the same. The oracle takes one reference after another and has neither filters
-//! nor blocks.
+//! A synthetic unit draws accesses, invalidations and waits at every kind of occasion. Its draws differ from
+//! lane to lane. Random machines run random streams with this unit. Whether a run shares fronts and skips rows
+//! or not, it must tell the unit the same as the oracle, and count the same. The oracle takes one reference
+//! after another and has neither filters nor blocks.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod compare;

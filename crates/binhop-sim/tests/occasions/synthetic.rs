@@ -1,5 +1,5 @@
-//! `Synthetic` is a unit that draws its actions, different ones in each lane. It acts on the fast model and on
-//! the oracle.
+//! `Synthetic` is a unit that draws its actions, which differ from lane to lane. It acts on the fast model
+//! and on the oracle.
 
 use std::sync::{Arc, Mutex};
 
