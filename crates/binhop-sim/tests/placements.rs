@@ -57,9 +57,15 @@ fn bins_are_those_given_or_of_the_cache_tuned_for_or_the_most_there_are() {
     assert_eq!(bins(&["placement.bins=64"]), 64);
     let both = ["placement.policy=hierarchical", "placement.bins=16", "placement.tuned-for=l3"];
     assert_eq!(bins(&both), 16);
-    assert_eq!(placed(&both).notes(), ["--set placement.tuned-for=l3: placement.bins is given, and holds"]);
+    assert_eq!(
+        placed(&both).notes(),
+        ["--set placement.tuned-for=l3: placement.bins is given, and is used instead"]
+    );
     let both = ["placement.policy=colored-lists", "placement.colors=5", "placement.tuned-for=l3"];
-    assert_eq!(placed(&both).notes(), ["--set placement.tuned-for=l3: placement.colors is given, and holds"]);
+    assert_eq!(
+        placed(&both).notes(),
+        ["--set placement.tuned-for=l3: placement.colors is given, and is used instead"]
+    );
     // A virtually indexed cache has no bins.
     let virtual_l2 =
         ["cache.l1.index=virtual", "cache.l1.tag=asid", "cache.l2.index=virtual", "cache.l2.tag=asid"];

@@ -11,26 +11,26 @@ keys! {
     /// The keys of one `[cache.NAME]`.
     CacheKeys of "cache" {
         serves: Option<At<Serves>> = "serves", absent "requests of other caches only",
-            "which references of the processor it answers";
+            "the references of the processor that the cache serves";
         size: At<Bytes> = "size", form "a size, line × ways × a power of two",
-            "bytes of data it holds; size / (line × ways) is the number of sets. With ways = \"full\" any multiple of the line";
+            "bytes of data; size / (line × ways) is the number of sets. With ways = \"full\" any multiple of the line";
         line: At<Bytes> = "line", form "a size, a power of two, 8B to memory.page",
             "bytes of a line; a page holds at most 2^24 of them";
-        ways: Associativity = "ways", absent "1", "lines in a set; need not be a power of two, but for replacement = \"plru\"";
+        ways: Associativity = "ways", absent "1", "lines in a set; only replacement = \"plru\" needs a power of two";
         index: IndexBy = "index", form "\"physical\" or \"virtual\"", absent "physical",
-            "which address chooses the set";
+            "the address that selects the set";
         hash: bool = "hash", absent "false", "whether the upper address bits are folded into the index";
         tag: TagBy = "tag", absent "physical",
             "what identifies a line: its physical address, its virtual address with the address space, or its global virtual address";
-        write: WritePolicy = "write", absent "back", "whether a store waits in the cache until its line leaves";
-        allocate: bool = "allocate", absent "true", "whether a write that misses brings the line in";
+        write: WritePolicy = "write", absent "back", "whether written data stays in the cache until its line is evicted, or goes to the next level at once";
+        allocate: bool = "allocate", absent "true", "whether a write that misses allocates the line";
         replacement: Replacement = "replacement", form "a replacement's name", absent "lru",
-            "which line of a set leaves";
+            "the policy that chooses the victim of a set";
         writeback_order: WritebackOrder = "writeback-order", absent "after-fill",
-            "whether a dirty victim is written before the new line is read";
+            "whether a dirty victim is written back before or after the new line is read";
         inclusive: bool = "inclusive", absent "false",
-            "whether a line that leaves is taken out of the caches above, too";
-        next: At<String> = "next", form "a cache's name or \"memory\"", "who is asked on a miss";
+            "whether the eviction of a line also invalidates it in the caches above";
+        next: At<String> = "next", form "a cache's name or \"memory\"", "the level that serves the misses";
     }
 }
 

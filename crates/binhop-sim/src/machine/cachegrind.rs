@@ -11,8 +11,8 @@ fn rule_for(key: &str) -> Option<&'static str> {
         "write" | "allocate" | "writeback-order" => {
             Some("a store is looked up and brings its line in, as a load does, and leaves no dirty line")
         }
-        "replacement" => Some("the line used least recently leaves"),
-        "inclusive" => Some("no cache takes lines out of another"),
+        "replacement" => Some("a cache evicts the least recently used line"),
+        "inclusive" => Some("no cache invalidates lines of another cache"),
         "index" | "hash" | "tag" => {
             Some("there is one kind of address, and a plain index: physical = virtual")
         }

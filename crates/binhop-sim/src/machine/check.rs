@@ -17,12 +17,12 @@ use super::write_buffer::{WriteBufferKeys, add_buffers};
 keys! {
     /// The keys of the top level: a whole description.
     MachineKeys of "" {
-        name: Option<At<String>> = "name", absent "the file's name", "what results call this machine";
+        name: Option<At<String>> = "name", absent "the file's name", "the machine's name in results";
         rules: Rules = "rules", absent "lines",
-            "by what rules references become accesses; cachegrind: see below";
+            "the rules by which references become accesses; for cachegrind see below";
         memory: At<MemoryKeys> = "memory", "physical memory and its pages";
         placement: Given<PlacementKeys> = "placement", absent "{ policy = \"random\" }",
-            "which frame a page gets";
+            "the rule that gives a page its frame";
         cache: At<Named<CacheKeys>> = "cache", "the caches: one [cache.NAME] for each";
         write_buffer: Option<At<Deferred<Named<WriteBufferKeys>>>> = "write-buffer", absent "none",
             "write buffers: one [write-buffer.CACHE] behind a write-through cache";

@@ -6,13 +6,13 @@ use binhop_hw::CostRule;
 use super::cache::{Cache, names, no_such_cache, position};
 use super::document::{Located, Value};
 use super::forms::Rest;
-use super::keys::{At, Form, Key, Resolved, keys, of_name};
+use super::keys::{At, Form, Key, Resolved, keys};
 
 keys! {
     /// The keys of `[cost]`.
     CostKeys of "cost" {
         mode: CostRule = "mode", absent "total",
-            "whether a level's cycles stand for the whole access or are added to those of the levels passed";
+            "whether a level's cycles are those of the whole access, or are added to the cycles of the levels before it";
         levels: Rest<Cycles> = "LEVEL", "cycles of a demand access that this level serves: a cache's name or memory";
     }
 }
@@ -75,10 +75,9 @@ pub(super) fn add_costs(cost: &mut At<CostKeys>, caches: &mut [Cache]) -> Result
             &remedy(&config.name),
         ));
     }
-    let memory = memory.ok_or_else(|| Problem {
-        place: format!("{place}: memory"),
-        remedy: remedy("memory"),
-        ..*of_name(CostKeys::KEYS, "LEVEL").missing(place)
+    let memory = memory.ok_or_else(|| {
+        let rule = "memory must be given: the cycles of a demand access that memory serves";
+        Problem::request("missing", &format!("{place}: memory"), rule, &remedy("memory"))
     })?;
     levels.0.sort_by_key(|(name, _)| position(caches, name).unwrap_or(caches.len()));
     Ok((*mode, memory))

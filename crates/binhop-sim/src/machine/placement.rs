@@ -20,21 +20,21 @@ keys! {
         policy: Option<At<String>> = "policy", form "a policy's name", absent "random",
             "the rule that chooses the frame (binhop policies)";
         pool: Option<At<Bytes>> = "pool", form "a size, whole frames", absent "4MiB, or all of memory if that is less",
-            "how much memory a placement may choose from: the least recently used frames";
+            "the memory from which a placement chooses: the least recently used frames";
         bins: Option<At<UpTo<{ u32::MAX }>>> = "bins", form "a whole number, a power of two",
-            absent "those of tuned-for; without it, the most that a physically indexed cache of this machine has",
-            "how many bins a policy spreads pages over: the low bits of the frame number";
+            absent "the bins of tuned-for; without it, the most bins of any physically indexed cache of this machine",
+            "the number of bins over which a policy spreads pages; the low bits of a frame's number are its bin";
         tuned_for: Option<At<String>> = "tuned-for", form "a cache's name", absent "none",
-            "the cache whose bins (size / (ways × page)) bins and colors are, where they are not given";
+            "the cache whose number of bins, size / (ways × page), is the default of bins and colors";
         colors: Option<At<UpTo<{ u32::MAX }>>> = "colors",
-            absent "as many as bins would be, but no more than memory has frames",
-            "how many lists of frames there are (colored-lists)";
+            absent "the default of bins, but no more than memory has frames",
+            "the number of lists of frames (colored-lists)";
         pid_hash: bool = "pid-hash", absent "false",
-            "whether a hash of the address space's number enters into a page's color (colored-lists)";
+            "whether a page's color depends on a hash of the address space's number (colored-lists)";
         sharing: StateScope = "sharing", absent "segment",
-            "by what a policy keeps its state where address spaces share pages";
+            "whether a policy keeps its state per segment or per address space, where address spaces share pages";
         fragmentation: Option<At<UpTo<100>>> = "fragmentation", absent "0: as after boot",
-            "percent of memory scattered with older pages at the start (buddy)";
+            "percent of memory that older pages occupy at the start, scattered (buddy)";
         file: Option<At<String>> = "file", form "a path", absent "must be given if placement.policy is recorded",
             "the placements that a recorded placement repeats: Parquet, or a map of addresses as text (placement.md)";
     }
@@ -113,7 +113,7 @@ pub(super) fn check_placement(
     if let Some(At { place: at, .. }) = &keys.tuned_for {
         let given = [("bins", keys.bins.is_some()), ("colors", keys.colors.is_some())];
         for (key, _) in given.iter().filter(|(key, given)| *given && found.uses(key)) {
-            notes.push(format!("{at}: placement.{key} is given, and holds"));
+            notes.push(format!("{at}: placement.{key} is given, and is used instead"));
         }
     }
     let is_identity = found.name == "identity";

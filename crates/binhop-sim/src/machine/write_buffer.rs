@@ -10,8 +10,8 @@ use super::keys::{At, keys};
 keys! {
     /// The keys of one `[write-buffer.CACHE]`.
     WriteBufferKeys of "write-buffer" {
-        entries: At<UpTo<{ 1 << 20 }>> = "entries", form "a whole number", "writes it holds";
-        drain: At<UpTo<{ 1 << 30 }>> = "drain", form "cycles", "cycles that one entry takes to leave";
+        entries: At<UpTo<{ 1 << 20 }>> = "entries", form "a whole number", "the writes that the buffer holds";
+        drain: At<UpTo<{ 1 << 30 }>> = "drain", form "cycles", "the cycles in which one entry drains";
     }
 }
 
