@@ -99,7 +99,12 @@ mod tests {
             };
             header_numbers.push((name, value));
         }
-        assert_eq!(header_numbers, ALL);
+        for (at, number) in header_numbers.iter().enumerate() {
+            let (name, value) = number;
+            let place = "at this place of `wire!` in crates/binhop-record/src/wire.rs";
+            assert_eq!(ALL.get(at), Some(number), "recorder/wire.h: write `{name} = {value};` {place}");
+        }
+        assert_eq!(ALL.len(), header_numbers.len(), "recorder/wire.h lacks the last numbers of `wire!`");
     }
 
     #[test]
