@@ -1,5 +1,5 @@
-//! Typed numbers: addresses, pages, frames and bins look alike but have different meanings, so each has a type of
-//! its own.
+//! The types of this file keep numbers apart that look alike but have different meanings: addresses, pages,
+//! frames, bins.
 //!
 //! The example turns the address of a reference into a page number and an offset:
 //!

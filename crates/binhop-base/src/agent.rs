@@ -1,4 +1,4 @@
-//! Agents: the parts of a system that make accesses.
+//! An agent is a part of a system that makes accesses.
 //!
 //! An agent answers two independent questions. [`Agent::counts_in_mpi`] tells whether its misses count in
 //! MPI. [`Agent::is_waited_for`] tells whether the processor waits for it. A page walk is waited for, and

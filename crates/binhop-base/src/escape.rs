@@ -1,4 +1,5 @@
-//! Escapes text from traces, file names and descriptions, so that a terminal can show it safely.
+//! `escape` escapes text from traces, file names and descriptions, so that a terminal can show the text
+//! safely.
 //!
 //! A terminal obeys control characters, and a bidirectional override makes a name look like another name.
 //! Such a character is shown as its escape. A backslash is not escaped, so escaping a text twice gives the

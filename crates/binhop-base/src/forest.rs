@@ -1,4 +1,5 @@
-//! Ordered maps that share their common entries: a copy costs O(1), and a change copies one path of the tree.
+//! `Forest` holds ordered maps that share their common entries. A copy of a map costs O(1), and a change
+//! copies one path of its tree.
 //!
 //! All maps lie in one [`Forest`], and a map is the number of its root. Nodes and entries count their
 //! holders. Releasing a map frees the entries that no other map holds, and [`Forest::take_gone`] reports

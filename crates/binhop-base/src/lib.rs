@@ -1,5 +1,5 @@
 //! `binhop-base` holds what all crates share: typed addresses, sizes, kinds of access, agents, the seeded
-//! generator, the ports between hardware and operating system, maps that share their common entries, and the
+//! generator, the port between hardware and operating system, maps that share their common entries, and the
 //! form of every error.
 //!
 //! The crate reads no clock, no file and no environment, and builds without the standard library.

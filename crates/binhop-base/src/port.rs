@@ -1,4 +1,4 @@
-//! The ports between hardware and operating system. Each side knows only the ports.
+//! `Translation` is the port between hardware and operating system. Each side knows only this port.
 
 use crate::{FrameNo, MappingId, PageId, PageNo};
 
