@@ -1,5 +1,5 @@
-//! Slow, obvious placement policies. Every count is a sum over all frames, and every list is searched from
-//! its front.
+//! This file holds slow, obvious placement policies. Every count is a sum over all frames, and every list
+//! is searched from its front.
 
 use std::collections::BTreeMap;
 

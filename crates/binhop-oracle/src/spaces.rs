@@ -1,5 +1,5 @@
-//! Slow, obvious address spaces. Every unit of every address space has its own entry in one map, and after
-//! every event all pages are searched for everywhere.
+//! `Spaces` holds slow, obvious address spaces. Every unit of every address space has its own entry in one
+//! map, and after every event all pages are searched for everywhere.
 //!
 //! A *unit* is the smaller of the trace's page and the machine's page. Events start at multiples of a unit.
 //! Pages and mappings are numbered in order of first touch, as in the fast model.
