@@ -1,5 +1,5 @@
-//! System events: the events that are no references. They say who runs and what address spaces look like.
-//! Every reader of a stream reads them here.
+//! System events are the events that are no references. They say who runs and what address spaces look
+//! like. Every reader of a stream uses this file to read system events.
 
 use binhop_base::{Asid, Problem, Result, VirtAddr};
 use binhop_os::{MapFlags, Spaces};

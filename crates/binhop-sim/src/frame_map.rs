@@ -1,5 +1,5 @@
-//! The operating system as the hardware sees it in one lane: `FrameMap` knows each page's frame, `LaneTranslation`
-//! answers the hardware's questions.
+//! This file holds the operating system as the hardware sees it in one lane. `FrameMap` knows each page's
+//! frame, and `LaneTranslation` answers the hardware's questions.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The memory that a run may take: the smallest limit of this system.
+//! `MemoryLimit` is the memory that a run may take: the smallest limit of this system.
 //!
 //! The limits are the memory that the kernel reports as available, the limits of this process's control
 //! groups (version 1 and 2, with their ancestors), and the limit of its address space (`ulimit -v`). On a

@@ -1,4 +1,4 @@
-//! Progress of a run: how far the run is, and whether it goes on.
+//! `Progress` tells how far a run is. `ProgressReporter` asks whether the run goes on.
 
 use std::cell::{Cell, RefCell};
 

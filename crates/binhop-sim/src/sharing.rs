@@ -1,4 +1,4 @@
-//! The sharing plan of a run: which machines share which stages.
+//! The sharing plan of a run states which machines share which stages.
 //!
 //! A simulation is a chain of stages: decode, prepare, place, front, back. Machines that agree up to a stage
 //! share that stage. Each stage is simulated once for every group of machines that it cannot tell apart; from

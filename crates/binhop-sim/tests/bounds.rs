@@ -1,4 +1,4 @@
-//! Bounds on the cost of one row of a trace: references have a largest size, and errors name the row.
+//! The cost of one row of a trace is bounded: references have a largest size, and errors name the row.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::Fixed;

@@ -1,4 +1,5 @@
-//! Details of a run by page: placements, repeated misses, and the pages of a process in conflict.
+//! These tests check the details of a run by page: placements, repeated misses, and the pages of a process
+//! in conflict.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,6 @@
-//! The cost of address spaces, in bytes allocated. Time and memory must grow with the rows of a trace and not
-//! faster, whatever the rows do. All counts are exact: one thread, one size against its double.
+//! These tests measure the cost of address spaces in allocated bytes. Time and memory must grow with the
+//! rows of a trace and not faster, whatever the rows do. All counts are exact: one thread, one size against
+//! its double.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;

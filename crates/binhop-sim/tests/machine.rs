@@ -1,4 +1,4 @@
-//! Tests of machine descriptions: which descriptions are accepted, how others are refused, and what every key
+//! These tests check which machine descriptions are accepted, how others are refused, and what every key
 //! changes.
 #![allow(missing_docs, clippy::unwrap_used)]
 

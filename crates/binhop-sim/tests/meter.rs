@@ -1,4 +1,4 @@
-//! Series and processes that do not fit into the memory kept for them during a run.
+//! These tests run series and processes that do not fit into the memory kept for them.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::cell::Cell;

@@ -1,5 +1,5 @@
-//! Every placement policy in a whole machine: its keys, its errors, and the proof that sharing and skipping
-//! leave its results as they are.
+//! These tests run every placement policy in a whole machine. They check its keys and its errors, and that
+//! sharing and skipping leave its results as they are.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{Event, Fixed, SMALL, batch, event, machine, reference, run};

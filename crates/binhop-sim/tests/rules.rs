@@ -1,4 +1,4 @@
-//! The counting rules of preparation, one small trace for each, with exact integers.
+//! These tests check the counting rules of preparation with exact integers, one small trace for each rule.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{Fixed, run};

@@ -1,5 +1,5 @@
-//! The whole engine is compared with the slow models put together: every address space, every frame in a
-//! plain list at every access, every line of every cache, event by event.
+//! These tests compare the whole engine with the slow models put together: every address space, every frame
+//! in a plain list at every access, every line of every cache, event by event.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Occasions: the moments of a stream at which a unit may act.
+//! Occasions are the moments of a stream at which a unit may act.
 
 use binhop_base::{Asid, Kind, MappingId};
 

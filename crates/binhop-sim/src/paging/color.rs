@@ -1,4 +1,4 @@
-//! The color of a page, and the utilization of memory: how evenly pages use the colors.
+//! `FirstTouch` decides the color of a page. `Utilization` states how evenly pages use the colors.
 
 use binhop_base::{Asid, PageNo};
 use binhop_os::placement::fibonacci;

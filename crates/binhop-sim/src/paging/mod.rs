@@ -1,4 +1,5 @@
-//! Paging with colored free lists (LF91): page faults for many memory sizes and color counts in one pass.
+//! `paging` counts page faults with colored free lists (LF91), for many memory sizes and color counts in
+//! one pass.
 //!
 //! Counting rules
 //! - Memory has F frames, in c colors of k = F / c frames each. A page's color is the number of the virtual page of its

@@ -1,4 +1,5 @@
-//! The LRU stacks of one color count: one for each color, cut into groups at the memory sizes.
+//! `Stacks` holds the LRU stacks of one color count. Each color has one stack, which is cut into groups at
+//! the memory sizes.
 //!
 //! Let k₀ < k₁ < … be the frames of a color at the memory sizes asked for. Group 0 holds the k₀ most recent
 //! pages, group 1 the next k₁ − k₀, and so on; a page beyond the largest size is in no list. A touch of a

@@ -1,4 +1,4 @@
-//! References under cachegrind's rules: each reference stays whole.
+//! Under cachegrind's rules each reference stays whole.
 //!
 //! Counting rules
 //! - A reference is one access, of one line or of two lines. A reference that is longer than the smallest

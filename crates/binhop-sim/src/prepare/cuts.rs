@@ -1,5 +1,5 @@
-//! Cuts of the stream: the end of the warm-up, the ends of intervals, and the marks at which lanes read their
-//! counters. (The length is cut before preparation.)
+//! `Cuts` cut the stream at the end of the warm-up, at the ends of intervals, and at the marks at which
+//! lanes read their counters. (The length is cut before preparation.)
 
 use super::{Control, Mark, Prepare, Stream};
 

@@ -1,5 +1,5 @@
-//! Turns and lives: which process runs, why it came to run, and in which of its lives. A mark of a process
-//! carries them beside the process's number.
+//! `Turn` says which process runs, why it came to run, and in which of its lives. A mark of a process
+//! carries a turn.
 //!
 //! # Rules
 //! - A *life* is an address space number from its birth (its fork, or else its first switch) to its exit. The

@@ -1,4 +1,4 @@
-//! Occasions in preparation: where a unit may act, and what filters no longer know from there on.
+//! `Occasions` knows where a unit may act, and what filters no longer know from there on.
 //!
 //! A filter knows for each slot that the line accessed last is the most recently used line of its set. An
 //! injected access through the same port to any line of the slot ends this knowledge: the access may evict

@@ -1,4 +1,5 @@
-//! Pages in preparation: which page a line lies in, and what lanes learn of pages.
+//! This part of preparation finds the page in which a line lies, and tells lanes what they must know of
+//! pages.
 //!
 //! Lanes learn three things. Before a page is referenced that some lane may not hold, every lane is asked to
 //! place it. Once a placement may evict, lanes learn when pages were last referenced. When a page dies, lanes

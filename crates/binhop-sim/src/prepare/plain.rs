@@ -1,4 +1,4 @@
-//! Rows of a stream without occasions, which is the common case.
+//! This part of preparation takes in the rows of a stream without occasions, which is the common case.
 //!
 //! Most rows are references that no cache needs to see. They are skipped in one loop that reads the filters
 //! alone. Their share of the stream's counts is summed from the columns afterwards. Nobody reads the counts

@@ -1,4 +1,5 @@
-//! Events that are no references, and what they change for the rows that follow.
+//! This part of preparation takes in events that are no references. Such events change what the following
+//! rows mean.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

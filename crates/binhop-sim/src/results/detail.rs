@@ -1,5 +1,5 @@
-//! Details of lanes by page, if the options ask for them: every placement in order, and the pages whose lines
-//! missed again.
+//! This file makes the tables with details of lanes by page, if the options ask for them: every placement
+//! in order, and the pages whose lines missed again.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The metrics that a run reports: their names, units and meanings, and which of them a machine has.
+//! This file names the metrics that a run reports, with their units and meanings, and decides which metrics
+//! a machine has.
 
 use binhop_base::{Agents, Kind};
 use binhop_hw::{CacheCounters, MemoryCounters, Next, Rules, TreeConfig, WritePolicy};

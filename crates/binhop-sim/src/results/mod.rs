@@ -1,4 +1,4 @@
-//! Results: what lanes count, from the counters of one phase to tidy tables.
+//! Results are what lanes count, from the counters of one phase to tidy tables.
 
 pub(crate) mod account;
 pub(crate) mod detail;

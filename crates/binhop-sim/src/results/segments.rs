@@ -1,4 +1,4 @@
-//! Names for the memory that a page lies in: `heap`, `stack`, `libc.so.6`, `.data of app`.
+//! `SegmentNames` names the memory in which a page lies: `heap`, `stack`, `libc.so.6`, `.data of app`.
 //!
 //! Rules
 //! - A file is named without its directories. If the trace maps another file of that name, the path is the

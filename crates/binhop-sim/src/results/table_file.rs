@@ -1,4 +1,5 @@
-//! Tables in Parquet files, written and read some thousands of rows at a time.
+//! `TableFile` writes a table to a Parquet file, and `StoredBatches` reads it, some thousands of rows at a
+//! time.
 
 use std::fmt::Display;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! One round of a run: decode → prepare → place → front → back, for any number of machines and placements at
-//! once.
+//! `engine` runs one round: decode → prepare → place → front → back, for any number of machines and
+//! placements at once.
 //!
 //! One thread reads, prepares and simulates what lanes share. The other threads simulate lanes. Lanes never
 //! meet, so neither the number of threads nor their pace is in any result.

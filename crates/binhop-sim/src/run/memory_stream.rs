@@ -1,4 +1,4 @@
-//! The stream of accesses that reach memory under one placement.
+//! `memory_stream` passes on the accesses that reach memory under one placement.
 
 use binhop_base::{Problem, Result};
 use binhop_hw::Rules;

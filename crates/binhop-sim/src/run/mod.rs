@@ -1,5 +1,5 @@
-//! A run: the trace goes through preparation, shared fronts, lanes and backs, on several threads and in as many rounds as
-//! the memory requires.
+//! A run takes a trace through preparation, shared fronts, lanes and backs, on several threads and in as
+//! many rounds as the memory requires.
 
 mod back_model;
 mod engine;

@@ -1,4 +1,4 @@
-//! The report of a run: what the lanes of each machine have counted, made into the tables of results.
+//! `report` makes the tables of results from what the lanes of each machine have counted.
 
 use std::sync::Arc;
 

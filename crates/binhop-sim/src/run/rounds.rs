@@ -1,4 +1,5 @@
-//! Simulation within the memory there is: all seeds at once if they fit, otherwise in rounds.
+//! `rounds` keeps a run within the memory that there is: all seeds are simulated at once if they fit,
+//! otherwise in rounds.
 //!
 //! A round simulates some of the machines under some of the seeds, over the whole trace. A seed's counts do
 //! not depend on what is simulated beside it. The tables of rounds, one below the other, are therefore those

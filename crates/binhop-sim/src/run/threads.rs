@@ -1,5 +1,5 @@
-//! Lanes on several threads: the calling thread reads, prepares and watches for signals; each other thread
-//! simulates its lanes.
+//! `threads` simulates lanes on several threads. The calling thread reads, prepares and watches for
+//! signals; each other thread simulates its lanes.
 //!
 //! The calling thread never waits long for another thread. When a queue is full, and at the end, it asks
 //! repeatedly whether to go on. If the answer is no, the other threads stop within a block, and the blocks in

@@ -1,4 +1,4 @@
-//! Units: parts of a machine that act between the references of a stream.
+//! Units are parts of a machine that act between the references of a stream.
 //!
 //! A memory system serves many accesses that stand in no trace: the refill of a TLB, a page walk, the kernel's
 //! own footprint at a switch, a device's transfer. A [`Unit`] makes such *injected* accesses, in each lane for

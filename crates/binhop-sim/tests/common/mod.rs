@@ -1,4 +1,4 @@
-//! Traces and machines for tests.
+//! This module makes traces and machines for tests.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use binhop_base::Result;

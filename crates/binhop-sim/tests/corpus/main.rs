@@ -1,5 +1,5 @@
-//! Machine descriptions on which the parser once failed, and the small valid descriptions from which fuzzing
-//! starts.
+//! The corpus holds machine descriptions on which the parser once failed, and the small valid descriptions
+//! from which fuzzing starts.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod reader;

@@ -1,4 +1,4 @@
-//! Tests of injected accesses, and of what preparation forgets because of them.
+//! These tests check injected accesses, and what preparation forgets because of them.
 //!
 //! A synthetic unit draws accesses, invalidations and waits at every kind of occasion. Its draws differ from
 //! lane to lane. Random machines run random streams with this unit. Whether a run shares fronts and skips rows
