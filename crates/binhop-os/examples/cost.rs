@@ -113,7 +113,7 @@ struct Times {
 /// `Timing` is a policy that times another policy.
 struct Timing {
     inner: Box<dyn PoolPolicy>,
-    /// Enough draws that each is used once.
+    /// The draws, so many that no draw is used twice.
     draws: std::vec::IntoIter<Draws>,
     /// The first fault of each state.
     starts: [u64; STATES],
@@ -209,7 +209,7 @@ fn filling(policy: &Policy, settings: &Settings) -> f64 {
 }
 
 /// Measures a placement under eviction. `between` random pages of the pages placed last are touched before
-/// it.
+/// each placement.
 fn evicting(policy: &Policy, settings: &Settings, between: u64) -> f64 {
     let run = |placing: bool| {
         let mut frames = policy.frames(settings, 1).expect("the settings are good");

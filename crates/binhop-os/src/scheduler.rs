@@ -168,7 +168,7 @@ impl Scheduler {
     }
 
     /// Returns the ready tasks in order of their numbers, each with the ordinal of its last turn (0: no turn
-    /// yet). It serves callers that choose by a rule of their own.
+    /// yet). The function serves callers that choose by a rule of their own.
     pub fn ready(&self) -> impl Iterator<Item = (u32, u64)> {
         let ready = |(&task, known): (&u32, &Task)| {
             matches!(known.state, State::Ready(_)).then_some((task, known.last_turn))
@@ -215,7 +215,7 @@ impl Scheduler {
     /// Ends the turn of the running task, which sleeps for `latency`.
     ///
     /// # Panics
-    /// As [`preempt`](Self::preempt).
+    /// No task is running.
     pub fn sleep(&mut self, latency: u64) {
         let wakes = self.now.saturating_add(latency);
         let task = self.leave(State::Asleep(wakes));
@@ -225,7 +225,7 @@ impl Scheduler {
     /// Ends the turn of the running task, which waits until it is [woken](Self::wake).
     ///
     /// # Panics
-    /// As [`preempt`](Self::preempt).
+    /// No task is running.
     pub fn wait(&mut self) {
         self.leave(State::Waiting);
     }
@@ -243,7 +243,7 @@ impl Scheduler {
     /// Ends the running task.
     ///
     /// # Panics
-    /// As [`preempt`](Self::preempt).
+    /// No task is running.
     pub fn exit(&mut self) {
         let task = self.leave(State::Waiting);
         self.tasks.remove(&task);

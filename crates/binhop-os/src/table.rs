@@ -7,7 +7,7 @@ use core::num::NonZeroU32;
 
 use binhop_base::PageId;
 
-/// A key of a [`Table`].
+/// `Key` is a key of a [`Table`].
 pub(crate) trait Key: Copy + Default + Eq {
     /// Returns a number for the hash. Neighbouring keys have neighbouring numbers.
     fn number(self) -> u64;
@@ -51,7 +51,7 @@ struct Entry<K> {
     value: Option<NonZeroU32>,
 }
 
-/// The table uses open addressing with linear probing, and is at most three quarters full.
+/// `Table` uses open addressing with linear probing, and is at most three quarters full.
 pub(crate) struct Table<K> {
     entries: Vec<Entry<K>>,
     len: usize,

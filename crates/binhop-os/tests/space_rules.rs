@@ -1,4 +1,4 @@
-//! The rules of address spaces, case by case.
+//! These tests check the rules of address spaces, case by case.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 use std::collections::BTreeMap;

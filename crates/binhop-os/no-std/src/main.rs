@@ -1,7 +1,8 @@
-//! Places pages with nothing but `core`, `alloc` and a heap of one fixed array, as a kernel would.
+//! This program places pages with nothing but `core`, `alloc` and a heap of one fixed array, as a kernel
+//! would.
 //!
 //! If any crate below linked the standard library, there would be two panic handlers and no program.
-//! Ends with 0 if the frames keep their invariants.
+//! The program ends with 0 if the frames keep their invariants.
 #![no_std]
 #![no_main]
 
@@ -15,7 +16,7 @@ use binhop_os::{PageRequest, Recency, Spaces};
 
 const SIZE: usize = 16 << 20;
 
-/// Hands out the array from its start and takes nothing back.
+/// `Heap` hands out the array from its start and takes nothing back.
 #[repr(align(4096))]
 struct Heap(UnsafeCell<[u8; SIZE]>, AtomicUsize);
 
@@ -53,11 +54,11 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 #[link(name = "c")]
 unsafe extern "C" {}
 
-/// What the precompiled `alloc` names for unwinding, which never happens here.
+/// The precompiled `alloc` names this function for unwinding, which never happens here.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
-/// The same.
+/// The precompiled `alloc` names this function for unwinding, too.
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume() -> ! {
     loop {
@@ -65,7 +66,7 @@ extern "C" fn _Unwind_Resume() -> ! {
     }
 }
 
-/// Two spaces, a fork, more pages than frames; how many faults.
+/// Runs two address spaces, a fork, and more pages than frames. Returns the number of faults.
 fn run(policy: &Policy) -> Result<u64> {
     let mut spaces = Spaces::new(PowerOfTwo::from_log2(12), Bytes(4096));
     let mut recency = Recency::new();

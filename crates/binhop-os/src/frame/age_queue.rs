@@ -42,7 +42,7 @@ pub(crate) struct AgeQueue {
     /// Frames that are older than the rest, the oldest frame last. Their times were true when the reserve was
     /// filled.
     reserve: Vec<UsedFrame>,
-    /// The other frames, in no order. Their times may be too early.
+    /// The frames outside the reserve, in no order. Their times may be too early.
     rest: Vec<UsedFrame>,
 }
 
@@ -102,7 +102,7 @@ impl AgeQueue {
         self.reserve.iter().chain(&self.rest)
     }
 
-    /// Loses an entry, so that a test can see the check fail.
+    /// Drops an entry, so that a test can see the check fail.
     #[cfg(test)]
     pub(super) fn corrupt_for_test(&mut self) {
         self.rest.pop();

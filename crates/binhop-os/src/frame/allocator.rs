@@ -14,7 +14,8 @@ pub trait Allocator: Send {
     /// Returns P, the number of frames.
     fn frames(&self) -> u64;
 
-    /// Returns whether the next [`place`](Self::place) reads its [`Recency`]. Once true it stays true.
+    /// Returns whether the next [`place`](Self::place) reads its [`Recency`]. Once the answer is true, it
+    /// stays true.
     fn needs_recency(&self) -> bool;
 
     /// Gives a page a frame. Returns the frame and the page that it held.
@@ -48,7 +49,7 @@ pub trait Allocator: Send {
     /// Returns whether every frame is in the lists exactly once, and all counts are true.
     fn is_consistent(&self) -> bool;
 
-    /// Loses a frame, so that a test can see the check fail.
+    /// Drops a frame, so that a test can see the check fail.
     #[cfg(test)]
     fn corrupt_for_test(&mut self) {}
 }

@@ -1,6 +1,6 @@
-//! `Bins` keeps state by bin, for a policy that declares what it asks about ([`BinCounts`]). For each bin
-//! this is the pool's frames in order of age, and the number of frames that each segment or address space
-//! uses.
+//! `Bins` keeps state by bin, for a policy that declares what it asks about ([`BinCounts`]). The
+//! state of a bin is the pool's frames in order of age, and the number of frames that each segment or address
+//! space uses.
 //!
 //! # Cost
 //! A frame that enters or leaves the pool changes one count for each level kept, and the links of its
@@ -86,7 +86,7 @@ struct Used {
     counts: Vec<u32>,
     /// For each slot the owner and the number of its pages.
     owners: Vec<(u32, u32)>,
-    /// Slots without an owner.
+    /// The slots without an owner.
     idle: Vec<u32>,
     /// For each frame the slot in which its page counts.
     slot_of: Vec<u32>,

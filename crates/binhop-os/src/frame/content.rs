@@ -2,7 +2,8 @@
 
 use binhop_base::PageId;
 
-/// `Content` of a frame that was never used has no meaning but that the frame holds nothing.
+/// `Content` is the page that a frame holds, or held last. For a frame that was never used, it says only that
+/// the frame holds nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Content {
     /// The page to which the frame was given last. The last reference to this page is the last use of the

@@ -42,8 +42,8 @@ impl Draws {
         self.rng.draw(Stream::new(self.domain, 0), self.fault)
     }
 
-    /// Draws a number below `n` (at least 1) that belongs to a thing, such as an address space, and is the
-    /// same at every fault.
+    /// Draws a number below `n` (at least 1) for a thing, such as an address space. The number is the same at
+    /// every fault.
     #[inline]
     #[must_use]
     pub fn of(self, thing: u32, n: u64) -> u64 {

@@ -102,8 +102,8 @@ impl Fresh {
         })
     }
 
-    /// Takes out a drawn frame. Returns the frame that is the `size`-th from now on, if that many frames are
-    /// left.
+    /// Takes out a drawn frame. Returns the frame that is the `size`-th from now on, if at least `size` frames
+    /// are left.
     pub(super) fn take(&mut self, frame: u32, size: usize) -> Option<u32> {
         self.ranks.leave(self.places[frame as usize] as usize);
         self.used += 1;

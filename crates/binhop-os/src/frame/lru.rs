@@ -2,9 +2,9 @@
 //!
 //! # The list
 //! The list holds all frames, least recently used first (KH90 §4.1.2), and starts in a given order. A
-//! reference to a page moves the frame of the page to the far end. Nothing else moves a frame: a page that
-//! dies does not, and a choice does not (the reference that asked for the frame does). The pool is the first
-//! K frames of the list.
+//! reference to a page moves the frame of the page to the far end. Nothing else moves a frame: neither the
+//! death of its page nor a choice moves it. (The reference that asked for the frame moves it.) The pool is the
+//! first K frames of the list.
 //!
 //! # How the list is kept
 //! A frame that was never used stands before all used frames, in the initial order. A used frame is as old as
@@ -17,7 +17,7 @@
 //! A reference costs nothing. A placement costs O(log P) as long as K frames were never used ([`Fresh`]).
 //!
 //! Once fewer than K frames were never used, a placement also looks at the pages that were referenced since
-//! the lane's last placement, or at the used part of the pool where this is smaller. Each frame that was
+//! the lane's last placement, or at the used part of the pool where this part is smaller. Each frame that was
 //! touched since the list last looked at it costs O(log P), spread over placements.
 
 use alloc::{vec, vec::Vec};
@@ -279,7 +279,8 @@ impl LruList {
             let is_wired = self.content[frame as usize].is_wired();
             used[frame as usize] = true;
             wired += usize::from(is_wired);
-            // A wired frame is in no list. Nor is a used frame, as long as nobody needs the oldest frame.
+            // A wired frame is in no list. A used frame is in no list either, as long as nobody needs the
+            // oldest frame.
             seen[frame as usize] += u8::from(is_wired || self.followed.is_none());
         }
         for (seen, used) in seen.iter_mut().zip(used) {
@@ -303,7 +304,7 @@ impl LruList {
         self.bins().expect("the policy asks about bins").slots()
     }
 
-    /// Loses a frame, so that a test can see the check fail.
+    /// Drops a frame, so that a test can see the check fail.
     pub(super) fn corrupt_for_test(&mut self) {
         self.followed.as_mut().expect("the frames are followed").age_queue.corrupt_for_test();
     }

@@ -40,14 +40,14 @@ pub use recency::Recency;
 pub use wired::{Holdings, WiredKind};
 
 /// `PageRequest` asks for a frame: it names the page of a fault, the address space that touched the page, and
-/// where.
+/// the place of the touch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
     /// The page that needs a frame.
     pub page: PageId,
-    /// The address space that touched it.
+    /// The address space that touched the page.
     pub asid: Asid,
-    /// The virtual page at which it was touched.
+    /// The virtual page number at which the page was touched.
     pub page_no: PageNo,
     /// The segment of the page (see [`Spaces::segment_of`](crate::Spaces::segment_of)).
     pub segment: SegmentId,
@@ -166,9 +166,9 @@ impl Frames {
     }
 
     /// Returns whether the next [`place`](Self::place) reads its [`Recency`]. It does when fewer than K
-    /// frames were never used, and from then on always. As long as no page has returned, this is so for
-    /// placement n if and only if P − n < K, where n counts placements and wired pages from 0. Where physical
-    /// = virtual, no placement reads it.
+    /// frames were never used, and from then on always. As long as no page has returned, placement n reads it
+    /// if and only if P − n < K, where n counts placements and wired pages from 0. Where physical = virtual,
+    /// no placement reads it.
     #[must_use]
     pub fn needs_recency(&self) -> bool {
         match &self.memory {
@@ -206,7 +206,7 @@ impl Frames {
     ///
     /// # Errors
     /// Every frame is wired already, or the policy has no frame for a wired page. The policy `recorded` has
-    /// none where the recording uses every frame.
+    /// no such frame where the recording uses every frame.
     ///
     /// # Panics
     /// The page is resident already.

@@ -1,4 +1,4 @@
-//! `Pool` is the pool as a placement policy sees it; `PoolPolicy` is a policy that picks from it.
+//! `Pool` is the pool as a placement policy sees it; `PoolPolicy` is a policy that picks from the pool.
 
 use binhop_base::{Bin, FrameNo, PageId, PowerOfTwo, Result};
 
@@ -12,7 +12,7 @@ use super::{
 /// `Pool` is the K least recently used frames at one placement, in order. Rank 0 is the least recently used
 /// frame.
 ///
-/// A policy that asks about bins declares this ([`PoolPolicy::bin_counts`]).
+/// A policy that asks about bins declares what it asks ([`PoolPolicy::bin_counts`]).
 #[derive(Clone, Copy)]
 pub struct Pool<'a> {
     list: &'a LruList,
@@ -68,7 +68,7 @@ impl<'a> Pool<'a> {
     /// Returns the number of the pool's frames in each bin.
     ///
     /// # Panics
-    /// As [`bins`](Self::bins).
+    /// The policy declares no bins.
     #[inline]
     #[must_use]
     pub fn available(&self) -> &'a [u32] {
@@ -78,7 +78,7 @@ impl<'a> Pool<'a> {
     /// Returns the least recently used frame of the pool in a bin, if the pool has a frame there. O(1).
     ///
     /// # Panics
-    /// As [`bins`](Self::bins), or the bin's number is too large.
+    /// The policy declares no bins, or the bin's number is too large.
     #[inline]
     #[must_use]
     pub fn oldest_in(&self, bin: Bin) -> Option<FrameNo> {
@@ -135,8 +135,8 @@ pub trait PoolPolicy: Send {
     /// Returns the policy's name, for messages.
     fn name(&self) -> &str;
 
-    /// Returns what the policy asks the pool about bins. The pool keeps only this up to date. `None`:
-    /// nothing.
+    /// Returns what the policy asks the pool about bins. The pool keeps only these counts up to date.
+    /// `None`: the policy asks nothing.
     fn bin_counts(&self) -> Option<BinCounts> {
         None
     }

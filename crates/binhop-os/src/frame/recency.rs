@@ -10,7 +10,7 @@ use binhop_base::PageId;
 /// The caller chooses the unit of time. Times start at 1, and references to different pages have different
 /// times. The caller may note a run of references to one page once, at its end.
 ///
-/// The table also keeps the *news*: the pages that were noted last, as many as there are pages (fewer after a
+/// The table also keeps the *news*: the latest notes, at least as many as there are pages (fewer after a
 /// return to an earlier moment). A lane that looks often therefore looks only at the pages noted since it
 /// looked last.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use crate::Pool;
 
 /// Returns the hash of an address space's number. It is Fibonacci hashing (Knuth, The Art of Computer
 /// Programming 3, 6.4): the upper half of the product with 2⁶⁴/φ, which separates neighbouring numbers. Every
-/// policy that hashes an address space uses it.
+/// policy that hashes an address space uses this hash.
 #[inline]
 #[must_use]
 pub fn fibonacci(asid: Asid) -> u64 {

@@ -49,7 +49,8 @@ fn build(settings: &Settings, rng: Rng) -> Box<dyn Allocator> {
     Box::new(ColoredLists { lists, pid_hash })
 }
 
-/// A page is evicted after as many other pages of its color have been referenced as the color has frames.
+/// Returns one less than the number of frames of the smallest color. The evicted page is the oldest page of its
+/// color, so the pages of the color's other frames have been referenced since its last reference.
 fn safe_frames(settings: &Settings) -> u64 {
     settings.frames / settings.colors - 1
 }

@@ -1,6 +1,6 @@
 //! `page-coloring-equal` gives a page the bin of its page number, as a virtually indexed cache does (KH90
 //! §3.2.1). If the pool has no frame in this bin, the policy takes the least recently used frame of the pool
-//! (the document's "first available"). Equal addresses of different address spaces meet in one bin. Sharing
+//! (KH90's "first available"). Equal addresses of different address spaces meet in one bin. Sharing
 //! at equal addresses does no harm.
 
 use alloc::boxed::Box;

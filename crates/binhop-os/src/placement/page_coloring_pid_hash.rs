@@ -1,6 +1,6 @@
 //! `page-coloring-pid-hash` combines the page number with a hash of the faulting address space's number by
 //! exclusive or, and then does as `page-coloring-equal` (KH90 §3.2.1). So equal addresses of different
-//! address spaces do not meet. The document names no hash; binhop uses Fibonacci hashing. A shared page gets
+//! address spaces do not meet in one bin. KH90 names no hash; binhop uses Fibonacci hashing. A shared page gets
 //! the bin that the hash of the address space that touches it first gives (KH90 §5).
 
 use alloc::boxed::Box;

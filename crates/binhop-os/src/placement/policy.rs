@@ -35,7 +35,7 @@ pub struct LaneBytes {
     pub once: u64,
     /// The further bytes for each page in memory from then on.
     pub entry: u64,
-    /// The most bytes that all entries take together.
+    /// The maximum number of bytes that all entries take together.
     pub full: u64,
     /// The further bytes for each segment or address space, if a policy asks which frames they use.
     pub owner: u64,
@@ -60,9 +60,9 @@ pub struct AllocatorPolicy {
     pub build: fn(&Settings, Rng) -> Box<dyn Allocator>,
     /// Returns what [`Policy::safe_frames`] returns.
     pub safe_frames: fn(&Settings) -> u64,
-    /// What [`Policy::reuses_frames`] returns.
+    /// The value that [`Policy::reuses_frames`] returns.
     pub reuses_frames: bool,
-    /// What [`Policy::reads_recency`] returns.
+    /// The value that [`Policy::reads_recency`] returns.
     pub reads_recency: bool,
     /// Returns whether the seed changes anything.
     pub is_random: fn(&Settings) -> bool,

@@ -12,9 +12,9 @@ use crate::{StateScope, frame::check_count};
 pub struct Parameter {
     /// The key.
     pub name: &'static str,
-    /// The unit of its value.
+    /// The unit of the key's value.
     pub unit: &'static str,
-    /// Its meaning, in a sentence.
+    /// The meaning of the key, in a sentence.
     pub meaning: &'static str,
 }
 

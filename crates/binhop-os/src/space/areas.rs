@@ -27,7 +27,7 @@ pub(super) struct Area {
     pub(super) grows: bool,
     /// True if the area was mapped to be written.
     pub(super) writable: bool,
-    /// `None` if the area is private and anonymous.
+    /// The segment behind the area; `None` if the area is private and anonymous.
     pub(super) backing: Option<Backing>,
 }
 

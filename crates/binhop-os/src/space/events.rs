@@ -1,4 +1,5 @@
-//! The events that change address spaces, and the deaths of pages that they cause.
+//! This file applies the events that change address spaces, and reports the deaths of pages that they
+//! cause.
 
 use alloc::{format, string::String};
 
@@ -179,9 +180,9 @@ impl Spaces {
         self.report_dead_pages();
     }
 
-    /// Returns the pages at the borders of `first..=last` that do not lie wholly inside. Each comes with the
-    /// answer whether an area holds one of its bytes inside the range. If one page has both borders, it is
-    /// the first.
+    /// Returns the pages at the borders of `first..=last` that do not lie wholly inside. Each page comes
+    /// with the answer whether an area holds any of its bytes inside the range. If one page has both borders,
+    /// the page stands first, and there is no second page.
     fn borders(&self, space: u32, first: u64, last: u64) -> [Option<(u64, bool)>; 2] {
         let home = &self.spaces[space as usize];
         let border = |page: u64| {
@@ -282,9 +283,9 @@ impl Spaces {
         self.reclaim(space, touched);
     }
 
-    /// Frees the touched pages of a life that ended, from the last, `touched`, backwards, if the only page
-    /// ever found there has died. The entry of a page that lives on remains: if the address space returns, it
-    /// finds its former mapping there.
+    /// Frees the touched pages of a life that ended, from the last touched page, `touched`, backwards, where
+    /// the only page ever found has died. The entry of a page that lives on remains: if the address space
+    /// returns, it finds its former mapping there.
     fn reclaim(&mut self, space: u32, touched: u32) {
         let mut next = touched;
         while next != NO_TOUCHED_PAGE {

@@ -44,7 +44,8 @@ pub(super) struct Ids {
     of_kernel: Vec<MappingId>,
     /// A bit for each page, set if the page died.
     dead: Vec<u64>,
-    /// The most pages, or mappings: one fewer than a `u32` tells apart. Tests set a smaller limit.
+    /// The maximum number of pages, and of mappings: one fewer than a `u32` tells apart. Tests set a smaller
+    /// limit.
     limit: usize,
 }
 

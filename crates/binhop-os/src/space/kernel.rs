@@ -23,8 +23,8 @@ use binhop_base::{MappingId, PageNo, Result};
 use super::{PageOrigin, SegmentId, Spaces, Touch};
 use crate::table::Pair;
 
-/// The number of the kernel's address space in the table of touched pages. No process has it, because there
-/// are fewer address spaces than numbers.
+/// The number of the kernel's address space in the table of touched pages. No process has this number,
+/// because there are fewer address spaces than numbers.
 const KERNEL: u32 = u32::MAX;
 
 impl Spaces {

@@ -81,8 +81,8 @@ pub struct Touch {
     pub outside: bool,
 }
 
-/// `KnownSegments` remembers the segments of an address space. They hold as long as its generation and its
-/// private segment are `valid_for`.
+/// `KnownSegments` remembers the segments of an address space. The segments hold as long as the address
+/// space's generation and private segment are `valid_for`.
 struct KnownSegments {
     valid_for: (u64, Option<SegmentId>),
     segments: Arc<[SegmentId]>,
@@ -95,26 +95,26 @@ struct Space {
     asid: Asid,
     /// The areas of the address space, in `Spaces::areas`.
     areas: Root,
-    /// The extents behind its pages, in `Spaces::extents`.
+    /// The extents behind the pages of the address space, in `Spaces::extents`.
     extents: Root,
-    /// The number of the `TouchedPage` that the present life added last. Each names the `TouchedPage` that was
-    /// added before it.
+    /// The number of the `TouchedPage` that the present life added last. Each `TouchedPage` names the
+    /// `TouchedPage` that was added before it.
     last_touched: u32,
-    /// The segment of its private pages. It is made with the first private page.
+    /// The segment of the address space's private pages. The segment is made with the first private page.
     private: Option<SegmentId>,
-    /// The private segments that it inherited from its ancestors. After it has forked, its own private
-    /// segment is among them.
+    /// The private segments that the address space inherited from its ancestors. After a fork of the address
+    /// space, its own private segment is among them.
     lineage: Lineage,
     /// The last answer of [`Spaces::shared_segments`].
     segments: Option<Box<KnownSegments>>,
     /// The generation in which the present life began.
     born: u64,
-    /// The number of forks at the last fork in which it took part. An own page that is older may have other
-    /// holders, so the next write makes another page.
+    /// The number of forks at the last fork in which the address space took part. An own page that is older
+    /// may have other holders, so the next write makes another page.
     forked: u64,
     /// The number of events that changed the address space. A `TouchedPage` holds within one generation.
     generation: u64,
-    /// The number of mappings that it ever made.
+    /// The number of mappings that the address space ever made.
     footprint: u64,
 }
 
@@ -181,8 +181,8 @@ pub struct Spaces {
 }
 
 impl Spaces {
-    /// Makes no address space yet. `page` is the machine's page size. `trace_page` is the page size of the
-    /// trace's origin, in which its events count (4096 B if it is unknown).
+    /// Makes `Spaces` without any address space. `page` is the machine's page size. `trace_page` is the page
+    /// size of the trace's origin, in which its events count (4096 B if it is unknown).
     #[must_use]
     pub fn new(page: PowerOfTwo, trace_page: Bytes) -> Self {
         Self {

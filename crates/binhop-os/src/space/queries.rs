@@ -1,5 +1,5 @@
-//! The queries of `Spaces` about pages, mappings, segments and address spaces. Flat tables answer them by
-//! dense number.
+//! This file answers queries about pages, mappings, segments and address spaces. Flat tables hold the
+//! answers by dense number.
 
 use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
 
@@ -10,14 +10,14 @@ use super::{
 };
 
 impl Spaces {
-    /// Returns the number of pages so far. Page numbers lie below it.
+    /// Returns the number of pages so far. Page numbers lie below this number.
     #[inline]
     #[must_use]
     pub fn pages(&self) -> usize {
         self.ids.pages()
     }
 
-    /// Returns the number of mappings so far. Mapping numbers lie below it.
+    /// Returns the number of mappings so far. Mapping numbers lie below this number.
     #[inline]
     #[must_use]
     pub fn mappings(&self) -> usize {
@@ -72,7 +72,8 @@ impl Spaces {
         self.segments.flags(segment)
     }
 
-    /// Returns the number of segments so far, without the kernel's segment. Segment numbers lie below it.
+    /// Returns the number of segments so far, without the kernel's segment. Segment numbers lie below
+    /// this number.
     #[must_use]
     pub fn segments(&self) -> usize {
         self.segments.len()
@@ -103,9 +104,9 @@ impl Spaces {
     }
 
     /// Returns the segments in which an address space can have pages now, in increasing order: the segments
-    /// of its areas, its private segment, and the private segments that it inherited at forks. It may hold
-    /// few pages of an inherited segment, because it does not hold the pages that its ancestors made later.
-    /// Where physical = virtual, the only segment is all memory.
+    /// of its areas, its private segment, and the private segments that it inherited at forks. The
+    /// address space may hold few pages of an inherited segment, because it does not hold the pages that its
+    /// ancestors made later. Where physical = virtual, the only segment is all memory.
     ///
     /// The cost is O(n log n) in the areas and ancestors of the address space.
     #[must_use]
@@ -118,8 +119,8 @@ impl Spaces {
         all.into_iter().collect()
     }
 
-    /// Returns [`segments_of_space`](Self::segments_of_space), remembered until it changes. Every placement
-    /// reads it.
+    /// Returns [`segments_of_space`](Self::segments_of_space), and remembers the list until it changes, because
+    /// every placement reads the list.
     #[must_use]
     pub fn shared_segments(&mut self, asid: Asid) -> Arc<[SegmentId]> {
         let Some(&space) = self.by_asid.get(&asid) else { return [].into() };
@@ -135,7 +136,8 @@ impl Spaces {
     }
 
     /// Returns the live pages that an address space has touched in its present life and would find again
-    /// where it touched them, each once, in increasing order. The list is empty after its end.
+    /// where it touched them, each once, in increasing order. The list is empty after the
+    /// end of the address space.
     ///
     /// The cost is O(n log n) in the pages that the address space touched in its present life.
     #[must_use]

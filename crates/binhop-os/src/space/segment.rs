@@ -14,7 +14,7 @@ use super::coverage::{Cover, Coverage};
 pub struct SegmentId(pub u32);
 
 impl SegmentId {
-    /// The segment of the kernel's pages. No segment of the trace has its number, so kernel pages shift no
+    /// The segment of the kernel's pages. No segment of the trace has this number, so kernel pages shift no
     /// other number. Policies draw by these numbers.
     pub const KERNEL: Self = Self(u32::MAX);
 }
@@ -35,7 +35,7 @@ pub enum Owner {
     Memory,
 }
 
-/// `PageOrigin` is the memory of which a page is made. Results name the page by it.
+/// `PageOrigin` is the memory of which a page is made. Results name the page by its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageOrigin {
     /// The page lies in this segment. A page of the segment lies in it wholly and congruently.
@@ -58,7 +58,7 @@ struct Segment {
     owner: Owner,
     /// The flags of the map in which the segment appeared.
     flags: MapFlags,
-    /// The runs over its pages, and its live pages.
+    /// The runs over the segment's pages, and the live pages of the segment.
     cover: Cover,
 }
 

@@ -7,14 +7,14 @@ use binhop_base::{Asid, Bin, Domain, FrameNo, PageId, PageNo, PowerOfTwo, Result
 use binhop_oracle::frames as oracle;
 use binhop_os::{BinCounts, Draws, Frames, PageRequest, Pool, PoolPolicy, Recency, SegmentId, StateScope};
 
-/// For each frame of the pool its number and the page that it still holds.
+/// `Seen` holds for each frame of the pool its number and the page that it still holds.
 pub(crate) type Seen = Arc<Mutex<Vec<(u64, Option<PageId>)>>>;
 
-/// For each bin the number of the pool's frames, the oldest of them, and the number of frames that the
-/// address space uses.
+/// `SeenBins` holds for each bin the number of the pool's frames, the oldest of these frames, and the number of
+/// frames that the address space uses.
 pub(crate) type SeenBins = Arc<Mutex<Vec<(u32, Option<u64>, u32)>>>;
 
-/// There are more bins than some memories have frames.
+/// The number of bins: more than some memories have frames.
 const BINS: PowerOfTwo = PowerOfTwo::from_log2(2);
 const SEGMENTS: u32 = 3;
 
@@ -70,7 +70,7 @@ impl PoolPolicy for Watching {
     }
 }
 
-/// Returns a request for a page. Page and segment follow from its number.
+/// Returns a request for a page. The page's number decides its virtual page and its segment.
 pub(crate) fn request(page: u32) -> PageRequest {
     let page_no = PageNo(u64::from(page) + 100);
     let segment = page % SEGMENTS;

@@ -1,4 +1,4 @@
-//! The rules of the list of frames (KH90 §4.1.2), case by case.
+//! These tests check the rules of the list of frames (KH90 §4.1.2), case by case.
 
 use binhop_base::{Domain, FrameNo, PageId, Rng, Stream};
 

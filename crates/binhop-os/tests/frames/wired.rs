@@ -1,4 +1,4 @@
-//! The rules of wired frames, case by case.
+//! These tests check the rules of wired frames, case by case.
 
 use binhop_base::{Asid, Class, Domain, FrameNo, PageId, PageNo, Result, Rng, Stream};
 use binhop_os::placement::{self, Recording, Settings};
