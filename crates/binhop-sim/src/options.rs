@@ -78,7 +78,7 @@ pub const MOST_SEEDS: usize = 1 << 12;
 impl RunOptions {
     /// Returns whether stages behind the preparation are shared. They are not shared while a cache is
     /// watched, because each lane then counts the misses of that cache one by one. They are not shared while
-    /// memory accesses are kept, because those are kept in each lane's own order.
+    /// memory accesses are kept, because each lane keeps its accesses in its own order.
     pub(crate) fn shares_stages(&self) -> bool {
         self.share && self.watch.is_none() && !self.tap
     }

@@ -2,7 +2,7 @@
 //!
 //! A simulation is a chain of stages: decode, prepare, place, front, back. Machines that agree up to a stage
 //! share that stage. Each stage is simulated once for every group of machines that it cannot tell apart; from
-//! placement on, once for each seed of the group. The results of each machine are those of running it alone.
+//! placement on, once for each seed of the group. Each machine has the results that it would have alone.
 //!
 //! - **decode**: once.
 //! - **prepare**: once for machines with equal needs ([`Needs`]: pages, and the lines, sets and write policy
@@ -23,8 +23,8 @@
 //!
 //! Where units act ([`crate::unit`]), each machine has lanes of its own with one back each. The direct-mapped
 //! filter, the known-hit filter and the stack are off, because what a unit injects into one back makes it
-//! differ from the others. A front is shared until the first occasion at which a unit may touch level 1. It
-//! is not shared at all if a unit asks for misses.
+//! differ from other backs. A front is shared until the first occasion at which a unit may touch level 1. If a
+//! unit asks for misses, no front is shared at all.
 
 use binhop_hw::{FastPath, FastPathSet, FastPaths, KnownHitFilter, LruStackShape, Rules, Tree};
 
@@ -125,7 +125,7 @@ pub(crate) struct FrontGroup {
     pub(crate) sharing: FrontSharing,
     /// Machines of equal placement. Each entry has one lane for each seed.
     pub(crate) lanes: Vec<LaneCells>,
-    /// The fast paths that are taken, and for each of the others the reason why it is not taken.
+    /// The fast paths that are taken, and for each other path the reason why it is not taken.
     pub(crate) paths: FastPaths,
 }
 

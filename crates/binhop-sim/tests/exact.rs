@@ -167,7 +167,7 @@ fn a_line_that_left_with_its_page_is_no_known_hit() {
         );
         Machine::parse(&toml, size, &[]).unwrap()
     };
-    // The lines of the smaller level 2 are those of a page, so each line number has a slot of its own.
+    // The smaller level 2 has as many lines as a page, so each line number has a slot of its own.
     let machines = [level2("4KiB"), level2("8KiB")];
     assert!(explained(&machines, 1, true).contains("fast paths: two-phase, chain, known-hits\n"));
     // The eleventh page takes the frame of page 0.

@@ -1,5 +1,5 @@
-//! The accesses that reach memory are checked one at a time. Their number and kinds are those that the run
-//! counts, and each access is the expected access.
+//! The accesses that reach memory are checked one at a time. Their number and kinds must equal the counts of
+//! the run, and each access is the expected access.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{Event, Fixed, SMALL, batch, event, machine, run};

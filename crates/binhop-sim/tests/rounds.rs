@@ -113,8 +113,8 @@ proptest! {
     }
 }
 
-/// The notes include the events of a cache or a page that happen in the last round only, and those that never
-/// happen.
+/// The notes include the events of a cache or a page that happen in the last round only, and the events that
+/// never happen.
 #[test]
 fn notes_speak_of_all_rounds() {
     let machines = [machine(1)];

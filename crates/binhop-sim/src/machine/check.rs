@@ -41,7 +41,7 @@ const DESCRIPTION: Key = Key {
     keys: MachineKeys::KEYS,
 };
 
-/// Returns every key of a machine file: those of the top level, then those of each section, in order.
+/// Returns every key of a machine file: the keys of the top level, then the keys of each section, in order.
 pub fn keys() -> impl Iterator<Item = &'static Key> {
     let top = DESCRIPTION.keys;
     top.iter().chain(top.iter().flat_map(|key| key.keys))

@@ -78,7 +78,7 @@ impl Prepare {
         self.tell_mappings();
         self.seen.outside += u64::from(touch.outside && touch.new_page);
         if store && touch.new_page {
-            // This may be a copy on write. Then the lines known under this virtual page are those of another
+            // This may be a copy on write. Then the lines known under this virtual page belong to another
             // page.
             self.forget_lines();
         }

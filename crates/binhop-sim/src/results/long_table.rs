@@ -76,7 +76,7 @@ impl LongTable {
     /// Adds the rows of another table of the same kind below these rows.
     ///
     /// # Panics
-    /// One table is of intervals, the other of processes.
+    /// One table holds intervals, and the other table holds processes.
     pub fn extend(&mut self, more: Self) {
         assert_eq!(self.kind, more.kind, "tables of one kind");
         self.parts.extend(more.parts);

@@ -225,7 +225,7 @@ pub(crate) fn each(
 }
 
 /// Visits the counts of agents other than the user, under names with the agent before the kind. The kinds are
-/// those that an agent can cause by accessing any cache, or memory.
+/// the kinds of access that an agent can cause by accessing any cache, or memory.
 fn each_of_agents(
     tree: &TreeConfig,
     tally: &Tally,

@@ -27,7 +27,7 @@ pub(crate) struct Common<'a> {
     pub(crate) waited: u64,
 }
 
-/// Adds the demand misses of those agents, other than the user, that count in MPI.
+/// Adds the demand misses of every agent, other than the user, whose misses count in MPI.
 fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: &Common<'_>) {
     for (cache, misses) in misses.iter_mut().enumerate() {
         let counts = match (common.front, tree.in_front(cache), kind_of_back) {

@@ -2,10 +2,10 @@
 //! otherwise in rounds.
 //!
 //! A round simulates some of the machines under some of the seeds, over the whole trace. A seed's counts do
-//! not depend on what is simulated beside it. The tables of rounds, one below the other, are therefore those
-//! of one run, to the bit. [`MemoryEstimate`] says before a round starts how many seeds fit. While the trace
-//! is read, the estimate is compared with what the trace really holds. A round that outgrows its memory is
-//! given up and repeated with fewer seeds, then with fewer machines.
+//! not depend on what is simulated beside it. The tables of rounds, one below the other, are therefore the
+//! tables of one run, to the bit. [`MemoryEstimate`] says before a round starts how many seeds fit. While the
+//! trace is read, the estimate is compared with what the trace really holds. A round that outgrows its memory
+//! is given up and repeated with fewer seeds, then with fewer machines.
 
 use std::collections::VecDeque;
 use std::ops::Range;
