@@ -22,8 +22,6 @@ export PIP_QUIET := 1
 # The tests start the command hundreds of times; without its bytecode each start compiles binhop again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Python tests cover the extension; Rust tests cover the other crates.
-CRATES := --workspace --exclude binhop-py
 RUST_SOURCES := $(shell find crates machines -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
 build: $(VENV)/.built
@@ -45,14 +43,15 @@ demo: build
 
 test: rust-test python-test
 
-# Rust tests use the extension's profile, so that the dependencies of both are compiled once. binhop's own crates
+# Rust tests use the extension's profile and the features of the whole workspace, so that the dependencies of both are
+# compiled once. Python tests cover the extension: its crate has no Rust tests. binhop's own crates
 # check their arithmetic, and are optimised less: to compile them takes ten times as long as to run their tests.
 SETTINGS := debug-assertions=true overflow-checks=true opt-level=1 codegen-units=16
 TESTED := $(foreach crate,$(notdir $(wildcard crates/*)),\
   $(foreach setting,$(SETTINGS),--config profile.release.package.$(crate).$(setting)))
 
 rust-test:
-	cargo test --release --locked --quiet $(CRATES) $(TESTED)
+	cargo test --release --locked --quiet --workspace $(TESTED)
 
 # Tests run on all processors. `loadscope` keeps the tests of a file or class together, so that their fixtures are
 # made once.
@@ -99,7 +98,7 @@ fuzz:
 	done
 
 docs: build
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps $(CRATES)
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --workspace --exclude binhop-py
 	$(BIN)/python -m pytest -q tests/docs
 
 clean:
