@@ -108,7 +108,7 @@ def test_a_stream_that_breaks_keeps_the_trace_up_to_there(command: Command, runs
     assert error.place.startswith("recorder's pipe of process ")
     assert not (directory / "pipes").exists()
     if runs == 0:
-        assert error.rule == "this is not what the recorder writes"
+        assert error.rule == "the recorder does not write this"
         assert not (directory / "t.parquet").exists()
         return
     held = totals(directory / "t.parquet")["references"]
