@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import long
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -73,7 +75,7 @@ def peak(way: str, interval: int, place: Path) -> int:
     return int(done.stdout)
 
 
-@pytest.mark.parametrize("way", ["study", "resumed study", "resumed run"])
+@pytest.mark.parametrize("way", [long("study"), "resumed study", "resumed run"])
 def test_memory_does_not_grow_with_the_number_of_intervals(way: str, tmp_path: Path) -> None:
     few = peak(way, FEW, tmp_path / "few")
     many = peak(way, MANY, tmp_path / "many")
