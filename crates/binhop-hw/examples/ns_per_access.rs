@@ -1,8 +1,8 @@
 //! Measures the time of one access: `cargo run --release -p binhop-hw --example ns_per_access`.
 //!
-//! The best of 100 passes over one stream kept in memory, because other work on the machine only adds. "hits" asks a
-//! level 1 with a stream of which about 2% leaves it; "misses" asks a level 2 with uniform lines of four times its
-//! size.
+//! Each figure is the best of 100 passes over one stream kept in memory, because other work on the machine can only add
+//! time. "hits" asks a level 1 with a stream in which 98% of accesses lie in 16 KiB. "misses" asks a level 2 with lines
+//! drawn uniformly from four times its size.
 
 use std::{hint::black_box, time::Instant};
 
@@ -84,7 +84,8 @@ fn best_ns(mut pass: impl FnMut()) -> f64 {
     (0..100).map(time).fold(f64::INFINITY, f64::min)
 }
 
-/// Lines of 2^`line_log2` bytes: `local` of 100 in the first `near` bytes, the rest in all of `far`.
+/// Accesses to lines of 2^`line_log2` bytes: `local` percent of them in the first `near` bytes, the rest anywhere in
+/// the first `far` bytes.
 fn stream(local: u64, near: u64, far: u64, line_log2: u32) -> Vec<(Kind, LineAddr)> {
     let rng = Rng::new(1);
     let draw = |index: u64, which, below| rng.below(Stream::new(Domain::Test, which), index, below);

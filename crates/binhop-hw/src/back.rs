@@ -27,8 +27,8 @@ pub struct Back {
     between: [Vec<Request>; 2],
 }
 
-/// So many requests go through all levels of a chain before further requests do. They stay in the processor's nearest
-/// cache.
+/// The number of requests that go through all levels of a chain before further requests do. So few requests stay in
+/// the processor's nearest cache.
 const CHUNK: usize = 4096;
 
 impl Back {
@@ -124,7 +124,7 @@ impl Back {
     /// processor waits for them.
     ///
     /// # Panics
-    /// There is not one cache.
+    /// The back does not have exactly one cache.
     #[must_use = "the processor waits so many cycles"]
     pub fn add_hits(&mut self, hits: &PerKind<u64>) -> u64 {
         let cache = self.only().0;
@@ -134,8 +134,8 @@ impl Back {
         hits.demand() * cache.cost
     }
 
-    /// Replays what [`DirectMappedFilter::filter`] left of some requests; returns the cycles the processor waits.
-    /// `common_counts` is what the filter returned for these requests.
+    /// Replays the requests that [`DirectMappedFilter::filter`] left; returns the cycles the processor waits.
+    /// `common_counts` are the counts that the filter returned with these requests.
     ///
     /// # Panics
     /// No [`DirectMappedFilter`] serves the tree.
@@ -192,7 +192,7 @@ impl Back {
         levels.sum::<u64>() + self.memory.counters.accesses.demand() * self.memory.cost
     }
 
-    /// The only cache of the stage, and what memory counts.
+    /// The only cache of the stage, and the counts of memory.
     pub(crate) fn only(&mut self) -> (&mut Cache, &mut MemoryCounters) {
         let mut present = self.caches.caches.iter_mut().flatten();
         let (Some(only), None) = (present.next(), present.next()) else { panic!("the back has one cache") };

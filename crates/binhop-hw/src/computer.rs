@@ -78,8 +78,8 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
     }
 
     /// An agent asks any cache of the tree for a line: one fetch, load or store there, as if the cache were the first
-    /// level. `at` names the line as the caches above that cache do ([`Tree::takes_mapping`]). A cache that does not
-    /// serve the processor costs what it costs an access from above.
+    /// level. `at` names the line as the caches above that cache do ([`Tree::takes_mapping`]). At a cache that
+    /// does not serve the processor, the access costs what an access from above costs there.
     ///
     /// # Panics
     /// The tree does not say that this agent makes accesses, or the user asks a cache that does not serve it.
@@ -118,7 +118,7 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
     /// power of `unit` bytes of a page. No cache is looked at.
     ///
     /// # Panics
-    /// The tree does not say that this agent makes accesses, or the kind is another.
+    /// The tree does not say that this agent makes accesses, or memory is never asked for this kind.
     pub fn ask_memory(&mut self, agent: Agent, kind: Kind, at: LineAddr, unit: u8) -> Answer {
         let cycles = self.back.borrow_mut().ask_memory(kind, at, Origin::new(agent, unit), self.now);
         self.answer(agent, cycles, Level::Memory)
@@ -168,7 +168,7 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         waited
     }
 
-    /// Lines leave every cache, without a cycle. Call this while the translation still answers the frame that the
+    /// Removes lines from every cache. No time passes. Call this while the translation still answers the frame that the
     /// page had when its lines came.
     ///
     /// # Panics

@@ -1,7 +1,7 @@
 //! The description of a tree of caches, and what every description must hold.
 //!
-//! Descriptions arrive here checked: the machine parser answers a user's mistake. What is asserted here is what the
-//! model cannot live without.
+//! The machine parser checks a description first, and reports a user's mistakes. The assertions of this file hold what
+//! the model itself requires.
 
 use binhop_base::{Agents, Bytes, PowerOfTwo};
 
@@ -10,9 +10,9 @@ use crate::{CostRule, IndexBy, Origin, Replacement, Rules, TagBy, WritePolicy, W
 /// The level that a cache's requests go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// To another cache of the tree, with a line no smaller.
+    /// Another cache of the tree, whose lines are at least as large.
     Cache(usize),
-    /// To memory.
+    /// Memory.
     Memory,
 }
 
@@ -50,7 +50,7 @@ pub struct CacheConfig {
     pub replacement: Replacement,
     /// The order in which a dirty victim is written back and the line is read.
     pub writeback_order: WritebackOrder,
-    /// True if a line that leaves takes with it the lines it covers in all caches above.
+    /// True if the eviction of a line also invalidates the lines that it covers in all caches above.
     pub inclusive: bool,
     /// The buffer that its writes wait in, if there is one (write-through only).
     pub write_buffer: Option<WriteBufferConfig>,
@@ -138,8 +138,8 @@ impl CacheConfig {
 }
 
 impl TreeConfig {
-    /// Panics unless these are two caches that the processor asks, and one cache behind both, as the rules at the top
-    /// of `cache/cachegrind.rs` want them.
+    /// Panics unless the tree is two caches that the processor asks, and one cache behind both, as the rules at the top
+    /// of `cache/cachegrind.rs` require.
     pub(crate) fn assert_fits_cachegrind(&self) {
         let (fetch, data) = (&self.caches[self.fetch], &self.caches[self.data]);
         let apart = self.fetch != self.data && self.caches.len() == 3;

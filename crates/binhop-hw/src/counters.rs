@@ -6,8 +6,8 @@
 //! are of all agents together: a line belongs to no agent.
 //!
 //! The general path (`cache/`) and every fast path (`fast/`) count for themselves. Each fast path, and cachegrind's
-//! rules, name every counter and say of each how it is counted or why it stays 0: a counter that one of them forgets
-//! does not compile. `tests/counters.rs` fails for a counter that the general path never counts.
+//! rules, name every counter and say how it is counted or why it stays 0: code that forgets a counter does not
+//! compile. `tests/counters.rs` fails for a counter that the general path never counts.
 
 use core::ops::{AddAssign, Sub};
 
@@ -136,7 +136,7 @@ impl CacheCounters {
     pub fn add_hits(&mut self, kind: Kind, hits: u64) {
         let Self {
             accesses,
-            // A hit is no miss, and asks nobody.
+            // A hit makes no request to the level behind.
             misses: _,
             compulsory: _,
             sent: _,
@@ -155,8 +155,8 @@ impl CacheCounters {
         accesses[kind] += hits;
     }
 
-    /// Returns the cycles a processor waits for one level: its cost for each demand access that the level serves, or
-    /// that it passes on as well where costs add up.
+    /// Returns the cycles a processor waits for one level: the level's cost for each demand access that it serves.
+    /// Where costs add up, demand accesses that miss also cost this.
     pub(crate) fn waited(&self, cost: u64, add_costs: bool) -> u64 {
         let (accesses, misses) = (self.accesses.demand(), self.misses.demand());
         cost * if add_costs { accesses } else { accesses - misses }

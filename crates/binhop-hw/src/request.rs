@@ -1,4 +1,5 @@
-//! What the caches are asked: by the processor, by the levels above, and from outside; and the answer to an access.
+//! The types of what caches are asked by the processor, by the levels above and from outside, and of the answer to an
+//! access.
 
 use std::ops::Range;
 

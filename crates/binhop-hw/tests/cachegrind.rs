@@ -135,7 +135,7 @@ fn a_straddle_is_one_access_and_one_miss() {
     assert_eq!(pair.slow.nine(), [0, 0, 0, 1, 1, 1, 0, 0, 0]);
     assert_eq!(pair.front.counters(1).fills, 2);
     pair.assert_equal();
-    // Both lines are here now. Then one of them leaves, and the same reference is one miss again, at both levels.
+    // Both lines are present now. Then one line leaves, and the same reference is one miss again, at both levels.
     pair.refer(Kind::Store, 0x0c, 8);
     pair.refer(Kind::Load, 0x90, 8);
     pair.refer(Kind::Load, 0x0c, 8);

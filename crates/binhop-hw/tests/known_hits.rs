@@ -34,7 +34,7 @@ fn shape() -> impl Strategy<Value = (u64, u32, Replacement)> {
 #[derive(Clone, Debug)]
 enum Event {
     Request(Request),
-    /// Requests up to here are filtered and replayed together.
+    /// The requests since the last replay are filtered and replayed together.
     Replay,
     FlushPage(u32),
 }

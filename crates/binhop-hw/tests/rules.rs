@@ -105,7 +105,7 @@ fn an_inclusive_cache_and_all_above_it_are_the_front() {
     assert_eq!([0, 1, 2].map(|cache| tree.in_front(cache)), [true, true, true]);
 }
 
-/// The requests of such a cache reach a cache of the front again.
+/// Requests of a cache between the two lead back into the front.
 #[test]
 fn a_cache_between_the_two_that_the_processor_asks_belongs_to_the_front() {
     let next = [Next::Cache(1), Next::Cache(2), Next::Cache(3), Next::Memory];

@@ -53,7 +53,7 @@ impl OneSet {
     }
 }
 
-/// Ways are shown from the latest access to the one furthest back.
+/// Ways are shown from the latest access to the oldest access.
 #[test]
 fn lru_evicts_the_line_accessed_longest_ago() {
     OneSet::new(4, Replacement::Lru).table(&[

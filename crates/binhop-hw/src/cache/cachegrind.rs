@@ -14,19 +14,19 @@
 //! reference touches, also a line that level 1 held. Its miss is one access to memory.
 //!
 //! *Sizes.* No reference is longer than the smallest line of the three caches. A longer reference, such as that of a
-//! helper that saves all of a processor's state, counts as if it ended there. A modify is one load of its bytes, and
-//! no store. The caller that makes rows of references applies both rules.
+//! helper that saves all of a processor's state, is cut to the length of this line. A modify is one load of its bytes,
+//! and no store. The caller that makes rows of references applies both rules.
 //!
-//! Fills and evictions count lines, so that one miss may be two fills. Source: the facts that
-//! `valgrind --tool=cachegrind` shows (version 3.19): its counts of known streams, and its manual, "Cache
-//! Simulation Specifics".
+//! Fills and evictions count lines, so that one miss may be two fills. Source: the counts that
+//! `valgrind --tool=cachegrind` (version 3.19) reports for known streams, and its manual, "Cache Simulation
+//! Specifics".
 
 use binhop_base::{Kind, LineAddr, Translation};
 
 use super::{Cache, Place, is_first, lines::Word, note_repeat, stage::Caches};
 use crate::{Access, CacheCounters, MemoryCounters};
 
-/// Makes the references of `rows`: one row, or two rows where a reference straddles two lines. `serving` are the
+/// Makes the references of `rows`. A reference is one row, or two rows if it straddles two lines. `serving` are the
 /// caches of the first level for instructions and for data, `last` is the cache behind both.
 ///
 /// # Panics

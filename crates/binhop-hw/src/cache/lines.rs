@@ -1,7 +1,7 @@
 //! `Lines` holds the lines of a cache: one word per way, set after set, with a replacement policy.
 //!
-//! The word of a line is its key × 2 + 1 if the line is dirty, + 0 if it is clean. A key is at most 2⁶², so no word
-//! of a line equals [`EMPTY`], or differs from it in the dirty bit alone.
+//! The word of a line is its key × 2, plus 1 if the line is dirty. A key is at most 2⁶². So no line's word equals
+//! [`EMPTY`], or differs from it in the dirty bit alone.
 
 use binhop_base::Rng;
 
@@ -157,7 +157,8 @@ impl<P: Policy, const W: usize> Array<P, W> {
 
     fn remove(&mut self, set: usize, mut gone: impl FnMut(u64) -> bool, mut removed: impl FnMut(Word)) {
         let (ways, policy) = self.set(set);
-        // From the last way down: a policy that closes the gap moves only ways that were seen.
+        // The loop goes from the last way down, because a policy that closes the gap moves the ways behind it. The loop
+        // has already looked at these ways.
         for way in (0..ways.len()).rev() {
             let word = Word(ways[way]);
             if word.0 != EMPTY && gone(word.key()) {
@@ -363,7 +364,8 @@ mod tests {
         for &replacement in Replacement::ALL {
             let (mut repeats, mut changed, mut changed_again) = (0, 0, 0);
             run(&mut lines(replacement, 0), |lines, set, key| {
-                // Whatever brought the line to be the last one accessed: everything a policy keeps can be seen.
+                // The line was accessed last in its set, by a hit or by its fill. The text shows all that a policy
+                // keeps.
                 let before = format!("{lines:?}");
                 if lines.touch(set, key, false).is_some() {
                     repeats += 1;

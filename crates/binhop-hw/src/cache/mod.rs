@@ -86,7 +86,7 @@ pub(crate) struct Cache {
     set_mask: u64,
     ways: usize,
     pub(crate) next: u8,
-    /// Logarithm of the line that requests to the level behind are counted in.
+    /// Logarithm of the bytes of the lines in which requests to the level behind are counted.
     pub(crate) next_unit: u32,
     pub(crate) cost: u64,
     pub(crate) buffer: Option<WriteBuffer>,
@@ -212,7 +212,7 @@ impl Cache {
         self.names().line_of(key)
     }
 
-    /// Returns what the keys of the cache name, apart from the cache.
+    /// Returns the names of the cache's keys as a value that does not borrow the cache.
     #[inline]
     pub(crate) fn names(&self) -> KeyNames {
         KeyNames { page_lines_log2: self.page_lines_log2 }
@@ -367,7 +367,7 @@ impl Cache {
         }
     }
 
-    /// The source of the set.
+    /// The source of the upper bits of the set index.
     pub(crate) fn index(&self) -> Index {
         self.index
     }
@@ -377,7 +377,7 @@ impl Cache {
         self.sets_log2
     }
 
-    /// The source of the set, if the index is not hashed.
+    /// The source of the upper bits of the set index, if the index is not hashed.
     pub(crate) fn plain_index(&self) -> Option<Index> {
         (!self.hashed || self.sets_log2 == 0).then_some(self.index)
     }

@@ -60,7 +60,8 @@ impl Caches {
         debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
         let asked = self.get_mut(number);
         let place = asked.place_of_mapping(at, translation);
-        // Without short circuits: a cache's policy can be predicted, whether a store comes next cannot.
+        // The conditions have no short circuits: a branch on the cache's policy can be predicted, a branch on the kind
+        // of access cannot.
         let store = kind == Kind::Store;
         let touched = asked.lines.touch_hot(place.set, place.key, store & asked.write_back);
         if touched == Some(true) {

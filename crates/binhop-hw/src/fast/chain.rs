@@ -68,7 +68,7 @@ impl LocatePage for PageByFold {
 trait NextLevel {
     /// The cache asks for one of its own lines, or writes it back.
     fn ask(&mut self, kind: Kind, at: LineAddr);
-    /// A request passes the cache, because it asks a level behind.
+    /// A request goes past the cache, because it is addressed to a level behind the cache.
     fn pass_on(&mut self, request: Request);
 }
 

@@ -109,11 +109,11 @@ impl DirectMappedFilter {
 
 /// Bits that count the misses of one kind. One word has such bits for every kind, side by side.
 const LANE: u32 = u64::BITS / Kind::ALL.len() as u32;
-/// So many requests are counted in the word before it is emptied. No count in it can overflow.
+/// The number of requests counted in the word before the word is emptied. With so few requests no count overflows.
 const CHUNK: usize = (1 << LANE) - 1;
 
-/// Replays what [`DirectMappedFilter::filter`] left of some requests into one back's only cache. `common_counts` is
-/// what it returned for these requests.
+/// Replays the requests that [`DirectMappedFilter::filter`] left into one back's only cache. `common_counts` are the
+/// counts that the filter returned with these requests.
 pub(crate) fn replay<T: Translation>(
     cache: &mut Cache,
     memory: &mut MemoryCounters,

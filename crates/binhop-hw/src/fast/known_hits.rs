@@ -1,7 +1,7 @@
 //! `KnownHitFilter` removes requests that hit in every cache behind one front and change nothing there.
 //!
-//! Consider all lines that share a set in the cache with the fewest sets. The line of them that was requested last is
-//! present in every cache, whatever the ways and the replacement: no line has come into its set since. Another
+//! Consider all lines that share a set in the cache with the fewest sets. Of these lines, the line requested last is
+//! present in every cache, whatever the ways and the replacement: no other line has come into its set since. Another
 //! request for this line hits everywhere. If the replacement ignores a repeated hit, the request changes at most the
 //! dirty bit, and only if it brings data.
 //!
@@ -18,7 +18,7 @@ use crate::{
     request::{MEMORY, Request, is_data},
 };
 
-/// The line requested last in each slot. The word of a line is its key × 2, + 1 if the line is dirty.
+/// The line requested last in each slot. The word of a line is its key × 2, plus 1 if the line is dirty.
 #[derive(Clone, Debug)]
 pub(crate) struct LastRequests(Vec<u64>);
 

@@ -17,7 +17,7 @@
 //! binhop's own.
 //!
 //! # Cost
-//! One search of the set serves all caches. It looks at as many positions as the line is deep. A position takes 9 B.
+//! One search of the set serves all caches. The search looks at each position down to the line. A position takes 9 B.
 
 use binhop_base::{Kind, PageId, PerKind, PowerOfTwo, Translation};
 
@@ -55,7 +55,7 @@ impl LruStackShape {
         Ok(Self { cache: number, sets: cache.sets(), line: cache.line, page: config.page, by_frame })
     }
 
-    /// The bytes that a stack of up to so many ways allocates: a key and a byte for each line.
+    /// The bytes that a stack for caches of up to `ways` ways allocates: a key and a byte for each line.
     #[must_use]
     pub fn bytes(&self, ways: u32) -> u64 {
         self.sets.saturating_mul(u64::from(ways)).saturating_mul(size_of::<u64>() as u64 + 1)
@@ -88,9 +88,9 @@ pub struct LruStack {
     /// For each position, how often it was the first that did not move when a line came in. Caches that reach it
     /// evicted nothing.
     stayed: ByPosition,
-    /// For each number of ways, the dirty lines that left the cache of so many ways.
+    /// For each number of ways, the dirty lines that left the cache with this number of ways.
     written_back: ByPosition,
-    /// For each number of ways, the writes to a line that was dirty in the caches of at least so many ways.
+    /// For each number of ways, the writes to a line that was dirty in the caches with at least this number of ways.
     was_dirty: ByPosition,
     /// The flushed lines by position, and by the fewest ways of a cache in which they were dirty.
     purged: ByPosition,
@@ -98,7 +98,7 @@ pub struct LruStack {
 }
 
 impl LruStack {
-    /// A stack for caches of up to so many ways, empty.
+    /// An empty stack for caches of up to `ways` ways.
     ///
     /// # Panics
     /// The number of ways is 0, or larger than a stack keeps.
@@ -216,19 +216,19 @@ impl LruStack {
         }
     }
 
-    /// Returns the demand misses of the cache of so many ways, as [`LruStack::member`] does, without the other counts.
+    /// Returns the demand misses of the cache of `ways` ways, as [`LruStack::member`] does, without the other counts.
     ///
     /// # Panics
-    /// The stack does not reach so far.
+    /// The stack keeps fewer than `ways` ways.
     #[must_use]
     pub fn demand_misses(&self, ways: u32) -> u64 {
         self.found[ways as usize + 1..=self.ways + 1].iter().map(PerKind::demand).sum()
     }
 
-    /// Returns what the cache of so many ways has counted.
+    /// Returns what the cache of `ways` ways has counted.
     ///
     /// # Panics
-    /// The stack does not reach so far.
+    /// The stack keeps fewer than `ways` ways.
     #[must_use]
     pub fn member(&self, ways: u32, tree: &Tree) -> Member<'_> {
         let ways = ways as usize;
@@ -273,7 +273,7 @@ impl LruStack {
         Member { stack: self, ways, counters, memory, waited }
     }
 
-    /// Returns how many lines the cache of so many ways holds, and how many of them are dirty.
+    /// Returns how many lines the cache of `ways` ways holds, and how many of them are dirty.
     fn resident(&self, ways: usize) -> (u64, u64) {
         let (mut resident, mut dirty) = (0, 0);
         for (keys, levels) in self.keys.chunks(self.ways).zip(self.levels.chunks(self.ways)) {

@@ -4,7 +4,7 @@
 //! caches must be write-back and allocate. Then the effect of a miss on its cache is known at the miss: the line
 //! comes in, and the victim leaves. The first loop does only that, with everything it needs in registers, and records
 //! the misses. The second loop goes through the misses in order and does the rest: it counts, reads, and writes back.
-//! A level that one access in fifty misses spends nearly all its time in the first loop.
+//! If one access in fifty misses, the first loop takes nearly all the time.
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Translation};
 
@@ -19,8 +19,8 @@ use crate::{
     request::{Access, Below},
 };
 
-/// So many rows go through the first phase before the second phase runs. Their misses stay in the processor's nearest
-/// cache.
+/// The number of rows that go through the first phase before the second phase runs. Their misses stay in the
+/// processor's nearest cache.
 const CHUNK: usize = 2048;
 
 /// A miss that the first phase has recorded.

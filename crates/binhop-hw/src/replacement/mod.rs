@@ -1,6 +1,6 @@
-//! Replacement: which line of a full set leaves. Each policy is one file of this module and one word in the list
-//! below; the names in machine files, the arrays of lines, the loops of the chain and the tests that walk the list
-//! derive from it.
+//! The replacement policies: each policy chooses which line of a full set leaves. A policy is one file of this module
+//! and one word in the list below. The names in machine files, the arrays of lines, the loops of the chain and the tests
+//! that walk the list derive from it.
 //!
 //! To add a policy, write `name.rs` with its rule, its source and its [`Policy`], and put its name into the list. The
 //! compiler and the tests then name what else the policy needs: a table in `tests/textbook.rs`, and its rule in
@@ -111,8 +111,8 @@ pub(crate) trait Policy {
     const DRAWS: bool;
 
     /// True if a hit on the line of a set that was accessed last, by its fill or by another hit, leaves everything as
-    /// it is: the policy's state and the order of the ways. Such hits need not be simulated. Where this is false, the
-    /// first such hit may change something, and further ones nothing: preparation drops them.
+    /// it is: the policy's state and the order of the ways. Such hits need not be simulated. Where this is false, only
+    /// the first such hit may change something: preparation drops the further hits.
     const REHIT_IS_NEUTRAL: bool;
 
     /// True if the policy keeps the empty ways of a set behind all others.

@@ -3,7 +3,7 @@
 //!
 //! A binary tree with one bit per inner node stands over the ways. A bit of 0 points to the lower half of
 //! the ways below the node, a bit of 1 to the upper half. The bits lead to the victim. Every access, including
-//! a fill, turns the bits on its path to point away from it. Bits start at 0.
+//! a fill, turns the bits on its path to point away from the accessed way. Bits start at 0.
 
 use super::{ArrayShape, Policy, Ways};
 

@@ -1,6 +1,6 @@
 //! `Random` draws a victim uniformly from the ways. The draw is a function of the seed, the cache, the set and the
 //! number of victims that the set has had. So a draw does not depend on other sets, and two machines compared under
-//! one seed meet equal luck.
+//! one seed get the same draws.
 
 use binhop_base::{Domain, Rng, Stream};
 
