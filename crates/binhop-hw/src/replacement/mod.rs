@@ -1,6 +1,6 @@
 //! The replacement policies: each policy chooses which line of a full set leaves. A policy is one file of this module
-//! and one word in the list below. The names in machine files, the arrays of lines, the loops of the chain and the tests
-//! that walk the list derive from it.
+//! and one word in the list below. The names in machine files, the arrays of lines, the loops of the chain and the
+//! tests that walk the list derive from this list.
 //!
 //! To add a policy, write `name.rs` with its rule, its source and its [`Policy`], and put its name into the list. The
 //! compiler and the tests then name what else the policy needs: a table in `tests/textbook.rs`, and its rule in
