@@ -1,8 +1,8 @@
 //! Straight-line blocks of code, as the recorder describes them.
 //!
-//! A straight-line block has no way out in its middle, so each run of it makes the same fetches and as many
-//! data references. The recorder describes a block once; of each run it writes only the block's number and
-//! the addresses of the data.
+//! A straight-line block has no way out in its middle, so each run of it makes the same fetches and the
+//! same number of data references. The recorder describes a block once; of each run it writes only the
+//! block's number and the addresses of the data.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -26,7 +26,8 @@ pub enum FetchRows {
 /// An `Item` is one thing that a block does. A block's items are in program order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Item {
-    /// Instructions in sequence: the first one's address, the last one's address, their bytes, their number.
+    /// Instructions in sequence: the addresses of the first and the last instruction, the bytes of all, and
+    /// their number.
     Fetch { addr: u64, last: u64, size: u32, count: u32 },
     /// A data reference; each run of the block brings its address. A guarded reference depends on a
     /// condition.
@@ -70,7 +71,7 @@ pub(crate) struct CodeBlocks {
     fetch: FetchRows,
     /// The blocks that a parent knew, or that children know.
     shared: Arc<BlockTable>,
-    /// The number of blocks and of items in `shared`, at hand because every run asks for them.
+    /// The number of blocks and of items in `shared`. They are kept because every run asks for them.
     shared_blocks: usize,
     shared_items: usize,
     /// The blocks that came after `shared`. Places of items and words count from the beginning of `shared`.
@@ -265,7 +266,7 @@ impl CodeBlock<'_> {
     }
 }
 
-/// Returns the item that a word of a description stands for; `None` if it stands for none.
+/// Returns the item that a word of a description stands for; `None` if the word describes no item.
 fn item(word: u64) -> Option<Item> {
     if word >> wire::ITEM_REFERENCE == 0 {
         let addr = word & ((1 << wire::ITEM_LENGTH) - 1);

@@ -266,7 +266,7 @@ impl Merge {
         Ok(wait.then_some((number, Wait { entered, leave: Some(time), child: false })))
     }
 
-    /// The stream passes the return of a call.
+    /// Notes that the merged stream has reached the return of a call.
     fn passed(&mut self, asid: u32, tid: u32, number: u32, time: u64, result: i64) {
         self.switch_thread(asid);
         self.process(asid).leave(tid, number, time, result);

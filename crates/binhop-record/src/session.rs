@@ -191,7 +191,8 @@ fn launch(options: &RecordOptions) -> Result<Child> {
     if let Some(only) = &options.only {
         command.arg(format!("--only={only}"));
     }
-    // The environment stays as it is. `Command` would sort a changed one, and programs search it in order.
+    // The environment stays as it is. `Command` would sort a changed environment, and programs search their
+    // environment in order.
     command.arg("--").args(&options.command);
     command.spawn().map_err(|error| {
         let rule = "Valgrind cannot be started";
@@ -201,7 +202,7 @@ fn launch(options: &RecordOptions) -> Result<Child> {
 }
 
 /// Returns the name of Valgrind's log, one file for each process. A percent sign is doubled, because Valgrind
-/// expands a single one.
+/// expands a single percent sign.
 fn log_file(directory: &Path) -> PathBuf {
     let mut name = Vec::new();
     for &byte in directory.as_os_str().as_bytes() {

@@ -7,7 +7,7 @@ use binhop_trace::{EventBatch, Op};
 const STRIDE: usize = 1 << 10;
 
 /// Returns how many rows of a batch run within the `left` instructions of a turn, and how many instructions
-/// these rows are. If the turn has run nothing yet (`fresh`), its first fetch runs however long it is.
+/// these rows count. If the turn has run nothing yet (`fresh`), its first fetch runs however long it is.
 pub(crate) fn rows_within(batch: &EventBatch, left: u64, fresh: bool) -> (usize, u64) {
     let (op, count) = (batch.op(), batch.count());
     let (mut row, mut ran, mut fresh) = (0, 0, fresh);

@@ -1,4 +1,4 @@
-//! Mixes of traces: the rows of small mixes, and the properties that every mix keeps.
+//! Tests of mixes of traces: the rows of small mixes, and the properties that every mix keeps.
 
 #![allow(clippy::unwrap_used, reason = "in a test, to panic is to fail")]
 
@@ -334,7 +334,7 @@ fn model(programs: &[Vec<Row>], quantum: u64, latency: u64) -> Vec<Row> {
         let known = numbers.iter().flatten().count() as u64;
         let asid = *numbers[next].get_or_insert(known);
         if next != me || cause != Cause::Involuntary {
-            // If the first event is a switch, it is this switch.
+            // If the input's first event is a switch, the switch that begins the turn replaces it.
             if at[next] == 0 && programs[next][0].0 == Op::Switch {
                 at[next] = 1;
             }

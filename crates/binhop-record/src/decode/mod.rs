@@ -15,7 +15,7 @@ use crate::code_blocks::{CodeBlocks, FetchRows};
 use crate::piece::Piece;
 use crate::wire;
 
-/// A batch of rows becomes a piece when it has so many rows.
+/// The number of rows at which a batch becomes a piece.
 const BATCH_ROWS: usize = 1 << 16;
 /// The size of the pages in which mappings are counted. The recorder supports one platform.
 pub(crate) const PAGE: u64 = 4096;

@@ -1,6 +1,6 @@
 //! The decoding of records: programs, system calls, mappings, threads and processes.
 //!
-//! **Counting rules.** Those of instructions and data stand in `recorder/instrument.c`. The longest range of
+//! **Counting rules.** `recorder/instrument.c` holds the rules of instructions and data. The longest range of
 //! a system call is its main range. The other ranges follow as range rows: `count` is 1 where the kernel read
 //! and 2 where it wrote. A range that is longer than the call's result (the whole buffer of a short receive)
 //! is cut to the result. A call that fails moved nothing, though the kernel may have read its arguments. The
@@ -203,12 +203,12 @@ const CALL_WORDS: usize = 7;
 const READ: u32 = 1;
 const WRITTEN: u32 = 2;
 
-/// The calls that move at most as many bytes as their result, of the buffer in their second argument. Numbers
-/// of x86-64: read, write, pread64, pwrite64, sendto, recvfrom.
+/// The calls whose second argument is a buffer, of which they move at most as many bytes as their result. The
+/// numbers are those of x86-64: read, write, pread64, pwrite64, sendto, recvfrom.
 const MOVES_A_BUFFER: [u32; 6] = [0, 1, 17, 18, 44, 45];
 
-/// The calls that read at most as many bytes as their result, of a list of buffers: writev, pwritev,
-/// pwritev2.
+/// The calls that read a list of buffers, of which they read at most as many bytes as their result: writev,
+/// pwritev, pwritev2.
 const READS_VECTORS: [u32; 3] = [20, 296, 328];
 
 fn thread_and_call(word: u64) -> (u32, u32) {

@@ -8,8 +8,8 @@
 //! written.
 //! **Waiting.** A trace marks an idle processor by a switch from a process to itself, with a system call or a
 //! page fault as its cause. There the input leaves the processor for [`Latencies`], counted in instructions
-//! of all inputs, and is ready again afterwards. If every input waits, time passes until the first is ready.
-//! If that is the input that ran last, a switch to itself is written, as in its own trace.
+//! of all inputs, and is ready again afterwards. If every input waits, time passes until the first input is
+//! ready. If this input also ran last, a switch to itself is written, as in its own trace.
 //! **An input of several processes** takes part as one input. Its own switches are kept with their causes, so
 //! its processes stay in their order. Its quantum counts their instructions together.
 //! **The end of an input** ends its processes (exit), and the other inputs go on; see [`EndsWhen`].
@@ -73,8 +73,8 @@ pub struct Latencies {
 }
 
 impl Default for Latencies {
-    /// 100 µs for another process and 1 ms for a device or a page, at 1000 instructions a microsecond (our
-    /// choice).
+    /// The default is 100 µs for another process and 1 ms for a device or a page, at 1000 instructions a
+    /// microsecond (our choice).
     fn default() -> Self {
         Self { given: 100_000, room: 1_000_000, fault: 1_000_000 }
     }
@@ -170,7 +170,7 @@ impl Mix {
         (reader, &mut self.batches, &mut self.numbers)
     }
 
-    /// Runs the input whose turn it is, up to its next row that is handled by itself.
+    /// Runs the input whose turn it is, up to its next row that does not go into the mix as it is.
     fn step(&mut self, at: usize) -> Result<()> {
         let alone = self.scheduler.len() == 1;
         let (left, fresh) = (self.scheduler.left(), self.fresh);

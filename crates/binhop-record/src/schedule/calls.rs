@@ -15,7 +15,7 @@ pub enum Descriptor {
 /// `WaitRule` says how a call of the table waits.
 #[derive(Clone, Copy)]
 enum WaitRule {
-    /// The call always may wait.
+    /// The call may wait, whatever its arguments are.
     Always(WaitsFor),
     /// The call may wait unless its first argument is a regular file.
     UnlessFile(WaitsFor),
@@ -106,7 +106,7 @@ pub fn waits(number: u32, args: [u64; 6], descriptor: Descriptor) -> WaitsFor {
     }
 }
 
-/// Returns what a call may wait for if its arguments are unknown: with some arguments it waits for this.
+/// Returns what a call may wait for if its arguments are unknown: what it waits for under some arguments.
 #[must_use]
 pub fn kind(number: u32) -> WaitsFor {
     let Ok(at) = CALLS.binary_search_by_key(&number, |call| call.0) else { return WaitsFor::Nothing };

@@ -1,4 +1,5 @@
-//! The merge of generated recordings: what it must keep, and the slow model that it must equal.
+//! Tests of the merge on generated recordings: the properties that it must keep, and the slow model that it
+//! must equal.
 
 #![allow(clippy::unwrap_used, reason = "in a test, to panic is to fail")]
 
@@ -42,7 +43,7 @@ fn merged(recording: &Recording, schedule: Box<dyn Schedule>) -> (Vec<Row>, Meta
 }
 
 fn short_turns(seed: u64) -> Box<dyn Schedule> {
-    // One instruction a microsecond: turns of about a thousand, as long as a few system calls are apart.
+    // At one instruction a microsecond a turn has about a thousand instructions. It spans a few system calls.
     Box::new(BuiltIn::new(seed, 1))
 }
 
@@ -235,7 +236,7 @@ fn threads_of_a_process_are_switches_within_it() {
     assert_eq!(switches(&rows), expected);
 }
 
-/// While the only process waits, the processor is idle: a switch to itself.
+/// While the only process waits, the processor is idle. A switch from the process to itself marks this.
 #[test]
 fn an_idle_processor_is_a_switch_to_oneself() {
     let piece = |time, piece| (time, piece);

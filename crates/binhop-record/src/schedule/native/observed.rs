@@ -155,7 +155,7 @@ impl TraceParser {
         } else {
             parent
         };
-        // The trace may show the return from the call that made it.
+        // The new thread is in no call, but the trace may show its return from the call that made it.
         self.threads.insert(born, Thread { process, in_call: false });
     }
 
