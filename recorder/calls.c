@@ -1,4 +1,4 @@
-/* calls.c records system calls with the memory that the kernel reads and writes for them, threads, processes and signals.
+/* calls.c records threads, processes, signals, and system calls with the memory that the kernel reads and writes for them.
 
    This file is part of binhop's recorder. SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pub_tool_basics.h"
@@ -157,8 +157,8 @@ static Bool waits(const Thread *thread)
    return sr_Res(VG_(poll)(&asked, 1, 0)) == 0;
 }
 
-/* Two processes that pass bytes to each other wait all the time, and a flush costs as much as such a wait. So AT_ONCE
-   flushes may follow each other at once, and beyond them one flush every EVERY nanoseconds. */
+/* Two processes that pass bytes to each other wait all the time, and a flush costs as much as such a wait. So up to
+   AT_ONCE flushes may follow each other at once. Beyond them, the recorder flushes at most once in EVERY nanoseconds. */
 #define AT_ONCE 16
 #define EVERY 100000ULL
 
@@ -183,7 +183,7 @@ static void before_call(ThreadId tid, UInt number, UWord *arguments, UInt count)
    BH_(put)(now);
    BH_(put)(thread->regular);
    for (UInt i = 0; i < 6; i++) BH_(put)(thread->arguments[i]);
-   /* A process that waits writes what it did before, because the reader orders other processes by it. */
+   /* Before a process waits, it writes the words that it has stored: the reader orders other processes by them. */
    if (stays_away(number)) {
       BH_(flush)();
    } else if (!waits_too_often(now) && waits(thread)) {
@@ -227,7 +227,7 @@ static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, 
       born_in_call = False;
       return;
    }
-   /* What follows belongs to this thread, although Valgrind may report only later that it runs again. */
+   /* The next words belong to this thread, although Valgrind may report only later that the thread runs again. */
    runs(tid, 0);
    /* The call has made a child. */
    Bool has_child = forked && !sr_isError(result);

@@ -1,4 +1,4 @@
-/* The buffer of words and the pipe it is emptied into.
+/* pipe.c holds the buffer of words, and writes the buffer into the image's pipe.
 
    This file is part of binhop's recorder. SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pub_tool_basics.h"
