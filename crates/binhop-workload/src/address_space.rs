@@ -1,8 +1,8 @@
 //! The segments of a process's address space, and the map rows that map them.
 //!
-//! Text at 4 MiB, static data at 256 MiB with the heap behind it, the stack below 2 GiB: the layout of a
-//! MIPS Unix. It is the same in every process, so commonly used virtual addresses coincide; KH90 §4.2 finds
-//! that equal page coloring suffers from this. Segments start and end at multiples of 64 KiB, so that a
+//! Text is at 4 MiB, static data at 256 MiB with the heap behind it, and the stack below 2 GiB, as in a MIPS
+//! Unix. The layout is the same in every process, so commonly used virtual addresses coincide; KH90 §4.2
+//! finds that equal page coloring suffers from this. Segments start and end at multiples of 64 KiB, so that a
 //! machine page of up to 64 KiB lies in one segment.
 
 use binhop_trace::Op;

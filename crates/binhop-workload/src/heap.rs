@@ -2,7 +2,8 @@
 //!
 //! Objects are four words: a header, then three fields. A node of a tree is [key, left, right]; a key is a
 //! boxed floating-point number [low half, high half, unused]. Addresses in fields are word numbers in the
-//! heap; 0 is the empty list. Two semispaces; allocation moves through one until it is full.
+//! heap; 0 is the empty list. Allocation moves through one of two semispaces until the
+//! semispace is full.
 
 use crate::cpu::Cpu;
 

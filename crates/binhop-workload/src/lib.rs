@@ -2,9 +2,9 @@
 //!
 //! Each program is written in Rust, does its work, and emits the references that its execution makes on a
 //! 32-bit RISC machine (4-byte instructions, like the Titan of the documents): code laid out in functions and
-//! basic blocks, stack, heap, static data. Any length, any seed, no files. The same name and seed give the
-//! same stream to the bit. A stream never ends: each program's file says what the program does when its work
-//! is done.
+//! basic blocks, stack, heap, static data. A workload takes any seed and needs no files. The same name and
+//! seed give the same stream to the bit. A stream never ends: each program's file says what the program does
+//! when its work is done.
 //!
 //! The workloads represent traces that no longer exist (KH90 §4.1, LF91 Table 1). [`calibration`] measures
 //! how close they come, and `docs/workloads.md` records the figures.

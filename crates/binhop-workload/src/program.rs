@@ -4,8 +4,8 @@ use crate::address_space::Image;
 use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 
-/// `Start` builds a program in a process of its own. It gets the processor after the program's image is
-/// mapped.
+/// `Start` builds a program in a process of its own. The function gets the processor after the program's
+/// image is mapped.
 pub(crate) type Start = Box<dyn FnOnce(&mut Cpu) -> Box<dyn Program> + Send>;
 
 /// `SeededStart` builds a program from random numbers. The lists of workloads and commands hold these

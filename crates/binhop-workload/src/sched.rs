@@ -194,7 +194,7 @@ fn task(asid: u64) -> u32 {
     u32::try_from(asid).expect("a mix makes fewer processes than numbers of 32 bits")
 }
 
-/// Returns the end of the rows from `from` on that run within `instructions`, and how many instructions they
+/// Returns the end of the rows from `from` on that run within `instructions`, and how many instructions these
 /// are. The rows end after the fetch in which the last instruction lies and the data references of this
 /// fetch.
 fn rows_within(rows: &StepRows, from: usize, instructions: u64) -> (usize, u64) {

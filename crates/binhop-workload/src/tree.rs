@@ -7,9 +7,10 @@
 //! it builds the next tree. The forest keeps the last few trees. When the next tree might not fit, the heap
 //! is collected (Cheney: breadth first, into the other semispace).
 //!
-//! Sizes: two semispaces of 32 MB; 48,000 nodes of 32 bytes with their numbers a tree: 1.5 MB. LF91's Table 3
-//! shows the same for the original: from 2 MB on there are almost no faults, so the data that it walks
-//! repeatedly are between 1 and 2 MB. The program never ends: it always builds another tree.
+//! Sizes: the two semispaces have 32 MB each. A tree has 48,000 nodes; a node with its number takes 32 bytes,
+//! which makes 1.5 MB. LF91's Table 3 shows the same for the original: from 2 MB on there are almost no
+//! faults, so the data that Tree walks repeatedly are between 1 and 2 MB. The program never ends: it
+//! always builds another tree.
 
 use crate::address_space::{DATA, Image, TEXT};
 use crate::cpu::Cpu;
@@ -38,7 +39,7 @@ pub(crate) struct TreeShape {
     pub(crate) forest: usize,
     /// Walks of the newest tree before the next is built.
     pub(crate) walks: u32,
-    /// One of `older` walks goes through a tree of the whole forest.
+    /// One in `older` walks goes through a tree drawn from the whole forest.
     pub(crate) older: u64,
 }
 

@@ -101,7 +101,7 @@ impl Drc {
                 cpu.jump(READ + 0x400);
                 cpu.run(4);
                 cpu.load(self.tile(below) + 16, 4);
-                // The tile above this one's right corner begins at or before its end.
+                // The tile `below` ends at `x` or before, so the left neighbour lies above its right corner.
                 self.tiles[below].above = index as u32 - 1;
                 cpu.run(3);
                 cpu.store(self.tile(below) + 20, 4);

@@ -3,9 +3,9 @@
 //! simple commands, all at once (mult2, 40 MB active). mult1 adds the linker and a Scheme program (75 MB
 //! active).
 //!
-//! `make` and the shells start compilers, assemblers and commands. These read their input in system calls
-//! that give up the processor, and end. Processes that run the same program share its text. The long-running
-//! programs start over on new data when they are done.
+//! `make` and the shells start compilers, assemblers and commands. The started programs read their input in
+//! system calls that give up the processor, and they end. Processes that run the same program share its text.
+//! The long-running programs start over on new data when they are done.
 
 mod ccom;
 mod compile;
