@@ -294,7 +294,7 @@ static void kernel_wrote(CorePart part, ThreadId tid, Addr start, SizeT bytes)
    if (part == Vg_CoreSysCall) add_range(tid, start, bytes, True);
 }
 
-/* Valgrind calls this when a thread runs. If another thread ran before, it has left the processor. */
+/* Valgrind calls this when a thread runs. If another thread ran before, that thread has left the processor. */
 static void runs(ThreadId tid, ULong blocks)
 {
    (void)blocks;

@@ -3,9 +3,9 @@
 
    A word whose top byte is WIRE_RUN says that a *straight-line block* ran: instructions without an exit between them.
    The word's low 32 bits are the block's number. One word follows for each data reference of the block: its address, or
-   WIRE_NOT_MADE if the reference depends on a condition that did not hold. A WIRE_BLOCK record has described the block
-   before, once. So the pipe carries one word for each run of a block and one for each data reference, not one for each
-   instruction.
+   WIRE_NOT_MADE if the reference depends on a condition that did not hold. An earlier WIRE_BLOCK record describes the
+   block, once. So the pipe carries one word for each run of a block and one word for each data reference, but none for
+   each instruction.
 
    A word whose top byte is WIRE_RECORD starts a record. Bits 48 to 55 are the record's kind, the low 32 bits the number of
    words that follow. No address of a user's program has such a top byte. A string is its length in bytes, then its bytes,
@@ -42,8 +42,9 @@
 
 #define WIRE_PARTIAL_WORDS 256
 
-/* Items of a block. An instruction: its address in the low 48 bits, its length in bits 48 to 54. A reference: bit 63,
-   its kind in bits 32 to 33, bit 40 if it depends on a condition, its size in the low 32 bits. */
+/* Items of a block. The item of an instruction holds the address in the low 48 bits, and the length in bits 48 to 54. The
+   item of a reference has bit 63 set. It holds the kind in bits 32 to 33, and the size in the low 32 bits. Bit 40 is set if
+   the reference depends on a condition. */
 #define WIRE_ITEM_LENGTH 48
 #define WIRE_ITEM_REFERENCE 63
 #define WIRE_ITEM_KIND 32
