@@ -124,8 +124,9 @@ impl Front {
     }
 
     /// Counts accesses that [`Front::access_uncounted`] made, and accesses that the caller proved to be hits which
-    /// change nothing. For such a hit the line was accessed last in its set and has been hit since it came, which
-    /// SRRIP remembers. A store also needs a write-back cache in which the line is dirty already.
+    /// change nothing. Such a hit finds the line that was accessed last in its set and has been hit since it came:
+    /// SRRIP remembers whether a line was hit. A store also needs a write-back cache in which the line is dirty
+    /// already.
     #[inline]
     pub fn add_hits(&mut self, cache: usize, kind: Kind, hits: u64) {
         self.caches.get_mut(cache).counters.add_hits(kind, hits);
