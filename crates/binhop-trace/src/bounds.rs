@@ -49,7 +49,7 @@ impl Exceeded {
     }
 }
 
-/// Returns the column by which a reference is too large, if it is.
+/// Returns the column that makes a reference exceed a bound, if a column does.
 #[inline]
 #[must_use]
 pub(crate) fn exceeds(op: u8, size: u32, count: u32) -> Option<&'static str> {
@@ -72,8 +72,8 @@ pub fn chunk_rows(rows: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows).step_by(CHUNK).map(move |start| start..rows.min(start + CHUNK))
 }
 
-/// Splits a batch into chunks of rows that keep the bounds. A chunk comes with the reference behind it if
-/// that exceeds a bound, and is the last chunk then.
+/// Splits a batch into chunks of rows that keep the bounds. If a reference exceeds a bound, the chunk before
+/// the reference is the last chunk, and comes with an [`Exceeded`].
 ///
 /// Each chunk is checked when it is asked for. A caller who uses each chunk at once reads each column from
 /// memory once.
@@ -95,12 +95,12 @@ pub fn exceeded(batch: &EventBatch) -> Option<Exceeded> {
     chunks(batch).find_map(|(_, exceeded)| exceeded)
 }
 
-/// Returns the first of these references of a batch that exceeds a bound.
+/// Returns the first reference in `rows` that exceeds a bound.
 #[must_use]
 pub fn exceeded_among(batch: &EventBatch, mut rows: Range<usize>) -> Option<Exceeded> {
     let (sizes, counts) = (batch.size(), batch.count());
-    // Large rows are rare, so one quick pass over all rows comes first. The union of all bits is at least the
-    // maximum.
+    // Large rows are rare, so one quick pass over all rows comes first. The bitwise or of all values is at
+    // least their maximum.
     let union = sizes[rows.clone()].iter().chain(&counts[rows.clone()]).fold(0, |all, &value| all | value);
     if union <= LARGEST_REFERENCE.min(LONGEST_FETCH) {
         return None;

@@ -1,8 +1,8 @@
 //! Traces: the event schema, the trace file, the importers and exporters, and the checks.
 //!
-//! | room | what it holds |
+//! | module | what it holds |
 //! |---|---|
-//! | `event`, `bounds`, `totals` | events in columns, the largest reference, what a trace amounts to |
+//! | `event`, `bounds`, `totals` | events in columns, the largest reference, totals and content hash of a trace |
 //! | `source`, `wait` | sources of events and their metadata, decoding ahead; waiting for pipes |
 //! | `disk`, `input` | files that do not change while they are read, files that appear complete; foreign bytes, unpacked |
 //! | `parquet_file`, `trace_file` | what all Parquet files share; the footer, the reader and the writer of traces |

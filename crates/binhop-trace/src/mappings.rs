@@ -75,7 +75,7 @@ impl Mappings {
         self.0.at_or_below(space, addr).filter(|(_, mapping)| mapping.end > addr)
     }
 
-    /// Returns how often [`Mappings::at`] was asked.
+    /// Returns how often [`Mappings::at`] was called.
     #[cfg(test)]
     pub(crate) fn lookups(&self) -> u64 {
         self.1.get()

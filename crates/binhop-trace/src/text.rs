@@ -246,7 +246,7 @@ fn put(text: &mut String, (name, style): Shown, value: u64) {
     };
 }
 
-/// Returns the value that a text means in a style; `None` if it means none.
+/// Returns the value that a text means in a style; `None` if the text has no value in this style.
 pub(crate) fn value_of(style: Style, text: &str) -> Option<u64> {
     let number = match text.strip_prefix("0x") {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),

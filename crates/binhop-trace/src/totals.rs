@@ -75,7 +75,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds a batch. A row with an unknown code is not counted; the code that reads the row refuses it.
+    /// Adds a batch. A row with an unknown operation is not counted, because the reader of the row refuses
+    /// it.
     pub fn add(&mut self, batch: &EventBatch) {
         let (mut instructions, mut rows) = (0u64, [0u64; 256]);
         for (&op, &count) in batch.op().iter().zip(batch.count()) {

@@ -3,8 +3,8 @@
 //! A pipe, a terminal or a FIFO may be silent forever, and a blocked `read` does not notice signals. So input
 //! that is no regular file is waited for in steps of [`STEP_MS`]. Between steps the waiting thread asks
 //! whether it is still wanted. A thread that works ahead for another thread asks its own `Flag`. Every other
-//! thread asks the program's hook ([`set_hook`], Python's signals). An error of either ends the wait. A FIFO
-//! is opened without waiting for its writer, then waited for in the same way.
+//! thread asks the program's hook ([`set_hook`], Python's signals). A raised flag or an error of the hook
+//! ends the wait. A FIFO is opened without waiting for its writer, then waited for in the same way.
 
 use std::cell::RefCell;
 use std::fs::File;

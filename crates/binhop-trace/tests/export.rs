@@ -183,7 +183,7 @@ proptest! {
         exported(&rows, "din", &place);
         let words = |references: Vec<(Op, u64, u32)>| -> Vec<(Op, u64)> {
             let mut words: Vec<_> = references.into_iter().map(|(op, addr, _)| (op, addr / 4)).collect();
-            // A run holds a word once that is fetched twice in sequence.
+            // A word that is fetched twice in sequence occurs once in a run.
             words.dedup_by(|a, b| a == b && a.0 == Op::Fetch);
             words
         };
@@ -205,7 +205,7 @@ proptest! {
             last = Some(ip);
         }
         prop_assert!(last.is_some());
-        // An instruction is repeated only if it had no room.
+        // An instruction is repeated only if its record has no room.
         let mut want: Vec<(u64, Vec<u64>, Vec<u64>)> = Vec::new();
         for (op, addr, _) in references(rows) {
             if op == Op::Fetch {
@@ -238,8 +238,8 @@ proptest! {
         let place = Place::new("t.champsim");
         exported(&rows, "champsim", &place);
         let read = imported(&place, "champsim");
-        // The instructions are as many, over the same words. The data references touch the same words, and
-        // the loads of an instruction precede its stores.
+        // The number of instructions is the same, and they lie in the same words. The data references touch
+        // the same words, and the loads of an instruction precede its stores.
         let instructions = |rows: &[Row]| -> u64 {
             rows.iter().filter(|row| row.0 == Op::Fetch).map(|row| u64::from(row.3)).sum()
         };

@@ -297,7 +297,8 @@ fn a_file_of_another_program_needs_only_the_required_columns() {
     );
 }
 
-/// Every batch but one is sound, here and in the joined trace and the part.
+/// Only the first batch is unsound. The reader, a joined trace and a part repeat its error, and return no
+/// later batch.
 #[test]
 fn no_batch_follows_an_error() {
     let place = Place::new("follows");
@@ -320,7 +321,7 @@ fn no_batch_follows_an_error() {
     foreign(&path, loads(99, 4), &[]);
     let open = || -> Box<dyn Source> { Box::new(TraceReader::open(&path).unwrap()) };
     assert!(twice(open()).contains("99: no operation has this code"));
-    // A reference that is too large, which the reader lets pass.
+    // The reader accepts a reference that is too large.
     foreign(&path, loads(1, 1 << 20), &[]);
     assert!(twice(Box::new(Joined::new(vec![open()]).unwrap())).contains("row 0: load with size 1048576"));
     let part = select(open(), &Selection::default()).unwrap();

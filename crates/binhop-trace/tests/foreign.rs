@@ -98,8 +98,9 @@ fn cut(groups: u64) -> [usize; 3] {
 }
 
 /// A row group costs the memory of its metadata, which the decoder makes of the whole footer when a file is
-/// opened: 432 B for each column, and 64 B. Statistics are no part of it, as a number's lie within the 432 B.
-/// Reading a row group costs nothing that stays, and what is read ahead is bounded in bytes.
+/// opened: 432 B for each column, and 64 B. Statistics add nothing, because the statistics of a number lie
+/// within the 432 B. Reading a row group costs nothing that stays, and what is read ahead is bounded in
+/// bytes.
 #[test]
 fn memory_stays_small_however_a_file_is_cut() {
     let _turn = turn();
@@ -185,8 +186,8 @@ fn zigzag(number: i64) -> Vec<u8> {
 fn forged_pages_are_refused_before_they_cost_anything() {
     let _turn = turn();
     let place = Place::new("forged");
-    // In a dictionary of 4 values the page's header has the number after the field's mark. 5 bytes are room
-    // for 2^31 - 1.
+    // The header of the dictionary page holds the number of values, 4, after the field's mark. A number of
+    // 2^31 - 1 takes 5 bytes.
     let properties = WriterProperties::builder().set_compression(Compression::UNCOMPRESSED).build();
     write(&place.0, 20_000, 20_000, properties);
     let sound = fs::read(&place.0).unwrap();
@@ -223,7 +224,7 @@ fn damage_costs_no_more_than_a_sound_file() {
             .build(),
     ];
     let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {})); // the decoder's, which become problems
+    std::panic::set_hook(Box::new(|_| {})); // the decoder's panics become problems
     let (mut sound_read, mut refused) = (0, 0);
     for (kind, properties) in kinds.into_iter().enumerate() {
         let place = Place::new(&format!("damage-{kind}"));

@@ -1,4 +1,5 @@
-//! Files on the disk: a file that is read stays unchanged, a file that is written appears complete.
+//! Files on the disk. A change of a file that is being read is an error, and a file that is written appears
+//! complete or not at all.
 
 mod steady;
 mod temporary;

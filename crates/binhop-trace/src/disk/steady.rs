@@ -1,8 +1,9 @@
 //! Files that must not change while they are read.
 //!
 //! A file is opened once and read by position, so another file that takes its name changes nothing. A change
-//! in place is noticed: after every read, the file's size and time of last change are compared with those at
-//! the opening. (Two changes of one size within the clock's resolution, a few milliseconds, look alike.)
+//! in place is noticed: after every read, the file's size and time of last change are compared with the
+//! values at the opening. (Two states of equal size, written within the clock's resolution of a few
+//! milliseconds, cannot be told apart.)
 
 use std::fmt;
 use std::fs::{File, Metadata};

@@ -75,8 +75,8 @@ impl Temporary {
         cannot_write(&self.target, self.what, error)
     }
 
-    /// Moves the complete file to its target, once the disk has it. If the move fails, the file stays under
-    /// its temporary name.
+    /// Syncs the complete file to the disk and moves it to its target. If the move fails, the file stays
+    /// under its temporary name.
     pub(crate) fn take_place(mut self) -> Result<()> {
         self.file.sync_all().map_err(|error| self.cannot_write(&error.to_string()))?;
         self.stays = true;
@@ -160,7 +160,8 @@ fn make(target: &Path, before: &str) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// Removes files with such names that belong to the owner of `own` and that no living process holds.
+/// Removes the target's temporary files that belong to the owner of `own` and that no living process has
+/// locked.
 fn remove_dead(target: &Path, before: &str, own: &File) {
     let Ok(entries) = fs::read_dir(parent(target)) else { return };
     for entry in entries.flatten() {

@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt8Array, UInt32Arra
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt8Type, UInt32Type, UInt64Type};
 use binhop_base::{Problem, Result};
 
-/// Returns the columns of a trace, in order. The first four are required.
+/// Returns the columns of a trace, in order. The first four columns are required.
 #[must_use]
 pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
@@ -119,8 +119,8 @@ impl EventBatch {
             + args.sum::<usize>()
     }
 
-    /// Returns the `op` column. It may hold codes that are no [`Op`](super::Op). The code that reads such a row
-    /// refuses it.
+    /// Returns the `op` column. The column may hold numbers that are no [`Op`](super::Op). A function that
+    /// reads such a row refuses the row.
     #[must_use]
     pub fn op(&self) -> &[u8] {
         self.op.values()

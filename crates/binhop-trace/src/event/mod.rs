@@ -26,7 +26,7 @@ macro_rules! ops {
             pub const fn name(self) -> &'static str {
                 match self { $(Op::$name => $text,)* }
             }
-            /// Returns what the columns of such an event hold.
+            /// Returns what the columns of an event of this operation hold.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Op::$name => $doc,)* }

@@ -7,15 +7,15 @@ use super::{EventBatch, Op};
 pub struct Event {
     /// The operation.
     pub op: Op,
-    /// The column of this name.
+    /// The `addr` column.
     pub addr: u64,
-    /// The column of this name.
+    /// The `size` column.
     pub size: u32,
-    /// The column of this name.
+    /// The `count` column.
     pub count: u32,
-    /// The column of this name.
+    /// The `arg0` column.
     pub arg0: Option<u64>,
-    /// The column of this name.
+    /// The `arg1` column.
     pub arg1: Option<u64>,
 }
 

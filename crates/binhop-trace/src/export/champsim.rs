@@ -9,10 +9,11 @@
 //! | 16–31 | two store addresses | the stores and modifies behind the last instruction of the run |
 //! | 32–63 | four load addresses | the loads and modifies behind the last instruction of the run |
 //!
-//! An address of 0 means none. References that do not fit into an instruction go to a repetition of it.
-//! References before the first fetch go to an instruction at address 0. The load and the store of a modify
-//! stand in one instruction, and `binhop import` makes a modify of them again. It also makes a modify of a
-//! load and a store of one address that one instruction makes separately.
+//! A field of 0 holds no address. References that do not fit into the record of an instruction go to a
+//! further record of the same instruction. References before the first fetch go to an instruction at
+//! address 0. The load and the store of a modify stand in one instruction, and `binhop import` makes a modify
+//! of them again. If an instruction loads and stores one address separately, the import makes a modify of
+//! these two references, too.
 
 use super::din::{LeftOut, instructions};
 use super::{Exporter, RecordSink, Virtual, Wanted, Writes};

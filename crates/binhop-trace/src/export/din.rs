@@ -86,7 +86,8 @@ pub(super) fn instructions(run: &Event) -> impl Iterator<Item = (u64, u64)> + us
     (0..count).map(move |number| (addr.wrapping_add(at(number)), at(number + 1) - at(number)))
 }
 
-/// `LeftOut` counts the events that formats of one process without a system leave out.
+/// `LeftOut` counts the events that a format changes or leaves out because it knows neither runs, modifies,
+/// processes nor system events.
 #[derive(Default)]
 pub(super) struct LeftOut {
     runs: u64,

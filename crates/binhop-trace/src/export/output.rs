@@ -14,14 +14,15 @@ use crate::input::PACKINGS;
 /// Starts packing into a sink.
 type Pack = fn(Sink) -> io::Result<Packer>;
 
-/// The endings of names that pack an export, and the packer of each.
+/// The endings of file names for which an export is packed, and the packer of each ending.
 const PACKED: &[(&str, Pack)] = &[
     ("gz", |sink| Ok(Packer::Gz(flate2::write::GzEncoder::new(sink, flate2::Compression::new(6))))),
     ("xz", |sink| Ok(Packer::Xz(liblzma::write::XzEncoder::new(sink, 3)))),
     ("zst", |sink| Ok(Packer::Zst(zstd::Encoder::new(sink, 3)?))),
 ];
 
-/// Endings of packings that binhop neither reads nor writes. It reads those of [`PACKINGS`].
+/// Endings of packings that binhop neither reads nor writes. [`PACKINGS`] lists the packings that binhop
+/// reads.
 const OTHERS: &[&str] = &["z", "lz", "lzma", "lzo", "7z", "rar", "br", "tgz", "tar"];
 
 /// `PackedOutput` is a file or the standard output, packed as the name says.

@@ -1,7 +1,7 @@
 //! `RecordSink` gathers the records of an export and writes them as soon as there are enough.
 //!
 //! One row may stand for billions of records (the count of a fetch run has 32 bits), so no step waits for the
-//! end of a row. The gathered bytes stay below [`FLUSH`] and one record. A closed output or Ctrl-C ends the
+//! end of a row. The gathered bytes stay below [`FLUSH`] plus one record. A closed output or Ctrl-C ends the
 //! export within a row.
 
 use binhop_base::{Problem, Result};
@@ -29,7 +29,7 @@ impl From<Box<Problem>> for Stop {
     }
 }
 
-/// The result of a record: `Ok` if more records are wanted.
+/// The result of appending a record: `Ok` if more records are wanted.
 pub type Wanted = std::result::Result<(), Stop>;
 
 /// `Gathered` holds the records for one output.
@@ -38,8 +38,8 @@ pub(super) struct Gathered {
     bytes: Vec<u8>,
 }
 
-/// `RecordSink` takes the records of a format. It calls `heard` whenever bytes are written, and its error
-/// stops the export.
+/// `RecordSink` takes the records of a format. It calls `heard` whenever bytes are written, and an error of
+/// `heard` stops the export.
 pub struct RecordSink<'a> {
     to: &'a mut Gathered,
     heard: &'a mut dyn FnMut() -> Result<()>,

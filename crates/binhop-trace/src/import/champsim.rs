@@ -74,7 +74,7 @@ struct ChampSimImport<const STORES: usize, const SIZE: usize> {
     failed: Failure,
 }
 
-/// Returns how often an address occurs among others.
+/// Returns how often an address occurs in a list of addresses.
 #[inline]
 fn times(addr: u64, among: &[u64]) -> usize {
     among.iter().filter(|&&other| other == addr).count()

@@ -198,8 +198,8 @@ fn whole_lines(text: &[u8]) -> usize {
 }
 
 fn newlines(text: &[u8]) -> u64 {
-    // The count is kept in bytes, for as many bytes as a byte can count. Kept in words it would cost as much
-    // as parsing.
+    // Newlines are counted in a `u8` over 255 bytes at a time, the most that a `u8` can count. Counting in a
+    // `u64` would cost as much as parsing.
     let count = |some: &[u8]| some.iter().map(|&byte| u8::from(byte == b'\n')).sum::<u8>();
     text.chunks(255).map(|some| u64::from(count(some))).sum()
 }

@@ -4,7 +4,7 @@
 //! reference (so that program order is kept), at a jump, and at [`LONGEST_RUN`] instructions.
 //!
 //! A fetch joins a run only if its bytes follow the bytes of the run without a gap. So a run touches the same
-//! lines as its fetches, in the same order, for lines of four bytes and more.
+//! cache lines as its fetches, in the same order, for cache lines of four bytes and more.
 
 use crate::event::Event;
 use crate::event::{Cause, EventBatch, EventBuilder, Op};
@@ -23,7 +23,7 @@ const LONGEST_INSTRUCTION: u64 = 15;
 /// The bytes of a reference without a size: the aligned word, as Dinero assumes.
 const WORD: u64 = 4;
 
-/// `Left` is the last that an importer knows of the thread that ran before a switch.
+/// `Left` is the last state that an importer knows of the thread that ran before a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
     /// The thread, or its process, ended.
@@ -162,7 +162,7 @@ impl Rows {
         }
     }
 
-    /// Appends a switch to a thread. How the thread before it left decides the cause.
+    /// Appends a switch to a thread. `left`, the last known state of the previous thread, decides the cause.
     pub(super) fn switch(&mut self, asid: u32, tid: u32, cpu: u32, left: Left) {
         let (cause, call) = match left {
             Left::Ended => (Cause::Exit, None),

@@ -129,8 +129,8 @@ impl Grammar for XdinGrammar {
     }
 }
 
-/// Reads the usual line: letter, blank, address, blank, size, newline. Returns the offset of the newline
-/// last.
+/// Reads the usual line: letter, blank, address, blank, size, newline. The last value returned is the offset
+/// of the newline.
 #[inline]
 fn short_line(text: &[u8], at: usize) -> Option<(u8, u64, u32, usize)> {
     let [label, b' ', ..] = text[at..] else { return None };

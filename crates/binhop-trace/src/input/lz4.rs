@@ -13,7 +13,7 @@ pub(super) struct Lz4<R: BufRead> {
     frames: FrameDecoder<Watched<R>>,
 }
 
-/// `Watched` notes that its reader had no more bytes when it was asked for some.
+/// `Watched` notes whether a read found its reader at the end.
 struct Watched<R> {
     from: R,
     dry: bool,

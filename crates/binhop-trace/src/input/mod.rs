@@ -106,7 +106,7 @@ impl Input {
     /// This waits for the first bytes, because they say how the rest is packed.
     ///
     /// # Errors
-    /// There is not one byte, reading fails, or the packing is one that is not read.
+    /// The input is empty, reading fails, or the packing is not supported.
     pub fn from_reader(name: &str, mut reader: impl Read + Send + 'static) -> Result<Self> {
         let mut head = [0; LONGEST_MAGIC];
         let length = fill(&mut reader, &mut head).map_err(|error| cannot_read(name, &error))?;

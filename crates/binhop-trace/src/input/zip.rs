@@ -52,7 +52,7 @@ enum Position {
 /// `ZipEntry` is an entry, and how far it has been read.
 struct ZipEntry {
     deflated: bool,
-    /// The bytes of the entry are skipped: another system's notes about a file.
+    /// True if the bytes of the entry are skipped, because they are another system's notes about a file.
     ignored: bool,
     /// The checksum and the lengths that the header gives; `None` if a data descriptor gives them.
     promised: Option<(u32, u64, u64)>,
@@ -161,7 +161,7 @@ impl<R: BufRead> Zip<R> {
         }
     }
 
-    /// Reads a data descriptor: a signature (or none), the checksum, and two lengths of 32 or 64 bits.
+    /// Reads a data descriptor: an optional signature, the checksum, and two lengths of 32 or 64 bits.
     fn descriptor(&mut self, entry: &ZipEntry, (crc, packed, length): (u32, u64, u64)) -> io::Result<bool> {
         let mut said = self.u32()?;
         if said == DESCRIPTOR {
@@ -247,8 +247,8 @@ impl<R: BufRead> Read for Zip<R> {
     }
 }
 
-/// Replaces lengths that do not fit into 32 bits by those of the extra field. Returns whether there is such a
-/// field.
+/// Replaces lengths that do not fit into 32 bits by the lengths in the extra field. Returns whether the extra
+/// field holds lengths.
 fn sizes_of_64_bits(mut extra: &[u8], packed: &mut u64, length: &mut u64) -> bool {
     while let [id0, id1, size0, size1, rest @ ..] = extra {
         let (id, size) =

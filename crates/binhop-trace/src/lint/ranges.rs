@@ -10,12 +10,13 @@ use crate::mappings::{GROWTH, Mapping, Mappings};
 pub(super) struct SpaceRanges {
     covered: Root,
     growing: Root,
-    /// The range that answered last: references come in runs.
+    /// The range of the last answer, because successive references often lie in one range.
     last: (u64, u64),
 }
 
-/// `MappedRanges` holds the live ranges of all address spaces. What is mapped and what grows are kept apart:
-/// adjacent mapped ranges always merge, so that one look-up answers for a range of any length.
+/// `MappedRanges` holds the live ranges of all address spaces. Mapped ranges and growing ranges are kept in
+/// separate tables. So adjacent mapped ranges always merge, and one look-up answers for a range of any
+/// length.
 #[derive(Debug, Default)]
 pub(super) struct MappedRanges {
     covered: Mappings,
@@ -132,8 +133,8 @@ mod tests {
         maps.map(&mut space, 0x1000, 0x2000, 0);
         assert!(!maps.touch(&mut space, 0x800, 0x808));
         maps.map(&mut space, 0x3000, 0x4000, map_flags::GROWS);
-        // A reference from the last bytes of the neighbour up to the stack's start: the stack grows to the
-        // neighbour's end.
+        // A reference reaches from the last bytes of the neighbour to the stack's start, so the stack grows
+        // to the neighbour's end.
         assert!(maps.touch(&mut space, 0x1ff8, 0x3000) && maps.covers(&mut space, 0x1000, 0x4000));
     }
 

@@ -57,8 +57,8 @@ fn sound() -> Vec<Row> {
     ]
 }
 
-/// Returns the rows that break a rule once behind the sound trace. `Promise` and `UnknownOp` have tests of
-/// their own.
+/// Returns rows that break a rule once if they follow the sound trace. `Promise` and `UnknownOp` have tests
+/// of their own.
 fn breaking(rule: RuleId) -> Vec<Row> {
     match rule {
         RuleId::FetchEmpty => vec![(Op::Fetch, 0x40_0000, 0, 1, None)],

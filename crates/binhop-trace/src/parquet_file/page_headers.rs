@@ -1,10 +1,10 @@
-//! Checks the pages of a column of another program's file before they are decoded.
+//! [`check`] checks the pages of another program's file, column by column, before they are decoded.
 //!
 //! A decoder trusts a page's header. A few damaged bytes there make it fill gigabytes with a dictionary that
-//! does not exist, or decode billions of values. So [`check`] first walks from header to header, without
-//! reading the pages. Each column must hold one value for each row that the footer promises. No page may
-//! unpack to more than [`LARGEST_VALUE`] bytes for each of its values, plus [`SLACK`]. A header is a
-//! structure of Thrift's compact protocol (Apache Parquet's `parquet.thrift`, `PageHeader`; Thrift's
+//! does not exist, or decode billions of values. So [`check`] walks from header to header, without reading
+//! the pages. Each column must hold one value for each row that the footer promises. No page may unpack to
+//! more than [`LARGEST_VALUE`] bytes for each of its values, plus [`SLACK`]. A header is a structure of
+//! Thrift's compact protocol (Apache Parquet's `parquet.thrift`, `PageHeader`; Thrift's
 //! `thrift-compact-protocol.md`).
 
 use binhop_base::Result;
@@ -20,7 +20,7 @@ const LARGEST_VALUE: u64 = 16;
 const SLACK: u64 = 64 << 10;
 /// The longest header that is accepted, in bytes. Statistics of a number are short.
 const LONGEST_HEADER: usize = 64 << 10;
-/// The bytes in which a header is looked for first.
+/// The number of bytes that are read first for a header.
 const USUAL_HEADER: usize = 256;
 /// The deepest nesting of a header's structures.
 const DEEPEST: u32 = 8;

@@ -12,13 +12,13 @@ pub(crate) const LONGEST_LINE: u64 = 64 << 10;
 /// The bytes of a page in Linux's tables, on every machine whose `page-types` output was seen.
 pub(crate) const USUAL_PAGE: u64 = 4096;
 
-/// The rule that a line which is too long breaks.
+/// The rule that an overlong line breaks.
 pub(crate) const LONG_RULE: &str = "a line of a map is shorter than 64 KiB";
 
 /// The rule for a page size.
 pub(crate) const PAGE_RULE: &str = "page_size is a power of two";
 
-/// Replaces `line` by the next line and its end. A line that is too long is cut. At the end of the text
+/// Replaces `line` by the next line and its newline. A line that is too long is cut. At the end of the text
 /// `line` is empty.
 pub(crate) fn next_line(text: &mut BufReader<Input>, line: &mut Vec<u8>) -> Result<()> {
     line.clear();

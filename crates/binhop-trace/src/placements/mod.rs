@@ -150,7 +150,7 @@ fn cut(span: &Span, page: u64, place: &str) -> Result<FrameRun> {
     ))
 }
 
-/// Returns whether two pages lie at one physical address, so that each would have to evict the other.
+/// Returns whether two spans overlap in physical memory, so that their pages would have to evict one another.
 fn shares_frames(mut spans: Vec<Span>) -> bool {
     spans.sort_unstable_by_key(|span| (span.physical_address, span.asid, span.virtual_address));
     spans.dedup();

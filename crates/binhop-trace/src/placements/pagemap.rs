@@ -1,11 +1,11 @@
 //! Raw pagemaps: the content of `/proc/PID/pagemap` of the Linux kernel, saved in a file.
 //!
 //! An entry has 8 bytes, little-endian. Bit 63 says that the page is in memory, bit 62 that it is swapped
-//! out, and bits 0 to 54 are its frame. A file of the same name and `.maps` names the pages of the entries.
-//! Its lines begin with `START-END` (hexadecimal), as in `/proc/PID/maps`. Blank lines and `#` comments are
-//! skipped. A line `page_size N` before the first range gives a page size other than 4096 bytes. The text
-//! behind a range is not read, because names of files need not be UTF-8. The length of a raw file tells which
-//! of two forms it has:
+//! out, and bits 0 to 54 are its frame. A second file, whose name has `.maps` appended, names the pages of
+//! the entries. Its lines begin with `START-END` (hexadecimal), as in `/proc/PID/maps`. Blank lines and `#`
+//! comments are skipped. A line `page_size N` before the first range gives a page size other than 4096 bytes.
+//! The text behind a range is not read, because names of files need not be UTF-8. The length of a raw file
+//! tells which of two forms it has:
 //!
 //! - the entries of each range, in the order of the maps, one range behind the other (this form may be packed);
 //! - every entry at its position in the kernel's file, 8 × the page's number: a sparse file, as `dd skip=N seek=N` makes.
@@ -139,7 +139,8 @@ impl MapsFile {
         pages.saturating_mul(ENTRY)
     }
 
-    /// Returns that length if the kernel's half has entries, too.
+    /// Returns the length of a file with the ranges one behind the other, if the kernel's half has entries,
+    /// too.
     fn with_the_kernels(&self) -> u64 {
         self.together().saturating_add(self.kernels.saturating_mul(ENTRY))
     }
@@ -235,7 +236,7 @@ impl PagemapEntries {
         }
         let (frame, bytes) = (entry & FRAME, self.page);
         self.in_frame_0 += u64::from(frame == 0);
-        // The product is below the end of the range, which is a multiple of these bytes.
+        // The product is below the end of the range, which is a multiple of the page size.
         let virtual_address = page * bytes;
         let physical_address =
             frame.checked_mul(bytes).filter(|start| start.checked_add(bytes - 1).is_some());

@@ -1,8 +1,8 @@
 //! Maps of virtual to physical addresses: the placement of a real machine, for the policy `recorded`.
 //!
-//! A map has one of three forms of text, which its content tells. Blank lines and `#` comments may stand
-//! anywhere, and the file may be packed. (`pagemap.rs` reads raw pagemaps, which a second file beside them
-//! tells.)
+//! A map is text in one of three forms, and its content tells the form. Blank lines and `#` comments may
+//! stand anywhere, and the file may be packed. (`pagemap.rs` reads raw pagemaps, which are recognized by a
+//! second file beside them.)
 //!
 //! - **`v2p.textproto`**, as in Google's workload traces: `address_mapping_group { page_size: N address_mapping {
 //!   virtual_address: V physical_address: P } … }`, with several groups if pages have several sizes. All
@@ -67,8 +67,9 @@ pub fn read_from(input: Input) -> Result<Placements> {
 }
 
 /// Returns whether a file looks like a map: the file of maps of a raw pagemap exists, or the file begins as a
-/// `v2p.textproto` or as output of `page-types`. (Lines of addresses look like many other files.) A pipe is
-/// no map and is not opened, because reading would wait for its writer and consume its bytes.
+/// `v2p.textproto` or as output of `page-types`. (Lines of addresses look like many other files, and are not
+/// recognized.) A pipe is no map and is not opened, because reading would wait for its writer and consume its
+/// bytes.
 #[must_use]
 pub fn is_map(path: &str) -> bool {
     if !std::fs::metadata(path).is_ok_and(|file| file.is_file()) {

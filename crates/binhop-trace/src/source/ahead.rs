@@ -20,7 +20,7 @@ const ROW_BYTES: usize = 17;
 /// The bytes of a batch besides its columns, as measured of the batches of a Parquet file (1.6 KB with one
 /// row).
 const BATCH_BYTES: usize = 1600;
-/// The number of handovers that may wait. It evens out the cost of starting a row group.
+/// The number of handovers that may wait. Waiting handovers even out the cost of starting a row group.
 const WAITING: usize = 2;
 
 /// `Ahead` runs a source on a thread of its own, some batches ahead of its user. It yields the same batches

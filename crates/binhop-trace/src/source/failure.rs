@@ -7,8 +7,8 @@ use binhop_base::{Problem, Result};
 pub struct Failure(Option<Box<Problem>>);
 
 impl Failure {
-    /// Calls `advance` until it fails. From then on this returns the same error and does not touch the
-    /// source. `field` finds the `Failure` of the source.
+    /// Calls `advance`, unless an earlier call failed. After a failure this returns the same error and does
+    /// not touch the source. `field` finds the `Failure` of the source.
     ///
     /// # Errors
     /// The first error of `advance`.

@@ -18,9 +18,9 @@
 //! and `binhop.checksum` covers all other bytes. The row groups must fill the file from byte 4 to the footer.
 //!
 //! `created_by` tells whether binhop wrote the file, which must then have the entries. Some bit errors are
-//! allowed there, so that a flipped bit cannot make the file look like another program's. A file of another
-//! program is read without checks, even if it has entries of binhop (pyarrow keeps them when it rewrites a
-//! file).
+//! allowed in `created_by`, so that a flipped bit cannot make the file look like another program's. A file of
+//! another program is read without checks, even if it has entries of binhop (pyarrow keeps them when it
+//! rewrites a file).
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -51,8 +51,8 @@ const CREATOR: &[u8] = b"binhop-trace version ";
 /// `created_by` lies within this many bytes of the end of binhop's files. Only the column orders, 2 bytes
 /// each, follow.
 const CREATOR_WITHIN: usize = 256;
-/// The largest distance in bits at which `created_by` is still binhop's. Names of other programs differ in
-/// some 80 of 168 bits.
+/// The largest distance in bits at which `created_by` still counts as binhop's. Names of other programs
+/// differ in some 80 of 168 bits.
 const BIT_ERRORS_ALLOWED: u32 = 16;
 /// The bytes between the key `binhop.checksum` and its 16 digits in Thrift's compact protocol: a string
 /// field, and its length. JSON never holds these two bytes, so the mark occurs once.
@@ -195,7 +195,7 @@ fn check_version(parquet: &ParquetMetaData, place: &str) -> Result<()> {
     }
 }
 
-/// Returns the metadata of another program's file: those of binhop's entry, if the program kept it.
+/// Returns the metadata of another program's file, from binhop's entry if the program kept the entry.
 fn foreign_meta(parquet: &ParquetMetaData, place: &str) -> Result<Meta> {
     check_version(parquet, place)?;
     if entry(parquet, META).is_none() { Ok(Meta::default()) } else { json_entry(parquet, META, place) }

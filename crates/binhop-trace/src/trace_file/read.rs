@@ -136,7 +136,7 @@ impl TraceReader {
         }
         let mut file = File::open(path).map_err(unreadable)?;
         let footer = Footer::read(&mut file, path)?;
-        // An Arrow schema that another program stored says nothing the columns' Parquet types do not.
+        // An Arrow schema that another program stored adds nothing to the Parquet types of the columns.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let arrow = guarded(&place, || ArrowReaderMetadata::try_new(footer.parquet.clone(), options))?;
         EventBatch::from_record_batch(&RecordBatch::new_empty(arrow.schema().clone()), &place)?;
@@ -307,8 +307,8 @@ fn decoder<R: ChunkReader + 'static>(
     columns: &[&str],
     place: &str,
 ) -> Result<ParquetRecordBatchReader> {
-    // A batch has room for no more rows than the file has, because a file may have very many, very small row
-    // groups.
+    // A batch has room for no more rows than the row group has, because a file may have very many, very small
+    // row groups.
     let rows = usize::try_from(arrow.metadata().row_group(index).num_rows()).unwrap_or(0);
     let mask = ProjectionMask::columns(arrow.parquet_schema(), columns.iter().copied());
     guarded(place, || {

@@ -1,4 +1,4 @@
-//! The first references of a trace: the meaning of a length, in every command.
+//! [`head`] keeps the first references of a trace. Its rule defines what a length means in every command.
 //!
 //! **Rule.** A row lies at the position of its last reference, counted from 0. A row without a reference (a
 //! switch, a mapping) lies at the position of the last reference before it. A length of N keeps the rows at
@@ -6,9 +6,9 @@
 //! row stay, however the trace is cut into batches.
 //!
 //! **Runs.** A trace does not record where the instructions of a run begin. So a run that would exceed the
-//! length is left out as a whole, and up to its count − 1 references fewer than N are read. One kind of run
-//! can be split exactly, and is: a run of n instructions in n bytes, or in 0 bytes (which count as one byte),
-//! has instructions of one byte each.
+//! length is left out as a whole, and up to its count − 1 references fewer than N are read. Only a run of n
+//! instructions in n bytes is split, because each of its instructions has one byte. A run in 0 bytes (which
+//! count as one byte) is split in the same way.
 
 use binhop_base::Result;
 
@@ -42,7 +42,7 @@ impl Limit {
         self.ended
     }
 
-    /// Returns the part of the next batch that is kept; `None` if none of its rows is kept.
+    /// Returns the part of the next batch that is kept; `None` if no row of the batch is kept.
     pub fn take(&mut self, batch: EventBatch) -> Option<EventBatch> {
         if self.ended {
             return None;
@@ -70,8 +70,8 @@ impl Limit {
     }
 }
 
-/// Returns the number of references in a row. A row with an unknown code has none; the code that reads the
-/// row refuses it.
+/// Returns the number of references in a row. A row with an unknown operation has no references, because the
+/// reader of the row refuses it.
 #[inline]
 fn references(batch: &EventBatch, row: usize) -> u64 {
     match batch.op()[row] {
@@ -80,8 +80,8 @@ fn references(batch: &EventBatch, row: usize) -> u64 {
     }
 }
 
-/// Splits a run into its first `at` instructions and the rest, if both are known exactly and neither is
-/// empty.
+/// Splits a run into its first `at` instructions and the rest, if both parts are known exactly and neither
+/// part is empty.
 pub(super) fn split(run: &Event, at: u64) -> Option<(Event, Event)> {
     let bytewise = run.size == 0 || run.size == run.count;
     if run.op != Op::Fetch || !bytewise || at == 0 || at >= run.count.into() {

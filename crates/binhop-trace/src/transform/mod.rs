@@ -108,7 +108,8 @@ fn position(references: u64) -> u64 {
     references.saturating_sub(1)
 }
 
-/// Keeps windows of a trace, and the state that they need. The windows lie at even distances or are drawn.
+/// Keeps windows of a trace, and the state that they need. The windows lie at even distances or at random
+/// places.
 #[must_use]
 pub fn sample(source: Box<dyn Source>, windows: Windows) -> Box<dyn Source> {
     TracePart::source(source, windows)

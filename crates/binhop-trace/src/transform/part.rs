@@ -40,14 +40,14 @@ pub(super) trait Choose: Send {
 /// A batch is returned once it holds this many rows.
 const BATCH_ROWS: usize = 1 << 15;
 
-/// `Waiting` holds the last switch, and the steps into the kernel and out of it, until a row is kept behind
-/// them. An event costs the same, however many events wait.
+/// `Waiting` holds the last switch, and the kernel-enter and kernel-leave events, until a later row is kept.
+/// The cost of an event does not depend on how many events wait.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Steps out of the kernel whose steps into it do not wait. They precede all of `enters`.
+    /// The kernel-leave events whose kernel-enter events do not wait. They precede all of `enters`.
     leaves: Vec<Event>,
     enters: Vec<Event>,
-    /// The last switch, and the number of steps before it.
+    /// The last switch, and the number of waiting kernel events before it.
     switch: Option<(usize, Event)>,
 }
 
@@ -56,7 +56,7 @@ impl Waiting {
         self.switch = Some((self.leaves.len() + self.enters.len(), event));
     }
 
-    /// A step out of the kernel cancels the last waiting step into it.
+    /// A kernel-leave event cancels the last waiting kernel-enter event.
     fn leave(&mut self, event: Event) {
         if self.enters.pop().is_none() {
             self.leaves.push(event);

@@ -11,7 +11,8 @@ use crate::source::Meta;
 ///
 /// A cache that is simulated on a sample enters each window cold, or warm from the window before. So the
 /// first misses of a window are partly misses of references that were left out. Use long windows, or a
-/// warm-up within each window whose counts are dropped. A sample suits statistics that have no memory.
+/// warm-up within each window whose counts are dropped. A sample suits statistics that do not depend on
+/// earlier references.
 #[derive(Clone, Debug)]
 pub struct Windows {
     every: u64,

@@ -14,7 +14,7 @@ use binhop_trace::{Source, TraceReader, read_placements};
 /// A reader: the name of its corpus and of its fuzz target, and what it does with bytes.
 type Reader = (&'static str, fn(&[u8]));
 
-/// The readers besides the foreign formats, each of which is a reader of its own name.
+/// The readers besides the importers. Each foreign format is also a reader, under the format's name.
 const OTHERS: &[Reader] =
     &[("packed", packed), ("map", map), ("pagemap", pagemap), ("trace", trace), ("placements", placements)];
 

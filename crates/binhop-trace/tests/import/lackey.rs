@@ -96,7 +96,7 @@ fn a_text_of_three_processes() {
         it.meta.recorder.as_deref(),
         Some("Valgrind lackey 3.19.0 (97 references assigned by assumption)")
     );
-    // The text has as many references, so none is lost in the pieces.
+    // The text holds the same number of references, so no reference is lost in the pieces.
     let text = data("processes.lackey");
     let in_text = text.lines().filter(|line| {
         let comma = line.rfind(',').unwrap_or(0);

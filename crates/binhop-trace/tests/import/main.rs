@@ -98,7 +98,8 @@ fn refused(format: &str, text: &str) -> String {
     }
 }
 
-/// A sample that is not part of the repository; `None`, said on stderr, where it is absent.
+/// Returns the path of a sample that is not part of the repository. If the sample is absent, this returns
+/// `None` and prints a note to stderr.
 fn sample(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")).join(name);
     if path.exists() {
@@ -108,7 +109,7 @@ fn sample(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// A file of this crate's test data.
+/// Returns the text of a file of this crate's test data.
 fn data(name: &str) -> String {
     std::fs::read_to_string(format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }

@@ -154,7 +154,7 @@ fn files_that_are_no_maps_are_refused() {
         ("1000-3800\n", "one or more whole pages"),
         ("page_size 1000\n", "power of two"),
         ("page_size\n", "power of two"),
-        // A late page_size would change the ranges before it, those of the kernel's half included.
+        // A late page_size would change the ranges before it, including the ranges of the kernel's half.
         ("1000-2000\npage_size 65536\n", "page_size stands before the first range"),
         ("7ffffffff000-800000000000\npage_size 9223372036854775808\n", "before the first range"),
         ("ffffffffff600000-ffffffffff601000\npage_size 65536\n", "before the first range"),

@@ -172,7 +172,7 @@ proptest! {
         for &(op, addr, size, ..) in &it.rows {
             got.extend((0..u64::from(size / 4)).map(|word| (op, addr / 4 + word)));
         }
-        // A run holds a word once that is fetched twice in sequence.
+        // A word that is fetched twice in sequence occurs once in a run.
         let repeated = |a: &mut (Op, u64), b: &mut (Op, u64)| a == b && a.0 == Op::Fetch;
         want.dedup_by(repeated);
         got.dedup_by(repeated);

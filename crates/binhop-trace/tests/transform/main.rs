@@ -1,5 +1,5 @@
-//! Parts of traces and joined traces against an obvious model: every event is replayed, with a table of
-//! pages.
+//! Parts of traces and joined traces are compared with an obvious model, which replays every event with a
+//! table of pages.
 #![allow(
     clippy::unwrap_used,
     reason = "a test file; the lint's own exception sees only functions marked as tests"

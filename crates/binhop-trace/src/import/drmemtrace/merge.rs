@@ -201,8 +201,8 @@ impl DrmemtraceImport {
         let Some(pid) = self.files[number].pid else { return };
         let left = self.left.get_mut(&pid).expect("the process was counted");
         *left -= 1;
-        // A file that is a processor does not tell the end of a process. The end of a single process needs no
-        // event.
+        // The file of a processor does not tell when a process ends. A single process ends with the trace,
+        // which needs no event.
         let by_thread = self.world.file_type & file_type::CORE_SHARDED == 0;
         if *left == 0 && by_thread && self.left.len() > 1 {
             self.world.end_of_process(pid, &mut self.rows);

@@ -17,7 +17,8 @@
 //! **Order.** A file is cut at its timestamps, and the pieces of all files are put in order of time (pieces
 //! of equal times in the order of the files' names). A file is opened when its first piece is due and closed
 //! at its end, so that memory and open files grow with the threads that live at one time. Files without
-//! timestamps (of old versions) follow one another. If a file is a thread, a process ends with its last file.
+//! timestamps (of old versions) follow one another. If each file holds one thread, a process ends with its
+//! last file.
 //!
 //! **Chunks.** Each chunk but the first starts with the ordinal of its first record, which makes a chunk
 //! readable by itself. A repeated timestamp and processor follow, and are skipped.

@@ -30,7 +30,7 @@ pub(super) enum RecordKind {
     Unknown,
 }
 
-/// The kind of each type.
+/// The [`RecordKind`] of each record type.
 pub(super) const KINDS: [RecordKind; 256] = {
     let mut kinds = [RecordKind::Unknown; 256];
     let mut code = 0;
@@ -59,7 +59,7 @@ pub(super) const KINDS: [RecordKind; 256] = {
     kinds
 };
 
-/// The subtypes of markers that are read: the `size` of a marker.
+/// The subtypes of the markers that are read. A marker's `size` holds its subtype.
 pub(super) mod marker {
     pub(crate) const KERNEL_EVENT: u16 = 0;
     /// Microseconds since 1601.
@@ -88,7 +88,7 @@ pub(super) mod file_type {
     pub(crate) const INSTRUCTIONS_ONLY: u64 = 0x4;
     /// The beginning of the trace is filtered, and the rest is not.
     pub(crate) const FILTERED_WARMUP: u64 = 0x2000;
-    /// A file is a processor, which threads share in turn.
+    /// Each file holds the records of a processor, which threads share in turn.
     pub(crate) const CORE_SHARDED: u64 = 0x1_0000;
 }
 

@@ -9,7 +9,7 @@ use crate::event::{Cause, Op};
 use crate::import::rows::Rows;
 use crate::input::Input;
 
-/// The records in a block if files are few, and if they are many.
+/// The number of records in a block if the trace has few files, and if it has many files.
 pub(super) const BLOCK_RECORDS: usize = 16 << 10;
 pub(super) const SMALL_BLOCK_RECORDS: usize = 2 << 10;
 
@@ -64,7 +64,7 @@ pub(super) struct Shard {
     kernel: Option<Cause>,
     /// True if the rows may lack a switch to this thread.
     due: bool,
-    /// The number of the record with the ordinal, at the start of the chunk.
+    /// The number of the ordinal record, which starts the current chunk.
     ordinal: Option<u64>,
     physical: Option<u64>,
     /// The address of the last instruction that may be a round of a string instruction.
@@ -311,8 +311,8 @@ impl Shard {
                 self.time = self.time.max(value);
                 return Ok((self.time > until).then_some(self.time));
             }
-            // The low 12 bits are the processor, the bits above are its socket. All bits are ones if it was
-            // not known.
+            // The low 12 bits are the processor, the bits above are its socket. All bits are ones if the
+            // processor was not known.
             marker::CPU_ID => self.cpu = if value == u64::MAX { 0 } else { value as u32 & 0xfff },
             marker::RECORD_ORDINAL => self.ordinal = Some(number),
             marker::VERSION => world.version(value),

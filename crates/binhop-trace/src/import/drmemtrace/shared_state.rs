@@ -135,7 +135,7 @@ impl SharedState {
 
     /// Appends the exit of a process whose last file has ended.
     pub(super) fn end_of_process(&mut self, pid: u64, rows: &mut Rows) {
-        // If the number occurs again, it names another process.
+        // If the process number occurs again, it names another process.
         let Some(asid) = self.asids.remove(&pid).filter(|asid| self.ran.contains(asid)) else { return };
         self.leave_kernel(rows);
         rows.event(Op::Exit, asid.into(), 0, 0, [None, None]);

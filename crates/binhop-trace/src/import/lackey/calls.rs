@@ -129,7 +129,7 @@ impl Calls {
     /// Takes a piece without a label. It continues the last open call that does not wait.
     ///
     /// Returns `Some(false)` if there is no such call and the piece is the result that a forked child reports
-    /// a second time. Returns `None` if it is no piece of a call.
+    /// a second time. Returns `None` if the text is no piece of a call.
     pub(super) fn go_on(&mut self, piece: &[u8]) -> Option<bool> {
         let Some(at) = self.open.iter().rposition(|open| open.waits.is_none()) else {
             let stray = piece.trim_ascii();

@@ -1,4 +1,4 @@
-//! `Descriptors` finds the file of a descriptor, so that calls name files and mappings of one file are one
+//! `Descriptors` finds the file of a descriptor. So calls name files, and all mappings of one file are one
 //! segment.
 
 use std::collections::BTreeMap;

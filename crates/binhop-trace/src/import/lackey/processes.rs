@@ -9,7 +9,8 @@
 //! A page has 4096 bytes. Lackey's text does not give the size, and the calls are those of Linux on amd64.
 //!
 //! drmemtrace tells threads and processes by records, and the recorder decides who runs. This file guesses
-//! from lines, so it shares only switches (`rows.rs`) and the numbering of processes ([`Meta`]) with them.
+//! from lines, so it shares only switches (`rows.rs`) and the numbering of processes ([`Meta`]) with the
+//! drmemtrace importer and the recorder.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ struct Living {
     runs: bool,
     /// The number of the last line that named the process, among the lines that name processes.
     named: u64,
-    /// True if the process called execve. The next banner is that of the new program.
+    /// True if the process called execve. The next banner belongs to the new program.
     execs: bool,
     /// The end of the heap, once a call of brk has returned it.
     heap: Option<u64>,
@@ -141,7 +142,8 @@ impl Processes {
         }
     }
 
-    /// Reads the text of `==pid== …`. Returns whether the process begins a new program with it.
+    /// Reads the text of `==pid== …`. Returns whether the text is the banner of a program that the process
+    /// begins by execve.
     pub(super) fn banner(&mut self, pid: u64, text: &[u8], rows: &mut Rows) -> bool {
         let text = String::from_utf8_lossy(text);
         if let Some(version) =
@@ -271,8 +273,8 @@ impl Processes {
         Some(())
     }
 
-    /// Applies mremap. Pages that move get a new segment: their old segment would take a table of all
-    /// mappings.
+    /// Applies mremap. Pages that move get a new segment, because finding their old segment would need a
+    /// table of all mappings.
     fn remapped(&mut self, call: &Call, start: u64, rows: &mut Rows) -> Option<()> {
         let (old, old_length, length) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
         let (before, after) = (u64::from(pages(old_length)), u64::from(pages(length)));

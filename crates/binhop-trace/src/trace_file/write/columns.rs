@@ -28,15 +28,17 @@ use zstd::bulk::Compressor;
 use crate::event::EventBatch;
 use crate::trace_file::footer::{self, RowGroup};
 
-/// Chosen by measurement. On 8.4 M rows of mult2.2 (on 3.2 M of a real `sort`) the addresses take 0.47 (0.35)
-/// bytes a row, 9.5 (6.5) ns to compress and 3.3 (2.2) to decompress at level 3; 0.64 (0.42), 9.5 (5.6) and
-/// 3.9 (2.2) at level 1; 0.47 (0.35), 13.5 (7.4) and 3.3 (2.3) at level 4. Split into streams of bytes they
-/// take 0.17 (0.36) bytes and 4.1 (6.6) ns, but joining the streams costs a reader more than it saves.
+/// The usual zstd level, chosen by measurement on 8.4 M rows of mult2.2 (in parentheses: on 3.2 M rows of a
+/// real `sort`). At level 3 an address takes 0.47 (0.35) bytes, 9.5 (6.5) ns to compress and 3.3 (2.2) ns to
+/// decompress. At level 1 it takes 0.64 (0.42) bytes, 9.5 (5.6) ns and 3.9 (2.2) ns. At level 4 it takes 0.47
+/// (0.35) bytes, 13.5 (7.4) ns and 3.3 (2.3) ns. If addresses are split into streams of bytes, each takes
+/// 0.17 (0.36) bytes and 4.1 (6.6) ns to compress, but joining the streams costs a reader more than it saves.
 const LEVEL: i32 = 3;
 
 /// The level for addresses that hardly repeat, where level 3 finds many short matches that cost more than
-/// they save. A million random addresses in 1 GiB take 4.26 bytes each at level 1 and 35 ns to compress, 4.35
-/// and 87 at level 3; with a loop's instructions between them 1.94 and 22, 2.56 and 51. Both are quicker to
+/// they save. Of a million random addresses in 1 GiB, each takes 4.26 bytes and 35 ns to compress at level 1,
+/// and 4.35 bytes and 87 ns at level 3. With a loop's instructions between the random addresses, each takes
+/// 1.94 bytes and 22 ns at level 1, and 2.56 bytes and 51 ns at level 3. Both columns are quicker to
 /// decompress at level 1.
 const LEVEL_OF_RANDOM: i32 = 1;
 
@@ -261,9 +263,9 @@ fn sample(values: &[u8]) -> Cow<'_, [u8]> {
     sample.into()
 }
 
-/// Returns whether one in sixteen sequences of four addresses occurred before, at any distance: as where a
-/// program walks a shuffled list again and again. Only level 3 finds such distant matches. The hash of a
-/// sequence chooses one in 64 sequences for the test.
+/// Returns whether at least one in sixteen sequences of four addresses occurred before, at any distance. A
+/// program that walks a shuffled list again and again makes such addresses. Only level 3 finds such distant
+/// matches. The hash of a sequence chooses one in 64 sequences for the test.
 fn comes_again(values: &[u8]) -> bool {
     let (mut known, mut seen, mut again) = (HashSet::new(), 0_u32, 0_u32);
     let at = |value: &[u8]| u64::from_le_bytes(value.try_into().expect("eight bytes"));
@@ -327,7 +329,7 @@ fn packed(indices: &[u16], values: usize) -> Vec<u8> {
     let mut page = Vec::with_capacity(16 + indices.len() * width);
     page.push(8 * width as u8);
     if values == 1 {
-        varint(&mut page, (indices.len() as u64) << 1); // a repeated run of value 0
+        varint(&mut page, (indices.len() as u64) << 1); // an RLE run of value 0
         page.push(0);
         return page;
     }
@@ -342,11 +344,11 @@ fn packed(indices: &[u16], values: usize) -> Vec<u8> {
     page
 }
 
-/// `Levels` holds the definition levels of a column: 1 if a row has a value. They are encoded as their
-/// length, then repeated runs, or one bit-packed run if that is shorter.
+/// `Levels` holds the definition levels of a column: 1 if a row has a value. They are encoded as their length
+/// in bytes, then RLE runs, or one bit-packed run if that is shorter.
 #[derive(Default)]
 struct Levels {
-    /// The lengths of the runs, which are in turn without and with values.
+    /// The lengths of the runs, which are alternately without and with values.
     runs: Vec<u64>,
     present: bool,
 }
@@ -366,7 +368,7 @@ impl Levels {
     fn finish(&self) -> Vec<u8> {
         let rows: u64 = self.runs.iter().sum();
         let mut page = vec![0; 4];
-        // A repeated run of up to 63 rows takes two bytes, and most runs are short.
+        // An RLE run of up to 63 rows takes two bytes, and most runs are short.
         if self.runs.len() as u64 * 2 <= rows.div_ceil(8) {
             for (index, &run) in self.runs.iter().enumerate().filter(|&(_, &run)| run > 0) {
                 varint(&mut page, run << 1);
@@ -444,7 +446,7 @@ mod tests {
         assert_eq!(sample(&column(|row| row)).len(), SAMPLES * SAMPLE);
     }
 
-    /// A number that looks drawn (splitmix64).
+    /// Returns a pseudo-random number (splitmix64).
     fn hash(row: u64) -> u64 {
         let mixed = (row.wrapping_add(1)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -67,8 +67,8 @@ pub struct TraceWriter {
     row_group_rows: usize,
     totals: Totals,
     content: ContentHash,
-    /// The totals and the content hash at the end of each row group that the encoders have and the file has
-    /// not.
+    /// The totals and the content hash at the end of each row group that was given to the encoders and is not
+    /// yet in the file.
     ends: VecDeque<(Totals, u64)>,
     /// The row groups in the file.
     whole: Vec<Whole>,
@@ -79,7 +79,7 @@ pub struct TraceWriter {
 impl TraceWriter {
     /// Starts a file that will stand at `path`. Once finished, it replaces a file that is there. Row groups
     /// are encoded on `threads` threads (at least 1), including the caller's. Memory holds about 20 MB of
-    /// rows for each thread, and as much twice more.
+    /// rows for each thread, and 40 MB more.
     ///
     /// # Errors
     /// The directory does not exist or cannot be written, or `path` exists and is no regular file.
@@ -121,7 +121,7 @@ impl TraceWriter {
     ///
     /// # Errors
     /// An operation code has no meaning, or a reference is too large: the error names the file and the row.
-    /// The disk is full, which may show some row groups later.
+    /// The disk is full, which may be reported some row groups later.
     pub fn push(&mut self, batch: &EventBatch) -> Result<()> {
         check_rows(batch, self.totals.rows(), &self.temporary.place())?;
         self.push_checked(batch)
@@ -215,8 +215,8 @@ impl TraceWriter {
         }
     }
 
-    /// Appends encoded row groups in order: all row groups if `all` is set, else those that must not wait
-    /// longer.
+    /// Appends encoded row groups in order: all row groups if `all` is set, otherwise only the row groups
+    /// that must not wait longer.
     fn append(&mut self, all: bool) -> Result<()> {
         while let Some(encoded) = self.encoders.take(all) {
             let (totals, content) = self.ends.pop_front().expect("each row group given has an end");
@@ -243,7 +243,8 @@ fn append(
     Ok(encoded.facts)
 }
 
-/// Returns the operating system's error, if the error is not the encoder's.
+/// Returns the message of an error: the operating system's message if writing failed, the encoder's
+/// otherwise.
 fn said(error: &ParquetError) -> String {
     match error {
         ParquetError::External(cause) => cause.to_string(),

@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// 70 rows from this one on, some with arguments.
+    /// Returns 70 rows, numbered from `first`, some with arguments.
     fn rows(first: u64) -> EventBatch {
         let mut events = EventBuilder::default();
         for row in first..first + 70 {
@@ -179,7 +179,7 @@ mod tests {
         writer.finish_what_fits()
     }
 
-    /// Against the file that the rows which were kept make by themselves.
+    /// The file is compared with a file of only those rows that were kept.
     #[test]
     fn what_is_whole_is_kept_byte_for_byte() {
         let scratch = Scratch::new("salvage");

@@ -292,7 +292,8 @@ fn a_file_cut_anywhere_is_refused() {
         let problem = refused(whole[..length].to_vec());
         assert!(problem.contains("is cut short") || length < 12, "{length}: {problem}");
     }
-    // The scheduler writes the file of a processor, and may omit the footer. A note reports it.
+    // The scheduler writes the file of a processor, and may omit the footer. A note reports the missing
+    // footer.
     let core = File::of(7, 7).mark(m::FILETYPE, 0x1_0000).instr(1, 1);
     assert!(notes(&core).contains(&"1 files without a footer: each may have been cut short".to_string()));
 }

@@ -32,7 +32,7 @@ type Piece = (u64, usize, Vec<(u16, u16, u64)>);
 fn pieces(files: &[File]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     for (number, file) in files.iter().enumerate() {
-        // Records before the first timestamp belong to it.
+        // Records before the first timestamp have the time of that timestamp.
         let times: Vec<u64> = file
             .0
             .iter()
@@ -62,7 +62,7 @@ struct State {
     kernel: Option<u32>,
 }
 
-/// Returns the rows of files that are a thread of one process each.
+/// Returns the rows of files, each of which holds one thread of one process.
 pub(super) fn read(files: &[File]) -> Vec<Row> {
     let (mut rows, mut states, mut asids): (Vec<Row>, Vec<State>, BTreeMap<u64, u32>) = Default::default();
     states.resize(files.len(), State::default());
