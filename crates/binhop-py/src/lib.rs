@@ -20,7 +20,8 @@ mod table;
 
 use pyo3::pymodule;
 
-/// Batches go from thread to thread and live only a moment: see the note at the dependency in `Cargo.toml`.
+/// The allocator is mimalloc, because batches go from thread to thread and live only a moment (see the note
+/// at the dependency in `Cargo.toml`).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -27,7 +27,7 @@ pub(crate) fn install() {
     }));
 }
 
-/// Runs work of a library that panics at wrong input. Returns `None` if it panics.
+/// Runs work of a library that panics at wrong input. Returns `None` if the library panics.
 pub(crate) fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).inspect_err(|_| drop(last())).ok()
 }

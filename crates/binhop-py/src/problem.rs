@@ -33,8 +33,8 @@ pub(crate) fn raise(py: Python<'_>, problem: &Problem) -> PyErr {
     }
 }
 
-/// Returns the problem of an exception: of a binhop exception its own problem, of another exception a problem
-/// with its message.
+/// Returns the problem of an exception. An exception of binhop has a problem of its own; any other exception
+/// gets a problem with its message.
 pub(crate) fn problem_of(py: Python<'_>, error: &PyErr) -> Box<Problem> {
     let value = error.value(py);
     let attribute = |name: &str| value.getattr(name).and_then(|text| text.extract::<String>()).ok();

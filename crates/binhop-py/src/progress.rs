@@ -1,4 +1,4 @@
-//! Progress: a Python callback hears how far the work is, and the work hears of signals.
+//! `Progress` reports to a Python callback how far the work is, and stops the work on a signal.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -56,8 +56,8 @@ impl Progress {
         })
     }
 
-    /// Returns the exception of a problem. If the callback or a signal handler raised one, it is that
-    /// exception.
+    /// Returns the exception of a problem. If the callback or a signal handler raised an exception, this
+    /// returns that exception.
     pub(crate) fn raise(&self, py: Python<'_>, problem: &Problem) -> PyErr {
         let raised = self.state().raised.take().filter(|_| problem.class == Class::Interrupted);
         raised.unwrap_or_else(|| raise(py, problem))

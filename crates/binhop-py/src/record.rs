@@ -1,5 +1,5 @@
-//! Records a command. The merge and the file have a thread of their own; the caller's thread handles signals
-//! and progress.
+//! `record` runs a command and records it into a trace file. The merge and the file have a thread of their
+//! own; the caller's thread handles signals and progress.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -125,7 +125,8 @@ fn run(
             }
             (Ok(Kept { written, .. }), Some(failed)) => Err(cut_short(*failed, &file.output, &written)),
             (Ok(Kept { written, .. }), None) => Ok(written),
-            // The recording failed before there was anything to keep. This failure is the one to report.
+            // The recording failed, and nothing can be kept. The failure of the recording is reported,
+            // because it came first.
             (Err(_), Some(failed)) => {
                 nothing = false;
                 Err(failed)

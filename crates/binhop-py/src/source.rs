@@ -43,7 +43,7 @@ impl OpenSource {
     }
 
     /// Returns notes on what an importer skipped or assumed. `kept` is the number of references kept, if not
-    /// all were.
+    /// all references were kept.
     fn notes(&self, kept: Option<u64>) -> Vec<String> {
         let OpenSource::Imported(importer) = self else { return Vec::new() };
         let mut notes = importer.notes();
@@ -127,7 +127,7 @@ impl PyStream {
         })
     }
 
-    /// The events, for the simulator.
+    /// Takes the events for the simulator.
     pub(crate) fn take(&self) -> Result<Box<dyn Source>> {
         Ok(match self.take_source()? {
             OpenSource::Plain(source) => source,
@@ -151,8 +151,8 @@ impl Source for WithoutNotes {
     }
 }
 
-/// `LimitedSource` is another source up to a limit of references. At the input's end it checks for Ctrl-C. So
-/// a producer that was killed by the same Ctrl-C does not leave half a trace behind.
+/// `LimitedSource` yields the events of another source up to a limit of references. At the end of the input
+/// it checks for Ctrl-C. So a producer that was killed by the same Ctrl-C does not leave half a trace behind.
 struct LimitedSource<'a> {
     source: &'a mut dyn Source,
     limit: Option<Limit>,

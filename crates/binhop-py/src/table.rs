@@ -167,7 +167,7 @@ struct ChainedTables {
 }
 
 impl ChainedTables {
-    /// Begins the next table. Returns `false` if there is none.
+    /// Begins the next table. Returns `false` if there is no further table.
     fn advance(&mut self, py: Python<'_>) -> PyResult<bool> {
         self.reader = None; // the table that was read is dropped before the next is made
         let next = self.tables.bind(py).clone().next().transpose()?;
