@@ -9,10 +9,10 @@
 //! waveforms. Elements are list elements of 32 bytes, allocated with the fill-in, in the order of
 //! elimination.
 //!
-//! Sizes: 1,701 nodes, 73,000 elements: 2.3 MB are swept at every step (LF91's Table 5: faults vanish between
-//! 2 and 4 MB); device records of 1 MB; waveforms of 14 KB a step up to 8 MB. The address space is 57 MB.
-//! When the waveforms are full, the next analysis, with another program for the register file, overwrites
-//! them.
+//! Sizes: the grid has 1,701 nodes and the matrix 73,000 elements, so every step sweeps 2.3 MB (LF91's Table
+//! 5: faults vanish between 2 and 4 MB). The device records have 1 MB. The waveforms grow by 14 KB a step, up
+//! to 8 MB. The address space is 57 MB. When the waveforms are full, the next analysis, with another program
+//! for the register file, overwrites them.
 
 use crate::address_space::{DATA, Image, TEXT};
 use crate::cpu::Cpu;

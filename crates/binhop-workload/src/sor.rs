@@ -6,10 +6,11 @@
 //! neighbour (a Fortran call: arguments by reference, through the stack), then takes an over-relaxed Newton
 //! step. Rows are swept in order; couplings go to nodes anywhere in the network.
 //!
-//! Sizes: 775,000 unknowns (u, b and d of 6.2 MB each; every sweep gathers from all of u), 2 to 5 couplings a
-//! row in compressed rows (30 MB), declared with room to spare: 62 MB in all, 48 MB touched. LF91's Table 2
-//! shows the same for the original: faults fall in a straight line up to 6.2 MB (a uniform gather), then stay
-//! constant (a sweep over some 42 MB). When the system is solved (the residual has fallen by 10⁻⁶), another
+//! Sizes: there are 775,000 unknowns. The arrays u, b and d have 6.2 MB each, and every sweep gathers from all
+//! of u. A row has 2 to 5 couplings; the compressed rows take 30 MB. The arrays are declared with room to
+//! spare. The program has 62 MB in all, of which 48 MB are touched. LF91's Table 2 shows the same for the
+//! original: faults fall in a straight line up to 6.2 MB (a uniform gather), then stay constant (a sweep over
+//! some 42 MB). When the system is solved (the residual has fallen to 10⁻⁶ of its first value), another
 //! right-hand side is loaded.
 
 use crate::address_space::{Image, TEXT};
@@ -76,7 +77,8 @@ struct Addresses {
 impl Sor {
     fn new(draws: DataRng, cpu: &mut Cpu, unknowns: usize) -> Self {
         let n = unknowns as u64;
-        // Fortran arrays are declared for the largest case: five couplings a row.
+        // Fortran arrays are declared with room to spare: for four couplings a row, where a row has 3.2 on
+        // average.
         let at = Addresses {
             u: cpu.sbrk(8 * n),
             b: cpu.sbrk(8 * n),
