@@ -137,7 +137,7 @@ impl InputReader {
         Ok(self.handle(op, row, batches, numbers))
     }
 
-    /// `rows` of the rows offered went into the mix.
+    /// Notes that the first `rows` of the offered rows went into the mix.
     pub(super) fn ran(&mut self, rows: usize) {
         self.at += rows;
     }
