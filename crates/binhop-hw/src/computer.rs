@@ -56,8 +56,8 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         Self { front, back, now }
     }
 
-    /// An agent asks the cache that serves this kind (fetch, load or store) for the processor. `at` names a mapping,
-    /// and counts lines of that cache. The clock moves on if the processor waits for the agent.
+    /// An agent asks the cache that serves the processor's accesses of this kind (fetch, load or store). `at` names a
+    /// mapping, and counts lines of that cache. The clock moves on if the processor waits for the agent.
     #[inline]
     pub fn access<T: Translation, W: Witness>(
         &mut self,

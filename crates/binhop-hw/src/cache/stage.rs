@@ -97,8 +97,8 @@ macro_rules! stage_queries {
             &self.caches.get(cache).counters
         }
 
-        /// Returns what a cache of this stage holds: for each set, its ways. LRU keeps the line accessed last first,
-        /// FIFO the line that came last. The other policies keep a line in its way.
+        /// Returns what a cache of this stage holds: for each set, its ways. LRU orders the lines by last access
+        /// and FIFO by arrival, the latest first. The other policies keep a line in its way.
         ///
         /// # Panics
         /// The cache belongs to the other stage.

@@ -78,7 +78,7 @@ pub struct LruStack {
     touched: Vec<u64>,
     accesses: PerKind<u64>,
     compulsory: PerKind<u64>,
-    /// Requests that passed this cache.
+    /// Requests that went past this cache to memory.
     passed: PerKind<u64>,
     /// For each position, the requests of each kind that found their line there.
     found: Vec<PerKind<u64>>,
