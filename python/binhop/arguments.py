@@ -1,6 +1,6 @@
 """Checks the numbers that functions take: counts, seeds, shares, threads.
 
-A count is an integer, or a text in the command line's form: `length=2_000_000` equals `length="2M"`.
+A count is an integer, or a text in the form of the command line: `length=2_000_000` equals `length="2M"`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Checks Arrow streams of other libraries where the C interface cannot.
 
-A stream tells its schema once, and its batches are memory without types, so a batch of other types would be
-misread. A reader of pyarrow knows the schema of each batch, so this module compares the schemas.
+A stream tells its schema once, and its batches are memory without types. A batch with other types would
+therefore be misread. A reader of pyarrow knows the schema of each batch, and this module compares it with the
+schema of the stream.
 """
 
 from __future__ import annotations

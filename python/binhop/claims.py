@@ -1,19 +1,20 @@
 """`Claims` checks the files of a command: no input is overwritten, and no foreign file is replaced unasked.
 
 A command names its inputs, then its outputs, before it begins. An output that is an input, or the same file
-as another output, is always refused. Files are compared by device and inode, through links of either kind.
-An existing file is replaced if it is empty, or an earlier output of the same command. Any other file takes
-`--force`. The command's `Own` recognises its earlier output:
+as another output, is always refused. Files are compared by device and inode, through links of either kind. An
+existing file is replaced if it is empty, or an earlier output of the same command. Any other file is replaced
+only with `--force`. The command's `Own` recognises the command's earlier outputs:
 
 - a trace or a placement names the command that wrote it (`binhop.made-by` in its metadata);
 - a JSON result begins with the number of its schema, an observed order with its command;
-- an export has no room for such a mark, so replacing an export takes `--force`.
+- an export has no room for such a mark, so `--force` is needed to replace an export.
 
-A directory of results is replaced file by file (`own_files.py`). So `Claims` checks only that none of its
-files is an input, and that no other output lies in it. A device may always be written to.
+A directory of results is replaced file by file (`own_files.py`). For a directory `Claims` therefore checks
+only that none of its files is an input, and that no other output lies in the directory. A device may always
+be written to.
 
-`-` stands for standard output. Commands that write text there take it before they claim their outputs. As the
-name of any other output it is refused.
+`-` stands for standard output. Commands that write text there handle `-` before they claim their outputs. `-`
+is refused as the name of any other output.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Claims:
                 self.reads(placement, f"{placement}.maps")
 
     def file(self, path: str | None, place: str, own: Own) -> AbstractContextManager[OutputFile | None]:
-        """Claims and returns the output file of an option. No path, and `-`, need no file."""
+        """Claims and returns the output file of an option; None if the path is None or `-`."""
         if path is None or path == "-":
             return nullcontext()
         self.writes(path, place, own)
@@ -169,7 +170,7 @@ class Claims:
 
 
 def check_name(path: str, place: str) -> None:
-    """Refuses `-` as the name of a file or directory: it means standard output, where text alone goes."""
+    """Refuses `-` as the name of a file or directory: it means standard output, which takes only text."""
     if path == "-":
         rule = "stands for standard output, and only text is written there"
         raise RequestError(path, place, rule, "give a name, or ./- for a file called so")

@@ -14,20 +14,20 @@ PAGE, SEGMENT, PROCESS = ["asid", "page_no", "segment"], ["segment"], ["asid"]
 
 
 def costliest(repeated: pl.DataFrame, seeds: Sequence[int], seed: int, by: Sequence[str]) -> pl.DataFrame:
-    """Returns repeated misses under one placement, the most first, beside the mean over other placements.
+    """Returns repeated misses under one placement, largest first, beside the mean over the other placements.
 
     Misses that are similar in both columns are due to the program. Where one placement has far more misses
     than the mean of the others, they are due to the placement.
 
     Args:
         repeated: The table of `binhop.repeated_misses`.
-        seeds: The placements of the table. A placement without a row had no such miss.
+        seeds: The placements of the table. A placement without a row had no repeated miss.
         seed: The placement to look at.
         by: The columns to sum over: PAGE, SEGMENT or PROCESS.
 
     Returns:
         The columns of `by`; `bin` under `seed` if `by` is PAGE; `misses`; and `others`, the mean over the
-        other placements, which is null if there are none. A page without such a miss has no row.
+        other placements, which is null if there are none. A page without repeated misses has no row.
     """
     own = pl.col("seed") == seed
     others = len(seeds) - 1

@@ -43,7 +43,7 @@ def placements(
     Returns:
         One row for each fault: seed, fault (its ordinal, from 0), asid and page_no (where the page was
         touched), page (a number that stands for the page wherever it is mapped), segment, frame, and evicted:
-        the page that had to leave the frame, null if no page had to.
+        the page that was evicted from the frame, null if no page was evicted.
 
     >>> placements("kh90", "lin", length=20_000).columns
     ['seed', 'fault', 'asid', 'page_no', 'page', 'segment', 'frame', 'evicted']
@@ -67,7 +67,7 @@ def export_memory(
     """Writes what reaches a machine's memory under one placement, for a simulator of DRAM.
 
     The file holds, in order, the lines that caches read, the lines that they write back, and the stores that
-    they pass down. Lines that are dirty at the end are not written. There are as many reads and writes as
+    they pass down. Lines that are dirty at the end are not written. The file has as many reads and writes as
     `simulate` counts at memory.
 
     Args:
@@ -112,9 +112,10 @@ def repeated_misses(
 ) -> pl.DataFrame:
     """Returns the pages whose lines missed again in a cache, under each placement.
 
-    A demand miss (fetch, load, store) counts, in a warm-up too, if its line was in the cache before. The line
-    left the cache for want of room, which no placement mends, or because of the lines it shares a set with,
-    which another placement may mend. So compare seeds: what differs between them is the placement's doing.
+    A repeated miss is a demand miss (fetch, load, store), in a warm-up too, on a line that was in the cache
+    before. The cache evicted the line either because it is too small (a capacity miss, under every placement)
+    or because too many lines share the set (a conflict miss, which another placement may avoid). So compare
+    seeds: a difference between seeds is an effect of the placement.
 
     Args:
         machine: As for `simulate`.
@@ -124,9 +125,9 @@ def repeated_misses(
         **options: The keywords of `binhop.run_options.PlacementOptions`.
 
     Returns:
-        One row for each seed and page that missed again: seed, page, asid and page_no (where it was touched
-        first), segment (named by what it is: docs/compare.md), frame (the last it was in), bin (of the
-        cache), misses.
+        One row for each seed and page that missed again: seed, page, asid and page_no (where the page was
+        touched first), segment (its name, as docs/compare.md describes), frame (the page's last frame), bin
+        (of the cache), misses.
 
     >>> repeated_misses("kh90", "lin", seeds=2, length=100_000).columns
     ['seed', 'page', 'asid', 'page_no', 'segment', 'frame', 'bin', 'misses']

@@ -1,4 +1,4 @@
-"""Finds the settings by which machines of one name are told apart."""
+"""Finds the settings that distinguish machines of the same name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Keeps the docstrings of modules that read them, under `python -OO`, which drops docstrings.
+"""Keeps docstrings under `python -OO`, which drops them, for the modules that read their own docstrings.
 
-Altair cannot be imported without docstrings, and the command line makes its help of docstrings. Under `-OO`
-their modules are compiled as `python -O` would compile them, without the cache of compiled files. That takes
-some seconds.
+Altair cannot be imported without docstrings, and the command line makes its help texts from docstrings. Under
+`-OO` the modules of both are compiled as `python -O` would compile them, without the cache of compiled files.
+This compilation takes some seconds.
 """
 
 from __future__ import annotations

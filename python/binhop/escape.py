@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SURROGATES = (0xD800, 0xDFFF)
-# os.fsdecode makes one of these characters of a byte that is no UTF-8.
+# os.fsdecode replaces a byte that is no UTF-8 by one of these characters.
 _UNDECODABLE = range(0xDC80, 0xDD00)
 _RANGES = "".join(
     f"{chr(first)}-{chr(last)}" for first, last in [*_binhop.steering_characters(), _SURROGATES]
@@ -25,7 +25,7 @@ STEERING = re.compile(f"[{_RANGES}]")
 """Matches a character that steers a terminal or reorders a line, or that UTF-8 cannot encode."""
 
 _TOGETHER = 1 << 12
-"""Parts of JSON that are written at once: a part is a number, a name or a bracket."""
+"""The number of parts of JSON that are written at once: a part is a number, a name or a bracket."""
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 

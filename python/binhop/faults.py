@@ -48,9 +48,9 @@ class PagingResult:
         faults: One row for each workload, memory size (bytes) and color count: frames of each color, faults
             (first touches included), references, and their quotient, the page-fault rate.
         utilization: One row for each workload and color count: unique pages, frames of each color if memory
-            had as many frames as there are pages, pages allocated in order of first touch until one color
-            is full, and their share of the frames, which is the effective memory utilization (LF91 §2). The
-            last three are null where there are fewer pages than colors.
+            had as many frames as there are pages, pages allocated in order of first touch until one color is
+            full, and their share of the frames, which is the effective memory utilization (LF91 §2). Frames
+            of each color, pages allocated and their share are null where there are fewer pages than colors.
         first_touches: The pages of each workload in order of first touch: virtual page number and asid.
         notes: Notes for the reader.
         provenance: Versions, traces and parameters, from which the pass can be repeated.
@@ -94,8 +94,8 @@ class PagingResult:
     def write(self, directory: str | os.PathLike[str], *, figures: bool = True) -> list[str]:
         """Writes tables, provenance and figures into a directory, which appears complete or not at all.
 
-        An earlier result is replaced, but for files in it that are not binhop's: they stay. Any other
-        directory that holds something is refused.
+        An earlier result is replaced; files in it that binhop did not write stay. Any other directory that is
+        not empty is refused.
 
         Returns:
             The names of the files.
@@ -126,8 +126,8 @@ class PagingResult:
     def chart(self, workload: str | None = None) -> Any:
         """Returns the figure of a workload as an Altair chart, for a notebook.
 
-        Without a name it is the first workload that has a figure. The chart of one memory size and one color
-        count says in words that there is nothing to draw.
+        If `workload` is None, the figure is that of the first workload that has a figure. With one memory
+        size and one color count, the chart is a sentence which says that there is nothing to draw.
         """
         from binhop.report import chart_of  # Altair takes a while to load
         from binhop.report.paging import paging_charts
@@ -166,8 +166,8 @@ def paging(
         colors: Color counts, each of which divides the frames of every size. Default: LF91's, 1 to 64.
         page: The page size.
         length: References to read; default: the whole trace. A built-in workload needs a length.
-        pid_hash: If true, a page's color also depends on its address space, so that the equal layouts of many
-            processes do not ask for the same colors.
+        pid_hash: If true, a page's color also depends on its address space, so that many processes with equal
+            layouts do not all need the same colors.
         threads: With 2 or more, the trace is decoded on a thread of its own. No result depends on it.
         progress: Called some times a second with the references done and, if known, to do.
 

@@ -17,7 +17,7 @@ _NO_FILE_NAME = re.compile(rf"[/\\]|{STEERING.pattern}")
 def as_file_name(text: str) -> str:
     """Returns the text as a file's name, without an ending. The name holds no directory and is not too long.
 
-    Text that could not be a name gets a digest behind it, so that two such texts have two names.
+    A text that cannot be a name gets a digest appended, so that two such texts have different names.
 
     >>> as_file_name("lin-l2"), as_file_name("../../x-l2")
     ('lin-l2', '-..-x-l2-71ed55f1')

@@ -31,7 +31,7 @@ def simulated(
     A policy in Python, and a trace that nothing identifies, are always simulated.
 
     Raises:
-        NotKeptError: The run before could not be kept, and the result of that run was returned.
+        NotKeptError: An earlier run could not be kept, so this run does not begin.
     """
     provenance = trace.provenance() if kept is not None else {}
     if kept is None or options.get("policy") is not None or not is_known(provenance):
@@ -67,7 +67,7 @@ def paged(kept: Kept | None, trace: Trace, **options: Any) -> faults.PagingResul
     """Returns the result of `binhop.paging` for these options, kept or new.
 
     Raises:
-        NotKeptError: The pass before could not be kept, and the result of that pass was returned.
+        NotKeptError: An earlier pass could not be kept, so this pass does not begin.
     """
     provenance = trace.provenance() if kept is not None else {}
     if kept is None or not is_known(provenance):
@@ -92,7 +92,7 @@ def _counted(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parts(result: faults.PagingResult) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the tables of page faults, and the rest."""
+    """Returns the tables of page faults, and the other data of the result."""
     rest = {"notes": result.notes, "provenance": result.provenance}
     return {table: getattr(result, table) for table in PAGING}, rest
 

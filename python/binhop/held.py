@@ -45,7 +45,7 @@ class Room:
         self._directory: Path | None = None
 
     def stored(self, table: Held, name: str) -> Held:
-        """Returns the table in a file of the directory; the table itself if it cannot be written there."""
+        """Returns the table in a file of the directory; in memory if the file cannot be written."""
         if isinstance(table, Stored):
             return table
         try:
@@ -89,7 +89,8 @@ def frame_of(table: Held) -> pl.DataFrame:
 def write_held(table: Held, path: Path) -> None:
     """Writes the table as Parquet: the same bytes for the same rows, wherever they are.
 
-    Ctrl-C ends the work. The file that it leaves is not whole: its directory is a partial one.
+    Ctrl-C ends the work. The file that it leaves is incomplete; its directory is a `Partial`, which is never
+    taken for a result.
     """
     if isinstance(table, LongTable):
         table.write_parquet(path)
@@ -98,7 +99,7 @@ def write_held(table: Held, path: Path) -> None:
 
 
 def joined(tables: Sequence[Held]) -> Held:
-    """Puts the tables one below the other: in memory if all of them are."""
+    """Concatenates the tables: in memory if all of them are in memory."""
     long = [table for table in tables if isinstance(table, LongTable)]
     frames = [table for table in tables if isinstance(table, pl.DataFrame)]
     if len(long) == len(tables) > 0:

@@ -3,7 +3,7 @@
 While the command's modules are imported nothing has begun, so Ctrl-C ends the process at once. No code of
 binhop could catch the exception yet, and Python would print a traceback. While a result is moved to its
 place, or a library is imported, the interruption waits until that is done. A command that is interrupted
-after a result has its place says that the result is complete.
+after its result was moved reports that the result is complete.
 """
 
 from __future__ import annotations

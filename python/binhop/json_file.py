@@ -20,7 +20,8 @@ def read(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It holds no JSON object, or one that is larger, or nested deeper, than results have.
+        ValueError: The file holds no JSON object, or an object that is larger or nested deeper than any
+            result's.
     """
     # Opening a pipe must not wait for a writer.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:

@@ -2,8 +2,9 @@
 
 A command of several runs keeps each finished run in `.NAME.finished` beside `--out NAME`. After Ctrl-C, or a
 power cut, the same command goes on from there. A kept run is named after all its inputs and holds a checksum
-of every byte. It is on the disk before it gets its name, so it is whole or absent. A run that was altered or
-cut since is simulated again. When the result is complete, the kept runs are removed, and nothing else is.
+of every byte. The run is on the disk before it gets its name, so it is either complete or absent. A kept run
+that was altered or cut since then is simulated again. When the result is complete, only the kept runs are
+removed.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Kept:
         self._failed: RequestError | None = None
 
     def find(self, name: str, facts: Any) -> tuple[dict[str, Stored], dict[str, Any]] | None:
-        """Returns the tables and the rest of a run, if the run is kept whole. A damaged run is removed.
+        """Returns the tables and the other data of a run, if it is kept and complete. Removes a damaged run.
 
         The tables stay in their files, which are there until `clear`.
         """
@@ -93,7 +94,7 @@ class Kept:
         """Keeps a run. If that fails, the caller still has the run, and `check` raises the error.
 
         Returns:
-            The tables: in their files, or those given if they could not be kept.
+            The tables in their files, or the given tables if the run could not be kept.
         """
         try:
             return self.keep(name, facts, tables, rest)

@@ -1,4 +1,4 @@
-"""Libraries that are read when they are first used.
+"""Imports libraries when they are first used.
 
 Polars takes longer to import than a short program takes to record. Modules say `from binhop.lazily import pl`
 where they would say `import polars as pl`; half of the commands never make a table.
@@ -16,7 +16,8 @@ from binhop.interrupts import undisturbed
 def load(name: str) -> Any:
     """Returns the module of this name, and imports it if it is not imported yet.
 
-    Ctrl-C waits until the module is there whole: imports of extension modules swallow it, or fail.
+    Ctrl-C waits until the import is complete: an extension module that is interrupted while it is imported
+    loses the interruption, or fails.
     """
     if name in sys.modules:
         return importlib.import_module(name)
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 else:
 
     class _Lazily:
-        """Stands for a module until an attribute of it is asked for."""
+        """`_Lazily` stands for a module, which it imports when one of its attributes is first used."""
 
         def __init__(self, name: str) -> None:
             self._name = name

@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all."""
+"""Writes files and directories of results that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Writable(Protocol):
     """`Writable` is a result that a directory of results can hold."""
 
     def write_tables(self, directory: Path) -> None:
-        """Writes the tables, and `provenance.json`, which identifies them: nothing else is in it but that."""
+        """Writes the tables, and `provenance.json`, which holds only what identifies the tables."""
 
     def draw(self, directory: Path) -> object:
         """Draws the figures from the tables that were written."""
 
 
 class OutputFile:
-    """`OutputFile` is a file that is written at once, at the end. A pipe or a device is written to directly.
+    """`OutputFile` is a file that appears at the end, complete. A pipe or a device is written to directly.
 
-    The place is checked, and taken, at the start: a long run must not end at a directory that is not there. A
-    symbolic link stays: the file that it leads to is written.
+    The place is checked, and a temporary file is made there, at the start: a long run must not fail at its
+    end because a directory does not exist. A symbolic link stays: the file that it leads to is written.
     """
 
     def __init__(self, path: str | os.PathLike[str], place: str) -> None:
@@ -106,8 +106,8 @@ class OutputFile:
 class ResultDirectory:
     """`ResultDirectory` is filled beside its target, and moved there when it is complete.
 
-    An earlier result is replaced, but for files in it that are not binhop's: they stay. Any other directory
-    that holds something is refused.
+    An earlier result is replaced; files in it that binhop did not write stay. Any other directory that is not
+    empty is refused.
     """
 
     def __init__(self, path: str | os.PathLike[str], place: str = "directory") -> None:
@@ -154,7 +154,7 @@ class ResultDirectory:
             raise RequestError(self._given, self._place, rule, remedy)
 
     def fill(self, what: Writable, *, figures: bool = True, command: list[str] | None = None) -> list[str]:
-        """Writes everything a result has; the names of the files."""
+        """Writes everything a result has; returns the names of the files."""
 
         def write(directory: Path) -> None:
             what.write_tables(directory)
@@ -164,7 +164,7 @@ class ResultDirectory:
         return self.fill_by(write, command=command)
 
     def fill_by(self, write: Callable[[Path], object], *, command: list[str] | None = None) -> list[str]:
-        """Has `write` fill the directory; the names of the files."""
+        """Has `write` fill the directory; returns the names of the files."""
         assert self._partial is not None, "a directory is filled within its context"
         directory = self._partial.path
         with writing(self._given, self._place):
@@ -220,7 +220,7 @@ def writing(path: str | os.PathLike[str], place: str) -> Iterator[None]:
 
 
 def make_anew(directory: Path, make: Callable[[Path], Iterable[Path]], place: str) -> list[Path]:
-    """Has `make` make files from the Parquet of a result alone; all replace what was there, or none does.
+    """Has `make` make files from a result's Parquet alone. All of them replace the old files, or none does.
 
     `make` is given another directory, which holds the result's Parquet and provenance and nothing else, and
     returns the files that it made there. A file that binhop did not write is not replaced.

@@ -66,7 +66,7 @@ def replace(complete: Partial, target: Path) -> None:
     If the move fails, the earlier result stays in its place.
 
     Raises:
-        OSError: It cannot be moved, or the new result has a file of the name of a foreign one.
+        OSError: The directory cannot be moved, or the new result has a file with the name of a foreign file.
     """
     for name in foreign_files(target, own_files(target) or frozenset()):
         if os.path.lexists(complete.path / name):

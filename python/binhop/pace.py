@@ -45,7 +45,7 @@ class Pace:
     def note(self, done: int) -> None:
         """Notes the number of references done now."""
         if done <= 0 or (self._done and done <= self._done[-1]):
-            return  # before the first there is only set-up
+            return  # the time before the first reference is set-up
         self._times.append(self._clock())
         self._done.append(done)
         if len(self._times) > _MOST_SAMPLES:
@@ -96,7 +96,7 @@ class Passes:
             self._lengths.append(None)
 
         def tell(done: int, of: int | None) -> None:
-            for earlier in range(number):  # earlier passes have ended, whatever they reported last
+            for earlier in range(number):  # earlier passes have ended, whatever progress they reported last
                 self._done[earlier] = self._lengths[earlier] or self._done[earlier]
             self._done[number] = max(done, self._done[number])
             if of is not None:

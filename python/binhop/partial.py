@@ -122,7 +122,7 @@ class Partial:
 def resolved(path: str | os.PathLike[str]) -> Path:
     """Returns the path behind all links, whether a file exists there or not.
 
-    A pipe or a device keeps its name: /dev/stdout leads to what has no name of its own.
+    A pipe or a device keeps its name: /dev/stdout leads to an object without a name of its own.
     """
     with suppress(OSError):
         if stat.S_IFMT(Path(path).stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
@@ -137,7 +137,7 @@ def resolved(path: str | os.PathLike[str]) -> Path:
 def _refuse_planted(path: Path) -> None:
     """Refuses a link that another user may have put into a directory that everybody may write to.
 
-    It would make this user write to a file of that user's choice. This is the rule of Linux
+    Such a link would make this user write to a file of the other user's choice. This is the rule of Linux
     (`protected_symlinks`, proc(5)), which does not see links that are followed here.
     """
     for _ in range(_MOST_LINKS):

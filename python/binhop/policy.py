@@ -1,7 +1,7 @@
 """Checks placement policies written in Python, and gives each placement a policy of its own.
 
 The counts of a placement depend on its seed alone, so nothing that a policy learned in one placement may
-reach another one. Three things can be a policy:
+reach another placement. Three things can be a policy:
 
 - a class with a method `choose(request, pool)`: it is made anew, without arguments, for each placement;
 - a factory, which is a function without arguments: it is called for each placement, and returns a new
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEEPEST = 4
-"""The deepest nesting of runs with policies in Python. A policy that simulates with itself has no end."""
+"""The deepest nesting of runs with policies in Python. A policy could simulate with itself for ever."""
 
 _ANEW = (
     "give the class, or a function without arguments that returns a new policy, as in policy=lambda: Mine(4)"
@@ -108,7 +108,8 @@ class Policies:
     def check(self) -> None:
         """Refuses a policy that has changed an object which the next placement uses, too."""
         with self._lock:
-            # What a factory makes is asked before the factory: it gives the changed object its nearest name.
+            # The policy that a factory made is checked before the factory, because it knows the changed
+            # object by a nearer name.
             changes = [watched.changed() for watched in reversed(self._watched.values())]
         if (changed := next((name for name in changes if name is not None), None)) is not None:
             rule = "the policy changes this object, and the next placement would find the change"

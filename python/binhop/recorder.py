@@ -1,7 +1,7 @@
 """Finds the recorder, builds it when it is first needed, and keeps it for the next time.
 
-It is a Valgrind tool in C (the directory `recorder/`), compiled on this machine against the Valgrind that is
-installed, since a tool fits one version of Valgrind only.
+The recorder is a Valgrind tool in C (the directory `recorder/`). It is compiled on this machine against the
+installed Valgrind, because a tool works with only one version of Valgrind.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def valgrind() -> Valgrind | None:
 
 
 def _ended(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Runs a program to its end. What a program says that a signal ended is no answer.
+    """Runs a program to its end. The output of a program that a signal ended is not used.
 
     Raises:
         RequestError: A signal ended the program.
@@ -181,7 +181,7 @@ def _first(prefixes: list[Path], places: tuple[str, ...], holds: str) -> Path | 
 
 
 def _fingerprint(place: Path) -> str:
-    """Returns a fingerprint of everything that goes into a recorder. Other sources make another recorder."""
+    """Returns a fingerprint of everything that a recorder is built from. Changed sources change it."""
     digest = hashlib.sha256(" ".join([*_CFLAGS, *_LDFLAGS]).encode())
     for name in (*SOURCES, *HEADERS):
         digest.update((place / name).read_bytes())

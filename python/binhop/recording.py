@@ -53,10 +53,10 @@ class Recording:
 
     Attributes:
         path: The trace file.
-        exit_code: The command's own; 128 and the signal's number if one ended it.
+        exit_code: The command's exit code, or 128 plus the signal's number if a signal ended the command.
         totals: References, instructions, rows by event.
         bytes: Size of the file.
-        notes: What Valgrind complained of, and what was left out.
+        notes: The complaints of Valgrind, and what was left out.
     """
 
     path: Path
@@ -87,13 +87,13 @@ def record(
         path: The trace file to make.
         only: Record references of programs of this name alone.
         fetch: "run": instructions in sequence are one row; "instruction": one row for each.
-        skip: References to pass over at the start.
-        limit: References after which the trace ends; the program runs on.
-        schedule: Where the order between processes is from: "built-in", a distribution; "native", the command
-            is run natively first, which takes root; or a file that `observe` wrote.
+        skip: The number of references to skip at the start.
+        limit: The number of references after which the trace ends; the program runs on.
+        schedule: The source of the order between processes: "built-in" draws it from a distribution; "native"
+            runs the command natively first, which needs root; any other text is a file that `observe` wrote.
         seed: For the built-in order between processes.
         rate: Instructions in a microsecond, for the built-in order.
-        threads: Threads that encode the file; default: the processors there are.
+        threads: The number of threads that encode the file; default: the number of processors.
         tell: Called ten times a second; the recording stops when it returns True.
 
     Raises:
@@ -151,7 +151,7 @@ def observe(
         The command's exit code.
 
     Raises:
-        RequestError: The kernel's tracing is not permitted: it takes root.
+        RequestError: The kernel's tracing is not permitted: it needs root.
     """
     check(command)
     with OutputFile(os.fspath(path), "--observe") as file:
@@ -207,7 +207,8 @@ def _observed(
         text, code = _binhop.observe(
             [os.fspath(word) for word in command], lambda pid: tell(pid, 0, 1, False, 0)
         )
-        # No program runs now. Who asked for an end, in the native run or since, does not want a second run.
+        # No program runs now. A user who asked for an end, in the native run or since, does not want a second
+        # run.
         if tell(0, 0, 0, False, 0):
             rule = "an end was asked for, so the command was not run again for the recording"
             raise RequestError(
@@ -230,7 +231,7 @@ def with_lackey(
     limit: int | None = None,
     started: Callable[[int], None] | None = None,
 ) -> Recording:
-    """Records with Valgrind's own lackey, where the recorder cannot be built: slower, and less is known.
+    """Records with Valgrind's own lackey if the recorder cannot be built: slower, and the trace holds less.
 
     Raises:
         RequestError: There is no such program, no Valgrind, or the file cannot be written.

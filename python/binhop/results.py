@@ -32,7 +32,8 @@ class Result:
         machine: The machine, resolved, as TOML.
         provenance: Versions, seeds and traces, from which the run can be repeated.
         repeated_misses: The table of `binhop.repeated_misses`, with the workload, if it was asked for. It is
-            written as `conflicts.parquet`, and stands in the JSON as `conflicts`: `--top-conflicts` makes it.
+            written as `conflicts.parquet` and under the key `conflicts` of the JSON. `--top-conflicts` asks
+            for it.
     """
 
     def __init__(
@@ -65,8 +66,8 @@ class Result:
     def processes(self) -> pl.DataFrame:
         """The columns of `results` per process, and its pages in conflict when it exited or at the end.
 
-        If several processes have a number, one after the other, the pages are those of the last process. The
-        table is made when it is first asked for; `write` does without it.
+        If several processes have the same number, one after the other, the pages are those of the last
+        process. The table is made when it is first asked for; `write` does without it.
         """
         return self._table("processes")
 
@@ -134,8 +135,8 @@ class Result:
     def write(self, directory: str | os.PathLike[str], *, figures: bool = True) -> list[str]:
         """Writes tables, provenance and figures into a directory, which appears complete or not at all.
 
-        An earlier result is replaced, but for files in it that are not binhop's: they stay. Any other
-        directory that holds something is refused.
+        An earlier result is replaced; files in it that binhop did not write stay. Any other directory that is
+        not empty is refused.
 
         Returns:
             The names of the files.
@@ -163,8 +164,8 @@ class Result:
     def chart(self, workload: str | None = None) -> Any:
         """Returns the figure of a workload as an Altair chart, for a notebook.
 
-        Without a name it is the first workload that has a figure. Where all placements are equal, the chart
-        says so in words.
+        If `workload` is None, the figure is that of the first workload that has a figure. Where all
+        placements are equal, the chart is a sentence that says so.
         """
         from binhop.report import chart_of  # Altair takes a while to load
         from binhop.report.figures import run_charts, run_words
@@ -209,7 +210,7 @@ def _spread_notes(results: pl.DataFrame) -> list[str]:
 
 
 def notes_once(notes: Mapping[str, Sequence[str]]) -> list[str]:
-    """Returns each note once, with the names of those that say it, unless all of them say it.
+    """Returns each note once, with the names of the results that have it, unless all results have it.
 
     >>> notes_once({"lin": ["a", "b"], "tree": ["a", "c"], "sor": ["a", "c"]})
     ['a', 'lin: b', 'tree, sor: c']

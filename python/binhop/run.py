@@ -70,7 +70,8 @@ def simulate_all(
         **options: The keywords of `binhop.run_options.RunOptions`. A policy replaces every machine's policy.
 
     Returns:
-        One result for each machine, in order: to the last bit what `simulate` gives for it alone.
+        One result for each machine, in order. Each result equals that of `simulate` for this machine alone,
+        to the last bit.
 
     Raises:
         RequestError: The request is wrong; the message says what and how to mend it.
@@ -170,7 +171,8 @@ def explain(machines: Sequence[Machine | str | os.PathLike[str]], **options: Unp
         **options: The keywords of `binhop.run_options.RunOptions`.
 
     Returns:
-        A line for each fact. Machines of one name are told apart by the settings in which they differ.
+        A line for each fact. Machines with the same name are distinguished by the settings in which they
+        differ.
 
     Raises:
         RequestError: The request is wrong, as for `simulate_all`.

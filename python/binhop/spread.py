@@ -10,7 +10,8 @@ differently. A reader wants to look at these placements, so their seeds are name
   Quartiles interpolate linearly between neighbours, as in the summary (Hyndman and Fan's type 7). Where the
   quartiles are equal, every other value is an outlier. The smaller of two groups is not named twice.
 
-Groups and outliers are looked for among eight placements or more. Among fewer, chance alone makes them.
+Groups and outliers are looked for among eight placements or more. Among fewer placements, chance alone makes
+groups and outliers.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def notes(points: Iterable[Point], what: str, unit: str, *, picture: bool = Fals
     """Returns notes about the values of a metric: a sentence each, with the seeds.
 
     Args:
-        points: Seeds and values; nothing is said of values that are undefined.
+        points: Seeds and values; undefined values are skipped.
         what: What the values are of, as in `l2`.
         unit: The metric's unit.
         picture: Whether a picture of the distribution is expected: if all values are equal, a note says why

@@ -19,7 +19,7 @@ QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
 
 def as_one_workload(measured: pl.DataFrame, *, by_trace: bool) -> pl.DataFrame:
-    """Returns the rows, which for compared traces have the one workload `traces`, so that they pair."""
+    """Returns the rows; rows of compared traces get the workload `traces`, so that they can be paired."""
     return measured.with_columns(workload=pl.lit(TOGETHER)) if by_trace else measured
 
 
@@ -96,7 +96,7 @@ def _demand(results: pl.DataFrame, level: str) -> pl.DataFrame:
 
 
 def check_confidence(confidence: float, place: str = "confidence") -> None:
-    """Refuses what is no confidence."""
+    """Refuses a number that is no confidence."""
     share_of_one(confidence, place, "give 0.95, or 0.9 as KH90 does")
 
 

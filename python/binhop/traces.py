@@ -182,7 +182,7 @@ class Trace:
 
     @classmethod
     def join(cls, traces: Sequence[Trace]) -> Trace:
-        """Joins traces one after the other, with processes apart. A file that two map is one segment."""
+        """Joins traces one after the other. Processes stay separate; a file that two map is one segment."""
         name = " + ".join(trace.name for trace in traces)
         once = any(trace.once for trace in traces)
         endless = any(trace.endless for trace in traces)
@@ -200,8 +200,9 @@ class Trace:
     def first_references(self, references: int | str) -> Trace:
         """Returns a trace of the first references, by the rule of every `length`.
 
-        The part ends before the row that would exceed them: a run of instructions is not cut, since where its
-        instructions begin is not recorded. So it may hold a few references fewer.
+        The part ends before the row that would exceed this number. A run of instructions is not cut, because
+        the trace does not record where each of its instructions begins. The part may therefore hold a few
+        references fewer.
 
         >>> Trace.workload("lin").first_references(1_000).inspect()["totals"]["references"]
         993
@@ -217,7 +218,7 @@ class Trace:
     def slice(self, start: int | str, stop: int | str | None = None) -> Trace:
         """Returns the references from position `start` up to `stop`, with their mappings and process.
 
-        A run of instructions is not cut: one across a position belongs to the slice behind it.
+        A run of instructions is not cut: a run across a position belongs to the slice behind the position.
 
         >>> part = Trace.workload("lin").slice(1_000, 3_000)
         >>> part.name, part.endless
@@ -232,7 +233,7 @@ class Trace:
         )
 
     def sample(self, every: int | str, window: int | str, seed: int | None = None) -> Trace:
-        """Returns one window in every span of references, at its start, or where the seed draws it."""
+        """Returns one window in every span of references, at the span's start, or where the seed draws it."""
         every, window = whole_number(every, "every"), whole_number(window, "window")
         seed = None if seed is None else seed_number(seed)
         facts = {"every": every, "window": window, "seed": seed}
@@ -249,13 +250,13 @@ class Trace:
         regions: Iterable[str] = (),
         mode: Literal["kernel", "user"] | None = None,
     ) -> Trace:
-        """Returns the rows that pass every filter, and the state that they find.
+        """Returns the rows that pass every filter, with the mappings and processes that they need.
 
         Args:
-            kinds: Names of events, or `reference`, `data`, `system`. Where they hold a kind of reference, the
-                events that say what is mapped and who runs stay along.
+            kinds: Names of events, or `reference`, `data`, `system`. If they include a kind of reference, the
+                events that say what is mapped and which process runs are kept, too.
             asids: Address spaces.
-            pids: Process ids when it was recorded.
+            pids: Process ids at the time of the recording.
             commands: Processes' commands.
             addresses: Ranges of addresses of references: the first, and the one behind the last.
             regions: Kinds of segments (`stack`, `heap`) that references lie in, or text in files' paths.
@@ -289,8 +290,9 @@ class Trace:
         """Writes the events to the standard output, a line each: as text, or as JSON.
 
         Args:
-            json: One object for each event, of its columns.
-            meta: Before the text, what is known about the whole, in comments that `binhop import` reads.
+            json: If true, each event is one JSON object of its columns.
+            meta: If true, the metadata of the whole trace precede the text, as comments that `binhop import`
+                reads.
         """
         self.stream().print(json, meta)
 
@@ -300,7 +302,7 @@ class Trace:
         """Writes the references for another simulator, as the program makes them (see `binhop.exporters()`).
 
         Args:
-            path: The file; packed if its name ends in .gz, .xz or .zst. `-` is the standard output.
+            path: The file; compressed if its name ends in .gz, .xz or .zst. `-` is the standard output.
             to: The format's name.
             length: The greatest number of references, as in `Trace.first_references`.
             progress: Called some times a second with the references done and, if known, to do.
@@ -360,7 +362,7 @@ class Trace:
         return report
 
     def lint(self, length: int | str | None = None, progress: Any = None) -> list[dict[str, Any]]:
-        """Reads the trace (at most `length` references) and checks it, apart from any simulation."""
+        """Reads the trace (at most `length` references) and checks it, without a simulation."""
         findings: list[dict[str, Any]] = json.loads(
             _binhop.lint(self.stream(), self._bounded(length), progress)
         )
@@ -380,8 +382,7 @@ class Trace:
 
         The file's bytes do not depend on the number of threads (default: all there are). The frames that
         pages had when they were recorded, where a foreign trace tells them, go to `placement`, as Parquet
-        that `placement.file` takes. `made_by` is the command that the files name as
-        the one that wrote them.
+        that `placement.file` takes. `made_by` is the command that the files name as their writer.
 
         Returns:
             The totals, and what an importer skipped or assumed, one sentence each.
@@ -420,7 +421,7 @@ def _changed(name: str) -> RequestError:
 
 
 def distinct(traces: Sequence[Trace]) -> None:
-    """Refuses two traces of one name: rows are told apart by it."""
+    """Refuses two traces with the same name, because the name distinguishes their rows."""
     names = [trace.name for trace in traces]
     if not names:
         raise RequestError("no trace", "trace", "a trace must be given", "name a file or a built-in workload")

@@ -1,11 +1,11 @@
 """`Unchanging` notices a change of the state that a policy finds outside its calls.
 
-`Unchanging` looks at what a function finds: its closure, its defaults, its attributes, and the globals that
-its code names. Of a class it looks at the attributes, and at what its methods find. It looks in turn at what
-is found there, up to `DEEPEST` objects deep: containers, memory such as NumPy's, and functions, classes,
-objects and modules of the user's own code. Of a module it looks at the names that the code has, as in
-`helper.table`. It looks at sources of random numbers (Python's, NumPy's) wherever they are. An iterator
-always counts as changed.
+`Unchanging` looks at everything that a function finds: its closure, its defaults, its attributes, and the
+globals that its code names. In a class it looks at the attributes, and at everything that its methods find.
+From each object it goes on to the objects that this object holds, up to `DEEPEST` objects deep: containers,
+memory such as NumPy's, and functions, classes, objects and modules of the user's own code. In a module it
+looks only at the names that the code uses, as in `helper.table`. It looks at sources of random numbers
+(Python's, NumPy's) wherever they are. An iterator always counts as changed.
 
 Code is the user's own unless it belongs to Python, to an installed package, or to binhop.
 
@@ -42,13 +42,13 @@ _SEQUENCES = (list, tuple, set, frozenset, deque)
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
 """The instructions of Python that name a global."""
 _WRAPPED = ("__func__", "fget", "fset", "func", "__wrapped__")
-"""The attributes in which a method's function lies: of class and static methods, properties, wrappers."""
+"""The attributes that hold the function of a class method, static method, property or wrapper."""
 
 
 class Unchanging:
     """`Unchanging` holds the first state of everything that a policy finds outside its calls.
 
-    Of a function that was made for one placement (`made`) only the globals are looked at. Its closure, its
+    If the function was made for one placement (`made`), only its globals are looked at: its closure, its
     defaults and its attributes are its own memory.
 
     >>> seen = []
@@ -92,7 +92,7 @@ class Unchanging:
 
 
 def _found_in(of: type) -> dict[str, Any]:
-    """Returns the values that the objects of a class share, and those that its methods find."""
+    """Returns the values that the objects of a class share, and the values that its methods find."""
     found: dict[str, Any] = {}
     for base in of.__mro__:
         if not _is_own(base.__module__):
@@ -126,7 +126,7 @@ def _found_by(function: FunctionType) -> dict[str, Any]:
     found = {f"{function.__name__}.{name}": value for name, value in vars(function).items()}
     for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars, strict=True):
         try:
-            if name != "__class__":  # of a method with `super()`: the class is looked at anyway
+            if name != "__class__":  # in a method with `super()`: the class is looked at anyway
                 found[name] = cell.cell_contents
         except ValueError:  # not set yet
             continue

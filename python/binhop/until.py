@@ -105,10 +105,11 @@ def in_rounds(
     until: float,
     most: int,
 ) -> tuple[list[Result], float]:
-    """Runs round after round until the width is no more than `until`, or no seeds are left; the last width.
+    """Runs rounds until the width is at most `until`, or no seeds are left. Returns the last width.
 
-    `run` simulates the seeds of one round and returns always as many results, in the same order; None where
-    the first round has said everything. If a run cannot be kept, the rounds end with the last complete round.
+    `run` simulates the seeds of one round. It returns the same number of results in each round, in the same
+    order; a result is None if the first round already gave everything. If a run cannot be kept, the rounds
+    end with the last complete round.
     """
     whole: list[Result] = []
     reached = math.inf
@@ -144,7 +145,8 @@ def extend(result: Result, more: Result) -> Result:
 def told(seeds: int, most: int, width: float, until: float, of: str, mean: str) -> str:
     """Returns a sentence on the width that was reached: half the interval of something, over some mean.
 
-    `most` is the limit of the seeds. Fewer seeds with a wider interval are those of a run that ended early.
+    `most` is the limit of the seeds. If there are fewer seeds and the interval is wider than asked for, the
+    run ended early.
     """
     state = f"the interval of {of} is ±{100 * width:.3g}% of {mean}"
     if math.isinf(width):

@@ -113,8 +113,8 @@ class Comparison:
     def write(self, directory: str | os.PathLike[str], *, figures: bool = True) -> list[str]:
         """Writes tables, machines, provenance and figures into a directory, complete or not at all.
 
-        An earlier result is replaced, but for files in it that are not binhop's: they stay. Any other
-        directory that holds something is refused.
+        An earlier result is replaced; files in it that binhop did not write stay. Any other directory that is
+        not empty is refused.
 
         Returns:
             The names of the files.
@@ -148,8 +148,8 @@ class Comparison:
     def chart(self, workload: str | None = None) -> Any:
         """Returns the figure of a workload as an Altair chart, for a notebook.
 
-        Without a name it is the first workload that has a figure. Where there is nothing to draw, the chart
-        says so in words.
+        If `workload` is None, the figure is that of the first workload that has a figure. Where there is
+        nothing to draw, the chart is a sentence that says so.
         """
         from binhop.report import chart_of  # Altair takes a while to load
         from binhop.report.comparison import comparison_charts, comparison_words
