@@ -4,7 +4,7 @@ Its name is `.NAME.partial-` and 16 hexadecimal digits that nobody can foresee. 
 no existing file is written to and no link is followed. The writer holds a lock on it, and the lock ends with
 the writer's process. So a partial without a lock was left by a dead process, even if another process has that
 process's number now. The next writer to the same target removes it. Rust writes its files in the same way
-(`write/temporary.rs`).
+(`disk/temporary.rs`).
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ def probability(pages: int, cache: Cache) -> NDArray[np.float64]:
     """
     _placeable(pages, cache)
     most = min(cache.frames_per_bin, pages)
-    law = hypergeom(cache.frames, cache.frames_per_bin, pages)
-    return np.asarray(law.pmf(np.arange(most + 1)), dtype=np.float64)
+    distribution = hypergeom(cache.frames, cache.frames_per_bin, pages)
+    return np.asarray(distribution.pmf(np.arange(most + 1)), dtype=np.float64)
 
 
 @lru_cache(maxsize=4096)

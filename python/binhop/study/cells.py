@@ -2,7 +2,7 @@
 
 Cells of several parts that are the same (workload, resolved machine, amount) are one cell and run once, with
 the placements of all of them. Cells of one workload with one end form a run: they are simulated together,
-so that the planner can share what they have in common.
+so that the sharing plan can share what they have in common.
 """
 
 from __future__ import annotations

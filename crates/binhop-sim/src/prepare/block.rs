@@ -59,9 +59,9 @@ impl Access for Row {
     }
 }
 
-/// `Stream` counts the stream itself. The counts are the same for every placement.
+/// `StreamCounts` counts the stream itself. The counts are the same for every placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stream {
+pub struct StreamCounts {
     /// The instructions executed.
     pub instructions: u64,
     /// The references: instructions fetched and data references.
@@ -72,7 +72,7 @@ pub struct Stream {
     pub dropped: [u64; 3],
 }
 
-impl std::ops::AddAssign for Stream {
+impl std::ops::AddAssign for StreamCounts {
     fn add_assign(&mut self, other: Self) {
         self.instructions += other.instructions;
         self.references += other.references;
@@ -83,7 +83,7 @@ impl std::ops::AddAssign for Stream {
     }
 }
 
-impl std::ops::Sub for Stream {
+impl std::ops::Sub for StreamCounts {
     type Output = Self;
     fn sub(self, earlier: Self) -> Self {
         Self {
@@ -129,9 +129,9 @@ pub enum Control {
         /// True if a unit may touch level 1 here. From here on no front is shared.
         touches_front: bool,
     },
-    /// Lanes read their counters here. `Stream` holds the counts of the stream up to here, and
+    /// Lanes read their counters here. `StreamCounts` holds the counts of the stream up to here, and
     /// `FrontCounts` the counts of a shared front.
-    Mark(Mark, Stream, Option<Arc<FrontCounts>>),
+    Mark(Mark, StreamCounts, Option<Arc<FrontCounts>>),
     /// From here on a placement may take the frame of an evicted or dead page. Lanes no longer agree on what
     /// is resident, nor on what their caches lose.
     Evictions,

@@ -1,7 +1,7 @@
 //! `Cuts` cut the stream at the end of the warm-up, at the ends of intervals, and at the marks at which
 //! lanes read their counters. (The length is cut before preparation.)
 
-use super::{Control, Mark, Prepare, Stream};
+use super::{Control, Mark, Prepare, StreamCounts};
 
 /// `Cuts` are the points at which the stream is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Cuts {
 
 impl Cuts {
     /// Returns whether the stream ends before a further fetch.
-    pub(super) fn end_before_fetch(&self, stream: &Stream) -> bool {
+    pub(super) fn end_before_fetch(&self, stream: &StreamCounts) -> bool {
         self.instructions.is_some_and(|instructions| stream.instructions >= instructions)
     }
 }

@@ -44,7 +44,7 @@ use binhop_trace::{EventBatch, Op};
 use crate::events::Switch;
 use crate::occasion::Subscription;
 use crate::soft_tlb::SoftTlb;
-pub use block::{Block, Control, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, Stream};
+pub use block::{Block, Control, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, StreamCounts};
 pub use cuts::Cuts;
 use filter::Filters;
 pub(crate) use growth::Growth;
@@ -138,7 +138,7 @@ pub struct Prepare {
     placed: u64,
     evicting: bool,
     clock: u64,
-    stream: Stream,
+    stream: StreamCounts,
     /// The rows passed to level 1: fetch, load, store. An access that was not passed is known to hit.
     passed: [u64; 3],
     cuts: Cuts,
@@ -214,7 +214,7 @@ impl Prepare {
             placed: 0,
             evicting: false,
             clock: 0,
-            stream: Stream::default(),
+            stream: StreamCounts::default(),
             passed: [0; 3],
             cuts: *cuts,
             next_interval: next_interval.unwrap_or(u64::MAX),
@@ -259,9 +259,9 @@ impl Prepare {
 
     /// Returns the counts of the stream so far.
     #[must_use]
-    pub fn stream(&self) -> Stream {
+    pub fn stream(&self) -> StreamCounts {
         let dropped = std::array::from_fn(|kind| self.stream.accesses[kind] - self.passed[kind]);
-        Stream { dropped, ..self.stream }
+        StreamCounts { dropped, ..self.stream }
     }
 
     /// Returns whether a page has died.

@@ -3,12 +3,12 @@
 use binhop_base::{Agent, Agents, Kind};
 use binhop_hw::{AgentCounters, AgentMemoryCounters, CacheCounters, Front, MemoryCounters};
 
-use crate::prepare::Stream;
+use crate::prepare::StreamCounts;
 
 /// `Tally` holds the counts of a lane in a phase, or up to the end of the phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
-    pub(crate) stream: Stream,
+    pub(crate) stream: StreamCounts,
     pub(crate) caches: Vec<CacheCounters>,
     pub(crate) memory: MemoryCounters,
     pub(crate) agents: ByAgent,
@@ -76,7 +76,7 @@ impl Tally {
 
     pub(crate) fn zero(caches: usize) -> Self {
         Self {
-            stream: Stream::default(),
+            stream: StreamCounts::default(),
             caches: vec![CacheCounters::default(); caches],
             memory: MemoryCounters::default(),
             agents: ByAgent::default(),
@@ -100,14 +100,14 @@ impl Tally {
 }
 
 /// Adds the accesses that preparation has skipped to the first level's counters, as hits.
-pub(crate) fn add_dropped(caches: &mut [CacheCounters], stream: Stream, fetch: usize, data: usize) {
+pub(crate) fn add_dropped(caches: &mut [CacheCounters], stream: StreamCounts, fetch: usize, data: usize) {
     caches[fetch].add_hits(Kind::Fetch, stream.dropped[0]);
     caches[data].add_hits(Kind::Load, stream.dropped[1]);
     caches[data].add_hits(Kind::Store, stream.dropped[2]);
 }
 
 /// Adds the accesses that preparation has skipped to a front, as hits, so that the invariants hold.
-pub(crate) fn add_hits(front: &mut Front, stream: Stream, fetch: usize, data: usize) {
+pub(crate) fn add_hits(front: &mut Front, stream: StreamCounts, fetch: usize, data: usize) {
     front.add_hits(fetch, Kind::Fetch, stream.dropped[0]);
     front.add_hits(data, Kind::Load, stream.dropped[1]);
     front.add_hits(data, Kind::Store, stream.dropped[2]);

@@ -8,7 +8,7 @@ use binhop_hw::{
 use binhop_trace::export::MemoryAccess;
 
 use crate::frame_map::LaneTranslation;
-use crate::prepare::{Block, FrontCounts, Mark, Stream};
+use crate::prepare::{Block, FrontCounts, Mark, StreamCounts};
 use crate::results::account::{Account, broken};
 use crate::results::meter::{Conflicts, OF_STREAM};
 use crate::results::tally::{ByAgent, Tally, add_dropped, add_hits};
@@ -20,7 +20,7 @@ pub(crate) struct Common<'a> {
     /// The counts that a shared front sends with every mark.
     pub(crate) shared: Option<&'a FrontCounts>,
     pub(crate) stacks: &'a [LruStack],
-    pub(crate) stream: Stream,
+    pub(crate) stream: StreamCounts,
     pub(crate) faults: u64,
     pub(crate) evictions: u64,
     /// The cycles waited within the front.

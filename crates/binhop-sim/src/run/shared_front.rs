@@ -7,7 +7,9 @@ use binhop_base::{Result, Rng};
 use binhop_hw::{CacheCounters, CommonCounts, DirectMappedFilter, FastPath, FastPaths, Front, Request, Tree};
 
 use crate::frame_map::{LaneTranslation, Tables};
-use crate::prepare::{Block, Control, Emit, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, Stream};
+use crate::prepare::{
+    Block, Control, Emit, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, StreamCounts,
+};
 use crate::results::tally::{add_dropped, add_hits};
 
 /// `SharedFront` is the front that all lanes share.
@@ -45,7 +47,7 @@ impl SharedFront {
 
     /// Returns the front with the hits added that preparation skipped; `None` if each lane has a front of its
     /// own.
-    pub(crate) fn finish(self, stream: Stream) -> Option<Front> {
+    pub(crate) fn finish(self, stream: StreamCounts) -> Option<Front> {
         let mut front = self.front?;
         add_hits(&mut front, stream, self.fetch, self.data);
         Some(front)
@@ -92,7 +94,7 @@ impl SharedFront {
         }
     }
 
-    fn counts(&self, mark: Mark, stream: Stream) -> FrontCounts {
+    fn counts(&self, mark: Mark, stream: StreamCounts) -> FrontCounts {
         let front = self.front.as_ref().expect("called while the front is shared");
         let caches = 0..self.tree.config().caches.len();
         let of =
