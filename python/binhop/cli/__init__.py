@@ -27,7 +27,7 @@ COMPLETE = "_BINHOP_COMPLETE"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; the exit code."""
+    """Runs a command and returns its exit code."""
     streams.prepare()
     interrupts.complete.clear()
     failed: OSError | None
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        if words[:1] != ["record"]:  # the words after `record` may be those of another program
+        if words[:1] != ["record"]:  # the words after `record` may belong to another program
             for word in words:
                 decodable(word, "")
         code = app(words, prog_name="binhop", standalone_mode=False)

@@ -56,7 +56,7 @@ def alternatives_of(
     """Returns every machine with every combination of the settings' values, named by what differs.
 
     With a map of addresses, the placement that it records is one more policy; each policy in Python is one
-    more, too. There may be one alternative only if there are several traces: these are then compared with
+    more, too. A single alternative is accepted only if there are several traces, which are then compared with
     each other.
     """
     for name in machines:
@@ -171,7 +171,7 @@ def _with_own(choices: list[tuple[str, list[str]]], own: list[str]) -> list[tupl
 
 
 def _called(names: dict[str, str]) -> dict[str, str]:
-    """Returns what each machine is called: nothing if it is alone, its name, or its path for namesakes."""
+    """Returns a label for each machine: empty for a single machine, the path for equal names, or the name."""
     if len(names) == 1:
         return dict.fromkeys(names, "")
     given = list(names.values())
@@ -179,7 +179,7 @@ def _called(names: dict[str, str]) -> dict[str, str]:
 
 
 def _all_differ(made: Sequence[tuple[str, str, binhop.Machine, Own | None]]) -> None:
-    """Refuses settings that change nothing: their difference would be 0, and read as a finding."""
+    """Refuses settings that change nothing: a reader would take their difference, 0, for a finding."""
     for place, (machine, words, loaded, policy) in enumerate(made):
         for second, others, other, theirs in made[:place]:
             if loaded == other and policy is theirs:

@@ -139,7 +139,7 @@ def compare(
 
 
 def _filled(directory: ResultDirectory, comparison: Comparison, form: str) -> list[str]:
-    """Fills a directory; returns the names of its files."""
+    """Fills a directory and returns the names of its files."""
     return table_form.fill(directory, comparison, comparison.tables(), comparison.notes, form)
 
 

@@ -1,6 +1,6 @@
 """Completes arguments for the shell with names from the lists, and files.
 
-Completion runs at every press of the key, so it reads no table and no trace.
+Completion runs at every press of the Tab key, so it reads no table and no trace.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _caches() -> list[str]:
     bundled = {name: text for name, _, text in _binhop.machines()}
     described = []
     for word in " ".join(os.environ.get(name, "") for name in WORDS).split():
-        with suppress(BinhopError):  # a file that is not there yet
+        with suppress(BinhopError):  # the file does not exist yet
             if word in bundled or (word.endswith(".toml") and Path(word).is_file()):
                 described.append(_binhop.Machine.load(word).resolved())
     tables = [tomllib.loads(text) for text in described or bundled.values()]
@@ -91,7 +91,7 @@ def _begin(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _files(incomplete: str, ending: str = "") -> list[str]:
-    """Returns files, and directories with a slash behind them. Hidden ones are left out unless asked for."""
+    """Returns files, and directories with a slash appended. Hidden files are left out unless asked for."""
     before, slash, begun = incomplete.rpartition("/")
     directory = Path(before + slash or ".")
     try:

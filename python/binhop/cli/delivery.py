@@ -1,8 +1,8 @@
-"""Hands a finished result to the user: to each place that the command names, and to the console if one fails.
+"""Writes a finished result to each place that the command names, and to the console if a place fails.
 
 A disk may be full when a long run ends. Then the result reaches the other places, and the console shows its
-table, also with `--quiet`, before the command fails. A result that is not complete because a run could not be
-kept is not written into `--out`, where the same command is to write the whole result.
+table, also with `--quiet`, before the command fails. If a result is incomplete because a run could not be
+kept, it is not written into `--out`: the same command will write the complete result there.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Delivery:
         return not self._quiet
 
     def show_anyway(self) -> None:
-        """Shows the result, if there is one: its tables, or its JSON if standard output is to have it."""
+        """Shows the result, if there is one: its tables, or its JSON if `--json` names standard output."""
         if self._json_to == "-" and self._result is not None:
             sys.stdout.write(self._result.to_json() + "\n")
         else:
@@ -112,7 +112,7 @@ class Delivery:
 def delivering(
     claims: Claims, out: str | None, json_to: str | None, *, several: bool, quiet: bool
 ) -> Iterator[Delivery]:
-    """Claims and takes the places of a command's result. If the block fails, the result is shown before.
+    """Claims the places of a command's result and opens them. If the block fails, the result is shown first.
 
     `several` is whether the command has several runs, each of which is kept when it is finished.
     """
@@ -120,7 +120,7 @@ def delivering(
     try:
         with ExitStack() as stack:
             file = stack.enter_context(claims.file(json_to, "--json", RESULT))
-            # The result is moved into place before what was kept of its runs goes.
+            # The result is moved into place before its kept runs are removed.
             kept = stack.enter_context(kept_for(out, several=several))
             directory = stack.enter_context(claims.directory(out, "--out"))
             delivery = Delivery(file, directory, kept, json_to, quiet=quiet)
@@ -134,7 +134,7 @@ def delivering(
 def put_before_failing(put: Callable[[], object]) -> None:
     """Shows a result whose command is about to fail.
 
-    Standard output may be full, too, or its reader gone. Rich turns the latter into SystemExit.
+    Standard output may be full, too, or its reader may be gone. Rich turns the broken pipe into SystemExit.
     """
     with suppress(OSError, SystemExit):
         put()

@@ -53,7 +53,7 @@ def doctor(json_to: Json = None, force: Force = False) -> None:
 
 
 def findings() -> list[Finding]:
-    """Returns all findings in order. A later finding may need what an earlier finding is about."""
+    """Returns all findings in order. A later finding may depend on the subject of an earlier finding."""
     installed = recorder.valgrind()
     looked: list[Callable[[], Finding]] = [
         _extension,

@@ -34,7 +34,7 @@ def telling(out: str) -> Iterator[None]:
 def ending_early(results: Sequence[object], kept: Kept | None) -> Iterator[None]:
     """Ends the block without an error if `results` has results that would be lost.
 
-    After Ctrl-C, results that are kept are not lost. After a run that could not be kept, that run would be.
+    After Ctrl-C, kept results are not lost. A run that could not be kept would be lost.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Looks at one placement of a run: dumps it, and names the pages that cost most under it."""
+"""Looks at one placement of a run: dumps the placement, and names the pages with the most misses under it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def look_of(
     cache: str | None,
     machine: Machine,
 ) -> Look | None:
-    """Returns which placement to look at; None if no option asks for it."""
+    """Returns the placement to look at; None if no option asks for a placement."""
     number = positive(top, "--top-conflicts")
     _check_cache(cache, machine, asked=dump is not None or number is not None)
     if dump is None and number is None:
@@ -132,7 +132,7 @@ def seeds_to_run(look: Look, seeds: int | None, *, random: bool, until: bool) ->
 
 
 def check_among(seed: int, seeds: Sequence[int]) -> None:
-    """Refuses a placement that is not run."""
+    """Refuses a placement that is not among the seeds of the run."""
     if seed not in seeds:
         n = len(seeds)
         rule = f"is none of the {n} placements of this run" if n > 1 else "the run has one placement, 0"
@@ -158,7 +158,7 @@ class Looker:
         return claims.file(self._look.dump, "--dump-placement", made_by(DUMP))
 
     def look(self, result: Result, trace: Trace, options: RunOptions, file: OutputFile | None) -> None:
-        """Runs again what is to be looked at. `options` are those of the run."""
+        """Runs the placement again to look at it. `options` are the options of the run."""
         cache = self._look.cache_of(self._machine)
         seed = self._look.seed(result, self._machine)
         check_among(seed, result.seeds)

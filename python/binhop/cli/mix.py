@@ -1,4 +1,4 @@
-"""`binhop mix`: traces made apart, as one processor would have run them."""
+"""Runs `binhop mix`, which joins separately made traces as if one processor had run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--policy FILE.py:NAME`: a placement policy in the user's own Python file."""
+"""Reads `--policy FILE.py:NAME`, a placement policy in the user's own Python file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def own_policy(text: str | None) -> Own | None:
     """Returns the checked policy of a file; None if `text` is None.
 
     Raises:
-        RequestError: There is no such file or name, the file fails, or what it names is no policy.
+        RequestError: There is no such file or name, the file fails when it runs, or the named object is no
+            policy.
     """
     if text is None:
         return None
@@ -72,7 +73,7 @@ def own_policy(text: str | None) -> Own | None:
 
 
 def _run(path: Path, text: str) -> ModuleType:
-    """Runs a file as a module. As with `python FILE`, it can import its neighbours. Nothing is cached."""
+    """Runs a file as a module. As with `python FILE`, it can import files beside it. Nothing is cached."""
     try:
         source = path.read_bytes()
     except OSError as error:

@@ -100,7 +100,7 @@ def record(
     with _signals() as ends, _progress(path, quiet=quiet, ends=ends) as tell:
         try:
             with_recorder = _is_ready(ends, lackey=lackey)
-            if ends.asked:  # no program runs yet to which the request could be passed on
+            if ends.asked:  # no program runs yet that could receive it
                 return _interrupted(ends)
             if with_recorder:
                 done = binhop.record(
@@ -139,7 +139,7 @@ def record(
 
 
 def _interrupted(ends: _Ends) -> int:
-    """Says that an end was asked for before anything was recorded. Returns the exit code."""
+    """Reports that the user asked for an end before anything was recorded. Returns the exit code."""
     show.say("binhop: interrupted; nothing was recorded")
     return ProgramsOwn(128 + ends.number)
 
@@ -174,7 +174,7 @@ def _refuse_with_lackey(given: dict[str, str | None]) -> None:
 
 
 def _refuse_to_observe(given: dict[str, str | None]) -> None:
-    """Refuses what is asked of a trace where none is made."""
+    """Refuses options about a trace where no trace is made."""
     for option, value in given.items():
         if value is not None:
             rule = "no trace is made where a command is observed"
@@ -183,7 +183,7 @@ def _refuse_to_observe(given: dict[str, str | None]) -> None:
 
 
 class _Ends:
-    """`_Ends` counts requests of the user to end, and knows the last one's signal and whom they concern."""
+    """`_Ends` counts the user's requests to end, and knows the last request's signal and target."""
 
     def __init__(self) -> None:
         self.asked = 0

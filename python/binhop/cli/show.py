@@ -42,8 +42,8 @@ class _Console(Console):
 class _Table(Table):
     """`_Table` is a table that holds each cell escaped.
 
-    A table that is too wide is wrapped between words, has narrower gaps, and then exceeds the width. No
-    number is cut, and no short word of the first column is folded.
+    A table that is too wide is first wrapped between words, then gets narrower gaps, and then exceeds the
+    width. No number is cut, and no short word of the first column is folded.
     """
 
     def add_row(self, *cells: Any, **how: Any) -> None:
@@ -69,7 +69,7 @@ def _shown(what: Any) -> Any:
 
 
 def _cut(text: str) -> str:
-    """Returns the text, cut at the length that anybody reads. Wrapping 20 MB takes a minute."""
+    """Returns the text, cut at the greatest length that anybody reads. Wrapping 20 MB takes a minute."""
     if len(text) <= LONGEST:
         return text
     return f"{text[:LONGEST]}… ({grouped(len(text))} characters)"
@@ -87,7 +87,7 @@ def put(text: str = "") -> None:
 
 
 def put_wrapped(text: str) -> None:
-    """Prints a line on standard output, wrapped between words, the rest indented by two blanks more."""
+    """Prints a line on standard output, wrapped between words. Further lines have two more blanks."""
     indent = " " * (len(text) - len(text.lstrip()))
     wrapped = textwrap.wrap(
         escaped(_cut(text.lstrip())),

@@ -1,4 +1,4 @@
-"""Handles standard streams that are closed, full, or of an encoding that lacks characters."""
+"""Handles standard streams that are closed, are full, or have an encoding that lacks characters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLOSED = {"stdin": os.O_WRONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
 def prepare() -> None:
     """Makes the standard streams usable.
 
-    A closed stream's number would go to the first file that is opened, and messages into that file. A
+    The first file that is opened would get a closed stream's number, and messages would go into this file. A
     character that the encoding lacks is printed as a question mark.
     """
     for number, (name, flags) in enumerate(_CLOSED.items()):

@@ -81,7 +81,7 @@ def sweep(
 
 
 def _filled(place: ResultDirectory, result: StudyResult, document: str, form: str) -> list[str]:
-    """Fills a directory; returns the names of its files."""
+    """Fills a directory and returns the names of its files."""
 
     def write(directory: Path) -> None:
         result.write(directory)

@@ -204,7 +204,7 @@ def _opened(trace: str) -> binhop.Trace:
 
 @dataclass(frozen=True)
 class _To:
-    """`_To` is the output of a part of traces, with the command and the traces that it is made of."""
+    """`_To` is the output for a part of traces, with the command and the part's source traces."""
 
     command: str
     traces: list[str]

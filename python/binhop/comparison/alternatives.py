@@ -44,9 +44,10 @@ class Alternative:
 def alternatives(machines: object) -> list[Alternative]:
     """Returns the machines that `binhop.compare` is given, each with a name.
 
-    Each is a machine, the name of a bundled one, the path of a description, or one of these with a policy in
-    Python: `("kh90", my_policy)`. A mapping gives the names. Without names each is called by its machine, or
-    by its policy in Python, or, where machines have the same name, by what differs.
+    Each alternative is a machine, the name of a bundled machine, the path of a description, or one of these
+    with a policy in Python: `("kh90", my_policy)`. A mapping gives the names. Without a mapping, an
+    alternative is named after its machine, after its policy in Python, or, where machines have the same name,
+    after the settings that differ.
 
     >>> larger = Machine.load("kh90", ["cache.l2.size=8MiB"])
     >>> [each.name for each in alternatives(["kh90", larger])]
@@ -157,7 +158,7 @@ def _machine(what: object) -> tuple[Machine, Any]:
 
 
 def _names(given: Sequence[tuple[Machine, Any]]) -> list[str]:
-    """Returns names: the machine if several, the policy in Python, and the settings that differ."""
+    """Returns names: the machine if there are several, the policy in Python, and the settings that differ."""
     several = len({machine.name for machine, _ in given}) > 1
     names = []
     for machine, policy in given:

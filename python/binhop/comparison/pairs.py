@@ -1,8 +1,9 @@
 """Pairs alternatives seed by seed, and summarises the differences.
 
 One seed is one sequence of random draws, the same for every alternative: the list of frames starts in the
-same order, and the same fault gets the same draw. What these draws do to both alternatives cancels in the
-difference. For all metrics less is better: an alternative beats the baseline in a seed if it has less there.
+same order, and the same fault gets the same draw. The effect that the draws have on both alternatives cancels
+in the difference. For all metrics less is better: an alternative beats the baseline under a seed if its value
+is less.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def pair(
         values: One row for each workload, alternative, seed and metric.
         metrics: The metrics to compare, in this order.
         baseline: The alternative that the others are compared with.
-        constant: The alternatives whose value is the same for every seed: they hold one row, which is
-            paired with every seed of the others.
+        constant: The alternatives whose value is the same for every seed: each has one row, which is paired
+            with every seed of the other alternatives.
 
     Returns:
         Columns workload, metric, unit, alternative, baseline, seed, value, baseline_value, difference
@@ -75,7 +76,7 @@ def summarise_pairs(
     - `relative`: difference / baseline_mean; `reduction`: 1 - mean / baseline_mean, with an interval that
       takes both means as uncertain (Student's t on value - ratio * baseline_value, the ratio linearised).
     - `wins`, `ties`, `losses`: seeds in which the alternative has less, the same, more; `chance`: the share
-      of wins, a tie as half, with Wilson's interval.
+      of wins, where a tie counts as half, with Wilson's interval.
 
     Intervals are null for a single seed. The interval of `chance` is also null where nothing is random.
     """

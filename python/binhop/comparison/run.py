@@ -57,10 +57,10 @@ def compare(
             names traces that are compared with each other.
         seeds: How many placements (numbered from 0), or their numbers. Default: 32, and 1 when nothing is
             random. With `until`, the greatest number; default: 1024.
-        metric: The metric to compare, or several, the most important first. Default: misses per instruction
-            of each cache, last level first, and CPI if the machines have costs. Machines whose levels differ
-            are compared first by the misses that reach memory, and by CPI. Traces, which may differ in
-            instructions, are also compared in cycles and in counts of misses.
+        metric: The metric to compare, or several metrics, the most important first. Default: misses per
+            instruction of each cache, last level first, and CPI if the machines have costs. Machines whose
+            levels differ are compared first by the misses that reach memory, and by CPI. Traces, which may
+            differ in instructions, are also compared in cycles and in counts of misses.
         baseline: The place or the name of the alternative that the others are compared with.
 
         confidence: The confidence of all intervals.
@@ -121,11 +121,11 @@ def compare_chosen(
 ) -> Comparison:
     """Compares as `compare` does, for named alternatives and for traces with options each.
 
-    With `names` of the traces, the only alternative runs on each trace, and the traces are compared. Finished
-    runs are kept in `kept`, and taken from there. With `stopped`, the comparison ends early with the traces
-    that are compared, if there are any, and `stopped` receives their number. It ends early after Ctrl-C if
-    nothing is kept, and if a run could not be kept. A comparison of traces never ends early, because its
-    traces are useful only together.
+    If `names` names the traces, the only alternative runs on each trace, and the traces are compared.
+    Finished runs are kept in `kept`, and taken from there. With `stopped`, the comparison ends early with the
+    traces that are compared, if there are any, and `stopped` receives their number. The comparison ends early
+    after Ctrl-C if nothing is kept, and after a run that could not be kept. A comparison of traces never ends
+    early, because its traces are useful only together.
     """
     check_confidence(confidence)
     if names is not None:
@@ -301,7 +301,8 @@ def _metrics(chosen: Sequence[Alternative], base: str, wanted: Sequence[str] | N
     """Returns the metrics asked for; by default misses and CPI that the baseline and another have.
 
     Machines with different caches are compared by the misses that reach memory and by CPI first. A cache that
-    is the last level of some machines only is left out, because its misses mean something else in each.
+    is the last level of some machines only is left out, because its misses mean something else in each
+    machine.
     """
     have = {each.name: metrics_of(each.machine) for each in chosen}
     others = {metric for name, of in have.items() if name != base for metric in of}

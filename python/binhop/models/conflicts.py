@@ -32,7 +32,7 @@ class Cache:
     """`Cache` is a cache as pages see it, with the memory behind it.
 
     Attributes:
-        frames: P, the frames of memory; as many in each bin.
+        frames: P, the number of frames of memory. Every bin has the same number of frames.
         bins: B, how many bins the cache has: size / (ways × page).
         ways: A, how many frames of one bin the cache holds.
 
@@ -115,7 +115,7 @@ def mapping(pages: int, cache: Cache) -> float:
 
 
 def monte_carlo(pages: int, cache: Cache, *, samples: int = 1000, seed: int = 0) -> Estimate:
-    """Conflicts over random placements that are really drawn: what `average` must equal."""
+    """Returns a Monte Carlo estimate of `average`, from random placements that are drawn."""
     _placeable(pages, cache)
     samples = integer(samples, "samples", least=2)  # a standard error needs two
     population = [cache.frames_per_bin] * cache.bins
@@ -134,8 +134,8 @@ def equivalent(value: float, measured: Mapping[float, float]) -> float | None:
         measured: What random placement reaches at each number of ways, or at each size.
 
     Returns:
-        The fictional ways or size with which random placement would reach `value`; None if that lies
-        outside of what was measured.
+        The fictional ways or size with which random placement would reach `value`; None if these lie outside
+        of the measurements.
 
     >>> round(equivalent(1.1858, {1: 1.4953, 2: 1.0480}), 1)  # KH90 Table 1: ways
     1.6

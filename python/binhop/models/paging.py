@@ -1,13 +1,15 @@
 """Computes the effective memory utilization with colored free lists (LF91 §3).
 
-What counts: memory is c lists (colors) of k frames. Pages are allocated one after another, each to a color
-drawn at random; E(c, k) is how many are allocated on average when the first list is full, the one that
-fills it included. M_eff = E(c, k) / (c·k) compares that with one list, full when all c·k are allocated.
+The counting rules: memory is c lists (colors) of k frames. Pages are allocated one after another, each to a
+color drawn at random. E(c, k) is the mean number of pages that are allocated when the first list is full,
+including the page that fills it. M_eff = E(c, k) / (c·k) compares this number with a single list, which is
+full when all c·k frames are allocated.
 
-Poissonised (Klamkin and Newman 1967): E(c, k) = c ∫₀^∞ Q(k, u)^c du, where Q(k, u) = e^(−u) Σ_{j<k} u^j / j!
-is the chance that a list has received fewer than k pages by the time u, the upper regularized incomplete
-gamma function. LF91 prints the sum up to j = k. That is the time at which a list of k would *overflow*, and
-gives M_eff = 1 + 1/k for one color, where the text asks for 1; `utilization_as_printed` is that formula.
+With pages that arrive as a Poisson process (Klamkin and Newman 1967), E(c, k) = c ∫₀^∞ Q(k, u)^c du. Here
+Q(k, u) = e^(−u) Σ_{j<k} u^j / j!, the upper regularized incomplete gamma function, is the chance that a list
+has received fewer than k pages by the time u. LF91 prints the sum up to j = k. The printed formula gives the
+time at which a list of k frames would *overflow*, and M_eff = 1 + 1/k for one color, where the text asks for
+1; `utilization_as_printed` computes it.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ COLUMNS = 44
 
 
 def draw_comparison(directory: str | os.PathLike[str]) -> list[Path]:
-    """Draws each workload of a comparison's directory at the first metric that is not the same throughout."""
+    """Draws each workload of a comparison's directory, at the first metric whose values are not all equal."""
     place = Path(directory)
     values = read_parquet(place / "results.parquet").filter(phase="measured")
     differences = read_parquet(place / "differences.parquet")
@@ -67,7 +67,7 @@ def _varies(values: pl.DataFrame, workload: str, metric: str) -> bool:
 def _figure(
     workload: str, metric: str, values: pl.DataFrame, differences: pl.DataFrame, summary: pl.DataFrame
 ) -> Any:
-    """Draws the distributions, beside them the differences, and beside these their means in words."""
+    """Draws three panels side by side: the distributions, the differences, and their means in words."""
     names = values["alternative"].unique(maintain_order=True).to_list()
     base = summary["baseline"][0]
     scale, unit = (

@@ -29,7 +29,7 @@ FEWEST_POINTS = 20
 
 
 def draw(directory: str | os.PathLike[str]) -> list[Path]:
-    """Draws each workload of a result's directory at its last cache; the files made."""
+    """Draws each workload of a result's directory at its last cache, and returns the files."""
     place = Path(directory)
     results = read_parquet(place / "results.parquet").filter(phase="measured")
     charts = run_charts(results, pl.scan_parquet(place / "series.parquet", glob=False))
@@ -103,7 +103,7 @@ def _figure(workload: str, cache: str, values: pl.DataFrame, over_time: pl.DataF
 
 
 def _distribution(cache: str, values: pl.DataFrame) -> Any:
-    """Draws a point for each placement, near points piled up, with the mean and its interval behind them."""
+    """Draws a point for each placement, near points stacked, with the mean and its interval behind them."""
     summary = summarise(values).row(0, named=True)
     points = _piled(values, summary)
     low, high = 1000 * summary["min"], 1000 * summary["max"]
@@ -221,7 +221,7 @@ def _short(number: float) -> str:
 
 
 def _round(count: int) -> str:
-    """Rounds 1 000 003 to 1 M: a row belongs whole to the interval in which it begins."""
+    """Rounds 1 000 003 to 1 M: a row counts entirely in the interval in which it begins."""
     suffix, unit = next(
         (s, u) for s, u in ((" G", 10**9), (" M", 10**6), (" k", 10**3), ("", 1)) if count >= u
     )

@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 
 def draw_paging(directory: str | os.PathLike[str]) -> list[Path]:
-    """Draws each workload of a directory that `binhop paging` made; the files."""
+    """Draws each workload of a directory that `binhop paging` made, and returns the files."""
     place = Path(directory)
     faults = read_parquet(place / "faults.parquet")
     return [file for stem, _, chart in paging_charts(faults) for file in save(chart, place, stem)]

@@ -19,7 +19,7 @@ ORANGE, BLUE, GREEN, PINK = "#D55E00", "#0072B2", "#009E73", "#CC79A7"
 YELLOW, SKY, BLACK, GREY = "#E69F00", "#56B4E9", "#000000", "#8A8A8A"
 
 SCALE = 2.0
-"""Pixels per unit of length in the PNG: sharp on dense screens, a README's width across."""
+"""Pixels per unit of length in the PNG: figures are sharp on dense screens and as wide as a README."""
 
 
 def finish(chart: Any, title: str, subtitle: str | list[str] = "") -> Any:
@@ -60,19 +60,19 @@ def in_words(title: str, text: str) -> Any:
 
 
 def specification(chart: Any) -> dict[str, Any]:
-    """Returns the chart as Vega-Lite. Unless it is told not to, Altair refuses more than 5,000 rows."""
+    """Returns the chart as Vega-Lite. By default Altair refuses more than 5,000 rows."""
     with alt.data_transformers.enable("default", max_rows=None):
         whole: dict[str, Any] = chart.to_dict()
     return whole
 
 
 def held(chart: Any) -> Any:
-    """Returns the chart with its rows within itself, so that Altair shows it whatever their number."""
+    """Returns the chart with its rows inside it, so that Altair shows it whatever the number of rows."""
     return type(chart).from_dict(specification(chart))
 
 
 def save(chart: Any, directory: Path, stem: str) -> list[Path]:
-    """Writes the chart as PNG and as SVG; returns the files. Names in both files are escaped."""
+    """Writes the chart as PNG and as SVG, and returns the files. Names in both files are escaped."""
     escaped_chart = _escaped(specification(chart))
     stem = as_file_name(stem)
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])

@@ -1,8 +1,8 @@
 """Makes a study's cells, which are every combination of every part, and the runs that simulate them.
 
-Cells of several parts that are the same (workload, resolved machine, amount) are one cell and run once, with
-the placements of all of them. Cells of one workload with one end form a run: they are simulated together,
-so that the sharing plan can share what they have in common.
+Equal cells of several parts (same workload, resolved machine and amount) become one cell, which runs once
+with the placements of all of these parts. Cells with the same workload and the same `End` form a run: they
+are simulated together, so that the sharing plan can share what they have in common.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from binhop.run_options import PassOptions, RunOptions
 
 MOST_CELLS = 10_000
-"""The most cells of one part. More are a mistake, or need a study of their own."""
+"""The most cells of one part. A part with more cells is a mistake, or needs a study of its own."""
 MOST_CELLS_IN_ALL = 100_000
 """The most cells of all parts. So many cells take some 300 MB before the first is simulated."""
 
 
 @dataclass(frozen=True)
 class End:
-    """`End` is what the cells of a run share besides the workload: where it ends, and how it is reported."""
+    """`End` is what the cells of a run share besides the workload: where the run ends, what it reports."""
 
     length: int | None
     instructions: int | None

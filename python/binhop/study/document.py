@@ -136,7 +136,7 @@ class Amount(_Strict):
         return self
 
     def over(self, outer: Amount) -> Amount:
-        """Completes this amount by an outer amount. The inner amount that gives an end gives it alone."""
+        """Completes this amount by an outer amount. If this amount has an end, the outer end is not used."""
         mine = self.length is not None or self.instructions is not None
         end = self if mine else outer
         return Amount(
@@ -153,13 +153,13 @@ def _as_list(seeds: tuple[int, ...] | None) -> Any:
 
 
 class Scale(Amount):
-    """Amounts under a name: how much of everything, and of single parts."""
+    """`Scale` holds amounts under a name: for the whole study, and for single parts."""
 
     part: dict[str, Amount] = {}
 
 
 class Part(Amount):
-    """Workloads × machine × every combination of the axes' values."""
+    """`Part` is a part of a study: workloads × machine × every combination of the axes' values."""
 
     name: Name
     workloads: Annotated[list[str], Field(min_length=1)]
@@ -316,7 +316,7 @@ def _request(error: ValidationError, place: str) -> RequestError:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """Returns a place as a reader looks for it in the document: part[0].axes.placement.policy[1]."""
+    """Returns a place as readers look for it in the document: part[0].axes.placement.policy[1]."""
     text = ""
     for step in location:
         if isinstance(step, int):

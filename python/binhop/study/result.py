@@ -48,8 +48,8 @@ class StudyResult:
             undefined.
         cells: One row for each part and cell: its parameters, its amount, its machine, resolved, as TOML.
         axes: The names of the parameters.
-        notes: What the reader should know.
-        provenance: Versions, seeds, traces: enough to run it again.
+        notes: Notes for the reader.
+        provenance: Versions, seeds and traces, from which the study can be repeated.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class StudyResult:
         provenance: dict[str, Any],
         own: object = None,
     ) -> None:
-        """Takes the tables. `own` is what the tables need as long as they are there."""
+        """Takes the tables. `own` (a temporary directory, say) must live as long as the tables."""
         self.results = results
         self._held = {"series": series, "processes": processes}
         self.cells = cells

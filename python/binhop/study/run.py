@@ -106,7 +106,7 @@ MOST_NAMED = 3
 
 
 def once(notes: list[tuple[str, str]], cells: Mapping[str, tuple[str, str, str]]) -> list[str]:
-    """Returns each note once, with the cells that it is true of, unless it is true of all of them.
+    """Returns each note once, with the cells to which it applies, unless it applies to all cells.
 
     Args:
         notes: The cell and the text of each note.
@@ -123,7 +123,7 @@ def once(notes: list[tuple[str, str]], cells: Mapping[str, tuple[str, str, str]]
 
 
 def _of(of: Mapping[str, None], cells: Mapping[str, tuple[str, str, str]]) -> str:
-    """Returns the words before a note that is true of these cells."""
+    """Returns the words before a note that applies to these cells."""
     if len(of) == len(cells):
         return ""
     for column in range(2):
@@ -134,7 +134,7 @@ def _of(of: Mapping[str, None], cells: Mapping[str, tuple[str, str, str]]) -> st
 
 
 def _some(names: list[str]) -> str:
-    """Returns the first of these names of cells, each once, and how many more there are."""
+    """Returns the first of these cells' names, without duplicates, and the number of further names."""
     names = [*dict.fromkeys(names)]
     more = f"; and {several(len(names) - MOST_NAMED, 'further cell')}" if len(names) > MOST_NAMED else ""
     return f"{'; '.join(names[:MOST_NAMED])}{more}"

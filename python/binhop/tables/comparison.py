@@ -86,7 +86,7 @@ def titled(metric: str, unit: str) -> str:
 
 
 def _against(row: dict[str, Any], unit: str) -> tuple[str, ...]:
-    """Returns difference, interval, reduction and chance of an alternative; words where they do not vary."""
+    """Returns difference, interval, reduction and chance of an alternative; words if nothing varies."""
     if row["ties"] == row["n"]:
         return ("the same", "-", "-", "-")
     span = "-"

@@ -46,7 +46,7 @@ def _of(measured: pl.DataFrame, workload: str, confidence: float) -> list[Table]
 
 
 def _spread(row: dict[str, Any]) -> tuple[str, ...]:
-    """Returns median, interval, best and worst; dashes if there is one placement or no difference."""
+    """Returns median, interval, best and worst; dashes if there is one placement or all are equal."""
     unit = row["unit"]
     if row["n"] < 2:
         return ("-",) * 4
