@@ -1,18 +1,18 @@
 """Repeats the studies of papers: tables, figures and claims, the paper's figures beside binhop's.
 
-A paper is a module of this package with one function
+A paper is a module of this package with two functions. The first function is
 
     run(scale: str, out: Path, *, threads: int | None, progress: Watch | None, judged: Judged | None) -> Path
 
 It runs the study at one of `SCALES`, fills the directory `out` (Parquet, Markdown, CSV, PNG, SVG,
-claims.json; complete or not at all) and returns its path. `judged` takes the claims, also where
-`out` cannot be written. The other function is
+claims.json; complete or not at all) and returns its path. `judged` takes the claims, even if `out` cannot be
+written. The second function is
 
     report(directory: Path) -> list[Path]
 
-that makes page, tables, claims and figures anew from the Parquet of such a directory alone. It raises
-`RequestError` for a wrong request. `PAPERS` is the one list of them: command line, help and tests
-derive from it. Modules are imported when they are used, so that a command starts at once.
+which makes page, tables, claims and figures anew from the Parquet of such a directory alone. Both functions
+raise `RequestError` for a wrong request. `PAPERS` lists the papers: command line, help and tests derive from
+this list. Modules are imported when they are used, so that a command starts at once.
 """
 
 from __future__ import annotations

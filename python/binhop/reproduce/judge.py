@@ -1,8 +1,9 @@
 """Judges claims by means with intervals, and by conditions that are true, false or open.
 
-A condition is true or false where its interval says so, and open where it does not. A claim holds if all of
-its conditions are true, fails if one is false, and is undecided otherwise. Placements (seeds) are the
-independent samples: what is compared is compared placement by placement, with common random numbers.
+A condition is true or false if its interval decides it, and open if the interval lies on both sides of the
+limit. A claim holds if all of its conditions are true, fails if one is false, and is undecided otherwise.
+Placements (seeds) are the independent samples: values are compared placement by placement, with common random
+numbers.
 """
 
 from __future__ import annotations
@@ -60,10 +61,11 @@ def measure(samples: ArrayLike, confidence: float) -> Measure:
 
 
 def ratios(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
-    """Samples whose mean is mean(above) / mean(below), one for each placement.
+    """Returns samples whose mean is mean(above) / mean(below), one sample for each placement.
 
-    The ratio of two means has no sample of its own; this is its linearisation (the delta method), so that
-    ratios of several cells may be averaged placement by placement, and their interval taken.
+    The ratio of two means has no samples of its own. The samples returned are those of its linearisation (the
+    delta method), so that the ratios of several cells can be averaged placement by placement, with an
+    interval.
 
     >>> [round(float(x), 6) for x in ratios([1.0, 3.0], [2.0, 2.0])]
     [0.5, 1.5]
@@ -115,7 +117,7 @@ def like(text: str, one: Measure, other: Measure, share: float = 0.02) -> Condit
 
 
 def counted(text: str, count: int, of: int, least: int) -> Condition:
-    """Returns the condition that enough of a number of cells are as they should be."""
+    """Returns the condition that at least a given number of cells satisfy a claim."""
     return Condition(f"{text} in {count} of {of}, at least {least}", count >= least)
 
 

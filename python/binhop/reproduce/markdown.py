@@ -1,4 +1,4 @@
-"""Functions for the pages of all papers: tables of Markdown, and claims with their verdicts."""
+"""Writes what the pages of all papers share: tables of Markdown, and claims with their verdicts."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 `study.toml` describes the simulation, and `expected.csv` holds the paper's figures. `rates`, `spaces`,
 `trend` and `worth` judge the claims by the rules of `binhop.reproduce.judge`. `tables` and `figures` make
-tables and figures, `today` asks the same of present-day machines, and `page` writes the page. All of them
-read only the tables of a run.
+tables and figures, `today` asks the same about present-day machines, and `page` writes the page. All of these
+modules read only the tables of a run.
 """
 
 from __future__ import annotations

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from binhop.reproduce.kh90.data import Kh90Data
 
 MODEL = ("K1", "K2")
-"""The claims about the model alone, for which no prefix is too short."""
+"""The claims about the model alone, which need no simulation."""
 CONFLICTS = ("K3", "K4", "K15")
 """The claims about the pages that lie in memory at a moment."""
 WHOLE = 3_000_000_000
 """The instructions of a workload at paper scale: as many as the paper's shortest trace has (§4.1.1)."""
 PART = 0.5
-"""Of `WHOLE`: with less, a claim about misses is undecided. As for LF91: caches, above all of 16 MiB, start
-cold, and a prefix is not the program."""
+"""The share of `WHOLE` below which a claim about misses is undecided, as for LF91. Caches, above all
+those of 16 MiB, start cold, and a prefix does not represent the whole program."""
 SOME = 0.1
-"""Of `WHOLE`: with less, a claim about conflicts is undecided. They are counted where pages lie, and nothing
-is cold there; enough processes must have been, and of them each rule asks its own number."""
+"""The share of `WHOLE` below which a claim about conflicts is undecided. Conflicts depend only on where pages
+lie, so a cold start does not affect them. Each rule also requires its own minimum of processes."""
 
 
 def judge(data: Kh90Data) -> list[Claim]:

@@ -27,7 +27,7 @@ HEURISTICS = (
 LARGE, SMALL = "4MiB", "256KiB"
 """The pools of Table 3."""
 SAMPLES = 4
-"""The paper's number of placements. Tables show the first so many placements, claims use all."""
+"""The paper's number of placements. Tables use so many placements, the first; claims use all."""
 HERE = Path(__file__).parent
 
 _RATES = ("careful", "heuristics", "pools")
@@ -133,7 +133,7 @@ class Kh90Data:
 
 
 def _complete(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with the machine's own value where a parameter does not vary."""
+    """Returns the rows with the machine's own value where a parameter does not vary."""
     own = {"size": "4MiB", "ways": "1", "pool": LARGE}
     return rows.with_columns(
         pl.col(name).fill_null(value) if name in rows.columns else pl.lit(value).alias(name)
@@ -142,7 +142,7 @@ def _complete(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def expected() -> pl.DataFrame:
-    """Returns the paper's figures, one in a row, with a note where the scan is garbled."""
+    """Returns the paper's figures, one figure in each row, with a note where the scan is garbled."""
     text = ["table", "section", "workload", "size", "heuristic", "pool", "quantity", "note"]
     schema: dict[str, Any] = dict.fromkeys(text, pl.String) | {"ways": pl.Int64, "value": pl.Float64}
     return pl.read_csv(HERE / "expected.csv", glob=False, schema_overrides=schema)

@@ -1,4 +1,4 @@
-"""Draws figures 3, 4, 10 to 13, and that of K12. Open marks show the paper's values, if there are any."""
+"""Draws Figures 3, 4, 10 to 13, and the figure of K12. Open marks show the paper's values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POOLED = {"random": ORANGE, "bin-hopping": PINK, "sequential": GREEN, "hierarchi
 
 
 def draw(data: Kh90Data, directory: Path) -> list[Path]:
-    """Draws every figure; the files made."""
+    """Draws every figure and returns the files."""
     made = []
     for stem, chart in all_figures(data).items():
         if chart is not None:
@@ -62,7 +62,7 @@ def _pages(most: int) -> Any:
 
 
 def figure_3() -> Any:
-    """Conflicts of a random placement and their bounds."""
+    """Draws the conflicts of a random placement, and their bounds."""
     names = {"worst, C max": ORANGE, "random, C avg": BLACK, "best, C min": BLUE}
     rows = []
     for pages in range(257):
@@ -258,7 +258,7 @@ def _against(table: pl.DataFrame, by: str, other: str, at: list[int], title: str
     theirs = base.mark_point(size=70, filled=False, strokeWidth=1.5, shape="diamond", opacity=1).encode(
         y="paper:Q"
     )
-    # Names stand where lines are apart: at the right end over ways, at the left end over sizes.
+    # Names stand where the lines lie apart: at the right end over ways, at the left end over sizes.
     place = {"x": at[-1], "dx": 9, "dy": 0} if by == "ways" else {"x": at[0], "dx": 7, "dy": -7}
     named = shown.filter((pl.col(by) == place["x"]) & (pl.col("heuristic") == "random"))
     labels = (
@@ -270,7 +270,7 @@ def _against(table: pl.DataFrame, by: str, other: str, at: list[int], title: str
 
 
 def figure_12(data: Kh90Data) -> Any:
-    """Conflicts in each address space, against the model."""
+    """Draws the conflicts in each address space against the model."""
     table = data.processes("conflicts")
     if table.is_empty():
         return None

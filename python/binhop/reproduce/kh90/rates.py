@@ -1,4 +1,4 @@
-"""Claims about misses: K5 to K8, K10 to K12."""
+"""Judges the claims about misses: K5 to K8, K10 to K12."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def k5(data: Kh90Data) -> Claim:
 
 
 def k6(data: Kh90Data) -> Claim:
-    """Judges whether careful mapping has narrower intervals, and intervals apart from random's."""
+    """Judges whether hierarchical's intervals are narrower than random's, and disjoint from random's."""
     narrower, disjoint = 0, 0
     for (workload, size), ways in product(CELLS, WAYS):
         random, careful = (
@@ -148,7 +148,7 @@ def k7(data: Kh90Data) -> Claim:
 
 
 def k8(data: Kh90Data) -> Claim:
-    """Caches that a policy was not tuned for."""
+    """Judges the policies in caches for which they were not tuned."""
     conditions = []
     worst = {}
     intervals = {}
@@ -233,7 +233,7 @@ def k11(data: Kh90Data) -> Claim:
 
 
 def k12(data: Kh90Data) -> Claim:
-    """Judges the knee of the pool: the cost of every pool over one frame for each bin."""
+    """Judges the knee of the pool: the cost of each pool relative to a pool of one frame for each bin."""
     conditions = []
     shown: dict[str, Measure] = {}
     for name in ("bin-hopping", "sequential", "hierarchical"):

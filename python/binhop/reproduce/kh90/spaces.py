@@ -1,4 +1,4 @@
-"""Claims about conflicts inside address spaces: K1 to K4, K15."""
+"""Judges the claims about conflicts inside address spaces: K1 to K4, K15."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def drawn() -> pl.DataFrame:
         for number, pages in enumerate(DRAWN_AT):
             exact = conflicts.average(pages, cache)
             if exact * DRAWS < EXPECTED:
-                continue  # a mean over so few conflicts has no standard error worth the name
+                continue  # the standard error of a mean over so few conflicts is meaningless
             estimate = conflicts.monte_carlo(pages, cache, samples=DRAWS, seed=100 * ways + number)
             agrees = estimates.agrees(exact, estimate)
             rows.append((ways, pages, exact, estimate.mean, estimate.error, agrees))
@@ -96,10 +96,10 @@ def k2(_: Kh90Data) -> Claim:
 def groups(table: pl.DataFrame) -> pl.DataFrame:
     """Groups processes of similar U: pages, processes, model (mean), mean, low, high, inside.
 
-    A group begins at the smallest U left, and holds the processes of up to a quarter more pages. Fewer than
-    five processes make no group. Processes with fewer than ten expected conflicts make no group either: their
-    mean has no Student's interval. Each process is compared with the model at its own U. The samples of a
-    group's mean are the placements.
+    A group begins at the smallest U that no group has yet, and holds the processes with up to a quarter more
+    pages. Fewer than five processes make no group. Processes with fewer than ten expected conflicts make no
+    group either: Student's interval does not fit their mean. Each process is compared with the model at its
+    own U. The samples of a group's mean are the placements.
     """
     off = table.with_columns(
         model=pl.col("pages").map_elements(

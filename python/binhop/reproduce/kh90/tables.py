@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def confidence_table(data: Kh90Data, paper: Kh90Paper, workload: str) -> pl.DataFrame:
-    """Returns Table 1 or one of Appendix A: mean, half-width and median of both, and the reduction."""
+    """Returns Table 1, or a table of Appendix A: mean, half-width, median of both policies; the reduction."""
     rows = []
     for size, ways in product(SIZES, WAYS):
         row: dict[str, Any] = {"size": size, "ways": ways}

@@ -1,8 +1,9 @@
 """Measures, beyond the paper, what placement changes on today's machines, and which policy removes it.
 
 Between two runs of a cell only the placement differs: the study gives these machines LRU throughout. The
-coefficient of variation of misses over placements is placement luck and nothing else, a share of 100% by
-construction; what replacement at random, other programs and the like would add to it is not asked.
+coefficient of variation of misses over placements therefore measures only luck of placement: its share of the
+variation is 100% by construction. The study does not ask what random replacement, other programs and the like
+would add to the variation.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ LEVELS = (
     Level("today-zen-4k", "l2", "zen-4k, level 2: 1 MiB, 16-way"),
     Level("today-skylake", "l2", "skylake, level 2: 256 KiB, 4-way", "true"),
 )
-"""Last levels first, then the private second levels before them, whose sets depend on the frame as well."""
+"""The levels on the page: last levels first, then the private second levels, whose sets depend on the frame
+as well."""
 BASE = "random"
 LEAST = 1e-4
 """The smallest variation that counts: a hundredth of a per cent."""
@@ -112,7 +114,7 @@ def _cell(row: dict[str, Any]) -> str:
 
 
 def _said(table: pl.DataFrame) -> str:
-    """Returns the findings of the table, level by level."""
+    """Returns the findings of the table in words, level by level."""
     sentences = []
     for (level,), of in table.group_by("level", maintain_order=True):
         random = of.filter((pl.col("policy") == BASE) & (pl.col("variation") >= LEAST))

@@ -1,10 +1,11 @@
 """Judges whether a process misses more when more of its pages are in conflict: Figure 13 and K9.
 
-Two slopes of misses per 1000 instructions over conflicts C. The paper's (Figure 13) is the least-squares
-line through the processes of one mapping. It cannot tell a process's conflicts from its size and its program:
-both C and misses grow with U between 32 and 64 pages, conflicts or no conflicts in the cache. The slope
-within processes can: a process is the same under every placement, only its conflicts differ. Each process's C
-and misses less their means over its placements, one line through all of them.
+This module computes two slopes of misses per 1000 instructions over conflicts C. The paper's slope (Figure
+13) is that of the least-squares line through the processes of one mapping. This slope does not separate the
+effect of a process's conflicts from that of its size and its program: between 32 and 64 pages both C and
+misses grow with U, whether or not conflicts cost misses. The slope within processes separates them, because a
+process is the same under every placement and only its conflicts differ. From each process's C and misses
+their means over its placements are subtracted, and one line is fitted through all of these points.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Line:
 
 
 def chosen(data: Kh90Data) -> pl.DataFrame:
-    """Processes of 0.5 to 1 MiB under random placement, one row for each placement."""
+    """Returns the processes of 0.5 to 1 MiB under random placement, one row for each placement."""
     return data.processes("conflicts").filter(
         pl.col("heuristic").eq("random")
         & pl.col("pages").is_between(FIRST, LAST)
@@ -48,7 +49,8 @@ def chosen(data: Kh90Data) -> pl.DataFrame:
 def plain(table: pl.DataFrame, confidence: float) -> Line | None:
     """Returns the paper's line, through the processes of placement 0, with the regression's interval.
 
-    None where there is no line: fewer than three processes, or all with as many conflicts.
+    Returns None if there is no line: with fewer than three processes, or if all processes have equally many
+    conflicts.
     """
     one = table.filter(seed=0)
     x, y = one["conflicts"].to_numpy(), one["mpi"].to_numpy()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ABOUT = {"ways": (1.3, 1.9), "MiB": (1.4, 2.0)}
 """The bounds of the figures that are near the paper's 1.6 ways and 1.7 MiB: within 0.3."""
 STEPS = 2048
-"""Points of what was measured that are tried: a step is less than 0.15% of ways or size."""
+"""The number of steps in which the measured range is searched: a step is less than 0.15% of ways or size."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Worth:
 
 
 def worth(careful: NDArray[np.float64], at: dict[int, NDArray[np.float64]], confidence: float) -> Worth:
-    """Returns the equivalent ways or size, with Student's interval, without the ratio that it is.
+    """Returns the equivalent ways or size, with an interval that avoids the distribution of a ratio.
 
-    Random's mean at any x is a weighted sum of two measured means, so hierarchical less random at x has one
-    sample for each placement. The interval holds every x at which Student's interval of that difference
-    holds nought (Fieller's interval).
+    Random's mean at any x is a weighted sum of two measured means, so the difference hierarchical − random at
+    x has one sample for each placement. The interval holds every x at which Student's interval of this
+    difference contains 0 (Fieller's interval).
     """
     points = sorted(at)
     value = equivalent(float(careful.mean()), {x: float(samples.mean()) for x, samples in at.items()})

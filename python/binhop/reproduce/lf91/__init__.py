@@ -1,6 +1,7 @@
 """Reproduces LF91 (Lynch and Flynn, 1991), paging with page coloring.
 
-`study` runs the passes and `data` reads their tables. `claims`, `figures` and `page` read nothing else.
+`study` runs the passes and `data` reads their tables. `claims`, `figures` and `page` read only what `data`
+returns.
 """
 
 from __future__ import annotations

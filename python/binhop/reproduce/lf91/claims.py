@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from binhop.reproduce.lf91.data import Lf91Data
 
 SINGLE = WORKLOADS[:4]
-"""The programs that are not the mix."""
+"""The single programs, without the mix."""
 PART = 0.5
 """The smallest share of the paper's references with which a claim about its programs is decided."""
 
@@ -111,7 +111,7 @@ def _l3(data: Lf91Data) -> Claim:
 
 
 def _combinations() -> Iterator[tuple[str, int]]:
-    """Returns the 20 combinations of §4.2: five programs, the reasonable memories."""
+    """Returns the 20 combinations of §4.2: five programs, the memory sizes of `REASONABLE`."""
     for name in WORKLOADS:
         for size in REASONABLE:
             yield name, size

@@ -15,14 +15,14 @@ HERE = Path(__file__).parent
 MIB = 1 << 20
 SIZES = tuple(MIB << log2 for log2 in range(7))
 REASONABLE = SIZES[3:]
-"""The memory sizes of 8 MiB and more. The paper calls smaller ones unreasonable for its programs (§4.2)."""
+"""The memory sizes of 8 MiB and more. The paper calls smaller sizes unreasonable for its programs (§4.2)."""
 COLORS = (1, 2, 4, 8, 16, 32, 64)
 MOST = COLORS[-1]
 WORKLOADS = ("sor", "tree", "tv", "lin", "mult")
 HASHED = "mult+hash"
 """The mix with the pid hash."""
 TABLES = dict(zip(WORKLOADS, range(2, 7), strict=True))
-"""The paper's table of each program's fault rates. Its figure of them has the next number."""
+"""The number of the paper's table of each program's fault rates. Their figure has the next number."""
 
 
 def mib(size: int) -> str:
@@ -121,6 +121,6 @@ class Lf91Paper:
 
 
 def expected() -> pl.DataFrame:
-    """Returns the paper's figures, one in a row."""
+    """Returns the paper's figures, one figure in each row."""
     schema: dict[str, Any] = {"colors": pl.Int64, "value": pl.Float64}
     return pl.read_csv(HERE / "expected.csv", glob=False, schema_overrides=schema)

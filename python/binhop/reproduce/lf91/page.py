@@ -19,7 +19,7 @@ PAGE = "report.md"
 
 
 def write(data: Lf91Data, claims: list[Claim], directory: Path) -> list[Path]:
-    """Writes report.md, comparison.csv and what Figures 1 and 2 show; the files made."""
+    """Writes report.md, comparison.csv and the data of Figures 1 and 2, and returns the files."""
     page = directory / PAGE
     page.write_text(_page(data, claims), encoding="utf-8")
     tables = {"comparison": _comparison(data), "figure-1": data.model, "figure-2": data.utilization}

@@ -83,9 +83,8 @@ def run(
 ) -> Tables:
     """Runs every program, some at a time, and evaluates the model meanwhile.
 
-    What `kept` holds of an earlier attempt at the same pass, by the same binhop, is taken in place of the
-    pass; a finished pass is kept there. The caller removes it. After a pass that cannot be
-    kept no other is begun.
+    A pass that `kept` holds from an earlier attempt, by the same binhop, is not run again; a finished pass is
+    kept there. The caller removes `kept`. After a pass that cannot be kept no other pass begins.
     """
     lengths = LENGTHS[scale]
     jobs = [_Job(name, program, False, lengths[name]) for name, program in PROGRAMS.items()]
@@ -98,7 +97,7 @@ def run(
             table = model_table()
             results = [one.result() for one in running]
         except BaseException:
-            told.stop.set()  # the other passes end at their next report
+            told.stop.set()  # the other passes end at their next report of progress
             raise
     return Tables(faults.join(results), table, scale)
 
@@ -134,7 +133,7 @@ def _pass(job: _Job, tell: Callable[[int, int | None], None]) -> faults.PagingRe
 
 
 class _Total:
-    """Adds up the progress of passes that run at the same time, and stops them."""
+    """`_Total` adds up the progress of passes that run at the same time, and stops them."""
 
     def __init__(self, total: int, watch: Watch | None) -> None:
         self.stop = threading.Event()
