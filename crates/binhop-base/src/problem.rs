@@ -23,7 +23,7 @@ pub enum Class {
 /// `Problem` says what went wrong, so that the reader can mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Who caused the problem.
+    /// The class says who caused the problem.
     pub class: Class,
     /// The value that is wrong, as it was given.
     pub value: String,

@@ -156,7 +156,7 @@ impl CacheCounters {
     }
 
     /// Returns the cycles a processor waits for one level: the level's cost for each demand access that it serves.
-    /// Where costs add up, demand accesses that miss also cost this.
+    /// Demand accesses that miss also cost this, in a tree whose costs add up.
     pub(crate) fn waited(&self, cost: u64, add_costs: bool) -> u64 {
         let (accesses, misses) = (self.accesses.demand(), self.misses.demand());
         cost * if add_costs { accesses } else { accesses - misses }

@@ -353,7 +353,7 @@ fn the_kernel_has_one_page_whichever_process_runs() {
     assert_eq!(spaces.drain_dead(), [user.page]);
     assert_eq!(spaces.segments_of_space(B), []);
     assert_eq!((spaces.footprint(A), spaces.footprint(B)), (1, 0));
-    // Where physical = virtual, the kernel's page is the page of the same number, under a mapping of its own.
+    // If physical = virtual, the kernel's page is the page of the same number, under a mapping of its own.
     let mut identity = Spaces::identity(PowerOfTwo::new(Bytes(4096)).unwrap());
     let user = write(&mut identity, A, 5);
     let kernel = identity.touch_kernel(PageNo(5)).unwrap();

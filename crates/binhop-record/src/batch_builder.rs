@@ -76,10 +76,11 @@ impl BatchBuilder {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn batch(counts: &[u32]) -> EventBatch {
+    /// Returns fetch runs of these counts, each followed by a load.
+    pub(crate) fn batch(counts: &[u32]) -> EventBatch {
         let mut rows = EventBuilder::default();
         for &count in counts {
             rows.push(Op::Fetch, 0, count * 4, count);

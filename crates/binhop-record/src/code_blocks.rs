@@ -238,7 +238,7 @@ pub(crate) struct CodeBlock<'a> {
     items: &'a [Item],
     /// The number of addresses that a run of the block brings.
     pub(crate) references: usize,
-    /// Whether each instruction is a row of its own.
+    /// True if each instruction is a row of its own.
     row_per_instruction: bool,
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct Wait {
     pub(crate) entered: u64,
     /// The time at which the call returned, once it is known.
     pub(crate) leave: Option<u64>,
-    /// Whether the process waits for a child. The merge does not look for the call's return before a child
+    /// True if the process waits for a child. The merge does not look for the call's return before a child
     /// has ended.
     pub(crate) child: bool,
 }

@@ -37,18 +37,8 @@ pub(crate) fn rows_within(batch: &EventBatch, left: u64, fresh: bool) -> (usize,
 
 #[cfg(test)]
 mod tests {
-    use binhop_trace::event::EventBuilder;
-
     use super::*;
-
-    fn batch(counts: &[u32]) -> EventBatch {
-        let mut rows = EventBuilder::default();
-        for &count in counts {
-            rows.push(Op::Fetch, 0, count * 4, count);
-            rows.push(Op::Load, 0, 8, 1);
-        }
-        rows.finish()
-    }
+    use crate::batch_builder::tests::batch;
 
     #[test]
     fn a_turn_ends_before_the_fetch_that_would_exceed_it() {

@@ -306,7 +306,7 @@ impl Cache {
 
     /// Returns, in order, the lines in `lines` that the cache may hold of a mapping or page, named as keys name it.
     ///
-    /// Where the lines of a page lie in sets side by side, the words of these sets tell which lines are there.
+    /// The lines of a page may lie in adjacent sets. Then the words of these sets tell which lines are there.
     /// Reading the words costs a fraction of a search for each line.
     pub(crate) fn may_hold<T: Translation>(&self, id: u32, lines: Range<u32>, translation: &T) -> Vec<u32> {
         let set_is_known = self.index != Index::VirtualPage || self.keyed_by_mapping;

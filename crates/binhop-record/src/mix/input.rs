@@ -40,7 +40,7 @@ pub(super) struct InputReader {
     /// The process that runs, by the trace's own number, and its thread.
     asid: u64,
     tid: u32,
-    /// Whether the trace had its first turn.
+    /// True if the trace has had its first turn.
     begun: bool,
     /// The number of kernel entries without a leave.
     kernel: u32,

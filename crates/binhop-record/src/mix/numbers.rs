@@ -17,7 +17,7 @@ pub(super) struct Numbers {
     processes: BTreeMap<u32, ProcessMeta>,
     described: BTreeMap<u64, SegmentMeta>,
     paths: BTreeMap<u64, String>,
-    /// Whether anything was added since the last [`Numbers::write_to`].
+    /// True if anything was added since the last [`Numbers::write_to`].
     changed: bool,
 }
 

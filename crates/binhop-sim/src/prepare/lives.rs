@@ -15,6 +15,15 @@ use binhop_base::Asid;
 
 use crate::events::Switch;
 
+/// `Process` says who executes: an address space, in user mode or in the kernel on its behalf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process {
+    /// The address space.
+    pub asid: Asid,
+    /// True between kernel-enter and kernel-leave.
+    pub kernel: bool,
+}
+
 /// `Turn` says who runs from a mark on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {

@@ -49,21 +49,12 @@ pub use cuts::Cuts;
 use filter::Filters;
 pub(crate) use growth::Growth;
 use lives::Lives;
-pub use lives::Turn;
+pub use lives::{Process, Turn};
 pub(crate) use needs::Needs;
 use occasions::Occasions;
 use pages::TRANSLATIONS;
 pub(crate) use pages::own_page;
 use residency::ResidencyHorizon;
-
-/// `Process` says who executes: an address space, in user mode or in the kernel on its behalf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Process {
-    /// The address space.
-    pub asid: Asid,
-    /// True between kernel-enter and kernel-leave.
-    pub kernel: bool,
-}
 
 /// `Seen` counts the events that are no references, and the events that were not simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
