@@ -11,7 +11,7 @@ use crate::machine::PyMachine;
 use crate::memory::memory;
 use crate::panic::caught;
 use crate::problem::OrRaise;
-use crate::progress::Progress;
+use crate::progress::ProgressCallback;
 use crate::source::PyStream;
 
 /// Simulates a stream on a machine under one placement, and exports the accesses that reach memory. Returns
@@ -31,7 +31,7 @@ pub(crate) fn export_memory(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let known = stream.references();
-    let progress = Progress::new(progress, length);
+    let progress = ProgressCallback::new(progress, length);
     let exporter = export::exporter(to).or_raise(py)?;
     let source = stream.take().or_raise(py)?;
     let options = RunOptions {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::panic::caught;
 use crate::problem::OrRaise;
-use crate::progress::Progress;
+use crate::progress::ProgressCallback;
 use crate::source::PyStream;
 use crate::table::PyTable;
 
@@ -49,7 +49,7 @@ pub(crate) fn paging(
     let parsed: Result<Vec<Bytes>> = sizes.iter().map(|size| Bytes::parse(size, "sizes")).collect();
     let (sizes, page) = (parsed.or_raise(py)?, Bytes::parse(page, "page").or_raise(py)?);
     let options = PagingOptions { page, sizes, colors, length, pid_hash, ahead };
-    let progress = Progress::new(progress, length);
+    let progress = ProgressCallback::new(progress, length);
     let known = stream.references();
     let source = stream.take().or_raise(py)?;
     let found = py.detach(|| {
@@ -120,8 +120,11 @@ fn first_touches(found: &Paging) -> RecordBatch {
 
 fn notes(found: &Paging) -> Vec<String> {
     let parts = [
-        (found.outside, "pages lie outside every map of the trace: taken as private"),
-        (found.unaligned, "pages do not lie wholly in one segment of the trace: taken as private"),
+        (found.outside, "pages lie outside every map of the trace; they are simulated as private pages"),
+        (
+            found.unaligned,
+            "pages do not lie wholly in one segment of the trace; they are simulated as private pages",
+        ),
     ];
     parts.iter().filter(|(pages, _)| *pages > 0).map(|(pages, what)| format!("{pages} {what}")).collect()
 }

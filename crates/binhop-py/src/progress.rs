@@ -1,4 +1,4 @@
-//! `Progress` reports to a Python callback how far the work is, and stops the work on a signal.
+//! `ProgressCallback` reports to a Python callback how far the work is, and stops the work on a signal.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,9 +12,9 @@ use crate::problem::raise;
 /// moving bar, and long enough to cost nothing.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// `Progress` calls a Python callable `progress(references, of)`. It stops the work on a signal, or if the
+/// `ProgressCallback` calls a Python callable `progress(references, of)`. It stops the work on a signal, or if the
 /// callable raises an exception.
-pub(crate) struct Progress {
+pub(crate) struct ProgressCallback {
     callback: Option<Py<PyAny>>,
     of: Option<u64>,
     state: Mutex<State>,
@@ -25,7 +25,7 @@ struct State {
     raised: Option<PyErr>,
 }
 
-impl Progress {
+impl ProgressCallback {
     pub(crate) fn new(callback: Option<Py<PyAny>>, of: Option<u64>) -> Self {
         Self { callback, of, state: Mutex::new(State { next: Instant::now(), raised: None }) }
     }
@@ -43,14 +43,14 @@ impl Progress {
             return Ok(());
         }
         state.next = now + EVERY;
-        let told = Python::attach(|py| {
+        let called = Python::attach(|py| {
             py.check_signals()?;
             if let Some(callback) = &self.callback {
                 callback.call1(py, (references, of))?;
             }
             Ok(())
         });
-        told.map_err(|error| {
+        called.map_err(|error| {
             state.raised = Some(error);
             Problem::interrupted()
         })

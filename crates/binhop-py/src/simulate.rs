@@ -14,7 +14,7 @@ use crate::mix::opened;
 use crate::panic::caught;
 use crate::policy::{PythonPolicy, Raised, is_complete};
 use crate::problem::{OrRaise, raise};
-use crate::progress::Progress;
+use crate::progress::ProgressCallback;
 use crate::source::PyStream;
 use crate::table::{PyLongTable, PyTable};
 
@@ -61,7 +61,7 @@ pub(crate) fn simulate(
     progress: Option<Py<PyAny>>,
     again: Option<Py<PyAny>>,
 ) -> PyResult<Vec<PyOutcome>> {
-    let progress = Progress::new(progress, length);
+    let progress = ProgressCallback::new(progress, length);
     let raised = Raised::default();
     let source = stream.take().or_raise(py)?;
     let known = stream.references();

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 use crate::panic::caught;
 use crate::problem::{OrRaise, check_signals};
-use crate::progress::Progress;
+use crate::progress::ProgressCallback;
 use crate::table::{PyTable, StreamSource};
 
 /// A stream of events, read once, by one reader.
@@ -84,7 +84,7 @@ impl PyStream {
         py: Python<'_>,
         length: Option<u64>,
         progress: Option<Py<PyAny>>,
-        work: impl FnOnce(&mut dyn Source, Option<&FileFacts>, &Progress) -> Result<T> + Send,
+        work: impl FnOnce(&mut dyn Source, Option<&FileFacts>, &ProgressCallback) -> Result<T> + Send,
     ) -> PyResult<(T, Vec<String>)>
     where
         T: Send,
@@ -98,13 +98,13 @@ impl PyStream {
         py: Python<'_>,
         length: Option<u64>,
         progress: Option<Py<PyAny>>,
-        work: impl FnOnce(&mut dyn Source, Option<&FileFacts>, &Progress) -> Result<T> + Send,
+        work: impl FnOnce(&mut dyn Source, Option<&FileFacts>, &ProgressCallback) -> Result<T> + Send,
         placement: Option<PlacementWriter>,
     ) -> PyResult<(T, Vec<String>)>
     where
         T: Send,
     {
-        let progress = Progress::new(progress, length.or(self.references()));
+        let progress = ProgressCallback::new(progress, length.or(self.references()));
         py.detach(|| {
             let mut source = self.take_source()?;
             let mut head = LimitedSource { source: source.source(), limit: length.map(Limit::new) };
@@ -273,16 +273,17 @@ impl PyStream {
     ) -> PyResult<(String, Vec<String>)> {
         let create = |path: PathBuf| PlacementWriter::create(&path, made_by);
         let placement = placement.map(create).transpose().or_raise(py)?;
-        let work = |source: &mut dyn Source, _: Option<&FileFacts>, progress: &Progress| -> Result<String> {
-            let mut tell = |totals: &Totals| progress.tell(totals.references);
-            let written = copy(source, &path, threads, made_by, &mut tell)?;
-            let summary = serde_json::json!({
-                "totals": written.totals,
-                "content_hash": format!("{:016x}", written.content_hash),
-                "bytes": written.bytes,
-            });
-            Ok(summary.to_string())
-        };
+        let work =
+            |source: &mut dyn Source, _: Option<&FileFacts>, progress: &ProgressCallback| -> Result<String> {
+                let mut tell = |totals: &Totals| progress.tell(totals.references);
+                let written = copy(source, &path, threads, made_by, &mut tell)?;
+                let summary = serde_json::json!({
+                    "totals": written.totals,
+                    "content_hash": format!("{:016x}", written.content_hash),
+                    "bytes": written.bytes,
+                });
+                Ok(summary.to_string())
+            };
         self.read_whole(py, length, progress, work, placement)
     }
 

@@ -50,7 +50,7 @@ fn in_rounds(
     Ok((outcomes, read.get()))
 }
 
-fn told(outcome: &Outcome) -> ([Option<RecordBatch>; 5], &[String], &str) {
+fn reported(outcome: &Outcome) -> ([Option<RecordBatch>; 5], &[String], &str) {
     let Outcome { results, series, processes, placements, pages, notes, machine } = outcome;
     let [series, processes] = [series, processes].map(|table| Some(table.whole().unwrap()));
     let tables = [Some(results.clone()), series, processes, placements.clone(), pages.clone()];
@@ -60,7 +60,7 @@ fn told(outcome: &Outcome) -> ([Option<RecordBatch>; 5], &[String], &str) {
 fn assert_same(one: &[Outcome], other: &[Outcome]) {
     assert_eq!(one.len(), other.len());
     for (one, other) in one.iter().zip(other) {
-        assert_eq!(told(one), told(other));
+        assert_eq!(reported(one), reported(other));
     }
 }
 
@@ -222,20 +222,20 @@ fn progress_runs_on_over_rounds() {
     let machines = [machine(0)];
     let options = RunOptions { warmup: 0, ..options(4) };
     let events = walk(1000);
-    let mut told: Vec<Progress> = Vec::new();
+    let mut reported: Vec<Progress> = Vec::new();
     let mut open = || Ok(source(&events));
     let input = TraceInput { source: source(&events), again: Some(&mut open) };
     let limited = limited(&machines, &options, 2);
     simulate_in_rounds(&machines, input, &limited, None, &mut |now| {
-        told.push(*now);
+        reported.push(*now);
         Ok(())
     })
     .unwrap();
     // Making lanes adds no progress. Each round is half of the whole, in ten batches.
-    let mut references: Vec<u64> = told.iter().map(|now| now.references).collect();
+    let mut references: Vec<u64> = reported.iter().map(|now| now.references).collect();
     references.dedup();
     assert_eq!(references, (0..=20).map(|batch| 50 * batch).collect::<Vec<u64>>());
-    assert!(told.iter().all(|now| now.references <= 500 || now.of == Some(1000)));
+    assert!(reported.iter().all(|now| now.references <= 500 || now.of == Some(1000)));
 }
 
 /// The explained plan is the plan of the run: with its threads, its intervals and its length.

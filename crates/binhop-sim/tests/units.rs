@@ -468,11 +468,11 @@ fn pages_of_a_unit_shift_no_segment_of_the_trace() {
             )
         };
         let [without, with] = [outcome(0), outcome(3)];
-        let [told, told_with] = [&without, &with].map(|outcome| {
+        let [results, results_with] = [&without, &with].map(|outcome| {
             let log = outcome.placements.as_ref().unwrap();
             ["seed", "asid", "page_no", "segment"].map(|name| log.column_by_name(name).unwrap().clone())
         });
-        assert_eq!(told, told_with, "{}", policy.name);
+        assert_eq!(results, results_with, "{}", policy.name);
         let misses =
             [0, 1].map(|seed| [&without, &with].map(|outcome| value(outcome, seed, "l1.load.misses")));
         if policy.uses("bins") {

@@ -10,19 +10,18 @@ use binhop_base::PageId;
 /// The caller chooses the unit of time. Times start at 1, and references to different pages have different
 /// times. The caller may note a run of references to one page once, at its end.
 ///
-/// The table also keeps the *news*: the latest notes, at least as many as there are pages (fewer after a
-/// return to an earlier moment). A lane that looks often therefore looks only at the pages noted since it
-/// looked last.
+/// The table also keeps the latest notes, at least as many as there are pages (fewer after a return to an
+/// earlier moment). A lane that looks often therefore looks only at the pages noted since it looked last.
 #[derive(Clone, Debug, Default)]
 pub struct Recency {
     last: Vec<u64>,
     /// The pages noted after the first `forgotten` notes, in order.
-    news: Vec<PageId>,
+    notes: Vec<PageId>,
     forgotten: u64,
 }
 
-/// The number of news that are always kept.
-const NEWS: usize = 1 << 10;
+/// The least number of notes that the table keeps.
+const FEWEST_NOTES: usize = 1 << 10;
 
 impl Recency {
     /// Makes a table in which no page was referenced yet.
@@ -39,10 +38,10 @@ impl Recency {
         if page.index() >= self.last.len() {
             self.grow(page);
         }
-        if self.news.len() == self.news.capacity() {
+        if self.notes.len() == self.notes.capacity() {
             self.forget();
         }
-        self.news.push(page);
+        self.notes.push(page);
         core::mem::replace(&mut self.last[page.index()], time)
     }
 
@@ -52,7 +51,7 @@ impl Recency {
         for (page, time) in before {
             self.last[page.index()] = time;
         }
-        self.news.truncate(moment.saturating_sub(self.forgotten) as usize);
+        self.notes.truncate(moment.saturating_sub(self.forgotten) as usize);
         self.forgotten = self.forgotten.min(moment);
     }
 
@@ -62,16 +61,16 @@ impl Recency {
         self.last.resize(len, 0);
     }
 
-    /// Makes room for news. Forgets the oldest news if the table holds twice as many as it promises.
+    /// Makes room for notes. Forgets the oldest notes if the table holds twice as many as it promises.
     #[cold]
     fn forget(&mut self) {
-        let kept = self.last.len().max(NEWS);
-        if self.news.len() >= 2 * kept {
-            let forgotten = self.news.len() - kept;
-            self.news.drain(..forgotten);
+        let kept = self.last.len().max(FEWEST_NOTES);
+        if self.notes.len() >= 2 * kept {
+            let forgotten = self.notes.len() - kept;
+            self.notes.drain(..forgotten);
             self.forgotten += forgotten as u64;
         } else {
-            self.news.reserve_exact(2 * kept - self.news.len());
+            self.notes.reserve_exact(2 * kept - self.notes.len());
         }
     }
 
@@ -85,15 +84,15 @@ impl Recency {
     /// Returns the number of notes so far, which names the present moment.
     #[must_use]
     pub fn moment(&self) -> u64 {
-        self.forgotten + self.news.len() as u64
+        self.forgotten + self.notes.len() as u64
     }
 
     /// Returns the pages noted since an earlier moment, in order, each as often as it was noted. Returns
     /// `None` if some of these notes are forgotten.
     #[must_use]
-    pub fn news_since(&self, moment: u64) -> Option<&[PageId]> {
+    pub fn notes_since(&self, moment: u64) -> Option<&[PageId]> {
         let known = usize::try_from(moment.checked_sub(self.forgotten)?).ok()?;
-        self.news.get(known..)
+        self.notes.get(known..)
     }
 }
 
@@ -107,7 +106,7 @@ mod tests {
         /// Notes, and returns to the moment where the last block of notes began, agree with a plain list of
         /// notes.
         #[test]
-        fn news_are_the_notes_since_or_forgotten(
+        fn the_notes_since_a_moment_are_kept_or_forgotten(
             pages in 1..3000u32,
             blocks in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u32>(), 0..900)), 1..12),
         ) {
@@ -129,12 +128,12 @@ mod tests {
                 }
                 prop_assert_eq!(recency.moment(), notes.len() as u64);
                 for moment in 0..=notes.len() {
-                    let news = recency.news_since(moment as u64);
-                    prop_assert!(news.is_none_or(|news| *news == notes[moment..]));
+                    let since = recency.notes_since(moment as u64);
+                    prop_assert!(since.is_none_or(|since| *since == notes[moment..]));
                     let many = notes.len() - moment > pages as usize;
-                    prop_assert!(news.is_some() || many || moment < returned);
+                    prop_assert!(since.is_some() || many || moment < returned);
                 }
-                prop_assert_eq!(recency.news_since(notes.len() as u64 + 1), None);
+                prop_assert_eq!(recency.notes_since(notes.len() as u64 + 1), None);
             }
         }
     }

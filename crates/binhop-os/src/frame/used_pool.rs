@@ -105,9 +105,9 @@ impl UsedPool {
     /// The pool looks at the frames of the pages noted since the last call, or at all frames where these are
     /// fewer.
     pub(super) fn validate(&mut self, recency: &Recency, mut left: impl FnMut(UsedFrame)) {
-        match recency.news_since(self.seen).filter(|news| news.len() < self.entries.len()) {
-            Some(news) => {
-                for &page in news {
+        match recency.notes_since(self.seen).filter(|notes| notes.len() < self.entries.len()) {
+            Some(notes) => {
+                for &page in notes {
                     let place = self.places.get(page).map(|place| place as usize);
                     if let Some(place) = place.filter(|&place| !self.entries[place].is_current(recency)) {
                         left(self.leave(place));

@@ -19,7 +19,8 @@ pub(super) enum Next {
     /// Rows that may go into the mix as they are. The mix takes as many as fit, and calls
     /// [`InputReader::ran`].
     Rows(EventBatch),
-    /// A row that was not taken as it is. The reader has written it with the mix's numbers, or left it out.
+    /// A row that does not go into the mix as it is. The reader has written it with the mix's numbers, or
+    /// has left it out.
     Handled,
     /// The trace's processor was idle here.
     Idle { cause: Cause, number: Option<u32> },
@@ -33,7 +34,7 @@ pub(super) struct InputReader {
     /// The current batch, and the position of the next row in it.
     batch: Option<EventBatch>,
     at: usize,
-    /// The first row at or after `at` that is not taken as it is.
+    /// The first row at or after `at` that does not go into the mix as it is.
     special: usize,
     /// The limit on the references that may still be read, if there is one.
     limit: Option<Limit>,
@@ -121,7 +122,7 @@ impl InputReader {
         Ok(())
     }
 
-    /// Returns what comes next. A row that is not taken as it is, is written with the mix's numbers.
+    /// Returns what comes next. A row that cannot go into the mix as it is, is written with the mix's numbers.
     pub(super) fn step(&mut self, batches: &mut BatchBuilder, numbers: &mut Numbers) -> Result<Next> {
         if !self.fill()? {
             return Ok(Next::End);
@@ -198,7 +199,7 @@ impl InputReader {
         numbers: &mut Numbers,
     ) -> Next {
         let waited =
-            [Cause::SystemCall, Cause::PageFault].into_iter().find(|&told| cause == Some(told as u64));
+            [Cause::SystemCall, Cause::PageFault].into_iter().find(|&waited| cause == Some(waited as u64));
         if let Some(cause) = waited
             && !self.in_kernel()
             && (asid, tid) == (self.asid, self.tid)
@@ -216,8 +217,8 @@ impl InputReader {
     pub(super) fn describe(self, numbers: &mut Numbers) {
         let processes = &self.source.meta().processes;
         for (asid, born) in self.born {
-            if let Some(told) = u32::try_from(asid).ok().and_then(|asid| processes.get(&asid)) {
-                numbers.describe(born, told);
+            if let Some(described) = u32::try_from(asid).ok().and_then(|asid| processes.get(&asid)) {
+                numbers.describe(born, described);
             }
         }
     }
@@ -232,29 +233,30 @@ impl InputReader {
 
     /// Returns the process id of an address space, as a thread id; 0 if it is not known.
     fn pid(&self, asid: u64) -> u32 {
-        let told = u32::try_from(asid).ok().and_then(|asid| self.meta().processes.get(&asid));
-        told.and_then(|process| process.pid).and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0)
+        let described = u32::try_from(asid).ok().and_then(|asid| self.meta().processes.get(&asid));
+        described.and_then(|process| process.pid).and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0)
     }
 
     fn space(&mut self, asid: u64, parent: Option<u32>, numbers: &mut Numbers) -> u32 {
         if let Some(&known) = self.spaces.get(&asid) {
             return known;
         }
-        let told = u32::try_from(asid).ok().and_then(|asid| self.source.meta().processes.get(&asid)).cloned();
-        let born = numbers.space(ProcessMeta { parent, ..told.unwrap_or_default() });
+        let described =
+            u32::try_from(asid).ok().and_then(|asid| self.source.meta().processes.get(&asid)).cloned();
+        let born = numbers.space(ProcessMeta { parent, ..described.unwrap_or_default() });
         self.spaces.insert(asid, born);
         self.born.push((asid, born));
         born
     }
 
     fn segment(&mut self, segment: u64, numbers: &mut Numbers) -> u64 {
-        let told = self.source.meta().segments.get(&segment);
-        *self.segments.entry(segment).or_insert_with(|| numbers.segment(told))
+        let described = self.source.meta().segments.get(&segment);
+        *self.segments.entry(segment).or_insert_with(|| numbers.segment(described))
     }
 
     fn file(&mut self, file: u64, numbers: &mut Numbers) -> u64 {
-        let told = self.source.meta().files.get(&file);
-        *self.files.entry(file).or_insert_with(|| numbers.file(told))
+        let described = self.source.meta().files.get(&file);
+        *self.files.entry(file).or_insert_with(|| numbers.file(described))
     }
 
     fn op(&self) -> Option<Op> {

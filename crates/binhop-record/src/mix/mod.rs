@@ -313,9 +313,9 @@ fn common(metas: &[(String, Meta)]) -> Result<Meta> {
             "record them on machines of one page size",
         ));
     }
-    let sizes = |told: &str| Some(told.to_owned());
-    let all = |told: &str| metas.iter().all(|(_, meta)| meta.sizes.as_deref() == Some(told));
-    let any = |told: &str| metas.iter().any(|(_, meta)| meta.sizes.as_deref() == Some(told));
+    let sizes = |word: &str| Some(word.to_owned());
+    let all = |word: &str| metas.iter().all(|(_, meta)| meta.sizes.as_deref() == Some(word));
+    let any = |word: &str| metas.iter().any(|(_, meta)| meta.sizes.as_deref() == Some(word));
     let commands = metas.iter().map(|(name, meta)| meta.command.as_deref().unwrap_or(name));
     Ok(Meta {
         page_size: first.map(|(_, page)| page),

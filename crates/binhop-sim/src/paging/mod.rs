@@ -66,7 +66,7 @@ pub struct Paging {
     pub first_touches: Vec<FirstTouch>,
     /// The number of pages first touched outside every map, if the trace has maps at all.
     pub outside: u64,
-    /// The number of pages that lie only partly in a segment of the trace. They are taken as private.
+    /// The number of pages that lie only partly in a segment of the trace. They are simulated as private.
     pub unaligned: u64,
 }
 

@@ -10,7 +10,7 @@
 //! always passes to a write-through cache.
 //!
 //! This is exact as long as nothing outside takes a line out of the cache. So filters are off above an
-//! inclusive cache, and the lines of an evicted page are not believed (see [`super::residency`]). Where a
+//! inclusive cache, and the lines of an evicted page are not trusted (see [`super::residency`]). Where a
 //! unit may access a cache between two rows, the slots of the lines that it may touch are forgotten (see
 //! [`super::occasions`]). A hashed index can put any line into any set: it has one slot.
 
@@ -21,7 +21,9 @@ use binhop_hw::{CacheConfig, WritePolicy};
 use binhop_trace::EventBatch;
 
 const DIRTY: u64 = 1;
-const TOLD: u64 = 2;
+/// The bit of a tag whose line may hit without its cache: the cache has seen a hit since the fill, or need
+/// not see any.
+const REHIT: u64 = 2;
 const EMPTY: u64 = u64::MAX;
 /// A bit that no line's tag has, because a line number has at most 61 bits.
 const NO_LINE: u64 = 1 << 63;
@@ -37,7 +39,7 @@ pub(crate) struct Shape {
     pub(crate) line_log2: u32,
     slots: u64,
     /// True if the cache must see the first hit after a fill (SRRIP).
-    tells_first_hit: bool,
+    needs_first_hit: bool,
     write_back: bool,
     allocate: bool,
 }
@@ -57,7 +59,7 @@ impl Shape {
         Self {
             line_log2: cache.line.log2(),
             slots: if cache.hashed { 1 } else { sure.min(cache.sets()) },
-            tells_first_hit: !cache.rehit_is_neutral(),
+            needs_first_hit: !cache.rehit_is_neutral(),
             write_back: cache.write == WritePolicy::Back,
             allocate: cache.allocate,
         }
@@ -74,14 +76,14 @@ struct Table {
     fresh: u64,
     write_back: bool,
     allocate: bool,
-    /// A line whose last access is before this time is not believed.
+    /// A line whose last access is before this time is not trusted.
     trusted: u64,
 }
 
 /// `Filters` are direct-mapped tables of the lines accessed last, one table beside each first-level cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filters {
-    /// For each slot, the virtual line number of the line accessed last × 4, plus [`DIRTY`] and [`TOLD`].
+    /// For each slot, the virtual line number of the line accessed last × 4, plus [`DIRTY`] and [`REHIT`].
     tags: Vec<u64>,
     /// For each slot, the time of its last access. The time is exact only where `timed`.
     times: Vec<u64>,
@@ -91,7 +93,7 @@ pub(crate) struct Filters {
     ports: [Table; 2],
     ways: Ways,
     /// True if slots and lines are the same for instructions and for data.
-    alike: bool,
+    same_slots: bool,
     /// True if preparation needs the times of skipped accesses.
     timed: bool,
 }
@@ -157,7 +159,7 @@ impl Filters {
             base: base as usize,
             mask: shape.slots - 1,
             line_log2: shape.line_log2,
-            fresh: if shape.tells_first_hit { 0 } else { TOLD },
+            fresh: if shape.needs_first_hit { 0 } else { REHIT },
             write_back: shape.write_back,
             allocate: shape.allocate,
             trusted: u64::MAX,
@@ -179,19 +181,19 @@ impl Filters {
             ids: vec![0; slots],
             ports: [fetch, data],
             ways,
-            alike: (fetch.mask, fetch.line_log2) == (data.mask, data.line_log2),
+            same_slots: (fetch.mask, fetch.line_log2) == (data.mask, data.line_log2),
             timed,
         }
     }
 
-    /// Sets the times, for instructions and for data, before which lines are not believed.
+    /// Sets the times, for instructions and for data, before which lines are not trusted.
     pub(crate) fn trust(&mut self, since: [u64; 2]) {
         for (port, trusted) in self.ports.iter_mut().zip(since) {
             port.trusted = trusted;
         }
         for (op, (trusted, either)) in self.ways.trusted.iter_mut().zip(&mut self.ways.either).enumerate() {
             *trusted = since[usize::from(op > 0)];
-            // If a port is not believed at all, no tag matches its lines.
+            // If a port is not trusted at all, no tag matches its lines.
             *either = *either & DIRTY | if *trusted == u64::MAX { NO_LINE } else { 0 };
         }
     }
@@ -203,7 +205,7 @@ impl Filters {
     /// hold such runs.
     #[inline]
     pub(super) fn skip(&mut self, columns: Columns<'_>, runs: bool, clock: &mut u64) -> usize {
-        match (self.timed, runs, self.alike) {
+        match (self.timed, runs, self.same_slots) {
             (false, false, true) => self.skip_by::<false, false, true>(columns, clock),
             (false, false, false) => self.skip_by::<false, false, false>(columns, clock),
             (false, true, _) => self.skip_by::<false, true, false>(columns, clock),
@@ -238,7 +240,7 @@ impl Filters {
             let (first, last) = (addr[row] >> line_log2, end >> line_log2);
             let sure = |line: u64| {
                 let slot = base + (line & mask) as usize;
-                let known = tags[slot] | ways.either[way] == line << 2 | (DIRTY | TOLD);
+                let known = tags[slot] | ways.either[way] == line << 2 | (DIRTY | REHIT);
                 (known && !(TIMED && times[slot] < ways.trusted[way])).then_some(slot)
             };
             let Some(slot) = sure(first) else { break };
@@ -272,7 +274,7 @@ impl Filters {
     #[inline(always)]
     fn drops_if(&mut self, port: usize, line: u64, either: u64, now: u64) -> bool {
         let slot = self.slot(port, line);
-        let sure = self.tags[slot] | either == line << 2 | (DIRTY | TOLD)
+        let sure = self.tags[slot] | either == line << 2 | (DIRTY | REHIT)
             && self.times[slot] >= self.ports[port].trusted;
         if sure && self.timed {
             self.times[slot] = now;
@@ -325,9 +327,9 @@ impl Filters {
         self.times[slot] = now;
         self.ids[slot] = id;
         self.tags[slot] = if !store {
-            line << 2 | if known { tag & DIRTY | TOLD } else { fresh }
+            line << 2 | if known { tag & DIRTY | REHIT } else { fresh }
         } else if known {
-            line << 2 | TOLD | (tag & DIRTY) | u64::from(write_back)
+            line << 2 | REHIT | (tag & DIRTY) | u64::from(write_back)
         } else if allocate {
             line << 2 | fresh | u64::from(write_back)
         } else {
@@ -337,12 +339,12 @@ impl Filters {
         left
     }
 
-    /// Believes no line any more, because the address space or its mappings change. Times stay.
+    /// Forgets every line, because the address space or its mappings change. Times stay.
     pub(crate) fn forget(&mut self) {
         self.tags.fill(EMPTY);
     }
 
-    /// Stops believing the lines of these slots of a port. Times stay.
+    /// Forgets the lines of these slots of a port. Times stay.
     pub(crate) fn forget_slots(&mut self, port: usize, slots: &[u32]) {
         for &slot in slots {
             self.tags[self.ports[port].base + slot as usize] = EMPTY;
@@ -433,10 +435,10 @@ mod tests {
 
     fn shape() -> impl Strategy<Value = Shape> {
         (3..6u32, 0..4u32, any::<[bool; 3]>()).prop_map(
-            |(line_log2, slots_log2, [tells_first_hit, write_back, allocate])| Shape {
+            |(line_log2, slots_log2, [needs_first_hit, write_back, allocate])| Shape {
                 line_log2,
                 slots: 1 << slots_log2,
-                tells_first_hit,
+                needs_first_hit,
                 write_back,
                 allocate,
             },
@@ -465,9 +467,9 @@ mod tests {
         ) {
             let shapes = if split { shapes } else { [shapes[0]; 2] };
             let mut filters = Filters::new(shapes, split, timed);
-            // Without times there is no time before which lines are not believed.
-            let believed = trusted.map(|time| if timed || time == u64::MAX { time } else { 0 });
-            filters.trust(if split { believed } else { [believed[0]; 2] });
+            // Without times there is no time before which lines are not trusted.
+            let since = trusted.map(|time| if timed || time == u64::MAX { time } else { 0 });
+            filters.trust(if split { since } else { [since[0]; 2] });
             let (mut rest, mut clock) = (Rows::default(), 0);
             for (op, addr, size, count) in rows {
                 rest.op.push(op);

@@ -109,7 +109,7 @@ pub struct Prepare {
     timed: bool,
     /// Under cachegrind's rules, the bytes of the longest reference.
     longest_reference: Option<u64>,
-    believe: [bool; 2],
+    trusted: [bool; 2],
     /// The occasions for which a unit asks, if there is a unit.
     occasions: Option<Occasions>,
     soft_tlb: SoftTlb<TRANSLATIONS>,
@@ -189,7 +189,7 @@ impl Prepare {
             line_log2: needs.shapes.map(|shape| shape.line_log2),
             timed: needs.timed,
             longest_reference: needs.longest_reference,
-            believe: needs.believe.map(|believe| setup.collapse && believe),
+            trusted: needs.trusted.map(|trusted| setup.collapse && trusted),
             occasions: setup.subscription.as_ref().map(|subscription| {
                 Occasions::new(Arc::clone(subscription), &needs.shapes, needs.split, needs.page.log2())
             }),
@@ -481,7 +481,7 @@ impl Prepare {
         self.rows.push(row);
     }
 
-    /// Makes the row of an access. From now on the filter believes the row's line.
+    /// Makes the row of an access. From now on the filter trusts the row's line.
     #[inline]
     fn row(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) -> Row {
         let in_page = self.page.log2() - self.line_log2[port];

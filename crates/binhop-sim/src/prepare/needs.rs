@@ -20,12 +20,12 @@ pub(crate) struct Needs {
     /// True if the instructions between rows matter.
     pub(super) timed: bool,
     /// For each filter, true if what the filter knows holds for its cache.
-    pub(super) believe: [bool; 2],
+    pub(super) trusted: [bool; 2],
     /// True if a dead page's frame goes to the next page. Then lanes differ in what their caches lose from
     /// the first death on.
     pub(super) reuses: bool,
     /// True if so few frames lie outside the pool that no page is surely resident. Then no filter is
-    /// believed.
+    /// trusted.
     pub(super) tight: bool,
     /// True if a placement may ask when pages were referenced last.
     pub(super) follows: bool,
@@ -49,7 +49,7 @@ impl Needs {
             shapes: caches.map(|cache| Shape::of(&config.caches[cache], config.page, identity)),
             split: config.fetch != config.data,
             timed: tree.has_write_buffer(),
-            believe: caches.map(|front| !inclusive && !asked(front)),
+            trusted: caches.map(|front| !inclusive && !asked(front)),
             reuses: placement.reuses_frames(),
             tight: machine.safe_frames().is_some_and(is_tight),
             follows: placement.reads_recency(),
@@ -74,7 +74,7 @@ impl Needs {
             (level1, "the lines, sets or write policy of the caches that the processor asks"),
             (self.timed != other.timed, "whether there is a write buffer"),
             (
-                self.believe != other.believe,
+                self.trusted != other.trusted,
                 "whether a cache is inclusive, or asked by the processor and by another cache",
             ),
             (self.reuses != other.reuses, "whether a dead page's frame goes to the next page"),

@@ -64,7 +64,7 @@ impl Prepare {
             return Ok(MappingId(entry.mapping));
         }
         let page = PageId(entry.page);
-        if self.horizon.may_be_gone(page) {
+        if self.horizon.may_be_evicted(page) {
             self.ask_for(&entry);
         }
         // The page is known to be resident from now on, even before its line leaves the filter.
@@ -137,7 +137,7 @@ impl Prepare {
     }
 
     pub(super) fn set_trust(&mut self) {
-        self.filters.trust(self.believe.map(|believe| if believe { self.horizon.time() } else { u64::MAX }));
+        self.filters.trust(self.trusted.map(|trusted| if trusted { self.horizon.time() } else { u64::MAX }));
     }
 
     /// Notes that a mapping was last referenced at `time`.
@@ -154,9 +154,9 @@ impl Prepare {
         }
         self.noted = self.clock;
         if self.evicting && self.follows {
-            let news = self.horizon.take_news();
-            if !news.is_empty() {
-                self.control(Control::Recency(news));
+            let changes = self.horizon.take_changes();
+            if !changes.is_empty() {
+                self.control(Control::Recency(changes));
             }
         }
     }

@@ -4,7 +4,7 @@
 //! least P − K other pages were referenced since its own last reference. The horizon is a time since which
 //! fewer than P − K distinct pages were referenced. A page referenced at or after the horizon is resident in
 //! every lane. For an older page every lane is asked again (a [`super::block::Control::Place`]), and no
-//! filter believes its lines. A horizon that is too old would be wrong; a horizon that is too recent only
+//! filter trusts its lines. A horizon that is too old would be wrong; a horizon that is too recent only
 //! costs time.
 //!
 //! A wired frame is not in the list of frames. With W wired frames the pool begins after P − W − K other
@@ -25,9 +25,9 @@ pub(crate) struct ResidencyHorizon {
     safe: Option<u64>,
     last: Vec<u64>,
     /// The pages whose times have changed since the changes were last taken.
-    news: Vec<PageId>,
+    changed: Vec<PageId>,
     /// The time at which the changes were last taken. Pages with later times are already among the changes.
-    told: u64,
+    taken_at: u64,
     collect: bool,
     horizon: u64,
     /// The pages referenced at or after the horizon, each once, and as the last entry the page that is
@@ -40,11 +40,11 @@ pub(crate) struct ResidencyHorizon {
     steps: u64,
 }
 
-/// The number of frames outside the pool below which no page is believed resident: the pages that a single
+/// The number of frames outside the pool below which no page is surely resident: the pages that a single
 /// reference touches could already evict each other.
 const FEWEST_SAFE: u64 = 8;
 
-/// Returns whether so few frames are safe that no page is believed resident.
+/// Returns whether so few frames are safe that no page is surely resident.
 pub(super) fn is_tight(safe: u64) -> bool {
     safe < FEWEST_SAFE
 }
@@ -54,8 +54,8 @@ impl ResidencyHorizon {
         Self {
             safe,
             last: Vec::new(),
-            news: Vec::new(),
-            told: 0,
+            changed: Vec::new(),
+            taken_at: 0,
             collect: false,
             // Every reference is later than time 0, the time of a page that was never referenced.
             horizon: if safe.is_some_and(is_tight) { u64::MAX } else { 1 },
@@ -75,7 +75,7 @@ impl ResidencyHorizon {
     /// Returns whether some lane may have evicted the page since its last reference. A page that is seen for
     /// the first time always needs a frame.
     #[inline]
-    pub(crate) fn may_be_gone(&self, page: PageId) -> bool {
+    pub(crate) fn may_be_evicted(&self, page: PageId) -> bool {
         self.last.get(page.index()).is_none_or(|&last| last < self.horizon)
     }
 
@@ -92,18 +92,18 @@ impl ResidencyHorizon {
         }
         let last = &mut self.last[page.index()];
         if time > *last {
-            if self.collect && *last <= self.told {
-                self.news.push(page);
+            if self.collect && *last <= self.taken_at {
+                self.changed.push(page);
             }
             *last = time;
         }
     }
 
-    /// Notes that a page that may have been gone is referenced next: there is one more recent page. If there
-    /// are too many, the horizon moves. Then all other times must have been noted.
+    /// Notes that a page that may have been evicted is referenced next: there is one more recent page. If
+    /// there are too many, the horizon moves. Then all other times must have been noted.
     pub(crate) fn one_more(&mut self, page: PageId) {
         let Some(safe) = self.safe.filter(|_| self.horizon != u64::MAX) else { return };
-        debug_assert!(self.may_be_gone(page));
+        debug_assert!(self.may_be_evicted(page));
         self.room -= 1;
         if self.room == 0 {
             self.move_on(safe);
@@ -142,17 +142,18 @@ impl ResidencyHorizon {
     /// changes are collected for them.
     pub(crate) fn all(&mut self) -> Vec<(PageId, u64)> {
         self.collect = true;
-        self.news =
+        self.changed =
             (0..self.last.len() as u32).map(PageId).filter(|page| self.last[page.index()] > 0).collect();
-        self.take_news()
+        self.take_changes()
     }
 
     /// Returns the times that have changed since the last call, in order of time.
-    pub(crate) fn take_news(&mut self) -> Vec<(PageId, u64)> {
-        let mut news: Vec<_> = self.news.drain(..).map(|page| (page, self.last[page.index()])).collect();
-        news.sort_unstable_by_key(|&(_, time)| time);
-        self.told = news.last().map_or(self.told, |&(_, time)| time);
-        news
+    pub(crate) fn take_changes(&mut self) -> Vec<(PageId, u64)> {
+        let mut changed: Vec<_> =
+            self.changed.drain(..).map(|page| (page, self.last[page.index()])).collect();
+        changed.sort_unstable_by_key(|&(_, time)| time);
+        self.taken_at = changed.last().map_or(self.taken_at, |&(_, time)| time);
+        changed
     }
 }
 
@@ -181,7 +182,7 @@ mod tests {
             Self { horizon, safe, now: 0, truth: BTreeMap::new(), late: BTreeMap::new(), asked: 0 }
         }
 
-        /// Makes a reference. `dropped` says that a filter that may believe the page's line skips the
+        /// Makes a reference. `dropped` says that a filter that may trust the page's line skips the
         /// reference.
         fn refer(&mut self, page: u32, dropped: bool) {
             self.now += 1;
@@ -191,7 +192,7 @@ mod tests {
                 return;
             }
             let page = PageId(page);
-            if self.horizon.may_be_gone(page) {
+            if self.horizon.may_be_evicted(page) {
                 for (page, time) in std::mem::take(&mut self.late) {
                     self.horizon.note(PageId(page), time);
                 }
@@ -211,7 +212,8 @@ mod tests {
                 assert_eq!(self.recent(), 0);
                 return;
             }
-            // The oldest page believed has fewer than P − K pages behind it, whatever one reference adds.
+            // The oldest page that is surely resident has fewer than P − K pages behind it, whatever one
+            // reference adds.
             assert!(
                 self.recent() < self.safe,
                 "{} pages since the horizon, {} safe",

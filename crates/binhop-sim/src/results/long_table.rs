@@ -348,8 +348,8 @@ fn processes_batch(
         (UInt64Builder::new(), UInt32Builder::new(), BooleanBuilder::new());
     let (mut metrics, mut units, mut values) =
         (StringBuilder::new(), StringBuilder::new(), Float64Builder::new());
-    let mut told = 0;
-    while told < AT_ONCE && *next < part.processes.len() {
+    let mut processes = 0;
+    while processes < AT_ONCE && *next < part.processes.len() {
         let (process, counts) =
             (part.processes[*next], &shares.counts[*next * shares.width..][..shares.width]);
         *next += 1;
@@ -357,7 +357,7 @@ fn processes_batch(
         if references == 0 {
             continue;
         }
-        told += 1;
+        processes += 1;
         let mut push = |metric: &str, unit: &str, value: Option<f64>| {
             seeds.append_value(seed);
             asids.append_value(process.asid.0);
@@ -381,7 +381,7 @@ fn processes_batch(
             }
         }
     }
-    (told > 0).then(|| {
+    (processes > 0).then(|| {
         let metrics = metrics.finish();
         let rows = arrow::array::Array::len(&metrics);
         vec![

@@ -112,11 +112,11 @@ mod tests {
 
     /// Returns metadata with these segments, numbered from 1.
     fn meta(segments: &[(Option<&str>, Option<&str>)]) -> Meta {
-        let told = |&(file, kind): &(Option<&str>, Option<&str>)| SegmentMeta {
+        let segment = |&(file, kind): &(Option<&str>, Option<&str>)| SegmentMeta {
             file: file.map(str::to_owned),
             kind: kind.map(str::to_owned),
         };
-        Meta { segments: (1..).zip(segments.iter().map(told)).collect(), ..Meta::default() }
+        Meta { segments: (1..).zip(segments.iter().map(segment)).collect(), ..Meta::default() }
     }
 
     /// Returns the name of a page that asid 0 touches.

@@ -133,7 +133,7 @@ pub(crate) struct MemoryEstimate {
     shared: Sum,
     seed: Sum,
     when_full: Vec<WhenFull>,
-    told: Sum,
+    tables: Sum,
     /// The setting that takes the most memory in one lane.
     largest: Option<LargestSetting>,
 }
@@ -236,20 +236,20 @@ impl MemoryEstimate {
         let phases = if options.warmup > 0 { 2 } else { 1 };
         let rows = phases * (caches * of_cache + 16);
         let each = |rows: u64| rows * TABLE_ROW;
-        self.told.add(Sum {
+        self.tables.add(Sum {
             fixed: each(rows),
             page: if options.log { TABLE_ROW } else { 0 },
             ..Sum::default()
         });
         // Meters leave logs for each seed, which are read one seed at a time.
-        self.told.add(of_logs(options));
+        self.tables.add(of_logs(options));
         let process = (OF_STREAM as u64 + caches) * 8 + (2 + 2 * caches) * 8 + 16;
         self.shared.process = self.shared.process.max(process);
     }
 
     /// Returns the bytes that a run takes with `seeds` seeds at once, of `all` seeds.
     pub(crate) fn bytes(&self, seeds: usize, all: usize, growth: Growth) -> u64 {
-        let shared = self.shared.of(growth).saturating_add(self.told.of(growth).saturating_mul(all as u64));
+        let shared = self.shared.of(growth).saturating_add(self.tables.of(growth).saturating_mul(all as u64));
         shared.saturating_add(self.of_a_seed(growth).saturating_mul(seeds as u64))
     }
 
@@ -309,7 +309,7 @@ impl MemoryEstimate {
         } else {
             String::new()
         };
-        let tables = self.told.of(growth).saturating_mul(all as u64);
+        let tables = self.tables.of(growth).saturating_mul(all as u64);
         let remedy = match self.would_fit(memory, all, growth) {
             Some(fits) => format!("with this memory {fits} would fit; or make room"),
             None if tables > memory.bytes / 2 => {

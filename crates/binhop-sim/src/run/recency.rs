@@ -38,8 +38,8 @@ impl BlockRecency {
     /// Returns the times as they are before the control with this number.
     pub(crate) fn at(&mut self, controls: &[(u32, Control)], number: usize) -> &Recency {
         for (_, control) in &controls[self.reached..number] {
-            let Control::Recency(news) = control else { continue };
-            for &(page, time) in news {
+            let Control::Recency(changes) = control else { continue };
+            for &(page, time) in changes {
                 let before = self.now.note(page, time);
                 if self.again {
                     self.before.push((page, before));
@@ -63,13 +63,17 @@ mod tests {
 
     #[test]
     fn every_lane_reads_the_times_of_its_own_position() {
-        let news = |news: &[(u32, u64)]| {
+        let changes = |changes: &[(u32, u64)]| {
             let of = |&(page, time)| (PageId(page), time);
-            (0, Control::Recency(news.iter().map(of).collect()))
+            (0, Control::Recency(changes.iter().map(of).collect()))
         };
-        let first =
-            [news(&[(0, 1), (1, 2)]), (0, Control::Evictions), news(&[(0, 3)]), news(&[(0, 5), (2, 6)])];
-        let second = [news(&[(2, 7)])];
+        let first = [
+            changes(&[(0, 1), (1, 2)]),
+            (0, Control::Evictions),
+            changes(&[(0, 3)]),
+            changes(&[(0, 5), (2, 6)]),
+        ];
+        let second = [changes(&[(2, 7)])];
         let mut recency = BlockRecency::default();
         let times = |recency: &Recency| [0, 1, 2].map(|page| recency.last(PageId(page)));
         // The first lane reads at two positions, the second lane never, the third lane at the start and late.

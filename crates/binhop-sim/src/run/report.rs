@@ -113,12 +113,15 @@ fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
         ));
     }
     if seen.outside > 0 && run.prepare.spaces().has_maps() {
-        notes.push(format!("{} pages lie outside every map of the trace: taken as private", seen.outside));
+        notes.push(format!(
+            "{} pages lie outside every map of the trace; they are simulated as private pages",
+            seen.outside
+        ));
     }
     let unaligned = run.prepare.spaces().unaligned();
     if unaligned > 0 {
         notes.push(format!(
-            "{unaligned} pages do not lie wholly in one segment of the trace: taken as private"
+            "{unaligned} pages do not lie wholly in one segment of the trace; they are simulated as private pages"
         ));
     }
     if run.meta.sizes.as_deref() == Some("assumed") {
