@@ -9,16 +9,41 @@ pub struct Task {
     pub last_turn: u64,
 }
 
+/// `NextTask` is the rule by which the next task is chosen among the ready tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NextTask {
+    /// The task that became ready first.
+    #[default]
+    First,
+    /// The task whose last turn is longest ago; the lowest number decides a tie.
+    LongestAgo,
+    /// The first task that has been ready for this time; if there is none, the task with the latest turn, and
+    /// the lowest number decides a tie.
+    Latest(u64),
+}
+
+/// `ReadyTask` is a task that may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadyTask {
+    /// The task.
+    pub task: Task,
+    /// The time at which the task became ready.
+    pub since: u64,
+    /// Whether the task became ready because its wait was over.
+    pub woken: bool,
+}
+
 /// `Scheduler` schedules one processor.
 #[derive(Debug, Default)]
 pub struct Scheduler {
-    /// True if the task that became ready first runs next; otherwise the task whose last turn is longest ago
-    /// runs next.
-    pub queue: bool,
+    /// The rule by which the next task is chosen.
+    pub rule: NextTask,
+    /// Whether a task whose wait is over takes the processor.
+    pub wake_up_preempts: bool,
     /// The present time.
     pub now: u64,
     /// The ready tasks, in the order in which they became ready.
-    pub ready: Vec<Task>,
+    pub ready: Vec<ReadyTask>,
     /// The sleeping tasks, each with the time at which it wakes.
     pub asleep: Vec<(u64, Task)>,
     /// The tasks that wait to be woken.
@@ -32,7 +57,24 @@ pub struct Scheduler {
 impl Scheduler {
     /// Adds a task, which is ready.
     pub fn add(&mut self, number: u32) {
-        self.ready.push(Task { number, last_turn: 0 });
+        self.join(Task { number, last_turn: 0 }, false);
+    }
+
+    /// Appends a task to the ready tasks.
+    pub fn join(&mut self, task: Task, woken: bool) {
+        self.ready.push(ReadyTask { task, since: self.now, woken });
+    }
+
+    /// Returns the time at which the turn ends that began with this quantum at `began`, if no task is woken.
+    #[must_use]
+    pub fn end(&self, began: u64, quantum: u64) -> u64 {
+        let mut end = began + quantum;
+        for (wakes, _) in &self.asleep {
+            if self.wake_up_preempts && *wakes < end {
+                end = *wakes;
+            }
+        }
+        end
     }
 
     /// Begins the next turn. Returns its task.
@@ -45,20 +87,46 @@ impl Scheduler {
             self.asleep.iter().copied().filter(|(wakes, _)| *wakes <= self.now).collect();
         self.asleep.retain(|(wakes, _)| *wakes > self.now);
         due.sort_by_key(|(wakes, task)| (*wakes, task.number));
-        self.ready.extend(due.into_iter().map(|(_, task)| task));
-        let mut next = 0;
-        if !self.queue {
-            for (at, task) in self.ready.iter().enumerate() {
-                let first = self.ready[next];
-                if (task.last_turn, task.number) < (first.last_turn, first.number) {
-                    next = at;
+        for (_, task) in due {
+            self.join(task, true);
+        }
+        let next = self.choose();
+        self.turns += 1;
+        let task = Task { last_turn: self.turns, ..self.ready.remove(next).task };
+        self.running = Some(task);
+        Some(task.number)
+    }
+
+    /// Returns the place of the next task among the ready tasks.
+    fn choose(&self) -> usize {
+        if let NextTask::Latest(patience) = self.rule {
+            for (at, ready) in self.ready.iter().enumerate() {
+                if self.now - ready.since >= patience {
+                    return at;
                 }
             }
         }
-        self.turns += 1;
-        let task = Task { last_turn: self.turns, ..self.ready.remove(next) };
-        self.running = Some(task);
-        Some(task.number)
+        if self.wake_up_preempts
+            && let Some(at) = self.ready.iter().position(|ready| ready.woken)
+        {
+            return at;
+        }
+        let mut next = 0;
+        for (at, ready) in self.ready.iter().enumerate() {
+            let (task, first) = (ready.task, self.ready[next].task);
+            let before = match self.rule {
+                NextTask::First => false,
+                NextTask::LongestAgo => (task.last_turn, task.number) < (first.last_turn, first.number),
+                NextTask::Latest(_) => {
+                    task.last_turn > first.last_turn
+                        || (task.last_turn == first.last_turn && task.number < first.number)
+                }
+            };
+            if before {
+                next = at;
+            }
+        }
+        next
     }
 
     /// Takes the running task off the processor.
