@@ -1,7 +1,8 @@
 //! `Lines` holds the lines of a cache: one word per way, set after set, with a replacement policy.
 //!
-//! The word of a line is its key × 2, plus 1 if the line is dirty. A key is at most 2⁶². So no line's word equals
-//! [`EMPTY`], or differs from it in the dirty bit alone.
+//! The word of a line is its key + 1, × 2, plus 1 if the line is dirty. A key is at most 2⁶². So no line's word equals
+//! [`EMPTY`], or differs from it in the dirty bit alone. `EMPTY` is 0, and so is the initial state of every policy: the
+//! system gives zeroed memory page by page as it is touched. So an empty cache takes no memory, however large it is.
 
 use binhop_base::Rng;
 
@@ -11,7 +12,7 @@ use crate::{
 };
 
 /// The word of a way that holds no line.
-pub(crate) const EMPTY: u64 = u64::MAX;
+pub(crate) const EMPTY: u64 = 0;
 
 /// The word of a line: its key and its dirty bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,12 +21,12 @@ pub(crate) struct Word(pub(crate) u64);
 impl Word {
     #[inline]
     pub(crate) const fn new(key: u64, dirty: bool) -> Self {
-        Self(key << 1 | dirty as u64)
+        Self((key + 1) << 1 | dirty as u64)
     }
 
     #[inline]
     pub(crate) const fn key(self) -> u64 {
-        self.0 >> 1
+        (self.0 >> 1) - 1
     }
 
     #[inline]
@@ -68,7 +69,7 @@ pub(crate) fn touch<P: Policy>(
     dirty: u64,
     newly_dirty: &mut u64,
 ) -> bool {
-    let clean = key << 1;
+    let clean = Word::new(key, false).0;
     let way = if ways[0] ^ clean <= 1 {
         0
     } else if let Some(way) = find(&ways[1..], clean) {
@@ -304,8 +305,8 @@ impl Lines {
 }
 
 impl CacheConfig {
-    /// The bytes that simulating one such cache takes from the start: a word for each line, and what the replacement
-    /// keeps. What the cache keeps of each page that was accessed comes on top: a bit for each line.
+    /// The bytes that one such cache allocates from the start: a word for each line, and what the replacement keeps.
+    /// The system provides their memory page by page, as sets are touched. What the cache keeps of each page that was accessed comes on top: a bit for each line.
     #[must_use]
     pub fn state_bytes(&self) -> u64 {
         let (ways, sets) = (u64::from(self.ways), self.sets());

@@ -17,7 +17,7 @@ use crate::{
     CacheCounters, MemoryCounters, Tree,
     cache::{
         Cache, is_first,
-        lines::{Array, EMPTY, InLines},
+        lines::{Array, EMPTY, InLines, Word},
     },
     fast::{direct_mapped, known_hits::LastRequests},
     replacement::Fifo,
@@ -131,7 +131,7 @@ pub(crate) fn replay<T: Translation>(
         for request in chunk {
             let (id, line) = (request.at.id, u64::from(request.at.line));
             let set = ((translation.frame(PageId(id)).0 << log2 | line) & mask) as usize;
-            let clean = (u64::from(id) << log2 | line) << 1;
+            let clean = Word::new(u64::from(id) << log2 | line, false).0;
             let data = u64::from(is_data(request.kind));
             let old = words[set];
             let hit = u64::from(old ^ clean <= 1);

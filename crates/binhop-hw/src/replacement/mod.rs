@@ -118,7 +118,7 @@ pub(crate) trait Policy {
     /// True if the policy keeps the empty ways of a set behind all others.
     const EMPTY_WAYS_ARE_LAST: bool = false;
 
-    /// The policy for the sets of one cache, which are empty.
+    /// The policy for the sets of one cache, which are empty. Its state is all zero bits: see `cache/lines.rs`.
     fn new(array: &ArrayShape) -> Self;
 
     /// The bytes that [`Policy::new`] allocates for each set.

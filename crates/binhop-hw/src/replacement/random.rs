@@ -13,12 +13,12 @@ pub(crate) struct Random {
     stream: u64,
     /// The number of victims that each set has had.
     victims: Vec<u64>,
-    /// The way of each set's next victim, drawn when the previous victim was taken. A draw takes longer than the rest
-    /// of a miss, and nothing waits for a draw made ahead. [`NOT_DRAWN`] stands before the first victim.
+    /// The way of each set's next victim + 1, drawn when the previous victim was taken. A draw takes longer than the
+    /// rest of a miss, and nothing waits for a draw made ahead. [`NOT_DRAWN`] stands before the first victim.
     next: Vec<u32>,
 }
 
-const NOT_DRAWN: u32 = u32::MAX;
+const NOT_DRAWN: u32 = 0;
 
 impl Policy for Random {
     const NAME: &str = "random";
@@ -47,11 +47,11 @@ impl Policy for Random {
         let stream = Stream::new(Domain::Victim, self.stream | set as u64);
         let (count, next) = (&mut self.victims[set], &mut self.next[set]);
         if *next == NOT_DRAWN {
-            *next = self.rng.below(stream, *count, ways.len() as u64) as u32;
+            *next = self.rng.below(stream, *count, ways.len() as u64) as u32 + 1;
         }
-        let way = *next;
+        let way = *next - 1;
         *count += 1;
-        *next = self.rng.below(stream, *count, ways.len() as u64) as u32;
+        *next = self.rng.below(stream, *count, ways.len() as u64) as u32 + 1;
         way as usize
     }
 

@@ -23,7 +23,8 @@ impl Policy for Srrip {
     const REHIT_IS_NEUTRAL: bool = false;
 
     fn new(array: &ArrayShape) -> Self {
-        Self { predicted: vec![DISTANT; array.ways * array.sets] }
+        // Only a full set has a victim, so the predictions of empty ways do not matter.
+        Self { predicted: vec![0; array.ways * array.sets] }
     }
 
     fn bytes_of_a_set(ways: u64) -> u64 {
