@@ -4,7 +4,7 @@ use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PerKind, PowerOfTwo,
 
 use crate::{
     AgentCounters, AgentMemoryCounters, CacheCounters, CommonCounts, Counted, DirectMappedFilter, FastPath,
-    FastPaths, Invalidation, Level, MemoryCounters, Origin, RemovedLine, Tree, Witness,
+    FastPaths, Invalidation, Level, MemoryCounters, Origin, Tree, Witness,
     cache::{
         Cache,
         stage::{Caches, stage_queries},
@@ -12,6 +12,7 @@ use crate::{
     fast::{chain, direct_mapped},
     memory::{Memory, WitnessedMemory},
     request::{Below, MEMORY, Request},
+    witness::pass_on_lines,
 };
 
 /// The caches behind the front, and memory.
@@ -45,6 +46,20 @@ impl Back {
         let caches = Caches::new(tree, false, rng);
         let chain = if paths.takes(FastPath::Chain) { chain(tree).ok() } else { None };
         Self { caches, memory, page: tree.config().page, chain, between: [Vec::new(), Vec::new()] }
+    }
+
+    /// Returns the same back, in which no cache counts compulsory misses: see [`Front::without_compulsory`]. It does not
+    /// take [`FastPath::Chain`], which counts them.
+    ///
+    /// # Panics
+    /// A cache of the back was accessed before.
+    ///
+    /// [`Front::without_compulsory`]: crate::Front::without_compulsory
+    #[must_use]
+    pub fn without_compulsory(mut self) -> Self {
+        self.caches.drop_compulsory();
+        self.chain = None;
+        self
     }
 
     /// Handles a request of the front made at cycle `now`; returns the cycles the processor waits.
@@ -158,7 +173,10 @@ impl Back {
     /// # Panics
     /// No [`DirectMappedFilter`] serves the tree.
     pub fn continue_alone(&mut self, direct_mapped: &DirectMappedFilter) {
-        self.only().0.touched.clone_from(direct_mapped.touched());
+        let cache = self.only().0;
+        if cache.counts_compulsory {
+            cache.touched.clone_from(direct_mapped.touched());
+        }
     }
 
     /// Replays requests level by level.
@@ -317,9 +335,7 @@ impl<T, W: Witness> Witness for WitnessedBack<'_, T, W> {
         self.witness.served(by);
     }
 
-    fn removed(&mut self, line: RemovedLine) {
-        self.witness.removed(line);
-    }
+    pass_on_lines!();
 }
 
 impl<T: Translation, W: Witness> Below for WitnessedBack<'_, T, W> {

@@ -9,8 +9,8 @@ use core::borrow::BorrowMut;
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Result, Rng, Translation};
 
 use crate::{
-    Access, AgentCounters, Answer, Back, CacheCounters, Front, Invalidation, Level, Origin, RemovedLine,
-    Resident, Rules, Tree, Witness, cache::cachegrind,
+    Access, AgentCounters, Answer, Back, CacheCounters, Front, Invalidation, Level, Origin, Resident, Rules,
+    Tree, Witness, cache::cachegrind, witness::pass_on_lines,
 };
 
 /// Front and back with the processor's clock. A computer owns its front and back, or borrows them.
@@ -36,9 +36,7 @@ impl<W: Witness> Witness for FirstServed<'_, W> {
         self.witness.served(by);
     }
 
-    fn removed(&mut self, line: RemovedLine) {
-        self.witness.removed(line);
-    }
+    pass_on_lines!();
 }
 
 impl Computer {
@@ -46,6 +44,12 @@ impl Computer {
     #[must_use]
     pub fn new(tree: &Tree, rng: Rng) -> Self {
         Self::over(Front::new(tree, rng), Back::new(tree, rng), 0)
+    }
+
+    /// The same computer, in which no cache counts compulsory misses: see [`Front::without_compulsory`].
+    #[must_use]
+    pub fn without_compulsory(self) -> Self {
+        Self { front: self.front.without_compulsory(), back: self.back.without_compulsory(), now: self.now }
     }
 }
 
@@ -219,6 +223,18 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
     pub fn contents(&self, cache: usize) -> Vec<Vec<Option<Resident>>> {
         let (front, back) = (self.front.borrow(), self.back.borrow());
         if front.has(cache) { front.contents(cache) } else { back.contents(cache) }
+    }
+
+    /// Returns whether a cache holds a line that is named as in [`RemovedLine::at`](crate::RemovedLine::at). Nothing
+    /// changes, and nothing is counted.
+    #[must_use]
+    pub fn holds_line<T: Translation>(&self, cache: usize, at: LineAddr, translation: &T) -> bool {
+        let (front, back) = (self.front.borrow(), self.back.borrow());
+        if front.has(cache) {
+            front.holds_line(cache, at, translation)
+        } else {
+            back.holds_line(cache, at, translation)
+        }
     }
 
     /// Checks that the invariants hold: see [`crate::check`].

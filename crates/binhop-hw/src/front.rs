@@ -38,6 +38,18 @@ impl Front {
         Self { caches, serving, tree: tree.clone(), two_phase, misses: Vec::new() }
     }
 
+    /// Returns the same front, in which no cache counts compulsory misses: they stay 0. A cache that counts them keeps a
+    /// bit for each line of each page that it was ever asked for. Without these bits the memory of many small
+    /// simulations follows the lines that are resident.
+    ///
+    /// # Panics
+    /// A cache of the front was accessed before.
+    #[must_use]
+    pub fn without_compulsory(mut self) -> Self {
+        self.caches.drop_compulsory();
+        self
+    }
+
     /// The processor asks `cache` for a line: one fetch, load or store. `at` names a mapping, and counts
     /// lines of that cache. Returns the cycles the processor waits, with `now` the cycle it asks at.
     #[must_use = "the processor waits so many cycles"]

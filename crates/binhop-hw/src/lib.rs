@@ -35,4 +35,4 @@ pub use invariants::check;
 pub use replacement::Replacement;
 pub use request::{Access, Answer, Below, DirtyData, Invalidation, MEMORY, Origin, PART, Request};
 pub use tree::Tree;
-pub use witness::{Level, RemovalCause, RemovedLine, Witness};
+pub use witness::{Level, MissedLine, RemovalCause, RemovedLine, Witness};

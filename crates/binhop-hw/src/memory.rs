@@ -3,8 +3,9 @@
 use binhop_base::{Agent, Agents, Kind};
 
 use crate::{
-    AgentMemoryCounters, Level, MemoryCounters, RemovedLine, TreeConfig, Witness,
+    AgentMemoryCounters, Level, MemoryCounters, TreeConfig, Witness,
     request::{Below, MEMORY, Request},
+    witness::pass_on_lines,
 };
 
 /// Memory of a fixed latency.
@@ -65,9 +66,7 @@ impl<W: Witness> Witness for WitnessedMemory<'_, W> {
         self.witness.served(by);
     }
 
-    fn removed(&mut self, line: RemovedLine) {
-        self.witness.removed(line);
-    }
+    pass_on_lines!();
 }
 
 impl<W: Witness> Below for WitnessedMemory<'_, W> {

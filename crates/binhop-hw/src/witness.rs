@@ -1,6 +1,7 @@
-//! A witness is told what an access does on its way: the level that served it, and the lines that left.
+//! A witness is told what an access does on its way: the level that served it, the misses, and the lines that came and
+//! left.
 
-use binhop_base::LineAddr;
+use binhop_base::{Kind, LineAddr};
 
 /// A level of the memory system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,17 @@ pub struct RemovedLine {
     pub cause: RemovalCause,
 }
 
+/// A demand miss of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissedLine {
+    /// The cache, by its index in the tree.
+    pub cache: usize,
+    /// The line that was not there, named as in [`RemovedLine::at`].
+    pub at: LineAddr,
+    /// Fetch, load or store.
+    pub kind: Kind,
+}
+
 /// A `Witness` is told what an access does on its way, in the order in which it happens. The witness `()` ignores
 /// everything, and costs nothing.
 pub trait Witness {
@@ -44,10 +56,40 @@ pub trait Witness {
     #[inline(always)]
     fn served(&mut self, _by: Level) {}
 
+    /// A cache counted a demand miss. The miss is told before everything that follows from it.
+    #[inline(always)]
+    fn missed(&mut self, _line: MissedLine) {}
+
+    /// A line came into a cache, by its index in the tree. `_at` names the line as [`RemovedLine::at`] does. With
+    /// `before-fill` the line's victim is told before the line, with `after-fill` behind it.
+    #[inline(always)]
+    fn filled(&mut self, _cache: usize, _at: LineAddr) {}
+
     /// A line left a cache. The lines that leave for one other line, or in one flush, come in no particular order.
     #[inline(always)]
     fn removed(&mut self, _line: RemovedLine) {}
 }
+
+/// Passes the events about lines on to the witness in the field `witness`.
+macro_rules! pass_on_lines {
+    () => {
+        #[inline]
+        fn missed(&mut self, line: $crate::MissedLine) {
+            self.witness.missed(line);
+        }
+
+        #[inline]
+        fn filled(&mut self, cache: usize, at: binhop_base::LineAddr) {
+            self.witness.filled(cache, at);
+        }
+
+        #[inline]
+        fn removed(&mut self, line: $crate::RemovedLine) {
+            self.witness.removed(line);
+        }
+    };
+}
+pub(crate) use pass_on_lines;
 
 impl Witness for () {}
 

@@ -1,11 +1,12 @@
 //! Property tests of random trees and references: the fast model equals the oracle in every count, cycle and line.
 
-use crate::common::{ByUser, Event, Pair, SHAPES, build, events, raw, world};
+use crate::common::{ByUser, Event, Events, MAPPINGS, PAGES, Pair, SHAPES, build, events, raw, world};
 use binhop_base::{Agent, Bytes, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{
     Back, Computer, Front, IndexBy, Next, Replacement, Request, TagBy, Tree, TreeConfig, WritePolicy,
 };
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
@@ -107,17 +108,21 @@ proptest! {
         let (mut recording_singly, mut recording_blocked) = (singly.clone(), blocked.clone());
         let (mut requests_singly, mut requests_blocked): (Vec<Request>, Vec<Request>) = Default::default();
         let (mut waits, mut recorded_waits) = ([0, 0], [0, 0]);
+        let (mut told_singly, mut told_blocked) = (Events::default(), Events::default());
         for rows in rows.chunks(block) {
             for &(kind, at) in rows {
                 let asked = if kind == Kind::Fetch { config.fetch } else { config.data };
-                waits[0] += singly.access(asked, kind, at, 0, &world, &mut back_singly.bind(&world));
+                let mut below = back_singly.bind_witnessed(&world, &mut told_singly);
+                waits[0] += singly.access(asked, kind, at, 0, &world, &mut below);
                 recorded_waits[0] += recording_singly.access(asked, kind, at, 0, &world, &mut requests_singly);
             }
-            waits[1] += blocked.access_all(rows, &world, &mut back_blocked.bind(&world));
+            let mut below = back_blocked.bind_witnessed(&world, &mut told_blocked);
+            waits[1] += blocked.access_all(rows, &world, &mut below);
             recorded_waits[1] += recording_blocked.access_all(rows, &world, &mut requests_blocked);
         }
         prop_assert_eq!(waits[0], waits[1]);
         prop_assert_eq!(recorded_waits[0], recorded_waits[1]);
+        prop_assert_eq!(told_singly, told_blocked);
         prop_assert_eq!(requests_singly, requests_blocked);
         for number in 0..config.caches.len() {
             if tree.in_front(number) {
@@ -130,6 +135,35 @@ proptest! {
         }
         prop_assert_eq!(back_singly.memory(), back_blocked.memory());
         binhop_hw::check(&tree, &blocked, &back_blocked).unwrap();
+    }
+
+    /// A computer without compulsory misses differs in these counts alone, and a line is held if it is in the contents.
+    #[test]
+    fn a_computer_without_compulsory_misses_does_the_same(
+        shape in 0..SHAPES.len(), raw in prop::collection::vec(raw(), 5), add_costs: bool, seed in 0u64..8,
+        world in world(), events in events(true),
+    ) {
+        let config = TreeConfig { agents: crate::common::everyone(), ..build(shape, &raw, add_costs, true) };
+        let mut pair = Pair::new(config, world, seed);
+        pair.fast = pair.fast.clone().without_compulsory();
+        for event in events {
+            pair.step(event);
+        }
+        pair.assert_equal_contents();
+        for cache in &mut pair.slow.caches {
+            cache.counts.retain(|&(_, name, _), _| name != "compulsory");
+        }
+        pair.assert_equal_counts();
+        for (number, cache) in pair.config.caches.iter().enumerate() {
+            let resident = pair.fast.contents(number).into_iter().flatten().flatten();
+            let resident: BTreeSet<(u32, u32)> = resident.map(|line| (line.at.id, line.at.line)).collect();
+            let ids = if cache.tag == TagBy::Asid { MAPPINGS } else { PAGES };
+            let lines = (crate::common::PAGE >> cache.line.log2()) as u32;
+            for (id, line) in (0..ids).flat_map(|id| (0..lines).map(move |line| (id, line))) {
+                let held = pair.fast.holds_line(number, LineAddr { id, line }, &pair.world);
+                prop_assert_eq!(held, resident.contains(&(id, line)), "{}: {} {}", cache.name, id, line);
+            }
+        }
     }
 
     /// A front is the same under every placement and seed that [`Tree::front_depends_on_placement`] and

@@ -96,6 +96,10 @@ pub struct CacheTree {
     pub now: u64,
     /// The lines that left the caches since a test cleared this list.
     pub left: Vec<RemovedLine>,
+    /// The demand misses since a test cleared this list: the cache, the line's name and first byte, and the kind.
+    pub missed: Vec<(usize, Name, u64, Kind)>,
+    /// The lines that came since a test cleared this list: the cache, the line's name and first byte.
+    pub came: Vec<(usize, Name, u64)>,
     /// The level that serves the access in progress: a cache, or memory (`None`).
     served: Option<Option<usize>>,
     page: u64,
@@ -122,6 +126,8 @@ impl CacheTree {
             agent,
             now: 0,
             left: Vec::new(),
+            missed: Vec::new(),
+            came: Vec::new(),
             served: None,
             page,
             memory_cost,
@@ -268,6 +274,9 @@ impl CacheTree {
         if !hit {
             here.count_for(agent, "misses", Some(asked.kind), 1);
             here.count_for(agent, "compulsory", Some(asked.kind), u64::from(first));
+            if asked.kind.is_demand() {
+                self.missed.push((cache, name, offset, asked.kind));
+            }
         }
         hit
     }
@@ -301,6 +310,7 @@ impl CacheTree {
             self.make_room(cache, set, os);
         }
         self.caches[cache].put(set, name, offset, dirty);
+        self.came.push((cache, name, offset));
     }
 
     fn make_room(&mut self, cache: usize, set: u64, os: &impl Translation) {

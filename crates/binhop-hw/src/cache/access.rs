@@ -56,7 +56,7 @@ use binhop_base::{Agent, Kind, LineAddr, Translation};
 
 use super::{Cache, Place, lines::Word};
 use crate::{
-    DirtyData, Invalidation, Level, Origin, RemovalCause, RemovedLine,
+    DirtyData, Invalidation, Level, MissedLine, Origin, RemovalCause, RemovedLine,
     request::{Below, MEMORY, PART, Request},
 };
 
@@ -97,7 +97,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         if hit {
             self.below.served(Level::Cache(number));
         } else {
-            asked.count_miss(self.agent, kind, place.key, self.translation);
+            self.miss(number, kind, place.key);
             if allocate {
                 wait += self.bring_in(number, place, Some(kind), store && write_back, now);
             }
@@ -117,8 +117,8 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         new: Word,
         victim: Option<Word>,
     ) -> u64 {
+        self.miss(number, kind, new.key());
         let asked = cache(self.caches, number);
-        asked.count_miss(self.agent, kind, new.key(), self.translation);
         asked.counters.fills += 1;
         asked.counters.dirtied += u64::from(new.dirty());
         let (evict_first, data) = (asked.evict_first, asked.line_log2 as u8);
@@ -127,6 +127,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
             wait += self.evict(number, victim, 0);
         }
         wait += self.send(number, new.key(), kind, data, 0);
+        self.tell_filled(number, new.key());
         if let (false, Some(victim)) = (evict_first, victim) {
             wait += self.evict(number, victim, 0);
         }
@@ -171,7 +172,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
                     }
                     return cost;
                 }
-                asked.count_miss(self.agent, kind, place.key, self.translation);
+                self.miss(number, kind, place.key);
                 let own = if self.add_costs { cost } else { 0 };
                 own + self.bring_in(number, place, Some(kind), false, now)
             }
@@ -179,9 +180,24 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         }
     }
 
+    /// Counts a miss, and tells the witness of a demand miss.
+    #[inline(always)]
+    fn miss(&mut self, number: usize, kind: Kind, key: u64) {
+        let asked = cache(self.caches, number);
+        asked.count_miss(self.agent, kind, key, self.translation);
+        if kind.is_demand() {
+            self.below.missed(MissedLine { cache: number, at: asked.line_of(key), kind });
+        }
+    }
+
+    #[inline(always)]
+    fn tell_filled(&mut self, number: usize, key: u64) {
+        self.below.filled(number, cache(self.caches, number).line_of(key));
+    }
+
     fn take_data(&mut self, number: usize, kind: Kind, place: Place, data: u8, now: u64) -> u64 {
         let asked = cache(self.caches, number);
-        let (write_back, allocate) = (asked.write_back, asked.allocate);
+        let (write_back, allocate, line_log2) = (asked.write_back, asked.allocate, asked.line_log2);
         let touched = asked.lines.touch(place.set, place.key, write_back);
         if kind == Kind::Write && (touched.is_some() || allocate) {
             self.below.served(Level::Cache(number));
@@ -190,9 +206,9 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         if let Some(newly_dirty) = touched {
             asked.counters.dirtied += u64::from(newly_dirty);
         } else {
-            asked.count_miss(self.agent, kind, place.key, self.translation);
+            self.miss(number, kind, place.key);
             if allocate {
-                let rest = (u32::from(data) != asked.line_log2).then_some(Kind::Fill);
+                let rest = (u32::from(data) != line_log2).then_some(Kind::Fill);
                 wait += self.bring_in(number, place, rest, write_back, now);
             }
         }
@@ -222,7 +238,9 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         asked.counters.dirtied += u64::from(dirty);
         // No write-back to the levels behind can empty a way of this set: an inclusive cache behind holds a superset of
         // the set. So the line may take its place before its victim is sent.
-        if let Some(victim) = asked.lines.put(place.set, Word::new(place.key, dirty)) {
+        let victim = asked.lines.put(place.set, Word::new(place.key, dirty));
+        self.tell_filled(number, place.key);
+        if let Some(victim) = victim {
             wait += self.evict(number, victim, now + wait);
         }
         wait

@@ -74,7 +74,7 @@ fn refer<T: Translation>(
 #[inline(always)]
 fn look_up(cache: &mut Cache, kind: Kind, first: Place, rest: Option<Place>) -> bool {
     let names = cache.names();
-    let Cache { lines, touched, repeats, counters, .. } = cache;
+    let Cache { lines, counts_compulsory, touched, repeats, counters, .. } = cache;
     let CacheCounters {
         accesses,
         misses,
@@ -101,7 +101,7 @@ fn look_up(cache: &mut Cache, kind: Kind, first: Place, rest: Option<Place>) -> 
         if lines.touch_hot(place.set, place.key, false).is_none() {
             *fills += 1;
             *evictions += u64::from(lines.put(place.set, Word::new(place.key, false)).is_some());
-            new |= is_first(touched, place.key);
+            new |= *counts_compulsory && is_first(touched, place.key);
             absent = absent.or(Some(place.key));
         }
     }

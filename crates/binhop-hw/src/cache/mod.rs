@@ -95,6 +95,8 @@ pub(crate) struct Cache {
     /// The agents that may be counted here, and the counts of each agent but the user.
     agents: Agents,
     pub(crate) by_agent: Box<[AgentCounters]>,
+    /// False if compulsory misses stay 0, and `touched` stays empty.
+    pub(crate) counts_compulsory: bool,
     /// One bit for each line of each page that was ever accessed here.
     pub(crate) touched: Vec<u64>,
     /// The demand misses beyond the first of each line, by page, if the cache is watched.
@@ -149,6 +151,7 @@ impl Cache {
             back_invalidated: if config.inclusive { tree.above(number).into() } else { Box::default() },
             agents: tree.config().agents,
             by_agent: tree.config().agents.others().map(|_| AgentCounters::default()).collect(),
+            counts_compulsory: true,
             touched: Vec::new(),
             repeats: None,
         }
@@ -173,8 +176,26 @@ impl Cache {
     /// Returns whether the cache holds a line that the processor asks for. Nothing changes.
     pub(crate) fn holds<T: Translation>(&self, at: LineAddr, translation: &T) -> bool {
         let Place { set, key } = self.place_of_mapping(at, translation);
+        self.set_holds(set, key)
+    }
+
+    /// Returns whether the cache holds a line, named as keys name it. Nothing changes.
+    pub(crate) fn holds_line<T: Translation>(&self, at: LineAddr, translation: &T) -> bool {
+        let key = self.key(at.id, at.line);
+        if self.page_hides_set() {
+            return self.sets_of_offset(at.line).any(|set| self.set_holds(set, key));
+        }
+        self.set_holds(self.set(self.upper_of_key(at.id, translation), at.line), key)
+    }
+
+    fn set_holds(&self, set: usize, key: u64) -> bool {
         let ways = &self.lines.words()[set * self.ways..][..self.ways];
         ways.iter().any(|&word| word != EMPTY && Word(word).key() == key)
+    }
+
+    /// Returns whether the page in a key does not tell which virtual page chose the set.
+    fn page_hides_set(&self) -> bool {
+        self.index == Index::VirtualPage && !self.keyed_by_mapping
     }
 
     /// The place of a line that a cache above asks for.
@@ -278,11 +299,11 @@ impl Cache {
     #[inline]
     pub(crate) fn count_miss<T: Translation>(&mut self, agent: Agent, kind: Kind, key: u64, translation: &T) {
         let mut bit = key;
-        if self.keyed_by_mapping {
+        if self.keyed_by_mapping && self.counts_compulsory {
             let at = self.line_of(key);
             bit = self.key(translation.page(MappingId(at.id)).0, at.line);
         }
-        let first = is_first(&mut self.touched, bit);
+        let first = self.counts_compulsory && is_first(&mut self.touched, bit);
         if agent == Agent::User {
             self.counters.misses[kind] += 1;
             self.counters.compulsory[kind] += u64::from(first);
@@ -309,7 +330,7 @@ impl Cache {
     /// The lines of a page may lie in adjacent sets. Then the words of these sets tell which lines are there.
     /// Reading the words costs a fraction of a search for each line.
     pub(crate) fn may_hold<T: Translation>(&self, id: u32, lines: Range<u32>, translation: &T) -> Vec<u32> {
-        let set_is_known = self.index != Index::VirtualPage || self.keyed_by_mapping;
+        let set_is_known = !self.page_hides_set();
         let sets = 1 << self.sets_log2;
         let (in_page, asked) = (1u64 << self.page_lines_log2, u64::from(lines.end - lines.start));
         let words = if self.hashed || !set_is_known || asked == 0 {
@@ -338,8 +359,7 @@ impl Cache {
         mut removed: impl FnMut(&mut CacheCounters, Word),
     ) {
         let key = self.key(at.id, at.line);
-        if self.index == Index::VirtualPage && !self.keyed_by_mapping {
-            // The page does not tell which virtual page chose the set.
+        if self.page_hides_set() {
             for set in self.sets_of_offset(at.line) {
                 self.lines.remove(set, |k| k == key, |word| removed(&mut self.counters, word));
             }

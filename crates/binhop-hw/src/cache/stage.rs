@@ -74,6 +74,18 @@ impl Caches {
         transaction.finish_access(number, kind, place, touched.is_some(), now)
     }
 
+    /// From now on no cache of the stage counts compulsory misses.
+    pub(crate) fn drop_compulsory(&mut self) {
+        for cache in self.caches.iter_mut().flatten() {
+            assert_eq!(
+                cache.counters.accesses.total(),
+                0,
+                "compulsory misses are dropped before the first access"
+            );
+            cache.counts_compulsory = false;
+        }
+    }
+
     pub(crate) fn get(&self, cache: usize) -> &Cache {
         self.caches[cache].as_ref().expect("the cache belongs to this stage")
     }
@@ -107,13 +119,25 @@ macro_rules! stage_queries {
             self.caches.get(cache).contents()
         }
 
+        /// Returns whether a cache of this stage holds a line, which is named as in
+        /// [`RemovedLine::at`]($crate::RemovedLine::at). Nothing changes, and nothing is counted.
+        ///
+        /// # Panics
+        /// The cache belongs to the other stage.
+        #[must_use]
+        pub fn holds_line<T: Translation>(&self, cache: usize, at: LineAddr, translation: &T) -> bool {
+            self.caches.get(cache).holds_line(at, translation)
+        }
+
         /// From now on a cache of this stage counts repeated misses by page. A back behind a
         /// [`DirectMappedFilter`](crate::DirectMappedFilter) cannot be watched: its replay does not see single misses.
         ///
         /// # Panics
-        /// The cache belongs to the other stage.
+        /// The cache belongs to the other stage, or does not count compulsory misses.
         pub fn watch(&mut self, cache: usize) {
-            self.caches.get_mut(cache).repeats = Some(Vec::new());
+            let cache = self.caches.get_mut(cache);
+            assert!(cache.counts_compulsory, "a cache without compulsory misses cannot tell a repeated miss");
+            cache.repeats = Some(Vec::new());
         }
 
         /// Returns the demand misses since [`watch`](Self::watch) on lines that were in the cache before, by page.

@@ -162,7 +162,7 @@ pub(crate) fn replay<T: Translation>(
     cache.counters += CacheCounters {
         accesses: common_counts.accesses,
         misses,
-        compulsory: common_counts.compulsory,
+        compulsory: if cache.counts_compulsory { common_counts.compulsory } else { PerKind::default() },
         sent,
         fills: misses.total(),
         evictions: evicted,

@@ -8,8 +8,8 @@ use binhop_base::{
 };
 use binhop_hw::{
     AgentCounters, CacheConfig, CacheCounters, Computer, CostRule, DirtyData, IndexBy, Invalidation, Level,
-    Next, RemovalCause, RemovedLine, Replacement, Resident, Rules, TagBy, Tree, TreeConfig,
-    WriteBufferConfig, WritePolicy, WritebackOrder,
+    MissedLine, Next, RemovalCause, RemovedLine, Replacement, Resident, Rules, TagBy, Tree, TreeConfig,
+    Witness, WriteBufferConfig, WritePolicy, WritebackOrder,
 };
 use binhop_oracle::{
     cache::Name,
@@ -134,6 +134,28 @@ pub enum Event {
     Invalidate { agent: Agent, page: u32, first: u64, bytes: u64, discard: bool },
 }
 
+/// `Events` keeps everything that a witness is told about lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    pub missed: Vec<MissedLine>,
+    pub filled: Vec<(usize, LineAddr)>,
+    pub left: Vec<RemovedLine>,
+}
+
+impl Witness for Events {
+    fn missed(&mut self, line: MissedLine) {
+        self.missed.push(line);
+    }
+
+    fn filled(&mut self, cache: usize, at: LineAddr) {
+        self.filled.push((cache, at));
+    }
+
+    fn removed(&mut self, line: RemovedLine) {
+        self.left.push(line);
+    }
+}
+
 /// `Pair` steps the fast model and the oracle together.
 pub struct Pair {
     pub config: TreeConfig,
@@ -151,10 +173,13 @@ impl Pair {
         Self { config, world, fast, slow, fresh_frame: 1 << 40 }
     }
 
-    /// Steps both models by one event. Checks that cycles, the serving level, and the lines that leave are equal.
+    /// Steps both models by one event. Checks that cycles, the serving level, the misses, and the lines that come and
+    /// leave are equal.
     pub fn step(&mut self, event: Event) {
-        let mut left: Vec<RemovedLine> = Vec::new();
+        let mut told = Events::default();
         self.slow.left.clear();
+        self.slow.missed.clear();
+        self.slow.came.clear();
         match event {
             Event::Access { kind, mapping, offset, instructions } => {
                 let asked = if kind == Kind::Fetch { self.config.fetch } else { self.config.data };
@@ -162,7 +187,7 @@ impl Pair {
                 self.fast.now += instructions;
                 self.slow.now += instructions;
                 let at = LineAddr { id: mapping, line };
-                let fast = self.fast.access(Agent::User, kind, at, &self.world, &mut left);
+                let fast = self.fast.access(Agent::User, kind, at, &self.world, &mut told);
                 self.slow.agent = Agent::User;
                 let (cycles, served) = self.slow.access(asked, kind, mapping, offset, &self.world);
                 assert_eq!((fast.cycles, self.fast.now), (cycles, self.slow.now), "cycles");
@@ -184,7 +209,7 @@ impl Pair {
                 let name = if by_mapping { Name::Mapping(mapping) } else { Name::Page(page) };
                 let costs = cache != self.config.fetch && cache != self.config.data;
                 let at = LineAddr { id, line };
-                let fast = self.fast.ask(cache, agent, kind, at, &self.world, &mut left);
+                let fast = self.fast.ask(cache, agent, kind, at, &self.world, &mut told);
                 let before = self.slow.now;
                 self.slow.agent = agent;
                 let (cycles, served) = self.slow.ask(cache, kind, name, offset, costs, &self.world);
@@ -200,7 +225,7 @@ impl Pair {
                     PageId(page),
                     &self.world.mappings_of(page),
                     &self.world,
-                    &mut left,
+                    &mut told,
                 );
                 self.slow.agent = agent;
                 self.slow.flush_page(page, &self.world);
@@ -213,12 +238,33 @@ impl Pair {
                 let mappings = self.world.mappings_of(page);
                 let what =
                     Invalidation { page: PageId(page), mappings: &mappings, bytes: bytes.clone(), data };
-                self.fast.invalidate(agent, &what, &self.world, &mut left);
+                self.fast.invalidate(agent, &what, &self.world, &mut told);
                 self.slow.agent = agent;
                 self.slow.invalidate(page, bytes, discard, &self.world);
             }
         }
-        self.assert_equal_left(&left);
+        self.assert_equal_came(&told);
+        self.assert_equal_left(&told.left);
+    }
+
+    /// Checks that the same lines were missed, in order, and that the same lines came.
+    fn assert_equal_came(&self, told: &Events) {
+        let name = |cache: usize, at: LineAddr| {
+            let (name, offset, _) =
+                for_oracle::line(&self.config.caches[cache], Resident { at, dirty: false });
+            (cache, name, offset)
+        };
+        let missed = |line: &MissedLine| {
+            let (cache, name, offset) = name(line.cache, line.at);
+            (cache, name, offset, line.kind)
+        };
+        let fast: Vec<_> = told.missed.iter().map(missed).collect();
+        assert_eq!(fast, self.slow.missed, "missed");
+        let mut fast: Vec<_> = told.filled.iter().map(|&(cache, at)| name(cache, at)).collect();
+        let mut slow = self.slow.came.clone();
+        fast.sort_unstable();
+        slow.sort_unstable();
+        assert_eq!(fast, slow, "came");
     }
 
     fn ask_memory(&mut self, agent: Agent, kind: Kind, page: u32, offset: u64) {
