@@ -300,7 +300,7 @@ static void runs(ThreadId tid, ULong blocks)
    (void)blocks;
    BH_(stop_noting)();
    if (tid == running) return;
-   if (!started) BH_(settle_random)(tid);
+   if (!started) BH_(fix_random)(tid);
    started = True;
    if (running != VG_INVALID_THREADID) {
       const Thread *before = &threads[running];

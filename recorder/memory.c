@@ -116,13 +116,13 @@ static void protected(Addr start, SizeT bytes, Bool read, Bool write, Bool exec)
    BH_(put)(protection(read, write, exec));
 }
 
-/* The kernel gives each program 16 random bytes, from which libc makes addresses, so that a few loads would differ between
-   runs. `settle_random` makes the bytes constant. The stack starts with the number of arguments, the arguments, the
+/* The kernel gives each program 16 random bytes. libc makes addresses from them, so a few loads would differ between
+   runs. `fix_random` makes the bytes constant. The stack starts with the number of arguments, the arguments, the
    environment, and pairs that end with AT_NULL. */
 #define AT_NULL 0
 #define AT_RANDOM 25
 
-void BH_(settle_random)(ThreadId tid)
+void BH_(fix_random)(ThreadId tid)
 {
    const UWord *word = (const UWord *)VG_(get_SP)(tid);
    word += 1 + *word + 1;

@@ -145,12 +145,12 @@ static void connect(UInt parent, UInt parent_image, UInt blocks)
       return;
    }
    /* The reader opens its end when it has read the message. If the reader has ended, the control pipe has no reader. */
-   struct vki_pollfd told = {.fd = fd, .events = 0, .revents = 0};
+   struct vki_pollfd control_pipe = {.fd = fd, .events = 0, .revents = 0};
    while ((fd = VG_(fd_open)(path, VKI_O_WRONLY | VKI_O_NONBLOCK, 0)) < 0) {
-      VG_(poll)(&told, 1, 1);
-      if ((told.revents & POLLERR) != 0) break;
+      VG_(poll)(&control_pipe, 1, 1);
+      if ((control_pipe.revents & POLLERR) != 0) break;
    }
-   VG_(close)(told.fd);
+   VG_(close)(control_pipe.fd);
    if (fd < 0) {
       VG_(unlink)(path);
       BH_(silent) = True;

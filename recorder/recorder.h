@@ -51,7 +51,7 @@ void BH_(track_memory)(void);
 const UWord *BH_(call_arguments)(ThreadId tid, UInt *number);
 
 /* Gives an image the same random bytes in every run. Called before its first instruction. */
-void BH_(settle_random)(ThreadId tid);
+void BH_(fix_random)(ThreadId tid);
 
 /* calls.c: system calls, threads, processes. */
 void BH_(track_calls)(void);

@@ -160,7 +160,7 @@ def test_a_wrong_request_gets_one_line(
 def test_din_and_back(command: Command, two: Path) -> None:
     done = command.ok("export", str(two), "--to", "xdin", "-o", "two.xdin.gz")
     assert "two.xdin.gz: 6 references" in done.stderr
-    assert "note: 2 switches left out" in done.stderr
+    assert "note: 2 switches are left out" in done.stderr
     command.ok("import", "two.xdin.gz", "-o", "back.parquet")
     back = pl.read_parquet(command.directory / "back.parquet")
     assert back["addr"].to_list() == [0x400, 0x1008, 0x2000, 0x500, 0x1010]

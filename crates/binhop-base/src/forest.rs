@@ -2,7 +2,7 @@
 //! copies one path of its tree.
 //!
 //! All maps lie in one [`Forest`], and a map is the number of its root. Nodes and entries count their
-//! holders. Releasing a map frees the entries that no other map holds, and [`Forest::take_gone`] reports
+//! holders. Releasing a map frees the entries that no other map holds, and [`Forest::take_released`] reports
 //! them. The trees are treaps whose priorities are hashes of the keys: a change costs O(log n) expected,
 //! whatever the order of the keys.
 
@@ -50,8 +50,8 @@ pub struct Forest<T> {
     entries: Vec<Entry<T>>,
     free_nodes: Vec<u32>,
     free_entries: Vec<u32>,
-    /// Entries that no map holds any more and that [`Forest::take_gone`] has not reported.
-    gone: Vec<(u64, T)>,
+    /// Entries that no map holds any more and that [`Forest::take_released`] has not reported.
+    released: Vec<(u64, T)>,
     /// The number of nodes that changes have visited.
     steps: u64,
 }
@@ -82,7 +82,7 @@ impl<T: Copy> Forest<T> {
             entries: Vec::new(),
             free_nodes: Vec::new(),
             free_entries: Vec::new(),
-            gone: Vec::new(),
+            released: Vec::new(),
             steps: 0,
         }
     }
@@ -203,13 +203,13 @@ impl<T: Copy> Forest<T> {
     }
 
     /// Returns the entries that have lost their last map since the previous call.
-    pub fn take_gone(&mut self) -> Vec<(u64, T)> {
-        core::mem::take(&mut self.gone)
+    pub fn take_released(&mut self) -> Vec<(u64, T)> {
+        core::mem::take(&mut self.released)
     }
 
-    /// Drops the entries that [`Forest::take_gone`] would return.
-    pub fn forget_gone(&mut self) {
-        self.gone.clear();
+    /// Drops the entries that [`Forest::take_released`] would return.
+    pub fn forget_released(&mut self) {
+        self.released.clear();
     }
 
     /// Returns a node that may be changed: the node itself if it has one holder, or a copy.
@@ -331,7 +331,7 @@ impl<T: Copy> Forest<T> {
         let held = &mut self.entries[entry as usize];
         held.refs -= 1;
         if held.refs == 0 {
-            self.gone.push((held.key, held.value));
+            self.released.push((held.key, held.value));
             self.free_entries.push(entry);
         }
     }
@@ -403,7 +403,7 @@ mod tests {
             assert_eq!(forest.at_or_above(roots[map], key), model.range(key..).next().map(pair));
         }
         roots.iter().for_each(|&root| forest.release(root));
-        assert_eq!(forest.take_gone().len(), inserted, "each entry goes once, with its last map");
+        assert_eq!(forest.take_released().len(), inserted, "each entry goes once, with its last map");
         assert_eq!(forest.free_nodes.len(), forest.nodes.len());
         assert_eq!(forest.free_entries.len(), forest.entries.len());
     }
@@ -422,6 +422,6 @@ mod tests {
             forest.remove(copy, 5000);
         }
         assert!(forest.nodes.len() - nodes < 1000 * 100, "{} nodes", forest.nodes.len() - nodes);
-        assert_eq!(forest.take_gone(), []);
+        assert_eq!(forest.take_released(), []);
     }
 }

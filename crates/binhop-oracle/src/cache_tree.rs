@@ -241,8 +241,8 @@ impl CacheTree {
                 let first = line.offset / wide * wide;
                 page_of(line.name, os) == page && (first..first + wide).any(|byte| bytes.contains(&byte))
             };
-            let gone = self.caches[number].take_out(holds);
-            for line in gone {
+            let removed = self.caches[number].take_out(holds);
+            for line in removed {
                 let all = (line.offset..line.offset + size).all(|byte| bytes.contains(&byte));
                 self.caches[number].count("purged", 1);
                 self.leave(number, line.name, line.offset, line.dirty, RemovalCause::Flushed);

@@ -44,21 +44,21 @@ pub(crate) fn export_memory(
     let done = py.detach(|| {
         caught(|| {
             let mut writer = MemoryWriter::create(exporter, &path)?;
-            let (mut lines, mut gone) = ([0u64; 2], false);
+            let (mut lines, mut reader_closed) = ([0u64; 2], false);
             let mut take = |accesses: &[export::MemoryAccess]| {
                 let writes = accesses.iter().filter(|access| access.write).count() as u64;
                 lines[0] += accesses.len() as u64 - writes;
                 lines[1] += writes;
                 writer.put(accesses)?;
-                gone = writer.is_gone();
-                // The run ends if the reader of the file has gone.
-                if gone { Err(Problem::interrupted()) } else { Ok(()) }
+                reader_closed = writer.reader_has_closed();
+                // The run ends if the reader of the file has closed it.
+                if reader_closed { Err(Problem::interrupted()) } else { Ok(()) }
             };
             let mut tell = |now: &binhop_sim::Progress| progress.tell_of(now.references, now.of.or(known));
             let run = memory_stream(&machine.0, source, &options, &mut take, &mut tell);
             let notes = match run {
                 Ok(outcome) => outcome.notes,
-                Err(_) if gone => Vec::new(),
+                Err(_) if reader_closed => Vec::new(),
                 Err(problem) => return Err(problem),
             };
             let bytes = writer.finish()?;

@@ -204,7 +204,12 @@ fn wait(
             Ok(done) => return done,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Problem::run("no answer", "the recording", "its thread is gone", "report this"));
+                return Err(Problem::run(
+                    "no answer",
+                    "the recording",
+                    "its thread has ended",
+                    "report this",
+                ));
             }
         }
         match report_progress(session, progress, tell) {

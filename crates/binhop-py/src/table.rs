@@ -51,7 +51,8 @@ impl PyTable {
     }
 }
 
-/// A table whose rows are made as they are read. Any library that reads Arrow streams can read it.
+/// `PyLongTable` is a table whose rows are made as they are read. Any library that reads Arrow streams can
+/// read it.
 #[pyclass(frozen, name = "LongTable", module = "binhop._binhop")]
 pub(crate) struct PyLongTable(pub(crate) binhop_sim::LongTable);
 
@@ -131,17 +132,17 @@ impl PyTableBatches {
     }
 }
 
-/// The pieces of a table in a Parquet file that `write_tables` or a `LongTable` wrote.
+/// Returns the pieces of a table in a Parquet file that `write_tables` or a `LongTable` wrote.
 #[pyfunction]
 pub(crate) fn stored_batches(py: Python<'_>, path: PathBuf) -> PyResult<PyTableBatches> {
     let batches = py.detach(|| caught(|| binhop_sim::StoredBatches::open(&path))).or_raise(py)?;
     Ok(PyTableBatches::new(batches.schema(), Box::new(batches)))
 }
 
-/// Writes tables that speak Arrow one below the other to a Parquet file, as a [`PyLongTable`] of the same
-/// rows is written. They are taken one after the other, the columns from the first. The interpreter is free
-/// meanwhile, and a signal ends the work: a stream may be read on any thread, and a stream that runs Python
-/// takes the interpreter itself.
+/// Writes the rows of several Arrow tables, one table after the other, to one Parquet file. The file is the
+/// same as that of a [`PyLongTable`] of these rows. The first table determines the columns. The interpreter
+/// is free meanwhile, and a signal ends the work. A stream may be read on any thread; a stream that runs
+/// Python acquires the interpreter itself.
 #[pyfunction]
 pub(crate) fn write_tables(py: Python<'_>, tables: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<()> {
     let mut tables = ChainedTables { tables: tables.try_iter()?.unbind(), reader: None, raised: None };

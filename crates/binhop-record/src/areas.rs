@@ -71,8 +71,8 @@ mod tests {
             let (mut areas, mut pages) = (Areas::default(), BTreeMap::new());
             for (index, (start, length, segment)) in edits.into_iter().enumerate() {
                 let end = start + length;
-                let gone = areas.cut(start, end);
-                let lost: u64 = gone.iter().map(|(from, area)| area.end - from).sum();
+                let removed = areas.cut(start, end);
+                let lost: u64 = removed.iter().map(|(from, area)| area.end - from).sum();
                 let expected = (start..end).filter(|page| pages.remove(page).is_some()).count() as u64;
                 prop_assert_eq!(lost, expected);
                 if segment.is_some() {

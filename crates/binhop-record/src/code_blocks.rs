@@ -335,7 +335,7 @@ mod tests {
         rows
     }
 
-    fn told(mut rows: Rows) -> Vec<(u8, u64, u32, u32)> {
+    fn columns(mut rows: Rows) -> Vec<(u8, u64, u32, u32)> {
         rows.end_run();
         let all = rows.take(0);
         (0..all.len())
@@ -375,7 +375,7 @@ mod tests {
                         let addresses: Vec<u64> = (0..block.references as u64).map(|n| 0x9000 + 64 * n).collect();
                         let mut rows = Rows::with_capacity(8);
                         block.run(&addresses, &mut rows);
-                        prop_assert_eq!(told(rows), told(plain(&known[number], &addresses, row_per_instruction)));
+                        prop_assert_eq!(columns(rows), columns(plain(&known[number], &addresses, row_per_instruction)));
                     }
                 }
             }

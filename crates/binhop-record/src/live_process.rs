@@ -125,7 +125,7 @@ impl LiveProcess {
         }
     }
 
-    /// Another program replaces the old one: the old threads and their calls are gone.
+    /// Another program replaces the old one: the old threads and their calls have ended.
     pub(crate) fn exec(&mut self) {
         self.calls.clear();
         self.open_call = None;

@@ -87,8 +87,9 @@ fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>, max_images:
         let key = (hello[1], hello[2]);
         let parent = (hello[4] != wire::NO_IMAGE).then_some((hello[3], hello[4]));
         if spools.images().1 >= max_images {
-            let told = "recording ended: the trace is valid up to there, the programs ran on unrecorded";
-            spools.give_up(format!("more than {max_images} programs ran at once, so the {told}"));
+            let consequence =
+                "recording ended: the trace is valid up to there, the programs ran on unrecorded";
+            spools.give_up(format!("more than {max_images} programs ran at once, so the {consequence}"));
             break;
         }
         spools.announce(key, parent);
@@ -150,7 +151,7 @@ fn read(mut pipe: File, key: ImageKey, spools: &Spools) -> io::Result<()> {
             }
             // An image that has written ends by closing its pipe. An image that was killed before it wrote is
             // noticed here.
-            if !wrote && is_gone(key.0) && !ready(&pipe) {
+            if !wrote && has_ended(key.0) && !ready(&pipe) {
                 return Ok(());
             }
             continue;
@@ -201,7 +202,7 @@ fn ready(file: &File) -> bool {
 }
 
 /// Returns whether a process has ended, including a process that its parent has not waited for yet.
-pub(crate) fn is_gone(pid: u64) -> bool {
+pub(crate) fn has_ended(pid: u64) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
     // The name stands in parentheses and may hold any character; the state follows it.
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());

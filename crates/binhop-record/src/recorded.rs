@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::code_blocks::FetchRows;
 use crate::decode::{Decoder, FEED_WORDS};
 use crate::piece::{Piece, ProcessStream, ProcessStreams};
-use crate::pipes::is_gone;
+use crate::pipes::has_ended;
 use crate::spool::{ImageKey, Spools};
 
 /// The decoders of forked children whose streams were not opened yet, by process id.
@@ -71,7 +71,7 @@ impl ProcessStreams for RecordedProcesses {
         };
         let Some(decoder) = decoder else { return Ok(None) };
         let right = |key: ImageKey, parent: Option<ImageKey>| key.0 == pid && parent.is_some();
-        match self.spools.claim(right, || is_gone(pid)) {
+        match self.spools.claim(right, || has_ended(pid)) {
             Some(key) => self.process(key, decoder),
             None => Ok(None),
         }
@@ -146,7 +146,7 @@ impl RecordedProcess {
             let (pid, number) = self.key;
             let right =
                 |key: ImageKey, parent: Option<ImageKey>| key.0 == pid && key.1 > number && parent.is_none();
-            if let Some(next) = self.spools.claim(right, || is_gone(pid)) {
+            if let Some(next) = self.spools.claim(right, || has_ended(pid)) {
                 self.key = next;
                 self.decoder.new_image();
                 return;

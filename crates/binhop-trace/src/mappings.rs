@@ -40,7 +40,7 @@ impl Mappings {
     /// Releases all mappings of a space.
     pub(crate) fn release(&mut self, space: Root) {
         self.0.release(space);
-        self.0.forget_gone();
+        self.0.forget_released();
     }
 
     /// Maps a range from `start` on, and replaces what the range covered. An empty range maps nothing.
@@ -64,7 +64,7 @@ impl Mappings {
         if let Some((from, mapping)) = last {
             space = self.0.insert(space, end, mapping.without(end - from));
         }
-        self.0.forget_gone();
+        self.0.forget_released();
         space
     }
 

@@ -35,29 +35,29 @@ impl Source for Memory {
     }
 }
 
-/// `Place` is a path that no other test uses. It is removed at the end.
-struct Place(PathBuf);
+/// `ExportPath` is a path that no other test uses. It is removed at the end.
+struct ExportPath(PathBuf);
 
-impl Place {
+impl ExportPath {
     fn new(name: &str) -> Self {
         let number = std::thread::current().id();
         Self(std::env::temp_dir().join(format!("binhop-export-{}-{number:?}-{name}", std::process::id())))
     }
 }
 
-impl Drop for Place {
+impl Drop for ExportPath {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
 }
 
-fn exported(rows: &[Row], to: &str, place: &Place) -> Exported {
+fn exported(rows: &[Row], to: &str, place: &ExportPath) -> Exported {
     let mut source = Memory(Meta::default(), rows.to_vec());
     export(&mut source, exporter(to).unwrap(), &place.0, &mut |_| Ok(())).unwrap()
 }
 
 fn bytes(rows: &[Row], to: &str) -> (Vec<u8>, Vec<String>) {
-    let place = Place::new(to);
+    let place = ExportPath::new(to);
     let exported = exported(rows, to, &place);
     let bytes = fs::read(&place.0).unwrap();
     assert_eq!(exported.bytes, bytes.len() as u64);
@@ -82,7 +82,7 @@ fn din_is_one_line_for_each_reference() {
     assert_eq!(text(ROWS, "din"), "2 1000\n2 1003\n2 1006\n0 7ff0\n2 100a\n0 2000\n1 2000\n1 2008\n");
     let notes = bytes(ROWS, "din").1;
     assert_eq!(notes.len(), 3, "{notes:?}");
-    assert_eq!(notes[0], "1 runs of several instructions: spread evenly over the run's bytes");
+    assert_eq!(notes[0], "1 runs of several instructions are spread evenly over their bytes");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn champsim_gives_references_to_their_instruction_and_marks_jumps() {
         (0x5000, none, [0; 2], [80, 96, 0, 0]),
     ];
     assert_eq!(instructions(&file), want);
-    assert!(notes.iter().any(|note| note.starts_with("1 instructions repeated")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.starts_with("1 instructions are repeated")), "{notes:?}");
 }
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
@@ -146,7 +146,7 @@ fn references(rows: impl IntoIterator<Item = Row>) -> Vec<(Op, u64, u32)> {
     rows.into_iter().flat_map(spread).collect()
 }
 
-fn imported(place: &Place, format: &str) -> Vec<Row> {
+fn imported(place: &ExportPath, format: &str) -> Vec<Row> {
     let mut importer = import::open(place.0.to_str().unwrap(), Some(format)).unwrap();
     let mut rows = Vec::new();
     while let Some(batch) = importer.next_batch().unwrap() {
@@ -165,7 +165,7 @@ proptest! {
     /// survive.
     #[test]
     fn xdin_is_read_back(rows in rows(), packing in prop::sample::select(&["", ".gz", ".xz", ".zst"][..])) {
-        let place = Place::new(&format!("t.xdin{packing}"));
+        let place = ExportPath::new(&format!("t.xdin{packing}"));
         exported(&rows, "xdin", &place);
         let read = imported(&place, "xdin");
         let covered = |rows: Vec<Row>| -> Vec<(Op, u64)> {
@@ -179,7 +179,7 @@ proptest! {
 
     #[test]
     fn din_is_read_back_by_words(rows in rows()) {
-        let place = Place::new("t.din");
+        let place = ExportPath::new("t.din");
         exported(&rows, "din", &place);
         let words = |references: Vec<(Op, u64, u32)>| -> Vec<(Op, u64)> {
             let mut words: Vec<_> = references.into_iter().map(|(op, addr, _)| (op, addr / 4)).collect();
@@ -235,7 +235,7 @@ proptest! {
 
     #[test]
     fn champsim_is_read_back(rows in rows()) {
-        let place = Place::new("t.champsim");
+        let place = ExportPath::new("t.champsim");
         exported(&rows, "champsim", &place);
         let read = imported(&place, "champsim");
         // The number of instructions is the same, and they lie in the same words. The data references touch
@@ -280,7 +280,7 @@ fn every_access_of_memory_is_a_line() {
         MemoryAccess { addr: 0, write: true, cycle: 1001 },
     ];
     let written = |name: &str| {
-        let place = Place::new(name);
+        let place = ExportPath::new(name);
         let mut writer = MemoryWriter::create(exporter(name).unwrap(), &place.0).unwrap();
         accesses.iter().for_each(|access| writer.put(std::slice::from_ref(access)).unwrap());
         let bytes = writer.finish().unwrap();
@@ -322,7 +322,7 @@ fn every_exporter_has_tests_of_its_own() {
 
 #[test]
 fn an_export_is_packed_by_its_name() {
-    let place = Place::new("t.din.gz");
+    let place = ExportPath::new("t.din.gz");
     exported(ROWS, "din", &place);
     let mut unpacked = String::new();
     flate2::read::GzDecoder::new(fs::File::open(&place.0).unwrap()).read_to_string(&mut unpacked).unwrap();
@@ -332,7 +332,7 @@ fn an_export_is_packed_by_its_name() {
 #[test]
 fn a_packing_that_is_not_written_is_refused() {
     for ending in ["bz2", "lz4", "zip", "sz", "BZ2", "7z"] {
-        let place = Place::new(&format!("t.din.{ending}"));
+        let place = ExportPath::new(&format!("t.din.{ending}"));
         let mut source = Memory(Meta::default(), ROWS.to_vec());
         let problem = export(&mut source, exporter("din").unwrap(), &place.0, &mut |_| Ok(())).err().unwrap();
         assert_eq!((&*problem.value, &*problem.place), (&*place.0.display().to_string(), "-o"));
@@ -341,7 +341,7 @@ fn a_packing_that_is_not_written_is_refused() {
         let memory = MemoryWriter::create(exporter("ramulator2").unwrap(), &place.0).err().unwrap();
         assert_eq!(memory.rule, problem.rule);
     }
-    let place = Place::new("t.din.GZ");
+    let place = ExportPath::new("t.din.GZ");
     exported(ROWS, "din", &place);
     assert_eq!(fs::read(&place.0).unwrap()[..2], [0x1f, 0x8b], "an ending in capitals is the same ending");
 }
@@ -359,7 +359,7 @@ fn champsim_reports_the_instructions_that_it_made_up() {
         (0x1000, none, [0; 2], [0x80, 0, 0, 0]),
     ];
     assert_eq!(instructions(&file), want);
-    assert_eq!(notes, ["2 instructions at address 0 added, for 6 references before the first fetch"]);
+    assert_eq!(notes, ["2 instructions at address 0 are added, for 6 references before the first fetch"]);
 }
 
 #[test]
@@ -370,9 +370,9 @@ fn champsim_counts_a_modify_once() {
     let want = [(0, [1, 1, 26, 0], [0x90, 0], [0x90, 0, 0, 0]), (0x1000, none, [0; 2], [0; 4])];
     assert_eq!(instructions(&file), want);
     let said = [
-        "2 modifies: each a load and a store",
-        "1 instructions at address 0 added, for 1 references before the first fetch",
-        "1 references to address 0 left out: it means none there",
+        "2 modifies are each written as a load and a store",
+        "1 instructions at address 0 are added, for 1 references before the first fetch",
+        "1 references to address 0 are left out, because there address 0 means no reference",
     ];
     assert_eq!(notes, said);
 }
@@ -384,7 +384,7 @@ fn champsim_keeps_a_modify_in_one_instruction() {
     rows.push((Op::Modify, 0x90, 4, 1));
     rows.extend([0x30, 0x40, 0x50].map(|addr| (Op::Load, addr, 4, 1)));
     rows.push((Op::Modify, 0x60, 4, 1));
-    let place = Place::new("modify.champsim");
+    let place = ExportPath::new("modify.champsim");
     exported(&rows, "champsim", &place);
     let data: Vec<Row> = imported(&place, "champsim").into_iter().filter(|row| row.0 != Op::Fetch).collect();
     let count = |op: Op| data.iter().filter(|row| row.0 == op).count();

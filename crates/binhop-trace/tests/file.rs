@@ -19,10 +19,10 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
 use proptest::prelude::*;
 
-/// `Place` is a directory that no other test uses. It is removed at the end.
-struct Place(PathBuf);
+/// `TestDirectory` is a directory that no other test uses. It is removed at the end.
+struct TestDirectory(PathBuf);
 
-impl Place {
+impl TestDirectory {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("binhop-trace-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -114,8 +114,8 @@ fn refused(path: &Path) -> Problem {
 
 #[test]
 fn written_events_are_read_with_their_metadata() {
-    let place = Place::new("round");
-    let path = place.file("t.parquet");
+    let directory = TestDirectory::new("round");
+    let path = directory.file("t.parquet");
     let all = events(1000);
     let written = write(&path, &all, 300, 77);
     assert_eq!(read(&path).unwrap(), all);
@@ -132,13 +132,13 @@ fn written_events_are_read_with_their_metadata() {
     let data = (1..=3).map(|op| count(op).count() as u64).sum::<u64>();
     assert_eq!(written.totals.references, instructions + data);
     assert_eq!(written.totals.events[Op::Switch], count(4).count() as u64);
-    assert_eq!(place.names(), ["t.parquet"]);
+    assert_eq!(directory.names(), ["t.parquet"]);
 }
 
 #[test]
 fn a_trace_without_events_is_a_trace() {
-    let place = Place::new("none");
-    let path = place.file("t.parquet");
+    let directory = TestDirectory::new("none");
+    let path = directory.file("t.parquet");
     write(&path, &[], 300, 77);
     assert_eq!(read(&path).unwrap(), []);
 }
@@ -148,22 +148,22 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_between_the_marks_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..400), cut in any::<prop::sample::Index>()) {
-        let place = Place::new("bytes");
+        let directory = TestDirectory::new("bytes");
         let footer = (bytes.len() - cut.index(bytes.len() + 1)) as u32;
         let file = [b"PAR1", bytes.as_slice(), &footer.to_le_bytes(), b"PAR1"].concat();
-        refused_bytes(&place, &file);
+        refused_bytes(&directory, &file);
     }
 
     #[test]
     fn content_hash_and_bytes_do_not_depend_on_batches_and_threads(rows in 1u64..600, row_group in 1usize..400, chunks in [(1usize..300, 1usize..5), (1usize..300, 1usize..5)]) {
-        let place = Place::new("chunks");
+        let directory = TestDirectory::new("chunks");
         let all = events(rows);
         let [a, b] = chunks.map(|(chunk, threads)| {
-            let path = place.file(&format!("{chunk}.parquet"));
+            let path = directory.file(&format!("{chunk}.parquet"));
             (write_on(threads, &path, &all, row_group, chunk), fs::read(&path).unwrap())
         });
         prop_assert_eq!(&a, &b);
-        let path = place.file("one.parquet");
+        let path = directory.file("one.parquet");
         let one = write(&path, &all, 1 << 20, 1 << 20);
         prop_assert_eq!(one.content_hash, a.0.content_hash);
         prop_assert_eq!(read(&path).unwrap(), all.clone());
@@ -177,8 +177,8 @@ proptest! {
 
 #[test]
 fn every_flipped_bit_is_refused_and_its_row_group_is_named() {
-    let place = Place::new("flips");
-    let path = place.file("t.parquet");
+    let directory = TestDirectory::new("flips");
+    let path = directory.file("t.parquet");
     let all = events(150);
     write(&path, &all, 60, 50);
     let sound = fs::read(&path).unwrap();
@@ -187,7 +187,7 @@ fn every_flipped_bit_is_refused_and_its_row_group_is_named() {
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     for bit in 0..sound.len() * 8 {
         let at = bit / 8;
-        // The file is changed in place, because rewriting it each time takes minutes.
+        // The file is changed in directory, because rewriting it each time takes minutes.
         file.write_all_at(&[sound[at] ^ 1 << (bit % 8)], at as u64).unwrap();
         let problem = refused(&path);
         let text = problem.to_string();
@@ -215,8 +215,8 @@ fn row_group_ranges(path: &Path) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_file_cut_short_anywhere_is_refused() {
-    let place = Place::new("cut");
-    let path = place.file("t.parquet");
+    let directory = TestDirectory::new("cut");
+    let path = directory.file("t.parquet");
     write(&path, &events(150), 60, 50);
     let sound = fs::read(&path).unwrap();
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
@@ -224,28 +224,28 @@ fn a_file_cut_short_anywhere_is_refused() {
         file.set_len(length as u64).unwrap();
         refused(&path);
     }
-    assert_eq!(refused_bytes(&place, &[]).rule, "the file is empty");
-    assert!(refused_bytes(&place, b"2 7fff0010\n0 1000\n").rule.contains("not a Parquet file"));
-    assert!(refused_bytes(&place, &sound[..sound.len() - 20]).rule.contains("cut short"));
+    assert_eq!(refused_bytes(&directory, &[]).rule, "the file is empty");
+    assert!(refused_bytes(&directory, b"2 7fff0010\n0 1000\n").rule.contains("not a Parquet file"));
+    assert!(refused_bytes(&directory, &sound[..sound.len() - 20]).rule.contains("cut short"));
 }
 
-fn refused_bytes(place: &Place, bytes: &[u8]) -> Problem {
-    let path = place.file("bytes");
+fn refused_bytes(directory: &TestDirectory, bytes: &[u8]) -> Problem {
+    let path = directory.file("bytes");
     fs::write(&path, bytes).unwrap();
     refused(&path)
 }
 
 #[test]
 fn paths_that_are_no_file_are_refused() {
-    let place = Place::new("nofile");
-    assert!(refused(&place.file("missing.parquet")).value.contains("No such file"));
-    assert_eq!(refused(&place.0).value, "a directory");
-    let link = place.file("null");
+    let directory = TestDirectory::new("nofile");
+    assert!(refused(&directory.file("missing.parquet")).value.contains("No such file"));
+    assert_eq!(refused(&directory.0).value, "a directory");
+    let link = directory.file("null");
     std::os::unix::fs::symlink("/dev/null", &link).unwrap();
     assert_eq!(refused(&link).value, "not a regular file");
     let problem = TraceWriter::create(&link, &meta(), 1).err().unwrap();
     assert_eq!((problem.class, problem.value.as_str()), (Class::Request, "not a regular file"));
-    let problem = TraceWriter::create(&place.file("no/such/t.parquet"), &meta(), 1).err().unwrap();
+    let problem = TraceWriter::create(&directory.file("no/such/t.parquet"), &meta(), 1).err().unwrap();
     assert!(problem.value.contains("No such file"), "{problem}");
 }
 
@@ -272,8 +272,8 @@ fn required() -> Vec<(&'static str, ArrayRef)> {
 
 #[test]
 fn a_file_of_another_program_needs_only_the_required_columns() {
-    let place = Place::new("foreign");
-    let path = place.file("t.parquet");
+    let directory = TestDirectory::new("foreign");
+    let path = directory.file("t.parquet");
     foreign(&path, required(), &[]);
     let expected: Vec<Event> =
         vec![(0, 4096, 7, 2, None, None), (1, 8, 8, 1, None, None), (2, u64::MAX, 1, 1, None, None)];
@@ -301,8 +301,8 @@ fn a_file_of_another_program_needs_only_the_required_columns() {
 /// later batch.
 #[test]
 fn no_batch_follows_an_error() {
-    let place = Place::new("follows");
-    let path = place.file("t.parquet");
+    let directory = TestDirectory::new("follows");
+    let path = directory.file("t.parquet");
     let loads = |first_op: u8, first_size: u32| -> Vec<(&'static str, ArrayRef)> {
         let (mut op, mut size) = (vec![1; 40_000], vec![4; 40_000]);
         (op[0], size[0]) = (first_op, first_size);
@@ -351,8 +351,8 @@ fn files_of_polars_and_pyarrow_are_read() {
 
 #[test]
 fn columns_that_do_not_fit_are_refused_by_name() {
-    let place = Place::new("columns");
-    let path = place.file("t.parquet");
+    let directory = TestDirectory::new("columns");
+    let path = directory.file("t.parquet");
     let with = |name: &'static str, array: ArrayRef| {
         let mut columns = required();
         columns.iter_mut().filter(|column| column.0 == name).for_each(|column| column.1 = Arc::clone(&array));
@@ -373,8 +373,8 @@ fn columns_that_do_not_fit_are_refused_by_name() {
 /// No checksum protects these files. The reader must return events or an error.
 #[test]
 fn damaged_files_of_other_programs_never_panic() {
-    let place = Place::new("fuzz");
-    let path = place.file("t.parquet");
+    let directory = TestDirectory::new("fuzz");
+    let path = directory.file("t.parquet");
     foreign(&path, required(), &[]);
     let sound = fs::read(&path).unwrap();
     let rng = Rng::new(11);
@@ -405,23 +405,23 @@ fn damaged_files_of_other_programs_never_panic() {
 
 #[test]
 fn a_dropped_writer_leaves_the_old_file() {
-    let place = Place::new("drop");
-    let path = place.file("t.parquet");
+    let directory = TestDirectory::new("drop");
+    let path = directory.file("t.parquet");
     fs::write(&path, "before").unwrap();
     let mut writer = TraceWriter::with_row_groups(&path, &meta(), 2, 10).unwrap();
     writer.push(&batch(&events(100))).unwrap();
-    assert_eq!(place.names().len(), 2);
+    assert_eq!(directory.names().len(), 2);
     drop(writer);
     assert_eq!(
-        (place.names(), fs::read_to_string(&path).unwrap()),
+        (directory.names(), fs::read_to_string(&path).unwrap()),
         (vec!["t.parquet".to_owned()], "before".to_owned())
     );
 }
 
 #[test]
 fn the_writer_refuses_an_unknown_operation() {
-    let place = Place::new("op");
-    let mut writer = TraceWriter::create(&place.file("t.parquet"), &meta(), 1).unwrap();
+    let directory = TestDirectory::new("op");
+    let mut writer = TraceWriter::create(&directory.file("t.parquet"), &meta(), 1).unwrap();
     writer.push(&batch(&events(10))).unwrap();
     let columns = RecordBatch::try_from_iter(vec![
         ("op", Arc::new(UInt8Array::from(vec![1, 99])) as ArrayRef),
@@ -438,8 +438,8 @@ fn the_writer_refuses_an_unknown_operation() {
 /// rows, every other row, or all rows have arguments.
 #[test]
 fn every_encoding_of_a_column_is_read_back() {
-    let place = Place::new("encodings");
-    let path = place.file("t.parquet");
+    let directory = TestDirectory::new("encodings");
+    let path = directory.file("t.parquet");
     let arg = |row: u32, every: u32| row.is_multiple_of(every).then_some(u64::from(row) << 20);
     for (different, every) in [(1, 200_000), (3, 1000), (256, 7), (257, 2), (65_535, 1), (65_536, 3)] {
         let values = (0..70_000u32).map(|row| (row, row % different * 65_521));

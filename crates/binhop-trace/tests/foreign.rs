@@ -27,15 +27,15 @@ fn peak(work: impl FnOnce()) -> usize {
 }
 
 /// A path that no other test uses, removed at the end.
-struct Place(PathBuf);
+struct ParquetPath(PathBuf);
 
-impl Place {
+impl ParquetPath {
     fn new(name: &str) -> Self {
         Self(std::env::temp_dir().join(format!("binhop-foreign-{}-{name}.parquet", std::process::id())))
     }
 }
 
-impl Drop for Place {
+impl Drop for ParquetPath {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -86,7 +86,7 @@ fn read(source: &mut dyn Source) -> (u64, u64, Option<Box<Problem>>) {
 /// Returns what a file of so many row groups of one row takes: the bytes held once it is open, and the most
 /// bytes beyond them while it is read, on this thread and ahead.
 fn cut(groups: u64) -> [usize; 3] {
-    let place = Place::new(&format!("cut-{groups}"));
+    let place = ParquetPath::new(&format!("cut-{groups}"));
     write(&place.0, groups, 1, plain());
     let before = held();
     let mut reader = TraceReader::open(&place.0).unwrap();
@@ -110,7 +110,7 @@ fn memory_stays_small_however_a_file_is_cut() {
     assert!(many[1] < few[1] + 1000, "{few:?}, then {many:?}");
     assert!(many[2] < 48 << 20, "{few:?}, then {many:?}");
     // The peak includes the opening of the file, which decodes its footer.
-    let place = Place::new("cut-and-open");
+    let place = ParquetPath::new("cut-and-open");
     write(&place.0, 20_000, 1, plain());
     let whole = peak(|| {
         let reader = TraceReader::open(&place.0).unwrap();
@@ -122,7 +122,7 @@ fn memory_stays_small_however_a_file_is_cut() {
 /// A file that is changed in place is refused. A file that is replaced by name is read to its end.
 #[test]
 fn a_file_is_one_file_from_front_to_end() {
-    let place = Place::new("changed");
+    let place = ParquetPath::new("changed");
     write(&place.0, 9000, 1000, plain());
     let start = || {
         let mut reader = TraceReader::open(&place.0).unwrap();
@@ -142,7 +142,7 @@ fn a_file_is_one_file_from_front_to_end() {
 
     // Another file takes the name, and the opened file stays.
     let mut reader = start();
-    let other = Place::new("other");
+    let other = ParquetPath::new("other");
     write(&other.0, 100, 100, plain());
     let whole = fs::read(&place.0).unwrap();
     fs::rename(&other.0, &place.0).unwrap();
@@ -185,7 +185,7 @@ fn zigzag(number: i64) -> Vec<u8> {
 #[test]
 fn forged_pages_are_refused_before_they_cost_anything() {
     let _turn = turn();
-    let place = Place::new("forged");
+    let place = ParquetPath::new("forged");
     // The header of the dictionary page holds the number of values, 4, after the field's mark. A number of
     // 2^31 - 1 takes 5 bytes.
     let properties = WriterProperties::builder().set_compression(Compression::UNCOMPRESSED).build();
@@ -227,7 +227,7 @@ fn damage_costs_no_more_than_a_sound_file() {
     std::panic::set_hook(Box::new(|_| {})); // the decoder's panics become problems
     let (mut sound_read, mut refused) = (0, 0);
     for (kind, properties) in kinds.into_iter().enumerate() {
-        let place = Place::new(&format!("damage-{kind}"));
+        let place = ParquetPath::new(&format!("damage-{kind}"));
         write(&place.0, 6000, 2000, properties);
         let sound = fs::read(&place.0).unwrap();
         let footer =

@@ -156,13 +156,13 @@ impl<P: Policy, const W: usize> Array<P, W> {
         put(ways, policy, set, line)
     }
 
-    fn remove(&mut self, set: usize, mut gone: impl FnMut(u64) -> bool, mut removed: impl FnMut(Word)) {
+    fn remove(&mut self, set: usize, mut selected: impl FnMut(u64) -> bool, mut removed: impl FnMut(Word)) {
         let (ways, policy) = self.set(set);
         // The loop goes from the last way down, because a policy that closes the gap moves the ways behind it. The loop
         // has already looked at these ways.
         for way in (0..ways.len()).rev() {
             let word = Word(ways[way]);
-            if word.0 != EMPTY && gone(word.key()) {
+            if word.0 != EMPTY && selected(word.key()) {
                 ways[way] = EMPTY;
                 policy.removed(ways, set, way);
                 removed(word);
@@ -258,12 +258,12 @@ macro_rules! lines {
                 }
             }
 
-            /// Removes the lines of a set whose key is `gone`. Calls `removed` for each.
-            pub(crate) fn remove(&mut self, set: usize, gone: impl FnMut(u64) -> bool, removed: impl FnMut(Word)) {
+            /// Removes the lines of a set whose key is `selected`. Calls `removed` for each.
+            pub(crate) fn remove(&mut self, set: usize, selected: impl FnMut(u64) -> bool, removed: impl FnMut(Word)) {
                 match self {
-                    Lines::Direct(array) => array.remove(set, gone, removed),
-                    $(Lines::$fixed(array) => array.remove(set, gone, removed),)*
-                    $(Lines::$policy(array) => array.remove(set, gone, removed),)*
+                    Lines::Direct(array) => array.remove(set, selected, removed),
+                    $(Lines::$fixed(array) => array.remove(set, selected, removed),)*
+                    $(Lines::$policy(array) => array.remove(set, selected, removed),)*
                 }
             }
 

@@ -244,8 +244,9 @@ impl Cache {
         if self.keyed_by_mapping { translation.page(MappingId(id)) } else { PageId(id) }
     }
 
-    /// The set of line `line` of the page that `upper` numbers: the low bits of the line's address. A hashed
-    /// index folds all bits above into them by exclusive or, in pieces as wide as the index.
+    /// Returns the set of line `line` of the page that `upper` numbers. The low bits of the line's number are
+    /// the index. A hashed index is the exclusive or of all pieces of the line's number that are as wide as
+    /// the index.
     #[inline(always)]
     fn set(&self, upper: u64, line: u32) -> usize {
         let block = upper << self.page_lines_log2 | u64::from(line);
@@ -379,11 +380,11 @@ impl Cache {
         let shift = self.page_lines_log2;
         let offset = (1u64 << shift) - 1;
         for set in self.sets_of_offset(at.line) {
-            let gone = |key: u64| {
+            let selected = |key: u64| {
                 key & offset == u64::from(at.line)
                     && translation.page(MappingId((key >> shift) as u32)) == PageId(at.id)
             };
-            self.lines.remove(set, gone, |word| removed(&mut self.counters, word));
+            self.lines.remove(set, selected, |word| removed(&mut self.counters, word));
         }
     }
 

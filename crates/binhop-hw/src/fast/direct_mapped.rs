@@ -140,9 +140,9 @@ pub(crate) fn replay<T: Translation>(
             let miss = hit ^ 1;
             missed += miss << (LANE * request.kind as u32);
             dirtied += data & !was_dirty;
-            let gone = miss & u64::from(old != EMPTY);
-            evicted += gone;
-            evicted_dirty += gone & old;
+            let evicts = miss & u64::from(old != EMPTY);
+            evicted += evicts;
+            evicted_dirty += evicts & old;
         }
         for &kind in Kind::ALL {
             misses[kind] += missed >> (LANE * kind as u32) & CHUNK as u64;

@@ -3,7 +3,7 @@
 use binhop_base::{Domain, Rng, Stream};
 
 /// `Draws` are functions of the lane's seed and of the fault's ordinal, so that policies that are compared
-/// under one seed have equal luck.
+/// under one seed get equal draws.
 #[derive(Clone, Copy, Debug)]
 pub struct Draws {
     rng: Rng,

@@ -67,7 +67,7 @@ impl Areas {
     /// Ends all areas of an address space.
     pub(super) fn release(&mut self, areas: Root) {
         self.0.release(areas);
-        self.0.forget_gone();
+        self.0.forget_released();
     }
 
     /// Returns the areas that hold a byte of `first..=last`, in order of address.
@@ -100,7 +100,7 @@ impl Areas {
         if let Some((_, area)) = tail {
             areas = self.0.insert(areas, last + 1, area);
         }
-        self.0.forget_gone();
+        self.0.forget_released();
         areas
     }
 
@@ -122,7 +122,7 @@ impl Areas {
         }
         let areas = self.0.remove(areas, start);
         let areas = self.0.insert(areas, first, area);
-        self.0.forget_gone();
+        self.0.forget_released();
         Some((areas, start, area))
     }
 

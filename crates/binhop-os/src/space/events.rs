@@ -301,8 +301,8 @@ impl Spaces {
 
     /// Reports the pages that no address space has mapped any more as dead.
     pub(super) fn report_dead_pages(&mut self) {
-        let told = self.dead.len();
+        let reported = self.dead.len();
         self.extents.report_dead_pages(&mut self.segments, &mut self.dead);
-        self.dead[told..].iter().for_each(|&page| self.ids.mark_dead(page));
+        self.dead[reported..].iter().for_each(|&page| self.ids.mark_dead(page));
     }
 }

@@ -118,7 +118,7 @@ impl Extents {
     pub(super) fn report_dead_pages(&mut self, segments: &mut Segments, dead: &mut Vec<PageId>) {
         let deaths = dead.len();
         let mut uncovered = Vec::new();
-        for (first, extent) in self.0.take_gone() {
+        for (first, extent) in self.0.take_released() {
             match extent.kind {
                 ExtentKind::Own { page, .. } => dead.push(page),
                 ExtentKind::Run { segment, index, .. } => {

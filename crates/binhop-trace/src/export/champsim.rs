@@ -140,18 +140,21 @@ impl Virtual for ChampSimExport {
         let mut notes = self.left_out.notes();
         if self.repeated > 0 {
             notes.push(format!(
-                "{} instructions repeated: they load from more than {LOADS} addresses or store to more than {STORES}",
+                "{} instructions are repeated, because they load from more than {LOADS} addresses or store to more than {STORES}",
                 self.repeated
             ));
         }
         if self.made_up > 0 {
             notes.push(format!(
-                "{} instructions at address 0 added, for {} references before the first fetch",
+                "{} instructions at address 0 are added, for {} references before the first fetch",
                 self.made_up, self.early
             ));
         }
         if self.nowhere > 0 {
-            notes.push(format!("{} references to address 0 left out: it means none there", self.nowhere));
+            notes.push(format!(
+                "{} references to address 0 are left out, because there address 0 means no reference",
+                self.nowhere
+            ));
         }
         notes
     }

@@ -111,13 +111,13 @@ impl LeftOut {
                 notes.push(format!("{count} {what}"));
             }
         };
-        note(self.runs, "runs of several instructions: spread evenly over the run's bytes");
-        note(self.modifies, "modifies: each a load and a store");
+        note(self.runs, "runs of several instructions are spread evenly over their bytes");
+        note(self.modifies, "modifies are each written as a load and a store");
         note(
             self.switches,
-            "switches left out: addresses of different processes are not told apart (`binhop trace filter` takes one out)",
+            "switches are left out, so addresses of different processes cannot be told apart (`binhop trace filter` keeps one process)",
         );
-        note(self.system, "other system events left out");
+        note(self.system, "other system events are left out");
         notes
     }
 }

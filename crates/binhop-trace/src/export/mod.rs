@@ -135,7 +135,7 @@ pub fn export(
     let (mut format, mut to) = (start(), Gathered::new(PackedOutput::create(path)?));
     let mut totals = Totals::default();
     match export_all(source, &mut *format, &mut to, &mut totals, progress) {
-        Ok(()) | Err(Stop::Gone) => {}
+        Ok(()) | Err(Stop::ReaderClosed) => {}
         Err(Stop::Failed(problem)) => return Err(problem),
     }
     Ok(Exported { references: totals.references, bytes: to.finish()?, notes: format.notes() })
@@ -196,8 +196,8 @@ impl MemoryWriter {
 
     /// Returns whether the reader of the standard output has closed it, so that no more records are needed.
     #[must_use]
-    pub fn is_gone(&self) -> bool {
-        self.to.output.is_gone()
+    pub fn reader_has_closed(&self) -> bool {
+        self.to.output.reader_has_closed()
     }
 
     /// Completes the file, puts it at its path and returns its size.

@@ -31,7 +31,7 @@ pub(super) struct PackedOutput {
     packer: Packer,
     /// The file; `None` for the standard output.
     temporary: Option<Temporary>,
-    gone: bool,
+    reader_closed: bool,
 }
 
 enum Packer {
@@ -130,30 +130,30 @@ impl PackedOutput {
         if path.as_os_str() == "-" {
             let out = standard_output().map_err(|error| problem(None, &error))?;
             let packer = Packer::of(path, Box::new(out)).expect("plain output needs no encoder");
-            return Ok(Self { packer, temporary: None, gone: false });
+            return Ok(Self { packer, temporary: None, reader_closed: false });
         }
         let (temporary, file): (Temporary, File) = Temporary::create(path, "an export")?;
         let packer = Packer::of(path, Box::new(BufWriter::with_capacity(1 << 18, file)))
             .map_err(|error| temporary.cannot_write(&error.to_string()))?;
-        Ok(Self { packer, temporary: Some(temporary), gone: false })
+        Ok(Self { packer, temporary: Some(temporary), reader_closed: false })
     }
 
     pub(super) fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.gone {
+        if self.reader_closed {
             return Ok(());
         }
         self.packer.writer().write_all(bytes).or_else(|error| self.failed(&error))
     }
 
     /// Returns whether the reader of the standard output has closed it, which is no error.
-    pub(super) fn is_gone(&self) -> bool {
-        self.gone
+    pub(super) fn reader_has_closed(&self) -> bool {
+        self.reader_closed
     }
 
     /// Completes the output and returns its size.
     pub(super) fn finish(self) -> Result<u64> {
-        let Self { packer, temporary, gone } = self;
-        if gone {
+        let Self { packer, temporary, reader_closed } = self;
+        if reader_closed {
             return Ok(0);
         }
         match (packer.finish(), temporary) {
@@ -165,8 +165,8 @@ impl PackedOutput {
     }
 
     fn failed(&mut self, error: &io::Error) -> Result<()> {
-        self.gone = self.temporary.is_none() && error.kind() == io::ErrorKind::BrokenPipe;
-        if self.gone { Ok(()) } else { Err(problem(self.temporary.as_ref(), error)) }
+        self.reader_closed = self.temporary.is_none() && error.kind() == io::ErrorKind::BrokenPipe;
+        if self.reader_closed { Ok(()) } else { Err(problem(self.temporary.as_ref(), error)) }
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
         for (name, bytes) in [("x.din", 1), ("x.din.zst", 1 << 22)] {
             let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
             let packer = Packer::of(Path::new(name), Box::new(full)).unwrap();
-            let mut output = PackedOutput { packer, temporary: None, gone: false };
+            let mut output = PackedOutput { packer, temporary: None, reader_closed: false };
             let noise: Vec<u8> =
                 (0..bytes).map(|byte: u32| (byte.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
             let problem = output.put(&noise).and_then(|()| output.finish().map(drop)).unwrap_err();

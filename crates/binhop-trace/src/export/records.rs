@@ -18,7 +18,7 @@ const LONGEST_RECORD: usize = 64;
 #[derive(Debug)]
 pub enum Stop {
     /// The reader of the standard output has closed it, which is no error.
-    Gone,
+    ReaderClosed,
     /// The disk is full, or the user has stopped the export.
     Failed(Box<Problem>),
 }
@@ -88,8 +88,8 @@ impl RecordSink<'_> {
     pub fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Wanted {
         if self.to.put(write)? {
             (self.heard)()?;
-            if self.to.output.is_gone() {
-                return Err(Stop::Gone);
+            if self.to.output.reader_has_closed() {
+                return Err(Stop::ReaderClosed);
             }
         }
         Ok(())

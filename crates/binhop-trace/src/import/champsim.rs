@@ -222,12 +222,12 @@ impl<const STORES: usize, const SIZE: usize> Source for ChampSimImport<STORES, S
 impl<const STORES: usize, const SIZE: usize> Importer for ChampSimImport<STORES, SIZE> {
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![format!(
-            "{} references without a size: each taken as the aligned 4-byte word at its address",
+            "{} references have no size; each becomes the aligned 4-byte word at its address",
             self.rows.references()
         )];
         if self.switches > 0 {
             notes.push(format!(
-                "{} changes of address space: switches whose cause and thread are not known",
+                "{} changes of address space become switches, whose cause and thread are not known",
                 self.switches
             ));
         }

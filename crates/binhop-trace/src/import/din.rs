@@ -149,15 +149,15 @@ impl Grammar for DinGrammar {
                 notes.push(format!("{count} {what}"));
             }
         };
-        note(self.assumed, "references without a size: each taken as the aligned 4-byte word at its address");
+        note(self.assumed, "references have no size; each becomes the aligned 4-byte word at its address");
         note(
             self.comments,
-            "lines with text behind the address that is no size from 1 to 4096: taken as a comment",
+            "lines have text behind the address that is not a size from 1 to 4096; the text is ignored as a comment",
         );
-        note(self.others, "lines of label 3 (other): left out");
+        note(self.others, "lines have label 3 (other) and are left out");
         note(
             self.flushes,
-            "lines of label 4 (flush): left out, so caches stay warm where Dinero would empty them",
+            "lines have label 4 (flush) and are left out, so caches stay warm where Dinero would empty them",
         );
         notes
     }

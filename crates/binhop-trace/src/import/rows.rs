@@ -30,7 +30,7 @@ pub(super) enum Left {
     Ended,
     /// The thread is in the system call of this number.
     InCall(u64),
-    /// The thread could have gone on.
+    /// The thread could have continued.
     Running,
 }
 

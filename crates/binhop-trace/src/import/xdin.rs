@@ -119,11 +119,11 @@ impl Grammar for XdinGrammar {
                 notes.push(format!("{count} {what}"));
             }
         };
-        note(self.others, "lines of label m (other): taken as loads");
-        note(self.copybacks, "lines of label c (copy back): left out");
+        note(self.others, "lines have label m (other) and become loads");
+        note(self.copybacks, "lines have label c (copy back) and are left out");
         note(
             self.invalidates,
-            "lines of label v (invalidate): left out, so lines stay where Dinero would drop them",
+            "lines have label v (invalidate) and are left out, so lines stay where Dinero would drop them",
         );
         notes
     }

@@ -94,13 +94,13 @@ impl<R: BufRead> Zip<R> {
             let named =
                 METHODS.iter().find(|(number, _)| *number == method).map_or("unknown", |found| found.1);
             return Err(refused(format!(
-                "entry {shown} is packed by method {method} ({named}), and stored and deflated ones are read"
+                "entry {shown} is packed by method {method} ({named}); only stored and deflated entries are read"
             )));
         }
         let behind = flags & SIZES_BEHIND != 0;
         if behind && method == 0 && packed == 0 && !name.ends_with(b"/") {
             return Err(refused(format!(
-                "entry {shown} is stored and its length only said behind it, so that its end cannot be seen"
+                "entry {shown} is stored, and its length stands only behind it, so its end cannot be found"
             )));
         }
         self.inflate.reset(false);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::{ProcessReport, Work};
+use super::{ProcessReport, ReferenceCounts};
 use crate::event::{Cause, EventBatch, Op};
 use crate::source::Meta;
 
@@ -16,9 +16,9 @@ pub(super) struct SpaceCount {
 }
 
 impl SpaceCount {
-    pub(super) fn work(&self, page_size: u64) -> Work {
+    pub(super) fn work(&self, page_size: u64) -> ReferenceCounts {
         let Self { references, instructions, pages } = *self;
-        Work { references, instructions, pages, footprint_bytes: pages * page_size }
+        ReferenceCounts { references, instructions, pages, footprint_bytes: pages * page_size }
     }
 }
 

@@ -45,7 +45,7 @@ pub struct TraceReport {
     /// Each address space that made a reference or that the metadata describe, by asid.
     pub processes: Vec<ProcessReport>,
     /// The references of the kernel.
-    pub kernel: Work,
+    pub kernel: ReferenceCounts,
     /// The switches by cause.
     pub switches: BTreeMap<&'static str, u64>,
     /// The metadata of the trace.
@@ -66,9 +66,9 @@ pub enum ContentCheck {
     NotAFile,
 }
 
-/// `Work` counts references, and the pages that they touched.
+/// `ReferenceCounts` counts references, and the pages that they touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Work {
+pub struct ReferenceCounts {
     /// Instructions fetched plus loads, stores and modifies.
     pub references: u64,
     /// Instructions executed.
@@ -90,7 +90,7 @@ pub struct ProcessReport {
     pub command: Option<String>,
     /// The references of the process.
     #[serde(flatten)]
-    pub work: Work,
+    pub work: ReferenceCounts,
 }
 
 /// `Missing` is something that the trace does not hold.
@@ -113,8 +113,8 @@ pub fn inspect(
     facts: Option<&FileFacts>,
     progress: &mut dyn FnMut(&Totals) -> Result<()>,
 ) -> Result<TraceReport> {
-    let told = source.meta().page_told();
-    let page_size = told.unwrap_or(ASSUMED_PAGE);
+    let known_size = source.meta().known_page_size();
+    let page_size = known_size.unwrap_or(ASSUMED_PAGE);
     let mut census = Census::new(page_size.trailing_zeros());
     let (mut totals, mut content) = (Totals::default(), ContentHash::new());
     while let Some(batch) = source.next_batch()? {
@@ -137,7 +137,7 @@ pub fn inspect(
     let pages = processes.iter().map(|process| process.work.pages).sum::<u64>() + kernel.pages;
     Ok(TraceReport {
         name: source.name().to_owned(),
-        missing: missing(&meta, facts, &totals, told.is_none(), &processes),
+        missing: missing(&meta, facts, &totals, known_size.is_none(), &processes),
         file: facts.cloned(),
         content_hash: format!("{content_hash:016x}"),
         content: match (facts, promise) {
@@ -147,7 +147,7 @@ pub fn inspect(
         },
         totals,
         page_size,
-        page_size_assumed: told.is_none(),
+        page_size_assumed: known_size.is_none(),
         pages,
         footprint_bytes: pages * page_size,
         processes,
@@ -261,7 +261,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert_eq!(problem.rule, "the file says 11 rows, 18 references, 14 instructions");
 
-        let work = |references, instructions, pages| Work {
+        let work = |references, instructions, pages| ReferenceCounts {
             references,
             instructions,
             pages,

@@ -79,17 +79,17 @@ rules! {
         "give the page size of origin in the metadata, and page-aligned starts";
     MapFlags = "map-flags" Error, "Flags of a map or protect event are 1 read, 2 write, 4 execute, 8 shared, 16 grows, and sums of them",
         "translate the flags of your system into these";
-    UnmapUnmapped = "unmap-unmapped" Warning, "What is unmapped or protected was mapped",
+    UnmapUnmapped = "unmap-unmapped" Warning, "Pages that are unmapped or protected were mapped before",
         "record the mappings from the program's start";
-    OutsideMaps = "outside-maps" Warning, "In an address space with mappings, every reference lies inside one",
-        "record all mappings; references outside go to an implicit private segment, and are counted";
-    RangeAlone = "range-alone" Error, "A range follows the system call it belongs to: since the last switch there was one",
+    OutsideMaps = "outside-maps" Warning, "In an address space with mappings, every reference lies inside a mapping",
+        "record all mappings; references outside mappings go to an implicit private segment, and are counted";
+    RangeAlone = "range-alone" Error, "A range belongs to the system call before it, with no switch between them",
         "put the range after its system call";
     KernelLeave = "kernel-leave" Error, "The kernel is left only where it was entered",
         "pair kernel-enter and kernel-leave";
     TimeBackward = "time-backward" Error, "Time does not run backward",
         "sort by time, or leave time events out";
-    Promise = "promise" Error, "Totals and content hash are those the file's metadata promise",
+    Promise = "promise" Error, "Totals and content hash equal those in the file's metadata",
         "the file was changed after it was written: make it again with `binhop import`";
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Walk {
 impl Walk {
     pub(super) fn new(meta: &Meta) -> Self {
         Self {
-            page: meta.page_told().unwrap_or(ASSUMED_PAGE),
+            page: meta.known_page_size().unwrap_or(ASSUMED_PAGE),
             row: 0,
             spaces: BTreeMap::from([(0, SpaceState::default())]),
             maps: MappedRanges::default(),

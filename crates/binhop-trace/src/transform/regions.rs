@@ -29,7 +29,7 @@ struct SpaceRoots {
 impl Regions {
     pub(super) fn new(meta: &Meta) -> Self {
         Self {
-            page: meta.page_told().unwrap_or(ASSUMED_PAGE),
+            page: meta.known_page_size().unwrap_or(ASSUMED_PAGE),
             mappings: Mappings::default(),
             flags: Mappings::default(),
             spaces: BTreeMap::new(),

@@ -78,7 +78,7 @@ fn loads_come_before_stores_and_both_of_one_address_are_a_modify() {
         assert_eq!(it.meta.sizes.as_deref(), Some("assumed"));
         assert_eq!(
             it.notes,
-            ["9 references without a size: each taken as the aligned 4-byte word at its address"]
+            ["9 references have no size; each becomes the aligned 4-byte word at its address"]
         );
     }
 }
@@ -122,7 +122,10 @@ fn a_change_of_address_space_is_a_switch() {
         import_bytes("champsim-cloudsuite", write(96, &[run(0), run(0x102), run(0x102), run(0)])).unwrap();
     let switches: Vec<&Row> = it.rows.iter().filter(|row| row.0 == Op::Switch).collect();
     assert_eq!(switches, [&(Op::Switch, 0x102, 0, 0, Some(2), None), &(Op::Switch, 0, 0, 0, Some(2), None)]);
-    assert_eq!(it.notes[1], "2 changes of address space: switches whose cause and thread are not known");
+    assert_eq!(
+        it.notes[1],
+        "2 changes of address space become switches, whose cause and thread are not known"
+    );
 }
 
 #[test]

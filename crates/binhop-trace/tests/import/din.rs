@@ -9,9 +9,9 @@ fn each_label_has_its_event() {
     assert_eq!(
         it.notes,
         [
-            "3 references without a size: each taken as the aligned 4-byte word at its address",
-            "1 lines of label 3 (other): left out",
-            "1 lines of label 4 (flush): left out, so caches stay warm where Dinero would empty them",
+            "3 references have no size; each becomes the aligned 4-byte word at its address",
+            "1 lines have label 3 (other) and are left out",
+            "1 lines have label 4 (flush) and are left out, so caches stay warm where Dinero would empty them",
         ]
     );
     assert_eq!(it.meta.sizes.as_deref(), Some("assumed"));
@@ -85,7 +85,7 @@ fn other_text_behind_the_address_is_a_comment() {
     );
     assert_eq!(
         it.notes[1],
-        "3 lines with text behind the address that is no size from 1 to 4096: taken as a comment"
+        "3 lines have text behind the address that is not a size from 1 to 4096; the text is ignored as a comment"
     );
     assert_eq!(it.meta.sizes.as_deref(), Some("assumed"));
 }
@@ -182,9 +182,9 @@ fn cc1_is_read_whole() {
         for step in 0..u64::from(count) {
             let label = ["load", "store", "fetch"].iter().position(|name| *name == op).unwrap();
             let line = lines.next().expect("no more references than lines");
-            let (told, at) = line.split_once(' ').unwrap();
+            let (label_text, at) = line.split_once(' ').unwrap();
             let word = u64::from_str_radix(at, 16).unwrap() / 4 * 4;
-            assert_eq!((told.parse(), word), (Ok(label), addr + 4 * step), "{line}");
+            assert_eq!((label_text.parse(), word), (Ok(label), addr + 4 * step), "{line}");
         }
     }
     assert_eq!(lines.next(), None);

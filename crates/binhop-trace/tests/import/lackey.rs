@@ -63,7 +63,7 @@ fn a_text_of_two_threads() {
     assert_eq!(table(&it), data("threads.rows"));
     assert_eq!(it.meta.page_size, Some(4096));
     assert_eq!(it.meta.processes.len(), 1);
-    assert_eq!(it.notes, ["1 mappings moved by mremap: their pages count as new ones"]);
+    assert_eq!(it.notes, ["1 mappings were moved by mremap; their pages count as new pages"]);
 }
 
 #[test]
@@ -87,9 +87,9 @@ fn a_text_of_three_processes() {
     assert_eq!(
         it.notes,
         [
-            "97 references made while several processes ran: each given to the process named last; one text per process (--log-file=NAME.%p) tells for certain",
-            "2 system calls whose result is not in the text: left out",
-            "2 pieces of system calls that belong to none: left out",
+            "97 references were made while several processes ran; each is given to the process named last (one text per process, --log-file=NAME.%p, would tell whose they are)",
+            "2 system calls are left out, because the text does not hold their results",
+            "2 pieces of system calls are left out, because they belong to no call in the text",
         ]
     );
     assert_eq!(
@@ -166,7 +166,7 @@ fn a_call_with_unfit_arguments_is_counted() {
     assert_eq!(table(&it), "fetch 400100 2 1 - -\nsyscall 0 0 9 - -\n");
     assert_eq!(
         it.notes,
-        ["1 system calls whose arguments do not fit their kind: their effect on memory left out"]
+        ["1 system calls have arguments that do not fit their kind; their effect on memory is left out"]
     );
 }
 

@@ -22,9 +22,9 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n";
 const ENTRIES: [u64; 5] = [PRESENT | FLAGS | 7, PRESENT | 8, 0, SWAPPED | 99, PRESENT | FLAGS | 3];
 
 /// A directory with a raw pagemap and its maps, which is removed at the end.
-struct Place(PathBuf);
+struct PagemapDump(PathBuf);
 
-impl Place {
+impl PagemapDump {
     fn new(raw: &[u8], maps: impl AsRef<[u8]>) -> Self {
         let name = format!("binhop-pagemap-{}-{:?}", std::process::id(), std::thread::current().id());
         let place = Self(std::env::temp_dir().join(name));
@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PagemapDump {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -60,22 +60,22 @@ fn spans(page: u64) -> [Span; 2] {
 }
 
 fn refused(raw: &[u8], maps: impl AsRef<[u8]>) -> Box<Problem> {
-    Place::new(raw, maps).read().unwrap_err()
+    PagemapDump::new(raw, maps).read().unwrap_err()
 }
 
 #[test]
 fn consecutive_ranges_are_read() {
-    let map = Place::new(&bytes(&ENTRIES), MAPS).read().unwrap();
+    let map = PagemapDump::new(&bytes(&ENTRIES), MAPS).read().unwrap();
     assert_eq!(map.spans, spans(4096));
     assert!(!map.evicts);
     // The kernel's half may have entries, which are mostly zeros.
     let with_the_kernels = bytes(&[&ENTRIES[..], &[PRESENT | 5]].concat());
-    assert_eq!(Place::new(&with_the_kernels, MAPS).read().unwrap().spans, spans(4096));
+    assert_eq!(PagemapDump::new(&with_the_kernels, MAPS).read().unwrap().spans, spans(4096));
 }
 
 #[test]
 fn entries_at_the_positions_of_the_kernel_are_read() {
-    let raw = Place::new(&[], MAPS);
+    let raw = PagemapDump::new(&[], MAPS);
     let mut file = std::fs::File::create(raw.0.join("p")).unwrap();
     let mut put = |page: u64, entries: &[u64]| {
         file.seek(SeekFrom::Start(page * 8)).unwrap();
@@ -91,9 +91,9 @@ fn entries_at_the_positions_of_the_kernel_are_read() {
 #[test]
 fn packed_files_and_other_page_sizes_are_read() {
     let packed = zstd::encode_all(&bytes(&ENTRIES)[..], 3).unwrap();
-    assert_eq!(Place::new(&packed, MAPS).read().unwrap().spans, spans(4096));
+    assert_eq!(PagemapDump::new(&packed, MAPS).read().unwrap().spans, spans(4096));
     let maps = "# a 64 KiB kernel\npage_size 65536\n\n400000-420000 r-xp\n7ffd0000-7fff0000\n";
-    let map = Place::new(&bytes(&[PRESENT | 7, PRESENT | 8, 0, PRESENT | 3]), maps).read().unwrap();
+    let map = PagemapDump::new(&bytes(&[PRESENT | 7, PRESENT | 8, 0, PRESENT | 3]), maps).read().unwrap();
     let span = |virtual_address, frame: u64, pages: u64| Span {
         asid: 0,
         virtual_address,
@@ -106,7 +106,7 @@ fn packed_files_and_other_page_sizes_are_read() {
 #[test]
 fn a_range_of_many_entries_is_read_in_blocks() {
     let entries: Vec<u64> = (0..5000).map(|page| PRESENT | (2 * page + 1)).collect();
-    let map = Place::new(&bytes(&entries), "10000000-11388000 rw-p\n").read().unwrap();
+    let map = PagemapDump::new(&bytes(&entries), "10000000-11388000 rw-p\n").read().unwrap();
     let want: Vec<(u64, u64)> =
         (0..5000).map(|page| ((0x1_0000 + page) << 12, (2 * page + 1) << 12)).collect();
     let got: Vec<(u64, u64)> =
@@ -116,7 +116,7 @@ fn a_range_of_many_entries_is_read_in_blocks() {
 
 #[test]
 fn two_pages_in_one_frame_evict_each_other() {
-    let map = Place::new(&bytes(&[PRESENT | 7, PRESENT | 7]), "1000-3000 rw-p\n").read().unwrap();
+    let map = PagemapDump::new(&bytes(&[PRESENT | 7, PRESENT | 7]), "1000-3000 rw-p\n").read().unwrap();
     assert!(map.evicts);
 }
 
@@ -164,7 +164,8 @@ fn files_that_are_no_maps_are_refused() {
         assert!(problem.place.ends_with(&format!("/p.maps: line {line}")), "{problem}");
         assert!(problem.rule.contains(rule), "{problem}");
     }
-    let twice = Place::new(&bytes(&[PRESENT | 1, PRESENT | 2]), "1000-2000\n1000-2000\n").read().unwrap();
+    let twice =
+        PagemapDump::new(&bytes(&[PRESENT | 1, PRESENT | 2]), "1000-2000\n1000-2000\n").read().unwrap();
     assert!(twice.in_pages(4096, "m").unwrap_err().rule.contains("the map gives two"));
     let far = refused(&bytes(&[PRESENT | ((1 << 55) - 1)]), "1000-2000\n");
     assert_eq!((&*far.value, &*far.rule), ("0x807fffffffffffff", "a frame ends within 64 bits"));
@@ -173,7 +174,7 @@ fn files_that_are_no_maps_are_refused() {
 #[test]
 fn names_in_the_maps_need_not_be_utf8() {
     let maps = b"00400000-00403000 r-xp 00000000 08:01 131 /tmp/\xff\xfe\r\n7ffe0000-7ffe2000 rw-p \xc3\n";
-    assert_eq!(Place::new(&bytes(&ENTRIES), maps).read().unwrap().spans, spans(4096));
+    assert_eq!(PagemapDump::new(&bytes(&ENTRIES), maps).read().unwrap().spans, spans(4096));
     let problem = refused(&bytes(&ENTRIES), b"00400000-00403000\n7ffe\xff-7ffe2000 rw-p\n");
     assert_eq!(problem.value, "\"7ffe\u{fffd}-7ffe2000 rw-p\"");
     assert!(problem.place.ends_with("/p.maps: line 2"), "{problem}");
@@ -193,13 +194,13 @@ fn a_line_without_end_is_refused_early() {
 #[test]
 fn the_kernels_half_may_have_any_length() {
     let maps = format!("page_size 1\n{}1000-1001\n", "8000000000000000-ffffffffffffffff\n".repeat(3));
-    let map = Place::new(&bytes(&[PRESENT | 7]), maps).read().unwrap();
+    let map = PagemapDump::new(&bytes(&[PRESENT | 7]), maps).read().unwrap();
     assert_eq!(map.spans, [Span { asid: 0, virtual_address: 0x1000, physical_address: 7, bytes: 1 }]);
 }
 
 #[test]
 fn an_unreadable_file_is_named_at_its_option() {
-    let place = Place::new(&bytes(&ENTRIES), MAPS);
+    let place = PagemapDump::new(&bytes(&ENTRIES), MAPS);
     let maps = place.0.join("p.maps");
     std::fs::remove_file(&maps).unwrap();
     std::fs::create_dir(&maps).unwrap();
@@ -210,7 +211,7 @@ fn an_unreadable_file_is_named_at_its_option() {
 
 #[test]
 fn the_error_of_a_pagemap_without_maps_names_the_maps() {
-    let place = Place::new(&bytes(&ENTRIES), MAPS);
+    let place = PagemapDump::new(&bytes(&ENTRIES), MAPS);
     std::fs::remove_file(place.0.join("p.maps")).unwrap();
     let problem = place.read().unwrap_err();
     assert!(problem.rule.contains("a raw pagemap has its maps beside it"), "{problem}");

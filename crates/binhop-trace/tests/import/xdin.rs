@@ -12,9 +12,9 @@ fn each_letter_has_its_event() {
     assert_eq!(
         it.notes,
         [
-            "1 lines of label m (other): taken as loads",
-            "1 lines of label c (copy back): left out",
-            "1 lines of label v (invalidate): left out, so lines stay where Dinero would drop them",
+            "1 lines have label m (other) and become loads",
+            "1 lines have label c (copy back) and are left out",
+            "1 lines have label v (invalidate) and are left out, so lines stay where Dinero would drop them",
         ]
     );
     assert_eq!(it.meta.sizes.as_deref(), Some("exact"));

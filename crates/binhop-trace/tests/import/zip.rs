@@ -166,7 +166,7 @@ fn other_entries_are_refused_by_name() {
         read(&bytes, usize::MAX).unwrap_err()
     };
     for (problem, reason) in [
-        (with(8, 93), "entry a.din is packed by method 93 (zstd), and stored and deflated ones are read"),
+        (with(8, 93), "entry a.din is packed by method 93 (zstd); only stored and deflated entries are read"),
         (with(8, 12), "packed by method 12 (bzip2)"),
         (with(8, 77), "packed by method 77 (unknown)"),
         (with(6, 1), "entry a.din is encrypted"),
@@ -175,5 +175,5 @@ fn other_entries_are_refused_by_name() {
     }
     let mut endless = archive(&[("a.din", b"")], Way::Stored);
     endless[6] = 8;
-    assert!(read(&endless, usize::MAX).unwrap_err().contains("its end cannot be seen"));
+    assert!(read(&endless, usize::MAX).unwrap_err().contains("its end cannot be found"));
 }

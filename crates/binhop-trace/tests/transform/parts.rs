@@ -67,7 +67,7 @@ proptest! {
                 .collect();
             prop_assert_eq!(worlds(&sampled), want);
         } else {
-            // A drawn window holds the events of consecutive positions in its stretch, and is no longer than
+            // A drawn window holds the events of consecutive positions in its period, and is no longer than
             // asked.
             let kept = worlds(&sampled);
             let mut places: BTreeMap<u64, Vec<u64>> = BTreeMap::new();

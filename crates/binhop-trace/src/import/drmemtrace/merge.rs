@@ -106,7 +106,7 @@ impl DrmemtraceImport {
             trace.add(Some(file), shard, keep);
         }
         if found.others > 0 {
-            trace.notes.push(format!("{} files that are no part of the trace: skipped", found.others));
+            trace.notes.push(format!("{} files are no part of the trace and are skipped", found.others));
         }
         if let Some(map) = found.map {
             let map = map.display();

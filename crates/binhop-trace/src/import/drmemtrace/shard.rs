@@ -213,7 +213,7 @@ impl Shard {
             }
             RecordKind::Bundle => self.bundle(record, rows)?,
             RecordKind::Read | RecordKind::Write => {
-                self.settle(record, world, rows)?;
+                self.switch_to(record, world, rows)?;
                 let op = if kind == RecordKind::Read { Op::Load } else { Op::Store };
                 rows.data(op, addr, size.into());
             }
@@ -247,7 +247,7 @@ impl Shard {
     }
 
     fn instruction(&mut self, record: Record, world: &mut SharedState, rows: &mut Rows) -> Result<()> {
-        self.settle(record, world, rows)?;
+        self.switch_to(record, world, rows)?;
         rows.fetch(record.addr, record.size.into());
         Ok(())
     }
@@ -274,14 +274,14 @@ impl Shard {
     }
 
     /// Appends a switch if the rows lack a switch to this thread.
-    fn settle(&mut self, record: Record, world: &mut SharedState, rows: &mut Rows) -> Result<()> {
+    fn switch_to(&mut self, record: Record, world: &mut SharedState, rows: &mut Rows) -> Result<()> {
         let Some(thread) = self.thread else {
             let rule = "a thread and a process (types 22 and 24) are named before the first reference";
             let remedy = "the file is damaged: fetch it again, or convert it anew with drraw2trace";
             return Err(self.problem(record, rule, remedy));
         };
         if std::mem::take(&mut self.due) {
-            world.settle(thread, self.cpu, self.kernel, rows);
+            world.switch_to(thread, self.cpu, self.kernel, rows);
         }
         Ok(())
     }
@@ -319,7 +319,7 @@ impl Shard {
             marker::FILETYPE => world.file_type |= value,
             marker::PAGE_SIZE => world.page_size(value, &self.place())?,
             marker::SYSCALL => {
-                self.settle(record, world, rows)?;
+                self.switch_to(record, world, rows)?;
                 world.call(value, rows);
                 self.due = true;
             }

@@ -87,7 +87,7 @@ impl SharedState {
     /// Appends the events after which `thread` runs on `cpu`, in the kernel (for the cause `kernel`) or in
     /// user mode.
     #[cold]
-    pub(super) fn settle(&mut self, thread: RunningThread, cpu: u32, kernel: Option<Cause>, rows: &mut Rows) {
+    pub(super) fn switch_to(&mut self, thread: RunningThread, cpu: u32, kernel: Option<Cause>, rows: &mut Rows) {
         let same = |other: &RunningThread| (other.tid, other.asid) == (thread.tid, thread.asid);
         let switches = !self.running.as_ref().is_some_and(same);
         if switches {
@@ -185,19 +185,19 @@ impl SharedState {
         let mut notes = Vec::new();
         let counts = &self.counts;
         for (count, what) in [
-            (counts.prefetches, "prefetches: left out"),
-            (counts.flushes, "cache flushes: left out, so lines stay where the program flushed them"),
+            (counts.prefetches, "prefetches are left out"),
+            (counts.flushes, "cache flushes are left out, so lines stay where the program flushed them"),
             (
                 counts.no_fetches,
-                "further rounds of string instructions: no fetch, and no instruction of their own",
+                "further rounds of string instructions count neither as fetches nor as instructions",
             ),
-            (counts.empty, "records of a reference without a length: left out"),
-            (counts.signals, "signals and other events of the kernel: taken as jumps"),
-            (counts.idle, "markers of a core that waits or idles: left out, so that time does not pass"),
-            (counts.without_frame, "pages whose physical address was not known when it was recorded"),
-            (counts.markers, "markers that say nothing about references: left out"),
-            (counts.backward, "timestamps before the one in front of them: taken as equal to it"),
-            (counts.uncut, "files without a footer: each may have been cut short"),
+            (counts.empty, "records of a reference without a length are left out"),
+            (counts.signals, "signals and other events of the kernel are read as jumps"),
+            (counts.idle, "markers of a core that waits or idles are left out, so that time does not pass"),
+            (counts.without_frame, "pages were recorded without a physical address"),
+            (counts.markers, "markers that say nothing about references are left out"),
+            (counts.backward, "timestamps are earlier than the timestamp before them and are set equal to it"),
+            (counts.uncut, "files have no footer and may have been cut short"),
         ] {
             if count > 0 {
                 notes.push(format!("{count} {what}"));
@@ -209,25 +209,25 @@ impl SharedState {
 
     fn warnings(&self, notes: &mut Vec<String>) {
         if self.file_type & file_type::FILTERED != 0 {
-            notes.push("the trace was filtered by a small cache when it was recorded: references are missing, and no count of misses or instructions is the program's".into());
+            notes.push("the trace was filtered by a small cache when it was recorded; references are missing, so no count of misses or instructions is the program's".into());
         }
         if self.file_type & file_type::FILTERED_WARMUP != 0 {
-            notes.push("the beginning of the trace was filtered by a small cache when it was recorded: leave it out with --warmup".into());
+            notes.push("the beginning of the trace was filtered by a small cache when it was recorded; --warmup leaves it out".into());
         }
         if self.file_type & file_type::INSTRUCTIONS_ONLY != 0 {
-            notes.push("the trace holds instructions only: no data reference was recorded".into());
+            notes.push("the trace holds instructions only; no data reference was recorded".into());
         }
         if self.newest > NEWEST {
             let newest = self.newest;
-            notes.push(format!("format version {newest} is newer than {NEWEST}, the newest known here: what its new markers say is left out"));
+            notes.push(format!("format version {newest} is newer than {NEWEST}, the newest version that binhop knows; its new markers are left out"));
         }
         let frames = self.placement.pages.len();
         if frames > 0 {
-            notes.push(format!("physical addresses of {frames} pages: `binhop import --placement FILE` writes them, for placement.policy = \"recorded\""));
+            notes.push(format!("the trace holds physical addresses of {frames} pages; `binhop import --placement FILE` writes them, for placement.policy = \"recorded\""));
         }
         if self.switches > 0 {
             notes.push(format!(
-                "{} switches among {} threads, in the order in which they were traced: tracing slows a program down, so that it switches 2 to 10 times as often for its instructions as it does untraced",
+                "{} switches among {} threads stand in the order in which they were traced; tracing slows a program down, so it switches 2 to 10 times as often per instruction as it does untraced",
                 self.switches,
                 self.threads.len()
             ));

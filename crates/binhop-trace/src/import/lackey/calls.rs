@@ -158,21 +158,21 @@ impl Calls {
                 self.child = Some((open.thread, u64::from(child)));
             }
         }
-        let Some((told, status)) = text.rsplit_once("--> ") else { return Some(()) };
+        let Some((call, status)) = text.rsplit_once("--> ") else { return Some(()) };
         let status = match status.strip_prefix('[') {
             Some(kind) => kind.split_once(']').map_or("", |(_, status)| status).trim_start(),
             None => status,
         };
         if status.starts_with("...") {
-            open.waits = Some(told.len());
+            open.waits = Some(call.len());
             return Some(());
         }
         let Some(outcome) = outcome(status) else { return Some(()) };
-        let (name, text) = name_and_text(told);
+        let (name, text) = name_and_text(call);
         // The fork of a parent never returns 0, but the child may report its return before the parent names
         // the child.
-        if FORKS.contains(&name.as_str()) && outcome == CallResult::Success(0) && !told.contains(CREATED) {
-            let length = told.len();
+        if FORKS.contains(&name.as_str()) && outcome == CallResult::Success(0) && !call.contains(CREATED) {
+            let length = call.len();
             open.text.truncate(length);
             return Some(());
         }
@@ -198,7 +198,7 @@ impl Calls {
         self.result.take()
     }
 
-    /// Takes the parent and the pid of the child, if the last piece told of a fork.
+    /// Takes the parent and the pid of the child, if the last piece was a fork.
     pub(super) fn take_child(&mut self) -> Option<(ThreadId, u64)> {
         self.child.take()
     }
@@ -217,10 +217,10 @@ impl Calls {
         let lost = self.lost + self.open.len() as u64;
         let mut notes = Vec::new();
         if lost > 0 {
-            notes.push(format!("{lost} system calls whose result is not in the text: left out"));
+            notes.push(format!("{lost} system calls are left out, because the text does not hold their results"));
         }
         if self.stray > 0 {
-            notes.push(format!("{} pieces of system calls that belong to none: left out", self.stray));
+            notes.push(format!("{} pieces of system calls are left out, because they belong to no call in the text", self.stray));
         }
         notes
     }
@@ -242,9 +242,9 @@ fn outcome(status: &str) -> Option<CallResult> {
 }
 
 /// Returns name and arguments: `read` and `3, 0x1ffe, 832` for `sys_read ( 3, 0x1ffe, 832 )[sync]`.
-fn name_and_text(told: &str) -> (String, String) {
-    let name = told.split([' ', '(', '[']).next().unwrap_or("");
-    let inner = told.get(name.len()..).unwrap_or("");
+fn name_and_text(piece: &str) -> (String, String) {
+    let name = piece.split([' ', '(', '[']).next().unwrap_or("");
+    let inner = piece.get(name.len()..).unwrap_or("");
     let start = inner.find('(').map_or(inner.len(), |at| at + 1);
     // The report of a fork follows its arguments: `sys_clone ( 1200011, 0x0 ) clone(fork): process 1 created
     // child 2`.

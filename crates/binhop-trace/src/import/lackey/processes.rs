@@ -53,8 +53,8 @@ pub(super) struct Processes {
     /// The thread that makes the references now, and the asid and tid of the last switch. Until a line names
     /// a thread, they are asid 0 and tid 1.
     current: Option<ThreadId>,
-    told: (u32, u32),
-    told_as: Option<ThreadId>,
+    switched_to: (u32, u32),
+    switched_to_thread: Option<ThreadId>,
     due: bool,
     /// True if the thread of the last switch has ended.
     ended: bool,
@@ -77,8 +77,8 @@ impl Processes {
             files: Descriptors::default(),
             next_segment: 1,
             current: None,
-            told: (0, 1),
-            told_as: None,
+            switched_to: (0, 1),
+            switched_to_thread: None,
             due: false,
             ended: false,
             lines: 0,
@@ -103,18 +103,18 @@ impl Processes {
     pub(super) fn switch(&mut self, calls: &Calls, rows: &mut Rows) {
         self.due = false;
         let Some(thread) = self.current else { return };
-        let now = (self.living.get(&thread.pid).map_or(self.told.0, |process| process.asid), thread.tid);
-        if now != self.told {
-            let inside = self.told_as.and_then(|left| calls.inside(left));
+        let now = (self.living.get(&thread.pid).map_or(self.switched_to.0, |process| process.asid), thread.tid);
+        if now != self.switched_to {
+            let inside = self.switched_to_thread.and_then(|left| calls.inside(left));
             let left = match inside {
                 _ if self.ended => Left::Ended,
                 Some(number) => Left::InCall(number.into()),
                 None => Left::Running,
             };
             rows.switch(now.0, now.1, 0, left);
-            self.told = now;
+            self.switched_to = now;
         }
-        self.told_as = Some(thread);
+        self.switched_to_thread = Some(thread);
         self.ended = false;
     }
 
@@ -333,7 +333,7 @@ impl Processes {
         let Some(process) = self.living.remove(&pid) else { return };
         rows.event(Op::Exit, u64::from(process.asid), 0, 0, [None, None]);
         self.files.exit(process.asid);
-        self.ended = self.told.0 == process.asid;
+        self.ended = self.switched_to.0 == process.asid;
         self.choose(rows);
     }
 
@@ -352,7 +352,7 @@ impl Processes {
         let crowded = running().count() > 1;
         if let Some((&pid, process)) = running().max_by_key(|(_, process)| process.named) {
             self.current = Some(ThreadId { pid, tid: process.tid });
-            self.due = (process.asid, process.tid) != self.told || self.told_as != self.current;
+            self.due = (process.asid, process.tid) != self.switched_to || self.switched_to_thread != self.current;
         }
         if crowded != self.crowded_since.is_some() {
             let begun = self.crowded_since.replace(rows.references());
@@ -384,12 +384,12 @@ impl Processes {
         };
         note(
             self.guessed,
-            "references made while several processes ran: each given to the process named last; one text per process (--log-file=NAME.%p) tells for certain",
+            "references were made while several processes ran; each is given to the process named last (one text per process, --log-file=NAME.%p, would tell whose they are)",
         );
-        note(self.moved, "mappings moved by mremap: their pages count as new ones");
+        note(self.moved, "mappings were moved by mremap; their pages count as new pages");
         note(
             self.misfits,
-            "system calls whose arguments do not fit their kind: their effect on memory left out",
+            "system calls have arguments that do not fit their kind; their effect on memory is left out",
         );
         notes
     }

@@ -51,7 +51,7 @@ fn the_metadata_name_process_and_recorder() {
     assert_eq!((it.meta.page_size, it.meta.sizes.as_deref()), (Some(4096), Some("exact")));
     assert_eq!(it.meta.processes.len(), 1);
     assert_eq!(it.meta.processes[&0].pid, Some(5));
-    assert_eq!(it.notes, ["2 markers that say nothing about references: left out"]);
+    assert_eq!(it.notes, ["2 markers that say nothing about references are left out"]);
 }
 
 #[test]
@@ -63,13 +63,13 @@ fn records_without_a_row_are_counted() {
     assert_eq!(
         notes(&file),
         [
-            "3 prefetches: left out",
-            "2 cache flushes: left out, so lines stay where the program flushed them",
-            "1 further rounds of string instructions: no fetch, and no instruction of their own",
-            "1 records of a reference without a length: left out",
-            "1 signals and other events of the kernel: taken as jumps",
-            "1 markers of a core that waits or idles: left out, so that time does not pass",
-            "3 markers that say nothing about references: left out",
+            "3 prefetches are left out",
+            "2 cache flushes are left out, so lines stay where the program flushed them",
+            "1 further rounds of string instructions count neither as fetches nor as instructions",
+            "1 records of a reference without a length are left out",
+            "1 signals and other events of the kernel are read as jumps",
+            "1 markers of a core that waits or idles are left out, so that time does not pass",
+            "3 markers that say nothing about references are left out",
         ]
     );
 }
@@ -118,7 +118,10 @@ fn threads_in_one_file_switch_with_a_cause() {
         ]
     );
     let note = notes(&file).pop().unwrap();
-    assert!(note.starts_with("5 switches among 3 threads, in the order in which they were traced"), "{note}");
+    assert!(
+        note.starts_with("5 switches among 3 threads stand in the order in which they were traced"),
+        "{note}"
+    );
     assert!(note.contains("2 to 10 times"), "{note}");
 }
 
@@ -193,10 +196,9 @@ fn chunks_repeat_time_and_processor() {
     );
     assert!(!notes(&file).iter().any(|note| note.contains("timestamps")));
     let backward = File::of(7, 7).time(10).time(5).instr(1, 1).end(7);
-    assert!(
-        notes(&backward)
-            .contains(&"1 timestamps before the one in front of them: taken as equal to it".to_string())
-    );
+    assert!(notes(&backward).contains(
+        &"1 timestamps are earlier than the timestamp before them and are set equal to it".to_string()
+    ));
 }
 
 #[test]
@@ -211,10 +213,8 @@ fn physical_addresses_are_a_placement() {
     let page = |asid, page_no, frame| PlacedPage { asid, page_no, frame };
     assert_eq!(placement.pages, [page(0, 1, 9), page(0, 2, 10), page(0, 1, 11), page(1, 1, 12)]);
     assert_eq!(placement.page_size, Some(4096));
-    assert!(it.notes.iter().any(|note| note.starts_with("physical addresses of 4 pages: ")));
-    assert!(
-        it.notes.contains(&"1 pages whose physical address was not known when it was recorded".to_string())
-    );
+    assert!(it.notes.iter().any(|note| note.starts_with("the trace holds physical addresses of 4 pages; ")));
+    assert!(it.notes.contains(&"1 pages were recorded without a physical address".to_string()));
     assert!(
         import_bytes("drmemtrace", File::of(7, 7).instr(1, 1).end(7).bytes()).unwrap().placement.is_none()
     );
@@ -242,7 +242,7 @@ fn the_file_type_and_the_version_give_warnings() {
     let all = notes(&file(0x100 | 0x4 | 0x2000)).join("\n");
     for part in [
         "was filtered by a small cache",
-        "leave it out with --warmup",
+        "--warmup leaves it out",
         "instructions only",
         "format version 8 is newer than 7",
     ] {
@@ -295,7 +295,7 @@ fn a_file_cut_anywhere_is_refused() {
     // The scheduler writes the file of a processor, and may omit the footer. A note reports the missing
     // footer.
     let core = File::of(7, 7).mark(m::FILETYPE, 0x1_0000).instr(1, 1);
-    assert!(notes(&core).contains(&"1 files without a footer: each may have been cut short".to_string()));
+    assert!(notes(&core).contains(&"1 files have no footer and may have been cut short".to_string()));
 }
 
 #[test]
