@@ -14,7 +14,7 @@ from binhop.arrow import checked
 from binhop.errors import RequestError
 from binhop.escape import escaped
 from binhop.file_names import decodable
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
