@@ -1,5 +1,5 @@
-//! Streams of events: a stream is read once. It can be simulated, checked, written, exported, or cut into
-//! parts.
+//! `PyStream` is a stream of events, which is read once. It can be simulated, checked, written, exported, or
+//! cut into parts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::problem::{OrRaise, check_signals};
 use crate::progress::ProgressCallback;
 use crate::table::{PyTable, StreamSource};
 
-/// A stream of events, read once, by one reader.
+/// `PyStream` is a stream of events, which one reader reads once.
 #[pyclass(frozen, name = "Stream", module = "binhop._binhop")]
 pub(crate) struct PyStream {
     name: String,
@@ -217,7 +217,7 @@ impl PyStream {
         Ok(Self::new(Box::new(StreamSource::new(object, name)?), None))
     }
 
-    /// The name under which errors show the source.
+    /// Returns the name under which errors show the source.
     #[getter]
     fn name(&self) -> &str {
         &self.name
@@ -236,7 +236,7 @@ impl PyStream {
         self.identity.as_deref()
     }
 
-    /// The hash over the decoded columns that the file carries; None if it carries none.
+    /// Returns the hash over the decoded columns that the file carries; None if the file carries no hash.
     #[getter]
     fn content_hash(&self) -> Option<String> {
         self.facts.as_ref()?.checks.as_ref().map(|checks| checks.content_hash.clone())

@@ -1,5 +1,5 @@
-//! The mapped ranges of a recorded process. The decoder needs them to report moves, changes and unmaps
-//! exactly.
+//! `Areas` holds the mapped ranges of a recorded process. The decoder needs them to report moves, changes and
+//! unmaps exactly.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Reads one trace of a mix. The reader replaces the trace's numbers by the mix's, and reports where the
-//! trace's processor was idle.
+//! `InputReader` reads one trace of a mix. It replaces the trace's numbers by the mix's, and reports where
+//! the trace's processor was idle.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Sources of events: the trait, the metadata of a trace, and what all sources share.
+//! A `Source` yields events. This module holds the trait, the metadata of a trace, and what all sources
+//! share.
 
 mod ahead;
 mod failure;
