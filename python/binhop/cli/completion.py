@@ -49,7 +49,7 @@ def settings(incomplete: str) -> list[str]:
         if section in of_caches:
             keys += [f"{section}.{cache}.{name}" for cache in _caches()]
         elif name == "LEVEL":
-            keys += [f"{section}.{level}" for level in [*_caches(), "memory"]]
+            keys += [f"{section}.{level}" for level in [*_caches(behind=True), "memory"]]
         elif section:
             keys.append(f"{section}.{name}")
     return [f"{key}=" for key in _begin(dict.fromkeys(keys), incomplete)]
@@ -74,8 +74,12 @@ def formats(incomplete: str) -> list[str]:
     return _begin((name for name, *_ in _binhop.exporters()), incomplete)
 
 
-def _caches() -> list[str]:
-    """Returns the caches of the machines on the line, or of every bundled machine if the line has none."""
+def _caches(*, behind: bool = False) -> list[str]:
+    """Returns the caches of the machines on the line, or of every bundled machine if the line has none.
+
+    Args:
+        behind: Leave out the caches that the processor accesses: they have no cost of their own.
+    """
     bundled = {name: text for name, _, text in _binhop.machines()}
     described = []
     for word in " ".join(os.environ.get(name, "") for name in WORDS).split():
@@ -83,7 +87,8 @@ def _caches() -> list[str]:
             if word in bundled or (word.endswith(".toml") and Path(word).is_file()):
                 described.append(_binhop.Machine.load(word).resolved())
     tables = [tomllib.loads(text) for text in described or bundled.values()]
-    return list(dict.fromkeys(name for table in tables for name in table["cache"]))
+    caches = [cache for table in tables for cache in table["cache"].items()]
+    return list(dict.fromkeys(name for name, keys in caches if not (behind and "serves" in keys)))
 
 
 def _begin(names: Iterable[str], incomplete: str) -> list[str]:
