@@ -246,7 +246,7 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
 
 #[test]
 fn a_key_under_placement_is_a_parameter_of_some_policy() {
-    let parameters = || POLICIES.iter().flat_map(|policy| policy.parameters).map(|parameter| parameter.name);
+    let parameters = || POLICIES.iter().flat_map(|policy| policy.parameters).copied();
     let keys = || keys().filter(|key| key.section == "placement").map(|key| key.name);
     for key in keys().filter(|key| *key != "policy") {
         assert!(parameters().any(|parameter| parameter == key), "no policy uses placement.{key}");

@@ -18,7 +18,7 @@ mod settings;
 pub use color::fibonacci;
 pub use policy::{AllocatorPolicy, LaneBytes, Mechanism, Policy};
 pub use recording::Recording;
-pub use settings::{Parameter, Settings};
+pub use settings::Settings;
 
 macro_rules! policies {
     ($($module:ident),* $(,)?) => {
@@ -72,9 +72,6 @@ mod tests {
             for (field, text) in [("rule", listed.rule), ("source", listed.source), ("cost", listed.cost)] {
                 assert!(text.len() >= 6, "{file}: {field} {text:?} says nothing");
                 assert!(field == "source" || text.ends_with('.'), "{file}: {field} ends with a full stop");
-            }
-            for parameter in listed.parameters {
-                assert!(!parameter.unit.is_empty() && parameter.meaning.ends_with('.'), "{parameter:?}");
             }
             let settings = Settings::new(64, 8);
             if let Some(instance) = listed.build(&settings) {

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 
 use binhop_base::{Result, Rng};
 
-use super::settings::{Parameter, Settings};
+use super::settings::Settings;
 use crate::frame::lru::LruList;
 use crate::{Allocator, Frames, PoolPolicy, StateScope};
 
@@ -21,7 +21,7 @@ pub struct Policy {
     /// The state that the policy keeps, and the cost of a decision (`mod.rs` tells the cost of a placement).
     pub cost: &'static str,
     /// The keys under `placement` that the policy uses. Other keys are legal and change nothing.
-    pub parameters: &'static [Parameter],
+    pub parameters: &'static [&'static str],
     /// The mechanism by which the policy gets its frames.
     pub mechanism: Mechanism,
 }
@@ -184,6 +184,6 @@ impl Policy {
     /// Returns whether a key under `placement` makes a difference to the policy.
     #[must_use]
     pub fn uses(&self, key: &str) -> bool {
-        self.parameters.iter().any(|parameter| parameter.name == key)
+        self.parameters.contains(&key)
     }
 }

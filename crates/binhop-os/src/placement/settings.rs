@@ -1,4 +1,4 @@
-//! `Settings` is what a policy is built from. A `Parameter` is a key under `placement` by which users set it.
+//! `Settings` is what a policy is built from. Users set it by the keys under `placement` of a machine file.
 
 use alloc::{format, string::ToString, sync::Arc};
 
@@ -7,18 +7,7 @@ use binhop_base::{PowerOfTwo, Problem, Result};
 use super::recording::Recording;
 use crate::{StateScope, frame::check_count};
 
-/// `Parameter` is a key under `placement` in a machine file.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Parameter {
-    /// The key.
-    pub name: &'static str,
-    /// The unit of the key's value.
-    pub unit: &'static str,
-    /// The meaning of the key, in a sentence.
-    pub meaning: &'static str,
-}
-
-/// `Settings` describes memory, and holds everything that a policy is told. Two lanes of one policy with
+/// `Settings` describes memory, and holds everything that a policy knows of a run. Two lanes of one policy with
 /// equal settings and equal seeds make equal placements.
 ///
 /// ```
@@ -94,50 +83,16 @@ impl Settings {
     }
 }
 
-pub(super) const POOL: Parameter = Parameter {
-    name: "pool",
-    unit: "bytes",
-    meaning: "A placement chooses from the least recently used frames of this size, even while all of memory is unused.",
-};
-
-pub(super) const BINS: Parameter = Parameter {
-    name: "bins",
-    unit: "bins",
-    meaning: "Pages are spread over this number of bins, a power of two.",
-};
-
-pub(super) const TUNED_FOR: Parameter = Parameter {
-    name: "tuned-for",
-    unit: "a cache's name",
-    meaning: "Pages are spread over the bins of this cache, or over as many colors.",
-};
-
-pub(super) const SHARING: Parameter = Parameter {
-    name: "sharing",
-    unit: "segment or space",
-    meaning: "State is kept per segment, or per address space that faults, where address spaces share pages.",
-};
-
-pub(super) const COLORS: Parameter =
-    Parameter { name: "colors", unit: "colors", meaning: "Frames are divided into this number of lists." };
-
-pub(super) const PID_HASH: Parameter = Parameter {
-    name: "pid-hash",
-    unit: "true or false",
-    meaning: "A hash of the address space's number enters into a page's color if this is true.",
-};
-
-pub(super) const FRAGMENTATION: Parameter = Parameter {
-    name: "fragmentation",
-    unit: "percent of memory",
-    meaning: "Old pages hold this share of memory at the start, at random places.",
-};
-
-pub(super) const FILE: Parameter = Parameter {
-    name: "file",
-    unit: "a path",
-    meaning: "The file holds the placements to repeat, as --dump-placement writes them.",
-};
+// The keys under `placement` that a policy may use. `binhop-sim` declares their forms and meanings
+// (`machine/placement.rs`).
+pub(super) const POOL: &str = "pool";
+pub(super) const BINS: &str = "bins";
+pub(super) const TUNED_FOR: &str = "tuned-for";
+pub(super) const SHARING: &str = "sharing";
+pub(super) const COLORS: &str = "colors";
+pub(super) const PID_HASH: &str = "pid-hash";
+pub(super) const FRAGMENTATION: &str = "fragmentation";
+pub(super) const FILE: &str = "file";
 
 #[cfg(test)]
 mod tests {
