@@ -1,0 +1,160 @@
+//! `Event` is a drawn event, and `Fixed` a trace of such events.
+
+use binhop_base::Result;
+use binhop_trace::event::{EventBuilder, map_flags};
+use binhop_trace::{EventBatch, Meta, Op, Source};
+use proptest::prelude::*;
+
+/// `Fixed` is a trace in memory, in batches of a given size.
+pub struct Fixed {
+    meta: Meta,
+    events: EventBatch,
+    step: usize,
+    at: usize,
+}
+
+impl Fixed {
+    pub fn new(events: EventBatch, step: usize) -> Self {
+        Self { meta: Meta::default(), events, step, at: 0 }
+    }
+}
+
+impl Source for Fixed {
+    fn name(&self) -> &str {
+        "test trace"
+    }
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        if self.at >= self.events.len() {
+            return Ok(None);
+        }
+        let len = self.step.min(self.events.len() - self.at);
+        self.at += len;
+        Ok(Some(self.events.slice(self.at - len, len)))
+    }
+}
+
+/// `Event` is one drawn event. Its numbers are so small that spaces, pages and lines collide all the time.
+#[derive(Clone, Debug)]
+pub enum Event {
+    Fetch {
+        page: u8,
+        offset: u16,
+        count: u8,
+    },
+    Data {
+        op: Op,
+        page: u8,
+        offset: u16,
+        size: u8,
+    },
+    Switch(u8),
+    Map {
+        page: u8,
+        pages: u8,
+        segment: Option<u8>,
+        shared: bool,
+    },
+    Unmap {
+        page: u8,
+        pages: u8,
+    },
+    Fork(u8),
+    Exec,
+    Exit,
+    Kernel(bool),
+    Syscall(u8),
+    /// Another thread of the running process.
+    Thread,
+    Device {
+        writes: bool,
+        page: u8,
+    },
+}
+
+const PAGE: u64 = 4096;
+
+/// Draws references alone.
+pub fn reference() -> impl Strategy<Value = Event> {
+    let op = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Modify)];
+    // The offsets are few: lines collide, and straddles of lines and pages are common.
+    let offset = || prop_oneof![4 => (0u16..64).prop_map(|n| n * 8), 2 => (0u16..64).prop_map(|n| n * 61), 1 => Just(4093)];
+    let fetch = (0u8..12, offset(), 1u8..20);
+    let data = (op, 0u8..40, offset(), 1u8..40);
+    prop_oneof![
+        2 => fetch.prop_map(|(page, offset, count)| Event::Fetch { page, offset, count }),
+        3 => data.prop_map(|(op, page, offset, size)| Event::Data { op, page, offset, size }),
+    ]
+}
+
+/// Draws references, and all kinds of events between them.
+pub fn event() -> impl Strategy<Value = Event> {
+    let map = (0u8..40, 1u8..6, proptest::option::of(0u8..3), any::<bool>());
+    prop_oneof![
+        20 => reference(),
+        2 => (0u8..4).prop_map(Event::Switch),
+        1 => map.prop_map(|(page, pages, segment, shared)| Event::Map { page, pages, segment, shared }),
+        1 => (0u8..40, 1u8..6).prop_map(|(page, pages)| Event::Unmap { page, pages }),
+        1 => (0u8..4).prop_map(Event::Fork),
+        1 => prop_oneof![Just(Event::Exec), Just(Event::Exit), Just(Event::Kernel(true)), Just(Event::Kernel(false))],
+    ]
+}
+
+pub fn batch(events: &[Event]) -> EventBatch {
+    let mut rows = EventBuilder::default();
+    let mut running = 0u8;
+    let mut alive = [true, false, false, false];
+    for event in events {
+        match *event {
+            Event::Fetch { page, offset, count } => {
+                let (addr, count) = (u64::from(page) * PAGE + u64::from(offset), u32::from(count));
+                rows.push(Op::Fetch, addr, count * 4, count);
+            }
+            Event::Data { op, page, offset, size } => {
+                rows.push(op, u64::from(page) * PAGE + u64::from(offset), u32::from(size), 1);
+            }
+            Event::Switch(asid) => {
+                running = asid;
+                alive[asid as usize] = true;
+                rows.push(Op::Switch, u64::from(asid), u32::from(asid), 0);
+            }
+            Event::Map { page, pages, segment, shared } => {
+                let flags = map_flags::READ | map_flags::WRITE | if shared { map_flags::SHARED } else { 0 };
+                let args = [segment.map(u64::from), Some(u64::from(page % 3) * PAGE)];
+                rows.push_args(Op::Map, u64::from(page) * PAGE, flags, u32::from(pages), args);
+            }
+            Event::Unmap { page, pages } => {
+                rows.push(Op::Unmap, u64::from(page) * PAGE, 0, u32::from(pages));
+            }
+            Event::Fork(child) => {
+                if !alive[child as usize] && child != running {
+                    alive[child as usize] = true;
+                    let args = [Some(u64::from(running)), None];
+                    rows.push_args(Op::Fork, u64::from(child), 0, 0, args);
+                }
+            }
+            Event::Exec => rows.push(Op::Exec, u64::from(running), 0, 0),
+            Event::Exit => {
+                rows.push(Op::Exit, u64::from(running), 0, 0);
+                alive[running as usize] = false;
+                running = (running + 1) % 4;
+                alive[running as usize] = true;
+                rows.push(Op::Switch, u64::from(running), 0, 0);
+            }
+            Event::Kernel(true) => rows.push(Op::KernelEnter, 0, 0, 0),
+            Event::Kernel(false) => rows.push(Op::KernelLeave, 0, 0, 0),
+            Event::Thread => rows.push(Op::Switch, u64::from(running), 1, 0),
+            Event::Syscall(number) => {
+                rows.push(Op::Syscall, 0, 0, u32::from(number));
+                rows.push(Op::Range, 0, 0, 0);
+            }
+            Event::Device { writes, page } => {
+                let op = if writes { Op::DmaWrite } else { Op::DmaRead };
+                rows.push(op, u64::from(page) * PAGE, 100, 7);
+            }
+        }
+    }
+    rows.finish()
+}
