@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from binhop.lazy_imports import pl
+from binhop.lazily import pl
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

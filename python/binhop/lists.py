@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binhop import _binhop
-from binhop.lazy_imports import pl
+from binhop.lazily import pl
 
 
 def _frame(columns: list[str], rows: list[tuple[object, ...]]) -> pl.DataFrame:

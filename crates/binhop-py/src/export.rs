@@ -1,4 +1,4 @@
-//! `export_memory` exports the accesses that reach a machine's memory.
+//! The export of the accesses that reach a machine's memory.
 
 use std::path::PathBuf;
 

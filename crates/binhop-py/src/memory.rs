@@ -1,4 +1,4 @@
-//! `memory` returns the memory that a run may take: the system's available memory, or the user's figure.
+//! The memory that a run may take: the system's available memory, or the user's figure.
 
 use binhop_base::{Bytes, Result};
 use binhop_sim::MemoryLimit;

@@ -1,5 +1,4 @@
-//! `PythonPolicy` is a placement policy in Python. A policy is called only when a page is placed, so its
-//! speed hardly matters.
+//! Placement policies in Python. A policy is called only when a page is placed, so its speed hardly matters.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Problems become Python exceptions: the classes of `binhop.errors`, with the four attributes of a problem.
+//! Problems as Python exceptions: the classes of `binhop.errors`, with the four attributes of a problem.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,5 @@
-//! `BatchBuilder` collects the rows of the process that runs, and the rows that say which process runs.
+//! The batch builder: it collects the rows of the process that runs, and the rows that say which process
+//! runs.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,4 @@
-//! `CodeBlocks` holds the straight-line blocks of code that the recorder describes, and makes the rows of
-//! their runs.
+//! Straight-line blocks of code, as the recorder describes them.
 //!
 //! A straight-line block has no way out in its middle, so each run of it makes the same fetches and the
 //! same number of data references. The recorder describes a block once; of each run it writes only the
@@ -301,7 +300,7 @@ mod tests {
         Run(prop::sample::Index),
     }
 
-    /// Draws few descriptions, so that each comes again and again.
+    /// Few descriptions, so that each comes again and again.
     fn description() -> impl Strategy<Value = Vec<u64>> {
         let word = prop_oneof![
             (0u64..3).prop_map(|number| (0x1000 + 4 * number) | (4 << wire::ITEM_LENGTH)),

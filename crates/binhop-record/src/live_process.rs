@@ -1,5 +1,4 @@
-//! `LiveProcess` is a live process in the merge. It knows its position in its own stream and what it waits
-//! for.
+//! A live process in the merge: its position in its own stream, and what it waits for.
 
 use std::collections::BTreeMap;
 

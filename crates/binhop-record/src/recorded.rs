@@ -1,5 +1,4 @@
-//! `RecordedProcesses` holds the recorded processes. Each is a stream of pieces, decoded from the words of
-//! its pipes.
+//! Recorded processes: each is a stream of pieces, decoded from the words of its pipes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,7 +10,7 @@ from binhop.summary import demand_misses, summarise
 from binhop.tables.form import Table
 
 if TYPE_CHECKING:
-    from binhop.lazy_imports import pl
+    from binhop.lazily import pl
 
 
 def run_tables(results: pl.DataFrame, confidence: float) -> list[Table]:

@@ -1,5 +1,5 @@
-//! `Numbers` numbers address spaces, segments and files anew for a mix, because each trace has its own
-//! numbers.
+//! The numbers of a mix: each trace has its own numbers for address spaces, segments and files, and the mix
+//! numbers them anew.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! `RoundRobin` gives every process turns of equal length, one process after the other.
+//! Round robin: equal turns, one after the other.
 
 use super::{Ready, Schedule, longest_ago};
 

@@ -12,9 +12,6 @@ keys! {
     WriteBufferKeys of "write-buffer" {
         entries: At<UpTo<{ 1 << 20 }>> = "entries", form "a whole number", "the writes that the buffer holds";
         drain: At<UpTo<{ 1 << 30 }>> = "drain", form "cycles", "the cycles in which one entry drains";
-        merge: bool = "merge", absent "false",
-            "whether a write takes no entry if a write to the same line waits, whose drain has not begun";
-        stalls: bool = "stalls", absent "true", "whether the processor waits while the buffer is full";
     }
 }
 
@@ -32,7 +29,7 @@ pub(super) fn add_buffers(
     let buffers = buffers.read_now()?;
     for (name, At { value: keys, place }) in &buffers.0 {
         let behind = position(caches, name).expect("buffers have the names of caches");
-        let WriteBufferKeys { entries, drain, merge, stalls } = keys;
+        let WriteBufferKeys { entries, drain } = keys;
         if entries.value.0 == 0 {
             return Err(Problem::request(
                 "0",
@@ -50,12 +47,8 @@ pub(super) fn add_buffers(
                 &format!("add write = \"through\" to [cache.{name}], or leave the buffer out"),
             ));
         }
-        config.write_buffer = Some(WriteBufferConfig {
-            entries: entries.value.0,
-            drain_cycles: drain.value.0.into(),
-            merge: *merge,
-            stalls: *stalls,
-        });
+        config.write_buffer =
+            Some(WriteBufferConfig { entries: entries.value.0, drain_cycles: drain.value.0.into() });
     }
     buffers.0.sort_by_key(|(name, _)| position(caches, name));
     Ok(())

@@ -1,4 +1,4 @@
-//! `open` opens files, FIFOs, devices and the standard input for reading from front to end.
+//! Files, FIFOs, devices and the standard input, opened for reading from front to end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};

@@ -1,5 +1,4 @@
-//! A `Source` yields events. This module holds the trait, the metadata of a trace, and what all sources
-//! share.
+//! Sources of events: the trait, the metadata of a trace, and what all sources share.
 
 mod ahead;
 mod failure;
@@ -10,7 +9,7 @@ use binhop_base::Result;
 pub use ahead::Ahead;
 pub use failure::Failure;
 pub(crate) use meta::ASSUMED_PAGE;
-pub use meta::{Meta, ProcessMeta, SegmentMeta};
+pub use meta::{Meta, MixedMeta, ProcessMeta, SegmentMeta};
 
 use crate::event::EventBatch;
 

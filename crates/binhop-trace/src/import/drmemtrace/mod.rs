@@ -1,5 +1,5 @@
-//! This importer reads DynamoRIO's drmemtrace (offline, after raw2trace). It has records of 12 bytes, and a
-//! file for each thread or processor.
+//! Importer of DynamoRIO's drmemtrace (offline, after raw2trace): records of 12 bytes, a file for each thread
+//! or processor.
 //!
 //! | record | becomes |
 //! |---|---|

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import finalize
 
 from binhop._binhop import LongTable, stored_batches, write_tables
-from binhop.lazy_imports import pl
+from binhop.lazily import pl
 from binhop.output import read_parquet
 
 if TYPE_CHECKING:
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class StoredTable:
-    """`StoredTable` is a table in a Parquet file. The file stays there as long as the table is used."""
+class Stored:
+    """`Stored` is a table in a Parquet file. The file stays there as long as the table is used."""
 
     path: Path
 
 
 @dataclass(frozen=True)
-class PiecewiseTable:
-    """`PiecewiseTable` is a table that is made piece by piece, each time that it is read.
+class Pieces:
+    """`Pieces` is a table that is made piece by piece, each time that it is read.
 
     Attributes:
         make: Begins with the first row. There is at least one piece, which may be empty.
@@ -38,38 +38,38 @@ class PiecewiseTable:
     make: Callable[[], Iterator[Piece]]
 
 
-class TableDirectory:
-    """`TableDirectory` is a temporary directory for tables, made when needed and removed with the object."""
+class Room:
+    """`Room` is a temporary directory for tables, made when it is needed, and removed with the object."""
 
     def __init__(self) -> None:
         self._directory: Path | None = None
 
-    def stored(self, table: AnyTable, name: str) -> AnyTable:
+    def stored(self, table: Held, name: str) -> Held:
         """Returns the table in a file of the directory; in memory if the file cannot be written."""
-        if isinstance(table, StoredTable):
+        if isinstance(table, Stored):
             return table
         try:
             if self._directory is None:
                 self._directory = Path(mkdtemp(prefix="binhop-"))
                 finalize(self, rmtree, self._directory, ignore_errors=True)
-            store_table(table, self._directory / f"{name}.parquet")
+            write_held(table, self._directory / f"{name}.parquet")
         except OSError:
             return table
-        return StoredTable(self._directory / f"{name}.parquet")
+        return Stored(self._directory / f"{name}.parquet")
 
 
 if TYPE_CHECKING:
     Piece = pl.DataFrame | Table
     """Rows that memory holds."""
-    AnyTable = pl.DataFrame | LongTable | StoredTable | PiecewiseTable
+    Held = pl.DataFrame | LongTable | Stored | Pieces
     """A table in memory, or one whose rows are made, or read, as they are needed."""
 
 
-def pieces(table: AnyTable) -> Iterator[Piece]:
+def pieces(table: Held) -> Iterator[Piece]:
     """Yields the rows in pieces: at least one, which may be empty."""
-    if isinstance(table, StoredTable):
+    if isinstance(table, Stored):
         yield from stored_batches(table.path)
-    elif isinstance(table, PiecewiseTable):
+    elif isinstance(table, Pieces):
         yield from table.make()
     elif isinstance(table, LongTable):
         yield from table.batches()
@@ -77,18 +77,16 @@ def pieces(table: AnyTable) -> Iterator[Piece]:
         yield table
 
 
-def frame_of(table: AnyTable) -> pl.DataFrame:
+def frame_of(table: Held) -> pl.DataFrame:
     """Returns the table in memory. Ctrl-C ends the work between two pieces of the table."""
     if isinstance(table, pl.DataFrame):
         return table
-    if isinstance(table, StoredTable):
+    if isinstance(table, Stored):
         return read_parquet(table.path)
-    return pl.concat(
-        [pl.DataFrame(piece) for piece in pieces(table)], rechunk=isinstance(table, PiecewiseTable)
-    )
+    return pl.concat([pl.DataFrame(piece) for piece in pieces(table)], rechunk=isinstance(table, Pieces))
 
 
-def store_table(table: AnyTable, path: Path) -> None:
+def write_held(table: Held, path: Path) -> None:
     """Writes the table as Parquet: the same bytes for the same rows, wherever they are.
 
     Ctrl-C ends the work. The file that it leaves is incomplete; its directory is a `Partial`, which is never
@@ -100,7 +98,7 @@ def store_table(table: AnyTable, path: Path) -> None:
         write_tables(pieces(table), path)
 
 
-def joined(tables: Sequence[AnyTable]) -> AnyTable:
+def joined(tables: Sequence[Held]) -> Held:
     """Concatenates the tables: in memory if all of them are in memory."""
     long = [table for table in tables if isinstance(table, LongTable)]
     frames = [table for table in tables if isinstance(table, pl.DataFrame)]
@@ -108,4 +106,4 @@ def joined(tables: Sequence[AnyTable]) -> AnyTable:
         return LongTable.join(long[0], long[1:])
     if len(frames) == len(tables):
         return pl.concat(frames)
-    return PiecewiseTable(lambda: chain.from_iterable(map(pieces, tables)))
+    return Pieces(lambda: chain.from_iterable(map(pieces, tables)))
